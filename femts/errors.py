@@ -1,0 +1,26 @@
+"""What can go wrong, sorted by whose fault it is: the command line turns these into exit statuses 2 and 1."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class FemtsError(Exception):
+    """Base of every error that femts raises on purpose; its text is one sentence for the user."""
+
+
+class UsageError(FemtsError, ValueError):
+    """A mistake of the caller (exit status 2): the text names the thing, the value and the remedy."""
+
+
+class RunFailure(FemtsError, RuntimeError):
+    """A run that was asked for rightly and failed (exit status 1)."""
+
+
+def suggest(name: str, choices: Iterable[str]) -> str:
+    """End of a sentence about an unknown `name`: the nearest right one, or all of them when none is near."""
+    choices = list(choices)
+    by_lower = {choice.lower(): choice for choice in choices}
+    near = difflib.get_close_matches(name.lower(), list(by_lower), n=1)
+    return f"; did you mean '{by_lower[near[0]]}'?" if near else f"; choose from {', '.join(choices)}"

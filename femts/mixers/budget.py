@@ -1,0 +1,88 @@
+"""Widths of a layer: every variant spends what a softmax attention block does, 4 D^2 weights (section 2.3.3, appendix H.7)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from femts.errors import UsageError
+from femts.mixers.config import PER_CHANNEL_PRIORS, FreeEnergyMixerConfig
+
+
+@dataclass(frozen=True)
+class Widths:
+    """Attributes: fem_dim: E, all heads together; qk_dim: q (and k), all heads together, 0 where there are none;
+    conv_hidden: width of the conditioner."""
+
+    fem_dim: int
+    qk_dim: int
+    conv_hidden: int
+
+
+def delta_rank(n_embd: int) -> int:
+    """Rank of the step-size map of the `mamba` prior (Gu & Dao, 2023: D/16)."""
+    return max(1, math.ceil(n_embd / 16))
+
+
+def has_query_gate(config: FreeEnergyMixerConfig) -> bool:
+    """AFT alone multiplies its read by sigmoid(q) (Zhai et al., 2021); L or G take that part over."""
+    return config.prior_type == "rnn_softmax" and not (config.use_lse or config.use_outer_gate)
+
+
+def weight_count(config: FreeEnergyMixerConfig, fem_dim: int, qk_dim: int) -> int:
+    """Weights of the linear maps, without biases, norms and conditioner (appendix H.7: 4Dd + Ddr)."""
+    d, e = config.n_embd, fem_dim
+    maps = 2 + config.use_temperature + config.use_outer_gate  # value and output, then the gates
+    if config.prior_type in ("softmax", "linear"):
+        prior = 2 * d * qk_dim
+    elif config.prior_type == "gla":
+        prior = 2 * d * qk_dim + d * config.n_head
+    elif config.prior_type == "mamba":
+        rank, states = delta_rank(d), config.ssm_rank
+        prior = d * rank + rank * e + 2 * d * states + e * states + e
+    else:
+        prior = d * e * (1 + has_query_gate(config))
+    return maps * d * e + prior
+
+
+def resolve_widths(config: FreeEnergyMixerConfig) -> Widths:
+    """Widths that the configuration leaves open, chosen so that `weight_count` comes nearest to 4 D^2.
+
+    The two are chosen together: q and k stay near D and E near 2 D / (number of maps), both in whole heads; for softmax with
+    all gates this is the paper's `fem_ratio` 1/2 and `p_t_to_fem_ratio` 4. Priors without q and k solve for E alone.
+
+    Raises:
+        UsageError: a given width that the heads do not divide, or that rotary positions cannot pair.
+    """
+    d, heads, target = config.n_embd, config.heads, 4 * config.n_embd**2
+    has_qk = config.prior_type not in PER_CHANNEL_PRIORS
+    e_step, qk_step = heads, config.n_head * (2 if config.use_rope else 1)
+    e_given = config.fem_dim or (config.fem_ratio and max(e_step, round(config.fem_ratio * d / e_step) * e_step))
+    if e_given and e_given % heads:
+        raise UsageError(f"fem_dim={e_given} is not a multiple of n_head={heads}; choose a multiple.")
+    qk_given = config.qk_dim
+    if qk_given is None and config.p_t_to_fem_ratio and has_qk and e_given:
+        qk_given = max(qk_step, round(config.p_t_to_fem_ratio * e_given / 2 / qk_step) * qk_step)
+    if has_qk and qk_given and qk_given % qk_step:
+        raise UsageError(f"qk_dim={qk_given} is not a multiple of {qk_step} (n_head, twice with rope); choose a multiple.")
+    if not has_qk:
+        per_e = weight_count(config, 1, 0) - weight_count(config, 0, 0)
+        e = e_given or max(1, round((target - weight_count(config, 0, 0)) / per_e))
+        return Widths(e, 0, _conv_hidden(config, e))
+    maps = 2 + config.use_temperature + config.use_outer_gate
+    e_choices = [e_given] if e_given else _near(2 * d / maps, e_step)
+    qk_choices = [qk_given] if qk_given else _near(d, qk_step)
+    e, qk = min(
+        ((e, qk) for e in e_choices for qk in qk_choices),
+        key=lambda w: (abs(weight_count(config, *w) - target), abs(w[1] - d)),
+    )
+    return Widths(e, qk, _conv_hidden(config, e))
+
+
+def _conv_hidden(config: FreeEnergyMixerConfig, fem_dim: int) -> int:
+    return config.conv_hidden or max(4, fem_dim // 16)
+
+
+def _near(width: float, step: int) -> list[int]:
+    middle = round(width / step)
+    return [step * n for n in (middle - 1, middle, middle + 1) if n > 0]

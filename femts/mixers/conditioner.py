@@ -1,0 +1,61 @@
+"""C: the time-decay conditioner, a low-rank causal convolution with O(1) state (appendix I)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from femts.mixers.scan import decayed_sum, reversed_decayed_sum
+
+
+class TimeDecayConditioner(nn.Module):
+    """Local features of the tokens that modulate everything the layer projects (eq. 33 and 34).
+
+    Args:
+        n_embd: width D of the tokens.
+        hidden: width H_c of the convolution.
+        n_out: width of what is modulated; the projection to it starts at zero, so a new layer is unconditioned.
+        norm_first: LayerNorm on the tokens.
+        causal: False adds the mirror image of the convolution.
+    """
+
+    def __init__(self, n_embd: int, hidden: int, n_out: int, norm_first: bool = True, causal: bool = True) -> None:
+        super().__init__()
+        self.norm_in = nn.LayerNorm(n_embd) if norm_first else nn.Identity()
+        self.in_proj = nn.Linear(n_embd, 3 * hidden, bias=False)  # W_f, W_x, W_s
+        self.norm_hidden = nn.LayerNorm(hidden)
+        self.out_proj = nn.Linear(hidden, n_out, bias=False)
+        self.causal, self.hidden = causal, hidden
+        nn.init.normal_(self.in_proj.weight, std=0.02)
+        nn.init.zeros_(self.out_proj.weight)
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """`x` (B, T, D) -> modulation (B, T, n_out); tokens where `mask` (B, T) is False count as absent."""
+        decay, u, shortcut = self._features(x)
+        if mask is not None:
+            u = u * mask.unsqueeze(-1)
+            decay = decay.masked_fill(~mask.unsqueeze(-1), 1.0)
+        h = decayed_sum(u, decay)
+        if not self.causal:
+            h = h + reversed_decayed_sum(u, decay)
+        return self._project(h, shortcut)
+
+    def init_state(self, batch_size: int) -> Tensor:
+        """The empty convolution, (B, H_c)."""
+        return self.out_proj.weight.new_zeros(batch_size, self.hidden)
+
+    def step(self, x: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        """One token `x` (B, D) -> its modulation (B, n_out) and the next state."""
+        decay, u, shortcut = self._features(x)
+        state = decay * state + u
+        return self._project(state, shortcut), state
+
+    def _features(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        s, u, a = self.in_proj(self.norm_in(x)).chunk(3, dim=-1)
+        return torch.exp(-F.softplus(s)), u, F.softplus(a)
+
+    def _project(self, h: Tensor, shortcut: Tensor) -> Tensor:
+        features = F.silu(F.normalize(shortcut, dim=-1)) * self.norm_hidden(h)
+        modulation: Tensor = self.out_proj(features)
+        return modulation

@@ -1,0 +1,105 @@
+"""Configuration of the Free Energy Mixer layer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from femts.errors import UsageError
+
+PriorName = Literal["softmax", "linear", "gla", "rnn_softmax", "rnn_decay", "mamba"]
+PER_CHANNEL_PRIORS = ("rnn_softmax", "rnn_decay", "mamba")
+
+
+@dataclass(frozen=True)
+class FreeEnergyMixerConfig:
+    """Everything that fixes one layer; `None` leaves a width to the budget rule of `femts.mixers.budget`.
+
+    Attributes:
+        n_embd: model width D.
+        n_head: heads H of the prior; priors with one weight per channel use a single head.
+        prior_type: how `p_t(i)` is made (appendix H).
+        fem_dim: width E of the value path; over `fem_ratio` when both are given.
+        fem_ratio: E as a part of D, rounded to a multiple of the heads.
+        qk_dim: width of q and of k over all heads; over `p_t_to_fem_ratio` when both are given.
+        p_t_to_fem_ratio: width of q and k together as a part of E.
+        use_conv: C, the time-decay conditioner (appendix I).
+        use_lse: L, the log-sum-exp read (eq. 4).
+        use_temperature: T, the inner gate (eq. 10); needs L.
+        use_outer_gate: G, the outer gate (eq. 11).
+        softmax_backend: `auto` takes torch's scaled-dot-product attention as it comes, `sdpa` is the same by name, `flash`
+            insists on torch's flash kernel and is refused where it cannot run.
+        dropout: on the read, before the output projection; never on `p_t`.
+        causal: False lets every token see every other, in the conditioner too.
+        bias: biases in the linear maps.
+        value_logexp_cap: largest `|beta * v|` inside the exponential; the mean always sees the true v.
+        eps: added to the positive features of `linear` and `gla`.
+        use_rope: rotary positions on q and k of `softmax`, `linear`, `gla`; the other priors have no q and k.
+        rope_theta: base of the rotary frequencies.
+        conv_hidden: width of the conditioner.
+        conv_norm_first: LayerNorm before the conditioner.
+        conv_bidirectional: a two-sided conditioner; only without `causal`, where it is two-sided anyway.
+        ssm_rank: states per channel of `mamba`.
+        mamba_normalize: must be True: without it the impulse response is no distribution and the read no free energy.
+    """
+
+    n_embd: int
+    n_head: int
+    prior_type: PriorName = "softmax"
+    fem_dim: int | None = None
+    fem_ratio: float | None = None
+    qk_dim: int | None = None
+    p_t_to_fem_ratio: float | None = None
+    use_conv: bool = True
+    use_lse: bool = True
+    use_temperature: bool = True
+    use_outer_gate: bool = True
+    softmax_backend: Literal["auto", "sdpa", "flash"] = "auto"
+    dropout: float = 0.0
+    causal: bool = True
+    bias: bool = True
+    value_logexp_cap: float = 40.0
+    eps: float = 1e-6
+    use_rope: bool = True
+    rope_theta: float = 10000.0
+    conv_hidden: int | None = None
+    conv_norm_first: bool = True
+    conv_bidirectional: bool = False
+    ssm_rank: int = 16
+    mamba_normalize: bool = True
+
+    def __post_init__(self) -> None:
+        if self.use_temperature and not self.use_lse:
+            raise UsageError("use_temperature=True (T) needs use_lse=True (L): the gate mixes the mean with the log-sum-exp.")
+        if self.n_embd < 1 or self.n_head < 1 or self.n_embd % self.n_head:
+            raise UsageError(f"n_embd={self.n_embd} is not a multiple of n_head={self.n_head}; choose sizes that divide.")
+        if self.conv_bidirectional and self.causal:
+            raise UsageError("conv_bidirectional=True would show a causal layer its future; set causal=False with it.")
+        if not self.mamba_normalize:
+            raise UsageError("mamba_normalize=False makes no selection prior (its weights do not sum to 1); leave it True.")
+        if not 0.0 <= self.dropout < 1.0:
+            raise UsageError(f"dropout={self.dropout} is not in [0, 1); choose a smaller share.")
+
+    @property
+    def heads(self) -> int:
+        """Heads of the read: `n_head`, or 1 for priors that weigh each channel by itself."""
+        return 1 if self.prior_type in PER_CHANNEL_PRIORS else self.n_head
+
+
+def component_flags(components: str) -> dict[str, bool]:
+    """The four switches for a name such as `CLTG`, `CL` or the empty string (the prior alone).
+
+    Raises:
+        UsageError: a letter other than C, L, T, G, a letter twice, or T without L.
+    """
+    letters = components.upper()
+    if set(letters) - set("CLTG") or len(set(letters)) != len(letters):
+        raise UsageError(f"Component set '{components}' is unknown; write each of C, L, T, G at most once, such as CLTG or CL.")
+    if "T" in letters and "L" not in letters:
+        raise UsageError(f"Component set '{components}' has T without L; add L, as in '{components}L', or drop T.")
+    return {
+        "use_conv": "C" in letters,
+        "use_lse": "L" in letters,
+        "use_temperature": "T" in letters,
+        "use_outer_gate": "G" in letters,
+    }

@@ -1,0 +1,186 @@
+"""The Free Energy Mixer: any selection prior over time, read through a per-channel log-sum-exp (section 2.3)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.utils._pytree import tree_map_only
+
+from femts.mixers.budget import resolve_widths
+from femts.mixers.conditioner import TimeDecayConditioner
+from femts.mixers.config import PER_CHANNEL_PRIORS, FreeEnergyMixerConfig
+from femts.mixers.priors import BoundPrior, make_prior
+from femts.mixers.read import FreeEnergyRead, free_energy_read, outer_gate
+from femts.mixers.temperature import find_hidden_temperature, log_tilted
+
+
+class MixerState(NamedTuple):
+    """What `step` carries on: the conditioner's state (None without C) and the prior's."""
+
+    conditioner: Tensor | None
+    prior: Any
+
+
+class FreeEnergyMixer(nn.Module):
+    """A drop-in for self-attention: (B, T, D) -> (B, T, D) at the cost of its prior.
+
+    One projection of the tokens holds everything: values, gates and what the prior asks for. The conditioner modulates
+    that projection as a whole: it scales the values (eq. 34b) and is added to the rest before its activation (eq. 34a),
+    so that the inner gate stays in [0, 1].
+
+    Args:
+        config: see `FreeEnergyMixerConfig`.
+
+    Raises:
+        UsageError: widths that do not fit the heads, or a backend that cannot run.
+    """
+
+    def __init__(self, config: FreeEnergyMixerConfig) -> None:
+        super().__init__()
+        self.config, self.widths = config, resolve_widths(config)
+        width, heads = self.widths.fem_dim, config.heads
+        self.prior = make_prior(config, self.widths)
+        self.split_sizes = {"v": width}
+        if config.use_temperature:
+            self.split_sizes["lam"] = width
+        if config.use_outer_gate:
+            self.split_sizes["g"] = width
+        self.split_sizes |= self.prior.param_widths
+        total = sum(self.split_sizes.values())
+        self.in_proj = nn.Linear(config.n_embd, total, bias=config.bias)
+        self.out_proj = nn.Linear(width, config.n_embd, bias=config.bias)
+        self.conditioner = (
+            TimeDecayConditioner(config.n_embd, self.widths.conv_hidden, total, config.conv_norm_first, config.causal)
+            if config.use_conv
+            else None
+        )
+        if config.use_lse:
+            self.beta_raw = nn.Parameter(torch.zeros(heads, width // heads))
+            self.beta_raw.no_weight_decay = True  # type: ignore[attr-defined]
+        self.dropout = nn.Dropout(config.dropout)
+        for linear in (self.in_proj, self.out_proj):  # appendix K
+            nn.init.normal_(linear.weight, std=0.02)
+            if config.bias:
+                nn.init.zeros_(linear.bias)
+
+    def forward(self, x: Tensor, attention_mask: Tensor | None = None) -> Tensor:
+        """Mix the tokens `x` (B, T, D); `attention_mask` (B, T) is true for tokens that may be read.
+
+        Rows that see no token come out as 0.
+        """
+        mask = _as_mask(attention_mask, x)
+        parts = self._project(x, mask)
+        bound = self._bind(parts, mask)
+        y = self._output(self._read(bound.mix, parts, bound.support), parts)
+        return y if bound.support is None else y.masked_fill(~bound.support.unsqueeze(-1), 0.0)
+
+    def init_state(self, batch_size: int) -> MixerState:
+        """State of `batch_size` streams before their first token."""
+        value_width = (1 + self.config.use_lse) * self.widths.fem_dim // self.config.heads
+        state = MixerState(
+            None if self.conditioner is None else self.conditioner.init_state(batch_size),
+            self.prior.init_state(batch_size, value_width),
+        )
+        moved: MixerState = tree_map_only(Tensor, lambda s: s.to(self.in_proj.weight.device), state)
+        return moved
+
+    def step(self, x: Tensor, state: MixerState) -> tuple[Tensor, MixerState]:
+        """One token of each stream, `x` (B, D) -> (B, D), and the next state; equals `forward` token by token.
+
+        Raises:
+            ValueError: the layer is not causal, so it has no stream.
+        """
+        if not self.config.causal:
+            raise ValueError("step needs a causal layer; this one was made with causal=False.")
+        modulation, condition = None, None
+        if self.conditioner is not None:
+            modulation, condition = self.conditioner.step(x, state.conditioner)
+        parts = self._split(self.in_proj(x), modulation)
+        prior_state = state.prior
+
+        def mix(values: Tensor) -> Tensor:
+            nonlocal prior_state
+            mixed, prior_state = self.prior.step(parts, values, prior_state)
+            return mixed
+
+        y = self._output(self._read(mix, parts, None), parts)
+        return y, MixerState(condition, prior_state)
+
+    def bind(self, x: Tensor, attention_mask: Tensor | None = None) -> BoundPrior:
+        """The prior of the input `x` (B, T, D): something that can `mix` values and give its dense `weights`."""
+        mask = _as_mask(attention_mask, x)
+        return self._bind(self._project(x, mask), mask)
+
+    def read(self, x: Tensor, attention_mask: Tensor | None = None) -> FreeEnergyRead:
+        """The parts of the read of `x` (B, T, D), before the output projection."""
+        mask = _as_mask(attention_mask, x)
+        parts = self._project(x, mask)
+        bound = self._bind(parts, mask)
+        return self._read(bound.mix, parts, bound.support)
+
+    def weights(self, x: Tensor, attention_mask: Tensor | None = None) -> Tensor:
+        """The prior p of `x`, query by key: (B, H, T, T), or (B, T, T, E) where each channel has its own. O(T^2)."""
+        return self.bind(x, attention_mask).weights()
+
+    def hidden_temperature(self, x: Tensor, attention_mask: Tensor | None = None) -> Tensor:
+        """The inverse temperature beta* (B, T, H, d_v) at which F(beta*) is the read (proposition G.2); 0 is the mean. O(T^2)."""
+        p, v, read = self._dense(x, attention_mask)
+        if read.beta is None:
+            return torch.zeros_like(v)
+        lam = torch.ones_like(v) if read.lam is None else read.lam
+        return find_hidden_temperature(p, v, read.beta, lam)
+
+    def posterior(self, x: Tensor, attention_mask: Tensor | None = None) -> Tensor:
+        """What each channel selected: q (B, T query, T key, H, d_v) of eq. 5 at the hidden temperature. O(T^2)."""
+        p, v, _ = self._dense(x, attention_mask)
+        q = torch.softmax(log_tilted(p, v, self.hidden_temperature(x, attention_mask)), dim=2)
+        return torch.nan_to_num(q)  # rows that see nothing select nothing
+
+    def _dense(self, x: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, Tensor, FreeEnergyRead]:
+        mask = _as_mask(attention_mask, x)
+        parts = self._project(x, mask)
+        bound = self._bind(parts, mask)
+        p = bound.weights()
+        p = p.unsqueeze(3) if self.config.prior_type in PER_CHANNEL_PRIORS else p.permute(0, 2, 3, 1).unsqueeze(-1)
+        return p, self._values(parts), self._read(bound.mix, parts, bound.support)
+
+    def _project(self, x: Tensor, mask: Tensor | None) -> dict[str, Tensor]:
+        return self._split(self.in_proj(x), None if self.conditioner is None else self.conditioner(x, mask))
+
+    def _split(self, projected: Tensor, modulation: Tensor | None) -> dict[str, Tensor]:
+        width = self.split_sizes["v"]
+        v, rest = projected.split([width, projected.shape[-1] - width], dim=-1)
+        if modulation is not None:
+            eta, shift = modulation.split([width, rest.shape[-1]], dim=-1)
+            v, rest = torch.addcmul(v, v, eta), rest + shift
+        names = list(self.split_sizes)[1:]
+        return {"v": v, **dict(zip(names, rest.split([self.split_sizes[name] for name in names], dim=-1), strict=True))}
+
+    def _bind(self, parts: dict[str, Tensor], mask: Tensor | None) -> BoundPrior:
+        return self.prior.bind({name: parts[name] for name in self.prior.param_widths}, mask)
+
+    def _values(self, parts: dict[str, Tensor]) -> Tensor:
+        return parts["v"].unflatten(-1, (self.config.heads, -1))
+
+    def _read(self, mix: Any, parts: dict[str, Tensor], support: Tensor | None) -> FreeEnergyRead:
+        v = self._values(parts)
+        beta = F.softplus(self.beta_raw + 1.8) if self.config.use_lse else None
+        lam = torch.sigmoid(parts["lam"]).view_as(v) if self.config.use_temperature else None
+        gate = outer_gate(parts["g"]).view_as(v) if self.config.use_outer_gate else None
+        return free_energy_read(mix, v, beta, lam, gate, self.config.value_logexp_cap, support)
+
+    def _output(self, read: FreeEnergyRead, parts: dict[str, Tensor]) -> Tensor:
+        o = (read.f if read.gate is None else read.gate * read.f).flatten(-2)
+        y: Tensor = self.out_proj(self.dropout(self.prior.post_read(o, parts)))
+        return y
+
+
+def _as_mask(attention_mask: Tensor | None, x: Tensor) -> Tensor | None:
+    if attention_mask is None:
+        return None
+    if attention_mask.shape != x.shape[:2]:
+        raise ValueError(f"attention_mask has shape {tuple(attention_mask.shape)}; it must be {tuple(x.shape[:2])}, (B, T).")
+    return attention_mask.bool()

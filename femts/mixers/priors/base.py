@@ -1,0 +1,150 @@
+"""The narrow door between a selection prior and the free-energy read.
+
+A prior is a normalised linear read over time: it turns its share of the layer's projection into weights `p_t(i) >= 0` that sum
+to one over the tokens i that token t may see, and applies them to any stack of value channels. The read knows nothing else
+of it. A new prior is one file that subclasses `Prior` and registers itself.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from femts.errors import UsageError, suggest
+from femts.mixers.budget import Widths
+from femts.mixers.config import FreeEnergyMixerConfig
+
+Params = dict[str, Tensor]
+
+
+class BoundPrior(ABC):
+    """A prior that has seen its input.
+
+    Shapes: values (B, T, H, c); `support` is None where every row sees something, else (B, T), False for rows that see
+    nothing: those rows mix to 0.
+    """
+
+    def __init__(self, support: Tensor | None, shape: tuple[int, int, int]) -> None:
+        self.support = support
+        self.shape = shape  # (B, T, H)
+
+    @abstractmethod
+    def mix(self, values: Tensor) -> Tensor:
+        """`sum_i p_t(i) values_i`: (B, T, H, c) -> (B, T, H, c)."""
+
+    def weights(self) -> Tensor:
+        """The dense p (B, H, T, T), query by key: what the prior makes of one-hot values."""
+        batch, length, heads = self.shape
+        return self.mix(self._one_hot(heads, length)).transpose(1, 2)
+
+    def _one_hot(self, heads: int, length: int) -> Tensor:
+        eye = torch.eye(length, device=self._like().device, dtype=self._like().dtype)
+        return eye[None, :, None, :].expand(self.shape[0], length, heads, length)
+
+    @abstractmethod
+    def _like(self) -> Tensor:
+        """Any tensor of the device and type that the prior computes in."""
+
+
+class Prior(nn.Module):
+    """What makes a `BoundPrior`; subclasses hold the prior's own parameters.
+
+    Attributes:
+        param_widths: name -> width of what the layer's projection must provide for each token.
+    """
+
+    NAME: ClassVar[str]
+    param_widths: dict[str, int]
+
+    def __init__(self, config: FreeEnergyMixerConfig, widths: Widths) -> None:
+        super().__init__()
+        self.config, self.widths = config, widths
+
+    def bind(self, params: Params, mask: Tensor | None) -> BoundPrior:
+        """Make the prior of an input: `params` (B, T, width) by name, `mask` (B, T) True where a token may be read."""
+        raise TypeError(f"{type(self).__name__} does not define bind")
+
+    def init_state(self, batch_size: int, value_width: int) -> Any:
+        """State before the first token, for values of `value_width` channels a head."""
+        raise TypeError(f"{type(self).__name__} does not define init_state")
+
+    def step(self, params: Params, values: Tensor, state: Any) -> tuple[Tensor, Any]:
+        """One token: `params` (B, width), `values` (B, H, c) -> mixed (B, H, c) and the next state."""
+        raise TypeError(f"{type(self).__name__} does not define step")
+
+    def post_read(self, read: Tensor, params: Params) -> Tensor:
+        """What the prior alone does to the read (B, ..., E) afterwards; most do nothing."""
+        return read
+
+
+_PRIORS: dict[str, type[Prior]] = {}
+
+
+def register_prior(prior: type[Prior]) -> type[Prior]:
+    """Class decorator: make a prior available under its `NAME`."""
+    _PRIORS[prior.NAME] = prior
+    return prior
+
+
+def make_prior(config: FreeEnergyMixerConfig, widths: Widths) -> Prior:
+    """The prior that `config.prior_type` names; UsageError when there is none of that name."""
+    if config.prior_type not in _PRIORS:
+        raise UsageError(f"Unknown prior '{config.prior_type}'{suggest(config.prior_type, _PRIORS)}.")
+    return _PRIORS[config.prior_type](config, widths)
+
+
+def visible(mask: Tensor | None, causal: bool) -> Tensor | None:
+    """Which rows see any token at all (B, T), or None when there is no mask."""
+    if mask is None:
+        return None
+    return torch.cummax(mask.int(), dim=1).values.bool() if causal else mask.any(dim=1, keepdim=True).expand_as(mask)
+
+
+def divide(numerator: Tensor, denominator: Tensor, support: Tensor | None) -> Tensor:
+    """numerator / denominator, and 0 in rows without support; both (B, T, ...), `support` (B, T)."""
+    if support is None:
+        return numerator / denominator
+    empty = ~support.reshape(*support.shape, *([1] * (numerator.dim() - 2)))
+    return (numerator / denominator.masked_fill(empty, 1.0)).masked_fill(empty, 0.0)
+
+
+class PerChannelBound(BoundPrior):
+    """A prior with a weight for each channel and token: values are (B, T, 1, k E) and every E channels are weighed alike.
+
+    `accumulate` applies the raw scores s_t(i) to columns (B, T, k, E); applied to ones it gives the normaliser
+    (proposition 2.9).
+    """
+
+    def __init__(
+        self, accumulate: Callable[[Tensor], Tensor], like: Tensor, mask: Tensor | None, support: Tensor | None
+    ) -> None:
+        super().__init__(support, (like.shape[0], like.shape[1], 1))
+        self._accumulate, self._sample, self._mask = accumulate, like, mask
+
+    def mix(self, values: Tensor) -> Tensor:
+        columns = values.unflatten(-1, (-1, self._sample.shape[-1])).squeeze(2)  # (B, T, k, E)
+        columns = torch.cat([columns.to(self._sample.dtype), torch.ones_like(self._sample).unsqueeze(2)], dim=2)
+        if self._mask is not None:
+            columns = columns * self._mask[:, :, None, None]
+        scores = self._accumulate(columns)
+        mixed = divide(scores[:, :, :-1], scores[:, :, -1:], self.support)
+        return mixed.flatten(2).unsqueeze(2).to(values.dtype)
+
+    def weights(self) -> Tensor:
+        """The dense p (B, T, T, E), query by key, of each channel."""
+        batch, length, width = self._sample.shape
+        eye = torch.eye(length, device=self._sample.device, dtype=self._sample.dtype)
+        values = eye[None, :, None, :, None].expand(batch, length, 1, length, width).flatten(3)
+        return self.mix(values).unflatten(-1, (length, width)).squeeze(2)
+
+    def _like(self) -> Tensor:
+        return self._sample
+
+
+def at_least_float32(x: Tensor) -> Tensor:
+    """`x` in the type that sums over time are formed in."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))

@@ -1,0 +1,26 @@
+"""Gated linear attention as a selection prior (appendix H.2): linear attention whose past fades by a learned gate."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from femts.mixers.budget import Widths
+from femts.mixers.config import FreeEnergyMixerConfig
+from femts.mixers.priors.base import Params, at_least_float32, register_prior
+from femts.mixers.priors.linear import LinearPrior
+
+
+@register_prior
+class GatedLinearPrior(LinearPrior):
+    """One decay a head and token, `exp(g_t) = sigmoid(projection + bias)`; the heads start with memories of 8 to 400 tokens."""
+
+    NAME = "gla"
+
+    def __init__(self, config: FreeEnergyMixerConfig, widths: Widths) -> None:
+        super().__init__(config, widths)
+        self.param_widths = {**self.param_widths, "decay": config.n_head}
+        self.decay_bias = nn.Parameter(torch.linspace(2.0, 6.0, config.n_head))
+
+    def decay(self, params: Params) -> Tensor:
+        return torch.sigmoid(at_least_float32(params["decay"] + self.decay_bias))

@@ -1,0 +1,152 @@
+"""Linear attention priors with positive features: plain (`linear`) and with a gated decay (`gla`, appendix H.2)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from femts.mixers.budget import Widths
+from femts.mixers.config import FreeEnergyMixerConfig
+from femts.mixers.priors.base import BoundPrior, Params, Prior, at_least_float32, divide, register_prior, visible
+from femts.mixers.priors.softmax import query_key
+from femts.mixers.scan import decayed_sum, reversed_decayed_sum
+
+DENSE_UP_TO = 128  # tokens; below it a (T, T) product beats the chunked form
+CHUNK = 64
+
+
+class BoundLinear(BoundPrior):
+    """`s_t(i) = (prod of decays between i and t) <phi(q_t), phi(k_i)>` (eq. 28); O(T) beyond a short sequence.
+
+    Args:
+        q, k: features (B, T, H, d_k), positive; `k` is 0 for tokens that nobody may read.
+        decay: (B, T, H) in [0, 1], or None for no decay.
+    """
+
+    def __init__(
+        self, q: Tensor, k: Tensor, decay: Tensor | None, causal: bool, support: Tensor | None, dense: bool | None = None
+    ) -> None:
+        super().__init__(support, (q.shape[0], q.shape[1], q.shape[2]))
+        self.q, self.k, self.decay, self.causal = q, k, decay, causal
+        self.dense = q.shape[1] <= DENSE_UP_TO if dense is None else dense
+
+    def mix(self, values: Tensor) -> Tensor:
+        with torch.autocast(self.q.device.type, enabled=False):
+            v = values.to(self.q.dtype)
+            mixed = self._mix_dense(v) if self.dense else self._mix_chunked(v)
+        return mixed.to(values.dtype)
+
+    def _mix_dense(self, v: Tensor) -> Tensor:
+        scores = torch.einsum("bthd,bihd->bthi", self.q, self.k)
+        if self.decay is not None:
+            scores = scores * decay_matrix(self.decay, self.causal)
+        elif self.causal:
+            scores = scores * torch.ones_like(scores[0, :, 0]).tril()[:, None]
+        p = divide(scores, scores.sum(-1, keepdim=True), self.support)
+        return torch.einsum("bthi,bihc->bthc", p, v)
+
+    def _mix_chunked(self, v: Tensor) -> Tensor:
+        v = torch.cat([v, torch.ones_like(v[..., :1])], dim=-1)
+        q, k, decay = self.q, self.k, self.decay
+        if self.causal:
+            scores = chunked_scores(q, k, v, decay)
+        elif decay is None:
+            scores = torch.einsum("bthd,bhdc->bthc", q, torch.einsum("bihd,bihc->bhdc", k, v))
+        else:
+            ahead = chunked_scores(q.flip(1), k.flip(1), v.flip(1), decay.flip(1), strict=True).flip(1)
+            scores = chunked_scores(q, k, v, decay) + ahead
+        return divide(scores[..., :-1], scores[..., -1:], self.support)
+
+    def _like(self) -> Tensor:
+        return self.q
+
+
+def decay_matrix(decay: Tensor, causal: bool = True) -> Tensor:
+    """All products of decays between two tokens: (B, T, H) -> (B, T query, H, T key), 0 where a key is not visible."""
+    length = decay.shape[1]
+    eye = torch.eye(length, device=decay.device, dtype=decay.dtype)[None, :, None, :]
+    eye = eye.expand(decay.shape[0], length, decay.shape[2], length)
+    matrix = decayed_sum(eye, decay.unsqueeze(-1))
+    return matrix if causal else matrix + reversed_decayed_sum(eye, decay.unsqueeze(-1))
+
+
+def chunked_scores(q: Tensor, k: Tensor, v: Tensor, decay: Tensor | None, strict: bool = False) -> Tensor:
+    """`sum_{i<=t} s_t(i) v_i` (B, T, H, c) in O(T): dense inside chunks, one decayed state between them (eq. 29).
+
+    `strict` leaves the diagonal i = t out.
+    """
+    batch, length, heads, _ = q.shape
+    pad = -length % CHUNK
+    n_chunks = (length + pad) // CHUNK
+    q, k, v = (F.pad(x, (0, 0, 0, 0, 0, pad)).reshape(batch * n_chunks, CHUNK, heads, -1) for x in (q, k, v))
+    if decay is None:
+        matrix = torch.ones(CHUNK, CHUNK, device=q.device, dtype=q.dtype).tril()[None, :, None, :]
+        reach, to_end = torch.ones_like(q[..., 0]), None
+        total = reach[:, -1]
+    else:
+        decay = F.pad(decay, (0, 0, 0, pad), value=1.0).reshape(batch * n_chunks, CHUNK, heads)
+        matrix = decay_matrix(decay)
+        reach = matrix[..., 0] * decay[:, :1]  # from before the chunk to each of its tokens
+        to_end = matrix[:, -1]  # (B n, H, key)
+        total = reach[:, -1]
+    scores = torch.einsum("bthd,bihd->bthi", q, k) * matrix
+    if strict:
+        scores = scores * (1 - torch.eye(CHUNK, device=q.device, dtype=q.dtype)[None, :, None, :])
+    inside = torch.einsum("bthi,bihc->bthc", scores, v)
+    decayed_k = k if to_end is None else k * to_end.transpose(1, 2).unsqueeze(-1)
+    state = torch.einsum("bihd,bihc->bhdc", decayed_k, v).unflatten(0, (batch, n_chunks))
+    state = decayed_sum(state, total.unflatten(0, (batch, n_chunks))[..., None, None])
+    before = torch.cat([torch.zeros_like(state[:, :1]), state[:, :-1]], dim=1).flatten(0, 1)
+    across = torch.einsum("bthd,bhdc->bthc", q * reach.unsqueeze(-1), before)
+    return (inside + across).reshape(batch, n_chunks * CHUNK, heads, -1)[:, :length]
+
+
+class LinearState(NamedTuple):
+    """`memory` (B, H, d_k, c + 1): decayed sum of phi(k) outer [v, 1]; `position`: tokens seen."""
+
+    memory: Tensor
+    position: int
+
+
+@register_prior
+class LinearPrior(Prior):
+    """Features `relu(x) + eps` of rotated queries and keys, without decay."""
+
+    NAME = "linear"
+
+    def __init__(self, config: FreeEnergyMixerConfig, widths: Widths) -> None:
+        super().__init__(config, widths)
+        self.param_widths = {"q": widths.qk_dim, "k": widths.qk_dim}
+
+    def decay(self, params: Params) -> Tensor | None:
+        """Decay of each token and head, (..., H) in [0, 1], or None."""
+        return None
+
+    def _features(self, params: Params, start: int = 0) -> tuple[Tensor, Tensor]:
+        q, k = query_key(params, self.config, start)
+        return tuple(F.relu(at_least_float32(x)) + self.config.eps for x in (q, k))  # type: ignore[return-value]
+
+    def bind(self, params: Params, mask: Tensor | None) -> BoundLinear:
+        q, k = self._features(params)
+        decay = self.decay(params)
+        if mask is not None:  # a token that nobody may read counts as absent: no mass and no decay
+            k = k * mask[:, :, None, None]
+            decay = None if decay is None else decay.masked_fill(~mask[:, :, None], 1.0)
+        return BoundLinear(q, k, decay, self.config.causal, visible(mask, self.config.causal))
+
+    def init_state(self, batch_size: int, value_width: int) -> LinearState:
+        heads = self.config.n_head
+        return LinearState(torch.zeros(batch_size, heads, self.widths.qk_dim // heads, value_width + 1), 0)
+
+    def step(self, params: Params, values: Tensor, state: LinearState) -> tuple[Tensor, LinearState]:
+        params = {name: p.unsqueeze(1) for name, p in params.items()}
+        q, k = (x[:, 0] for x in self._features(params, start=state.position))
+        v = torch.cat([values, torch.ones_like(values[..., :1])], dim=-1).to(k.dtype)
+        decay = self.decay(params)
+        memory = state.memory.to(k) if decay is None else state.memory.to(k) * decay[:, 0, :, None, None]
+        memory = memory + k.unsqueeze(-1) * v.unsqueeze(-2)
+        scores = torch.einsum("bhd,bhdc->bhc", q, memory)
+        return (scores[..., :-1] / scores[..., -1:]).to(values.dtype), LinearState(memory, state.position + 1)

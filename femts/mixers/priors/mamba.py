@@ -1,0 +1,73 @@
+"""A positive selective state space as a selection prior (appendix H.4, eq. 32; Gu & Dao, 2023).
+
+`s_t(i) = sum_n C_tn exp(sum_{i<s<=t} delta_s A_n) delta_i B_in`, per channel, plus a positive skip at i = t. Every factor is
+positive, so the impulse response is, and its normaliser is the same scan over ones.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from femts.mixers.budget import Widths, delta_rank
+from femts.mixers.config import FreeEnergyMixerConfig
+from femts.mixers.priors.base import Params, PerChannelBound, Prior, at_least_float32, register_prior, visible
+from femts.mixers.selective_scan import selective_scan, selective_scan_plain
+
+
+@register_prior
+class MambaPrior(Prior):
+    """Step sizes of each channel from a low-rank map; B and C shared by the channels; `ssm_rank` states a channel."""
+
+    NAME = "mamba"
+
+    def __init__(self, config: FreeEnergyMixerConfig, widths: Widths) -> None:
+        super().__init__(config, widths)
+        width, states, rank = widths.fem_dim, config.ssm_rank, delta_rank(config.n_embd)
+        self.param_widths = {"dt": rank, "B": states, "C": states}
+        self.dt_proj = nn.Linear(rank, width)
+        self.A_log = nn.Parameter(torch.arange(1, states + 1).float().log().repeat(width, 1))
+        self.skip = nn.Parameter(torch.full((width,), -2.0))
+        with torch.no_grad():  # step sizes start log-uniform in [.001, .1], as Mamba's do
+            step = torch.exp(torch.linspace(math.log(1e-3), math.log(1e-1), width))
+            self.dt_proj.bias.copy_(step + torch.log(-torch.expm1(-step)))  # inverse softplus
+        for parameter in (self.A_log, self.skip, self.dt_proj.bias):
+            parameter.no_weight_decay = True  # type: ignore[attr-defined]
+
+    def _system(self, params: Params) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """step size (..., E), decay (..., N, E), b and c (..., N), skip (E,)."""
+        delta = F.softplus(at_least_float32(self.dt_proj(params["dt"])))
+        b, c = (F.softplus(at_least_float32(params[name])) for name in ("B", "C"))
+        decay = torch.exp(-delta.unsqueeze(-2) * at_least_float32(self.A_log).exp().mT)
+        return delta, decay, b, c, F.softplus(at_least_float32(self.skip))
+
+    def bind(self, params: Params, mask: Tensor | None) -> PerChannelBound:
+        causal = self.config.causal
+        delta, decay, b, c, skip = self._system(params)
+        if mask is not None:  # a token that nobody may read counts as absent
+            decay = decay.masked_fill(~mask[:, :, None, None], 1.0)
+
+        def accumulate(u: Tensor) -> Tensor:
+            fed = delta.unsqueeze(2) * u
+            with torch.autocast(u.device.type, enabled=False):
+                y = selective_scan(fed, decay, b, c) if causal else selective_scan_plain(fed, decay, b, c, two_sided=True)
+            return y + skip * u
+
+        return PerChannelBound(accumulate, delta, mask, visible(mask, causal))
+
+    def init_state(self, batch_size: int, value_width: int) -> Tensor:
+        """States of values and 1, (B, k + 1, N, E)."""
+        width, states = self.A_log.shape
+        return self.A_log.new_zeros(batch_size, value_width // width + 1, states, width)
+
+    def step(self, params: Params, values: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        delta, decay, b, c, skip = self._system(params)
+        columns = values[:, 0].unflatten(-1, (-1, delta.shape[-1])).to(delta.dtype)
+        columns = torch.cat([columns, torch.ones_like(columns[:, :1])], dim=1)  # (B, k + 1, E)
+        fed = (delta.unsqueeze(1) * columns).unsqueeze(2) * b[:, None, :, None]
+        state = decay.unsqueeze(1) * state.to(decay) + fed
+        scores = torch.einsum("bkne,bn->bke", state, c) + skip * columns
+        return (scores[:, :-1] / scores[:, -1:]).flatten(1).unsqueeze(1).to(values.dtype), state

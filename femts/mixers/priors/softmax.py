@@ -1,0 +1,114 @@
+"""Softmax attention as a selection prior (appendix H.1): `p_t(i)` proportional to `exp(<q_t, k_i> / sqrt(d_k))`."""
+
+from __future__ import annotations
+
+import math
+from contextlib import nullcontext
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from femts.errors import UsageError
+from femts.mixers.budget import Widths
+from femts.mixers.config import FreeEnergyMixerConfig
+from femts.mixers.priors.base import BoundPrior, Params, Prior, register_prior, visible
+from femts.mixers.rope import rotate
+
+
+class KeyValueCache(NamedTuple):
+    """What softmax must remember: every key (B, t, H, d_k) and value (B, t, H, c) so far."""
+
+    keys: Tensor
+    values: Tensor
+
+
+class BoundSoftmax(BoundPrior):
+    """Attention rows over the visible tokens; O(T^2) time, through torch's scaled dot product attention."""
+
+    def __init__(self, q: Tensor, k: Tensor, mask: Tensor | None, causal: bool, backend: str) -> None:
+        super().__init__(visible(mask, causal), (q.shape[0], q.shape[1], q.shape[2]))
+        self.q, self.k, self.causal, self.backend = q.transpose(1, 2), k.transpose(1, 2), causal, backend
+        self.allowed = None if mask is None else self._allowed(mask)
+
+    def _allowed(self, mask: Tensor) -> Tensor:
+        length = mask.shape[1]
+        allowed = mask[:, None, :].expand(-1, length, -1)
+        if self.causal:
+            allowed = allowed.tril()
+        # A row that sees nothing looks at itself and is set to 0 afterwards: no kernel then meets an empty softmax.
+        eye = torch.eye(length, dtype=torch.bool, device=mask.device)
+        return (allowed | (eye & ~self.support[:, :, None]))[:, None]  # type: ignore[index]
+
+    def mix(self, values: Tensor) -> Tensor:
+        flash = self.backend == "flash"
+        if flash:
+            self._check_flash(values)
+        with sdpa_kernel(SDPBackend.FLASH_ATTENTION) if flash else nullcontext():
+            mixed = F.scaled_dot_product_attention(
+                self.q,
+                self.k,
+                values.transpose(1, 2).to(self.q.dtype),
+                attn_mask=self.allowed,
+                is_causal=self.causal and self.allowed is None,
+            ).transpose(1, 2)
+        if self.support is not None:
+            mixed = mixed.masked_fill(~self.support[:, :, None, None], 0.0)
+        return mixed
+
+    def _check_flash(self, values: Tensor) -> None:
+        width, kind = self.q.shape[-1], self.q.dtype
+        if self.allowed is not None:
+            reason = "there is a mask"
+        elif self.q.device.type != "cuda":
+            reason = f"the input is on {self.q.device.type}, not on a CUDA device"
+        elif kind not in (torch.float16, torch.bfloat16):
+            reason = f"the input is {kind}, not 16 bits wide"
+        elif values.shape[-1] != width or width > 256:
+            reason = f"q and k are {width} wide a head and the values {values.shape[-1]}, which must be equal and at most 256"
+        else:
+            return
+        raise UsageError(f"softmax_backend='flash' cannot run because {reason}; use softmax_backend='auto'.")
+
+    def _like(self) -> Tensor:
+        return self.q
+
+
+@register_prior
+class SoftmaxPrior(Prior):
+    """Queries and keys of `qk_dim` over `n_head` heads, rotated by position unless `use_rope` is off."""
+
+    NAME = "softmax"
+
+    def __init__(self, config: FreeEnergyMixerConfig, widths: Widths) -> None:
+        super().__init__(config, widths)
+        self.param_widths = {"q": widths.qk_dim, "k": widths.qk_dim}
+
+    def bind(self, params: Params, mask: Tensor | None) -> BoundSoftmax:
+        q, k = query_key(params, self.config)
+        return BoundSoftmax(q, k, mask, self.config.causal, self.config.softmax_backend)
+
+    def init_state(self, batch_size: int, value_width: int) -> KeyValueCache:
+        heads = self.config.n_head
+        return KeyValueCache(
+            torch.zeros(batch_size, 0, heads, self.widths.qk_dim // heads), torch.zeros(batch_size, 0, heads, value_width)
+        )
+
+    def step(self, params: Params, values: Tensor, state: KeyValueCache) -> tuple[Tensor, KeyValueCache]:
+        position = state.keys.shape[1]
+        q, k = query_key({name: p.unsqueeze(1) for name, p in params.items()}, self.config, start=position)
+        keys = torch.cat([state.keys.to(k), k], dim=1)
+        stored = torch.cat([state.values.to(values), values.unsqueeze(1)], dim=1)
+        scores = torch.einsum("bhd,bihd->bhi", q[:, 0], keys) / math.sqrt(q.shape[-1])
+        mixed = torch.einsum("bhi,bihc->bhc", scores.softmax(-1), stored)
+        return mixed, KeyValueCache(keys, stored)
+
+
+def query_key(params: Params, config: FreeEnergyMixerConfig, start: int = 0) -> tuple[Tensor, Tensor]:
+    """q and k in heads, (B, T, H, d_k), rotated by their positions, the first of which is `start`."""
+    q, k = (params[name].unflatten(-1, (config.n_head, -1)) for name in ("q", "k"))
+    if config.use_rope:
+        q, k = rotate(q, config.rope_theta, start), rotate(k, config.rope_theta, start)
+    return q, k

@@ -1,0 +1,40 @@
+"""The hidden temperature and the posterior: diagnostics from the dense prior, O(T^2) in memory (appendix G.1)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def log_tilted(p: Tensor, v: Tensor, beta: Tensor) -> Tensor:
+    """`log p_t(i) + beta_t v_i`: `p` (B, T, T, H, d_v or 1), `v` (B, T, H, d_v), `beta` (B, T, H, d_v) -> (B, T, T, H, d_v)."""
+    return p.log() + beta.unsqueeze(2) * v.unsqueeze(1)
+
+
+def free_energy(p: Tensor, v: Tensor, beta: Tensor) -> Tensor:
+    """F(beta) of eq. 4 for inverse temperatures `beta` > 0 of each row and channel, (B, T, H, d_v)."""
+    return torch.logsumexp(log_tilted(p, v, beta), dim=2) / beta
+
+
+def find_hidden_temperature(p: Tensor, v: Tensor, beta_max: Tensor, lam: Tensor) -> Tensor:
+    """The beta* in [0, beta_max] whose free energy is the gated read (proposition G.2), by bisection on the rising F.
+
+    Where a channel is constant over the support every beta answers; the lowest is returned.
+
+    Args:
+        p: dense prior (B, T, T, H, d_v or 1); v, lam: (B, T, H, d_v); beta_max: broadcastable to them.
+
+    Returns:
+        beta* (B, T, H, d_v), to the precision of the type.
+    """
+    high = beta_max.expand_as(v).clone()
+    mu = (p * v.unsqueeze(1)).sum(2)
+    target = torch.lerp(mu, free_energy(p, v, high), lam)
+    low, steps = torch.zeros_like(high), 60 if v.dtype == torch.float64 else 30
+    top = high.clone()
+    for _ in range(steps):
+        middle = (low + high) / 2
+        below = free_energy(p, v, middle.clamp_min(torch.finfo(v.dtype).tiny)) < target
+        low, high = torch.where(below, middle, low), torch.where(below, high, middle)
+    found = (low + high) / 2
+    return torch.where(lam >= 1, top, torch.where(lam <= 0, torch.zeros_like(found), found))

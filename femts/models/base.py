@@ -1,0 +1,36 @@
+"""What every forecaster is: a module from a scaled look-back to a scaled forecast, with its own frozen configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+
+class ForecastModel(nn.Module):
+    """Base of all forecasters.
+
+    Shapes: B windows, L = `seq_len` steps of look-back, P = `pred_len` steps of forecast, C channels; values are scaled
+    (zero mean, unit variance on the training rows).
+
+    Attributes:
+        Config: frozen dataclass whose first fields are `seq_len`, `pred_len`, `n_channels`.
+        training_defaults: fields of `TrainingConfig` that this model wants different.
+    """
+
+    Config: ClassVar[type]
+    training_defaults: ClassVar[Mapping[str, Any]] = {}
+
+    def __init__(self, config: Any) -> None:
+        super().__init__()
+        self.config = config
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Forecast the next P steps: `x` (B, L, C) -> (B, P, C)."""
+        raise TypeError(f"{type(self).__name__} does not define forward")
+
+    def loss(self, x: Tensor, y: Tensor) -> Tensor:
+        """Training loss, a scalar, for the look-back `x` (B, L, C) and what followed, `y` (B, P, C)."""
+        return F.mse_loss(self(x), y)

@@ -1,0 +1,84 @@
+"""Models by name: a decorator registers them, `build_model` makes them."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+from femts.errors import UsageError, suggest
+from femts.models.base import ForecastModel
+from femts.settings import apply_settings
+
+
+@dataclass(frozen=True)
+class ModelCard:
+    """One entry of the registry.
+
+    Attributes:
+        name: what the user types.
+        summary: one line on what it is.
+        model_class: the module.
+        overrides: fields of its configuration that this name fixes as defaults.
+    """
+
+    name: str
+    summary: str
+    model_class: type[ForecastModel]
+    overrides: Mapping[str, Any]
+
+    def default_settings(self) -> dict[str, Any]:
+        """Settable fields (all but the shape of the data) with their defaults under this name."""
+        data_fields = ("seq_len", "pred_len", "n_channels")
+        defaults = {f.name: f.default for f in fields(self.model_class.Config) if f.name not in data_fields}
+        return {**defaults, **self.overrides}
+
+
+_CARDS: dict[str, ModelCard] = {}
+_Model = TypeVar("_Model", bound=type[ForecastModel])
+
+
+def register(name: str, summary: str, **overrides: Any) -> Callable[[_Model], _Model]:
+    """Class decorator: make a `ForecastModel` available under `name`; one class may have several names."""
+
+    def add(model_class: _Model) -> _Model:
+        if name in _CARDS:
+            raise ValueError(f"model name {name!r} is registered twice")
+        _CARDS[name] = ModelCard(name, summary, model_class, overrides)
+        return model_class
+
+    return add
+
+
+def _load_all() -> None:
+    package = importlib.import_module("femts.models")
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"femts.models.{module.name}")
+
+
+def model_names() -> list[str]:
+    """All registered names, sorted."""
+    _load_all()
+    return sorted(_CARDS)
+
+
+def model_card(name: str) -> ModelCard:
+    """The entry called `name`; UsageError with the nearest right name when there is none."""
+    names = model_names()
+    if name not in names:
+        raise UsageError(f"Unknown model '{name}'{suggest(name, names)}.")
+    return _CARDS[name]
+
+
+def build_config(name: str, *, seq_len: int, pred_len: int, n_channels: int, settings: Mapping[str, Any]) -> Any:
+    """The frozen configuration of model `name` with `settings` (key -> value or text) applied; UsageError if one is wrong."""
+    card = model_card(name)
+    config = card.model_class.Config(seq_len=seq_len, pred_len=pred_len, n_channels=n_channels, **card.overrides)
+    return apply_settings(config, settings, where="model")
+
+
+def build_model(name: str, config: Any) -> ForecastModel:
+    """The model called `name` with the configuration that `build_config` made."""
+    return model_card(name).model_class(config)

@@ -1,0 +1,69 @@
+"""Settings by name: text from the command line or YAML becomes typed fields of frozen dataclasses."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from femts.errors import UsageError, suggest
+
+_Config = TypeVar("_Config")
+
+
+def apply_settings(config: _Config, settings: Mapping[str, Any], where: str) -> _Config:
+    """A copy of the dataclass `config` with `settings` applied.
+
+    Args:
+        config: a frozen dataclass.
+        settings: field name -> value; text is read as the field's type (YAML 1.1 reads `6e-4` as text, too).
+        where: the prefix that the user types before a field's name, for messages (`model`, `training`).
+
+    Raises:
+        UsageError: unknown name, or a value that the field cannot take; the text names both.
+    """
+    hints = get_type_hints(type(config))
+    known = [f.name for f in fields(config)]  # type: ignore[arg-type]
+    changes = {}
+    for name, value in settings.items():
+        if name not in known:
+            raise UsageError(f"Unknown setting '{where}.{name}'{suggest(name, known)}.")
+        changes[name] = _read(value, hints[name], f"{where}.{name}")
+    try:
+        return replace(config, **changes)  # type: ignore[type-var]
+    except UsageError:
+        raise
+    except ValueError as error:
+        raise UsageError(f"Setting {', '.join(f'{where}.{k}={v}' for k, v in settings.items())} cannot be used: {error}") from error
+
+
+def _read(value: Any, kind: Any, key: str) -> Any:
+    origin, args = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        if value is None or (isinstance(value, str) and value.lower() in ("none", "null")):
+            if type(None) in args:
+                return None
+        return _read(value, next(a for a in args if a is not type(None)), key)
+    if origin is Literal:
+        text = str(value)
+        if text not in map(str, args):
+            raise UsageError(f"Setting '{key}' cannot be '{value}'{suggest(text, [str(a) for a in args])}.")
+        return next(a for a in args if str(a) == text)
+    if origin is tuple:
+        parts = value.strip("()[] ").split(",") if isinstance(value, str) else list(value)
+        if len(parts) != len(args) and Ellipsis not in args:
+            raise UsageError(f"Setting '{key}' takes {len(args)} values, not '{value}'; write them as a,b.")
+        return tuple(_read(p, args[0], key) for p in parts)
+    if kind is bool:
+        text = str(value).strip().lower()
+        if text not in ("true", "false", "1", "0", "yes", "no", "on", "off"):
+            raise UsageError(f"Setting '{key}' takes true or false, not '{value}'.")
+        return text in ("true", "1", "yes", "on")
+    try:
+        if kind is int and isinstance(value, float) and not value.is_integer():
+            raise ValueError
+        return kind(value.strip() if isinstance(value, str) else value)
+    except (TypeError, ValueError) as error:
+        article = "a whole number" if kind is int else "a number" if kind is float else f"a {kind.__name__}"
+        raise UsageError(f"Setting '{key}' takes {article}, not '{value}'.") from error
