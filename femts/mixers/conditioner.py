@@ -10,12 +10,12 @@ from femts.mixers.scan import decayed_sum, reversed_decayed_sum
 
 
 class TimeDecayConditioner(nn.Module):
-    """Local features of the tokens that modulate everything the layer projects (eq. 33 and 34).
+    """Local features of the tokens; the layer adds what `out_proj` makes of them to its own projection (eq. 33 and 34).
 
     Args:
         n_embd: width D of the tokens.
         hidden: width H_c of the convolution.
-        n_out: width of what is modulated; the projection to it starts at zero, so a new layer is unconditioned.
+        n_out: width of what is modulated; `out_proj` starts at zero, so a new layer is unconditioned.
         norm_first: LayerNorm on the tokens.
         causal: False adds the mirror image of the convolution.
     """
@@ -31,31 +31,29 @@ class TimeDecayConditioner(nn.Module):
         nn.init.zeros_(self.out_proj.weight)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """`x` (B, T, D) -> modulation (B, T, n_out); tokens where `mask` (B, T) is False count as absent."""
-        decay, u, shortcut = self._features(x)
+        """`x` (B, T, D) -> features h (B, T, H_c); tokens where `mask` (B, T) is False count as absent."""
+        decay, u, shortcut = self._convolved(x)
         if mask is not None:
             u = u * mask.unsqueeze(-1)
             decay = decay.masked_fill(~mask.unsqueeze(-1), 1.0)
         h = decayed_sum(u, decay)
         if not self.causal:
             h = h + reversed_decayed_sum(u, decay)
-        return self._project(h, shortcut)
+        return self._gated(h, shortcut)
 
     def init_state(self, batch_size: int) -> Tensor:
         """The empty convolution, (B, H_c)."""
         return self.out_proj.weight.new_zeros(batch_size, self.hidden)
 
     def step(self, x: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """One token `x` (B, D) -> its modulation (B, n_out) and the next state."""
-        decay, u, shortcut = self._features(x)
+        """One token `x` (B, D) -> its features (B, H_c) and the next state."""
+        decay, u, shortcut = self._convolved(x)
         state = decay * state + u
-        return self._project(state, shortcut), state
+        return self._gated(state, shortcut), state
 
-    def _features(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _convolved(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         s, u, a = self.in_proj(self.norm_in(x)).chunk(3, dim=-1)
         return torch.exp(-F.softplus(s)), u, F.softplus(a)
 
-    def _project(self, h: Tensor, shortcut: Tensor) -> Tensor:
-        features = F.silu(F.normalize(shortcut, dim=-1)) * self.norm_hidden(h)
-        modulation: Tensor = self.out_proj(features)
-        return modulation
+    def _gated(self, h: Tensor, shortcut: Tensor) -> Tensor:
+        return F.silu(F.normalize(shortcut, dim=-1)) * self.norm_hidden(h)

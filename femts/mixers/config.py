@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypedDict
 
 from femts.errors import UsageError
 
@@ -86,7 +86,16 @@ class FreeEnergyMixerConfig:
         return 1 if self.prior_type in PER_CHANNEL_PRIORS else self.n_head
 
 
-def component_flags(components: str) -> dict[str, bool]:
+class ComponentFlags(TypedDict):
+    """The switches of `FreeEnergyMixerConfig` for C, L, T and G."""
+
+    use_conv: bool
+    use_lse: bool
+    use_temperature: bool
+    use_outer_gate: bool
+
+
+def component_flags(components: str) -> ComponentFlags:
     """The four switches for a name such as `CLTG`, `CL` or the empty string (the prior alone).
 
     Raises:

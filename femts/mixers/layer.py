@@ -95,10 +95,10 @@ class FreeEnergyMixer(nn.Module):
         """
         if not self.config.causal:
             raise ValueError("step needs a causal layer; this one was made with causal=False.")
-        modulation, condition = None, None
+        features, condition = None, None
         if self.conditioner is not None:
-            modulation, condition = self.conditioner.step(x, state.conditioner)
-        parts = self._split(self.in_proj(x), modulation)
+            features, condition = self.conditioner.step(x, state.conditioner)
+        parts = self._parts(x, features)
         prior_state = state.prior
 
         def mix(values: Tensor) -> Tensor:
@@ -126,7 +126,7 @@ class FreeEnergyMixer(nn.Module):
         return self.bind(x, attention_mask).weights()
 
     def hidden_temperature(self, x: Tensor, attention_mask: Tensor | None = None) -> Tensor:
-        """The inverse temperature beta* (B, T, H, d_v) at which F(beta*) is the read (proposition G.2); 0 is the mean. O(T^2)."""
+        """The beta* (B, T, H, d_v) at which F(beta*) is the read (proposition G.2); 0 where it is the mean. O(T^2)."""
         p, v, read = self._dense(x, attention_mask)
         if read.beta is None:
             return torch.zeros_like(v)
@@ -148,15 +148,24 @@ class FreeEnergyMixer(nn.Module):
         return p, self._values(parts), self._read(bound.mix, parts, bound.support)
 
     def _project(self, x: Tensor, mask: Tensor | None) -> dict[str, Tensor]:
-        return self._split(self.in_proj(x), None if self.conditioner is None else self.conditioner(x, mask))
+        return self._parts(x, None if self.conditioner is None else self.conditioner(x, mask))
 
-    def _split(self, projected: Tensor, modulation: Tensor | None) -> dict[str, Tensor]:
-        width = self.split_sizes["v"]
-        v, rest = projected.split([width, projected.shape[-1] - width], dim=-1)
-        if modulation is not None:
-            eta, shift = modulation.split([width, rest.shape[-1]], dim=-1)
-            v, rest = torch.addcmul(v, v, eta), rest + shift
-        names = list(self.split_sizes)[1:]
+    def _parts(self, x: Tensor, features: Tensor | None) -> dict[str, Tensor]:
+        """The projection by name, modulated by the conditioner's `features`."""
+        width, names = self.split_sizes["v"], list(self.split_sizes)[1:]
+        if features is None or self.conditioner is None:
+            v, rest = self.in_proj(x).tensor_split([width], dim=-1)
+        else:
+            # One product of [x, features] gives v, the modulated rest and the values' scale: three outputs of this size
+            # made apart and added up would cost more than the conditioner itself.
+            inner, outer = self.in_proj.weight, self.conditioner.out_proj.weight
+            weight = torch.cat([inner, outer], dim=1)
+            scale = F.pad(outer[:width], (inner.shape[1], 0))
+            weight = torch.cat([F.pad(inner[:width], (0, outer.shape[1])), weight[width:], scale])
+            bias = None if self.in_proj.bias is None else F.pad(self.in_proj.bias, (0, width))
+            product = F.linear(torch.cat([x, features], dim=-1), weight, bias)
+            v, rest, eta = product.tensor_split([width, product.shape[-1] - width], dim=-1)
+            v = torch.addcmul(v, v, eta)
         return {"v": v, **dict(zip(names, rest.split([self.split_sizes[name] for name in names], dim=-1), strict=True))}
 
     def _bind(self, parts: dict[str, Tensor], mask: Tensor | None) -> BoundPrior:

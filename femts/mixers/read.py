@@ -54,7 +54,8 @@ def free_energy_read(
         mu = mix(v)
         return FreeEnergyRead(mu, None, mu, None, gate, None)
     scaled = (beta * v).clamp(-cap, cap)
-    mu, z = mix(torch.cat([v, scaled.exp().to(v.dtype)], dim=-1)).chunk(2, dim=-1)
+    mixed = mix(torch.cat([v, scaled.exp().to(v.dtype)], dim=-1))
+    mu, z = (part.contiguous() for part in mixed.chunk(2, dim=-1))  # or the logarithm runs without vector instructions
     if support is not None:
         z = z.masked_fill(~support[..., None, None], 1.0)
     f_max = (z.log() / beta).to(v.dtype)

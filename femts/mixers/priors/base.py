@@ -24,13 +24,14 @@ Params = dict[str, Tensor]
 class BoundPrior(ABC):
     """A prior that has seen its input.
 
-    Shapes: values (B, T, H, c); `support` is None where every row sees something, else (B, T), False for rows that see
-    nothing: those rows mix to 0.
+    Attributes:
+        support: None where every row sees something, else (B, T), False for rows that see nothing: those rows mix to 0.
+        shape: (B, T, H).
+        like: a tensor of the device and type that the prior computes in.
     """
 
-    def __init__(self, support: Tensor | None, shape: tuple[int, int, int]) -> None:
-        self.support = support
-        self.shape = shape  # (B, T, H)
+    def __init__(self, support: Tensor | None, shape: tuple[int, int, int], like: Tensor) -> None:
+        self.support, self.shape, self.like = support, shape, like
 
     @abstractmethod
     def mix(self, values: Tensor) -> Tensor:
@@ -39,15 +40,8 @@ class BoundPrior(ABC):
     def weights(self) -> Tensor:
         """The dense p (B, H, T, T), query by key: what the prior makes of one-hot values."""
         batch, length, heads = self.shape
-        return self.mix(self._one_hot(heads, length)).transpose(1, 2)
-
-    def _one_hot(self, heads: int, length: int) -> Tensor:
-        eye = torch.eye(length, device=self._like().device, dtype=self._like().dtype)
-        return eye[None, :, None, :].expand(self.shape[0], length, heads, length)
-
-    @abstractmethod
-    def _like(self) -> Tensor:
-        """Any tensor of the device and type that the prior computes in."""
+        eye = torch.eye(length, device=self.like.device, dtype=self.like.dtype)
+        return self.mix(eye[None, :, None, :].expand(batch, length, heads, length)).transpose(1, 2)
 
 
 class Prior(nn.Module):
@@ -122,12 +116,12 @@ class PerChannelBound(BoundPrior):
     def __init__(
         self, accumulate: Callable[[Tensor], Tensor], like: Tensor, mask: Tensor | None, support: Tensor | None
     ) -> None:
-        super().__init__(support, (like.shape[0], like.shape[1], 1))
-        self._accumulate, self._sample, self._mask = accumulate, like, mask
+        super().__init__(support, (like.shape[0], like.shape[1], 1), like)
+        self._accumulate, self._mask = accumulate, mask
 
     def mix(self, values: Tensor) -> Tensor:
-        columns = values.unflatten(-1, (-1, self._sample.shape[-1])).squeeze(2)  # (B, T, k, E)
-        columns = torch.cat([columns.to(self._sample.dtype), torch.ones_like(self._sample).unsqueeze(2)], dim=2)
+        columns = values.unflatten(-1, (-1, self.like.shape[-1])).squeeze(2)  # (B, T, k, E)
+        columns = torch.cat([columns.to(self.like.dtype), torch.ones_like(self.like).unsqueeze(2)], dim=2)
         if self._mask is not None:
             columns = columns * self._mask[:, :, None, None]
         scores = self._accumulate(columns)
@@ -136,13 +130,10 @@ class PerChannelBound(BoundPrior):
 
     def weights(self) -> Tensor:
         """The dense p (B, T, T, E), query by key, of each channel."""
-        batch, length, width = self._sample.shape
-        eye = torch.eye(length, device=self._sample.device, dtype=self._sample.dtype)
+        batch, length, width = self.like.shape
+        eye = torch.eye(length, device=self.like.device, dtype=self.like.dtype)
         values = eye[None, :, None, :, None].expand(batch, length, 1, length, width).flatten(3)
         return self.mix(values).unflatten(-1, (length, width)).squeeze(2)
-
-    def _like(self) -> Tensor:
-        return self._sample
 
 
 def at_least_float32(x: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from femts.mixers.budget import Widths
@@ -29,7 +29,7 @@ class BoundLinear(BoundPrior):
     def __init__(
         self, q: Tensor, k: Tensor, decay: Tensor | None, causal: bool, support: Tensor | None, dense: bool | None = None
     ) -> None:
-        super().__init__(support, (q.shape[0], q.shape[1], q.shape[2]))
+        super().__init__(support, (q.shape[0], q.shape[1], q.shape[2]), q)
         self.q, self.k, self.decay, self.causal = q, k, decay, causal
         self.dense = q.shape[1] <= DENSE_UP_TO if dense is None else dense
 
@@ -59,9 +59,6 @@ class BoundLinear(BoundPrior):
             ahead = chunked_scores(q.flip(1), k.flip(1), v.flip(1), decay.flip(1), strict=True).flip(1)
             scores = chunked_scores(q, k, v, decay) + ahead
         return divide(scores[..., :-1], scores[..., -1:], self.support)
-
-    def _like(self) -> Tensor:
-        return self.q
 
 
 def decay_matrix(decay: Tensor, causal: bool = True) -> Tensor:

@@ -29,7 +29,7 @@ class BoundSoftmax(BoundPrior):
     """Attention rows over the visible tokens; O(T^2) time, through torch's scaled dot product attention."""
 
     def __init__(self, q: Tensor, k: Tensor, mask: Tensor | None, causal: bool, backend: str) -> None:
-        super().__init__(visible(mask, causal), (q.shape[0], q.shape[1], q.shape[2]))
+        super().__init__(visible(mask, causal), (q.shape[0], q.shape[1], q.shape[2]), q)
         self.q, self.k, self.causal, self.backend = q.transpose(1, 2), k.transpose(1, 2), causal, backend
         self.allowed = None if mask is None else self._allowed(mask)
 
@@ -71,9 +71,6 @@ class BoundSoftmax(BoundPrior):
         else:
             return
         raise UsageError(f"softmax_backend='flash' cannot run because {reason}; use softmax_backend='auto'.")
-
-    def _like(self) -> Tensor:
-        return self.q
 
 
 @register_prior
