@@ -35,15 +35,16 @@ def apply_settings(config: _Config, settings: Mapping[str, Any], where: str) -> 
     except UsageError:
         raise
     except ValueError as error:
-        raise UsageError(f"Setting {', '.join(f'{where}.{k}={v}' for k, v in settings.items())} cannot be used: {error}") from error
+        raise UsageError(
+            f"Setting {', '.join(f'{where}.{k}={v}' for k, v in settings.items())} cannot be used: {error}"
+        ) from error
 
 
 def _read(value: Any, kind: Any, key: str) -> Any:
     origin, args = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
-        if value is None or (isinstance(value, str) and value.lower() in ("none", "null")):
-            if type(None) in args:
-                return None
+        if type(None) in args and (value is None or str(value).lower() in ("none", "null")):
+            return None
         return _read(value, next(a for a in args if a is not type(None)), key)
     if origin is Literal:
         text = str(value)
@@ -61,9 +62,12 @@ def _read(value: Any, kind: Any, key: str) -> Any:
             raise UsageError(f"Setting '{key}' takes true or false, not '{value}'.")
         return text in ("true", "1", "yes", "on")
     try:
-        if kind is int and isinstance(value, float) and not value.is_integer():
+        if kind is int and (isinstance(value, bool) or (isinstance(value, float) and not value.is_integer())):
             raise ValueError
-        return kind(value.strip() if isinstance(value, str) else value)
+        read = kind(value.strip() if isinstance(value, str) else value)
+        if kind is float and read != read:
+            raise ValueError
+        return read
     except (TypeError, ValueError) as error:
         article = "a whole number" if kind is int else "a number" if kind is float else f"a {kind.__name__}"
         raise UsageError(f"Setting '{key}' takes {article}, not '{value}'.") from error

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from femts.errors import UsageError
 from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig, component_flags
 from femts.models.base import ForecastModel
 from femts.models.lintrans import UnnormalisedLinearAttention
@@ -51,36 +52,45 @@ class SegmentConfig:
     mlp_ratio: int = 4
     dropout: float = 0.1
     rope: bool = False
-    n_states: int = 16
+    n_states: int = 8
+
+    def __post_init__(self) -> None:
+        for name in ("width", "n_layers", "n_heads", "mlp_ratio", "n_states"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"Setting 'model.{name}' takes a whole number of at least 1, not {getattr(self, name)}.")
+        if self.prior == "lintrans" and self.components:
+            raise UsageError(
+                f"lintrans is no selection prior and takes no components, not '{self.components}'; use prior linear for them."
+            )
+        self.mixer_config()  # refuses what no mixer can be made of
 
     @property
     def width(self) -> int:
         """`d_model`, resolved."""
-        return self.d_model or 32 * math.isqrt(self.n_channels)
+        return self.d_model if self.d_model is not None else 32 * math.isqrt(self.n_channels)
 
     @property
     def n_segments(self) -> int:
         """Segments in the padded look-back."""
         return -(-self.seq_len // self.pred_len)
 
+    def mixer_config(self) -> FreeEnergyMixerConfig:
+        """The layer of each block; `lintrans` shares its widths and dropout."""
+        return FreeEnergyMixerConfig(
+            n_embd=self.width,
+            n_head=self.n_heads,
+            prior_type="linear" if self.prior == "lintrans" else self.prior,
+            dropout=self.dropout,
+            use_rope=self.rope,
+            ssm_rank=self.n_states,
+            **component_flags(self.components),
+        )
+
     def make_mixer(self) -> nn.Module:
         """A mixer of this configuration, (B, T, d_model) -> (B, T, d_model)."""
-        flags = component_flags(self.components)
         if self.prior == "lintrans":
-            if self.components:
-                raise ValueError("lintrans is no selection prior and takes no components; choose prior linear for them")
             return UnnormalisedLinearAttention(self.width, self.n_heads, self.dropout)
-        return FreeEnergyMixer(
-            FreeEnergyMixerConfig(
-                n_embd=self.width,
-                n_head=self.n_heads,
-                prior_type=self.prior,
-                dropout=self.dropout,
-                use_rope=self.rope,
-                ssm_rank=self.n_states,
-                **flags,
-            )
-        )
+        return FreeEnergyMixer(self.mixer_config())
 
 
 class Block(nn.Module):

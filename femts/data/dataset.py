@@ -1,0 +1,142 @@
+"""A data set in memory: values, stamps, names and split, from the catalogue, a CSV file or a DataFrame."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from femts.data.catalog import CATALOG, DatasetCard, card
+from femts.data.dates import season_of, step_of
+from femts.data.frames import check_frame, read_csv, read_headless, read_table
+from femts.data.sources import fetch, file_sha256
+from femts.data.splits import Split, ratio_split
+from femts.data.synthetic import synthetic_frame
+from femts.errors import UsageError
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Everything that training needs to know of its data.
+
+    Attributes:
+        name: catalogue name, or the file's name without its ending.
+        values: (rows, C) float64, raw units; rows after the test part stay in it.
+        dates: one stamp a row, or None when the data has none.
+        columns: C names.
+        freq: the step between stamps, a pandas frequency; None without stamps.
+        split: row ranges of the three parts.
+        sha256: of the file, or of the values where there is no file.
+        season: steps in the natural season, for `seasonal_naive`.
+        notes: what a user should be told once.
+    """
+
+    name: str
+    values: NDArray[np.float64]
+    dates: pd.DatetimeIndex | None
+    columns: tuple[str, ...]
+    freq: str | None
+    split: Split
+    sha256: str
+    season: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def train_values(self) -> NDArray[np.float64]:
+        """The training rows, (rows, C): what a scaler may see."""
+        return self.values[slice(*self.split.train)]
+
+    def frame(self) -> pd.DataFrame:
+        """A wide table: `date` first where the data has stamps, then the columns, in raw units."""
+        table = pd.DataFrame(self.values, columns=list(self.columns))
+        if self.dates is not None:
+            table.insert(0, "date", self.dates)
+        return table
+
+
+def load_dataset(source: str | Path | pd.DataFrame, data_root: str | Path | None = None, download: bool = True) -> Dataset:
+    """A data set by catalogue name, by the path of a CSV file, or from a DataFrame.
+
+    Args:
+        source: a name of the catalogue (any case), a CSV file (`date` and value columns, or `unique_id, ds, y`), or
+            such a DataFrame. Files and frames of one's own are split .7, .1, .2.
+        data_root: folder of the catalogue's files; None finds it as `femts.data.data_root` does.
+        download: whether a missing catalogue file may be downloaded.
+
+    Raises:
+        UsageError: unknown name, or data that cannot be used; the text says what and where.
+        RunFailure: a download failed.
+    """
+    if isinstance(source, pd.DataFrame):
+        return _own(check_frame(source), "frame", None)
+    if isinstance(source, str) and not _is_path(source):
+        return _from_catalogue(card(source), data_root, download)
+    path = Path(source).expanduser()
+    data = _own(read_csv(path), path.stem, file_sha256(path))
+    published = next((c for c in CATALOG.values() if c.sha256 == data.sha256 and c.split_rule == "ett"), None)
+    if published is None:
+        return data
+    note = f"{path} is {published.name}; by its path it is split .7, .1, .2, and only by its name as published"
+    return replace(data, notes=(note, *data.notes))
+
+
+def _is_path(source: str) -> bool:
+    if source.lower() in (name.lower() for name in CATALOG):
+        return False
+    return bool(Path(source).suffix) or len(Path(source).parts) != 1 or Path(source).exists()
+
+
+def _own(frame: pd.DataFrame, name: str, sha256: str | None) -> Dataset:
+    dates = pd.DatetimeIndex(frame["date"])
+    freq = step_of(dates)
+    return _dataset(name, frame.drop(columns="date"), dates, freq, ratio_split(len(frame)), sha256, season_of(freq))
+
+
+def _from_catalogue(known: DatasetCard, root: str | Path | None, download: bool) -> Dataset:
+    if not known.filename:
+        table = synthetic_frame(known.rows)
+        dates = pd.DatetimeIndex(table.pop("date"))
+        return _dataset(known.name, table, dates, known.freq, known.split, None, known.season)
+    path = fetch(known, root, download)
+    notes: tuple[str, ...] = ()
+    if not known.dated:
+        table, when = read_headless(path), None
+        notes = ("it has no dates, so forecasts carry none",)
+        if path.name != known.filename:
+            notes = (*notes, f"{path.name} is unpacked, and no hash is published to verify it by")
+    else:
+        # Verified by its hash, so it is taken as it is: Weather repeats a stamp and holds sentinels of -9999.
+        table = read_table(path)
+        when = pd.DatetimeIndex(pd.to_datetime(table.pop("date")))
+    if table.shape != (known.rows, known.channels):
+        raise UsageError(
+            f"{path} has {table.shape[0]} rows of {table.shape[1]} values, but {known.name} has "
+            f"{known.rows} of {known.channels}; get {known.filename} anew."
+        )
+    freq = known.freq if known.dated else None
+    return _dataset(known.name, table, when, freq, known.split, file_sha256(path), known.season, notes)
+
+
+def _dataset(
+    name: str,
+    table: pd.DataFrame,
+    dates: pd.DatetimeIndex | None,
+    freq: str | None,
+    split: Split,
+    sha256: str | None,
+    season: int,
+    notes: tuple[str, ...] = (),
+) -> Dataset:
+    values = np.ascontiguousarray(table.to_numpy(dtype=np.float64))
+    columns = tuple(str(c) for c in table.columns)
+    if sha256 is None:
+        stamps = b"" if dates is None else "\n".join(map(str, dates)).encode()
+        sha256 = hashlib.sha256("\n".join(columns).encode() + stamps + values.tobytes()).hexdigest()
+    train = values[slice(*split.train)]
+    constant = [c for c, still in zip(columns, (train == train[:1]).all(axis=0), strict=True) if still]
+    notes += tuple(f"column '{c}' is constant in training, so its scale is 1" for c in constant)
+    return Dataset(name, values, dates, columns, freq, split, sha256, season, notes)

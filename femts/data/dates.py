@@ -1,0 +1,126 @@
+"""Time stamps: reading them, their order, the even step between them, and the stamps to come."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pandas.tseries.frequencies import to_offset
+
+from femts.errors import UsageError
+
+_WRITE = "write it as 2024-12-31 23:00:00"
+
+
+def read_dates(column: pd.Series, where: str = "The frame") -> pd.DatetimeIndex:
+    """The stamps of a column of text or datetimes, in the order they come.
+
+    Raises:
+        UsageError: a cell is no date, or could be two; the text says which.
+    """
+    dates = column if pd.api.types.is_datetime64_any_dtype(column) else _parse(column.astype(str), where)
+    if dates.isna().any():
+        row = int(np.argmax(dates.isna()))
+        raise UsageError(f"{where} has '{column.iloc[row]}' where data row {row + 1} should have a date; {_WRITE}.")
+    return pd.DatetimeIndex(dates)
+
+
+def check_order(dates: pd.DatetimeIndex, where: str = "The frame") -> None:
+    """Refuse repeated stamps and stamps out of order with a UsageError that says which."""
+    again = dates.duplicated()
+    if again.any():
+        row = int(np.argmax(again))
+        first = f"the first {dates[row]} at data row {row + 1}"
+        raise UsageError(f"{where} repeats {int(again.sum())} dates, {first}; keep one row a date.")
+    if not dates.is_monotonic_increasing:
+        row = int(np.argmax(dates[1:] < dates[:-1])) + 1
+        raise UsageError(f"{where} goes back in time at data row {row + 1} ({dates[row]}); sort it by date.")
+
+
+def step_of(dates: pd.DatetimeIndex, where: str = "The frame") -> str:
+    """The even step of ordered `dates`, a pandas frequency (business days, months and the like included).
+
+    Raises:
+        UsageError: fewer than three dates, or an uneven step; the text says between which two stamps.
+    """
+    if len(dates) < 3:
+        raise UsageError(f"{where} has {len(dates)} data rows; at least 3 are needed to see the step between them.")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # pandas 3 announces that a later one returns an offset; both are taken
+        inferred = pd.infer_freq(dates)
+    if inferred is not None:
+        freq = str(to_offset(inferred).freqstr)
+        # Inference alone is not enough: it also names steps (business hours) that do not generate the same stamps.
+        if not _off_grid(dates, freq).any():
+            return freq
+    steps = dates[1:] - dates[:-1]
+    counts = pd.Series(steps).value_counts()
+    usual = counts.index[0]
+    odd = int(np.argmax(steps != usual)) if counts.iloc[0] > 0.9 * len(steps) else int(np.argmax(steps))
+    raise UsageError(
+        f"{where} has an uneven step: from {dates[odd]} to {dates[odd + 1]} (data rows {odd + 1} and {odd + 2}) it is "
+        f"{steps[odd]}, mostly {usual}; put the rows on an even grid."
+    )
+
+
+def check_step(dates: pd.DatetimeIndex, freq: str, where: str = "The frame") -> None:
+    """Refuse `dates` that are not consecutive stamps of the step `freq` with a UsageError that says where."""
+    if not len(dates):
+        raise UsageError(f"{where} has no data rows; give at least one.")
+    wrong = _off_grid(dates, freq)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise UsageError(
+            f"{where} does not keep the step '{freq}' of the training data at data row {row + 1} ({dates[row]}); "
+            "put the rows on that grid."
+        )
+
+
+def season_of(freq: str | None) -> int:
+    """Steps in the season of a pandas frequency: a day for steps below it, a week for days, a year above; else 1."""
+    offset = to_offset(freq) if freq else None
+    if offset is None:
+        return 1
+    calendar = {"D": 7, "B": 5, "W": 52, "MS": 12, "ME": 12, "BMS": 12, "BME": 12, "QS": 4, "QE": 4}
+    base = offset.rule_code.split("-")[0]
+    if base not in ("h", "min", "s"):
+        return calendar.get(base, 1) if offset.n == 1 else 1
+    return max(1, int(pd.Timedelta(days=1) / pd.Timedelta(offset.nanos, unit="ns")))
+
+
+def future_dates(last: pd.Timestamp, freq: str, n: int) -> pd.DatetimeIndex:
+    """The `n` stamps that follow `last` at the step `freq`."""
+    after = pd.date_range(last, periods=n + 1, freq=freq)
+    return after[after > last][:n]
+
+
+def _off_grid(dates: pd.DatetimeIndex, freq: str) -> np.ndarray:
+    """Per stamp, whether it differs from the grid of `freq` that begins at or after the first one."""
+    grid = pd.date_range(dates[0], periods=len(dates), freq=freq)
+    # pandas 3 keeps several units; only stamps of one unit compare equal.
+    return np.asarray(grid.as_unit("ns") != dates.as_unit("ns"))
+
+
+def _parse(text: pd.Series, where: str) -> pd.Series:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # pandas warns when it has to guess; the guesses are compared below
+            iso = _stamps(text, format="ISO8601")
+            # One ISO date makes the others mistakes; a bare number would be completed from today's date.
+            if iso.notna().any() or text.str.fullmatch(r"\d+(\.\d+)?").any():
+                return iso
+            month_first = _stamps(text)
+            day_first = _stamps(text, dayfirst=True)
+    except ValueError as error:
+        raise UsageError(f"{where} has dates of several time zones; write them all in UTC.") from error
+    if not month_first.isna().any() and not day_first.isna().any() and not month_first.equals(day_first):
+        row = int(np.argmax(month_first != day_first))
+        raise UsageError(f"{where} has dates such as '{text.iloc[row]}' whose day could be the month; {_WRITE}.")
+    return min((month_first, day_first), key=lambda dates: int(dates.isna().sum()))
+
+
+def _stamps(text: pd.Series, **how: Any) -> pd.Series:
+    # Through an index: pandas 2 returns several time zones as objects, which an index refuses as pandas 3 does at once.
+    return pd.Series(pd.DatetimeIndex(pd.to_datetime(text, errors="coerce", **how)))

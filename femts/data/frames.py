@@ -1,0 +1,206 @@
+"""Tables from users: read, checked, and refused in one sentence that says what is wrong and where."""
+
+from __future__ import annotations
+
+import csv
+import os
+import warnings
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from femts.data.dates import check_order, check_step, read_dates, step_of
+from femts.errors import RunFailure, UsageError
+
+_LONG = ("unique_id", "ds", "y")
+
+
+def read_csv(path: str | Path, columns: Sequence[str] | None = None, freq: str | None = None) -> pd.DataFrame:
+    """A wide table from a CSV file (wide, or long: `unique_id, ds, y`), checked as `check_frame` does."""
+    return check_frame(read_table(path), columns, freq, where=f"File {path}")
+
+
+def read_table(path: str | Path) -> pd.DataFrame:
+    """A CSV file with a header, its cells not yet checked; stamps and series names stay text.
+
+    Raises:
+        UsageError: missing, a folder, empty, not UTF-8 text, rows of different lengths, or column names that are
+            missing or used twice.
+    """
+    path = Path(path)
+    _check_text(path)
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            header = next((row for row in csv.reader(file) if row), [])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)  # a row longer than the header, cut short
+            stamps_and_names = dict.fromkeys(("date", "ds", "unique_id"), str)
+            frame = pd.read_csv(path, encoding="utf-8-sig", index_col=False, low_memory=False, dtype=stamps_and_names)
+    except UnicodeDecodeError as error:
+        raise UsageError(f"File {path} is not UTF-8 text (byte {error.start}); save it as CSV in UTF-8.") from error
+    except (pd.errors.ParserError, pd.errors.ParserWarning, pd.errors.EmptyDataError, csv.Error) as error:
+        detail = str(error).strip().removeprefix("Error tokenizing data. C error: ")
+        raise UsageError(f"File {path} is not a table ({detail}); give every row the header's cells.") from error
+    if len(header) == 1 and any(mark in header[0] for mark in ";\t"):
+        raise UsageError(f"File {path} does not separate its columns by commas; save it with ',' between the cells.")
+    if "" in header:
+        raise UsageError(f"File {path} has no name for column {header.index('') + 1}; name it or leave it out.")
+    _check_unique(header, f"File {path}")
+    return frame
+
+
+def read_headless(path: str | Path) -> pd.DataFrame:
+    """A comma-separated matrix without header and dates, gzipped or not (the form of Solar); columns are `0`, `1`, ...
+
+    Raises:
+        UsageError: as `read_table`, or a cell that is no finite number.
+    """
+    path = Path(path)
+    try:
+        if path.suffix != ".gz":
+            _check_text(path)
+        frame = pd.read_csv(path, header=None, encoding="utf-8-sig")
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError, EOFError, OSError, zlib.error) as error:
+        raise UsageError(f"File {path} cannot be read as a matrix of numbers ({str(error).strip()}).") from error
+    return check_values(frame, where=f"File {path}")
+
+
+def check_frame(
+    frame: pd.DataFrame, columns: Sequence[str] | None = None, freq: str | None = None, where: str = "The frame"
+) -> pd.DataFrame:
+    """A wide table that can be trained on or forecast from: `date` first, then float64 columns.
+
+    Args:
+        frame: wide (`date` and value columns), or long (`unique_id, ds, y`), which is made wide, one column a series.
+        columns: the value columns that must be there, in the order in which they are returned; None takes what comes.
+        freq: the step that the dates must have, a pandas frequency; None wants any even step, and three rows to see it.
+        where: what the table is, to begin a message with.
+
+    Raises:
+        UsageError: a column, date or cell is not as it must be; the text names it, its place and the remedy.
+    """
+    _check_unique([str(c) for c in frame.columns], where)
+    if set(frame.columns) == set(_LONG):
+        frame = _to_wide(frame, where)
+    if "date" not in frame.columns:
+        raise UsageError(
+            f"{where} has no 'date' column (it has {_few(frame.columns)}); "
+            "name the column of time stamps 'date', or give the columns unique_id, ds, y."
+        )
+    values = check_values(frame.drop(columns="date"), columns, where)
+    dates = read_dates(frame["date"], where)
+    check_order(dates, where)
+    if freq is None:
+        step_of(dates, where)
+    else:
+        check_step(dates, freq, where)
+    values.insert(0, "date", dates)
+    return values
+
+
+def check_values(frame: pd.DataFrame, columns: Sequence[str] | None = None, where: str = "The frame") -> pd.DataFrame:
+    """The value columns alone, as finite float64 under names of text, in the order of `columns` when that is given.
+
+    Raises:
+        UsageError: columns differ from `columns`, or a cell is text, missing or infinite; the text says which.
+    """
+    frame = frame.set_axis([str(c) for c in frame.columns], axis=1)
+    _check_unique(frame.columns, where)
+    if columns is not None:
+        missing = [c for c in columns if c not in frame.columns]
+        unknown = [c for c in frame.columns if c not in columns]
+        if missing or unknown:
+            found = [f"lacks {_few(missing)}"] * bool(missing) + [f"has {_few(unknown)} besides"] * bool(unknown)
+            raise UsageError(f"{where} {' and '.join(found)}; give the columns of the training data, {_few(columns)}.")
+        frame = frame[list(columns)]
+    if not len(frame.columns):
+        raise UsageError(f"{where} has no value columns; add at least one column of numbers.")
+    checked = pd.DataFrame({c: _numbers(frame[c], c, where) for c in frame.columns})
+    bad = ~np.isfinite(checked.to_numpy())
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        first = f"the first in column '{checked.columns[column]}' at data row {row + 1}"
+        raise UsageError(f"{where} has {int(bad.sum())} missing or infinite cells, {first}; fill or remove them.")
+    return checked
+
+
+def write_csv(frame: pd.DataFrame, path: str | Path) -> Path:
+    """Write `frame` as CSV without its index: whole or not at all.
+
+    Raises:
+        UsageError: the folder is missing, or `path` is a folder.
+        RunFailure: the disk did not take it.
+    """
+    path = Path(path)
+    if path.is_dir() or not path.parent.is_dir():
+        wrong = "is a folder" if path.is_dir() else "is in a folder that does not exist"
+        raise UsageError(f"The output {path} {wrong}; name a file in an existing folder.")
+    partial = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        frame.to_csv(partial, index=False)
+        os.replace(partial, path)
+    except OSError as error:
+        raise RunFailure(f"Cannot write {path} ({error.strerror or error}); make room or name another file.") from error
+    finally:
+        partial.unlink(missing_ok=True)
+    return path
+
+
+def _check_text(path: Path) -> None:
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder; name the CSV file in it.")
+    try:
+        with path.open("rb") as file:
+            head = file.read(8192)
+    except FileNotFoundError as error:
+        raise UsageError(f"File {path} does not exist; check its name.") from error
+    except OSError as error:
+        raise UsageError(f"File {path} cannot be opened ({error.strerror}).") from error
+    if not head.strip():
+        raise UsageError(f"File {path} is empty; give a CSV file with a header and rows.")
+    if b"\0" in head:
+        raise UsageError(f"File {path} is binary; save it as CSV text in UTF-8.")
+
+
+def _check_unique(names: Sequence[str], where: str) -> None:
+    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
+    if twice is not None:
+        raise UsageError(f"{where} has two columns named '{twice}'; rename one.")
+
+
+def _few(names: Sequence[Any]) -> str:
+    shown = ", ".join(f"'{name}'" for name in list(names)[:6]) or "nothing"
+    return shown if len(names) <= 6 else f"{shown} and {len(names) - 6} more"
+
+
+def _numbers(column: pd.Series, name: str, where: str) -> np.ndarray:
+    if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_complex_dtype(column):
+        return column.to_numpy(dtype=np.float64, na_value=np.nan)
+    text = column.astype(str)  # dates and the like would turn into whatever number stands behind them
+    numbers = pd.to_numeric(text, errors="coerce")
+    unread = (numbers.isna() & column.notna() & (text.str.strip().str.lower() != "nan")).to_numpy()
+    if unread.any():
+        row = int(np.argmax(unread))
+        raise UsageError(
+            f"{where} has the text '{column.iloc[row]}' in column '{name}' at data row {row + 1}; put a number there."
+        )
+    return numbers.to_numpy(dtype=np.float64)
+
+
+def _to_wide(frame: pd.DataFrame, where: str) -> pd.DataFrame:
+    y = _numbers(frame["y"], "y", where)
+    names = frame["unique_id"].astype(str).to_numpy()
+    table = pd.DataFrame({"id": names, "date": read_dates(frame["ds"], where), "y": y})
+    again = table.duplicated(["id", "date"]).to_numpy()
+    if again.any():
+        row = int(np.argmax(again))
+        raise UsageError(
+            f"{where} gives series '{table['id'][row]}' twice at {table['date'][row]} (data row {row + 1}); keep one."
+        )
+    wide = table.pivot(index="date", columns="id", values="y")[list(dict.fromkeys(names))]
+    wide.columns.name = None
+    return wide.reset_index()

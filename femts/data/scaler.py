@@ -1,0 +1,76 @@
+"""Standardisation per channel, fitted once on the training rows and kept with the model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from femts.errors import UsageError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    Values = TypeVar("Values", NDArray[Any], Tensor)
+else:
+    Values = TypeVar("Values")
+
+
+@dataclass(frozen=True, eq=False)
+class Scaler:
+    """Scaled = (raw - mean) / scale, channel by channel.
+
+    Attributes:
+        mean: (C,) float64, in the data's units.
+        scale: (C,) float64, the population standard deviation; 1 for a constant channel.
+    """
+
+    mean: NDArray[np.float64]
+    scale: NDArray[np.float64]
+
+    @classmethod
+    def fit(cls, values: NDArray[np.float64]) -> Scaler:
+        """Mean and standard deviation of `values` (rows, C): pass the training rows and no others."""
+        from sklearn.preprocessing import StandardScaler
+
+        fitted = StandardScaler().fit(values)
+        return cls(np.asarray(fitted.mean_, dtype=np.float64), np.asarray(fitted.scale_, dtype=np.float64))
+
+    def transform(self, values: Values) -> Values:
+        """Scale `values` (..., C), an array or a tensor; a tensor keeps its dtype and device."""
+        mean, scale = self._like(values)
+        return (values - mean) / scale
+
+    def inverse(self, values: Values) -> Values:
+        """Back to raw units: `values` (..., C), an array or a tensor; a tensor keeps its dtype and device."""
+        mean, scale = self._like(values)
+        return values * scale + mean
+
+    def _like(self, values: Values) -> tuple[Values, Values]:
+        if values.shape[-1] != len(self.mean):
+            raise UsageError(f"The scaler was fitted on {len(self.mean)} channels, not {values.shape[-1]}; give those.")
+        if isinstance(values, np.ndarray):
+            return self.mean, self.scale
+        return values.new_tensor(self.mean), values.new_tensor(self.scale)
+
+    def to_dict(self) -> dict[str, list[float]]:
+        """Plain lists for JSON; Python writes and reads float64 there without loss."""
+        return {"mean": self.mean.tolist(), "scale": self.scale.tolist()}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Sequence[float]]) -> Scaler:
+        """The scaler that `to_dict` described.
+
+        Raises:
+            UsageError: a field is missing, or no scaler could hold these numbers.
+        """
+        try:
+            mean, scale = (np.asarray(data[key], dtype=np.float64) for key in ("mean", "scale"))
+        except (KeyError, TypeError, ValueError) as error:
+            raise UsageError(f"The stored scaler cannot be read ({error!r}); train again.") from error
+        if mean.ndim != 1 or mean.shape != scale.shape or not np.isfinite(mean).all() or not (scale > 0).all():
+            raise UsageError("The stored scaler needs one finite mean and one positive scale a channel; train again.")
+        return cls(mean, scale)

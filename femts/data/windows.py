@@ -1,0 +1,110 @@
+"""Windows as index arithmetic over one resident tensor: a batch is one gather, on a CPU or a GPU alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from femts.data.dataset import Dataset
+from femts.data.scaler import Scaler
+from femts.errors import UsageError
+
+
+class Windows:
+    """Every window of stride 1 over rows [start, stop) of a series: `seq_len` steps of look-back, then `pred_len`.
+
+    Shapes: B windows, L = `seq_len`, P = `pred_len`, C channels. Windows share the series; none is copied before it is
+    asked for.
+
+    Args:
+        series: (rows, C), scaled, float32.
+        seq_len: L, steps.
+        pred_len: P, steps.
+        start: first row that a look-back may use.
+        stop: one past the last row that may be forecast.
+
+    Raises:
+        UsageError: no window fits in these rows.
+    """
+
+    def __init__(self, series: Tensor, seq_len: int, pred_len: int, start: int, stop: int) -> None:
+        if not 0 <= start <= stop <= len(series):
+            raise UsageError(f"Rows {start} to {stop} are not within the {len(series)} rows of the series.")
+        if seq_len < 1 or pred_len < 1:
+            raise UsageError(f"Look-back {seq_len} and forecast {pred_len} must each be at least 1 step.")
+        if stop - start < seq_len + pred_len:
+            raise UsageError(
+                f"A look-back of {seq_len} and a forecast of {pred_len} steps do not fit in {stop - start} rows; "
+                f"together they may take {stop - start}."
+            )
+        self.series, self.seq_len, self.pred_len, self.start, self.stop = series, seq_len, pred_len, start, stop
+        self._steps = torch.arange(start, start + seq_len + pred_len, device=series.device)
+
+    def __len__(self) -> int:
+        return self.stop - self.start - self.seq_len - self.pred_len + 1
+
+    def gather(self, index: Tensor) -> tuple[Tensor, Tensor]:
+        """Windows number `index` (B,), int64: the look-backs x (B, L, C) and what followed, y (B, P, C).
+
+        Raises:
+            IndexError: a number outside [0, len); checked for an index on the CPU, where it costs no synchronisation.
+        """
+        if index.device.type == "cpu" and len(index) and not 0 <= int(index.min()) <= int(index.max()) < len(self):
+            raise IndexError(f"window numbers are 0 to {len(self) - 1}, not {int(index.min())} to {int(index.max())}")
+        rows = index.to(self.series.device, non_blocking=True)[:, None] + self._steps
+        both = self.series.index_select(0, rows.flatten()).view(*rows.shape, -1)
+        return both[:, : self.seq_len], both[:, self.seq_len :]
+
+    def to(self, device: torch.device | str) -> Windows:
+        """The same windows over a copy of the series on `device`."""
+        return Windows(self.series.to(device), self.seq_len, self.pred_len, self.start, self.stop)
+
+    def batches(self, batch_size: int) -> Iterator[tuple[Tensor, Tensor]]:
+        """Every window once and in order, `batch_size` at a time; the last batch may be short."""
+        for first in range(0, len(self), batch_size):
+            yield self.gather(torch.arange(first, min(first + batch_size, len(self)), device=self.series.device))
+
+
+def scaled_series(dataset: Dataset, scaler: Scaler) -> Tensor:
+    """The whole of `dataset` in scaled units: (rows, C), float32."""
+    return torch.from_numpy(scaler.transform(dataset.values)).float()
+
+
+def part_windows(
+    dataset: Dataset, scaler: Scaler, part: str, seq_len: int, pred_len: int, series: Tensor | None = None
+) -> Windows:
+    """The windows of one part (`train`, `val`, `test`) of `dataset`.
+
+    Args:
+        dataset: the data and its split.
+        scaler: fitted on the training rows.
+        part: which rows are forecast; look-backs of `val` and `test` reach into the rows before them.
+        seq_len: look-back, steps.
+        pred_len: forecast, steps.
+        series: what `scaled_series` gave, when several parts are to share it.
+
+    Raises:
+        UsageError: unknown part, or a length that does not fit it; the text says which length would.
+    """
+    start, stop = dataset.split.rows(part, seq_len)
+    first = start if part == "train" else start + seq_len
+    if min(seq_len, pred_len) >= 1:  # shorter ones are named by Windows itself
+        _check_fit(dataset.name, part, first, stop, seq_len, pred_len)
+    return Windows(scaled_series(dataset, scaler) if series is None else series, seq_len, pred_len, start, stop)
+
+
+def _check_fit(name: str, part: str, first: int, stop: int, seq_len: int, pred_len: int) -> None:
+    rows = stop - first
+    room_for_forecast = rows - 1 if part == "train" else rows
+    if pred_len > room_for_forecast:
+        remedy = f"the longest that fits is {room_for_forecast}" if room_for_forecast > 0 else "bring more rows"
+        raise UsageError(f"A forecast of {pred_len} steps does not fit the {rows} {part} rows of '{name}'; {remedy}.")
+    room_for_lookback = rows - pred_len if part == "train" else first
+    if seq_len > room_for_lookback:
+        where = f"the {rows} train rows" if part == "train" else f"the {first} rows before the {part} rows"
+        raise UsageError(
+            f"A look-back of {seq_len} steps with a forecast of {pred_len} does not fit {where} of '{name}'; "
+            f"the longest look-back that fits is {room_for_lookback}."
+        )

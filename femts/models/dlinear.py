@@ -1,0 +1,82 @@
+"""DLinear: "Are Transformers Effective for Time Series Forecasting?", Zeng et al., AAAI 2023, section 4.2 (LTSF-Linear)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from femts.errors import UsageError
+from femts.models.base import ForecastModel
+from femts.models.registry import register
+
+
+@dataclass(frozen=True)
+class DLinearConfig:
+    """Settings of `dlinear`.
+
+    Attributes:
+        seq_len: steps of look-back.
+        pred_len: steps of forecast.
+        n_channels: channels.
+        kernel_size: steps of the moving average that is the trend; 25 in the paper.
+        individual: one pair of linear maps per channel instead of one pair shared by all.
+    """
+
+    seq_len: int
+    pred_len: int
+    n_channels: int
+    kernel_size: int = 25
+    individual: bool = False
+
+    def __post_init__(self) -> None:
+        if self.kernel_size < 1:
+            raise UsageError(f"Setting 'model.kernel_size' takes a whole number of at least 1, not {self.kernel_size}.")
+
+
+class ChannelLinear(nn.Module):
+    """A linear map along time: one for all channels (`maps` 1) or one for each (`maps` C)."""
+
+    def __init__(self, in_steps: int, out_steps: int, maps: int) -> None:
+        super().__init__()
+        bound = 1 / math.sqrt(in_steps)  # the bound of nn.Linear, which counts only one map's inputs
+        self.weight = nn.Parameter(torch.empty(maps, out_steps, in_steps).uniform_(-bound, bound))
+        self.bias = nn.Parameter(torch.empty(maps, out_steps).uniform_(-bound, bound))
+
+    def forward(self, series: Tensor) -> Tensor:
+        """`series` (B, C, in) -> (B, C, out)."""
+        if len(self.weight) == 1:
+            return F.linear(series, self.weight[0], self.bias[0])
+        return torch.einsum("bci,coi->bco", series, self.weight) + self.bias
+
+
+@register("dlinear", summary="Trend by moving average and remainder, one linear map each (Zeng et al. 2023).")
+class DLinear(ForecastModel):
+    """Splits the look-back into a moving average and what is left, forecasts each by one linear map and adds them."""
+
+    Config: ClassVar[type] = DLinearConfig
+    training_defaults: ClassVar[Mapping[str, Any]] = {"lr": 1e-4, "weight_decay": 0.0, "betas": (0.9, 0.999)}
+
+    def __init__(self, config: DLinearConfig) -> None:
+        super().__init__(config)
+        maps = config.n_channels if config.individual else 1
+        self.remainder = ChannelLinear(config.seq_len, config.pred_len, maps)
+        self.trend = ChannelLinear(config.seq_len, config.pred_len, maps)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Forecast: `x` (B, L, C) -> (B, P, C)."""
+        series = x.transpose(1, 2)
+        trend = moving_average(series, self.config.kernel_size)
+        return (self.remainder(series - trend) + self.trend(trend)).transpose(1, 2)
+
+
+def moving_average(series: Tensor, kernel_size: int) -> Tensor:
+    """Centred mean over `kernel_size` steps of `series` (B, C, L), same shape; the ends are padded with themselves."""
+    before = (kernel_size - 1) // 2
+    padded = F.pad(series, (before, kernel_size - 1 - before), mode="replicate")
+    return F.avg_pool1d(padded, kernel_size, stride=1)

@@ -1,0 +1,76 @@
+"""Yardsticks without parameters: a model that cannot beat these has learned nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+from femts.errors import UsageError
+from femts.models.base import ForecastModel
+from femts.models.registry import register
+
+
+@dataclass(frozen=True)
+class NaiveConfig:
+    """Shapes of `naive`.
+
+    Attributes:
+        seq_len: steps of look-back.
+        pred_len: steps of forecast.
+        n_channels: channels.
+    """
+
+    seq_len: int
+    pred_len: int
+    n_channels: int
+
+
+@register("naive", summary="Repeats the last value; no parameters.")
+class Naive(ForecastModel):
+    """The last value of each channel, for every step of the forecast."""
+
+    Config: ClassVar[type] = NaiveConfig
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Forecast: `x` (B, L, C) -> (B, P, C)."""
+        return x[:, -1:].expand(-1, self.config.pred_len, -1)
+
+
+@dataclass(frozen=True)
+class SeasonalNaiveConfig:
+    """Shapes and season of `seasonal_naive`.
+
+    Attributes:
+        seq_len: steps of look-back.
+        pred_len: steps of forecast.
+        n_channels: channels.
+        season: steps of one season; None takes the season of the data set (one day for hourly data).
+    """
+
+    seq_len: int
+    pred_len: int
+    n_channels: int
+    season: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.season is not None and not 1 <= self.season <= self.seq_len:
+            raise UsageError(
+                f"A season of {self.season} steps does not fit into a look-back of {self.seq_len}; "
+                f"set model.season to between 1 and {self.seq_len} or take a longer --seq-len."
+            )
+
+
+@register("seasonal_naive", summary="Repeats the last season (a day of hourly data); no parameters.")
+class SeasonalNaive(ForecastModel):
+    """The last season of each channel, repeated until the horizon is full."""
+
+    Config: ClassVar[type] = SeasonalNaiveConfig
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Forecast: `x` (B, L, C) -> (B, P, C); UsageError when the season was never set."""
+        season, steps = self.config.season, self.config.pred_len
+        if season is None:
+            raise UsageError("Model 'seasonal_naive' has no season yet; set model.season to the steps of one season.")
+        return x[:, -season:].repeat(1, -(-steps // season), 1)[:, :steps]

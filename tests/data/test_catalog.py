@@ -1,0 +1,54 @@
+import subprocess
+import sys
+
+import pytest
+
+from femts.data import CATALOG, card
+from femts.errors import UsageError
+
+TEST_WINDOWS = {
+    "ETTh1": (2785, 2689, 2545, 2161),
+    "ETTh2": (2785, 2689, 2545, 2161),
+    "ETTm1": (11425, 11329, 11185, 10801),
+    "ETTm2": (11425, 11329, 11185, 10801),
+    "Weather": (10444, 10348, 10204, 9820),
+    "Solar": (10417, 10321, 10177, 9793),
+}
+
+
+@pytest.mark.parametrize("name", TEST_WINDOWS)
+def test_number_of_test_windows_is_the_published_one(name):
+    split = CATALOG[name].split
+    assert tuple(split.windows("test", 1024, pred_len) for pred_len in (96, 192, 336, 720)) == TEST_WINDOWS[name]
+
+
+@pytest.mark.parametrize("known", CATALOG.values(), ids=lambda known: known.name)
+def test_card_is_complete(known):
+    assert known.name == CATALOG[known.name].name and known.description.endswith(".")
+    assert known.split.test[1] <= known.rows
+    if known.filename:
+        assert known.url is not None and known.url.startswith("https://")
+        assert (known.sha256 is not None and len(known.sha256) == 64) != (
+            known.git_blob is not None and len(known.git_blob) == 40
+        )
+
+
+@pytest.mark.parametrize(("freq", "season"), [("h", 24), ("15min", 96), ("10min", 144)])
+def test_season_is_a_day_of_steps(freq, season):
+    assert {known.season for known in CATALOG.values() if known.freq == freq} == {season}
+
+
+@pytest.mark.parametrize("name", ["etth1", "ETTH1", "ETTh1"])
+def test_names_are_matched_in_any_case(name):
+    assert card(name) is CATALOG["ETTh1"]
+
+
+def test_unknown_name_gives_the_nearest():
+    with pytest.raises(UsageError, match=r"Unknown dataset 'wether'.*did you mean 'Weather'"):
+        card("wether")
+
+
+def test_the_catalogue_costs_neither_torch_nor_pandas():
+    code = "import sys; from femts.data import card; card('ETTh1'); print({'torch', 'pandas'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"

@@ -1,0 +1,195 @@
+import gzip
+
+import numpy as np
+import pandas as pd
+import pytest
+from data_cases import wide
+from hypothesis import given
+from hypothesis import strategies as st
+
+from femts.data import check_frame, check_values, read_csv, read_headless, read_table, write_csv
+from femts.errors import RunFailure, UsageError
+
+GOOD = "date,a,b\n2024-01-01 00:00,1,2\n2024-01-01 01:00,3,4\n2024-01-01 02:00,5,6\n"
+
+BAD_FILES = {
+    "empty": (b"", "is empty"),
+    "blank": (b" \n\n", "is empty"),
+    "binary": (b"PK\x03\x04\x00\x00", "is binary"),
+    "latin-1": ("date,\u00b0C\n".encode("latin-1"), "not UTF-8 text"),
+    "no date": (b"time,a\n2024-01-01,1\n", "no 'date' column (it has 'time', 'a')"),
+    "semicolons": (b"date;a\n2024-01-01;1\n", "does not separate its columns by commas"),
+    "no values": (b"date\n2024-01-01\n2024-01-02\n2024-01-03\n", "no value columns"),
+    "header alone": (b"date,a\n", "has 0 data rows; at least 3"),
+    "two rows": (b"date,a\n2024-01-01,1\n2024-01-02,1\n", "has 2 data rows; at least 3"),
+    "long row": (GOOD.encode() + b"2024-01-01 03:00,7,8,9\n", "is not a table (Expected 3 fields in line 5, saw 4)"),
+    "all rows long": (b"date,a\n2024-01-01,1,2\n2024-01-02,1,2\n", "is not a table"),
+    "unnamed index": (b",date,a\n0,2024-01-01,1\n", "no name for column 1"),
+    "twice": (b"date,a,a\n2024-01-01,1,2\n", "two columns named 'a'"),
+    "text": (GOOD.replace("3,4", "3,off").encode(), "the text 'off' in column 'b' at data row 2"),
+    "decimal comma": (GOOD.replace("3,4", '3,"4,5"').encode(), "the text '4,5' in column 'b' at data row 2"),
+    "missing": (GOOD.replace("3,4", ",").encode(), "2 missing or infinite cells, the first in column 'a' at data row 2"),
+    "short row": (GOOD.replace("3,4", "3").encode(), "1 missing or infinite cells, the first in column 'b' at data row 2"),
+    "inf": (GOOD.replace("5,6", "5,-inf").encode(), "1 missing or infinite cells, the first in column 'b' at data row 3"),
+    "no such date": (GOOD.replace("2024-01-01 01", "2024-13-01 01").encode(), "'2024-13-01 01:00' where data row 2"),
+    "row numbers": (b"date,a\n0,1\n1,1\n2,1\n", "'0' where data row 1 should have a date"),
+    "no date in a row": (GOOD.replace("2024-01-01 01:00", "").encode(), "where data row 2 should have a date"),
+    "day or month": (b"date,a\n01/02/2024,1\n02/02/2024,1\n03/02/2024,1\n", "whose day could be the month"),
+    "zones": (
+        b"date,a\n2024-03-30T00:00+01:00,1\n2024-03-31T00:00+01:00,1\n2024-04-01T00:00+02:00,1\n",
+        "dates of several time zones",
+    ),
+    "repeated": (GOOD.replace("02:00", "01:00").encode(), "repeats 1 dates, the first 2024-01-01 01:00:00 at data row 3"),
+    "unordered": (GOOD.replace("02:00", "00:30").encode(), "goes back in time at data row 3 (2024-01-01 00:30:00)"),
+    "uneven": (GOOD.replace("02:00", "04:00").encode(), "uneven step: from 2024-01-01 01:00:00 to 2024-01-01 04:00:00"),
+    "long, twice": (b"unique_id,ds,y\nu,2024-01-01,1\nu,2024-01-01,2\n", "gives series 'u' twice"),
+    "long, text": (b"unique_id,ds,y\nu,2024-01-01,x\n", "the text 'x' in column 'y' at data row 1"),
+    "long, ragged": (
+        b"unique_id,ds,y\nu,2024-01-01,1\nu,2024-01-02,1\nu,2024-01-03,1\nv,2024-01-01,1\n",
+        "2 missing or infinite cells, the first in column 'v' at data row 2",
+    ),
+}
+
+
+def is_one_sentence(error):
+    text = str(error)
+    return "\n" not in text and text.endswith(".") and "Traceback" not in text
+
+
+@pytest.mark.parametrize(("content", "words"), BAD_FILES.values(), ids=BAD_FILES)
+def test_bad_file_is_refused_in_one_sentence_that_names_it(tmp_path, content, words):
+    path = tmp_path / "mine.csv"
+    path.write_bytes(content)
+    with pytest.raises(UsageError) as caught:
+        read_csv(path)
+    assert words in str(caught.value) and str(path) in str(caught.value) and is_one_sentence(caught.value)
+
+
+def test_missing_file_and_folder_are_refused(tmp_path):
+    with pytest.raises(UsageError, match=r"nothing\.csv does not exist"):
+        read_csv(tmp_path / "nothing.csv")
+    with pytest.raises(UsageError, match="is a folder"):
+        read_csv(tmp_path)
+
+
+@pytest.mark.parametrize("content", [GOOD, "\ufeff" + GOOD, GOOD.replace("\n", "\r\n"), GOOD + "\n\n", "\n" + GOOD], ids=repr)
+def test_good_file_in_its_usual_spellings(tmp_path, content):
+    path = tmp_path / "mine.csv"
+    path.write_bytes(content.encode())
+    frame = read_csv(path)
+    assert list(frame.columns) == ["date", "a", "b"]
+    assert frame["b"].tolist() == [2.0, 4.0, 6.0] and str(frame["b"].dtype) == "float64"
+
+
+def test_long_form_becomes_wide_with_series_in_order_of_appearance(tmp_path):
+    path = tmp_path / "long.csv"
+    path.write_text(
+        "ds,y,unique_id\n2024-01-01,1,7\n2024-01-03,3,7\n2024-01-02,2,7\n2024-01-01,4,2\n2024-01-02,5,2\n2024-01-03,6,2\n"
+    )
+    frame = read_csv(path)
+    assert list(frame.columns) == ["date", "7", "2"]
+    assert frame["7"].tolist() == [1.0, 2.0, 3.0] and frame["2"].tolist() == [4.0, 5.0, 6.0]
+    assert frame["date"].is_monotonic_increasing
+
+
+@given(st.integers(3, 40), st.integers(1, 4), st.sampled_from(["15min", "h", "D", "B", "W", "MS"]))
+def test_a_written_table_reads_back_the_same(tmp_path_factory, rows, columns, freq):
+    frame = wide(rows, columns, freq)
+    path = write_csv(frame, tmp_path_factory.mktemp("csv") / "t.csv")
+    pd.testing.assert_frame_equal(read_csv(path), check_frame(frame), check_dtype=False)
+
+
+def test_columns_come_back_in_the_order_asked_for(table):
+    assert list(check_frame(table, columns=["b", "a"]).columns) == ["date", "b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [(["a", "b", "c"], "lacks 'c'; give"), (["a"], "has 'b' besides"), (["a", "x"], "lacks 'x' and has 'b' besides")],
+)
+def test_other_columns_than_in_training_are_named(table, columns, words):
+    with pytest.raises(UsageError, match=words):
+        check_frame(table, columns=columns)
+
+
+def test_a_known_step_serves_histories_too_short_to_show_it(table):
+    assert len(check_frame(table.head(1), freq="h")) == 1
+    friday_to_tuesday = wide(3, freq="B", start="2024-01-05")
+    assert len(check_frame(friday_to_tuesday, freq="B")) == 3
+    with pytest.raises(UsageError, match=r"step 'D' of the training data at data row 2 \(2024-01-08"):
+        check_frame(friday_to_tuesday, freq="D")
+    with pytest.raises(UsageError, match="no data rows"):
+        check_frame(table.head(0), freq="h")
+
+
+def test_the_index_of_a_frame_does_not_matter(table):
+    tail = table.tail(10)
+    for index in (tail.index, [5] * 10, tail["date"]):
+        assert check_frame(tail.set_axis(index, axis=0))["a"].tolist() == tail["a"].tolist()
+
+
+def test_no_input_frame_is_changed(table):
+    before = table.copy()
+    check_frame(table, columns=["b", "a"])
+    pd.testing.assert_frame_equal(table, before)
+
+
+def test_columns_of_other_types(table):
+    whole = table.assign(a=range(30), b=[True, False] * 15)
+    assert check_frame(whole)["b"].tolist() == [1.0, 0.0] * 15
+    nullable = table.assign(a=pd.array([1] * 29 + [None], dtype="Int64"))
+    with pytest.raises(UsageError, match="1 missing or infinite cells, the first in column 'a' at data row 30"):
+        check_frame(nullable)
+    with pytest.raises(UsageError, match=r"has the text '2024-01-01.*' in column 'a' at data row 1"):
+        check_frame(table.assign(a=table["date"]))
+    assert list(check_frame(table.rename(columns={"a": 0})).columns) == ["date", "0", "b"]
+
+
+def test_matrix_without_header_gzipped_or_not(tmp_path):
+    matrix = np.random.default_rng(0).uniform(size=(50, 7)).round(2)
+    for name in ("s.txt", "s.txt.gz"):
+        pd.DataFrame(matrix).to_csv(tmp_path / name, header=False, index=False)
+        frame = read_headless(tmp_path / name)
+        assert list(frame.columns) == list("0123456") and np.array_equal(frame.to_numpy(), matrix)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("s.txt", b"1,2\n3,x\n", "the text 'x' in column '1' at data row 2"),
+        ("s.txt", b"1,2\n3,4,5\n", "cannot be read as a matrix"),
+        ("s.txt.gz", b"1,2\n3,4\n", "cannot be read as a matrix"),
+        ("s.txt.gz", b"\x1f\x8b\x08\x00", "cannot be read as a matrix"),
+        ("s.txt.gz", gzip.compress(b"1,2\n", mtime=0)[:10] + b"\xff" * 20, "cannot be read as a matrix"),
+    ],
+)
+def test_bad_matrix_is_refused(tmp_path, name, content, words):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(UsageError, match=words) as caught:
+        read_headless(tmp_path / name)
+    assert is_one_sentence(caught.value)
+
+
+def test_values_need_no_dates(tmp_path):
+    (tmp_path / "v.csv").write_text("0,1\n1,2\n3,4\n")
+    assert check_values(read_table(tmp_path / "v.csv"), columns=["0", "1"]).to_numpy().tolist() == [[1, 2], [3, 4]]
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path, table):
+    path = tmp_path / "out.csv"
+    path.write_text("old")
+
+    class Full:
+        def __str__(self):
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(RunFailure, match=r"Cannot write .*out\.csv \(No space left on device\)"):
+        write_csv(table.assign(a=[Full()] * 30), path)
+    assert path.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["out.csv"]
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path, table):
+    with pytest.raises(UsageError, match="is a folder; name a file"):
+        write_csv(table, tmp_path)
+    with pytest.raises(UsageError, match="in a folder that does not exist"):
+        write_csv(table, tmp_path / "no" / "out.csv")

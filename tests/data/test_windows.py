@@ -1,0 +1,107 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from femts.data import Scaler, Windows, load_dataset, part_windows, scaled_series
+from femts.errors import UsageError
+
+SERIES = torch.arange(60.0).reshape(30, 2)
+
+
+def naive(series, seq_len, pred_len, start, stop):
+    """Every window by slicing, one at a time."""
+    firsts = range(start, stop - seq_len - pred_len + 1)
+    x = [series[i : i + seq_len] for i in firsts]
+    y = [series[i + seq_len : i + seq_len + pred_len] for i in firsts]
+    return torch.stack(x), torch.stack(y)
+
+
+@given(st.data())
+def test_one_gather_equals_slicing(data):
+    seq_len, pred_len = data.draw(st.integers(1, 10)), data.draw(st.integers(1, 10))
+    start = data.draw(st.integers(0, 30 - seq_len - pred_len))
+    stop = data.draw(st.integers(start + seq_len + pred_len, 30))
+    windows = Windows(SERIES, seq_len, pred_len, start, stop)
+    wanted_x, wanted_y = naive(SERIES, seq_len, pred_len, start, stop)
+    index = torch.tensor(data.draw(st.lists(st.integers(0, len(windows) - 1), min_size=1, max_size=8)))
+    x, y = windows.gather(index)
+    assert len(windows) == len(wanted_x)
+    assert torch.equal(x, wanted_x[index]) and torch.equal(y, wanted_y[index])
+
+
+@pytest.mark.parametrize("batch_size", [1, 4, 7, 100])
+def test_batches_hold_every_window_once_in_order(batch_size):
+    windows = Windows(SERIES, 5, 3, 2, 28)
+    batches = list(windows.batches(batch_size))
+    assert [len(x) for x, _ in batches[:-1]] == [batch_size] * (len(batches) - 1)
+    for got, wanted in zip(zip(*batches, strict=True), naive(SERIES, 5, 3, 2, 28), strict=True):
+        assert torch.equal(torch.cat(got), wanted)
+
+
+@pytest.mark.parametrize("index", [[-1], [19], [0, 19]])
+def test_a_window_of_another_part_is_out_of_reach(index):
+    windows = Windows(SERIES, 5, 3, 0, 26)
+    assert len(windows) == 19
+    with pytest.raises(IndexError, match="window numbers are 0 to 18"):
+        windows.gather(torch.tensor(index))
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_the_same_batches_on_a_gpu():
+    windows = Windows(SERIES, 5, 3, 2, 28)
+    for (x, y), (gpu_x, gpu_y) in zip(windows.batches(4), windows.to("cuda").batches(4), strict=True):
+        assert gpu_x.device.type == "cuda" and torch.equal(x, gpu_x.cpu()) and torch.equal(y, gpu_y.cpu())
+
+
+def test_parts_are_scaled_by_training_rows_and_reach_back_for_their_look_back():
+    data = load_dataset("synthetic")
+    scaler = Scaler.fit(data.train_values)
+    series = scaled_series(data, scaler)
+    assert series.dtype == torch.float32 and series.shape == data.values.shape
+    train = series[slice(*data.split.train)].double()
+    np.testing.assert_allclose(train.mean(0), 0, atol=1e-5)
+    np.testing.assert_allclose(train.std(0, unbiased=False), 1, atol=1e-5)
+    for part in ("train", "val", "test"):
+        windows = part_windows(data, scaler, part, 48, 24, series=series)
+        assert windows.series is series
+        first, stop = {"train": data.split.train, "val": data.split.val, "test": data.split.test}[part]
+        first += 48 if part == "train" else 0
+        _, y = windows.gather(torch.tensor([0, len(windows) - 1]))
+        assert torch.equal(y[0], series[first : first + 24]) and torch.equal(y[1], series[stop - 24 : stop])
+        assert len(windows) == data.split.windows(part, 48, 24)
+
+
+@pytest.mark.parametrize(
+    ("part", "seq_len", "pred_len", "sentence"),
+    [
+        ("train", 2705, 96, r"look-back of 2705 .* the 2800 train rows of 'synthetic'; .* fits is 2704"),
+        ("train", 5, 2800, r"forecast of 2800 steps does not fit the 2800 train rows .* fits is 2799"),
+        ("val", 96, 401, r"forecast of 401 steps does not fit the 400 val rows .* fits is 400"),
+        ("test", 3201, 96, r"the 3200 rows before the test rows .* fits is 3200"),
+        ("train", 0, 5, r"Look-back 0 and forecast 5 must each be at least 1"),
+        ("val", 5, -1, r"Look-back 5 and forecast -1 must each be at least 1"),
+        ("tset", 5, 5, r"Unknown part 'tset'; did you mean 'test'"),
+    ],
+)
+def test_lengths_that_do_not_fit_are_refused_with_the_largest_that_does(part, seq_len, pred_len, sentence):
+    data = load_dataset("synthetic")
+    with pytest.raises(UsageError, match=sentence):
+        part_windows(data, Scaler.fit(data.train_values), part, seq_len, pred_len)
+
+
+@pytest.mark.parametrize(
+    ("part", "seq_len", "pred_len"),
+    [("train", 2704, 96), ("train", 1, 2799), ("val", 96, 400), ("test", 3200, 96)],
+)
+def test_the_largest_that_fits_does_fit(part, seq_len, pred_len):
+    data = load_dataset("synthetic")
+    assert len(part_windows(data, Scaler.fit(data.train_values), part, seq_len, pred_len)) >= 1
+
+
+@pytest.mark.parametrize(("start", "stop"), [(-1, 20), (0, 31), (20, 10), (0, 7)])
+def test_rows_outside_the_series_are_refused(start, stop):
+    with pytest.raises(UsageError):
+        Windows(SERIES, 5, 3, start, stop)

@@ -1,0 +1,74 @@
+"""What only a CUDA device can show: the same layer, the same forecaster and the same training as on the CPU."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import femts
+from femts.data import load_dataset
+from femts.errors import UsageError
+from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig
+from femts.models.registry import build_config, build_model, model_names
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device, and this machine has none")
+
+PRIORS = ("softmax", "linear", "gla", "rnn_softmax", "rnn_decay", "mamba")
+
+
+@pytest.mark.parametrize("length", [1, 22, 300])
+@pytest.mark.parametrize("causal", [True, False], ids=["causal", "full"])
+@pytest.mark.parametrize("prior", PRIORS)
+def test_layer_agrees_with_cpu(prior: str, causal: bool, length: int) -> None:
+    torch.manual_seed(0)
+    config = FreeEnergyMixerConfig(n_embd=64, n_head=4, prior_type=prior, causal=causal, ssm_rank=4)
+    layer = FreeEnergyMixer(config).double()
+    torch.nn.init.normal_(layer.conditioner.out_proj.weight, std=0.5)
+    x = torch.randn(2, length, 64, dtype=torch.float64, requires_grad=True)
+    y = layer(x)
+    (expected,) = torch.autograd.grad(y.square().sum(), x)
+    moved = x.detach().cuda().requires_grad_()
+    z = layer.cuda()(moved)
+    (got,) = torch.autograd.grad(z.square().sum(), moved)
+    torch.testing.assert_close(z.cpu(), y, rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(got.cpu(), expected, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+def test_layer_in_bfloat16_is_finite_and_near(prior: str) -> None:
+    torch.manual_seed(0)
+    layer = FreeEnergyMixer(FreeEnergyMixerConfig(n_embd=64, n_head=4, prior_type=prior, ssm_rank=4)).cuda()
+    x = torch.randn(2, 200, 64, device="cuda", requires_grad=True)
+    y = layer(x)
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        z = layer(x)
+    z.float().square().sum().backward()
+    assert torch.isfinite(z).all() and torch.isfinite(x.grad).all()
+    assert (z.float() - y).abs().max() < 0.05 * y.abs().max()
+
+
+def test_flash_backend_runs_where_it_can_and_is_refused_where_not() -> None:
+    config = FreeEnergyMixerConfig(n_embd=64, n_head=4, softmax_backend="flash")
+    layer = FreeEnergyMixer(config).cuda()
+    x = torch.randn(2, 128, 64, device="cuda")
+    with pytest.raises(UsageError, match="not 16 bits"):
+        layer(x)
+    assert torch.isfinite(layer.bfloat16()(x.bfloat16())).all()
+
+
+@pytest.mark.parametrize("name", model_names())
+def test_forecaster_agrees_with_cpu(name: str) -> None:
+    torch.manual_seed(0)
+    settings = {"season": 24} if name == "seasonal_naive" else {}
+    model = build_model(name, build_config(name, seq_len=96, pred_len=24, n_channels=3, settings=settings)).eval()
+    x = torch.randn(4, 96, 3)
+    with torch.no_grad():
+        torch.testing.assert_close(model.cuda()(x.cuda()).cpu(), model.cpu()(x), rtol=1e-4, atol=1e-4)
+
+
+def test_one_epoch_in_bf16_scores_near_the_cpu() -> None:
+    data, few = load_dataset("synthetic"), {"max_epochs": 1, "seq_len": 192, "settings": {"model.dropout": 0.0}}
+    gpu = femts.train(data, "fem_gla", 24, device="cuda", precision="bf16", **few)
+    cpu = femts.train(data, "fem_gla", 24, device="cpu", **few)
+    assert gpu.metrics["device"] == "cuda" and gpu.metrics["precision"] == "bf16"
+    assert gpu.metrics["val"]["mse"] == pytest.approx(cpu.metrics["val"]["mse"], rel=0.05)

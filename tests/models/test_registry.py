@@ -1,0 +1,38 @@
+"""Models by name."""
+
+from __future__ import annotations
+
+import pytest
+
+from femts.errors import UsageError
+from femts.models.base import ForecastModel
+from femts.models.registry import build_config, model_card, model_names, register
+
+
+def test_every_name_of_the_interface_is_there() -> None:
+    expected = "fem_sm fem_gla fem_mamba fem_aft fem_linear sm gla mamba aft linear lintrans dlinear naive seasonal_naive"
+    assert set(expected.split()) <= set(model_names())
+
+
+@pytest.mark.parametrize("name", model_names())
+def test_a_card_says_what_the_model_is_and_can_be_set(name: str) -> None:
+    card = model_card(name)
+    assert card.summary and "\n" not in card.summary
+    assert not {"seq_len", "pred_len", "n_channels"} & set(card.default_settings())
+
+
+def test_an_unknown_name_gets_the_nearest_right_one() -> None:
+    with pytest.raises(UsageError, match="Unknown model 'fem_gal'; did you mean 'fem_gla'"):
+        model_card("fem_gal")
+
+
+def test_an_override_of_the_name_yields_to_the_users_setting() -> None:
+    def components(**settings: str) -> str:
+        return build_config("sm", seq_len=8, pred_len=4, n_channels=1, settings=settings).components
+
+    assert components() == "" and components(components="CL") == "CL"
+
+
+def test_a_name_is_taken_once() -> None:
+    with pytest.raises(ValueError, match="registered twice"):
+        register("naive", "again")(ForecastModel)
