@@ -28,7 +28,7 @@ def apply_settings(config: _Config, settings: Mapping[str, Any], where: str) -> 
     changes = {}
     for name, value in settings.items():
         if name not in known:
-            raise UsageError(f"Unknown setting '{where}.{name}'{suggest(name, known)}.")
+            raise UsageError(f"Unknown setting '{where}.{name}'{suggest(name, known)}")
         changes[name] = _read(value, hints[name], f"{where}.{name}")
     try:
         return replace(config, **changes)  # type: ignore[type-var]
@@ -49,7 +49,7 @@ def _read(value: Any, kind: Any, key: str) -> Any:
     if origin is Literal:
         text = str(value)
         if text not in map(str, args):
-            raise UsageError(f"Setting '{key}' cannot be '{value}'{suggest(text, [str(a) for a in args])}.")
+            raise UsageError(f"Setting '{key}' cannot be '{value}'{suggest(text, [str(a) for a in args])}")
         return next(a for a in args if str(a) == text)
     if origin is tuple:
         parts = value.strip("()[] ").split(",") if isinstance(value, str) else list(value)

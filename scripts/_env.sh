@@ -34,7 +34,7 @@ ensure_env() {
         touch "$made"
         "$python" -m venv .venv
     fi
-    local pip=(.venv/bin/python -m pip install --quiet --disable-pip-version-check --compile)
+    local pip=(.venv/bin/python -m pip install -qq --disable-pip-version-check --compile)
     # torch first and alone: a machine that keeps its own build of exactly this version gives that one to plain pip.
     "${pip[@]}" "$(grep -E '^torch==' constraints.txt)"
     "${pip[@]}" -c constraints.txt -e '.[dev]'

@@ -76,7 +76,7 @@ _CARDS = (
         url=f"{_LSTNET}/solar-energy/solar_AL.txt.gz", git_blob="08a1f235546b3708309ff4fb544a54bb82e4f5e7", dated=False,
     ),
     DatasetCard(
-        "synthetic", "", 4000, 6, "h", "ratio", 24,
+        "synthetic", "", 8760, 6, "h", "ratio", 24,
         "Built in: seeded daily and weekly cycles, trend breaks and cross-channel lags; nothing to download.",
     ),
 )  # fmt: skip

@@ -10,7 +10,7 @@ LAGS = (0, 3, 6, 12, 24, 36)
 """Hours by which each channel follows the shared process; channel i repeats channel 0's past, plus its own noise."""
 
 
-def synthetic_frame(rows: int = 4000, seed: int = SEED) -> pd.DataFrame:
+def synthetic_frame(rows: int = 8760, seed: int = SEED) -> pd.DataFrame:
     """Six hourly channels `s0` to `s5` with a `date` column first, starting on Monday 2020-01-06.
 
     Channel i at hour t is `level_i + scale_i * (cycle_i(t) + trend(t) + shared(t - LAGS[i]) + noise_i(t))`:

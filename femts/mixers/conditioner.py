@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -32,13 +31,13 @@ class TimeDecayConditioner(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """`x` (B, T, D) -> features h (B, T, H_c); tokens where `mask` (B, T) is False count as absent."""
-        decay, u, shortcut = self._convolved(x)
+        log_decay, u, shortcut = self._convolved(x)
         if mask is not None:
             u = u * mask.unsqueeze(-1)
-            decay = decay.masked_fill(~mask.unsqueeze(-1), 1.0)
-        h = decayed_sum(u, decay)
+            log_decay = log_decay.masked_fill(~mask.unsqueeze(-1), 0.0)
+        h = decayed_sum(u, log_decay)
         if not self.causal:
-            h = h + reversed_decayed_sum(u, decay)
+            h = h + reversed_decayed_sum(u, log_decay)
         return self._gated(h, shortcut)
 
     def init_state(self, batch_size: int) -> Tensor:
@@ -47,13 +46,13 @@ class TimeDecayConditioner(nn.Module):
 
     def step(self, x: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """One token `x` (B, D) -> its features (B, H_c) and the next state."""
-        decay, u, shortcut = self._convolved(x)
-        state = decay * state + u
+        log_decay, u, shortcut = self._convolved(x)
+        state = log_decay.exp() * state + u
         return self._gated(state, shortcut), state
 
     def _convolved(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         s, u, a = self.in_proj(self.norm_in(x)).chunk(3, dim=-1)
-        return torch.exp(-F.softplus(s)), u, F.softplus(a)
+        return -F.softplus(s), u, F.softplus(a)
 
     def _gated(self, h: Tensor, shortcut: Tensor) -> Tensor:
         return F.silu(F.normalize(shortcut, dim=-1)) * self.norm_hidden(h)

@@ -96,7 +96,7 @@ class FreeEnergyMixer(nn.Module):
         if not self.config.causal:
             raise ValueError("step needs a causal layer; this one was made with causal=False.")
         features, condition = None, None
-        if self.conditioner is not None:
+        if self.conditioner is not None and state.conditioner is not None:
             features, condition = self.conditioner.step(x, state.conditioner)
         parts = self._parts(x, features)
         prior_state = state.prior

@@ -1,4 +1,4 @@
-"""One recurrence serves every scan prior and the conditioner: `h_t = decay_t * h_{t-1} + u_t`."""
+"""One recurrence serves every scan prior and the conditioner: `h_t = exp(g_t) h_{t-1} + u_t`."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from torch import Tensor
 from torch.autograd.function import FunctionCtx
 
 
-def decayed_sum(u: Tensor, decay: Tensor, chunk: int | None = None) -> Tensor:
-    """All prefix sums `h_t = sum_{i<=t} (prod_{i<s<=t} decay_s) u_i` along dimension 1.
+def decayed_sum(u: Tensor, log_decay: Tensor, chunk: int | None = None) -> Tensor:
+    """All prefix sums `h_t = sum_{i<=t} exp(sum_{i<s<=t} g_s) u_i` along dimension 1.
 
-    Products of decays are only ever multiplied up, never divided by or taken as differences of cumulative sums, so no
-    length and no strength of decay loses accuracy. Chunks run side by side and are joined by their last states: O(T) work,
-    about 2 sqrt(T) steps.
+    Decays are only ever multiplied up, never divided by or taken as differences of cumulative sums, so no length and no
+    strength of decay loses accuracy. Chunks run side by side and are joined by their last states: O(T) work, about
+    2 sqrt(T) steps.
 
     Args:
         u: (B, T, ...).
-        decay: in [0, 1], of as many dimensions as `u` and broadcastable to it; (B, T) are those of `u`.
+        log_decay: g <= 0, of as many dimensions as `u` and broadcastable to it; (B, T) are those of `u`.
         chunk: steps in a chunk; the default is the whole of a short sequence and about sqrt(T) of a long one.
 
     Returns:
@@ -28,24 +28,27 @@ def decayed_sum(u: Tensor, decay: Tensor, chunk: int | None = None) -> Tensor:
     if chunk is None:
         chunk = length if length <= 64 else 2 ** math.ceil(math.log2(length) / 2)
     kind = torch.promote_types(u.dtype, torch.float32)
-    result: Tensor = _DecayedSum.apply(u.to(kind), decay.to(kind), chunk, False)
+    result: Tensor = _DecayedSum.apply(u.to(kind), log_decay.to(kind), chunk, False)
     return result.to(u.dtype)
 
 
-def reversed_decayed_sum(u: Tensor, decay: Tensor, chunk: int | None = None) -> Tensor:
-    """The mirror image without the diagonal: `h_t = sum_{i>t} (prod_{t<=s<i} decay_s) u_i`."""
-    backward = decayed_sum(u.flip(1), decay.flip(1), chunk).flip(1)
-    return decay * torch.cat([backward[:, 1:], torch.zeros_like(backward[:, :1])], dim=1)
+def reversed_decayed_sum(u: Tensor, log_decay: Tensor, chunk: int | None = None) -> Tensor:
+    """The mirror image without the diagonal: `h_t = sum_{i>t} exp(sum_{t<=s<i} g_s) u_i`."""
+    backward = decayed_sum(u.flip(1), log_decay.flip(1), chunk).flip(1)
+    decay, after = log_decay.exp(), torch.cat([backward[:, 1:], torch.zeros_like(backward[:, :1])], dim=1)
+    return decay * after.masked_fill(decay == 0, 0.0)  # see _DecayedSum on decays of 0
 
 
 class _DecayedSum(torch.autograd.Function):
-    """The sum forwards, `h_t = decay_t h_{t-1} + u_t`, or `backwards`, `h_t = decay_{t+1} h_{t+1} + u_t`.
+    """The sum forwards, `h_t = exp(g_t) h_{t-1} + u_t`, or `backwards`, `h_t = exp(g_{t+1}) h_{t+1} + u_t`.
 
-    Each is the adjoint of the other, so the gradient is the other one and only `h` and `decay` are kept.
+    Each is the adjoint of the other, so the gradient is the other one and only `h` and `g` are kept. The gradient is that of
+    g, not of the decay: a decay that underflows to 0 then cuts off a past of any size, where infinity times 0 would be NaN.
     """
 
     @staticmethod
-    def forward(ctx: FunctionCtx, u: Tensor, decay: Tensor, chunk: int, backwards: bool) -> Tensor:  # type: ignore[override]
+    def forward(ctx: FunctionCtx, u: Tensor, log_decay: Tensor, chunk: int, backwards: bool) -> Tensor:  # type: ignore[override]
+        decay = log_decay.exp()
         if chunk >= u.shape[1]:
             h = _steps(u, decay, backwards)
         elif backwards:
@@ -53,21 +56,22 @@ class _DecayedSum(torch.autograd.Function):
             h = _chunked(u.flip(1), later.flip(1), chunk).flip(1)
         else:
             h = _chunked(u, decay, chunk)
-        ctx.save_for_backward(h, decay)
+        ctx.save_for_backward(h, log_decay)
         ctx.chunk, ctx.backwards = chunk, backwards  # type: ignore[attr-defined]
         return h
 
     @staticmethod
     def backward(ctx: FunctionCtx, grad_h: Tensor) -> tuple[Tensor, Tensor | None, None, None]:  # type: ignore[override]
-        h, decay = ctx.saved_tensors  # type: ignore[attr-defined]
+        h, log_decay = ctx.saved_tensors  # type: ignore[attr-defined]
         backwards: bool = ctx.backwards  # type: ignore[attr-defined]
-        grad_u = _DecayedSum.apply(grad_h, decay, ctx.chunk, not backwards)  # type: ignore[attr-defined]
-        grad_decay = None
+        grad_u = _DecayedSum.apply(grad_h, log_decay, ctx.chunk, not backwards)  # type: ignore[attr-defined]
+        grad_log = None
         if ctx.needs_input_grad[1]:  # type: ignore[attr-defined]
             source, target = (grad_u, h) if backwards else (h, grad_u)
-            product = (source[:, :-1] * target[:, 1:]).sum_to_size(decay[:, 1:].shape)
-            grad_decay = torch.cat([torch.zeros_like(decay[:, :1]), product], dim=1)
-        return grad_u, grad_decay, None, None
+            product = (log_decay[:, 1:].exp() * target[:, 1:]) * source[:, :-1]
+            product = product.sum_to_size(log_decay[:, 1:].shape)
+            grad_log = torch.cat([torch.zeros_like(log_decay[:, :1]), product], dim=1)
+        return grad_u, grad_log, None, None
 
 
 def _steps(u: Tensor, decay: Tensor, backwards: bool = False) -> Tensor:

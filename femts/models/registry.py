@@ -68,7 +68,7 @@ def model_card(name: str) -> ModelCard:
     """The entry called `name`; UsageError with the nearest right name when there is none."""
     names = model_names()
     if name not in names:
-        raise UsageError(f"Unknown model '{name}'{suggest(name, names)}.")
+        raise UsageError(f"Unknown model '{name}'{suggest(name, names)}")
     return _CARDS[name]
 
 

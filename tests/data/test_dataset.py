@@ -57,7 +57,7 @@ def test_a_file_without_an_ending_is_found(tmp_path, monkeypatch, table):
 
 def test_synthetic_needs_no_file():
     data = load_dataset("Synthetic")
-    assert (data.name, data.values.shape, data.freq, data.season) == ("synthetic", (4000, 6), "h", 24)
+    assert (data.name, data.values.shape, data.freq, data.season) == ("synthetic", (8760, 6), "h", 24)
     assert data.sha256 == load_dataset("synthetic").sha256 and data.dates is not None
 
 

@@ -77,10 +77,10 @@ def test_parts_are_scaled_by_training_rows_and_reach_back_for_their_look_back():
 @pytest.mark.parametrize(
     ("part", "seq_len", "pred_len", "sentence"),
     [
-        ("train", 2705, 96, r"look-back of 2705 .* the 2800 train rows of 'synthetic'; .* fits is 2704"),
-        ("train", 5, 2800, r"forecast of 2800 steps does not fit the 2800 train rows .* fits is 2799"),
-        ("val", 96, 401, r"forecast of 401 steps does not fit the 400 val rows .* fits is 400"),
-        ("test", 3201, 96, r"the 3200 rows before the test rows .* fits is 3200"),
+        ("train", 6037, 96, r"look-back of 6037 .* the 6132 train rows of 'synthetic'; .* fits is 6036"),
+        ("train", 5, 6132, r"forecast of 6132 steps does not fit the 6132 train rows .* fits is 6131"),
+        ("val", 96, 877, r"forecast of 877 steps does not fit the 876 val rows .* fits is 876"),
+        ("test", 7009, 96, r"the 7008 rows before the test rows .* fits is 7008"),
         ("train", 0, 5, r"Look-back 0 and forecast 5 must each be at least 1"),
         ("val", 5, -1, r"Look-back 5 and forecast -1 must each be at least 1"),
         ("tset", 5, 5, r"Unknown part 'tset'; did you mean 'test'"),
@@ -94,7 +94,7 @@ def test_lengths_that_do_not_fit_are_refused_with_the_largest_that_does(part, se
 
 @pytest.mark.parametrize(
     ("part", "seq_len", "pred_len"),
-    [("train", 2704, 96), ("train", 1, 2799), ("val", 96, 400), ("test", 3200, 96)],
+    [("train", 6036, 96), ("train", 1, 6131), ("val", 96, 876), ("test", 7008, 96)],
 )
 def test_the_largest_that_fits_does_fit(part, seq_len, pred_len):
     data = load_dataset("synthetic")

@@ -43,7 +43,7 @@ class AFTPrior(Prior):
                 lambda u: (weight * u).sum(1, keepdim=True).expand_as(u), k, mask, visible(mask, causal=False)
             )
         top = torch.cummax(seen, dim=1).values
-        fade = torch.exp(torch.cat([top[:, :1], top[:, :-1]], dim=1) - top).unsqueeze(2)
+        fade = (torch.cat([top[:, :1], top[:, :-1]], dim=1) - top).unsqueeze(2)
         weight = torch.exp(k - top).unsqueeze(2)
         return PerChannelBound(lambda u: decayed_sum(weight * u, fade), k, mask, visible(mask, causal=True))
 

@@ -87,7 +87,7 @@ def register_prior(prior: type[Prior]) -> type[Prior]:
 def make_prior(config: FreeEnergyMixerConfig, widths: Widths) -> Prior:
     """The prior that `config.prior_type` names; UsageError when there is none of that name."""
     if config.prior_type not in _PRIORS:
-        raise UsageError(f"Unknown prior '{config.prior_type}'{suggest(config.prior_type, _PRIORS)}.")
+        raise UsageError(f"Unknown prior '{config.prior_type}'{suggest(config.prior_type, _PRIORS)}")
     return _PRIORS[config.prior_type](config, widths)
 
 

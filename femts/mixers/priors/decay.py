@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from femts.mixers.budget import Widths
 from femts.mixers.config import FreeEnergyMixerConfig
@@ -22,20 +23,20 @@ class DecayPrior(Prior):
         self.param_widths = {"decay": widths.fem_dim}
         self.decay_bias = nn.Parameter(torch.linspace(2.0, 6.0, widths.fem_dim))
 
-    def _decay(self, params: Params) -> Tensor:
-        return torch.sigmoid(at_least_float32(params["decay"] + self.decay_bias))
+    def _log_decay(self, params: Params) -> Tensor:
+        return F.logsigmoid(at_least_float32(params["decay"] + self.decay_bias))
 
     def bind(self, params: Params, mask: Tensor | None) -> PerChannelBound:
-        causal, decay = self.config.causal, self._decay(params)
+        causal, log_decay = self.config.causal, self._log_decay(params)
         if mask is not None:  # a token that nobody may read counts as absent
-            decay = decay.masked_fill(~mask[:, :, None], 1.0)
-        fade = decay.unsqueeze(2)
+            log_decay = log_decay.masked_fill(~mask[:, :, None], 0.0)
+        fade = log_decay.unsqueeze(2)
 
         def accumulate(u: Tensor) -> Tensor:
             past = decayed_sum(u, fade)
             return past if causal else past + reversed_decayed_sum(u, fade)
 
-        return PerChannelBound(accumulate, decay, mask, visible(mask, causal))
+        return PerChannelBound(accumulate, log_decay, mask, visible(mask, causal))
 
     def init_state(self, batch_size: int, value_width: int) -> Tensor:
         """Decayed sums of values and 1, (B, k + 1, E)."""
@@ -43,7 +44,7 @@ class DecayPrior(Prior):
         return self.decay_bias.new_zeros(batch_size, value_width // width + 1, width)
 
     def step(self, params: Params, values: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        decay = self._decay(params)
+        decay = self._log_decay(params).exp()
         columns = values[:, 0].unflatten(-1, (-1, decay.shape[-1])).to(decay.dtype)
         columns = torch.cat([columns, torch.ones_like(decay).unsqueeze(1)], dim=1)
         state = decay.unsqueeze(1) * state.to(decay) + columns

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from femts.mixers.budget import Widths
 from femts.mixers.config import FreeEnergyMixerConfig
@@ -22,5 +23,5 @@ class GatedLinearPrior(LinearPrior):
         self.param_widths = {**self.param_widths, "decay": config.n_head}
         self.decay_bias = nn.Parameter(torch.linspace(2.0, 6.0, config.n_head))
 
-    def decay(self, params: Params) -> Tensor:
-        return torch.sigmoid(at_least_float32(params["decay"] + self.decay_bias))
+    def log_decay(self, params: Params) -> Tensor:
+        return F.logsigmoid(at_least_float32(params["decay"] + self.decay_bias))

@@ -23,14 +23,14 @@ class BoundLinear(BoundPrior):
 
     Args:
         q, k: features (B, T, H, d_k), positive; `k` is 0 for tokens that nobody may read.
-        decay: (B, T, H) in [0, 1], or None for no decay.
+        log_decay: (B, T, H), g <= 0, or None for no decay.
     """
 
     def __init__(
-        self, q: Tensor, k: Tensor, decay: Tensor | None, causal: bool, support: Tensor | None, dense: bool | None = None
+        self, q: Tensor, k: Tensor, log_decay: Tensor | None, causal: bool, support: Tensor | None, dense: bool | None = None
     ) -> None:
         super().__init__(support, (q.shape[0], q.shape[1], q.shape[2]), q)
-        self.q, self.k, self.decay, self.causal = q, k, decay, causal
+        self.q, self.k, self.log_decay, self.causal = q, k, log_decay, causal
         self.dense = q.shape[1] <= DENSE_UP_TO if dense is None else dense
 
     def mix(self, values: Tensor) -> Tensor:
@@ -41,36 +41,36 @@ class BoundLinear(BoundPrior):
 
     def _mix_dense(self, v: Tensor) -> Tensor:
         scores = torch.einsum("bthd,bihd->bthi", self.q, self.k)
-        if self.decay is not None:
-            scores = scores * decay_matrix(self.decay, self.causal)
+        if self.log_decay is not None:
+            scores = scores * decay_matrix(self.log_decay, self.causal)
         elif self.causal:
             scores = scores * torch.ones_like(scores[0, :, 0]).tril()[:, None]
-        p = divide(scores, scores.sum(-1, keepdim=True), self.support)
+        p = _stop_at_zero(divide(scores, scores.sum(-1, keepdim=True), self.support))
         return torch.einsum("bthi,bihc->bthc", p, v)
 
     def _mix_chunked(self, v: Tensor) -> Tensor:
         v = torch.cat([v, torch.ones_like(v[..., :1])], dim=-1)
-        q, k, decay = self.q, self.k, self.decay
+        q, k, g = self.q / self.q.sum(-1, keepdim=True), self.k, self.log_decay  # the scale of q cancels; this keeps it near 1
         if self.causal:
-            scores = chunked_scores(q, k, v, decay)
-        elif decay is None:
+            scores = chunked_scores(q, k, v, g)
+        elif g is None:
             scores = torch.einsum("bthd,bhdc->bthc", q, torch.einsum("bihd,bihc->bhdc", k, v))
         else:
-            ahead = chunked_scores(q.flip(1), k.flip(1), v.flip(1), decay.flip(1), strict=True).flip(1)
-            scores = chunked_scores(q, k, v, decay) + ahead
+            ahead = chunked_scores(q.flip(1), k.flip(1), v.flip(1), g.flip(1), strict=True).flip(1)
+            scores = chunked_scores(q, k, v, g) + ahead
         return divide(scores[..., :-1], scores[..., -1:], self.support)
 
 
-def decay_matrix(decay: Tensor, causal: bool = True) -> Tensor:
-    """All products of decays between two tokens: (B, T, H) -> (B, T query, H, T key), 0 where a key is not visible."""
-    length = decay.shape[1]
-    eye = torch.eye(length, device=decay.device, dtype=decay.dtype)[None, :, None, :]
-    eye = eye.expand(decay.shape[0], length, decay.shape[2], length)
-    matrix = decayed_sum(eye, decay.unsqueeze(-1))
-    return matrix if causal else matrix + reversed_decayed_sum(eye, decay.unsqueeze(-1))
+def decay_matrix(log_decay: Tensor, causal: bool = True) -> Tensor:
+    """All decays between two tokens: (B, T, H) -> (B, T query, H, T key), 0 where a key is not visible."""
+    length = log_decay.shape[1]
+    eye = torch.eye(length, device=log_decay.device, dtype=log_decay.dtype)[None, :, None, :]
+    eye = eye.expand(log_decay.shape[0], length, log_decay.shape[2], length)
+    matrix = decayed_sum(eye, log_decay.unsqueeze(-1))
+    return matrix if causal else matrix + reversed_decayed_sum(eye, log_decay.unsqueeze(-1))
 
 
-def chunked_scores(q: Tensor, k: Tensor, v: Tensor, decay: Tensor | None, strict: bool = False) -> Tensor:
+def chunked_scores(q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor | None, strict: bool = False) -> Tensor:
     """`sum_{i<=t} s_t(i) v_i` (B, T, H, c) in O(T): dense inside chunks, one decayed state between them (eq. 29).
 
     `strict` leaves the diagonal i = t out.
@@ -79,26 +79,26 @@ def chunked_scores(q: Tensor, k: Tensor, v: Tensor, decay: Tensor | None, strict
     pad = -length % CHUNK
     n_chunks = (length + pad) // CHUNK
     q, k, v = (F.pad(x, (0, 0, 0, 0, 0, pad)).reshape(batch * n_chunks, CHUNK, heads, -1) for x in (q, k, v))
-    if decay is None:
-        matrix = torch.ones(CHUNK, CHUNK, device=q.device, dtype=q.dtype).tril()[None, :, None, :]
-        reach, to_end = torch.ones_like(q[..., 0]), None
-        total = reach[:, -1]
-    else:
-        decay = F.pad(decay, (0, 0, 0, pad), value=1.0).reshape(batch * n_chunks, CHUNK, heads)
-        matrix = decay_matrix(decay)
-        reach = matrix[..., 0] * decay[:, :1]  # from before the chunk to each of its tokens
-        to_end = matrix[:, -1]  # (B n, H, key)
-        total = reach[:, -1]
-    scores = torch.einsum("bthd,bihd->bthi", q, k) * matrix
+    g = q.new_zeros(batch, length, heads) if log_decay is None else log_decay
+    g = F.pad(g, (0, 0, 0, pad)).reshape(batch * n_chunks, CHUNK, heads)
+    matrix = decay_matrix(g)
+    reach = matrix[..., 0] * g[:, :1].exp()  # from before the chunk to each of its tokens
+    to_end = matrix[:, -1].transpose(1, 2)  # (B n, key, H)
     if strict:
-        scores = scores * (1 - torch.eye(CHUNK, device=q.device, dtype=q.dtype)[None, :, None, :])
+        matrix = matrix * (1 - torch.eye(CHUNK, device=q.device, dtype=q.dtype)[None, :, None, :])
+    scores = _stop_at_zero(torch.einsum("bthd,bihd->bthi", q, k) * matrix)
     inside = torch.einsum("bthi,bihc->bthc", scores, v)
-    decayed_k = k if to_end is None else k * to_end.transpose(1, 2).unsqueeze(-1)
-    state = torch.einsum("bihd,bihc->bhdc", decayed_k, v).unflatten(0, (batch, n_chunks))
-    state = decayed_sum(state, total.unflatten(0, (batch, n_chunks))[..., None, None])
+    state = torch.einsum("bihd,bihc->bhdc", _stop_at_zero(k * to_end.unsqueeze(-1)), v).unflatten(0, (batch, n_chunks))
+    through = g.sum(1).unflatten(0, (batch, n_chunks))[..., None, None]
+    state = decayed_sum(state, through)
     before = torch.cat([torch.zeros_like(state[:, :1]), state[:, :-1]], dim=1).flatten(0, 1)
-    across = torch.einsum("bthd,bhdc->bthc", q * reach.unsqueeze(-1), before)
+    across = torch.einsum("bthd,bhdc->bthc", _stop_at_zero(q * reach.unsqueeze(-1)), before)
     return (inside + across).reshape(batch, n_chunks * CHUNK, heads, -1)[:, :length]
+
+
+def _stop_at_zero(weight: Tensor) -> Tensor:
+    """`weight`, without gradient where it is 0: there the value may be e^80 times what is read, and infinity times 0 is NaN."""
+    return weight.masked_fill(weight == 0, 0.0)
 
 
 class LinearState(NamedTuple):
@@ -118,8 +118,8 @@ class LinearPrior(Prior):
         super().__init__(config, widths)
         self.param_widths = {"q": widths.qk_dim, "k": widths.qk_dim}
 
-    def decay(self, params: Params) -> Tensor | None:
-        """Decay of each token and head, (..., H) in [0, 1], or None."""
+    def log_decay(self, params: Params) -> Tensor | None:
+        """Logarithm g <= 0 of the decay of each token and head, (..., H), or None."""
         return None
 
     def _features(self, params: Params, start: int = 0) -> tuple[Tensor, Tensor]:
@@ -128,11 +128,11 @@ class LinearPrior(Prior):
 
     def bind(self, params: Params, mask: Tensor | None) -> BoundLinear:
         q, k = self._features(params)
-        decay = self.decay(params)
+        g = self.log_decay(params)
         if mask is not None:  # a token that nobody may read counts as absent: no mass and no decay
             k = k * mask[:, :, None, None]
-            decay = None if decay is None else decay.masked_fill(~mask[:, :, None], 1.0)
-        return BoundLinear(q, k, decay, self.config.causal, visible(mask, self.config.causal))
+            g = None if g is None else g.masked_fill(~mask[:, :, None], 0.0)
+        return BoundLinear(q, k, g, self.config.causal, visible(mask, self.config.causal))
 
     def init_state(self, batch_size: int, value_width: int) -> LinearState:
         heads = self.config.n_head
@@ -142,8 +142,8 @@ class LinearPrior(Prior):
         params = {name: p.unsqueeze(1) for name, p in params.items()}
         q, k = (x[:, 0] for x in self._features(params, start=state.position))
         v = torch.cat([values, torch.ones_like(values[..., :1])], dim=-1).to(k.dtype)
-        decay = self.decay(params)
-        memory = state.memory.to(k) if decay is None else state.memory.to(k) * decay[:, 0, :, None, None]
+        g = self.log_decay(params)
+        memory = state.memory.to(k) if g is None else state.memory.to(k) * g[:, 0, :, None, None].exp()
         memory = memory + k.unsqueeze(-1) * v.unsqueeze(-2)
         scores = torch.einsum("bhd,bhdc->bhc", q, memory)
         return (scores[..., :-1] / scores[..., -1:]).to(values.dtype), LinearState(memory, state.position + 1)

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from femts.mixers.budget import Widths, delta_rank
 from femts.mixers.config import FreeEnergyMixerConfig
 from femts.mixers.priors.base import Params, PerChannelBound, Prior, at_least_float32, register_prior, visible
-from femts.mixers.selective_scan import selective_scan, selective_scan_plain
+from femts.mixers.selective_scan import selective_scan, selective_scan_two_sided
 
 
 @register_prior
@@ -38,23 +38,24 @@ class MambaPrior(Prior):
             parameter.no_weight_decay = True  # type: ignore[attr-defined]
 
     def _system(self, params: Params) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """step size (..., E), decay (..., N, E), b and c (..., N), skip (E,)."""
-        delta = F.softplus(at_least_float32(self.dt_proj(params["dt"])))
-        b, c = (F.softplus(at_least_float32(params[name])) for name in ("B", "C"))
-        decay = torch.exp(-delta.unsqueeze(-2) * at_least_float32(self.A_log).exp().mT)
-        return delta, decay, b, c, F.softplus(at_least_float32(self.skip))
+        """step size (..., E), log decay (..., N, E), b and c (..., N), skip (E,)."""
+        eps = self.config.eps  # keeps every weight above 0 where a softplus underflows
+        delta = F.softplus(at_least_float32(self.dt_proj(params["dt"]))) + eps
+        b, c = (F.softplus(at_least_float32(params[name])) + eps for name in ("B", "C"))
+        log_decay = -delta.unsqueeze(-2) * at_least_float32(self.A_log).exp().mT
+        return delta, log_decay, b, c, F.softplus(at_least_float32(self.skip))
 
     def bind(self, params: Params, mask: Tensor | None) -> PerChannelBound:
         causal = self.config.causal
-        delta, decay, b, c, skip = self._system(params)
+        delta, log_decay, b, c, skip = self._system(params)
         if mask is not None:  # a token that nobody may read counts as absent
-            decay = decay.masked_fill(~mask[:, :, None, None], 1.0)
+            log_decay = log_decay.masked_fill(~mask[:, :, None, None], 0.0)
 
         def accumulate(u: Tensor) -> Tensor:
             fed = delta.unsqueeze(2) * u
             with torch.autocast(u.device.type, enabled=False):
-                y = selective_scan(fed, decay, b, c) if causal else selective_scan_plain(fed, decay, b, c, two_sided=True)
-            return y + skip * u
+                scan = selective_scan if causal else selective_scan_two_sided
+                return scan(fed, log_decay, b, c) + skip * u
 
         return PerChannelBound(accumulate, delta, mask, visible(mask, causal))
 
@@ -64,10 +65,10 @@ class MambaPrior(Prior):
         return self.A_log.new_zeros(batch_size, value_width // width + 1, states, width)
 
     def step(self, params: Params, values: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        delta, decay, b, c, skip = self._system(params)
+        delta, log_decay, b, c, skip = self._system(params)
         columns = values[:, 0].unflatten(-1, (-1, delta.shape[-1])).to(delta.dtype)
         columns = torch.cat([columns, torch.ones_like(columns[:, :1])], dim=1)  # (B, k + 1, E)
         fed = (delta.unsqueeze(1) * columns).unsqueeze(2) * b[:, None, :, None]
-        state = decay.unsqueeze(1) * state.to(decay) + fed
+        state = log_decay.exp().unsqueeze(1) * state.to(log_decay) + fed
         scores = torch.einsum("bkne,bn->bke", state, c) + skip * columns
         return (scores[:, :-1] / scores[:, -1:]).flatten(1).unsqueeze(1).to(values.dtype), state

@@ -1,0 +1,92 @@
+"""The command line. Heavy libraries are imported inside the commands, so that `femts --help` answers at once."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Sequence
+from typing import cast
+
+import typer
+
+from femts.cli.doctor import doctor
+from femts.cli.forecast_commands import evaluate, predict
+from femts.cli.info_commands import datasets, models
+from femts.cli.train_command import train
+from femts.errors import FemtsError, UsageError
+
+INTERRUPTED = 130
+_Mistake = cast(type[Exception], typer.BadParameter.__mro__[1])  # base of all usage errors; typer does not export it
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EPIPE)
+
+app = typer.Typer(
+    help="Time-series forecasting with the Free Energy Mixer.",
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+for _command in (train, evaluate, predict, models, doctor):
+    app.command()(_command)
+app.add_typer(datasets, name="datasets")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line.
+
+    Args:
+        argv: arguments without the program's name; None takes the process's.
+
+    Returns:
+        Exit status: 0 done, 1 the run failed, 2 a mistake of the caller, 130 interrupted.
+    """
+    command = typer.main.get_command(app)
+    try:
+        status = command.main(args=argv, prog_name="femts", standalone_mode=False)
+        sys.stdout.flush()  # a full disk or a reader that left shows here, not in the interpreter's last breath
+    except FemtsError as error:
+        from femts.training.stopping import Interrupted
+
+        interrupted = isinstance(error, Interrupted)
+        return _fail(str(error), INTERRUPTED if interrupted else 2 if isinstance(error, UsageError) else 1)
+    except _Mistake as error:
+        return _usage(error)
+    except typer.Abort:
+        return _fail("interrupted", INTERRUPTED)
+    except OSError as error:
+        if error.errno not in _UNWRITABLE:
+            raise
+        _drop_output()
+        if error.errno == errno.EPIPE:  # as with `| head`: nothing went wrong that anybody wants to read about
+            return 1
+        where = error.filename or "the output"
+        return _fail(f"Could not write {where}: {error.strerror}; make room there or choose another place.", 1)
+    if status == INTERRUPTED:
+        return _fail("interrupted", INTERRUPTED)
+    return status if isinstance(status, int) else 0
+
+
+def _drop_output() -> None:
+    """Let what stdout still holds go nowhere, or the interpreter complains about it once more at its end."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _fail(message: str, status: int) -> int:
+    print(f"femts: {' '.join(message.split())}", file=sys.stderr)
+    return status
+
+
+def _usage(error: Exception) -> int:
+    message = str(error.format_message())  # type: ignore[attr-defined]
+    if message.startswith("Usage:"):  # no command at all: the help is the answer
+        print(message)
+        return 2
+    if "Did you mean" in message:
+        return _fail(message.replace(". Did you mean", "; did you mean"), 2)
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context else "femts"
+    return _fail(f"{message.rstrip('.')}; see '{path} --help'.", 2)

@@ -1,0 +1,46 @@
+"""What commands print: plain tables that people read and scripts split at blanks."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Columns two blanks apart; numbers are set to the right, floats get four digits."""
+    body = [[f"{cell:.4f}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows]
+    right = [all(_is_number(row[i]) for row in body) for i in range(len(header))]
+    lines = [list(header), *body]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if to_right else cell.ljust(width)
+            for cell, width, to_right in zip(line, widths, right, strict=True)
+        ).rstrip()
+        for line in lines
+    )
+
+
+def _is_number(cell: str) -> bool:
+    return cell.replace(".", "", 1).isdigit() or cell in ("-", "nan", "mean")
+
+
+def scores_table(scores: Mapping[int, Mapping[str, Any]]) -> str:
+    """One line a horizon (`mse`, `mae`, `windows`) and, for several, their mean."""
+    rows: list[list[object]] = [[p, s["mse"], s["mae"], s["windows"]] for p, s in scores.items()]
+    if len(scores) > 1:
+        average = mean_scores(scores)
+        rows.append(["mean", average["mse"], average["mae"], "-"])
+    return table(("pred_len", "mse", "mae", "windows"), rows)
+
+
+def mean_scores(scores: Mapping[int, Mapping[str, Any]]) -> dict[str, float]:
+    """Means of the horizons' `mse` and `mae`, each horizon counting once."""
+    return {name: sum(s[name] for s in scores.values()) / len(scores) for name in ("mse", "mae")}
+
+
+def say_notes(notes: Iterable[str]) -> None:
+    """What a user should hear once, on stderr, so that stdout stays parseable."""
+    for note in notes:
+        print(f"note: {note}", file=sys.stderr)

@@ -1,0 +1,149 @@
+"""What to train: the configuration file and, over it, the flags."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from femts.errors import UsageError, suggest
+
+HORIZONS = (96, 192, 336, 720)
+SECTIONS = ("model", "training")
+_KEYS = ("dataset", "model", "pred_len", "seq_len", "protocol", "training")
+_SHAPE = ("seq_len", "pred_len", "n_channels")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One `femts train` call, before the data are seen.
+
+    Attributes:
+        dataset: a name of the catalogue or the path of a CSV file.
+        model: registered name.
+        pred_lens: horizons, one run each.
+        seq_len: look-back; None leaves it to the protocol.
+        protocol: named protocol.
+        settings: dotted keys (`model.components`, `training.lr`) -> value or text.
+    """
+
+    dataset: str
+    model: str
+    pred_lens: tuple[int, ...]
+    seq_len: int | None
+    protocol: str
+    settings: Mapping[str, Any]
+
+    @property
+    def default_name(self) -> str:
+        """Name of the run folder where none is given."""
+        horizons = "all" if self.pred_lens == HORIZONS else "-".join(map(str, self.pred_lens))
+        return f"{Path(self.dataset).stem}-{self.model}-{horizons}"
+
+
+def make_recipe(config: Path | None, flags: Mapping[str, Any], assignments: Sequence[str]) -> Recipe:
+    """Merge defaults, the YAML file `config`, `--set` assignments and the flags that were given, in rising order.
+
+    Args:
+        config: a recipe, or the `config.yaml` of a run.
+        flags: `dataset`, `model`, `pred_len`, `seq_len`, `protocol` and `training.*`; None where a flag was not given.
+        assignments: texts `key=value`.
+
+    Raises:
+        UsageError: a fault in any of them, in one sentence.
+    """
+    given = {"model": "fem_sm", "pred_len": "96", "seq_len": "auto", "protocol": "paper"}
+    settings: dict[str, Any] = {}
+    if config is not None:
+        top, settings = _read_config(config)
+        given |= top
+    settings |= dict(_assignment(text) for text in assignments)
+    for name, value in flags.items():
+        if value is not None:
+            (settings if "." in name else given)[name] = value
+    if "dataset" not in given:
+        raise UsageError("No dataset is named; add --dataset NAME (see 'femts datasets list') or --dataset FILE.csv.")
+    return Recipe(
+        dataset=given["dataset"],
+        model=given["model"],
+        pred_lens=parse_horizons(given["pred_len"]),
+        seq_len=_seq_len(given["seq_len"]),
+        protocol=given["protocol"],
+        settings=settings,
+    )
+
+
+def parse_horizons(value: object) -> tuple[int, ...]:
+    """`96`, `96,192`, `[96, 192]` or `all` as a tuple of distinct horizons, in the order given."""
+    if str(value).strip().lower() == "all":
+        return HORIZONS
+    parts = value if isinstance(value, list | tuple) else str(value).split(",")
+    try:
+        horizons = tuple(dict.fromkeys(int(str(part)) for part in parts))
+    except ValueError:
+        horizons = ()
+    if not horizons or min(horizons) < 1:
+        raise UsageError(f"Horizon '{value}' is not a number of steps; write --pred-len 96, 96,192 or all.")
+    return horizons
+
+
+def _seq_len(value: object) -> int | None:
+    if value is None or str(value).strip().lower() == "auto":
+        return None
+    if not str(value).isdecimal() or int(str(value)) < 1:
+        raise UsageError(f"Look-back '{value}' is not a number of steps; write --seq-len 512 or auto.")
+    return int(str(value))
+
+
+def _assignment(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise UsageError(f"--set '{text}' has no value; write it as {text or 'training.lr'}=VALUE.")
+    section, dot, name = key.strip().partition(".")
+    if section not in SECTIONS or not dot or not name:
+        raise UsageError(f"Unknown setting '{key}'; write model.NAME=VALUE or training.NAME=VALUE.")
+    return key.strip(), value.strip()
+
+
+def _read_config(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Top-level values and dotted settings of a YAML file."""
+    import yaml
+
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise UsageError(f"Configuration {path} cannot be read: {reason}; give a YAML file.") from error
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f" in line {mark.line + 1}" if mark else ""
+        raise UsageError(f"Configuration {path} is not YAML{line}; write it as 'key: value' lines.") from error
+    if not isinstance(content, dict):
+        raise UsageError(f"Configuration {path} is not a list of 'key: value' lines; see the files in configs/.")
+    top = {str(key): value for key, value in content.items() if key != "format"}
+    for key in top:
+        if key not in _KEYS:
+            raise UsageError(f"Configuration {path} has the unknown key '{key}'{suggest(key, _KEYS)}")
+    return _flatten(top, path)
+
+
+def _flatten(top: dict[str, Any], path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    settings: dict[str, Any] = {}
+    if isinstance(top.get("dataset"), dict):  # the form of a run's own config.yaml
+        top["dataset"] = top["dataset"].get("source") or top["dataset"].get("name")
+    model = top.pop("model", None)
+    if isinstance(model, dict):
+        model = {str(key): value for key, value in model.items()}
+        settings |= {f"model.{key}": value for key, value in model.items() if key not in ("name", *_SHAPE)}
+        model = model.get("name")
+    training = top.pop("training", {})
+    if not isinstance(training, dict):
+        raise UsageError(f"Configuration {path} has 'training: {training}'; give it indented lines such as 'lr: 1e-4'.")
+    settings |= {f"training.{key}": value for key, value in training.items()}
+    if model is not None:
+        top["model"] = model
+    for key in ("dataset", "model", "protocol"):
+        if not isinstance(top.get(key, ""), str):
+            raise UsageError(f"Configuration {path} has '{key}: {top[key]}', which is not a name.")
+    return top, settings

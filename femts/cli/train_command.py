@@ -1,0 +1,132 @@
+"""`femts train`."""
+
+from __future__ import annotations
+
+import json
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from femts.cli.info_commands import DataRoot
+from femts.cli.output import mean_scores, say_notes, scores_table
+from femts.cli.recipe import Recipe, make_recipe
+from femts.errors import UsageError
+from femts.runs import METRICS, atomic_write, check_new_folder, read_metrics
+
+if TYPE_CHECKING:
+    from femts.data.dataset import Dataset
+
+_DEFAULT_PLACE = Path("runs")
+
+
+def _option(text: str, metavar: str, *names: str) -> Any:
+    """An option whose default is filled in by the recipe."""
+    return typer.Option(*names, help=text, metavar=metavar, show_default=False)
+
+
+def train(
+    dataset: Annotated[str | None, _option("A name of `femts datasets list`, or a CSV file.", "NAME|FILE")] = None,
+    model: Annotated[str | None, _option("A name of `femts models`; fem_sm unless given.", "NAME")] = None,
+    pred_len: Annotated[
+        str | None, _option("Steps to forecast, 96 unless given; several train one model each.", "N[,N...]|all")
+    ] = None,
+    seq_len: Annotated[str | None, _option("Steps of look-back; auto leaves them to the protocol.", "N|auto")] = None,
+    protocol: Annotated[str | None, _option("Where look-backs come from; paper unless given.", "paper|lookback96")] = None,
+    config: Annotated[Path | None, _option("Recipe in YAML; flags go before it.", "FILE")] = None,
+    assignments: Annotated[list[str] | None, _option("One setting, such as model.components=CL.", "KEY=VALUE", "--set")] = None,
+    data_root: DataRoot = None,
+    out: Annotated[Path | None, _option("Folder of the run; runs/DATASET-MODEL-HORIZON unless given.", "DIR")] = None,
+    seed: Annotated[str | None, _option("Decides weights, order and dropout; 42 unless given.", "N")] = None,
+    max_epochs: Annotated[str | None, _option("Epochs at most; 100 unless given.", "N")] = None,
+    max_time: Annotated[str | None, _option("Longest time for one horizon, such as 9m.", "SPAN")] = None,
+    device: Annotated[str | None, _option("Where to train.", "auto|cpu|cuda|mps")] = None,
+    precision: Annotated[str | None, _option("What to compute in.", "auto|32|bf16")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
+) -> None:
+    """Train a model and print its test scores.
+
+    A run that was interrupted goes on where it stood with the same command and --resume.
+    """
+    training = {"seed": seed, "max_epochs": max_epochs, "max_time": max_time, "device": device, "precision": precision}
+    flags = {"dataset": dataset, "model": model, "pred_len": pred_len, "seq_len": seq_len, "protocol": protocol}
+    flags |= {f"training.{name}": value for name, value in training.items()}
+    recipe = make_recipe(config, flags, assignments or [])
+    folder = _folder(out, recipe, resume)
+    scores = _train_all(recipe, folder, data_root, resume)
+    print(f"run: {folder}")
+    print(scores_table(scores))
+
+
+def _folder(out: Path | None, recipe: Recipe, resume: bool) -> Path:
+    """Where the run goes: a new folder, or with `resume` the one that is there."""
+    if out is not None:
+        if not resume:
+            check_new_folder(out)
+        return out
+    first = _DEFAULT_PLACE / recipe.default_name
+    numbered = (first if n == 1 else Path(f"{first}-{n}") for n in count(1))
+    taken = []
+    for folder in numbered:
+        if not folder.exists():
+            break
+        taken.append(folder)
+    if resume:
+        if not taken:
+            raise UsageError(f"There is no run {first} to resume; name its folder with --out.")
+        return taken[-1]
+    if taken:
+        print(f"{taken[-1]} exists, so this run goes to {folder}")
+    return folder
+
+
+def _train_all(recipe: Recipe, folder: Path, data_root: Path | None, resume: bool) -> dict[int, dict[str, float | int]]:
+    """Train one model for each horizon; returns their test scores. Several get a folder each, and a summary."""
+    from femts.data.dataset import load_dataset
+    from femts.training.fit import train as fit
+
+    data = load_dataset(recipe.dataset, data_root)
+    say_notes(data.notes)
+    single = len(recipe.pred_lens) == 1
+    if not single:
+        _check_horizons(recipe, data)
+    scores = {}
+    for pred_len in recipe.pred_lens:
+        run = folder if single else folder / str(pred_len)
+        if single or not (resume and (run / METRICS).is_file()):  # of several, the finished ones are kept
+            fit(
+                recipe.dataset,
+                recipe.model,
+                pred_len,
+                seq_len=recipe.seq_len,
+                protocol=recipe.protocol,
+                out=run,
+                resume=resume and (single or run.exists()),
+                settings=recipe.settings,
+                progress=True,
+                data_root=data_root,
+            )
+        record = read_metrics(run)
+        scores[pred_len] = record["test"]
+        if record["stopped"] == "max_time":
+            say_notes([f"{run} reached its time limit in epoch {record['epochs'] + 1}; more time and --resume continue it"])
+    if not single:
+        summary = {"pred_len": {str(p): s for p, s in scores.items()}, "mean": mean_scores(scores)}
+        atomic_write(folder / METRICS, (json.dumps(summary, indent=2) + "\n").encode())
+    return scores
+
+
+def _check_horizons(recipe: Recipe, data: Dataset) -> None:
+    """UsageError for a horizon that does not fit, before hours are spent on the others."""
+    from femts.data.scaler import Scaler
+    from femts.data.windows import part_windows, scaled_series
+    from femts.training.prepare import resolve_run, resolve_training
+
+    settings, training = resolve_training(recipe.model, {}, recipe.settings)
+    scaler = Scaler.fit(data.train_values)
+    series = scaled_series(data, scaler)
+    for pred_len in recipe.pred_lens:
+        config = resolve_run(data, recipe.dataset, recipe.model, pred_len, recipe.seq_len, recipe.protocol, settings, training)
+        for part in ("train", "val", "test"):
+            part_windows(data, scaler, part, config.seq_len, pred_len, series)

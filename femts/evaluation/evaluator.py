@@ -1,0 +1,91 @@
+"""Scores of a forecaster over every window of a part, in scaled units."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from femts.errors import UsageError
+from femts.evaluation.metrics import ErrorSums
+from femts.models.base import ForecastModel
+
+# A forecaster that folds channels into the batch sees windows x channels sequences; more than this swells memory.
+SERIES_PER_BATCH = 4096
+
+
+class WindowSource(Protocol):
+    """What `evaluate` needs of `femts.data.windows.Windows`."""
+
+    series: Tensor
+    pred_len: int
+
+    def __len__(self) -> int: ...
+
+    def gather(self, index: Tensor) -> tuple[Tensor, Tensor]:
+        """Look-backs (B, L, C) and what followed (B, P, C) of the windows `index` (B,)."""
+        ...
+
+
+def rollout(model: ForecastModel, x: Tensor, horizon: int) -> Tensor:
+    """Forecast any horizon: beyond its own P the model reads its forecasts as history.
+
+    Args:
+        model: forecaster of P steps from L.
+        x: look-back (B, L, C), scaled.
+        horizon: steps wanted, at least 1; a shorter one than P is cut from the forecast.
+
+    Returns:
+        Forecast (B, horizon, C), scaled.
+    """
+    if horizon < 1:
+        raise UsageError(f"A horizon of {horizon} steps cannot be forecast; ask for 1 or more.")
+    pieces, steps = [], 0
+    while True:
+        piece = model(x)
+        pieces.append(piece)
+        steps += piece.shape[1]
+        if steps >= horizon:
+            break
+        x = torch.cat([x, piece.to(x.dtype)], dim=1)[:, -x.shape[1] :]
+    return torch.cat(pieces, dim=1)[:, :horizon]
+
+
+def evaluate(
+    model: ForecastModel,
+    windows: WindowSource,
+    batch_size: int = 256,
+    *,
+    rank: int = 0,
+    world: int = 1,
+    reduce: Callable[[Tensor], Tensor] | None = None,
+) -> dict[str, float | int]:
+    """Mean errors over all windows, steps and channels, in float32 even inside a bf16 run, so that scores compare.
+
+    Args:
+        model: forecaster on the device of `windows`.
+        windows: every window of the part, built for the horizon asked for.
+        batch_size: windows at a time, fewer where there are many channels; the score does not depend on it.
+        rank, world: this process scores every `world`-th window from the `rank`-th on.
+        reduce: adds up the sums (3,) of all processes; needed where `world` is above 1.
+
+    Returns:
+        `mse` and `mae` in scaled units and the number of `windows`.
+    """
+    device = windows.series.device
+    batch_size = max(1, min(batch_size, SERIES_PER_BATCH // windows.series.shape[1]))
+    sums = ErrorSums(device)
+    was_training = model.training
+    model.eval()
+    try:
+        with torch.no_grad(), torch.autocast(device.type, enabled=False):
+            for index in torch.arange(rank, len(windows), world, device=device).split(batch_size):
+                x, y = windows.gather(index)
+                sums.add(rollout(model, x, windows.pred_len), y)
+    finally:
+        model.train(was_training)
+    if reduce is not None:
+        sums.sums = reduce(sums.sums)
+    return {"mse": sums.mse, "mae": sums.mae, "windows": len(windows)}

@@ -1,0 +1,42 @@
+"""Errors as running sums, so that a score is the mean over every value and no forecast has to be kept."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+class ErrorSums:
+    """Float64 sums of squared and absolute errors on the forecasts' device.
+
+    A mean of batch means would weight a short last batch wrongly; sums do not.
+    """
+
+    def __init__(self, device: torch.device | str = "cpu") -> None:
+        # MPS has no float64, so the sums live on the CPU there.
+        self._device = torch.device("cpu") if torch.device(device).type == "mps" else torch.device(device)
+        self.sums = torch.zeros(3, dtype=torch.float64, device=self._device)  # squared, absolute, values
+
+    def add(self, forecast: Tensor, target: Tensor) -> None:
+        """Add the errors of `forecast` against `target`, both of one shape, in scaled units."""
+        if forecast.shape != target.shape:  # broadcasting would turn a mistake into a plausible score
+            raise ValueError(f"forecast has shape {tuple(forecast.shape)} but target {tuple(target.shape)}")
+        error = (forecast.detach().float() - target.float()).to(self._device)
+        self.sums[0] += error.square().sum(dtype=torch.float64)
+        self.sums[1] += error.abs_().sum(dtype=torch.float64)
+        self.sums[2] += error.numel()
+
+    @property
+    def count(self) -> int:
+        """Values (windows x steps x channels) seen."""
+        return int(self.sums[2].item())
+
+    @property
+    def mse(self) -> float:
+        """Mean squared error; NaN before anything was added."""
+        return float((self.sums[0] / self.sums[2]).item())
+
+    @property
+    def mae(self) -> float:
+        """Mean absolute error; NaN before anything was added."""
+        return float((self.sums[1] / self.sums[2]).item())

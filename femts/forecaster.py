@@ -1,0 +1,201 @@
+"""A trained forecaster: forecasts raw data, scores itself, and lives in a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import ArrayLike, NDArray
+from safetensors.torch import load as read_weights
+from safetensors.torch import save as weights_bytes
+
+from femts.data.catalog import CATALOG
+from femts.data.dataset import Dataset, load_dataset
+from femts.data.dates import future_dates
+from femts.data.frames import check_frame, check_values
+from femts.data.scaler import Scaler
+from femts.data.windows import part_windows
+from femts.errors import UsageError
+from femts.evaluation.evaluator import evaluate, rollout
+from femts.models.base import ForecastModel
+from femts.models.registry import build_model
+from femts.runs import RunConfig, check_new_folder, read_run, write_run
+
+
+@dataclass(eq=False)
+class Forecaster:
+    """A model with everything it needs to forecast new data in raw units.
+
+    Shapes: L = `config.seq_len` steps of look-back, P = `config.pred_len` steps of one forecast, C channels.
+
+    Attributes:
+        model: the network, in scaled units.
+        config: what was trained, and how.
+        scaler: the training rows' mean and scale; never fitted again.
+        columns: names of the C channels, in the model's order.
+        freq: step between stamps, a pandas frequency; None for data without dates.
+        data: hash and split of the training data, to know it again.
+        metrics: scores and circumstances of the training, as in `metrics.json`.
+        history: one row for each epoch, as in `metrics.csv`.
+    """
+
+    model: ForecastModel
+    config: RunConfig
+    scaler: Scaler
+    columns: tuple[str, ...]
+    freq: str | None
+    data: Mapping[str, Any]
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+    history: Sequence[Mapping[str, Any]] = ()
+    _dataset: Dataset | None = field(default=None, repr=False)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model is; the CPU for one without parameters."""
+        return next((p.device for p in self.model.parameters()), torch.device("cpu"))
+
+    def to(self, device: torch.device | str) -> Forecaster:
+        """Move the model to `device` and return the forecaster."""
+        self.model.to(device)
+        return self
+
+    def predict(self, history: pd.DataFrame, horizon: int | None = None) -> pd.DataFrame:
+        """Forecast what follows `history`.
+
+        Args:
+            history: raw units; `date` (unless trained without) and the training columns, in any order, at least L rows.
+                Only the last L rows are used and checked; the frame is not changed.
+            horizon: steps to forecast, P by default; beyond P the model reads its own forecasts as history.
+
+        Returns:
+            `horizon` rows in raw units: future stamps in `date` (or row numbers in `step`, counting on from the last
+            index of `history`), then the training columns.
+
+        Raises:
+            UsageError: the history or the horizon cannot be used; the text says why.
+        """
+        steps = self.config.pred_len if horizon is None else horizon
+        if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1:
+            raise UsageError(f"A horizon of {steps} steps cannot be forecast; ask for a whole number of 1 or more.")
+        needed = self.config.seq_len
+        if not isinstance(history, pd.DataFrame):
+            raise UsageError(f"The history is a {type(history).__name__}; give a DataFrame with the training columns.")
+        if len(history) < needed:
+            raise UsageError(f"The history has {len(history)} rows, but this model looks back {needed}; give that many.")
+        recent = history.tail(needed)
+        where = f"The history's last {needed} rows"
+        if self.freq is None:
+            values = check_values(recent, self.columns, where)
+            last = history.index[-1]
+            first = int(last) + 1 if isinstance(last, (int, np.integer)) else len(history)
+            when = pd.DataFrame({"step": np.arange(first, first + steps)})
+        else:
+            values = check_frame(recent, self.columns, self.freq, where)
+            when = pd.DataFrame({"date": future_dates(values.pop("date").iloc[-1], self.freq, int(steps))})
+        forecast = self.predict_array(values.to_numpy()[None], int(steps))[0]
+        return pd.concat([when, pd.DataFrame(forecast, columns=list(self.columns))], axis=1)
+
+    def predict_array(self, x: ArrayLike, horizon: int | None = None) -> NDArray[np.float64]:
+        """Forecast many look-backs: `x` (B, L, C) in raw units -> (B, horizon, C) raw; only the shape is checked."""
+        values = np.asarray(x, dtype=np.float64)
+        if values.ndim != 3 or values.shape[1:] != (self.config.seq_len, len(self.columns)):
+            wanted = f"(windows, {self.config.seq_len}, {len(self.columns)})"
+            raise UsageError(f"The look-backs have shape {values.shape}; this model takes {wanted}.")
+        scaled = torch.from_numpy(self.scaler.transform(values)).float().to(self.device)
+        self.model.eval()
+        with torch.no_grad():
+            forecast = rollout(self.model, scaled, self.config.pred_len if horizon is None else horizon)
+        return self.scaler.inverse(forecast.cpu().double().numpy())
+
+    def evaluate(
+        self,
+        part: str = "test",
+        pred_len: int | None = None,
+        dataset: Dataset | None = None,
+        data_root: str | Path | None = None,
+    ) -> dict[str, float | int]:
+        """Scores over every window of `part`, in scaled units.
+
+        Args:
+            part: `test`, `val` or `train`.
+            pred_len: horizon to score, P by default; beyond P the forecasts are rolled out.
+            dataset: the data; None takes that of the training, loaded again by its name or path and verified by its hash.
+            data_root: where a data set of the catalogue is looked for.
+
+        Returns:
+            `mse`, `mae` and the number of `windows`.
+
+        Raises:
+            UsageError: unknown part, a horizon that does not fit, or data that is not there or has changed.
+        """
+        data = dataset if dataset is not None else self._training_data(data_root)
+        if data.columns != self.columns:
+            raise UsageError(f"Data set '{data.name}' has other columns than the training data; give one with the same.")
+        steps = self.config.pred_len if pred_len is None else pred_len
+        windows = part_windows(data, self.scaler, part, self.config.seq_len, steps).to(self.device)
+        return evaluate(self.model, windows, int(self.config.training["eval_batch_size"]))
+
+    def _training_data(self, data_root: str | Path | None) -> Dataset:
+        if self._dataset is None:
+            source = self.config.source
+            if source is None:
+                raise UsageError(
+                    f"The training data '{self.config.dataset}' was passed as an object and is not kept in the run; "
+                    "pass it again as dataset=."
+                )
+            if source not in CATALOG and not Path(source).is_file():
+                raise UsageError(f"The training data {source} is no longer there; put it back or pass it as dataset=.")
+            data = load_dataset(source, data_root)
+            if data_record(data) != self.data:
+                raise UsageError(f"The data {source} is not what this model was trained on; pass other data as dataset=.")
+            self._dataset = data
+        return self._dataset
+
+    def save(self, folder: str | Path) -> None:
+        """Write a run folder that `load` reads; UsageError when `folder` holds something, RunFailure when the disk refuses."""
+        check_new_folder(Path(folder))
+        self.write(Path(folder))
+
+    def write(self, folder: Path) -> None:
+        """As `save`, over whatever `folder` holds."""
+        state = {name: value.detach().cpu().contiguous() for name, value in self.model.state_dict().items()}
+        write_run(folder, self.config, weights_bytes(state), self.preprocess(), self.history, self.metrics)
+
+    def preprocess(self) -> dict[str, Any]:
+        """What turns raw data into the model's input, in plain types; `preprocess.json`."""
+        return {
+            "scaler": self.scaler.to_dict(),
+            "columns": list(self.columns),
+            "freq": self.freq,
+            "data": dict(self.data),
+        }
+
+    @classmethod
+    def load(cls, folder: str | Path, device: str | torch.device = "cpu") -> Forecaster:
+        """The forecaster in a run folder, verified by its hashes and read without pickle; UsageError when it cannot be."""
+        run = read_run(folder)
+        model = build_model(run.config.model, run.config.model_config)
+        model.load_state_dict(read_weights(run.weights))
+        saved = run.preprocess
+        forecaster = cls(
+            model=model.eval(),
+            config=run.config,
+            scaler=Scaler.from_dict(saved["scaler"]),
+            columns=tuple(saved["columns"]),
+            freq=saved["freq"],
+            data=saved["data"],
+            metrics={k: v for k, v in run.metrics.items() if k not in ("format", "files")},
+            history=run.history,
+        )
+        return forecaster.to(device)
+
+
+def data_record(dataset: Dataset) -> dict[str, Any]:
+    """What identifies the data of a training: hash and split, in plain types."""
+    split = {part: list(getattr(dataset.split, part)) for part in ("train", "val", "test")}
+    return {"sha256": dataset.sha256, "split": split}

@@ -1,0 +1,87 @@
+"""How a model is trained: the recipe as one frozen dataclass."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from femts.errors import UsageError
+
+_SPAN = re.compile(r"(?=\d)(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s?)?")
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """The training recipe; the defaults are those of the SAMoVAR protocol (arXiv 2502.07244).
+
+    Attributes:
+        lr: highest learning rate of AdamW.
+        betas: AdamW's two decays.
+        weight_decay: decoupled decay of all parameters but those flagged `no_weight_decay`.
+        clip: largest gradient norm.
+        batch_size: windows in one batch, over all devices.
+        accumulate: batches in one optimiser step.
+        max_epochs: epochs at most.
+        schedule_epochs: epochs that the one-cycle schedule is laid out for, at least `max_epochs`.
+        pct_start: part of the schedule that warms up.
+        div_factor: highest over first learning rate.
+        patience: epochs without a better validation MSE before training stops.
+        seed: decides initial weights, order of the windows and dropout.
+        device: `auto` takes CUDA where it is, else the CPU.
+        precision: `auto` takes bf16 on CUDA where it is native, else 32.
+        devices: processes that share each batch (DDP).
+        max_time: longest time for the whole call (`90s`, `9m`, `1h30m`).
+        eval_batch_size: windows scored at a time.
+    """
+
+    lr: float = 6e-4
+    betas: tuple[float, float] = (0.9, 0.95)
+    weight_decay: float = 0.1
+    clip: float = 1.0
+    batch_size: int = 32
+    accumulate: int = 1
+    max_epochs: int = 100
+    schedule_epochs: int = 101
+    pct_start: float = 0.05
+    div_factor: float = 10.0
+    patience: int = 12
+    seed: int = 42
+    device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
+    precision: Literal["auto", "32", "bf16"] = "auto"
+    devices: int = 1
+    max_time: str | None = None
+    eval_batch_size: int = 256
+
+    def __post_init__(self) -> None:
+        counts = ("batch_size", "accumulate", "max_epochs", "schedule_epochs", "patience", "devices", "eval_batch_size")
+        for name in counts:
+            if getattr(self, name) < 1:
+                raise UsageError(f"Setting 'training.{name}' takes a whole number of at least 1, not {getattr(self, name)}.")
+        for name in ("lr", "clip", "div_factor"):
+            if not 0 < getattr(self, name) < float("inf"):
+                raise UsageError(f"Setting 'training.{name}' takes a number above 0, not {getattr(self, name)}.")
+        if not 0 <= self.weight_decay < float("inf"):
+            raise UsageError(f"Setting 'training.weight_decay' takes a number of at least 0, not {self.weight_decay}.")
+        if not 0 < self.pct_start < 1:
+            raise UsageError(f"Setting 'training.pct_start' takes a number between 0 and 1, not {self.pct_start}.")
+        if not all(0 <= beta < 1 for beta in self.betas):
+            raise UsageError(f"Setting 'training.betas' takes two numbers in [0, 1), not {self.betas}.")
+        if self.seed < 0:
+            raise UsageError(f"Setting 'training.seed' takes a whole number of at least 0, not {self.seed}.")
+        if self.max_epochs > self.schedule_epochs:
+            raise UsageError(
+                f"Setting 'training.max_epochs' ({self.max_epochs}) is beyond 'training.schedule_epochs' "
+                f"({self.schedule_epochs}), where the learning rate ends at 0; raise both."
+            )
+        if self.max_time is not None:
+            parse_span(self.max_time)
+
+
+def parse_span(text: str) -> float:
+    """Seconds in a span such as `90s`, `9m`, `1h30m` or `45`; UsageError for anything else and for none at all."""
+    match = _SPAN.fullmatch(str(text).strip().lower())
+    seconds = sum(float(part or 0) * unit for part, unit in zip(match.groups(), (3600, 60, 1), strict=True)) if match else 0.0
+    if seconds <= 0:
+        raise UsageError(f"Time span '{text}' cannot be read; write it as 90s, 9m or 1h30m.")
+    return seconds

@@ -1,0 +1,43 @@
+"""Where training runs: devices and precisions that are really there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from femts.errors import UsageError
+from femts.training.config import TrainingConfig
+
+
+@dataclass(frozen=True)
+class Place:
+    """A device that is there (`cpu`, `cuda`, `mps`), a precision (`32`, `bf16`) and the number of processes."""
+
+    device: str
+    precision: str
+    devices: int
+
+
+def resolve_place(training: TrainingConfig) -> Place:
+    """What `auto` means here: CUDA with bf16 where the card has it, else the CPU in float32.
+
+    Raises:
+        UsageError: a device or precision was asked for that is not there.
+    """
+    device = training.device
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    if device == "cuda" and not torch.cuda.is_available():
+        raise UsageError("Device 'cuda' is not there (torch sees no CUDA card); take --device cpu or auto.")
+    if device == "mps" and not torch.backends.mps.is_available():
+        raise UsageError("Device 'mps' is not there (torch sees no Apple GPU); take --device cpu or auto.")
+    there = {"cuda": torch.cuda.device_count(), "mps": 1}.get(device)
+    if there is not None and training.devices > there:
+        raise UsageError(f"Setting 'training.devices' asks for {training.devices} of '{device}', but there are {there}.")
+    # Emulated bf16 on an older card is slower than float32.
+    native = device == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+    if training.precision == "bf16" and device == "cuda" and not native:
+        raise UsageError("Precision 'bf16' is not there on this CUDA card; take --precision 32 or auto.")
+    precision = ("bf16" if native else "32") if training.precision == "auto" else training.precision
+    return Place(device, precision, training.devices)

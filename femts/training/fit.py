@@ -1,0 +1,182 @@
+"""From data to forecaster in one call."""
+
+from __future__ import annotations
+
+import multiprocessing
+import platform
+import tempfile
+import time
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+import femts
+from femts.data.dataset import Dataset, load_dataset
+from femts.data.scaler import Scaler
+from femts.data.windows import Windows, part_windows, scaled_series
+from femts.errors import UsageError
+from femts.evaluation.evaluator import evaluate
+from femts.forecaster import Forecaster, data_record
+from femts.models.registry import build_model
+from femts.runs import begin_run, remove_parts
+from femts.training.config import parse_span
+from femts.training.device import Place, resolve_place
+from femts.training.prepare import resolve_run, resolve_training
+from femts.training.resume import find_state, is_complete
+from femts.training.state import TrainState
+from femts.training.stopping import Deadline, Interrupted
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from femts.models.base import ForecastModel
+    from femts.runs import RunConfig
+    from femts.training.config import TrainingConfig
+
+
+def train(
+    dataset: Dataset | str | Path | pd.DataFrame,
+    model: str = "fem_sm",
+    pred_len: int = 96,
+    *,
+    seq_len: int | str | None = None,
+    protocol: str = "paper",
+    out: str | Path | None = None,
+    seed: int = 42,
+    max_epochs: int | None = None,
+    max_time: str | None = None,
+    device: str = "auto",
+    precision: str = "auto",
+    resume: bool = False,
+    settings: Mapping[str, Any] | None = None,
+    progress: bool = False,
+    data_root: str | Path | None = None,
+) -> Forecaster:
+    """Train `model` on `dataset`, restore the weights of its best validation epoch, and score them once on the test part.
+
+    Args:
+        dataset: what `load_dataset` gave, or anything it takes.
+        model: registered name.
+        pred_len: P, steps of one forecast.
+        seq_len: L, steps of look-back; None or `auto` takes the protocol's.
+        protocol: `paper` or `lookback96`.
+        out: run folder; None keeps nothing on disk (`Forecaster.save` does).
+        seed: decides initial weights, order of the windows and dropout.
+        max_epochs: epochs at most; None takes the recipe's.
+        max_time: longest time for this call, as `90s`, `9m` or `1h30m`; training ends early enough for the scores.
+        device: `auto`, `cpu`, `cuda` or `mps`.
+        precision: `auto`, `32` or `bf16`.
+        resume: continue the run in `out`; on a CPU the result is the same to the bit as without the break.
+        settings: `model.*` and `training.*` by name, values typed or as text.
+        progress: show a line on stderr where that is a terminal.
+        data_root: where data of the catalogue is looked for.
+
+    Raises:
+        UsageError: something asked for does not exist or does not fit; nothing was written.
+        RunFailure: the loss became NaN or infinite, the disk is full, or (as `Interrupted`) a signal came.
+    """
+    started = time.monotonic()
+    given = {"seed": seed, "max_epochs": max_epochs, "max_time": max_time, "device": device, "precision": precision}
+    model_settings, training = resolve_training(model, given, settings or {})
+    place = resolve_place(training)
+    if place.devices > 1 and getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise UsageError("A script that trains on several devices needs its code under `if __name__ == '__main__':`.")
+    data = dataset if isinstance(dataset, Dataset) else load_dataset(dataset, data_root)
+    config = resolve_run(data, dataset, model, pred_len, seq_len, protocol, model_settings, training)
+    scaler = Scaler.fit(data.train_values)
+    series = scaled_series(data, scaler)
+    windows = {p: part_windows(data, scaler, p, config.seq_len, pred_len, series) for p in ("train", "val", "test")}
+    # The caller's random state stays as it was.
+    with torch.random.fork_rng(devices=[torch.cuda.current_device()] if place.device == "cuda" else []):
+        torch.manual_seed(training.seed)
+        forecaster = Forecaster(
+            model=_initial_model(config),
+            config=config,
+            scaler=scaler,
+            columns=data.columns,
+            freq=data.freq,
+            data=data_record(data),
+            _dataset=data,
+        )
+        state = find_state(config, forecaster.preprocess(), Path(out) if out is not None else None, resume)
+        with _folder(out) as folder:
+            remove_parts(Path(folder))
+            if not state.model:
+                begin_run(Path(folder), config, forecaster.preprocess())
+            try:
+                _fit(forecaster, training, place, windows, state, Path(folder), started, progress, out is not None)
+            except KeyboardInterrupt as error:
+                kept = "nothing was kept" if out is None else f"what was reached is in {out}; continue it with --resume"
+                raise Interrupted(f"Training was interrupted; {kept}.") from error
+            if out is not None:
+                forecaster.write(Path(folder))
+    return forecaster
+
+
+def _initial_model(config: RunConfig) -> ForecastModel:
+    try:
+        return build_model(config.model, config.model_config)
+    except UsageError:
+        raise
+    except ValueError as error:  # settings that each may be right, but not together
+        raise UsageError(f"Model '{config.model}' cannot be built with these settings: {error}.") from error
+
+
+def _folder(out: str | Path | None) -> AbstractContextManager[str | Path]:
+    return tempfile.TemporaryDirectory(prefix="femts-") if out is None else nullcontext(out)
+
+
+def _fit(
+    forecaster: Forecaster,
+    training: TrainingConfig,
+    place: Place,
+    windows: Mapping[str, Windows],
+    state: TrainState,
+    folder: Path,
+    started: float,
+    progress: bool,
+    events: bool,
+) -> None:
+    """Train the forecaster's model from `state` on, give it its best weights, and fill in scores and circumstances."""
+    model, before = forecaster.model, state.seconds
+    trainable = any(p.requires_grad for p in model.parameters())
+    if trainable and not is_complete(state, training.max_epochs):
+        from femts.training.loop import run_epochs  # Lightning takes seconds to import, and naive models need none
+
+        limit = None if training.max_time is None else parse_span(training.max_time)
+        # Validation is shared by the processes; the test is scored by one.
+        deadline = Deadline(limit, started, len(windows["val"]) + place.devices * len(windows["test"]))
+        state = run_epochs(model, windows["train"], windows["val"], training, place, state, folder, deadline, progress, events)
+        if state.stopped == "interrupted":
+            raise KeyboardInterrupt
+    if trainable:
+        model.load_state_dict(state.best or state.model)  # without a finished epoch: the weights that there are
+    model.to(place.device)
+    val = state.best_val or evaluate(model, windows["val"].to(place.device), training.eval_batch_size)
+    test = evaluate(model, windows["test"].to(place.device), training.eval_batch_size)
+    model.eval()
+    config = forecaster.config
+    forecaster.history = tuple(state.history)
+    forecaster.metrics = {
+        "dataset": config.dataset,
+        "model": config.model,
+        "pred_len": config.pred_len,
+        "seq_len": config.seq_len,
+        "protocol": config.protocol,
+        "seed": training.seed,
+        "best_epoch": state.best_epoch,
+        "epochs": state.epoch,
+        "stopped": state.stopped,
+        "val": val,
+        "test": test,
+        "seconds": round(before + time.monotonic() - started, 3),
+        "device": place.device,
+        "devices": place.devices,
+        "precision": place.precision,
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "versions": {"femts": femts.__version__, "torch": torch.__version__, "python": platform.python_version()},
+        "data_sha256": forecaster.data["sha256"],
+    }

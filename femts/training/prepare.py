@@ -1,0 +1,115 @@
+"""From what the user typed to a resolved run: defaults filled in, mistakes named, nothing written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+from typing import Any
+
+from femts.data.catalog import CATALOG
+from femts.data.dataset import Dataset
+from femts.data.protocols import default_seq_len
+from femts.errors import UsageError, suggest
+from femts.models.registry import build_config, model_card
+from femts.runs import RunConfig
+from femts.settings import apply_settings
+from femts.training.config import TrainingConfig
+
+_DEFAULTS = {f.name: f.default for f in fields(TrainingConfig)}
+
+
+def resolve_training(
+    model: str, given: Mapping[str, Any], settings: Mapping[str, Any]
+) -> tuple[dict[str, Any], TrainingConfig]:
+    """Split `settings` into the model's and the training's, and lay them over the recipe of `model`.
+
+    Args:
+        model: registered name; its class may change the recipe.
+        given: training fields that have an argument of their own; None was not given.
+        settings: dotted names, `model.*` and `training.*`.
+
+    Returns:
+        Settings of the model by name, and the training recipe.
+
+    Raises:
+        UsageError: unknown model, prefix or name, a wrong value, or one thing given twice with two values.
+    """
+    recipe = model_card(model).model_class.training_defaults
+    parts: dict[str, dict[str, Any]] = {"model": {}, "training": {}}
+    for key, value in settings.items():
+        prefix, dot, name = key.partition(".")
+        if not dot or prefix not in parts:
+            raise UsageError(f"Unknown setting '{key}'{_suggest_setting(key, model)}")
+        parts[prefix][name] = value
+    training = {**recipe, **parts["training"]}
+    for name, value in given.items():
+        if value is None or value == _DEFAULTS[name]:
+            continue
+        if name in parts["training"] and str(value) != str(training[name]):
+            raise UsageError(f"'{name}' is given twice, as {value} and as training.{name}={training[name]}; give one.")
+        training[name] = value
+    return parts["model"], apply_settings(TrainingConfig(), training, where="training")
+
+
+def _suggest_setting(key: str, model: str) -> str:
+    choices = [f"training.{field}" for field in _DEFAULTS] + [f"model.{field}" for field in _model_fields(model)]
+    same = [choice for choice in choices if choice.partition(".")[2] == key]  # only the prefix is missing
+    return suggest(same[0], same) if same else suggest(key, choices)
+
+
+def _model_fields(model: str) -> list[str]:
+    return list(model_card(model).default_settings())
+
+
+def resolve_run(
+    data: Dataset,
+    given: object,
+    model: str,
+    pred_len: int,
+    seq_len: int | str | None,
+    protocol: str,
+    model_settings: Mapping[str, Any],
+    training: TrainingConfig,
+) -> RunConfig:
+    """Everything that decides the run, with look-back and season filled in; UsageError when something does not fit.
+
+    Args:
+        data: the loaded data.
+        given: what the user passed for it, to find it again.
+        model, pred_len, seq_len, protocol: as in `train`.
+        model_settings, training: as `resolve_training` returns them.
+    """
+    if pred_len < 1:
+        raise UsageError(f"A forecast of {pred_len} steps is none; give --pred-len 1 or more.")
+    preset = default_seq_len(protocol, pred_len, data.split.train[1] - data.split.train[0])
+    config = build_config(
+        model,
+        seq_len=_steps(seq_len, preset),
+        pred_len=pred_len,
+        n_channels=len(data.columns),
+        settings=model_settings,
+    )
+    if "season" in _model_fields(model) and config.season is None:
+        config = replace(config, season=data.season)
+    return RunConfig(data.name, _source(data, given), model, config, protocol, asdict(training))
+
+
+def _steps(seq_len: int | str | None, preset: int) -> int:
+    if seq_len is None or seq_len == "auto":
+        return preset
+    try:
+        steps = int(seq_len)
+    except ValueError as error:
+        raise UsageError(f"Look-back '{seq_len}' is no number of steps; give a whole number or auto.") from error
+    if steps < 1:
+        raise UsageError(f"A look-back of {steps} steps is none; give --seq-len 1 or more.")
+    return steps
+
+
+def _source(data: Dataset, given: object) -> str | None:
+    """What finds the data again: its catalogue name, the path of its file, or nothing for a table in memory."""
+    card = CATALOG.get(data.name)
+    if card is not None and card.split == data.split:  # a file by its path has another split than the entry of its name
+        return data.name
+    return str(Path(given).expanduser().resolve()) if isinstance(given, (str, Path)) else None

@@ -1,0 +1,67 @@
+"""Whether a folder can take a run: a new one, or the rest of one that was begun."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from femts.errors import UsageError
+from femts.runs import CHECKPOINT, METRICS, RunConfig, check_new_folder, read_config, read_metrics, read_preprocess
+from femts.training.state import TrainState
+
+# What may differ when a run goes on: how far and where, never what is learned from what.
+_FREE = {"training.max_epochs", "training.max_time", "training.device", "training.devices", "training.eval_batch_size"}
+
+
+def find_state(config: RunConfig, preprocess: Mapping[str, Any], out: Path | None, resume: bool) -> TrainState:
+    """Where to start: at the beginning, or with `resume` where the run in `out` stands. Nothing is written.
+
+    Raises:
+        UsageError: `out` holds another run, or with `resume` none, a finished one, or one of other settings or data.
+    """
+    if not resume:
+        if out is not None:
+            check_new_folder(out)
+        return TrainState()
+    if out is None:
+        raise UsageError("To resume, name the run folder with --out (out= in Python).")
+    before = read_config(out)
+    _check_same(before, config, out)
+    begun = (out / CHECKPOINT).is_file()
+    if begun and read_preprocess(out)["data"] != preprocess["data"]:
+        raise UsageError(f"The data '{config.dataset}' changed since run {out} began; train again in a new folder.")
+    state = TrainState.load(out / CHECKPOINT) if begun else TrainState()
+    if (out / METRICS).is_file():
+        _check_unfinished(read_metrics(out), state, config, out)
+    return state
+
+
+def is_complete(state: TrainState, max_epochs: int) -> bool:
+    """Whether no epoch is left to train: the run stopped early, or reached its epochs."""
+    return state.stopped == "early" or state.epoch >= max_epochs
+
+
+def _check_unfinished(metrics: Mapping[str, Any], state: TrainState, config: RunConfig, out: Path) -> None:
+    if not state.model or is_complete(state, config.training["max_epochs"]):
+        how = f"stopped early after {state.epoch} epochs" if state.stopped == "early" else f"{state.epoch} epochs"
+        score = metrics["test"]["mse"]
+        raise UsageError(f"Run {out} is finished ({how}, test MSE {score:.4f}); use it, or train in a new folder.")
+
+
+def _check_same(before: RunConfig, now: RunConfig, out: Path) -> None:
+    old, new = _flat(before.to_dict()), _flat(now.to_dict())
+    for key in old | new:
+        # The same file may be named in two ways; its hash is compared instead.
+        if key in _FREE or key == "dataset.source" or old.get(key) == new.get(key):
+            continue
+        raise UsageError(
+            f"Run {out} was begun with {key}={old.get(key)}, not {new.get(key)}; resume it with that, or choose another folder."
+        )
+
+
+def _flat(record: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in record.items():
+        flat.update(_flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {prefix + key: value})
+    return flat

@@ -1,0 +1,34 @@
+"""Shared by all tests."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from small_tables import small_table
+
+from femts.cli import main
+
+
+@pytest.fixture
+def femts_process() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run `femts ARGS` in a process of its own, where the test is about the process."""
+
+    def run(*args: str | Path, **options: object) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "femts", *map(str, args)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=120, **options)  # type: ignore[call-overload]
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with `past.csv` and the finished run `run` of a naive model on it."""
+    folder = tmp_path_factory.mktemp("own")
+    small_table().to_csv(folder / "past.csv", index=False)
+    arguments = ["train", "--dataset", folder / "past.csv", "--model", "naive", "--out", folder / "run"]
+    assert main([*map(str, arguments), "--pred-len", "12", "--seq-len", "24"]) == 0
+    return folder

@@ -1,0 +1,113 @@
+"""Scores over every window, and forecasts fed back."""
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from femts.data.windows import Windows
+from femts.errors import UsageError
+from femts.evaluation.evaluator import SERIES_PER_BATCH, evaluate, rollout
+from femts.models.base import ForecastModel
+from femts.models.dlinear import DLinear, DLinearConfig
+from femts.models.naive import Naive, NaiveConfig
+
+
+class CountUp(ForecastModel):
+    """Continues a series that grows by 1 a step, three steps at a time, and notes what it was shown."""
+
+    def __init__(self) -> None:
+        super().__init__(NaiveConfig(4, 3, 1))
+        self.seen: list[Tensor] = []
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.seen.append(x)
+        return x[:, -1:] + torch.arange(1.0, 4.0).view(1, 3, 1)
+
+
+@pytest.mark.parametrize(("horizon", "calls"), [(1, 1), (2, 1), (3, 1), (4, 2), (6, 2), (7, 3)])
+def test_rollout_feeds_forecasts_back_until_the_horizon(horizon: int, calls: int) -> None:
+    model = CountUp()
+    forecast = rollout(model, torch.arange(4.0).view(1, 4, 1), horizon)
+    assert forecast.flatten().tolist() == [4.0 + step for step in range(horizon)]
+    assert len(model.seen) == calls
+    assert all(x.shape == (1, 4, 1) for x in model.seen)
+
+
+@pytest.mark.parametrize("horizon", [0, -3])
+def test_no_horizon_is_refused(horizon: int) -> None:
+    with pytest.raises(UsageError, match=f"horizon of {horizon} steps"):
+        rollout(CountUp(), torch.zeros(1, 4, 1), horizon)
+
+
+@pytest.fixture
+def windows() -> Windows:
+    return Windows(torch.randn(60, 3, generator=torch.Generator().manual_seed(0)), 10, 5, 4, 57)
+
+
+def test_scores_count_every_window_step_and_channel(windows: Windows) -> None:
+    scores = evaluate(Naive(NaiveConfig(10, 5, 3)), windows, batch_size=7)
+    values = windows.series.double().numpy()
+    errors = [values[s + 10 : s + 15] - values[s + 9] for s in range(4, 4 + 39)]
+    assert scores["windows"] == len(errors) == 39
+    assert scores["mse"] == pytest.approx(np.mean(np.square(errors)), rel=1e-6)
+    assert scores["mae"] == pytest.approx(np.mean(np.abs(errors)), rel=1e-6)
+
+
+def test_scores_do_not_depend_on_the_batch_size(windows: Windows) -> None:
+    model = DLinear(DLinearConfig(10, 5, 3))
+    one, all_at_once = evaluate(model, windows, 1), evaluate(model, windows, 1000)
+    assert one["mse"] == pytest.approx(all_at_once["mse"], rel=1e-6)
+
+
+def test_shares_add_up_to_the_whole(windows: Windows) -> None:
+    model = DLinear(DLinearConfig(10, 5, 3))
+    kept: list[Tensor] = []
+
+    def keep(sums: Tensor) -> Tensor:
+        kept.append(sums.clone())
+        return sums
+
+    for rank in range(3):
+        evaluate(model, windows, 4, rank=rank, world=3, reduce=keep)
+    total = torch.stack(kept).sum(0)
+    assert int(total[2]) == 39 * 5 * 3
+    assert (total[0] / total[2]).item() == pytest.approx(evaluate(model, windows)["mse"], rel=1e-6)
+
+
+def test_many_channels_shrink_the_batch() -> None:
+    """Models that fold channels into the batch would otherwise need memory for 256 x 137 sequences at once."""
+    largest = 0
+
+    class Watch(Naive):
+        def forward(self, x: Tensor) -> Tensor:
+            nonlocal largest
+            largest = max(largest, x.shape[0] * x.shape[2])
+            return super().forward(x)
+
+    evaluate(Watch(NaiveConfig(2, 1, 137)), Windows(torch.randn(80, 137), 2, 1, 0, 80), 256)
+    assert 0 < largest <= SERIES_PER_BATCH
+
+
+def test_the_model_scores_in_evaluation_mode_and_float32_and_is_put_back(windows: Windows) -> None:
+    seen = []
+
+    class Watch(Naive):
+        def forward(self, x: Tensor) -> Tensor:
+            product = x.transpose(1, 2) @ x  # autocast would make this bfloat16
+            seen.append((self.training, product.dtype, torch.is_grad_enabled()))
+            return super().forward(x)
+
+    model = Watch(NaiveConfig(10, 5, 3)).train()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        evaluate(model, windows)
+    assert set(seen) == {(False, torch.float32, False)}
+    assert model.training
+
+
+def test_the_mode_is_put_back_after_a_failure(windows: Windows) -> None:
+    model = Naive(NaiveConfig(10, 4, 3)).train()
+    model.forward = lambda x: (_ for _ in ()).throw(ArithmeticError())  # type: ignore[method-assign]
+    with pytest.raises(ArithmeticError):
+        evaluate(model, windows)
+    assert model.training

@@ -1,0 +1,42 @@
+"""Running sums against one mean over everything."""
+
+import numpy as np
+import pytest
+import torch
+
+from femts.evaluation.metrics import ErrorSums
+
+
+def test_sums_over_uneven_batches_equal_the_mean_over_all_values() -> None:
+    rng = np.random.default_rng(0)
+    forecast, target = rng.normal(size=(2, 10, 4, 3)).astype(np.float32)
+    sums = ErrorSums()
+    for part in (slice(0, 7), slice(7, 10)):
+        sums.add(torch.from_numpy(forecast[part]), torch.from_numpy(target[part]))
+    error = forecast.astype(np.float64) - target
+    assert sums.mse == pytest.approx((error**2).mean(), rel=1e-6)
+    assert sums.mae == pytest.approx(np.abs(error).mean(), rel=1e-6)
+    assert sums.count == 120
+    # The planted fault: a mean of batch means is another number here.
+    wrong = np.mean([(error[:7] ** 2).mean(), (error[7:] ** 2).mean()])
+    assert abs(wrong - sums.mse) > 1e-3
+
+
+def test_many_small_errors_are_not_lost_beside_a_large_sum() -> None:
+    """A float32 sum stands still at 2^24 ones."""
+    sums = ErrorSums()
+    sums.add(torch.full((1,), 2.0**12), torch.zeros(1))
+    for _ in range(100):
+        sums.add(torch.full((1,), 0.5), torch.zeros(1))
+    assert sums.sums[0].item() == 2.0**24 + 25
+
+
+def test_shapes_that_would_broadcast_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"\(2, 3, 1\).*\(2, 3, 4\)"):
+        ErrorSums().add(torch.zeros(2, 3, 1), torch.zeros(2, 3, 4))
+
+
+def test_neither_argument_is_changed() -> None:
+    forecast, target = torch.full((2,), -1.0), torch.ones(2)
+    ErrorSums().add(forecast, target)
+    assert forecast.tolist() == [-1, -1] and target.tolist() == [1, 1]

@@ -1,0 +1,59 @@
+"""Layers and inputs that the mixer tests share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig, component_flags
+
+PRIORS = ("softmax", "linear", "gla", "rnn_softmax", "rnn_decay", "mamba")
+SCAN_PRIORS = PRIORS[1:]
+COMPONENTS = ("", "L", "LT", "G", "C", "CL", "CLTG")
+
+over_priors = pytest.mark.parametrize("prior", PRIORS)
+over_components = pytest.mark.parametrize("components", COMPONENTS, ids=lambda c: c or "prior-alone")
+over_directions = pytest.mark.parametrize("causal", [True, False], ids=["causal", "full"])
+
+
+def make_layer(prior: str, components: str = "CLTG", seed: int = 0, dtype: torch.dtype = torch.float64, **settings: Any):
+    """A small layer whose every parameter has been moved off its start, so that no component is idle."""
+    torch.manual_seed(seed)
+    config = FreeEnergyMixerConfig(
+        **{"n_embd": 16, "n_head": 2, "prior_type": prior, "ssm_rank": 3, **component_flags(components), **settings}
+    )
+    layer = FreeEnergyMixer(config).to(dtype)
+    with torch.no_grad():
+        for name, parameter in layer.named_parameters():
+            spread = 0.5 if name.startswith(("in_proj", "conditioner.in_proj")) else 0.3
+            parameter.add_(spread * torch.randn_like(parameter))
+    return layer
+
+
+def make_as_made(prior: str, components: str = "CLTG", dtype: torch.dtype = torch.float32, **settings: Any):
+    """A layer with its own first weights, but for the conditioner, whose projection would be 0."""
+    torch.manual_seed(0)
+    flags = component_flags(components)
+    config = FreeEnergyMixerConfig(**{"n_embd": 64, "n_head": 4, "prior_type": prior, **flags, **settings})
+    layer = FreeEnergyMixer(config)
+    if layer.conditioner is not None:
+        torch.nn.init.normal_(layer.conditioner.out_proj.weight, std=0.02)
+    return layer.to(dtype)
+
+
+def make_input(batch: int = 2, length: int = 9, width: int = 16, seed: int = 1, dtype: torch.dtype = torch.float64) -> Tensor:
+    return torch.randn(batch, length, width, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+
+
+def dense(layer: FreeEnergyMixer, x: Tensor, mask: Tensor | None = None) -> Tensor:
+    """The layer's `weights` as (B, T query, T key, H, d_v or 1)."""
+    p = layer.weights(x, mask)
+    return p.unsqueeze(3) if layer.config.heads != layer.config.n_head else p.permute(0, 2, 3, 1).unsqueeze(-1)
+
+
+def values(layer: FreeEnergyMixer, x: Tensor, mask: Tensor | None = None) -> Tensor:
+    """The values that the layer reads, (B, T, H, d_v)."""
+    return layer._values(layer._project(x, mask))

@@ -1,0 +1,104 @@
+"""The inner gate is a temperature: (1 - lambda) mu + lambda F_max = F(beta*) for one beta* (proposition G.2)."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mixer_cases import dense, make_input, make_layer, over_components, over_directions, over_priors, values
+
+from femts.mixers.temperature import find_hidden_temperature, free_energy
+
+
+@over_priors
+@over_directions
+def test_the_gated_read_is_the_free_energy_at_the_hidden_temperature(prior, causal):
+    layer, x = make_layer(prior, "CLTG", causal=causal), make_input(length=10)
+    read, star = layer.read(x), layer.hidden_temperature(x)
+    assert star.shape == read.f.shape
+    assert (star >= 0).all() and (star <= read.beta + 1e-12).all()
+    p, v = dense(layer, x), values(layer, x)
+    several = ((p > 1e-6).sum(2) > 1).expand_as(star)  # with one token to see, every beta answers
+    f = free_energy(p, v, star.clamp_min(1e-12))
+    assert (f - read.f)[several].abs().max() < 1e-9
+    mixed = (1 - read.lam) * read.mu + read.lam * read.f_max
+    torch.testing.assert_close(read.f, mixed, rtol=1e-12, atol=1e-13)
+
+
+@over_priors
+def test_posterior_at_the_hidden_temperature_is_a_distribution_on_the_support(prior):
+    layer, x = make_layer(prior, "CLTG"), make_input(length=10)
+    q, p, v = layer.posterior(x), dense(layer, x), values(layer, x)
+    assert q.shape == (2, 10, 10, *v.shape[2:])
+    assert (q.sum(2) - 1).abs().max() < 1e-12
+    assert (q[(p == 0).expand_as(q)] == 0).all()
+    star = layer.hidden_temperature(x).unsqueeze(2)
+    tilted = p * torch.exp(star * v.unsqueeze(1))
+    torch.testing.assert_close(q, tilted / tilted.sum(2, keepdim=True), rtol=1e-10, atol=1e-12)
+
+
+@over_priors
+@over_components
+def test_diagnostics_for_every_component_set(prior, components):
+    layer, x = make_layer(prior, components), make_input()
+    star, q = layer.hidden_temperature(x), layer.posterior(x)
+    if "L" not in components:
+        assert (star == 0).all()
+        torch.testing.assert_close(q, dense(layer, x).expand_as(q), rtol=1e-11, atol=1e-13)
+    elif "T" not in components:
+        torch.testing.assert_close(star, layer.read(x).beta.expand_as(star), rtol=1e-12, atol=0)
+
+
+def random_case(seed, length=6):
+    generator = torch.Generator().manual_seed(seed)
+    p = torch.randn(1, 1, length, 1, 1, generator=generator, dtype=torch.float64).mul(2).softmax(2)
+    v = 2 * torch.randn(1, length, 1, 1, generator=generator, dtype=torch.float64)
+    return p, v
+
+
+def solve(p, v, beta, lam):
+    """beta* of one query over all tokens: the functions take one query per token, so the query is repeated."""
+    length = v.shape[1]
+    p = p.expand(1, length, length, 1, 1)
+    star = find_hidden_temperature(p, v, torch.tensor(beta, dtype=v.dtype), torch.full_like(v, lam))
+    mu = (p * v.unsqueeze(1)).sum(2)
+
+    def above_the_mean(beta):  # F(beta) - mu without cancellation
+        away = beta.clamp_min(1e-300).unsqueeze(2) * (v.unsqueeze(1) - mu.unsqueeze(2))
+        return (p * torch.expm1(away)).sum(2).log1p() / beta.clamp_min(1e-300)
+
+    return star, mu + lam * above_the_mean(torch.full_like(v, beta)), mu + above_the_mean(star)
+
+
+@given(lam=st.floats(0.0, 1.0), beta=st.floats(0.1, 10.0), seed=st.integers(0, 9999))
+@settings(max_examples=100, deadline=None)
+def test_found_for_any_gate_in_the_unit_interval(lam, beta, seed):
+    star, target, reached = solve(*random_case(seed), beta, lam)
+    assert (star >= 0).all() and (star <= beta).all()
+    torch.testing.assert_close(reached, target, rtol=0, atol=1e-9)
+
+
+@given(low=st.floats(0.0, 0.9), step=st.floats(0.01, 0.1), seed=st.integers(0, 9999))
+@settings(max_examples=60, deadline=None)
+def test_rises_strictly_with_the_gate(low, step, seed):
+    p, v = random_case(seed)
+    assert (solve(p, v, 4.0, low + step)[0] > solve(p, v, 4.0, low)[0]).all()
+
+
+def test_ends_of_the_gate():
+    p, v = random_case(3)
+    assert (solve(p, v, 3.0, 0.0)[0] == 0).all()
+    assert (solve(p, v, 3.0, 1.0)[0] == 3.0).all()
+
+
+@pytest.mark.parametrize("lam", [1e-2, 1e-4, 1e-6])
+def test_small_gates_are_told_apart(lam):
+    """Near 0 beta* is 2 lambda (F_max - mu) / Var_p(v) (appendix F.5): relative accuracy, not only absolute."""
+    p, v = random_case(5)
+    star, _, _ = solve(p, v, 2.0, lam)
+    weights, column = p[0, 0, :, 0, 0], v[0, :, 0, 0]
+    mu = (weights * column).sum()
+    variance = (weights * (column - mu).square()).sum()
+    gain = torch.logsumexp(weights.log() + 2.0 * column, 0) / 2.0 - mu
+    assert star.flatten()[0].item() == pytest.approx((2 * lam * gain / variance).item(), rel=5 * lam + 1e-3)

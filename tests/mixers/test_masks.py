@@ -1,0 +1,137 @@
+"""Padding: masked tokens leave the support; a row that sees nothing is 0, with finite gradients."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mixer_cases import PRIORS, dense, make_input, make_layer, over_directions, over_priors
+
+from femts.mixers.reference import reference
+
+MASKS = {
+    "right padding": [[1, 1, 1, 1, 1, 1, 0, 0, 0], [1] * 9],
+    "left padding": [[0, 0, 0, 1, 1, 1, 1, 1, 1], [0] * 8 + [1]],
+    "holes": [[1, 0, 1, 1, 0, 0, 1, 0, 1], [0, 1, 0, 1, 1, 1, 0, 0, 1]],
+    "one sample without any token": [[0] * 9, [1, 1, 0, 1, 1, 1, 1, 1, 1]],
+}
+over_masks = pytest.mark.parametrize("mask", [torch.tensor(m).bool() for m in MASKS.values()], ids=list(MASKS))
+
+
+@over_priors
+@over_directions
+@over_masks
+def test_masked_layer_equals_the_dense_reference(prior, causal, mask):
+    layer, x = make_layer(prior, "CLTG", causal=causal), make_input()
+    expected, read = reference(layer, x, mask), layer.read(x, mask)
+    torch.testing.assert_close(layer(x, mask), expected.y, rtol=1e-11, atol=1e-12)
+    torch.testing.assert_close(read.f, expected.f, rtol=1e-11, atol=1e-12)
+    torch.testing.assert_close(dense(layer, x, mask).flatten(3), expected.p, rtol=1e-11, atol=1e-13)
+
+
+@over_priors
+@over_directions
+@over_masks
+def test_masked_keys_have_no_weight_and_the_rest_still_sums_to_one(prior, causal, mask):
+    layer, x = make_layer(prior, "CL", causal=causal), make_input()
+    p = dense(layer, x, mask)
+    assert (p.masked_select(~mask[:, None, :, None, None]) == 0).all()
+    support = mask.cumsum(1) > 0 if causal else mask.any(1, keepdim=True).expand_as(mask)
+    total = p.sum(2)
+    assert (total[support] - 1).abs().max() < 1e-12
+    assert (total[~support] == 0).all()
+
+
+@over_priors
+@pytest.mark.parametrize("components", ["", "CL", "CLTG"], ids=lambda c: c or "prior-alone")
+@over_directions
+@over_masks
+def test_rows_without_support_are_zero_and_gradients_finite(prior, components, causal, mask):
+    layer, x = make_layer(prior, components, causal=causal), make_input().requires_grad_()
+    y = layer(x, mask)
+    support = mask.cumsum(1) > 0 if causal else mask.any(1, keepdim=True).expand_as(mask)
+    assert (y[~support] == 0).all()
+    assert torch.isfinite(y).all()
+    y.square().sum().backward()
+    tensors = [("x", x), *layer.named_parameters()]
+    assert not [name for name, tensor in tensors if not bool(torch.isfinite(tensor.grad).all())]
+
+
+@over_priors
+@over_directions
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
+def test_a_batch_of_nothing_but_padding_is_zero(prior, causal, dtype):
+    layer, x = make_layer(prior, "CLTG", causal=causal, dtype=dtype), make_input(dtype=dtype).requires_grad_()
+    y = layer(x, torch.zeros(2, 9))
+    assert (y == 0).all()
+    y.sum().backward()
+    assert torch.isfinite(x.grad).all()
+    assert all(torch.isfinite(p.grad).all() for p in layer.parameters() if p.grad is not None)
+
+
+@over_priors
+@over_directions
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("padding", [3, 130], ids=["pad3", "pad130"])
+def test_padding_changes_nothing_for_the_tokens(prior, causal, side, padding):
+    """An absent token neither feeds nor fades, so padding may stand on either side.
+
+    Rotary scores of softmax are relative, so there they may stay on; the positive features of `linear` and `gla` come after
+    the rotation (appendix H.2) and know where they stand.
+    """
+    rope = side == "right" or prior not in ("linear", "gla")
+    layer, x = make_layer(prior, "CLTG", causal=causal, use_rope=rope), make_input(length=7)
+    pad = 5 * make_input(length=padding, seed=9)
+    keep, skip = torch.ones(2, 7, dtype=torch.bool), torch.zeros(2, padding, dtype=torch.bool)
+    order = [0, 1] if side == "left" else [1, 0]
+    padded = torch.cat([[pad, x][i] for i in order], dim=1)
+    mask = torch.cat([[skip, keep][i] for i in order], dim=1)
+    got = layer(padded, mask)[mask].unflatten(0, (2, 7))
+    torch.testing.assert_close(got, layer(x), rtol=1e-9, atol=1e-11)
+
+
+@over_directions
+@given(prior=st.sampled_from(PRIORS), bits=st.integers(1, 2**10 - 1), seed=st.integers(0, 99))
+@settings(max_examples=40, deadline=None)
+def test_masked_tokens_are_absent(causal, prior, bits, seed):
+    """Without positions, masking tokens equals leaving them out."""
+    layer, x = make_layer(prior, "CLTG", causal=causal, use_rope=False), make_input(1, 10, seed=seed)
+    mask = torch.tensor([bits >> i & 1 for i in range(10)]).bool()[None]
+    torch.testing.assert_close(layer(x, mask)[:, mask[0]], layer(x[:, mask[0]]), rtol=1e-9, atol=1e-11)
+
+
+@over_priors
+@over_directions
+def test_what_stands_in_padding_does_not_matter(prior, causal):
+    layer, x = make_layer(prior, "CLTG", causal=causal), make_input()
+    mask = torch.tensor(MASKS["holes"]).bool()
+    other = torch.where(mask.unsqueeze(-1), x, 1e4 * make_input(seed=8))
+    assert torch.equal(layer(x, mask)[mask], layer(other, mask)[mask])
+
+
+@over_priors
+def test_a_mask_of_ones_is_no_mask_and_its_type_does_not_matter(prior):
+    layer, x = make_layer(prior, "CLTG"), make_input()
+    holes = torch.tensor(MASKS["holes"])
+    torch.testing.assert_close(layer(x, torch.ones(2, 9)), layer(x), rtol=1e-11, atol=1e-13)
+    for kind in (torch.int64, torch.float32, torch.uint8):
+        assert torch.equal(layer(x, holes.to(kind)), layer(x, holes.bool()))
+
+
+def test_a_mask_of_the_wrong_shape_is_refused():
+    layer, x = make_layer("gla", "L"), make_input()
+    for shape in ((9,), (2, 8), (2, 9, 9)):
+        with pytest.raises(ValueError, match=r"attention_mask.*\(2, 9\)"):
+            layer(x, torch.ones(shape))
+
+
+@over_priors
+@over_directions
+def test_diagnostics_take_a_mask(prior, causal):
+    layer, x = make_layer(prior, "LT", causal=causal), make_input()
+    mask = torch.tensor(MASKS["one sample without any token"]).bool()
+    q, beta = layer.posterior(x, mask), layer.hidden_temperature(x, mask)
+    assert torch.isfinite(q).all() and torch.isfinite(beta).all()
+    assert (q[0] == 0).all() and (q[1, :, 2] == 0).all()
+    assert (q[1].sum(1) - 1).abs().max() < 1e-12

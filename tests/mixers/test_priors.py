@@ -1,0 +1,173 @@
+"""What makes a selection prior: weights that are positive, sum to one and equal the definition (appendix H)."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from mixer_cases import (
+    SCAN_PRIORS,
+    dense,
+    make_input,
+    make_layer,
+    over_directions,
+    over_priors,
+)
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from femts.errors import UsageError
+from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig
+from femts.mixers.priors.linear import BoundLinear
+from femts.mixers.reference import reference
+
+over_lengths = pytest.mark.parametrize("length", [1, 2, 13, 70, 200], ids=lambda t: f"T{t}")
+
+
+@over_priors
+@over_directions
+@over_lengths
+def test_mix_of_one_is_one(prior, causal, length):
+    layer, x = make_layer(prior, "CL", causal=causal), make_input(length=length)
+    bound = layer.bind(x)
+    ones = torch.ones(2, length, layer.config.heads, 2 * layer.widths.fem_dim // layer.config.heads, dtype=x.dtype)
+    assert (bound.mix(ones) - 1).abs().max() < 1e-12
+
+
+@over_priors
+@over_directions
+@pytest.mark.parametrize("length", [1, 2, 13, 140], ids=lambda t: f"T{t}")
+def test_weights_are_a_distribution_and_agree_with_mix(prior, causal, length):
+    layer, x = make_layer(prior, "L", causal=causal), make_input(batch=1, length=length)
+    bound, p = layer.bind(x), dense(layer, x)
+    assert (p >= 0).all()
+    assert (p.sum(2) - 1).abs().max() < 1e-12
+    if causal:
+        assert (p[:, ~torch.ones(length, length, dtype=torch.bool).tril()] == 0).all(), "no weight on the future"
+    else:
+        assert (p[:, 0] > 0).all(), "the first token sees every other"
+    columns = make_input(1, length, 2 * layer.widths.fem_dim, seed=5).unflatten(-1, (layer.config.heads, -1))
+    columns = columns if layer.config.heads > 1 else columns.reshape(1, length, 1, -1)
+    p = p if p.shape[-1] == 1 else p.repeat(1, 1, 1, 1, 2)
+    expected = (p * columns.unsqueeze(1)).sum(2)
+    torch.testing.assert_close(bound.mix(columns), expected, rtol=1e-11, atol=1e-12)
+
+
+@over_priors
+@over_directions
+def test_weights_have_the_public_shape_and_equal_the_definition(prior, causal):
+    layer, x = make_layer(prior, "CLTG", causal=causal), make_input()
+    per_channel = prior in ("rnn_softmax", "rnn_decay", "mamba")
+    shape = (2, 9, 9, layer.widths.fem_dim) if per_channel else (2, 2, 9, 9)
+    assert layer.weights(x).shape == shape
+    torch.testing.assert_close(dense(layer, x).flatten(3), reference(layer, x).p, rtol=1e-11, atol=1e-13)
+
+
+@over_directions
+@pytest.mark.parametrize("prior", ["linear", "gla"])
+def test_dense_and_chunked_forms_of_linear_attention_agree(prior, causal):
+    layer, x = make_layer(prior, "", causal=causal), make_input(length=150)
+    mask = torch.rand(2, 150, generator=torch.Generator().manual_seed(0)) > 0.3
+    for keep in (None, mask):
+        bound = layer.bind(x, keep)
+        v = make_input(2, 150, 6, seed=4).unflatten(-1, (2, -1))
+        one, other = (
+            BoundLinear(bound.q, bound.k, bound.decay, causal, bound.support, dense=flag).mix(v) for flag in (True, False)
+        )
+        torch.testing.assert_close(one, other, rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("prior", ["softmax", "linear"])
+def test_full_layer_is_equivariant_to_permutation_without_positions(prior):
+    layer, x = make_layer(prior, "LTG", causal=False, use_rope=False), make_input(length=11)
+    order = torch.randperm(11, generator=torch.Generator().manual_seed(3))
+    torch.testing.assert_close(layer(x[:, order]), layer(x)[:, order], rtol=1e-11, atol=1e-12)
+    moved = make_layer(prior, "LTG", causal=False, use_rope=True)
+    assert (moved(x[:, order]) - moved(x)[:, order]).abs().max() > 1e-4, "with positions the order matters"
+
+
+@over_priors
+@over_directions
+def test_batch_invariance(prior, causal):
+    layer, x = make_layer(prior, "CLTG", causal=causal), make_input(batch=5, length=20)
+    together = layer(x)
+    for b in range(5):
+        torch.testing.assert_close(layer(x[b : b + 1])[0], together[b], rtol=1e-12, atol=1e-13)
+
+
+@over_priors
+def test_full_and_causal_share_parameters_and_differ_in_the_past_only(prior):
+    causal, full = make_layer(prior, "LTG", causal=True), make_layer(prior, "LTG", causal=False)
+    full.load_state_dict(causal.state_dict())
+    x = make_input(length=10)
+    assert (causal(x) - full(x))[:, :-1].abs().max() > 1e-3
+    torch.testing.assert_close(causal(x)[:, -1], full(x)[:, -1], rtol=1e-10, atol=1e-12)
+
+
+class Largest(TorchDispatchMode):
+    """Remembers the number of elements of the largest tensor that any operation made."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.numel = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        sizes = [t.untyped_storage().nbytes() // t.element_size() for t in tree_leaves(out) if isinstance(t, torch.Tensor)]
+        self.numel = max([self.numel, *sizes])
+        return out
+
+
+@pytest.mark.parametrize("prior", SCAN_PRIORS)
+@over_directions
+def test_memory_of_scan_priors_is_linear_in_length(prior, causal):
+    """No (T, T) and no (B, T, H, d, d) tensor is ever made: the largest one doubles with T and stays near its inputs."""
+    layer = make_layer(prior, "CLTG", n_embd=32, causal=causal, dtype=torch.float32)
+    sizes = []
+    for length in (512, 1024):
+        x = make_input(1, length, 32, dtype=torch.float32)
+        with Largest() as largest, torch.no_grad():
+            layer(x)
+        sizes.append(largest.numel)
+    states = layer.config.ssm_rank if prior == "mamba" else 1
+    projected = sum(layer.split_sizes.values())
+    assert sizes[1] <= 2.1 * sizes[0]
+    assert sizes[1] <= 1024 * max(3 * layer.widths.fem_dim * states, projected, 64 * layer.config.n_head) * 1.1
+
+
+def test_flash_on_the_cpu_is_an_error_and_not_a_fallback():
+    with pytest.raises(UsageError, match=r"flash.*cannot run because.*cpu.*softmax_backend='auto'"):
+        layer = FreeEnergyMixer(FreeEnergyMixerConfig(16, 2, softmax_backend="flash"))
+        layer(make_input(dtype=torch.float32))
+
+
+def test_unknown_prior_names_the_nearest():
+    with pytest.raises(UsageError, match="gla"):
+        FreeEnergyMixer(FreeEnergyMixerConfig(16, 2, prior_type="glaa"))
+
+
+def test_a_new_prior_costs_one_class_and_one_registration():
+    from femts.mixers.priors import BoundPrior, Prior, register_prior
+    from femts.mixers.priors import base as registry
+
+    class BoundUniform(BoundPrior):
+        def mix(self, values):
+            return values.mean(1, keepdim=True).expand_as(values)
+
+    class Uniform(Prior):
+        NAME = "uniform_for_test"
+
+        def __init__(self, config, widths):
+            super().__init__(config, widths)
+            self.param_widths = {}
+
+        def bind(self, params, mask):
+            return BoundUniform(None, (2, 9, self.config.n_head), torch.zeros((), dtype=torch.float64))
+
+    register_prior(Uniform)
+    try:
+        layer, x = make_layer("uniform_for_test", "LTG", causal=False, qk_dim=16, fem_dim=8), make_input()
+        torch.testing.assert_close(layer.weights(x), torch.full((2, 2, 9, 9), 1 / 9, dtype=torch.float64))
+        read = layer.read(x)
+        assert (read.mu <= read.f_max + 1e-12).all()
+    finally:
+        del registry._PRIORS["uniform_for_test"]

@@ -1,0 +1,77 @@
+"""`step` by `step` equals the parallel form, in a state that does not grow (section 2.3.4)."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+from mixer_cases import SCAN_PRIORS, make_input, make_layer, over_components, over_priors
+from torch.utils._pytree import tree_leaves
+
+
+def stream(layer, x):
+    """All steps of `x`, the state's size after each, and the last state."""
+    state, outputs, sizes = layer.init_state(x.shape[0]), [], []
+    for t in range(x.shape[1]):
+        y, state = layer.step(x[:, t], state)
+        outputs.append(y)
+        sizes.append(sum(leaf.numel() for leaf in tree_leaves(state) if isinstance(leaf, torch.Tensor)))
+    return torch.stack(outputs, dim=1), sizes, state
+
+
+@over_priors
+@over_components
+def test_steps_equal_the_parallel_form(prior, components):
+    layer, x = make_layer(prior, components), make_input(length=14)
+    torch.testing.assert_close(stream(layer, x)[0], layer(x), rtol=1e-10, atol=1e-12)
+
+
+@over_priors
+def test_steps_equal_the_parallel_form_over_several_chunks_in_float32(prior):
+    layer, x = make_layer(prior, "CLTG", dtype=torch.float32), make_input(1, 200, dtype=torch.float32)
+    with torch.no_grad():
+        steps, parallel = stream(layer, x)[0], layer(x)
+    torch.testing.assert_close(steps, parallel, rtol=0, atol=1e-5 * parallel.abs().max().item())
+
+
+@pytest.mark.parametrize("prior", SCAN_PRIORS)
+def test_state_of_scan_priors_does_not_grow(prior):
+    layer, x = make_layer(prior, "CLTG"), make_input(length=20)
+    empty = sum(leaf.numel() for leaf in tree_leaves(layer.init_state(2)) if isinstance(leaf, torch.Tensor))
+    assert set(stream(layer, x)[1]) == {empty}
+
+
+def test_softmax_keeps_a_cache_that_grows_by_one_token_a_step():
+    layer, x = make_layer("softmax", "LT"), make_input(length=6)
+    _, sizes, _ = stream(layer, x)
+    growth = {later - earlier for earlier, later in itertools.pairwise(sizes)}
+    assert growth == {2 * (layer.widths.qk_dim + 2 * layer.widths.fem_dim)}
+
+
+@over_priors
+def test_streams_of_a_batch_do_not_touch_and_a_state_can_be_reused(prior):
+    layer, x = make_layer(prior, "CLTG"), make_input(batch=3, length=8)
+    _, _, state = stream(layer, x[:, :7])
+    one, _ = layer.step(x[:, 7], state)
+    again, _ = layer.step(x[:, 7], state)
+    assert torch.equal(one, again), "a step must leave the state that it was given as it was"
+    alone, _, _ = stream(layer, x[1:2])
+    torch.testing.assert_close(alone[0, 7], one[1], rtol=1e-11, atol=1e-13)
+
+
+@over_priors
+def test_a_stream_of_constant_tokens_stays_finite_for_long(prior):
+    layer = make_layer(prior, "CLTG", dtype=torch.float32)
+    x = torch.full((1, 300, 16), 2.0)
+    with torch.no_grad():
+        y, _, _ = stream(layer, x)
+        assert torch.isfinite(y).all()
+        torch.testing.assert_close(y, layer(x), rtol=1e-4, atol=1e-4)
+
+
+@over_priors
+def test_a_full_layer_has_no_stream(prior):
+    layer = make_layer(prior, "LTG", causal=False)
+    with pytest.raises(ValueError, match="causal"):
+        layer.step(make_input()[:, 0], layer.init_state(2))

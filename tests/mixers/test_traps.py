@@ -1,0 +1,151 @@
+"""The traps that the public layer code fell into, one test each."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from mixer_cases import PRIORS, SCAN_PRIORS, dense, make_input, make_layer, over_directions, over_priors, values
+from torch.nn import functional as F
+
+from femts.mixers.reference import path_sums, reference
+
+
+@over_priors
+@over_directions
+def test_dropout_spares_the_prior_and_training_steps_have_finite_gradients(prior, causal):
+    """A dropped row of p would make the free energy -inf: dropout acts on the read, before the output projection."""
+    layer, x = make_layer(prior, "CLTG", causal=causal, dropout=0.5, dtype=torch.float32), make_input(dtype=torch.float32)
+    layer.train()
+    assert torch.equal(layer.weights(x), copy.deepcopy(layer).eval().weights(x))
+    assert torch.equal(layer.read(x).f, copy.deepcopy(layer).eval().read(x).f)
+    for step in range(10):
+        torch.manual_seed(step)
+        layer.zero_grad()
+        layer(x).square().mean().backward()
+        assert all(bool(torch.isfinite(p.grad).all()) for p in layer.parameters()), step
+    torch.manual_seed(0)
+    one = layer(x)
+    assert not torch.equal(one, layer(x)), "dropout is on in training"
+    assert torch.equal(layer.eval()(x), layer(x))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float32", "float64"])
+def test_aft_maximum_is_over_the_prefix(dtype):
+    """The last key rises by 10 (and by 100): no past read moves, not by one bit."""
+    layer, x = make_layer("rnn_softmax", "L", dtype=dtype), make_input(length=80, dtype=dtype)
+    params = {"k": layer._project(x, None)["k"]}
+    v = values(layer, x)
+    before = layer.prior.bind(params, None).mix(v)
+    for rise in (10.0, 100.0):
+        k = params["k"].clone()
+        k[:, -1] += rise
+        after = layer.prior.bind({"k": k}, None).mix(v)
+        assert torch.equal(after[:, :-1], before[:, :-1])
+        assert (after[:, -1] - before[:, -1]).abs().max() > 1e-3
+
+
+def test_aft_weights_have_no_floor():
+    """`+eps` on each weight would give old keys mass that they do not have."""
+    layer = make_layer("rnn_softmax", "L")
+    k = torch.linspace(0, 60, 30, dtype=torch.float64)[None, :, None].expand(1, 30, layer.widths.fem_dim)
+    p = layer.prior.bind({"k": k}, None).weights()
+    expected = torch.softmax(k[0, :, 0], 0)
+    torch.testing.assert_close(p[0, -1, :, 0], expected, rtol=1e-10, atol=0)
+
+
+@pytest.mark.parametrize("prior", ["gla", "rnn_decay"])
+def test_a_cumulative_decay_is_never_clipped(prior):
+    """At T = 1024 the sum of decays passes 60 many times; the last rows still follow eq. 28 and 31."""
+    layer = make_layer(prior, "", dtype=torch.float64)
+    length = 1024
+    x = make_input(1, length)
+    with torch.no_grad():
+        layer.prior.decay_bias.zero_()  # decays of about 0.7 a step, 700 in all
+    bound, p = layer.bind(x), None
+    pre = layer._project(x, None)["decay"]
+    g = F.logsigmoid(pre)
+    assert g.sum(1).max() < -300
+    tail = 24
+    p = dense(layer, x)[:, -tail:, -tail:].flatten(3)
+    log_p = path_sums(g[:, -tail:], causal=True)
+    if prior == "gla":
+        log_p = log_p + torch.einsum("bthd,bihd->btih", bound.q[:, -tail:], bound.k[:, -tail:]).log()
+    expected = log_p.softmax(2)  # what lies further back has decayed to nothing for the last row
+    torch.testing.assert_close(p[:, -1], expected[:, -1], rtol=1e-3, atol=1e-4)
+
+
+def test_conditioner_does_not_switch_off_after_45_steps():
+    """1e-12 in a denominator freezes the envelope once it has fallen below: compare step 400 with the double sum."""
+    layer, x = make_layer("softmax", "CL"), make_input(1, 400)
+    s = F.softplus(layer.conditioner.in_proj(layer.conditioner.norm_in(x)).chunk(3, dim=-1)[0])
+    assert (s.sum(1) > 100).all(), "the envelope must have fallen far below 1e-12"
+    recent = x[:, -60:]
+    alone, together = layer.conditioner(recent)[:, -1], layer.conditioner(x)[:, -1]
+    torch.testing.assert_close(together, alone, rtol=1e-3, atol=1e-3)
+    other = torch.cat([x[:, :-1], x[:, -1:].flip(-1)], dim=1)
+    assert (layer.conditioner(other)[:, -1] - together).abs().max() > 1e-2, "it still sees the present"
+
+
+@pytest.mark.parametrize("prior", ["linear", "gla"])
+def test_first_tokens_keep_their_whole_mass(prior):
+    """`+1e-5` in the denominator loses half the mass where the scores are of that size."""
+    layer, x = make_layer(prior, "", dtype=torch.float64), make_input(2, 30)
+    params = {name: part * 1e-4 for name, part in layer._project(x, None).items() if name in layer.prior.param_widths}
+    p = layer.prior.bind(params, None).weights()
+    assert (p.sum(-1) - 1).abs().max() < 1e-12
+
+
+@pytest.mark.parametrize("prior", ["rnn_softmax", "rnn_decay", "mamba"])
+def test_nothing_but_the_prior_enters_the_logarithm(prior):
+    """q inside the logarithm made F < mu in a third of the entries."""
+    for seed in range(5):
+        layer, x = make_layer(prior, "CLTG", seed=seed), make_input(2, 20, seed=seed)
+        read = layer.read(x)
+        assert (read.f_max >= read.mu - 1e-12).all()
+
+
+@over_priors
+def test_full_direction_is_honoured_by_every_prior(prior):
+    """`causal=False` was ignored outside softmax."""
+    layer, x = make_layer(prior, "CLTG", causal=False), make_input()
+    p = dense(layer, x)
+    above = torch.ones(9, 9, dtype=torch.bool).triu(1)
+    assert (p[:, above] > 0).all()
+    torch.testing.assert_close(p.flatten(3), reference(layer, x).p, rtol=1e-10, atol=1e-13)
+
+
+@over_priors
+@over_directions
+def test_a_masked_key_takes_no_mass(prior, causal):
+    """A zeroed key still takes exp(0) of softmax mass: masking must remove it from the support."""
+    layer, x = make_layer(prior, "", causal=causal), make_input()
+    mask = torch.ones(2, 9, dtype=torch.bool)
+    mask[:, 3] = False
+    p = dense(layer, x, mask)
+    assert (p[:, :, 3] == 0).all()
+    keep = [0, 1, 2, 4, 5, 6, 7, 8]
+    assert (p[:, keep].sum(2) - 1).abs().max() < 1e-12
+
+
+@pytest.mark.parametrize("prior", SCAN_PRIORS)
+def test_long_inputs_fit_in_little_memory(prior):
+    """(B, T, H, d, d) at these sizes would be 0.5 GiB and (T, T) 0.27 GiB; what is kept for the gradient stays far below."""
+    layer, x = make_layer(prior, "LTG", n_embd=64, n_head=1, dtype=torch.float32), make_input(1, 8192, 64, dtype=torch.float32)
+    kept: dict[int, int] = {}
+
+    def pack(tensor):
+        kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        layer(x).sum()
+    widths = sum(layer.split_sizes.values()) + 6 * layer.widths.fem_dim * (2 * layer.config.ssm_rank if prior == "mamba" else 1)
+    assert sum(kept.values()) < 4 * 8192 * (8 * widths + 10 * 64)
+
+
+def test_every_prior_is_covered():
+    from femts.mixers.priors.base import _PRIORS
+
+    assert set(PRIORS) == set(_PRIORS)

@@ -1,0 +1,220 @@
+"""What bad input gets: one sentence on stderr, the right exit status, and nothing written."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import torch
+from small_tables import small_table
+
+from femts.cli import main
+
+ABSENT_DEVICE = "mps" if torch.cuda.is_available() else "cuda"
+TRAIN = "train --dataset synthetic --model naive"
+OWN = "train --model naive --pred-len 12 --seq-len 24 --dataset"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A command line, what it must say, and the exit status."""
+
+    args: str
+    says: str
+    status: int = 2
+
+
+CASES = {
+    # the command line itself
+    "unknown command": Case("trian", r"No such command 'trian'; did you mean 'train'"),
+    "unknown option": Case(f"{TRAIN} --modle x", r"No such option: --modle .*--model"),
+    "option without a value": Case("train --dataset", r"'--dataset' requires an argument"),
+    "missing argument": Case("evaluate", r"Missing argument 'RUN'"),
+    "argument too many": Case("evaluate run more", r"unexpected extra argument.* \(more\)"),
+    # names
+    "no dataset": Case("train", r"No dataset is named; add --dataset"),
+    "unknown dataset": Case("train --dataset ETTh11", r"'ETTh11'.*did you mean 'ETTh[12]'"),
+    "unknown dataset, info": Case("datasets info wether", r"'wether'.*did you mean 'Weather'"),
+    "fetch of built-in data": Case("datasets fetch synthetic", r"synthetic is built in"),
+    "verify of a missing file": Case("datasets verify ETTh1 --data-root empty", r"ETTh1 is not at empty/ETTh1.csv"),
+    "wrong file under a known name": Case("datasets verify ETTh1 --data-root wrong", r"not the published ETTh1"),
+    "data root that is a file": Case("datasets verify ETTh1 --data-root good.csv", r"data root good.csv is a file"),
+    "unknown model": Case("train --dataset synthetic --model fem_gal", r"'fem_gal'; did you mean 'fem_gla'"),
+    "unknown model, models": Case("models dliner", r"'dliner'; did you mean 'dlinear'"),
+    "unknown component": Case("train --dataset synthetic --model fem_sm --set model.components=CX", r"'CX'.*C, L, T, G"),
+    "component T without L": Case("train --dataset synthetic --model fem_sm --set model.components=CT", r"'CT'.* L"),
+    "unknown protocol": Case(f"{TRAIN} --protocol papper", r"'papper'; did you mean 'paper'"),
+    "unknown split": Case("evaluate run --split tset", r"'tset'.*test"),
+    # settings
+    "setting without a value": Case(f"{TRAIN} --set training.lr", r"'training.lr' has no value; write .*=VALUE"),
+    "setting without a section": Case(f"{TRAIN} --set lr=1", r"'lr'; write model.NAME=VALUE or training.NAME=VALUE"),
+    "unknown setting": Case(f"{TRAIN} --set training.lrr=1", r"'training.lrr'; did you mean 'lr'"),
+    "unknown model setting": Case(
+        "train --dataset synthetic --model fem_sm --set model.component=C", r"'model.component'; did you mean 'components'"
+    ),
+    "text for a number": Case(f"{TRAIN} --set training.lr=fast", r"'training.lr' takes a number, not 'fast'"),
+    "number out of range": Case(f"{TRAIN} --set training.batch_size=0", r"'training.batch_size'.* at least 1, not 0"),
+    "epochs that are no number": Case(f"{TRAIN} --max-epochs many", r"max_epochs' takes a whole number, not 'many'"),
+    "no epochs": Case(f"{TRAIN} --max-epochs 0", r"max_epochs' takes a whole number of at least 1, not 0"),
+    "unreadable time": Case(f"{TRAIN} --max-time soon", r"'soon'.*9m"),
+    "negative seed": Case(f"{TRAIN} --seed -1", r"seed.*-1"),
+    "device that is not there": Case(f"{TRAIN} --device {ABSENT_DEVICE}", rf"'{ABSENT_DEVICE}' is not there.*--device cpu"),
+    "unknown device": Case(f"{TRAIN} --device gpu", r"'gpu'"),
+    "unknown device, evaluate": Case("evaluate run --device tpu", r"'tpu'"),
+    "unknown precision": Case(f"{TRAIN} --precision bf61", r"'bf61'; did you mean 'bf16'"),
+    # configuration files
+    "config missing": Case("train --config none.yaml", r"none.yaml cannot be read: No such file"),
+    "config that is a folder": Case("train --config empty", r"empty cannot be read: Is a directory"),
+    "config that is binary": Case("train --config binary.csv", r"binary.csv cannot be read: it is not UTF-8"),
+    "config that is no YAML": Case("train --config broken.yaml", r"broken.yaml is not YAML in line \d"),
+    "config that is a list": Case("train --config list.yaml", r"list.yaml is not .*'key: value'"),
+    "config with an unknown key": Case("train --config key.yaml", r"unknown key 'datset'; did you mean 'dataset'"),
+    "config with an unknown setting": Case("train --config setting.yaml", r"'training.lrr'; did you mean 'lr'"),
+    "config with a bad value": Case("train --config value.yaml", r"'training.lr' takes a number, not 'fast'"),
+    "config with a number for a name": Case("train --config number.yaml", r"'dataset: 7', which is not a name"),
+    "config with a flat training": Case("train --config flat.yaml", r"'training: fast'"),
+    # horizons and look-backs
+    "horizon that is no number": Case(f"{TRAIN} --pred-len week", r"'week'.*--pred-len 96"),
+    "horizon zero": Case(f"{TRAIN} --pred-len 0", r"Horizon '0'"),
+    "look-back that is no number": Case(f"{TRAIN} --seq-len -5", r"'-5'.*--seq-len 512"),
+    "look-back too long": Case(f"{TRAIN} --seq-len 9999", r"look-back of 9999 .* longest look-back that fits is \d+"),
+    "horizon too long": Case(f"{TRAIN} --pred-len 5000", r"forecast of 5000 .* longest .*fits is \d+"),
+    "one horizon of several too long": Case(f"{TRAIN} --pred-len 12,5000", r"forecast of 5000 "),
+    "horizon too long to score": Case("evaluate run --pred-len 12,5000", r"forecast of 5000 "),
+    "horizon of a prediction": Case("predict run good.csv --horizon 0", r"Horizon '0'.*--horizon 96"),
+    # tables
+    "table missing": Case(f"{OWN} none.csv", r"none.csv does not exist"),
+    "table that is a folder": Case(f"{OWN} ./empty", r"empty is a folder"),
+    "table empty": Case(f"{OWN} empty.csv", r"empty.csv is empty"),
+    "table with a header alone": Case(f"{OWN} header.csv", r"header.csv has (0|no) data rows"),
+    "table that is binary": Case(f"{OWN} binary.csv", r"binary.csv is .*UTF-8"),
+    "table without dates": Case(f"{OWN} undated.csv", r"undated.csv has no 'date' column"),
+    "table with repeated dates": Case(f"{OWN} repeated.csv", r"2024-01-01 05:00:00 at data row 7"),
+    "table out of order": Case(f"{OWN} unordered.csv", r"unordered.csv .*data row 3.*sort"),
+    "table with an uneven step": Case(f"{OWN} uneven.csv", r"uneven step"),
+    "table with text": Case(f"{OWN} text.csv", r"'broken' in column 'heat' at data row 8"),
+    "table with empty cells": Case(f"{OWN} nan.csv", r"3 missing or infinite cells, the first in column 'load' at data row 5"),
+    "table with infinities": Case(f"{OWN} inf.csv", r"1 missing or infinite cells?.*column 'heat' at data row 9"),
+    "table too short": Case(f"{OWN} short.csv", r"does not fit"),
+    "table with semicolons": Case(f"{OWN} semicolon.csv", r"does not separate its columns by commas"),
+    # prediction
+    "column missing": Case("predict run one_column.csv", r"lacks 'heat'"),
+    "column too many": Case("predict run three_columns.csv", r"has 'wind' besides"),
+    "history too short": Case("predict run short.csv", r"has 20 rows.*looks back 24"),
+    "history with empty cells": Case("predict run nan_last.csv", r"1 missing or infinite cell"),
+    "history with another step": Case("predict run quarters.csv", r"step 'h'"),
+    "output into a missing folder": Case("predict run good.csv -o none/out.csv", r"Folder none does not exist"),
+    "output onto a folder": Case("predict run good.csv -o empty", r"empty is a folder"),
+    "picture of an unknown kind": Case("predict run good.csv --plot out.xyz", r"\.xyz.*\.png"),
+    # run folders
+    "run missing": Case("evaluate none", r"no run folder none"),
+    "run that is something else": Case("evaluate empty", r"empty is not a femts run"),
+    "run half written": Case("predict half good.csv", r"half is unfinished"),
+    "run without weights": Case("predict headless good.csv", r"headless lacks model.safetensors"),
+    "run with other weights": Case("predict tampered good.csv", r"tampered was changed .*preprocess.json"),
+    "run of another version": Case("predict future good.csv", r"future has format 99"),
+    "folder of several runs": Case("predict several good.csv", r"several holds 1 runs?, one a horizon.*several/12"),
+    "output exists": Case(f"{TRAIN} --out run", r"run already holds a finished run"),
+    "output is a file": Case(f"{TRAIN} --out good.csv", r"good.csv is a file"),
+    "output holds other things": Case(f"{TRAIN} --out wrong", r"wrong holds files that are no run"),
+    "nothing to resume": Case(f"{TRAIN} --resume", r"no run runs/synthetic-naive-96 to resume"),
+    "nothing to resume there": Case(f"{TRAIN} --resume --out none", r"no run folder none"),
+    "finished, not to be resumed": Case(f"{OWN} good.csv --resume --out run", r"run is finished"),
+    "resumed with another recipe": Case(
+        f"{OWN} good.csv --resume --out half --seed 7", r"half was begun with .*seed=42, not 7"
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with every kind of bad file, and one good run."""
+    folder = tmp_path_factory.mktemp("bad")
+    _write_tables(folder)
+    _write_configs(folder)
+    for name in ("empty", "wrong"):
+        (folder / name).mkdir()
+    shutil.copy(folder / "good.csv", folder / "wrong" / "ETTh1.csv")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert main(f"{OWN} good.csv --out run".split()) == 0
+    for name in ("half", "headless", "tampered", "future", "several/12"):
+        shutil.copytree(folder / "run", folder / name)
+    (folder / "half" / "metrics.json").unlink()
+    (folder / "headless" / "model.safetensors").unlink()
+    preprocess = folder / "tampered" / "preprocess.json"
+    preprocess.write_text(preprocess.read_text().replace("load", "daol"))
+    metrics = folder / "future" / "metrics.json"
+    metrics.write_text(json.dumps(json.loads(metrics.read_text()) | {"format": 99}))
+    return folder
+
+
+def _write_tables(folder: Path) -> None:
+    good = small_table()
+    good.to_csv(folder / "good.csv", index=False)
+    good.head(20).to_csv(folder / "short.csv", index=False)
+    good.head(0).to_csv(folder / "header.csv", index=False)
+    good.drop(columns="date").to_csv(folder / "undated.csv", index=False)
+    good.drop(columns="heat").to_csv(folder / "one_column.csv", index=False)
+    good.assign(wind=1.5).to_csv(folder / "three_columns.csv", index=False)
+    good.to_csv(folder / "semicolon.csv", index=False, sep=";")
+    good.drop(index=40).to_csv(folder / "uneven.csv", index=False)
+    good.iloc[[0, 2, 1, *range(3, 300)]].to_csv(folder / "unordered.csv", index=False)
+    good.iloc[[*range(6), 5, *range(6, 300)]].to_csv(folder / "repeated.csv", index=False)
+    good.assign(date=good["date"][0] + (good["date"] - good["date"][0]) / 4).to_csv(folder / "quarters.csv", index=False)
+    _spoilt(good, {"heat": [7]}, "broken").to_csv(folder / "text.csv", index=False)
+    _spoilt(good, {"load": [4, 5], "heat": [9]}, None).to_csv(folder / "nan.csv", index=False)
+    _spoilt(good, {"heat": [299]}, None).to_csv(folder / "nan_last.csv", index=False)
+    _spoilt(good, {"heat": [8]}, float("inf")).to_csv(folder / "inf.csv", index=False)
+    (folder / "empty.csv").write_text("")
+    (folder / "binary.csv").write_bytes(bytes(range(256)))
+
+
+def _spoilt(good, cells, value):  # type: ignore[no-untyped-def]
+    table = good.astype(dict.fromkeys(cells, object))
+    for name, rows in cells.items():
+        table.loc[rows, name] = value
+    return table
+
+
+def _write_configs(folder: Path) -> None:
+    texts = {
+        "broken": "dataset: synthetic\nmodel: [naive\n",
+        "list": "- dataset\n- model\n",
+        "key": "datset: synthetic\n",
+        "setting": "dataset: synthetic\nmodel: naive\ntraining:\n  lrr: 1\n",
+        "value": "dataset: synthetic\nmodel: naive\ntraining:\n  lr: fast\n",
+        "number": "dataset: 7\n",
+        "flat": "dataset: synthetic\ntraining: fast\n",
+    }
+    for name, text in texts.items():
+        (folder / f"{name}.yaml").write_text(text)
+
+
+def _state_of(folder: Path) -> dict[str, bytes | None]:
+    return {str(p.relative_to(folder)): p.read_bytes() if p.is_file() else None for p in folder.rglob("*")}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_one_sentence_and_nothing_written(
+    case: Case, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(place)
+    monkeypatch.delenv("FEMTS_DATA", raising=False)
+    before = _state_of(place)
+    status = main(case.args.split())
+    out, err = capsys.readouterr()
+    assert status == case.status, err
+    assert re.search(case.says, err), err
+    assert err.startswith("femts: ")
+    assert err.count("\n") == 1, err
+    assert out == ""
+    assert _state_of(place) == before
+
+
+def test_there_are_at_least_thirty() -> None:
+    assert len(CASES) >= 30

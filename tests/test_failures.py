@@ -1,0 +1,117 @@
+"""Runs that fail or are stopped from outside: a full disk, Ctrl-C, a loss that is no number."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from small_tables import small_table
+
+from femts.cli import main
+
+Process = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def _small_files_only() -> None:
+    """In the child: files end at 8 kB, as if the disk were full."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
+
+
+def test_full_disk_while_predicting_leaves_nothing(own: Path, tmp_path: Path, femts_process: Process) -> None:
+    result = femts_process(
+        "predict", own / "run", own / "past.csv", "--horizon", 900, "-o", tmp_path / "out.csv", preexec_fn=_small_files_only
+    )
+    assert result.returncode == 1
+    assert result.stderr.startswith("femts: ")
+    assert "out.csv" in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_full_disk_while_training_leaves_no_finished_run(tmp_path: Path, femts_process: Process) -> None:
+    run = tmp_path / "run"
+    result = femts_process(
+        *"train --dataset synthetic --model dlinear --pred-len 24 --seq-len 96 --max-epochs 1 --out".split(),
+        run,
+        preexec_fn=_small_files_only,
+    )
+    assert result.returncode == 1, result.stderr
+    assert result.stderr.startswith("femts: ")
+    assert str(run) in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert not (run / "metrics.json").exists()
+    assert not [path for path in run.rglob("*") if path.name.endswith((".part", ".tmp"))]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
+def test_full_disk_behind_standard_output() -> None:
+    with open("/dev/full", "w") as full:
+        result = subprocess.run(
+            [sys.executable, "-m", "femts", "datasets", "list"], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert result.returncode == 1
+    assert (
+        result.stderr
+        == "femts: Could not write the output: No space left on device; make room there or choose another place.\n"
+    )
+
+
+def test_a_reader_that_leaves_is_no_news() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    result = subprocess.run([sys.executable, "-m", "femts", "datasets", "list"], stdout=write, stderr=subprocess.PIPE)
+    os.close(write)
+    assert (result.returncode, result.stderr) == (1, b"")
+
+
+def test_ctrl_c_ends_cleanly_and_can_be_resumed(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    command = "train --dataset synthetic --model dlinear --pred-len 24 --seq-len 96 --out".split()
+    command += [str(run), "--set", "training.patience=100", "--set", "training.batch_size=64"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "femts", *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    for _ in range(1200):
+        if (run / "metrics.csv").exists() or process.poll() is not None:
+            break
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert err.startswith("femts: ")
+    assert "--resume" in err
+    assert str(run) in err
+    assert err.count("\n") == 1
+    assert out == ""
+    assert not (run / "metrics.json").exists()
+
+    done = len((run / "metrics.csv").read_text().splitlines()) - 1
+    assert main([*command, "--resume", "--max-epochs", str(done + 1)]) == 0
+    metrics = json.loads((run / "metrics.json").read_text())
+    assert metrics["epochs"] == done + 1
+
+
+def test_a_loss_that_is_no_number_fails_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = tmp_path / "run"
+    table = small_table()
+    table.loc[100, "load"] = 1e30  # finite, but its square is not in float32
+    table.to_csv(tmp_path / "wild.csv", index=False)
+    command = f"train --dataset {tmp_path / 'wild.csv'} --model dlinear --pred-len 12 --seq-len 24 --out {run}".split()
+    command += ["--set", "training.lr=1e38"]
+    assert main(command) == 1
+    out, err = capsys.readouterr()
+    assert err.startswith("femts: The ")
+    assert "loss" in err
+    assert "step" in err
+    assert err.count("\n") == 1
+    assert out == ""
+    assert not (run / "model.safetensors").exists()
+    assert not (run / "metrics.json").exists()

@@ -1,0 +1,59 @@
+"""Runs small enough to be repeated."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Any
+
+import pytest
+import torch
+
+from femts.data.dataset import load_dataset
+from femts.data.synthetic import synthetic_frame
+from femts.forecaster import Forecaster
+from femts.training.fit import train
+from femts.training.module import ForecastModule
+
+DATA = load_dataset(synthetic_frame(2000))
+TRAIN, VAL, TEST = (DATA.split.windows(part, 48, 24) for part in ("train", "val", "test"))
+SMALL: dict[str, Any] = {"seq_len": 48, "pred_len": 24, "max_epochs": 3, "device": "cpu"}
+MODELS: dict[str, dict[str, Any]] = {
+    "dlinear": {"training.batch_size": 125, "training.lr": 1e-3},
+    # Dropout on, several batches in an epoch, small enough for a second a run.
+    "fem_sm": {
+        "training.batch_size": 320,
+        "model.d_model": 16,
+        "model.n_layers": 1,
+        "model.n_heads": 2,
+        "model.dropout": 0.3,
+    },
+}
+
+
+def small_run(model: str = "dlinear", **changes: Any) -> Forecaster:
+    """Train `model` for three short epochs of 11 batches (`dlinear`) or 5 (`fem_sm`); `settings` are added to those of `MODELS`."""
+    settings = {**MODELS.get(model, {}), **changes.pop("settings", {})}
+    return train(DATA, model, **{**SMALL, **changes}, settings=settings)
+
+
+def essence(forecaster: Forecaster) -> dict[str, Any]:
+    """All that two equal runs must share to the bit: scores, history without its times, weights."""
+    history = [{k: v for k, v in row.items() if k != "seconds"} for row in forecaster.history]
+    kept = {k: forecaster.metrics[k] for k in ("best_epoch", "epochs", "stopped", "val", "test")}
+    weights = {name: value.cpu().tolist() for name, value in forecaster.model.state_dict().items()}
+    return {**kept, "history": history, "weights": weights}
+
+
+def signal_at(monkeypatch: pytest.MonkeyPatch, call: int, number: signal.Signals) -> None:
+    """Send this process a real signal in the `call`-th training step."""
+    step, calls = ForecastModule.training_step, 0
+
+    def training_step(self: ForecastModule, batch: Any, batch_idx: int) -> torch.Tensor:
+        nonlocal calls
+        calls += 1
+        if calls == call:
+            os.kill(os.getpid(), number)
+        return step(self, batch, batch_idx)
+
+    monkeypatch.setattr(ForecastModule, "training_step", training_step)

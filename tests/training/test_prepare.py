@@ -1,0 +1,98 @@
+"""What the user typed becomes a resolved run."""
+
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from femts.data.dataset import load_dataset
+from femts.data.synthetic import synthetic_frame
+from femts.errors import UsageError
+from femts.training.config import TrainingConfig
+from femts.training.prepare import resolve_run, resolve_training
+
+
+def run(model: str = "dlinear", **changes: Any) -> Any:
+    data = load_dataset("synthetic")
+    asked: dict[str, Any] = {"pred_len": 24, "seq_len": None, "protocol": "paper", "model_settings": {}, "given": "synthetic"}
+    return resolve_run(data=data, model=model, training=TrainingConfig(), **{**asked, **changes})
+
+
+def test_settings_go_to_model_and_training_by_their_prefix() -> None:
+    model, training = resolve_training(
+        "dlinear", {"seed": 42, "max_epochs": 7}, {"model.individual": "true", "training.lr": "1e-3"}
+    )
+    assert model == {"individual": "true"}
+    assert (training.lr, training.max_epochs) == (1e-3, 7)
+
+
+def test_the_models_own_recipe_gives_way_to_the_users() -> None:
+    recipe = resolve_training("dlinear", {}, {})[1]
+    assert recipe.weight_decay == 0.0 != TrainingConfig().weight_decay
+    assert resolve_training("dlinear", {}, {"training.weight_decay": "0.5"})[1].weight_decay == 0.5
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"trainng.lr": "1"}, "'trainng.lr'; did you mean 'training.lr'"),
+        ({"lr": "1"}, "'lr'; did you mean"),
+        ({"training.learning_rate": "1"}, "'training.learning_rate'"),
+        ({"model.kernel": "3"}, "'model.kernel'; did you mean 'kernel_size'"),
+        ({"training.lr": "fast"}, "'training.lr' takes a number, not 'fast'"),
+        ({"training.max_epochs": "2.5"}, "'training.max_epochs' takes a whole number"),
+        ({"training.device": "tpu"}, "'training.device' cannot be 'tpu'"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else None,
+)
+def test_wrong_settings_are_named(settings: dict[str, str], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        model, _ = resolve_training("dlinear", {}, settings)
+        run(model_settings=model)
+
+
+def test_one_thing_given_twice_must_agree() -> None:
+    with pytest.raises(UsageError, match=r"'seed' is given twice, as 7 and as training\.seed=8"):
+        resolve_training("dlinear", {"seed": 7}, {"training.seed": "8"})
+    assert resolve_training("dlinear", {"seed": 7}, {"training.seed": "7"})[1].seed == 7
+    assert resolve_training("dlinear", {"seed": 42}, {"training.seed": "8"})[1].seed == 8
+
+
+@pytest.mark.parametrize(("given", "steps"), [(None, 1024), ("auto", 1024), (100, 100), ("100", 100)])
+def test_look_back_is_given_or_the_protocols(given: object, steps: int) -> None:
+    assert run(seq_len=given).seq_len == steps
+    assert run(protocol="lookback96").seq_len == 96
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"seq_len": "long"}, "'long'"),
+        ({"seq_len": 0}, "look-back of 0"),
+        ({"pred_len": 0}, "forecast of 0"),
+        ({"protocol": "papr"}, "did you mean 'paper'"),
+        ({"model": "dlinaer"}, "did you mean 'dlinear'"),
+    ],
+)
+def test_lengths_protocols_and_models_that_cannot_be_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        run(**changes)
+
+
+def test_the_season_is_the_datas_unless_set() -> None:
+    assert run("seasonal_naive").model_config.season == 24
+    assert run("seasonal_naive", model_settings={"season": "12"}).model_config.season == 12
+    with pytest.raises(UsageError, match="season of 24 steps does not fit into a look-back of 10"):
+        run("seasonal_naive", seq_len=10)
+
+
+def test_the_source_finds_the_data_again(tmp_path: Any) -> None:
+    path = tmp_path / "own.csv"
+    frame = synthetic_frame(400)
+    frame.to_csv(path, index=False)
+    assert run().source == "synthetic"
+    for given, source in ((path, str(path)), (frame, None)):
+        data = load_dataset(given)
+        config = resolve_run(data, given, "naive", 2, 5, "paper", {}, TrainingConfig())
+        assert config.source == source
+    assert isinstance(frame, pd.DataFrame)

@@ -1,0 +1,192 @@
+"""Stopped at any moment and resumed, a run ends as if it had never been stopped: to the bit, on the CPU."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from small_runs import MODELS, essence, signal_at, small_run
+
+import femts
+from femts.errors import UsageError
+from femts.training.state import TrainState
+from femts.training.stopping import Interrupted
+
+_KILLED = """
+import signal, sys
+import pytest
+from small_runs import signal_at, small_run
+
+signal_at(pytest.MonkeyPatch(), int(sys.argv[3]), signal.SIGKILL)
+small_run(sys.argv[1], out=sys.argv[2])
+"""
+
+
+@pytest.fixture(scope="module")
+def whole() -> dict[str, dict[str, Any]]:
+    """What the uninterrupted runs give."""
+    return {model: essence(small_run(model)) for model in MODELS}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("model", "call", "epochs"),
+    [("dlinear", 2 * 11 + 5, 2), ("fem_sm", 5 + 2, 1), ("dlinear", 3, 0)],
+    ids=["dlinear-third-epoch", "fem_sm-with-dropout", "before-any-checkpoint"],
+)
+def test_killed_in_mid_epoch_and_resumed(
+    model: str, call: int, epochs: int, whole: dict[str, Any], python: Any, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    killed = python(_KILLED, model, out, call)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    if epochs:
+        assert TrainState.load(out / "checkpoints" / "last.ckpt").epoch == epochs
+    with pytest.raises(UsageError, match="unfinished.*--resume"):
+        femts.load(out)
+    assert essence(small_run(model, out=out, resume=True)) == whole[model]
+    assert essence(femts.load(out)) == whole[model]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda n: n.name)
+@pytest.mark.parametrize(("model", "call"), [("dlinear", 11 + 4), ("fem_sm", 3)])
+def test_interrupted_in_mid_epoch_and_resumed_from_that_very_step(
+    model: str, call: int, number: signal.Signals, whole: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    handler = signal.getsignal(number)
+    with monkeypatch.context() as patch:
+        signal_at(patch, call, number)
+        with pytest.raises(Interrupted, match=r"interrupted; what was reached is in .*run; continue it with --resume"):
+            small_run(model, out=tmp_path / "run")
+    assert signal.getsignal(number) is handler
+    state = TrainState.load(tmp_path / "run" / "checkpoints" / "last.ckpt")
+    assert state.stopped == "interrupted"
+    assert state.batch == len(state.losses) == call - state.epoch * 11
+    assert essence(small_run(model, out=tmp_path / "run", resume=True)) == whole[model]
+
+
+def test_an_interrupted_run_without_out_says_that_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    signal_at(monkeypatch, 2, signal.SIGINT)
+    with pytest.raises(Interrupted, match="nothing was kept"):
+        small_run()
+
+
+def test_accumulated_batches_are_interrupted_only_between_steps(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    settings = {"training.batch_size": 63, "training.accumulate": 4}
+    straight = essence(small_run(settings=settings))
+    with monkeypatch.context() as patch:
+        signal_at(patch, 22 + 5, signal.SIGINT)
+        with pytest.raises(Interrupted):
+            small_run(out=tmp_path / "run", settings=settings)
+    assert TrainState.load(tmp_path / "run" / "checkpoints" / "last.ckpt").batch == 8
+    assert essence(small_run(out=tmp_path / "run", settings=settings, resume=True)) == straight
+
+
+def test_interrupted_twice_in_one_epoch(whole: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for call in (4, 3):
+        with monkeypatch.context() as patch:
+            signal_at(patch, call, signal.SIGINT)
+            with pytest.raises(Interrupted):
+                small_run(out=tmp_path / "run", resume=(tmp_path / "run").exists())
+    assert TrainState.load(tmp_path / "run" / "checkpoints" / "last.ckpt").batch == 7
+    assert essence(small_run(out=tmp_path / "run", resume=True)) == whole["dlinear"]
+
+
+@pytest.mark.parametrize("model", ["dlinear", "fem_sm"])
+def test_a_run_that_ran_out_of_time_goes_on(model: str, whole: dict[str, Any], tmp_path: Path) -> None:
+    for _ in range(3):  # one optimiser step each: every sitting gets somewhere
+        cut = small_run(model, out=tmp_path / "run", max_time="0.001s", resume=(tmp_path / "run").exists())
+        assert cut.metrics["stopped"] == "max_time"
+    assert TrainState.load(tmp_path / "run" / "checkpoints" / "last.ckpt").batch == 3
+    assert essence(small_run(model, out=tmp_path / "run", resume=True)) == whole[model]
+
+
+def test_killed_between_the_last_epoch_and_the_scores(whole: dict[str, Any], tmp_path: Path) -> None:
+    small_run(out=tmp_path / "run")
+    (tmp_path / "run" / "metrics.json").unlink()
+    (tmp_path / "run" / "model.safetensors").unlink()
+    assert essence(small_run(out=tmp_path / "run", resume=True)) == whole["dlinear"]
+
+
+def test_a_run_that_reached_its_epochs_can_have_more(whole: dict[str, Any], tmp_path: Path) -> None:
+    small_run(out=tmp_path / "run", max_epochs=1)
+    assert essence(small_run(out=tmp_path / "run", resume=True)) == whole["dlinear"]
+    record = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())
+    assert record["training"]["max_epochs"] == 3
+
+
+def test_a_finished_run_says_so(tmp_path: Path) -> None:
+    small_run(out=tmp_path / "run")
+    before = (tmp_path / "run" / "metrics.json").read_bytes()
+    with pytest.raises(UsageError, match=r"run is finished \(3 epochs, test MSE \d\.\d{4}\); use it, or"):
+        small_run(out=tmp_path / "run", resume=True)
+    with pytest.raises(UsageError, match=r"already holds a finished run"):
+        small_run(out=tmp_path / "run")
+    assert (tmp_path / "run" / "metrics.json").read_bytes() == before
+
+
+@pytest.fixture
+def begun(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    with monkeypatch.context() as patch:
+        signal_at(patch, 11 + 2, signal.SIGINT)
+        with pytest.raises(Interrupted):
+            small_run(out=tmp_path / "run")
+    return tmp_path / "run"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"seed": 43}, r"begun with training\.seed=42, not 43"),
+        ({"settings": {"training.lr": 0.5}}, r"begun with training\.lr=0\.001, not 0\.5"),
+        ({"pred_len": 12}, r"begun with model\.pred_len=24, not 12"),
+        ({"model": "naive"}, r"begun with model\.name=dlinear, not naive"),
+        ({"settings": {"model.individual": True}}, r"begun with model\.individual=False, not True"),
+        ({"precision": "bf16"}, r"begun with training\.precision=auto, not bf16"),
+    ],
+    ids=str,
+)
+def test_another_recipe_cannot_continue_a_run(begun: Path, changes: dict[str, Any], message: str) -> None:
+    settings = {**MODELS["dlinear"], **changes.pop("settings", {})} if changes.get("model") != "naive" else {}
+    with pytest.raises(UsageError, match=message):
+        small_run(changes.pop("model", "dlinear"), out=begun, resume=True, settings=settings, **changes)
+
+
+def test_an_unfinished_run_is_not_overwritten(begun: Path) -> None:
+    with pytest.raises(UsageError, match="holds an unfinished run; continue it with --resume"):
+        small_run(out=begun)
+
+
+def test_changed_data_cannot_continue_a_run(begun: Path) -> None:
+    path = begun / "preprocess.json"
+    path.write_text(path.read_text().replace('"sha256": "', '"sha256": "0'))
+    with pytest.raises(UsageError, match="data 'frame' changed since"):
+        small_run(out=begun, resume=True)
+
+
+def test_a_damaged_checkpoint_cannot_be_resumed(begun: Path) -> None:
+    path = begun / "checkpoints" / "last.ckpt"
+    path.write_bytes(path.read_bytes()[:1000])
+    with pytest.raises(UsageError, match="is damaged"):
+        small_run(out=begun, resume=True)
+
+
+def test_there_must_be_something_to_resume(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no run folder"):
+        small_run(out=tmp_path / "nowhere", resume=True)
+    with pytest.raises(UsageError, match="is not a femts run"):
+        small_run(out=tmp_path, resume=True)
+    with pytest.raises(UsageError, match="name the run folder"):
+        small_run(resume=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_write_left_is_swept_away(begun: Path) -> None:
+    left = [begun / ".config.yaml.1.part", begun / "checkpoints" / ".last.ckpt.1.part"]
+    for path in left:
+        path.write_bytes(b"half")
+    small_run(out=begun, resume=True)
+    assert not any(path.exists() for path in left)

@@ -1,0 +1,58 @@
+"""One file holds the state of training; it is read without executing anything."""
+
+import pickle
+from pathlib import Path
+
+import pytest
+import torch
+
+from femts.errors import UsageError
+from femts.training.state import TrainState
+
+
+class _Bomb:
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return print, ("boom",)
+
+
+def test_what_was_saved_is_read_back(tmp_path: Path) -> None:
+    layer = torch.nn.Linear(2, 1)
+    optimizer = torch.optim.AdamW(layer.parameters())
+    layer(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+    state = TrainState(epoch=2, batch=1, losses=[0.5], model=layer.state_dict(), optimizer=optimizer.state_dict())
+    state.best_val, state.history = {"mse": 0.25}, [{"epoch": 1, "lr": 1e-3}]
+    state.save(tmp_path / "checkpoints" / "last.ckpt")
+    again = TrainState.load(tmp_path / "checkpoints" / "last.ckpt")
+    assert (again.epoch, again.batch, again.losses, again.best_mse) == (2, 1, [0.5], 0.25)
+    assert again.history == state.history
+    assert torch.equal(again.model["weight"], layer.weight)
+    optimizer.load_state_dict(again.optimizer)
+
+
+def test_nothing_validated_is_worse_than_anything() -> None:
+    assert TrainState().best_mse == float("inf")
+
+
+@pytest.mark.parametrize("fault", ["empty", "text", "cut", "executable", "other"])
+def test_a_damaged_checkpoint_is_refused_in_one_sentence(
+    tmp_path: Path, fault: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "last.ckpt"
+    TrainState(epoch=1).save(path)
+    content = path.read_bytes()
+    path.write_bytes({"empty": b"", "text": b"hello", "cut": content[: len(content) // 2]}.get(fault, content))
+    if fault == "executable":
+        torch.save({"format": 1, "epoch": _Bomb()}, path)
+    if fault == "other":
+        torch.save([1, 2], path)
+    with pytest.raises(UsageError, match=r"last\.ckpt is damaged and cannot be resumed"):
+        TrainState.load(path)
+    assert "boom" not in capsys.readouterr().out
+    assert pickle.loads(pickle.dumps(_Bomb())) is None  # the fault was a real one
+
+
+def test_another_format_is_named(tmp_path: Path) -> None:
+    torch.save({"format": 99}, tmp_path / "last.ckpt")
+    with pytest.raises(UsageError, match="has format 99"):
+        TrainState.load(tmp_path / "last.ckpt")
