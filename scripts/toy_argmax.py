@@ -16,6 +16,7 @@ import argparse
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -46,10 +47,10 @@ class Task:
     def draw(self, seed: int) -> tuple[Tensor, Tensor]:
         """A batch V (batch, T, D) and its winners (batch, D)."""
         generator = torch.Generator(self.device).manual_seed(seed)
-        options = {"generator": generator, "device": self.device}
-        v = NOISE * torch.randn(self.batch, self.seq_len, self.d_model, **options)
-        winner = torch.randint(self.seq_len, (self.batch, self.d_model), **options)
-        height = MARGIN + NOISE * torch.randn(self.batch, 1, self.d_model, **options)
+        shape, device = (self.batch, self.seq_len, self.d_model), self.device
+        v = NOISE * torch.randn(shape, generator=generator, device=device)
+        winner = torch.randint(self.seq_len, (self.batch, self.d_model), generator=generator, device=device)
+        height = MARGIN + NOISE * torch.randn((self.batch, 1, self.d_model), generator=generator, device=device)
         return v.scatter_(1, winner.unsqueeze(1), height), winner
 
     def training_batches(self) -> Iterator[Tensor]:
@@ -73,9 +74,11 @@ class LastRead(nn.Module):
         self.inner_gate = nn.Linear(d_model, d_model) if self.config.use_temperature else None
         if self.config.use_lse:
             self.beta_raw = nn.Parameter(torch.zeros(heads, d_model // heads))
-        for module in self.children():
-            nn.init.normal_(module.weight, std=0.02)
-            nn.init.zeros_(module.bias)
+        for name, parameter in self.named_parameters():  # appendix K
+            if name.endswith("weight"):
+                nn.init.normal_(parameter, std=0.02)
+            else:
+                nn.init.zeros_(parameter)
 
     def read(self, v: Tensor) -> FreeEnergyRead:
         """The parts of the read, each (B, 1, H, D / H)."""
@@ -108,9 +111,11 @@ def train(task: Task, components: str, report_every: int = 0) -> tuple[float, fl
     """Train one model from the seed; returns its index accuracy and mean squared error."""
     torch.manual_seed(task.seed)
     model = LastRead(task.d_model, task.heads, components).to(task.device)
-    plain = [parameter for name, parameter in model.named_parameters() if name == "beta_raw"]
-    others = [parameter for name, parameter in model.named_parameters() if name != "beta_raw"]
-    optimiser = torch.optim.AdamW([{"params": others}, {"params": plain, "weight_decay": 0.0}], lr=task.lr)
+    decayed = [parameter for name, parameter in model.named_parameters() if name != "beta_raw"]
+    groups: list[dict[str, Any]] = [{"params": decayed}]
+    if hasattr(model, "beta_raw"):
+        groups.append({"params": [model.beta_raw], "weight_decay": 0.0})
+    optimiser = torch.optim.AdamW(groups, lr=task.lr)
     start = time.perf_counter()
     for step, v in enumerate(task.training_batches(), start=1):
         optimiser.zero_grad(set_to_none=True)

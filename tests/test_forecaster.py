@@ -230,7 +230,7 @@ def test_own_data_is_found_again_unless_it_changed_or_went(tmp_path: Path) -> No
 def test_data_passed_as_an_object_must_be_passed_again(undated: Dataset, tmp_path: Path) -> None:
     trained = train(undated, "naive", out=tmp_path / "run", **_QUICK)
     loaded = femts.load(tmp_path / "run")
-    with pytest.raises(UsageError, match="'plants' was passed as an object.*dataset="):
+    with pytest.raises(UsageError, match=r"'plants' was passed as an object.*dataset="):
         loaded.evaluate()
     assert loaded.evaluate(dataset=undated) == trained.evaluate()
     with pytest.raises(UsageError, match="other columns"):

@@ -19,7 +19,6 @@ from femts.models.dlinear import DLinearConfig
 from femts.runs import RunConfig, atomic_write, check_new_folder, read_run
 from femts.training.fit import train
 
-
 TEST_WINDOWS = load_dataset("synthetic").split.windows("test", 48, 24)
 
 
@@ -163,7 +162,8 @@ signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), int(sys.argv[2])))
 try:
     if sys.argv[3] == "train":
-        femts.train("synthetic", "dlinear", pred_len=24, seq_len=48, max_epochs=2, out=sys.argv[1], settings={"training.batch_size": 2000})
+        settings = {"training.batch_size": 2000}
+        femts.train("synthetic", "dlinear", 24, seq_len=48, max_epochs=2, out=sys.argv[1], settings=settings)
     else:
         femts.load(sys.argv[3]).save(sys.argv[1])
 except RunFailure as error:

@@ -33,7 +33,7 @@ class FreeEnergyMixerConfig:
         causal: False lets every token see every other, in the conditioner too.
         bias: biases in the linear maps.
         value_logexp_cap: largest `|beta * v|` inside the exponential; the mean always sees the true v.
-        eps: added to the positive features of `linear` and `gla`.
+        eps: floor under what must stay positive: features of `linear` and `gla`, the system of `mamba`, the outer gate.
         use_rope: rotary positions on q and k of `softmax`, `linear`, `gla`; the other priors have no q and k.
         rope_theta: base of the rotary frequencies.
         conv_hidden: width of the conditioner.

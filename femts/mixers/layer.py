@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils._pytree import tree_map_only
 
+from femts.errors import UsageError
 from femts.mixers.budget import resolve_widths
 from femts.mixers.conditioner import TimeDecayConditioner
 from femts.mixers.config import PER_CHANNEL_PRIORS, FreeEnergyMixerConfig
@@ -176,9 +177,11 @@ class FreeEnergyMixer(nn.Module):
 
     def _read(self, mix: Any, parts: dict[str, Tensor], support: Tensor | None) -> FreeEnergyRead:
         v = self._values(parts)
+        if self.config.use_lse and v.dtype == torch.float16:
+            raise UsageError("float16 cannot hold exp(40) of the log-sum-exp read; use bfloat16 or float32.")
         beta = F.softplus(self.beta_raw + 1.8) if self.config.use_lse else None
         lam = torch.sigmoid(parts["lam"]).view_as(v) if self.config.use_temperature else None
-        gate = outer_gate(parts["g"]).view_as(v) if self.config.use_outer_gate else None
+        gate = outer_gate(parts["g"], self.config.eps).view_as(v) if self.config.use_outer_gate else None
         return free_energy_read(mix, v, beta, lam, gate, self.config.value_logexp_cap, support)
 
     def _output(self, read: FreeEnergyRead, parts: dict[str, Tensor]) -> Tensor:

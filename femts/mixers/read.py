@@ -63,7 +63,10 @@ def free_energy_read(
     return FreeEnergyRead(mu, f_max, f, lam, gate, beta)
 
 
-def outer_gate(pre: Tensor) -> Tensor:
-    """G: softplus, then unit root mean square over the last axis (section 2.3.2): positive, and keeps the read's scale."""
-    gate = F.softplus(pre)
-    return F.rms_norm(gate, gate.shape[-1:], eps=torch.finfo(gate.dtype).tiny if gate.dtype != torch.bfloat16 else 1e-20)
+def outer_gate(pre: Tensor, eps: float) -> Tensor:
+    """G: softplus, then unit root mean square over the last axis (section 2.3.2): positive, and keeps the read's scale.
+
+    `eps` is a floor under the softplus: it makes the mean square positive and its gradient finite where all of them underflow.
+    """
+    gate = F.softplus(pre) + eps
+    return F.rms_norm(gate, gate.shape[-1:], eps=0.0)

@@ -61,7 +61,7 @@ def reference(layer: FreeEnergyMixer, x: Tensor, attention_mask: Tensor | None =
         f = (1 - lam) * mu + lam * f_max
     o = f
     if config.use_outer_gate:  # eq. 11
-        gate = F.softplus(parts["g"])
+        gate = F.softplus(parts["g"]) + config.eps
         gate = (gate / gate.square().mean(-1, keepdim=True).sqrt()).reshape(split)
         o = gate * f
     if "q" in parts and config.prior_type == "rnn_softmax":

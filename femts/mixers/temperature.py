@@ -29,12 +29,21 @@ def find_hidden_temperature(p: Tensor, v: Tensor, beta_max: Tensor, lam: Tensor)
     """
     high = beta_max.expand_as(v).clone()
     mu = (p * v.unsqueeze(1)).sum(2)
-    target = torch.lerp(mu, free_energy(p, v, high), lam)
+    away = v.unsqueeze(1) - mu.unsqueeze(2)
+
+    def gain(beta: Tensor) -> Tensor:
+        """F(beta) - mu without cancellation, so that small gates are told apart."""
+        tilt = beta.unsqueeze(2) * away
+        top = tilt.masked_fill(p == 0, -torch.inf).amax(2).clamp_min(0.0)
+        small = (p * torch.expm1(tilt.clamp_max(1.0))).sum(2).log1p()
+        return torch.where(top < 1.0, small, torch.logsumexp(p.log() + tilt, dim=2)) / beta
+
+    target = lam * gain(high)
     low, steps = torch.zeros_like(high), 60 if v.dtype == torch.float64 else 30
-    top = high.clone()
+    largest = high.clone()
     for _ in range(steps):
         middle = (low + high) / 2
-        below = free_energy(p, v, middle.clamp_min(torch.finfo(v.dtype).tiny)) < target
+        below = gain(middle) < target
         low, high = torch.where(below, middle, low), torch.where(below, high, middle)
     found = (low + high) / 2
-    return torch.where(lam >= 1, top, torch.where(lam <= 0, torch.zeros_like(found), found))
+    return torch.where(lam >= 1, largest, torch.where(lam <= 0, torch.zeros_like(found), found))

@@ -47,7 +47,7 @@ class Recorder(pl.Callback):
         self._writer: Any = None
         self._reason: str | None = None
         self._seconds_before = state.seconds
-        self._began = self._epoch_began = 0.0
+        self._began = self._epoch_began = self._warm = 0.0
         self._timed = False
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -73,13 +73,15 @@ class Recorder(pl.Callback):
         """Look at the losses now and then, and at the clock and the signals after every optimiser step."""
         assert isinstance(pl_module, ForecastModule)
         done, accumulate = pl_module.next_batch, pl_module.training_config.accumulate
+        if batch_idx == 0:
+            self._warm = time.monotonic()  # the first step warms up and may take many times as long as the others
         if done % CHECK_EVERY == 0:
             self._take_losses(trainer, pl_module)
         if done % accumulate or done == pl_module.batches.count:
             return  # between two batches of one step, or at the end of the epoch, which has its own look
-        if not self._timed:
-            spent = time.monotonic() - self._epoch_began
-            self.deadline.seconds_per_window = _FORWARD_SHARE * spent / ((batch_idx + 1) * pl_module.training_config.batch_size)
+        if not self._timed and batch_idx > 0:
+            spent = time.monotonic() - self._warm
+            self.deadline.seconds_per_window = _FORWARD_SHARE * spent / (batch_idx * pl_module.training_config.batch_size)
         reason = self._wants_to_stop(trainer, done // accumulate)
         if reason is not None:
             self._reason, trainer.should_stop = reason, True

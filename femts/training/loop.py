@@ -68,7 +68,6 @@ def run_epochs(
             precision=_PRECISIONS[place.precision],
             max_epochs=training.max_epochs - state.epoch,
             accumulate_grad_batches=training.accumulate,
-            gradient_clip_val=training.clip,
             callbacks=callbacks,
             default_root_dir=str(folder),
             limit_val_batches=0,  # the Recorder validates, with the evaluator that also gives the final scores
@@ -143,6 +142,8 @@ def _quiet() -> Iterator[None]:
     before = [(logger, logger.level) for logger in _loggers()]
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", module=r"(pytorch_lightning|lightning_fabric)\b.*")
+        # RMSNorm keeps float32 weights inside bf16 on purpose.
+        warnings.filterwarnings("ignore", message="Mismatch dtype between input and weight")
         _set_levels(logging.ERROR)
         try:
             yield

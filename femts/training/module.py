@@ -63,12 +63,17 @@ class ForecastModule(pl.LightningModule):
         The random state follows from (seed, epoch, batch, process), so a resumed run drops out what it would have.
         """
         index, weight, count = batch
-        torch.manual_seed(derive_seed("step", self.training_config.seed, self.epoch, self.next_batch, self.global_rank))
+        seed = derive_seed("step", self.training_config.seed, self.epoch, self.next_batch, self.global_rank)
+        seed_device(self.device, seed)
         loss = self.model.loss(*self.windows.gather(index))
         self.losses.append(loss.detach())
         self.counts.append(count)
         self.next_batch += 1
         return loss if weight == 1.0 else loss * weight
+
+    def configure_gradient_clipping(self, optimizer: Any, *args: Any, **kwargs: Any) -> None:
+        """Clip the whole gradient's norm. Lightning would refuse to beside a fused optimiser, but bf16 has no scaler."""
+        torch.nn.utils.clip_grad_norm_(self.parameters(), self.training_config.clip)
 
     def configure_optimizers(self) -> Any:
         """AdamW and a linear one-cycle schedule that moves with every optimiser step."""
@@ -83,7 +88,7 @@ class ForecastModule(pl.LightningModule):
             lr=config.lr,
             betas=config.betas,
             weight_decay=config.weight_decay,
-            fused=self.device.type == "cuda",
+            fused=self.device.type in ("cpu", "cuda"),
         )
         schedule = OneCycleLR(
             optimizer,
@@ -95,3 +100,16 @@ class ForecastModule(pl.LightningModule):
             cycle_momentum=False,  # it would move Adam's betas
         )
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+
+
+def seed_device(device: torch.device, seed: int) -> None:
+    """Seed the generators that a step on `device` draws from.
+
+    `torch.manual_seed` would do so for every backend that could be there, at a millisecond a call, and keep a record of
+    each call for those that are not.
+    """
+    torch.default_generator.manual_seed(seed)
+    if device.type == "cuda":
+        torch.cuda.default_generators[device.index or 0].manual_seed(seed)
+    elif device.type == "mps":
+        torch.mps.manual_seed(seed)

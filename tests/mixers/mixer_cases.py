@@ -37,7 +37,7 @@ def make_as_made(prior: str, components: str = "CLTG", dtype: torch.dtype = torc
     """A layer with its own first weights, but for the conditioner, whose projection would be 0."""
     torch.manual_seed(0)
     flags = component_flags(components)
-    config = FreeEnergyMixerConfig(**{"n_embd": 64, "n_head": 4, "prior_type": prior, **flags, **settings})
+    config = FreeEnergyMixerConfig(**{"n_embd": 64, "n_head": 4, "prior_type": prior, "ssm_rank": 8, **flags, **settings})
     layer = FreeEnergyMixer(config)
     if layer.conditioner is not None:
         torch.nn.init.normal_(layer.conditioner.out_proj.weight, std=0.02)

@@ -72,7 +72,7 @@ def solve(p, v, beta, lam):
 
 
 @given(lam=st.floats(0.0, 1.0), beta=st.floats(0.1, 10.0), seed=st.integers(0, 9999))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_found_for_any_gate_in_the_unit_interval(lam, beta, seed):
     star, target, reached = solve(*random_case(seed), beta, lam)
     assert (star >= 0).all() and (star <= beta).all()
@@ -80,7 +80,7 @@ def test_found_for_any_gate_in_the_unit_interval(lam, beta, seed):
 
 
 @given(low=st.floats(0.0, 0.9), step=st.floats(0.01, 0.1), seed=st.integers(0, 9999))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_rises_strictly_with_the_gate(low, step, seed):
     p, v = random_case(seed)
     assert (solve(p, v, 4.0, low + step)[0] > solve(p, v, 4.0, low)[0]).all()

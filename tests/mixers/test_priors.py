@@ -71,7 +71,7 @@ def test_dense_and_chunked_forms_of_linear_attention_agree(prior, causal):
         bound = layer.bind(x, keep)
         v = make_input(2, 150, 6, seed=4).unflatten(-1, (2, -1))
         one, other = (
-            BoundLinear(bound.q, bound.k, bound.decay, causal, bound.support, dense=flag).mix(v) for flag in (True, False)
+            BoundLinear(bound.q, bound.k, bound.log_decay, causal, bound.support, dense=flag).mix(v) for flag in (True, False)
         )
         torch.testing.assert_close(one, other, rtol=1e-11, atol=1e-12)
 

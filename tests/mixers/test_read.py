@@ -115,7 +115,7 @@ def test_gradient_of_the_gated_read_mixes_prior_and_posterior(prior):
 
 
 @given(beta=st.floats(0.05, 10.0), scale=st.floats(0.1, 3.0), shift=st.floats(-1.0, 1.0), seed=st.integers(0, 2**16))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_shift_and_scale_law(beta, scale, shift, seed):
     """F(beta; a v + b) = a F(a beta; v) + b (appendix G.6)."""
     generator = torch.Generator().manual_seed(seed)
@@ -159,14 +159,13 @@ def test_one_pass_through_the_prior(prior):
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=["float64", "float32"])
 @pytest.mark.parametrize("level", [-1e4, -200.0, -60.0, -30.0, 0.0, 30.0, 1e4], ids=str)
 def test_outer_gate_is_positive_of_unit_rms_with_finite_gradients(level, dtype):
-    """Whatever the level of the pre-activations, as long as softplus can tell them from 0."""
+    """Whatever the level of the pre-activations."""
     pre = (level + torch.linspace(-1, 1, 16, dtype=dtype)).requires_grad_()
-    gate = outer_gate(pre)
+    gate = outer_gate(pre, 1e-6)
     gate.square().sum().backward()
     assert torch.isfinite(gate).all() and torch.isfinite(pre.grad).all()
-    assert (gate >= 0).all()
-    if F.softplus(pre).min() > 0:
-        torch.testing.assert_close(gate.square().mean().item(), 1.0, rtol=1e-5, atol=0)
+    assert (gate > 0).all()
+    torch.testing.assert_close(gate.square().mean().item(), 1.0, rtol=1e-5, atol=0)
 
 
 @over_priors

@@ -16,25 +16,25 @@ from femts.mixers.scan import decayed_sum, reversed_decayed_sum
 
 
 def case(length, width=3, rate=1.0, seed=0, dtype=torch.float64):
+    """Columns and the logarithms of their decays."""
     generator = torch.Generator().manual_seed(seed)
     u = torch.randn(2, length, width, generator=generator, dtype=dtype)
-    decay = torch.exp(-rate * torch.rand(2, length, width, generator=generator, dtype=dtype))
-    return u, decay
+    return u, -rate * torch.rand(2, length, width, generator=generator, dtype=dtype)
 
 
-def double_sum(u, decay, ahead=False):
+def double_sum(u, log_decay, ahead=False):
     out = torch.zeros_like(u)
     for t in range(u.shape[1]):
         for i in range(t + 1, u.shape[1]) if ahead else range(t + 1):
-            between = decay[:, t:i] if ahead else decay[:, i + 1 : t + 1]
-            out[:, t] += between.prod(dim=1) * u[:, i]
+            between = log_decay[:, t:i] if ahead else log_decay[:, i + 1 : t + 1]
+            out[:, t] += between.sum(dim=1).exp() * u[:, i]
     return out
 
 
 @given(
-    length=st.integers(1, 40), chunk=st.integers(1, 45), rate=st.sampled_from([0.0, 0.01, 1.0, 50.0]), seed=st.integers(0, 99)
+    length=st.integers(1, 25), chunk=st.integers(1, 28), rate=st.sampled_from([0.0, 0.01, 1.0, 50.0]), seed=st.integers(0, 99)
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_any_chunk_size_equals_the_double_sum(length, chunk, rate, seed):
     u, decay = case(length, rate=rate, seed=seed)
     torch.testing.assert_close(decayed_sum(u, decay, chunk), double_sum(u, decay), rtol=1e-11, atol=1e-12)
@@ -59,13 +59,13 @@ def test_gradients_are_exact_for_decays_of_any_broadcastable_shape(chunk, shape)
     assert torch.autograd.gradcheck(lambda a, b: reversed_decayed_sum(a, b, chunk), inputs)
 
 
-@pytest.mark.parametrize("value", [0.0, 1.0])
-def test_extreme_decays(value):
+@pytest.mark.parametrize("rate", [0.0, 1e4])
+def test_extreme_decays(rate):
     u, _ = case(100)
-    decay = torch.full_like(u, value).requires_grad_()
+    decay = torch.full_like(u, -rate).requires_grad_()
     u.requires_grad_()
     h = decayed_sum(u, decay, 16)
-    expected = u if value == 0 else u.cumsum(1)
+    expected = u if rate else u.cumsum(1)
     torch.testing.assert_close(h, expected, rtol=1e-12, atol=1e-12)
     h.sum().backward()
     assert torch.isfinite(decay.grad).all() and torch.isfinite(u.grad).all()
@@ -73,7 +73,7 @@ def test_extreme_decays(value):
 
 def test_16_bit_sums_are_formed_in_32_bits():
     u = torch.ones(1, 3000, 1, dtype=torch.bfloat16)
-    h = decayed_sum(u, torch.ones_like(u))
+    h = decayed_sum(u, torch.zeros_like(u))
     assert h.dtype == torch.bfloat16
     assert abs(h[0, -1, 0].item() - 3000) <= 16, "a sum in bfloat16 would stop at 256"
 

@@ -32,7 +32,7 @@ MODELS: dict[str, dict[str, Any]] = {
 
 
 def small_run(model: str = "dlinear", **changes: Any) -> Forecaster:
-    """Train `model` for three short epochs of 11 batches (`dlinear`) or 5 (`fem_sm`); `settings` are added to those of `MODELS`."""
+    """Train `model` for three short epochs of 11 batches (`dlinear`) or 5 (`fem_sm`); `settings` are laid over `MODELS`."""
     settings = {**MODELS.get(model, {}), **changes.pop("settings", {})}
     return train(DATA, model, **{**SMALL, **changes}, settings=settings)
 

@@ -130,6 +130,39 @@ def test_the_schedule_is_one_linear_cycle_over_schedule_epochs() -> None:
         assert row["lr"] == pytest.approx(lr / 10 + (lr - lr / 10) * step / warm, rel=1e-9)
 
 
+def test_gradients_are_clipped() -> None:
+    """AdamW forgives any scale of the gradient but one far below its epsilon of 1e-8."""
+
+    def moved(clip: float) -> float:
+        still = small_run(max_epochs=1, settings={"training.clip": clip, "training.lr": 1e-12}).model.trend.weight.detach()
+        run = small_run(max_epochs=1, settings={"training.clip": clip})
+        return float((run.model.trend.weight.detach() - still).abs().max())
+
+    assert moved(1e-12) < 1e-3 * moved(1.0)
+
+
+def test_bf16_trains_and_scores_in_float32(tmp_path: Path) -> None:
+    run = small_run("fem_sm", precision="bf16", out=tmp_path / "run", max_epochs=1)
+    assert run.metrics["precision"] == "bf16"
+    assert all(p.dtype == torch.float32 for p in run.model.parameters())
+    assert run.history[0]["train_loss"] != small_run("fem_sm", max_epochs=1).history[0]["train_loss"]
+    assert femts.load(tmp_path / "run").evaluate("val", dataset=DATA) == run.metrics["val"]
+
+
+def test_steps_do_not_seed_every_backend(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`torch.manual_seed` takes a millisecond and remembers each call for backends that are not there."""
+    seed, calls = torch.manual_seed, 0
+
+    def manual_seed(value: int) -> torch.Generator:
+        nonlocal calls
+        calls += 1
+        return seed(value)
+
+    monkeypatch.setattr(torch, "manual_seed", manual_seed)
+    small_run()
+    assert calls < 5
+
+
 def test_flagged_parameters_do_not_decay(monkeypatch: pytest.MonkeyPatch) -> None:
     """At a learning rate whose steps vanish beside the decay, a flagged parameter stays and the others shrink."""
     build, flagged = DLinear.__init__, "trend"

@@ -45,7 +45,7 @@ def test_killed_in_mid_epoch_and_resumed(
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     if epochs:
         assert TrainState.load(out / "checkpoints" / "last.ckpt").epoch == epochs
-    with pytest.raises(UsageError, match="unfinished.*--resume"):
+    with pytest.raises(UsageError, match=r"unfinished.*--resume"):
         femts.load(out)
     assert essence(small_run(model, out=out, resume=True)) == whole[model]
     assert essence(femts.load(out)) == whole[model]
