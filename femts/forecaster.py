@@ -68,7 +68,8 @@ class Forecaster:
         """Forecast what follows `history`.
 
         Args:
-            history: raw units; `date` (unless trained without) and the training columns, in any order, at least L rows.
+            history: raw units; `date` (unless trained without) and the training columns, in any order, at least L rows; or
+                the same in long form, `unique_id, ds, y`.
                 Only the last L rows are used and checked; the frame is not changed.
             horizon: steps to forecast, P by default; beyond P the model reads its own forecasts as history.
 
@@ -85,10 +86,12 @@ class Forecaster:
         needed = self.config.seq_len
         if not isinstance(history, pd.DataFrame):
             raise UsageError(f"The history is a {type(history).__name__}; give a DataFrame with the training columns.")
+        if "unique_id" in history.columns:
+            history = check_frame(history, where="The history")  # long form to wide
         if len(history) < needed:
             raise UsageError(f"The history has {len(history)} rows, but this model looks back {needed}; give that many.")
         recent = history.tail(needed)
-        where = f"The history's last {needed} rows"
+        where = f"The recent history ({needed} rows)"
         if self.freq is None:
             values = check_values(recent, self.columns, where)
             last = history.index[-1]

@@ -96,7 +96,7 @@ def _train_all(recipe: Recipe, folder: Path, data_root: Path | None, resume: boo
         run = folder if single else folder / str(pred_len)
         if single or not (resume and (run / METRICS).is_file()):  # of several, the finished ones are kept
             fit(
-                recipe.dataset,
+                data,
                 recipe.model,
                 pred_len,
                 seq_len=recipe.seq_len,
@@ -105,7 +105,6 @@ def _train_all(recipe: Recipe, folder: Path, data_root: Path | None, resume: boo
                 resume=resume and (single or run.exists()),
                 settings=recipe.settings,
                 progress=True,
-                data_root=data_root,
             )
         record = read_metrics(run)
         scores[pred_len] = record["test"]
@@ -127,6 +126,6 @@ def _check_horizons(recipe: Recipe, data: Dataset) -> None:
     scaler = Scaler.fit(data.train_values)
     series = scaled_series(data, scaler)
     for pred_len in recipe.pred_lens:
-        config = resolve_run(data, recipe.dataset, recipe.model, pred_len, recipe.seq_len, recipe.protocol, settings, training)
+        config = resolve_run(data, recipe.model, pred_len, recipe.seq_len, recipe.protocol, settings, training)
         for part in ("train", "val", "test"):
             part_windows(data, scaler, part, config.seq_len, pred_len, series)

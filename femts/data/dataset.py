@@ -33,6 +33,7 @@ class Dataset:
         sha256: of the file, or of the values where there is no file.
         season: steps in the natural season, for `seasonal_naive`.
         notes: what a user should be told once.
+        source: what `load_dataset` finds it by again, a catalogue name or a path; None for a table in memory.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Dataset:
     sha256: str
     season: int
     notes: tuple[str, ...] = ()
+    source: str | None = None
 
     @property
     def train_values(self) -> NDArray[np.float64]:
@@ -74,9 +76,10 @@ def load_dataset(source: str | Path | pd.DataFrame, data_root: str | Path | None
     if isinstance(source, pd.DataFrame):
         return _own(check_frame(source), "frame", None)
     if isinstance(source, str) and not _is_path(source):
-        return _from_catalogue(card(source), data_root, download)
+        known = card(source)
+        return replace(_from_catalogue(known, data_root, download), source=known.name)
     path = Path(source).expanduser()
-    data = _own(read_csv(path), path.stem, file_sha256(path))
+    data = replace(_own(read_csv(path), path.stem, file_sha256(path)), source=str(path.resolve()))
     published = next((c for c in CATALOG.values() if c.sha256 == data.sha256 and c.split_rule == "ett"), None)
     if published is None:
         return data

@@ -85,7 +85,7 @@ def train(
     if place.devices > 1 and getattr(multiprocessing.current_process(), "_inheriting", False):
         raise UsageError("A script that trains on several devices needs its code under `if __name__ == '__main__':`.")
     data = dataset if isinstance(dataset, Dataset) else load_dataset(dataset, data_root)
-    config = resolve_run(data, dataset, model, pred_len, seq_len, protocol, model_settings, training)
+    config = resolve_run(data, model, pred_len, seq_len, protocol, model_settings, training)
     scaler = Scaler.fit(data.train_values)
     series = scaled_series(data, scaler)
     windows = {p: part_windows(data, scaler, p, config.seq_len, pred_len, series) for p in ("train", "val", "test")}

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
-from pathlib import Path
 from typing import Any
 
-from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset
 from femts.data.protocols import default_seq_len
 from femts.errors import UsageError, suggest
@@ -64,7 +62,6 @@ def _model_fields(model: str) -> list[str]:
 
 def resolve_run(
     data: Dataset,
-    given: object,
     model: str,
     pred_len: int,
     seq_len: int | str | None,
@@ -76,7 +73,6 @@ def resolve_run(
 
     Args:
         data: the loaded data.
-        given: what the user passed for it, to find it again.
         model, pred_len, seq_len, protocol: as in `train`.
         model_settings, training: as `resolve_training` returns them.
     """
@@ -92,7 +88,7 @@ def resolve_run(
     )
     if "season" in _model_fields(model) and config.season is None:
         config = replace(config, season=data.season)
-    return RunConfig(data.name, _source(data, given), model, config, protocol, asdict(training))
+    return RunConfig(data.name, data.source, model, config, protocol, asdict(training))
 
 
 def _steps(seq_len: int | str | None, preset: int) -> int:
@@ -105,11 +101,3 @@ def _steps(seq_len: int | str | None, preset: int) -> int:
     if steps < 1:
         raise UsageError(f"A look-back of {steps} steps is none; give --seq-len 1 or more.")
     return steps
-
-
-def _source(data: Dataset, given: object) -> str | None:
-    """What finds the data again: its catalogue name, the path of its file, or nothing for a table in memory."""
-    card = CATALOG.get(data.name)
-    if card is not None and card.split == data.split:  # a file by its path has another split than the entry of its name
-        return data.name
-    return str(Path(given).expanduser().resolve()) if isinstance(given, (str, Path)) else None

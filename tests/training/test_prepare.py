@@ -14,7 +14,7 @@ from femts.training.prepare import resolve_run, resolve_training
 
 def run(model: str = "dlinear", **changes: Any) -> Any:
     data = load_dataset("synthetic")
-    asked: dict[str, Any] = {"pred_len": 24, "seq_len": None, "protocol": "paper", "model_settings": {}, "given": "synthetic"}
+    asked: dict[str, Any] = {"pred_len": 24, "seq_len": None, "protocol": "paper", "model_settings": {}}
     return resolve_run(data=data, model=model, training=TrainingConfig(), **{**asked, **changes})
 
 
@@ -93,6 +93,6 @@ def test_the_source_finds_the_data_again(tmp_path: Any) -> None:
     assert run().source == "synthetic"
     for given, source in ((path, str(path)), (frame, None)):
         data = load_dataset(given)
-        config = resolve_run(data, given, "naive", 2, 5, "paper", {}, TrainingConfig())
+        config = resolve_run(data, "naive", 2, 5, "paper", {}, TrainingConfig())
         assert config.source == source
     assert isinstance(frame, pd.DataFrame)
