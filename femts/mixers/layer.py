@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
@@ -72,9 +73,7 @@ class FreeEnergyMixer(nn.Module):
 
         Rows that see no token come out as 0.
         """
-        mask = _as_mask(attention_mask, x)
-        parts = self._project(x, mask)
-        bound = self._bind(parts, mask)
+        parts, bound = self._prepare(x, attention_mask)
         y = self._output(self._read(bound.mix, parts, bound.support), parts)
         return y if bound.support is None else y.masked_fill(~bound.support.unsqueeze(-1), 0.0)
 
@@ -112,14 +111,11 @@ class FreeEnergyMixer(nn.Module):
 
     def bind(self, x: Tensor, attention_mask: Tensor | None = None) -> BoundPrior:
         """The prior of the input `x` (B, T, D): something that can `mix` values and give its dense `weights`."""
-        mask = _as_mask(attention_mask, x)
-        return self._bind(self._project(x, mask), mask)
+        return self._prepare(x, attention_mask)[1]
 
     def read(self, x: Tensor, attention_mask: Tensor | None = None) -> FreeEnergyRead:
         """The parts of the read of `x` (B, T, D), before the output projection."""
-        mask = _as_mask(attention_mask, x)
-        parts = self._project(x, mask)
-        bound = self._bind(parts, mask)
+        parts, bound = self._prepare(x, attention_mask)
         return self._read(bound.mix, parts, bound.support)
 
     def weights(self, x: Tensor, attention_mask: Tensor | None = None) -> Tensor:
@@ -141,12 +137,15 @@ class FreeEnergyMixer(nn.Module):
         return torch.nan_to_num(q)  # rows that see nothing select nothing
 
     def _dense(self, x: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, Tensor, FreeEnergyRead]:
-        mask = _as_mask(attention_mask, x)
-        parts = self._project(x, mask)
-        bound = self._bind(parts, mask)
+        parts, bound = self._prepare(x, attention_mask)
         p = bound.weights()
         p = p.unsqueeze(3) if self.config.prior_type in PER_CHANNEL_PRIORS else p.permute(0, 2, 3, 1).unsqueeze(-1)
         return p, self._values(parts), self._read(bound.mix, parts, bound.support)
+
+    def _prepare(self, x: Tensor, attention_mask: Tensor | None) -> tuple[dict[str, Tensor], BoundPrior]:
+        mask = _as_mask(attention_mask, x)
+        parts = self._project(x, mask)
+        return parts, self.prior.bind({name: parts[name] for name in self.prior.param_widths}, mask)
 
     def _project(self, x: Tensor, mask: Tensor | None) -> dict[str, Tensor]:
         return self._parts(x, None if self.conditioner is None else self.conditioner(x, mask))
@@ -169,13 +168,10 @@ class FreeEnergyMixer(nn.Module):
             v = torch.addcmul(v, v, eta)
         return {"v": v, **dict(zip(names, rest.split([self.split_sizes[name] for name in names], dim=-1), strict=True))}
 
-    def _bind(self, parts: dict[str, Tensor], mask: Tensor | None) -> BoundPrior:
-        return self.prior.bind({name: parts[name] for name in self.prior.param_widths}, mask)
-
     def _values(self, parts: dict[str, Tensor]) -> Tensor:
         return parts["v"].unflatten(-1, (self.config.heads, -1))
 
-    def _read(self, mix: Any, parts: dict[str, Tensor], support: Tensor | None) -> FreeEnergyRead:
+    def _read(self, mix: Callable[[Tensor], Tensor], parts: dict[str, Tensor], support: Tensor | None) -> FreeEnergyRead:
         v = self._values(parts)
         if self.config.use_lse and v.dtype == torch.float16:
             raise UsageError("float16 cannot hold exp(40) of the log-sum-exp read; use bfloat16 or float32.")
