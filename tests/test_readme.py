@@ -20,7 +20,8 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
 COMMANDS = [line for kind, text in BLOCKS if kind == "bash" for line in text.splitlines()]
 FEMTS = [line for line in COMMANDS if line.startswith("femts ")]
-LESS = ["--max-epochs", "1", "--set", "model.n_layers=1", "--set", "training.batch_size=256"]
+SMALL = {"model.n_layers": "1", "model.d_model": "16", "model.n_heads": "2"}
+LESS = ["--max-time", "5s", *(part for key, value in SMALL.items() for part in ("--set", f"{key}={value}"))]
 
 
 def needs(text: str) -> None:
@@ -66,8 +67,7 @@ def test_commands_on_own_data_in_their_order(tmp_path: Path) -> None:
 def test_python_blocks(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     needs(code)
     monkeypatch.chdir(tmp_path)
-    settings = {"model.n_layers": 1, "training.batch_size": 256}
-    monkeypatch.setattr(femts, "train", functools.partial(femts.train, max_epochs=1, settings=settings), raising=False)
+    monkeypatch.setattr(femts, "train", functools.partial(femts.train, max_time="5s", settings=SMALL), raising=False)
     exec(compile(code, "README.md", "exec"), {})
 
 
