@@ -70,6 +70,11 @@ def reference(layer: FreeEnergyMixer, x: Tensor, attention_mask: Tensor | None =
     return Reference(p, v, mu, f_max, f, lam, gate, o, layer.out_proj(o.flatten(2)) * sees_something)
 
 
+def free_energy(p: Tensor, v: Tensor, beta: Tensor) -> Tensor:
+    """F(beta) of eq. 4: p (B, T, T, H, d_v or 1), v and beta > 0 (B, T, H, d_v) -> (B, T, H, d_v)."""
+    return torch.logsumexp(p.log() + beta.unsqueeze(2) * v.unsqueeze(1), dim=2) / beta
+
+
 def conditioner(layer: FreeEnergyMixer, x: Tensor, keep: Tensor) -> Tensor:
     """Eq. 33 as the double sum it is: (B, T, D) -> (B, T, width of the input projection)."""
     tdc: Any = layer.conditioner

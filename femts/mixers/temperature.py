@@ -11,11 +11,6 @@ def log_tilted(p: Tensor, v: Tensor, beta: Tensor) -> Tensor:
     return p.log() + beta.unsqueeze(2) * v.unsqueeze(1)
 
 
-def free_energy(p: Tensor, v: Tensor, beta: Tensor) -> Tensor:
-    """F(beta) of eq. 4 for inverse temperatures `beta` > 0 of each row and channel, (B, T, H, d_v)."""
-    return torch.logsumexp(log_tilted(p, v, beta), dim=2) / beta
-
-
 def find_hidden_temperature(p: Tensor, v: Tensor, beta_max: Tensor, lam: Tensor) -> Tensor:
     """The beta* in [0, beta_max] whose free energy is the gated read (proposition G.2), by bisection on the rising F.
 

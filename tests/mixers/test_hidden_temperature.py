@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mixer_cases import dense, make_input, make_layer, over_components, over_directions, over_priors, values
 
-from femts.mixers.temperature import find_hidden_temperature, free_energy
+from femts.mixers.reference import free_energy
+from femts.mixers.temperature import find_hidden_temperature
 
 
 @over_priors

@@ -10,8 +10,7 @@ from mixer_cases import dense, make_input, make_layer, over_components, over_dir
 from torch.nn import functional as F
 
 from femts.mixers.read import free_energy_read, outer_gate
-from femts.mixers.reference import reference
-from femts.mixers.temperature import free_energy
+from femts.mixers.reference import free_energy, reference
 
 
 @over_priors
