@@ -71,6 +71,9 @@ class FreeEnergyMixerConfig:
     def __post_init__(self) -> None:
         if self.use_temperature and not self.use_lse:
             raise UsageError("use_temperature=True (T) needs use_lse=True (L): the gate mixes the mean with the log-sum-exp.")
+        for name in ("fem_dim", "fem_ratio", "qk_dim", "p_t_to_fem_ratio", "conv_hidden", "ssm_rank"):
+            if getattr(self, name) is not None and getattr(self, name) <= 0:
+                raise UsageError(f"{name}={getattr(self, name)} is no width; give a number above 0, or None for the budget's.")
         if self.n_embd < 1 or self.n_head < 1 or self.n_embd % self.n_head:
             raise UsageError(f"n_embd={self.n_embd} is not a multiple of n_head={self.n_head}; choose sizes that divide.")
         if self.conv_bidirectional and self.causal:

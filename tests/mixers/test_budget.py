@@ -128,3 +128,18 @@ def test_parameters_have_the_same_names_for_every_component_set():
         for components in ALL_COMPONENTS:
             config = FreeEnergyMixerConfig(64, 4, prior, **component_flags(components))
             assert {n for n, _ in FreeEnergyMixer(config).named_parameters()} <= full
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"p_t_to_fem_ratio": 4.0}, "give fem_dim or fem_ratio too"),
+        ({"fem_dim": 0}, "fem_dim=0 is no width"),
+        ({"conv_hidden": -1}, "conv_hidden=-1 is no width"),
+        ({"ssm_rank": 0}, "ssm_rank=0 is no width"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_widths_that_would_be_ignored_are_refused(given, sentence):
+    with pytest.raises(UsageError, match=sentence):
+        resolve_widths(FreeEnergyMixerConfig(n_embd=64, n_head=8, **given))
