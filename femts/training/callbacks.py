@@ -17,6 +17,7 @@ from femts.data.windows import Windows
 from femts.errors import RunFailure
 from femts.evaluation.evaluator import evaluate
 from femts.runs import CHECKPOINT, HISTORY, atomic_write, history_csv
+from femts.training.averaging import RunningAverage
 from femts.training.module import ForecastModule
 from femts.training.state import TrainState
 from femts.training.stopping import Deadline, StopSignals
@@ -51,12 +52,15 @@ class Recorder(pl.Callback):
         self._timed = False
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Put the optimiser where it was, and take the signals back from Lightning."""
+        """Put the optimiser and the average where they were, and take the signals back from Lightning."""
+        assert isinstance(pl_module, ForecastModule)
         self.signals.claim()
         self.val = self.val.to(pl_module.device)
         if self.state.optimizer:
             trainer.optimizers[0].load_state_dict(self.state.optimizer)
             trainer.lr_scheduler_configs[0].scheduler.load_state_dict(self.state.scheduler)
+        steps = self.state.scheduler.get("last_epoch", 0)
+        self._average = RunningAverage(pl_module.model, pl_module.training_config.ema, self.state.average, steps)
         if self.events and trainer.is_global_zero:
             from torch.utils.tensorboard import SummaryWriter
 
@@ -77,8 +81,11 @@ class Recorder(pl.Callback):
             self._warm = time.monotonic()  # the first step warms up and may take many times as long as the others
         if done % CHECK_EVERY == 0:
             self._take_losses(trainer, pl_module)
-        if done % accumulate or done == pl_module.batches.count:
-            return  # between two batches of one step, or at the end of the epoch, which has its own look
+        if done % accumulate and done < pl_module.batches.count:
+            return  # between two batches of one step
+        self._average.update()
+        if done == pl_module.batches.count:
+            return  # the end of the epoch has its own look
         if not self._timed and batch_idx > 0:
             spent = time.monotonic() - self._warm
             self.deadline.seconds_per_window = _FORWARD_SHARE * spent / (batch_idx * pl_module.training_config.batch_size)
@@ -125,7 +132,7 @@ class Recorder(pl.Callback):
     def _validate(self, trainer: pl.Trainer, module: ForecastModule) -> None:
         state, began = self.state, time.monotonic()
         scores = evaluate(
-            module.model,
+            self._average.model,
             self.val,
             module.training_config.eval_batch_size,
             rank=trainer.global_rank,
@@ -151,7 +158,7 @@ class Recorder(pl.Callback):
         state.epoch, state.batch, state.losses = module.epoch + 1, 0, []
         if scores["mse"] < state.best_mse:
             state.best_epoch, state.best_val = state.epoch, scores
-            state.best = {name: value.detach().cpu().clone() for name, value in module.model.state_dict().items()}
+            state.best = {name: value.detach().cpu().clone() for name, value in self._average.model.state_dict().items()}
 
     def _decide(self, trainer: pl.Trainer, module: ForecastModule) -> None:
         state, config = self.state, module.training_config
@@ -169,6 +176,7 @@ class Recorder(pl.Callback):
             return
         state = self.state
         state.model = module.model.state_dict()
+        state.average = self._average.model.state_dict()
         state.optimizer = trainer.optimizers[0].state_dict()
         state.scheduler = trainer.lr_scheduler_configs[0].scheduler.state_dict()
         state.seconds = self._seconds_before + time.monotonic() - self._began

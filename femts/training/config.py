@@ -13,13 +13,15 @@ _SPAN = re.compile(r"(?=\d)(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """The training recipe; the defaults are those of the SAMoVAR protocol (arXiv 2502.07244).
+    """The training recipe; the defaults are those of the SAMoVAR protocol (arXiv 2502.07244) and an average of the weights.
 
     Attributes:
         lr: highest learning rate of AdamW.
         betas: AdamW's two decays.
         weight_decay: decoupled decay of all parameters but those flagged `no_weight_decay`.
         clip: largest gradient norm.
+        ema: decay, an optimiser step, of the running average of the weights that is validated and kept; 0 keeps the weights
+            as they are.
         batch_size: windows in one batch, over all devices.
         accumulate: batches in one optimiser step.
         max_epochs: epochs at most.
@@ -39,6 +41,7 @@ class TrainingConfig:
     betas: tuple[float, float] = (0.9, 0.95)
     weight_decay: float = 0.1
     clip: float = 1.0
+    ema: float = 0.998
     batch_size: int = 32
     accumulate: int = 1
     max_epochs: int = 100
@@ -63,6 +66,8 @@ class TrainingConfig:
                 raise UsageError(f"Setting 'training.{name}' takes a number above 0, not {getattr(self, name)}.")
         if not 0 <= self.weight_decay < float("inf"):
             raise UsageError(f"Setting 'training.weight_decay' takes a number of at least 0, not {self.weight_decay}.")
+        if not 0 <= self.ema < 1:
+            raise UsageError(f"Setting 'training.ema' takes a number in [0, 1), not {self.ema}.")
         if not 0 < self.pct_start < 1:
             raise UsageError(f"Setting 'training.pct_start' takes a number between 0 and 1, not {self.pct_start}.")
         if not all(0 <= beta < 1 for beta in self.betas):

@@ -153,7 +153,7 @@ def _fit(
         if state.stopped == "interrupted":
             raise KeyboardInterrupt
     if trainable:
-        model.load_state_dict(state.best or state.model)  # without a finished epoch: the weights that there are
+        model.load_state_dict(state.best or state.average)  # without a finished epoch: the weights that there are
     model.to(place.device)
     val = state.best_val or evaluate(model, windows["val"].to(place.device), training.eval_batch_size)
     test = evaluate(model, windows["test"].to(place.device), training.eval_batch_size)

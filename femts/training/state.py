@@ -25,7 +25,8 @@ class TrainState:
         batch: batches done of the epoch after those; above 0 when stopped in the middle of it.
         losses: loss of each of those batches, summed over its windows.
         model, optimizer, scheduler: their state now; empty before the first step.
-        best: the model's weights at `best_epoch`.
+        average: running average of the weights; empty before the first step.
+        best: this average at `best_epoch`.
         best_epoch: epoch (from 1) with the lowest validation MSE so far; None before the first validation.
         best_val: its scores.
         history: one row for each finished epoch, as in `metrics.csv`.
@@ -39,6 +40,7 @@ class TrainState:
     model: dict[str, Tensor] = field(default_factory=dict)
     optimizer: dict[str, Any] = field(default_factory=dict)
     scheduler: dict[str, Any] = field(default_factory=dict)
+    average: dict[str, Tensor] = field(default_factory=dict)
     best: dict[str, Tensor] = field(default_factory=dict)
     best_epoch: int | None = None
     best_val: dict[str, float] = field(default_factory=dict)

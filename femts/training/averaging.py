@@ -1,0 +1,44 @@
+"""The running average of the weights: what is validated, kept and scored."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from femts.models.base import ForecastModel
+
+
+class RunningAverage:
+    """Exponential moving average of the weights of a model in training.
+
+    The early decays are smaller than `decay`, so that a short run is not held back by its random start. (Torch's own
+    `AveragedModel` waits for the device at every update.)
+
+    Args:
+        model: what is trained.
+        decay: part of the average that an optimiser step leaves, in [0, 1); at 0 the average is the model.
+        weights: the average so far; empty before the first step.
+        steps: optimiser steps that went into it.
+
+    Attributes:
+        model: a copy of the model that has the averaged weights.
+    """
+
+    def __init__(self, model: ForecastModel, decay: float, weights: Mapping[str, Tensor], steps: int) -> None:
+        self.model, self.decay, self.steps = copy.deepcopy(model), decay, steps
+        if weights:
+            self.model.load_state_dict(weights)
+        self._average, self._current = _tensors(self.model), _tensors(model)
+
+    def update(self) -> None:
+        """Take in the weights after an optimiser step."""
+        decay = min(self.decay, (1 + self.steps) / (10 + self.steps))
+        torch._foreach_lerp_(self._average, self._current, 1 - decay)
+        self.steps += 1
+
+
+def _tensors(model: ForecastModel) -> list[Tensor]:
+    return [parameter.detach() for parameter in model.parameters()]
