@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from femts.errors import UsageError
 from femts.mixers.config import PER_CHANNEL_PRIORS, FreeEnergyMixerConfig
 
+ALIGNED = 4  # widths of which rows are whole vectors; a product of odd width takes twice as long
+
 
 @dataclass(frozen=True)
 class Widths:
@@ -49,7 +51,8 @@ def resolve_widths(config: FreeEnergyMixerConfig) -> Widths:
     """Widths that the configuration leaves open, chosen so that `weight_count` comes nearest to 4 D^2.
 
     The two are chosen together: q and k stay near D and E near 2 D / (number of maps), both in whole heads; for softmax with
-    all gates this is the paper's `fem_ratio` 1/2 and `p_t_to_fem_ratio` 4. Priors without q and k solve for E alone.
+    all gates this is the paper's `fem_ratio` 1/2 and `p_t_to_fem_ratio` 4. Priors without q and k solve for E alone, a
+    multiple of 4 unless it is small.
 
     Raises:
         UsageError: a given width that the heads do not divide, or that rotary positions cannot pair.
@@ -69,7 +72,8 @@ def resolve_widths(config: FreeEnergyMixerConfig) -> Widths:
         raise UsageError(f"qk_dim={qk_given} is not a multiple of {qk_step} (n_head, twice with rope); choose a multiple.")
     if not has_qk:
         per_e = weight_count(config, 1, 0) - weight_count(config, 0, 0)
-        e = e_given or max(1, round((target - weight_count(config, 0, 0)) / per_e))
+        room = (target - weight_count(config, 0, 0)) / per_e
+        e = e_given or max(1, round(room / ALIGNED) * ALIGNED if room > 8 * ALIGNED else round(room))
         return Widths(e, 0, _conv_hidden(config, e))
     maps = 2 + config.use_temperature + config.use_outer_gate
     e_choices = [e_given] if e_given else _near(2 * d / maps, e_step)

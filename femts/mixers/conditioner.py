@@ -51,7 +51,8 @@ class TimeDecayConditioner(nn.Module):
         return self._gated(state, shortcut), state
 
     def _convolved(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        s, u, a = self.in_proj(self.norm_in(x)).chunk(3, dim=-1)
+        # Contiguous, or softplus runs without vector instructions.
+        s, u, a = (part.contiguous() for part in self.in_proj(self.norm_in(x)).chunk(3, dim=-1))
         return -F.softplus(s), u, F.softplus(a)
 
     def _gated(self, h: Tensor, shortcut: Tensor) -> Tensor:

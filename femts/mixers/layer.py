@@ -14,6 +14,7 @@ from femts.errors import UsageError
 from femts.mixers.budget import resolve_widths
 from femts.mixers.conditioner import TimeDecayConditioner
 from femts.mixers.config import PER_CHANNEL_PRIORS, FreeEnergyMixerConfig
+from femts.mixers.dropout import Dropout
 from femts.mixers.priors import BoundPrior, make_prior
 from femts.mixers.read import FreeEnergyRead, free_energy_read, outer_gate
 from femts.mixers.temperature import find_hidden_temperature, log_tilted
@@ -62,7 +63,7 @@ class FreeEnergyMixer(nn.Module):
         if config.use_lse:
             self.beta_raw = nn.Parameter(torch.zeros(heads, width // heads))
             self.beta_raw.no_weight_decay = True  # type: ignore[attr-defined]
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         for linear in (self.in_proj, self.out_proj):  # appendix K
             nn.init.normal_(linear.weight, std=0.02)
             if config.bias:
@@ -124,7 +125,8 @@ class FreeEnergyMixer(nn.Module):
 
     def hidden_temperature(self, x: Tensor, attention_mask: Tensor | None = None) -> Tensor:
         """The beta* (B, T, H, d_v) at which F(beta*) is the read (proposition G.2); 0 where it is the mean. O(T^2)."""
-        p, v, read = self._dense(x, attention_mask)
+        p, parts, bound = self._dense(x, attention_mask)
+        v, read = self._values(parts), self._read(bound.mix, parts, bound.support)
         if read.beta is None:
             return torch.zeros_like(v)
         lam = torch.ones_like(v) if read.lam is None else read.lam
@@ -132,15 +134,16 @@ class FreeEnergyMixer(nn.Module):
 
     def posterior(self, x: Tensor, attention_mask: Tensor | None = None) -> Tensor:
         """What each channel selected: q (B, T query, T key, H, d_v) of eq. 5 at the hidden temperature. O(T^2)."""
-        p, v, _ = self._dense(x, attention_mask)
-        q = torch.softmax(log_tilted(p, v, self.hidden_temperature(x, attention_mask)), dim=2)
+        p, parts, _ = self._dense(x, attention_mask)
+        q = torch.softmax(log_tilted(p, self._values(parts), self.hidden_temperature(x, attention_mask)), dim=2)
         return torch.nan_to_num(q)  # rows that see nothing select nothing
 
-    def _dense(self, x: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, Tensor, FreeEnergyRead]:
+    def _dense(self, x: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, dict[str, Tensor], BoundPrior]:
+        """The dense p (B, T query, T key, H, d_v or 1), and the parts and the bound prior it was made of."""
         parts, bound = self._prepare(x, attention_mask)
         p = bound.weights()
         p = p.unsqueeze(3) if self.config.prior_type in PER_CHANNEL_PRIORS else p.permute(0, 2, 3, 1).unsqueeze(-1)
-        return p, self._values(parts), self._read(bound.mix, parts, bound.support)
+        return p, parts, bound
 
     def _prepare(self, x: Tensor, attention_mask: Tensor | None) -> tuple[dict[str, Tensor], BoundPrior]:
         mask = _as_mask(attention_mask, x)
@@ -152,21 +155,22 @@ class FreeEnergyMixer(nn.Module):
 
     def _parts(self, x: Tensor, features: Tensor | None) -> dict[str, Tensor]:
         """The projection by name, modulated by the conditioner's `features`."""
-        width, names = self.split_sizes["v"], list(self.split_sizes)[1:]
+        width = self.split_sizes["v"]
         if features is None or self.conditioner is None:
-            v, rest = self.in_proj(x).tensor_split([width], dim=-1)
+            v, *rest = self.in_proj(x).split(list(self.split_sizes.values()), dim=-1)
         else:
             # One product of [x, features] gives v, the modulated rest and the values' scale: three outputs of this size
-            # made apart and added up would cost more than the conditioner itself.
+            # made apart and added up would cost more than the conditioner itself. One split, because the gradient of each
+            # further one fills a whole product with zeros.
             inner, outer = self.in_proj.weight, self.conditioner.out_proj.weight
             weight = torch.cat([inner, outer], dim=1)
             scale = F.pad(outer[:width], (inner.shape[1], 0))
             weight = torch.cat([F.pad(inner[:width], (0, outer.shape[1])), weight[width:], scale])
             bias = None if self.in_proj.bias is None else F.pad(self.in_proj.bias, (0, width))
             product = F.linear(torch.cat([x, features], dim=-1), weight, bias)
-            v, rest, eta = product.tensor_split([width, product.shape[-1] - width], dim=-1)
+            v, *rest, eta = product.split([*self.split_sizes.values(), width], dim=-1)
             v = torch.addcmul(v, v, eta)
-        return {"v": v, **dict(zip(names, rest.split([self.split_sizes[name] for name in names], dim=-1), strict=True))}
+        return dict(zip(self.split_sizes, (v, *rest), strict=True))
 
     def _values(self, parts: dict[str, Tensor]) -> Tensor:
         return parts["v"].unflatten(-1, (self.config.heads, -1))

@@ -1,6 +1,7 @@
 """The layer by definition: dense float64 tensors straight from the equations, as an oracle for the fast paths.
 
-Nothing here scans, chunks or calls a kernel: only the parameters of the layer are used. Cost is O(T^2) per channel.
+Nothing in `reference` scans, chunks or calls a kernel: only the parameters of the layer are used. `plain_forward` is the
+same read in the layer's own type, to measure the fast one against. Cost is O(T^2) per channel.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from femts.mixers.layer import FreeEnergyMixer
+from femts.mixers.read import FreeEnergyRead, outer_gate
 
 
 class Reference(NamedTuple):
@@ -68,6 +70,32 @@ def reference(layer: FreeEnergyMixer, x: Tensor, attention_mask: Tensor | None =
         o = torch.sigmoid(parts["q"]).reshape(split) * f
     sees_something = (p.sum(2) > 0).any(-1, keepdim=True)
     return Reference(p, v, mu, f_max, f, lam, gate, o, layer.out_proj(o.flatten(2)) * sees_something)
+
+
+def plain_forward(layer: FreeEnergyMixer, x: Tensor, attention_mask: Tensor | None = None) -> Tensor:
+    """What `layer(x, attention_mask)` gives, (B, T, D), through a dense p and a log-sum-exp over (B, T, T, H, d_v).
+
+    In the layer's type, on its device and differentiable; projection, conditioner, p and output are the layer's own.
+    """
+    config = layer.config
+    p, parts, bound = layer._dense(x, attention_mask)
+    v = layer._values(parts)
+    f_max, beta, lam, gate = None, None, None, None
+    f = mu = _average(p.flatten(3), v)
+    if config.use_lse:  # eq. 4
+        beta = F.softplus(layer.beta_raw + 1.8)
+        tilt = (beta * v).clamp(-config.value_logexp_cap, config.value_logexp_cap)
+        unseen = p == 0
+        log_p = p.masked_fill(unseen, 1.0).log()  # the gradient of log 0 is no number, not even where it is masked
+        log_p = log_p.masked_fill(unseen & ~unseen.all(2, keepdim=True), -torch.inf)
+        f = f_max = torch.logsumexp(log_p + tilt.unsqueeze(1), dim=2) / beta
+    if f_max is not None and config.use_temperature:  # eq. 10
+        lam = torch.sigmoid(parts["lam"]).view_as(v)
+        f = (1 - lam) * mu + lam * f_max
+    if config.use_outer_gate:  # eq. 11
+        gate = outer_gate(parts["g"], config.eps).view_as(v)
+    y = layer._output(FreeEnergyRead(mu, f_max, f, lam, gate, beta), parts)
+    return y if bound.support is None else y.masked_fill(~bound.support.unsqueeze(-1), 0.0)
 
 
 def free_energy(p: Tensor, v: Tensor, beta: Tensor) -> Tensor:

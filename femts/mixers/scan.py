@@ -75,17 +75,17 @@ class _DecayedSum(torch.autograd.Function):
 
 
 def _steps(u: Tensor, decay: Tensor, backwards: bool = False) -> Tensor:
-    h = torch.empty_like(u, memory_format=torch.contiguous_format)
     length = u.shape[1]
+    h = u.new_empty(length, u.shape[0], *u.shape[2:])  # time first: each step then writes one contiguous piece
     order = range(length - 1, -1, -1) if backwards else range(length)
     previous = None
     for t in order:
         if previous is None:
-            h[:, t] = u[:, t]
+            h[t] = u[:, t]
         else:
-            torch.addcmul(u[:, t], decay[:, max(t, previous)], h[:, previous], out=h[:, t])
+            torch.addcmul(u[:, t], decay[:, max(t, previous)], h[previous], out=h[t])
         previous = t
-    return h
+    return h.transpose(0, 1)
 
 
 def _chunked(u: Tensor, decay: Tensor, chunk: int) -> Tensor:

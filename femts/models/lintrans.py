@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from femts.mixers.dropout import Dropout
+
 
 class UnnormalisedLinearAttention(nn.Module):
     """`o_t = sum_{i<=t} <q_t, k_i> v_i` a head, (B, T, D) -> (B, T, D).
@@ -18,7 +20,7 @@ class UnnormalisedLinearAttention(nn.Module):
         self.n_heads = n_heads
         self.in_proj = nn.Linear(d_model, 3 * d_model)
         self.out_proj = nn.Linear(d_model, d_model)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
         q, k, v = self.in_proj(x).unflatten(-1, (3, self.n_heads, -1)).unbind(2)

@@ -17,9 +17,12 @@ from torch.nn import functional as F
 
 from femts.errors import UsageError
 from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig, component_flags
+from femts.mixers.dropout import Dropout
 from femts.models.base import ForecastModel
 from femts.models.lintrans import UnnormalisedLinearAttention
 from femts.models.registry import register
+
+MAIN = slice(1, None, 2)  # the main tokens among [context, main, context, ...]
 
 
 @dataclass(frozen=True)
@@ -94,17 +97,17 @@ class SegmentConfig:
 
 
 class Block(nn.Module):
-    """Pre-norm block: mixer, then MLP, each with its residual."""
+    """Pre-norm block: mixer, then MLP, each with its residual; only the tokens `wanted` come out."""
 
     def __init__(self, config: SegmentConfig) -> None:
         super().__init__()
         width, hidden = config.width, config.mlp_ratio * config.width
         self.mixer_norm, self.mixer = nn.RMSNorm(width, eps=1e-5), config.make_mixer()
         self.mlp_norm = nn.RMSNorm(width, eps=1e-5)
-        self.mlp = nn.Sequential(nn.Linear(width, hidden), nn.GELU(), nn.Linear(hidden, width), nn.Dropout(config.dropout))
+        self.mlp = nn.Sequential(nn.Linear(width, hidden), nn.GELU(), nn.Linear(hidden, width), Dropout(config.dropout))
 
-    def forward(self, x: Tensor) -> Tensor:
-        x = x + self.mixer(self.mixer_norm(x))
+    def forward(self, x: Tensor, wanted: slice = slice(None)) -> Tensor:
+        x = (x + self.mixer(self.mixer_norm(x)))[:, wanted]
         return x + self.mlp(self.mlp_norm(x))
 
 
@@ -134,7 +137,7 @@ class SegmentForecaster(ForecastModel):
         self.context_norm = nn.RMSNorm(width, eps=1e-5)
         self.position = nn.Parameter(torch.empty(tokens, width))
         self.channel_position = nn.Parameter(torch.empty(channels, tokens, width))
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.token_norm = nn.RMSNorm(width, eps=1e-5)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.n_layers))
         self.out_norm = nn.RMSNorm(width, eps=1e-5)
@@ -174,7 +177,7 @@ class SegmentForecaster(ForecastModel):
 
     def _predict(self, segments: Tensor) -> Tensor:
         """The segment that follows each segment: (B, C, N, P) -> (B, C, N, P)."""
-        batch, channels, n_segments, _ = segments.shape
+        batch, channels, _, _ = segments.shape
         context = torch.einsum("bcnp,dc->bdnp", segments, self.context_channels.weight)
         context = context + self.context_channels.bias[:, None, None]
         tokens = torch.stack(
@@ -182,11 +185,11 @@ class SegmentForecaster(ForecastModel):
         ).flatten(2, 3)  # (B, C, 2N, d): context before main
         tokens = self.token_norm(self.dropout(tokens) + self.position + self.channel_position)
         hidden = tokens.flatten(0, 1)
-        for block in self.blocks:
+        for block in self.blocks[:-1]:
             hidden = block(hidden)
-        main = hidden.view(batch, channels, n_segments, 2, -1)[:, :, :, 1]
+        main = self.blocks[-1](hidden, MAIN)
         predicted: Tensor = self.out(self.out_norm(main))
-        return predicted
+        return predicted.unflatten(0, (batch, channels))
 
     @staticmethod
     def _forecast(predicted: Tensor, mean: Tensor, std: Tensor) -> Tensor:

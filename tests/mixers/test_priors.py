@@ -18,6 +18,7 @@ from torch.utils._pytree import tree_leaves
 from femts.errors import UsageError
 from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig
 from femts.mixers.priors.linear import BoundLinear
+from femts.mixers.priors.softmax import NARROW, SHORT, BoundSoftmax, is_short
 from femts.mixers.reference import reference
 
 over_lengths = pytest.mark.parametrize("length", [1, 2, 13, 70, 200], ids=lambda t: f"T{t}")
@@ -132,6 +133,45 @@ def test_memory_of_scan_priors_is_linear_in_length(prior, causal):
     projected = sum(layer.split_sizes.values())
     assert sizes[1] <= 2.1 * sizes[0]
     assert sizes[1] <= 1024 * max(3 * layer.widths.fem_dim * states, projected, 64 * layer.config.n_head) * 1.1
+
+
+@pytest.mark.parametrize("length", [1, 2, 22, SHORT, SHORT + 1])
+@pytest.mark.parametrize("widths", [(8, 8), (4, 12), (12, 4), (NARROW, NARROW + 1)], ids=str)
+@over_directions
+def test_every_path_of_softmax_agrees_with_the_definition(length, widths, causal):
+    """The dense product of short sequences, and the kernel with equal and with padded widths: outputs and gradients."""
+    key, value = widths
+    inputs = [torch.randn(3, length, 2, width, dtype=torch.float64, requires_grad=True) for width in (key, key, value)]
+    results = []
+    for backend in ("auto", "sdpa", "definition"):
+        q, k, v = inputs
+        if backend == "definition":
+            scores = torch.einsum("bthd,bihd->bhti", q, k) / key**0.5
+            if causal:
+                scores = scores.masked_fill(torch.ones(length, length).triu(1).bool(), -torch.inf)
+            mixed = torch.einsum("bhti,bihc->bthc", scores.softmax(-1), v)
+        else:
+            mixed = BoundSoftmax(q, k, None, causal, backend).mix(v)
+        results.append([mixed, *torch.autograd.grad(mixed.sin().sum(), inputs)])
+    for found, by_kernel, expected in zip(*results, strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-12)
+        torch.testing.assert_close(by_kernel, expected, rtol=1e-10, atol=1e-12)
+
+
+def test_short_form_is_for_short_and_narrow_sequences_on_a_cpu():
+    q, v = torch.empty(1, 2, SHORT, NARROW), torch.empty(1, SHORT, 2, NARROW)
+    assert is_short(q, v)
+    assert not is_short(torch.empty(1, 2, SHORT + 1, NARROW), v)
+    assert not is_short(q, torch.empty(1, SHORT, 2, NARROW + 1))
+    assert not is_short(q.to("meta"), v)
+
+
+def test_kernel_makes_no_square_tensor_when_widths_differ():
+    length = 512
+    bound = BoundSoftmax(torch.randn(1, length, 1, 4), torch.randn(1, length, 1, 4), None, True, "auto")
+    with Largest() as largest, torch.no_grad():
+        bound.mix(torch.randn(1, length, 1, 12))
+    assert largest.numel < length * length / 8
 
 
 def test_flash_on_the_cpu_is_an_error_and_not_a_fallback():

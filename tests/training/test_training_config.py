@@ -32,6 +32,7 @@ def test_other_spans_are_refused_by_name(text: str) -> None:
         ("lr", float("nan")),
         ("clip", -1.0),
         ("weight_decay", -0.1),
+        ("ema", 1.0),
         ("pct_start", 1.0),
         ("betas", (0.9, 1.0)),
         ("seed", -1),

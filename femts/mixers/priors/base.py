@@ -99,10 +99,10 @@ def visible(mask: Tensor | None, causal: bool) -> Tensor | None:
 
 
 def divide(numerator: Tensor, denominator: Tensor, support: Tensor | None) -> Tensor:
-    """numerator / denominator, and 0 in rows without support; both (B, T, ...), `support` (B, T)."""
+    """numerator / denominator, and 0 in rows without support; `support` has their first dimensions, or 1 for them."""
     if support is None:
         return numerator / denominator
-    empty = ~support.reshape(*support.shape, *([1] * (numerator.dim() - 2)))
+    empty = ~support.reshape(*support.shape, *([1] * (numerator.dim() - support.dim())))
     return (numerator / denominator.masked_fill(empty, 1.0)).masked_fill(empty, 0.0)
 
 

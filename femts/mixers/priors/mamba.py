@@ -42,7 +42,7 @@ class MambaPrior(Prior):
         eps = self.config.eps  # keeps every weight above 0 where a softplus underflows
         delta = F.softplus(at_least_float32(self.dt_proj(params["dt"]))) + eps
         b, c = (F.softplus(at_least_float32(params[name])) + eps for name in ("B", "C"))
-        log_decay = -delta.unsqueeze(-2) * at_least_float32(self.A_log).exp().mT
+        log_decay = delta.unsqueeze(-2) * -at_least_float32(self.A_log).exp().mT.contiguous()
         return delta, log_decay, b, c, F.softplus(at_least_float32(self.skip))
 
     def bind(self, params: Params, mask: Tensor | None) -> PerChannelBound:

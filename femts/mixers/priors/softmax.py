@@ -17,6 +17,9 @@ from femts.mixers.config import FreeEnergyMixerConfig
 from femts.mixers.priors.base import BoundPrior, Params, Prior, register_prior, visible
 from femts.mixers.rope import rotate
 
+# On a CPU, up to these sizes, a dense product over all heads at once beats the kernel that takes head by head (`femts bench`).
+SHORT, NARROW = 32, 16
+
 
 class KeyValueCache(NamedTuple):
     """What softmax must remember: every key (B, t, H, d_k) and value (B, t, H, c) so far."""
@@ -26,7 +29,7 @@ class KeyValueCache(NamedTuple):
 
 
 class BoundSoftmax(BoundPrior):
-    """Attention rows over the visible tokens; O(T^2) time, through torch's scaled dot product attention."""
+    """Attention rows over the visible tokens; O(T^2) time, by torch's scaled dot product attention or, when short, densely."""
 
     def __init__(self, q: Tensor, k: Tensor, mask: Tensor | None, causal: bool, backend: str) -> None:
         super().__init__(visible(mask, causal), (q.shape[0], q.shape[1], q.shape[2]), q)
@@ -43,34 +46,62 @@ class BoundSoftmax(BoundPrior):
         return (allowed | (eye & ~self.support[:, :, None]))[:, None]  # type: ignore[index]
 
     def mix(self, values: Tensor) -> Tensor:
+        if self.backend == "auto" and self.allowed is None and is_short(self.q, values):
+            return short_attention(self.q, self.k, values.transpose(1, 2).to(self.q.dtype), self.causal).transpose(1, 2)
+        width = max(self.q.shape[-1], values.shape[-1])
         flash = self.backend == "flash"
         if flash:
-            self._check_flash(values)
+            self._check_flash(width)
+        # The kernels without a (T, T) tensor want equal widths, and zeros change neither scores nor reads.
+        q, k, v = (_widened(x, width) for x in (self.q, self.k, values.transpose(1, 2).to(self.q.dtype)))
         with sdpa_kernel(SDPBackend.FLASH_ATTENTION) if flash else nullcontext():
             mixed = F.scaled_dot_product_attention(
-                self.q,
-                self.k,
-                values.transpose(1, 2).to(self.q.dtype),
+                q,
+                k,
+                v,
                 attn_mask=self.allowed,
                 is_causal=self.causal and self.allowed is None,
-            ).transpose(1, 2)
+                scale=1 / math.sqrt(self.q.shape[-1]),
+            )
+        mixed = mixed[..., : values.shape[-1]].transpose(1, 2)
         if self.support is not None:
             mixed = mixed.masked_fill(~self.support[:, :, None, None], 0.0)
         return mixed
 
-    def _check_flash(self, values: Tensor) -> None:
-        width, kind = self.q.shape[-1], self.q.dtype
+    def _check_flash(self, width: int) -> None:
+        kind = self.q.dtype
         if self.allowed is not None:
             reason = "there is a mask"
         elif self.q.device.type != "cuda":
             reason = f"the input is on {self.q.device.type}, not on a CUDA device"
         elif kind not in (torch.float16, torch.bfloat16):
             reason = f"the input is {kind}, not 16 bits wide"
-        elif values.shape[-1] != width or width > 256:
-            reason = f"q and k are {width} wide a head and the values {values.shape[-1]}, which must be equal and at most 256"
+        elif width > 256:
+            reason = f"keys or values are {width} wide a head, which must be at most 256"
         else:
             return
         raise UsageError(f"softmax_backend='flash' cannot run because {reason}; use softmax_backend='auto'.")
+
+
+def _widened(x: Tensor, width: int) -> Tensor:
+    return x if x.shape[-1] == width else F.pad(x, (0, width - x.shape[-1]))
+
+
+def is_short(q: Tensor, values: Tensor) -> bool:
+    """Whether `short_attention` is the faster form."""
+    return q.device.type == "cpu" and q.shape[2] <= SHORT and max(q.shape[3], values.shape[3]) <= NARROW
+
+
+def short_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool) -> Tensor:
+    """Attention of many short sequences, (B, H, T, d) each, by its dense weights."""
+    heads, length = q.shape[:2], q.shape[2]
+    q, k, v = (x.flatten(0, 1) for x in (q / math.sqrt(q.shape[3]), k, v))
+    bias = torch.zeros(length, length, device=q.device, dtype=q.dtype)
+    if causal:
+        bias = bias.masked_fill_(torch.ones_like(bias, dtype=torch.bool).triu_(1), -torch.inf)
+    p = torch.baddbmm(bias, q, k.mT).softmax(dim=-1)
+    # Transposed twice: the product of two wide matrices takes half the time of that of a square one and a narrow one.
+    return torch.bmm(v.mT, p.mT).mT.unflatten(0, heads)
 
 
 @register_prior

@@ -1,0 +1,26 @@
+"""Dropout whose random numbers cost little on a CPU."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+_LEVELS = 2**16
+
+
+class Dropout(nn.Dropout):
+    """`torch.nn.Dropout`; on a CPU with 16 random bits an element, four elements a draw, instead of a draw in float64 for each.
+
+    There the share that is dropped is `p` rounded to 1 / 65536, and what stays is scaled by that share exactly.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.training or self.p == 0.0 or x.device.type != "cpu":
+            return F.dropout(x, self.p, self.training)
+        dropped = round(self.p * _LEVELS)
+        if dropped in (0, _LEVELS):
+            return F.dropout(x, dropped / _LEVELS)
+        bits = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None).view(torch.int16)
+        kept = bits[: x.numel()].view(x.shape) >= dropped - _LEVELS // 2
+        return x * kept.to(x.dtype).mul_(_LEVELS / (_LEVELS - dropped))

@@ -1,0 +1,46 @@
+"""The naive form that the fast read is measured against computes the same layer, gradients included."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from mixer_cases import make_input, make_layer, over_components, over_directions, over_priors
+
+from femts.mixers.reference import plain_forward
+
+MASK = torch.tensor([[0, 0, 1, 1, 0, 1, 1, 0, 1], [1] * 9])  # the first rows of a causal layer see nothing
+
+
+def agree(layer, x, mask):
+    x = x.requires_grad_()
+    wanted = [x, *layer.parameters()]
+    fast, plain = layer(x, mask), plain_forward(layer, x, mask)
+    torch.testing.assert_close(plain, fast, rtol=1e-11, atol=1e-13)
+    upstream = make_input(seed=7)
+    for one, other in zip(*(torch.autograd.grad(y, wanted, upstream) for y in (plain, fast)), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-11)
+
+
+@over_priors
+@over_components
+def test_naive_and_fast_agree(prior, components):
+    agree(make_layer(prior, components), make_input(), None)
+
+
+@over_priors
+@over_directions
+def test_naive_and_fast_agree_under_a_mask(prior, causal):
+    agree(make_layer(prior, "CLTG", causal=causal), make_input(), MASK)
+
+
+@over_priors
+def test_the_type_of_the_layer_is_kept(prior):
+    layer, x = make_layer(prior, dtype=torch.float32), make_input(dtype=torch.float32)
+    y = plain_forward(layer, x)
+    assert y.dtype == torch.float32
+    torch.testing.assert_close(y, layer(x), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("cap", [0.5, 40.0])
+def test_the_cap_is_the_same(cap):
+    agree(make_layer("softmax", value_logexp_cap=cap), 3 * make_input(), None)
