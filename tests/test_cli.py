@@ -23,7 +23,10 @@ CONFIGS = Path(__file__).parents[1] / "configs"
 TINY = "--seq-len 48 --max-epochs 1 --set model.n_layers=1 --set model.d_model=16 --set training.batch_size=256".split()
 
 
-@pytest.mark.parametrize("command", ["", "train", "evaluate", "predict", "datasets", "datasets info", "models", "doctor"])
+COMMANDS = "train,evaluate,predict,datasets,datasets info,models,doctor,bench,bench mixer,bench train,bench data"
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS.split(",")])
 def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*command.split(), "--help"]) == 0
     out, err = capsys.readouterr()
@@ -36,7 +39,7 @@ def test_no_command_prints_the_help_and_is_a_mistake(capsys: pytest.CaptureFixtu
     assert "train" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("command", ["--help", "datasets list", "train --help"])
+@pytest.mark.parametrize("command", ["--help", "datasets list", "train --help", "bench mixer --help"])
 def test_light_commands_import_nothing_heavy(command: str) -> None:
     heavy = {"torch", "pytorch_lightning", "sklearn", "pandas", "numpy", "matplotlib"}
     code = f"import sys; from femts.cli import main; main({command.split()}); print(sorted({heavy} & set(sys.modules)))"

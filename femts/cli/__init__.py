@@ -10,6 +10,7 @@ from typing import cast
 
 import typer
 
+from femts.cli.bench_command import bench
 from femts.cli.doctor import doctor
 from femts.cli.forecast_commands import evaluate, predict
 from femts.cli.info_commands import datasets, models
@@ -30,6 +31,7 @@ app = typer.Typer(
 for _command in (train, evaluate, predict, models, doctor):
     app.command()(_command)
 app.add_typer(datasets, name="datasets")
+app.add_typer(bench, name="bench")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

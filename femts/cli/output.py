@@ -23,7 +23,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def _is_number(cell: str) -> bool:
-    return cell.replace(".", "", 1).isdigit() or cell in ("-", "nan", "mean")
+    return cell.removeprefix("-").removesuffix("%").replace(".", "", 1).isdigit() or cell in ("-", "nan", "mean")
 
 
 def scores_table(scores: Mapping[int, Mapping[str, Any]]) -> str:

@@ -58,7 +58,7 @@ def make_recipe(config: Path | None, flags: Mapping[str, Any], assignments: Sequ
     if config is not None:
         top, settings = _read_config(config)
         given |= top
-    settings |= dict(_assignment(text) for text in assignments)
+    settings |= dict(parse_assignment(text) for text in assignments)
     for name, value in flags.items():
         if value is not None:
             (settings if "." in name else given)[name] = value
@@ -96,7 +96,8 @@ def _seq_len(value: object) -> int | None:
     return int(str(value))
 
 
-def _assignment(text: str) -> tuple[str, str]:
+def parse_assignment(text: str) -> tuple[str, str]:
+    """`section.name=value` as key and value."""
     key, equals, value = text.partition("=")
     if not equals:
         raise UsageError(f"--set '{text}' has no value; write it as {text or 'training.lr'}=VALUE.")

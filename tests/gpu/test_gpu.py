@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import torch
 
 import femts
+from femts.cli import main
 from femts.data import load_dataset
 from femts.errors import UsageError
 from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig
@@ -72,3 +75,25 @@ def test_one_epoch_in_bf16_scores_near_the_cpu() -> None:
     cpu = femts.train(data, "fem_gla", 24, device="cpu", **few)
     assert gpu.metrics["device"] == "cuda" and gpu.metrics["precision"] == "bf16"
     assert gpu.metrics["val"]["mse"] == pytest.approx(cpu.metrics["val"]["mse"], rel=0.05)
+
+
+def test_peak_of_known_allocations_is_exact() -> None:
+    from femts.bench.measure import peak_bytes
+
+    size = 1 << 20
+    assert peak_bytes(lambda: torch.zeros(size, device="cuda") + torch.ones(size, device="cuda"), "cuda") == 3 * 4 * size
+
+
+@pytest.mark.parametrize("precision", ["32", "bf16"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "mixer --lengths 8,70 --tokens 140 --d-model 32",
+        "train --datasets synthetic --models sm,fem_mamba --pred-len 336 --batch-size 4",
+    ],
+)
+def test_bench_runs(command: str, precision: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(f"bench {command} --repeats 2 --device cuda --precision {precision} --json".split()) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["machine"]["device"] == "cuda" and record["machine"]["precision"] == precision
+    assert all(row["step"]["seconds"] > 0 and row["peak_bytes"] > 0 for row in record["rows"])

@@ -1,0 +1,117 @@
+"""One model and its optimiser with nothing around the step, and the same through the trainer."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Sequence
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
+
+from femts.bench.measure import timed
+from femts.data.windows import Windows
+from femts.evaluation.evaluator import SERIES_PER_BATCH
+from femts.models.base import ForecastModel
+from femts.models.registry import build_model
+from femts.training.config import TrainingConfig
+from femts.training.device import Place
+from femts.training.state import TrainState
+from femts.training.stopping import Deadline
+
+BATCHES = 10  # steps of an epoch of the trainer
+
+
+def _product_flops(_: Sequence[int], left: Sequence[int], right: Sequence[int], **kwargs: Any) -> int:
+    return 2 * math.prod(left) * right[-1]
+
+
+def _attention_flops(query: Sequence[int], key: Sequence[int], value: Sequence[int], *args: Any, **kwargs: Any) -> int:
+    return 2 * math.prod(query[:-1]) * key[-2] * (query[-1] + value[-1])
+
+
+def _attention_gradient_flops(
+    _: Sequence[int], query: Sequence[int], key: Sequence[int], value: Sequence[int], *args: Any, **kwargs: Any
+) -> int:
+    return 2 * math.prod(query[:-1]) * key[-2] * (3 * query[-1] + 2 * value[-1])  # scores once more, then four products
+
+
+# What torch's counter misses: it knows these by the names of other devices, and counts the causal half in full there, too.
+_FLOPS_TOO = {
+    torch.ops.aten.baddbmm_: _product_flops,
+    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _attention_flops,
+    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward: _attention_gradient_flops,
+}
+
+
+class BareSteps:
+    """Random data of the model's shape, and steps over them.
+
+    Args:
+        name: registered name of the model.
+        config: its configuration, which decides look-back, horizon and channels.
+        training: batch size and gradient norm; one epoch.
+        place: where, and in which precision.
+
+    Attributes:
+        model: the forecaster.
+        windows: `BATCHES` batches.
+        scored: as many windows as the evaluator takes at a time.
+    """
+
+    def __init__(self, name: str, config: Any, training: TrainingConfig, place: Place) -> None:
+        self.model: ForecastModel = build_model(name, config).to(place.device)
+        self.training, self.place = training, place
+        span, channels = config.seq_len + config.pred_len - 1, config.n_channels
+        stepped = BATCHES * training.batch_size
+        scored = max(1, min(training.eval_batch_size, SERIES_PER_BATCH // channels))
+        series = torch.randn(span + max(stepped, scored), channels, device=place.device)
+        self.windows, self.scored, self._one = (
+            Windows(series, config.seq_len, config.pred_len, 0, span + count) for count in (stepped, scored, 1)
+        )
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=training.lr, fused=True)
+        self._batches = cycle(torch.randperm(stepped, device=place.device).split(training.batch_size))
+
+    def _loss(self, index: Tensor) -> Tensor:
+        with torch.autocast(self.place.device, torch.bfloat16, enabled=self.place.precision == "bf16"):
+            return self.model.loss(*self.windows.gather(index))
+
+    def step(self) -> None:
+        """Gather, loss, gradients, clipping, AdamW; no gradient is left behind."""
+        self._loss(next(self._batches)).backward()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.training.clip)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+
+    def run(self, steps: int) -> float:
+        """Seconds of `steps` steps."""
+
+        def several() -> None:
+            for _ in range(steps):
+                self.step()
+
+        return timed(several, self.place.device)
+
+    def flops(self) -> int:
+        """Operations of the matrix products in loss and gradients of one batch, attention included."""
+        with FlopCounterMode(display=False, custom_mapping=_FLOPS_TOO) as counted:
+            self._loss(next(self._batches)).backward()
+        self.optimizer.zero_grad()
+        return counted.get_total_flops()
+
+    def through_trainer(self) -> float:
+        """Seconds of one epoch of the trainer, `BATCHES` steps over the same windows and a validation of one window."""
+        from femts.training.loop import run_epochs  # Lightning takes seconds to import
+
+        limits = Deadline(None, 0.0, 0)
+        with tempfile.TemporaryDirectory(prefix="femts-") as folder:
+            end = run_epochs(
+                self.model, self.windows, self._one, self.training, self.place, TrainState(), Path(folder), limits, False, False
+            )
+        self.model.to(self.place.device).train()  # Lightning leaves it on the CPU
+        self.optimizer.zero_grad()
+        return float(end.history[-1]["seconds"])

@@ -1,0 +1,143 @@
+"""`femts bench`: what layers, training and data cost on this machine."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from femts.cli.bench_output import (
+    DATA_COLUMNS,
+    MIXER_COLUMNS,
+    TRAIN_COLUMNS,
+    count,
+    cpu_threads,
+    data_cells,
+    lengths_of,
+    mixer_cells,
+    names,
+    place_of,
+    report,
+    train_cells,
+)
+from femts.cli.recipe import parse_assignment
+from femts.errors import UsageError
+
+bench = typer.Typer(help="Measure layers, training and data on this machine.", no_args_is_help=True)
+
+Repeats = Annotated[str, typer.Option(metavar="N", help="Turns; what is shown are their medians.")]
+Threads = Annotated[str | None, typer.Option(metavar="N", help="CPU threads.", show_default="torch's")]
+Device = Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where to compute.")]
+Precision = Annotated[str, typer.Option(metavar="auto|32|bf16", help="What to compute in.")]
+Datasets = Annotated[str, typer.Option(metavar="NAME[,NAME...]", help="Shapes of these data sets; no file is read.")]
+PredLen = Annotated[str, typer.Option(metavar="N", help="Steps to forecast.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+@bench.command()
+def mixer(
+    priors: Annotated[str | None, typer.Option(metavar="NAME[,NAME...]", help="Priors.", show_default="all")] = None,
+    lengths: Annotated[str, typer.Option(metavar="T[,T...]", help="Tokens of a sequence.")] = "22,256,1024",
+    tokens: Annotated[str, typer.Option(metavar="N", help="Tokens of a batch.")] = "4928",
+    d_model: Annotated[str, typer.Option(metavar="N", help="Width of a token.")] = "64",
+    n_heads: Annotated[str, typer.Option(metavar="N", help="Heads of the prior.")] = "8",
+    components: Annotated[
+        str, typer.Option(metavar="SET[,SET...]", help="Component sets; alone has none, naive has no fast read.")
+    ] = "alone,L,LT,LTG,CLTG,naive",
+    repeats: Repeats = "7",
+    threads: Threads = None,
+    device: Device = "auto",
+    precision: Precision = "auto",
+    as_json: AsJson = False,
+) -> None:
+    """Forward pass and training step of one layer.
+
+    Each prior with and without the components, by length: time, its spread, its ratio to the prior alone, and peak
+    memory of a step; '-' where the naive form would not fit.
+    """
+    from femts.bench.mixer import PRIORS, MixerBench, bench_mixer
+
+    wanted = MixerBench(
+        priors=PRIORS if priors is None else names(priors),
+        lengths=lengths_of(lengths),
+        cases=names(components),
+        tokens=count("--tokens", tokens),
+        d_model=count("--d-model", d_model),
+        n_heads=count("--n-heads", n_heads),
+        repeats=count("--repeats", repeats),
+    )
+    place = place_of(device, precision)
+    with cpu_threads(threads):
+        report(wanted, place, bench_mixer(wanted, place), MIXER_COLUMNS, mixer_cells, as_json)
+
+
+@bench.command()
+def train(
+    datasets: Datasets = "ETTh1",
+    models: Annotated[
+        str, typer.Option(metavar="NAME[,NAME...]", help="Names of `femts models`; ratios are to the first.")
+    ] = "sm,fem_sm,fem_gla,fem_aft,fem_mamba",
+    pred_len: PredLen = "96",
+    batch_size: Annotated[str, typer.Option(metavar="N", help="Windows of a step.")] = "32",
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="One setting of all models.", show_default=False),
+    ] = None,
+    repeats: Repeats = "7",
+    threads: Threads = None,
+    device: Device = "auto",
+    precision: Precision = "auto",
+    as_json: AsJson = False,
+) -> None:
+    """Training steps of whole models on random data.
+
+    Step time, its ratio to the first model and to its matrix products alone (floor), windows a second in training and
+    in scoring, peak memory of a step, and the part of a trainer's epoch that is spent outside the steps.
+    """
+    settings = {}
+    for key, value in map(parse_assignment, assignments or []):
+        section, _, name = key.partition(".")
+        if section != "model":
+            raise UsageError(f"Setting '{key}' has no place in a measurement; --set takes model.NAME=VALUE here.")
+        settings[name] = value
+    from femts.bench.train import TrainBench, bench_train
+
+    wanted = TrainBench(
+        datasets=names(datasets),
+        models=names(models),
+        pred_len=count("--pred-len", pred_len),
+        batch_size=count("--batch-size", batch_size),
+        repeats=count("--repeats", repeats),
+        settings=settings,
+    )
+    place = place_of(device, precision)
+    with cpu_threads(threads):
+        report(wanted, place, bench_train(wanted, place), TRAIN_COLUMNS, train_cells, as_json)
+
+
+@bench.command()
+def data(
+    datasets: Annotated[
+        str | None, typer.Option(metavar="NAME[,NAME...]", help="Shapes of these data sets.", show_default="all")
+    ] = None,
+    pred_len: PredLen = "96",
+    repeats: Repeats = "7",
+    threads: Threads = None,
+    device: Device = "auto",
+    as_json: AsJson = False,
+) -> None:
+    """Batches of windows from random data.
+
+    One gather over the resident series, against a loop that stacks samples as a data loader does.
+    """
+    from femts.bench.data import DataBench, bench_data
+    from femts.data.catalog import CATALOG
+
+    wanted = DataBench(
+        datasets=tuple(CATALOG) if datasets is None else names(datasets),
+        pred_len=count("--pred-len", pred_len),
+        repeats=count("--repeats", repeats),
+    )
+    place = place_of(device, "32")
+    with cpu_threads(threads):
+        report(wanted, place, bench_data(wanted, place.device), DATA_COLUMNS, data_cells, as_json, together=True)

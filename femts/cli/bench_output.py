@@ -1,0 +1,137 @@
+"""What `femts bench` reads from its options and prints of its rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from femts.cli.output import table
+from femts.errors import UsageError
+
+if TYPE_CHECKING:
+    from femts.bench.data import DataRow
+    from femts.bench.measure import Measured
+    from femts.bench.mixer import MixerRow
+    from femts.bench.train import TrainRow
+    from femts.training.device import Place
+
+# Each time, ratio and part is followed by the interquartile range of its turns: of times and ratios as a part of the median.
+_AFTER = ("+-", "ratio", "+-")
+MIXER_COLUMNS = ("prior", "T", "batch", "case", "forward ms", *_AFTER, "step ms", *_AFTER, "MiB", "ratio")
+TRAIN_COLUMNS = (
+    *("dataset", "C", "L", "model", "step ms", *_AFTER, "windows/s"),
+    *("floor ms", "of floor", "scoring/s", "MiB", "outside", "+-"),
+)
+DATA_COLUMNS = ("dataset", "C", "L", "batch", "gather ms", "+-", "loop ms", "+-", "ratio", "+-", "windows/s", "loop/s")
+
+
+def names(text: str) -> tuple[str, ...]:
+    """`a,b` as its distinct parts."""
+    return tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+
+
+def lengths_of(text: str) -> tuple[int, ...]:
+    """`22,256` as numbers of tokens; UsageError for anything else."""
+    return tuple(count("--lengths", part) for part in names(text))
+
+
+def count(option: str, text: str) -> int:
+    """The number that `option` was given; UsageError where it is none, or below 1."""
+    if not text.isdecimal() or int(text) < 1:
+        raise UsageError(f"Option '{option}' takes a whole number of at least 1, not '{text}'.")
+    return int(text)
+
+
+def place_of(device: str, precision: str) -> Place:
+    """The device and precision asked for; UsageError when they are not there or cannot be measured on."""
+    from femts.settings import apply_settings
+    from femts.training.config import TrainingConfig
+    from femts.training.device import resolve_place
+
+    asked = apply_settings(TrainingConfig(), {"device": device, "precision": precision}, where="training")
+    if device == "mps":
+        raise UsageError("Device 'mps' does not tell its peak memory and cannot be measured; take --device cpu or cuda.")
+    return resolve_place(asked)
+
+
+@contextmanager
+def cpu_threads(wanted: str | None) -> Iterator[None]:
+    """That number of threads inside, None for those that torch takes, and as before afterwards."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(before if wanted is None else count("--threads", wanted))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def report(
+    wanted: Any,
+    place: Place,
+    rows: Iterable[Any],
+    columns: tuple[str, ...],
+    cells: Callable[[Any], list[str]],
+    as_json: bool,
+    together: bool = False,
+) -> None:
+    """Print one JSON object, or a line on the machine and a table.
+
+    Rows with the same first cell make a table as soon as they are complete; all rows make one where `together` is true.
+    """
+    from femts.bench.measure import machine
+
+    facts = {**machine(place.device), "precision": place.precision}
+    if as_json:
+        record = {"machine": facts, "settings": asdict(wanted), "rows": [asdict(row) for row in rows]}
+        print(json.dumps(record))
+        return
+    print("{name} ({device}, {precision}), threads {threads}, torch {torch}, femts {femts}".format(**facts), flush=True)
+    for _, group in groupby(map(cells, rows), key=lambda row: together or row[0]):
+        print(f"\n{table(columns, group)}", flush=True)
+
+
+def mixer_cells(row: MixerRow) -> list[str]:
+    """As `MIXER_COLUMNS`."""
+    first = [row.prior, str(row.length), str(row.batch), row.case]
+    if row.forward is None or row.step is None or row.peak_bytes is None:
+        return first + ["-"] * (len(MIXER_COLUMNS) - len(first))
+    return [*first, *_times(row.forward), *_times(row.step), _mib(row.peak_bytes), f"{row.peak_ratio:.2f}"]
+
+
+def train_cells(row: TrainRow) -> list[str]:
+    """As `TRAIN_COLUMNS`."""
+    return [
+        *(row.dataset, str(row.channels), str(row.seq_len), row.model, *_times(row.step), f"{row.windows_per_s:.0f}"),
+        *(f"{1e3 * row.floor_seconds:.2f}", f"{row.step.seconds / row.floor_seconds:.2f}"),
+        *(f"{row.scoring_windows_per_s:.0f}", _mib(row.peak_bytes), _part(row.outside), _part(row.outside_spread)),
+    ]
+
+
+def data_cells(row: DataRow) -> list[str]:
+    """As `DATA_COLUMNS`."""
+    gather, loop = _times(row.gather), _times(row.loop)
+    return [
+        *(row.dataset, str(row.channels), str(row.seq_len), str(row.batch_size), *gather[:2], *loop[:2], *gather[2:]),
+        *(f"{row.gather_windows_per_s:.0f}", f"{row.loop_windows_per_s:.0f}"),
+    ]
+
+
+def _times(measured: Measured) -> list[str]:
+    return [
+        *(f"{1e3 * measured.seconds:.2f}", _part(measured.spread)),
+        *(f"{measured.ratio:.2f}", _part(measured.ratio_spread)),
+    ]
+
+
+def _part(value: float) -> str:
+    return f"{100 * value:.1f}%"
+
+
+def _mib(count: int) -> str:
+    return f"{count / 2**20:.1f}"
