@@ -22,9 +22,24 @@ ALONE, NAIVE = "alone", "naive"
 LARGEST_NAIVE = 2**30  # bytes of one (B, T, T, E) tensor; the naive form holds several of them
 
 
+def layer_config(prior: str, case: str, d_model: int, n_heads: int) -> FreeEnergyMixerConfig:
+    """The layer of `prior` as the forecasting host makes it, with the component set `case`, `alone` or `naive`.
+
+    Raises:
+        UsageError: an unknown prior or component set, or sizes that no layer can have.
+    """
+    if prior not in PRIORS:
+        raise UsageError(f"Unknown prior '{prior}'{suggest(prior, PRIORS)}")
+    components = {ALONE: "", NAIVE: "CLTG"}.get(case, case)
+    if (not components and case != ALONE) or set(components.upper()) - set("CLTG"):
+        raise UsageError(f"Unknown component set '{case}'{suggest(case, (ALONE, 'L', 'LT', 'LTG', 'CLTG', NAIVE))}")
+    component_flags(components)
+    return SegmentConfig(1, 1, 1, prior, components, d_model=d_model, n_heads=n_heads).mixer_config()  # type: ignore[arg-type]
+
+
 @dataclass(frozen=True)
 class MixerBench:
-    """What to measure; layers are made as the forecasting host makes them.
+    """What to measure; see `layer_config` for the layers.
 
     Attributes:
         priors: names of selection priors.
@@ -50,19 +65,8 @@ class MixerBench:
 
     def __post_init__(self) -> None:
         for prior in self.priors:
-            if prior not in PRIORS:
-                raise UsageError(f"Unknown prior '{prior}'{suggest(prior, PRIORS)}")
             for case in self.cases:
-                self.layer_config(prior, case)
-
-    def layer_config(self, prior: str, case: str) -> FreeEnergyMixerConfig:
-        """The layer that a row is about."""
-        components = {ALONE: "", NAIVE: "CLTG"}.get(case, case)
-        if (not components and case != ALONE) or set(components.upper()) - set("CLTG"):
-            raise UsageError(f"Unknown component set '{case}'{suggest(case, (ALONE, 'L', 'LT', 'LTG', 'CLTG', NAIVE))}")
-        component_flags(components)
-        host = SegmentConfig(1, 1, 1, prior, components, d_model=self.d_model, n_heads=self.n_heads)  # type: ignore[arg-type]
-        return host.mixer_config()
+                layer_config(prior, case, self.d_model, self.n_heads)
 
 
 @dataclass(frozen=True)
@@ -126,7 +130,7 @@ def _bench_length(bench: MixerBench, place: Place, prior: str, length: int) -> I
     batch = max(1, bench.tokens // length)
     x = torch.randn(batch, length, bench.d_model, device=place.device)
     names = dict.fromkeys((ALONE, *bench.cases))
-    cases = {name: _Case(bench.layer_config(prior, name), name == NAIVE, x, place) for name in names}
+    cases = {name: _Case(layer_config(prior, name, bench.d_model, bench.n_heads), name == NAIVE, x, place) for name in names}
     fitting = {name: case for name, case in cases.items() if case.fits()}
     for case in fitting.values():
         case.layer.eval()

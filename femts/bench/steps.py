@@ -23,7 +23,7 @@ from femts.training.device import Place
 from femts.training.state import TrainState
 from femts.training.stopping import Deadline
 
-BATCHES = 10  # steps of an epoch of the trainer
+BATCHES = 40  # steps of an epoch of the trainer; with few, what an epoch costs by itself would seem to be the step's
 
 
 def _product_flops(_: Sequence[int], left: Sequence[int], right: Sequence[int], **kwargs: Any) -> int:
@@ -54,7 +54,7 @@ class BareSteps:
     Args:
         name: registered name of the model.
         config: its configuration, which decides look-back, horizon and channels.
-        training: batch size and gradient norm; one epoch.
+        training: batch size, gradient norm and whether to compile; one epoch.
         place: where, and in which precision.
 
     Attributes:
@@ -66,6 +66,7 @@ class BareSteps:
     def __init__(self, name: str, config: Any, training: TrainingConfig, place: Place) -> None:
         self.model: ForecastModel = build_model(name, config).to(place.device)
         self.training, self.place = training, place
+        self._compiled_loss = torch.compile(self.model.loss, dynamic=False) if training.compile else None
         span, channels = config.seq_len + config.pred_len - 1, config.n_channels
         stepped = BATCHES * training.batch_size
         scored = max(1, min(training.eval_batch_size, SERIES_PER_BATCH // channels))
@@ -78,7 +79,7 @@ class BareSteps:
 
     def _loss(self, index: Tensor) -> Tensor:
         with torch.autocast(self.place.device, torch.bfloat16, enabled=self.place.precision == "bf16"):
-            return self.model.loss(*self.windows.gather(index))
+            return (self._compiled_loss or self.model.loss)(*self.windows.gather(index))
 
     def step(self) -> None:
         """Gather, loss, gradients, clipping, AdamW; no gradient is left behind."""
@@ -98,7 +99,7 @@ class BareSteps:
 
     def flops(self) -> int:
         """Operations of the matrix products in loss and gradients of one batch, attention included."""
-        with FlopCounterMode(display=False, custom_mapping=_FLOPS_TOO) as counted:
+        with FlopCounterMode(display=False, custom_mapping=_FLOPS_TOO) as counted, torch.compiler.set_stance("force_eager"):
             self._loss(next(self._batches)).backward()
         self.optimizer.zero_grad()
         return counted.get_total_flops()

@@ -17,9 +17,10 @@ from femts.data.protocols import default_seq_len
 from femts.errors import UsageError
 from femts.evaluation.evaluator import evaluate
 from femts.models.registry import build_config, build_model
-from femts.settings import apply_settings
 from femts.training.config import TrainingConfig
 from femts.training.device import Place
+
+EPOCHS = 3  # of the trainer; each is as long as many of the steps that the other columns come from
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class TrainBench:
         batch_size: windows of a step.
         repeats: turns, at least 1.
         settings: fields of every model's configuration by name.
+        compile: steps through `torch.compile`.
     """
 
     datasets: tuple[str, ...]
@@ -41,6 +43,7 @@ class TrainBench:
     batch_size: int
     repeats: int
     settings: Mapping[str, Any]
+    compile: bool = False
 
 
 @dataclass(frozen=True)
@@ -101,8 +104,7 @@ def _configs(bench: TrainBench, dataset: str) -> dict[str, Any]:
 
 
 def _bench_dataset(bench: TrainBench, place: Place, dataset: str, configs: Mapping[str, Any]) -> Iterator[TrainRow]:
-    settings = {"device": place.device, "precision": place.precision, "batch_size": bench.batch_size, "max_epochs": 1}
-    training = apply_settings(TrainingConfig(), settings, where="training")
+    training = TrainingConfig(batch_size=bench.batch_size, max_epochs=1, compile=bench.compile)
     steps = {name: BareSteps(name, config, training, place) for name, config in configs.items()}
     turns = take_turns({name: bare.step for name, bare in steps.items()}, bench.repeats, place.device)
     scores = {name: partial(evaluate, bare.model, bare.scored) for name, bare in steps.items()}
@@ -111,7 +113,7 @@ def _bench_dataset(bench: TrainBench, place: Place, dataset: str, configs: Mappi
     for name, bare in steps.items():
         step = Measured.of(turns[name], turns[bench.models[0]])
         flops, peak = bare.flops(), peak_bytes(bare.step, place.device)
-        shares = _outside(bare, bench.repeats)
+        shares = _outside(bare, min(bench.repeats, EPOCHS))
         yield TrainRow(
             dataset=dataset,
             channels=bare.windows.series.shape[1],

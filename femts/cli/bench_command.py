@@ -9,15 +9,16 @@ import typer
 from femts.cli.bench_output import (
     DATA_COLUMNS,
     MIXER_COLUMNS,
+    STREAM_COLUMNS,
     TRAIN_COLUMNS,
     count,
     cpu_threads,
     data_cells,
-    lengths_of,
     mixer_cells,
     names,
     place_of,
     report,
+    stream_cells,
     train_cells,
 )
 from femts.cli.recipe import parse_assignment
@@ -59,7 +60,7 @@ def mixer(
 
     wanted = MixerBench(
         priors=PRIORS if priors is None else names(priors),
-        lengths=lengths_of(lengths),
+        lengths=tuple(count("--lengths", part) for part in names(lengths)),
         cases=names(components),
         tokens=count("--tokens", tokens),
         d_model=count("--d-model", d_model),
@@ -69,6 +70,38 @@ def mixer(
     place = place_of(device, precision)
     with cpu_threads(threads):
         report(wanted, place, bench_mixer(wanted, place), MIXER_COLUMNS, mixer_cells, as_json)
+
+
+@bench.command()
+def stream(
+    priors: Annotated[
+        str, typer.Option(metavar="NAME[,NAME...]", help="Priors; softmax keeps every token and slows down.")
+    ] = "linear,gla,rnn_softmax,rnn_decay,mamba",
+    seen: Annotated[str, typer.Option(metavar="N[,N...]", help="Tokens before those that are timed.")] = "10,1000,10000",
+    d_model: Annotated[str, typer.Option(metavar="N", help="Width of a token.")] = "64",
+    n_heads: Annotated[str, typer.Option(metavar="N", help="Heads of the prior.")] = "8",
+    repeats: Repeats = "7",
+    threads: Threads = None,
+    device: Device = "auto",
+    as_json: AsJson = False,
+) -> None:
+    """One more token of a stream, after few and after many.
+
+    Time of a step of one layer with all components, its ratio to that after the first number of tokens, and the size
+    of its state.
+    """
+    from femts.bench.stream import StreamBench, bench_stream
+
+    wanted = StreamBench(
+        priors=names(priors),
+        seen=tuple(count("--seen", part) for part in names(seen)),
+        d_model=count("--d-model", d_model),
+        n_heads=count("--n-heads", n_heads),
+        repeats=count("--repeats", repeats),
+    )
+    place = place_of(device, "32")
+    with cpu_threads(threads):
+        report(wanted, place, bench_stream(wanted, place), STREAM_COLUMNS, stream_cells, as_json, together=True)
 
 
 @bench.command()
@@ -83,6 +116,7 @@ def train(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="One setting of all models.", show_default=False),
     ] = None,
+    compiled: Annotated[bool, typer.Option("--compile", help="Steps through torch.compile.")] = False,
     repeats: Repeats = "7",
     threads: Threads = None,
     device: Device = "auto",
@@ -109,8 +143,9 @@ def train(
         batch_size=count("--batch-size", batch_size),
         repeats=count("--repeats", repeats),
         settings=settings,
+        compile=compiled,
     )
-    place = place_of(device, precision)
+    place = place_of(device, precision, compiled)
     with cpu_threads(threads):
         report(wanted, place, bench_train(wanted, place), TRAIN_COLUMNS, train_cells, as_json)
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from femts.bench.data import DataRow
     from femts.bench.measure import Measured
     from femts.bench.mixer import MixerRow
+    from femts.bench.stream import StreamRow
     from femts.bench.train import TrainRow
     from femts.training.device import Place
 
@@ -26,17 +27,13 @@ TRAIN_COLUMNS = (
     *("dataset", "C", "L", "model", "step ms", *_AFTER, "windows/s"),
     *("floor ms", "of floor", "scoring/s", "MiB", "outside", "+-"),
 )
+STREAM_COLUMNS = ("prior", "seen", "token ms", *_AFTER, "state KiB")
 DATA_COLUMNS = ("dataset", "C", "L", "batch", "gather ms", "+-", "loop ms", "+-", "ratio", "+-", "windows/s", "loop/s")
 
 
 def names(text: str) -> tuple[str, ...]:
     """`a,b` as its distinct parts."""
     return tuple(dict.fromkeys(part.strip() for part in text.split(",")))
-
-
-def lengths_of(text: str) -> tuple[int, ...]:
-    """`22,256` as numbers of tokens; UsageError for anything else."""
-    return tuple(count("--lengths", part) for part in names(text))
 
 
 def count(option: str, text: str) -> int:
@@ -46,13 +43,13 @@ def count(option: str, text: str) -> int:
     return int(text)
 
 
-def place_of(device: str, precision: str) -> Place:
-    """The device and precision asked for; UsageError when they are not there or cannot be measured on."""
+def place_of(device: str, precision: str, compiled: bool = False) -> Place:
+    """The device and precision asked for; UsageError when they, or `torch.compile`, are not there or cannot be measured."""
     from femts.settings import apply_settings
     from femts.training.config import TrainingConfig
     from femts.training.device import resolve_place
 
-    asked = apply_settings(TrainingConfig(), {"device": device, "precision": precision}, where="training")
+    asked = apply_settings(TrainingConfig(), {"device": device, "precision": precision, "compile": compiled}, where="training")
     if device == "mps":
         raise UsageError("Device 'mps' does not tell its peak memory and cannot be measured; take --device cpu or cuda.")
     return resolve_place(asked)
@@ -111,6 +108,11 @@ def train_cells(row: TrainRow) -> list[str]:
         *(f"{1e3 * row.floor_seconds:.2f}", f"{row.step.seconds / row.floor_seconds:.2f}"),
         *(f"{row.scoring_windows_per_s:.0f}", _mib(row.peak_bytes), _part(row.outside), _part(row.outside_spread)),
     ]
+
+
+def stream_cells(row: StreamRow) -> list[str]:
+    """As `STREAM_COLUMNS`."""
+    return [row.prior, str(row.seen), *_times(row.step), f"{row.state_bytes / 2**10:.1f}"]
 
 
 def data_cells(row: DataRow) -> list[str]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
+import shutil
 from dataclasses import dataclass
 
 import torch
@@ -23,7 +26,7 @@ def resolve_place(training: TrainingConfig) -> Place:
     """What `auto` means here: CUDA with bf16 where the card has it, else the CPU in float32.
 
     Raises:
-        UsageError: a device or precision was asked for that is not there.
+        UsageError: a device, a precision or compilation was asked for that is not there.
     """
     device = training.device
     if device == "auto":
@@ -39,5 +42,19 @@ def resolve_place(training: TrainingConfig) -> Place:
     native = device == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
     if training.precision == "bf16" and device == "cuda" and not native:
         raise UsageError("Precision 'bf16' is not there on this CUDA card; take --precision 32 or auto.")
+    if training.compile:
+        missing = missing_compiler(device)
+        if missing:
+            raise UsageError(f"Setting 'training.compile' cannot be had because {missing}; leave it at false.")
     precision = ("bf16" if native else "32") if training.precision == "auto" else training.precision
     return Place(device, precision, training.devices)
+
+
+def missing_compiler(device: str) -> str | None:
+    """Why `torch.compile` cannot work for `device`, or None where it can."""
+    if device == "cuda":
+        return None if importlib.util.find_spec("triton") else "Triton is not installed"
+    if device == "cpu":
+        found = any(map(shutil.which, (os.environ.get("CXX", "g++"), "clang++")))
+        return None if found else "there is no C++ compiler (CXX, g++ or clang++)"
+    return f"femts has no path for it on '{device}'"

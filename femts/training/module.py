@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytorch_lightning as pl
@@ -32,6 +33,7 @@ class ForecastModule(pl.LightningModule):
         self.start_epoch, self.next_batch = epoch, batch
         self.losses: list[Tensor] = []
         self.counts: list[int] = []
+        self._compiled_loss: Callable[[Tensor, Tensor], Tensor] | None = None
         self.batches = self._index_batches(0, 1, "cpu")
 
     def _index_batches(self, rank: int, world: int, device: torch.device | str) -> IndexBatches:
@@ -44,8 +46,10 @@ class ForecastModule(pl.LightningModule):
         return self.start_epoch + self.current_epoch
 
     def on_fit_start(self) -> None:
-        """Move the data beside the model, once."""
+        """Move the data beside the model, once, and have the loss compiled where that is wanted."""
         self.windows = self.windows.to(self.device)
+        if self.training_config.compile:
+            self._compiled_loss = torch.compile(self.model.loss, dynamic=False)
 
     def train_dataloader(self) -> IndexBatches:
         """The index batches of this process; Lightning starts the first epoch's before it tells the callbacks."""
@@ -65,11 +69,16 @@ class ForecastModule(pl.LightningModule):
         index, weight, count = batch
         seed = derive_seed("step", self.training_config.seed, self.epoch, self.next_batch, self.global_rank)
         seed_device(self.device, seed)
-        loss = self.model.loss(*self.windows.gather(index))
+        loss = self._loss(len(index))(*self.windows.gather(index))
         self.losses.append(loss.detach())
         self.counts.append(count)
         self.next_batch += 1
         return loss if weight == 1.0 else loss * weight
+
+    def _loss(self, size: int) -> Callable[[Tensor, Tensor], Tensor]:
+        """The loss for a batch of `size`: compiled for whole batches only, because each further size is compiled anew."""
+        whole = len(range(self.global_rank, self.training_config.batch_size, self.trainer.world_size))
+        return self.model.loss if self._compiled_loss is None or size != whole else self._compiled_loss
 
     def configure_gradient_clipping(self, optimizer: Any, *args: Any, **kwargs: Any) -> None:
         """Clip the whole gradient's norm. Lightning would refuse to beside a fused optimiser, but bf16 has no scaler."""

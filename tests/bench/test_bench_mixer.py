@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from femts.bench import mixer
-from femts.bench.mixer import PRIORS, MixerBench, MixerRow, bench_mixer
+from femts.bench.mixer import PRIORS, MixerBench, MixerRow, bench_mixer, layer_config
 from femts.errors import UsageError
 from femts.models.registry import build_config
 from femts.training.device import Place
@@ -45,11 +45,10 @@ def test_a_batch_has_a_sequence_at_least() -> None:
 
 
 def test_layers_are_those_of_the_forecasting_host() -> None:
-    bench = MixerBench(**{**SMALL, "priors": PRIORS, "d_model": 64, "n_heads": 8})
     for prior, name in {"softmax": "sm", "gla": "gla", "rnn_softmax": "aft", "mamba": "mamba", "linear": "linear"}.items():
         for case, model in {"alone": name, "CLTG": f"fem_{name}", "naive": f"fem_{name}"}.items():
             host = build_config(model, seq_len=1024, pred_len=96, n_channels=7, settings={})
-            assert bench.layer_config(prior, case) == host.mixer_config()
+            assert layer_config(prior, case, 64, 8) == host.mixer_config()
 
 
 def test_only_the_naive_case_takes_the_definition(monkeypatch: pytest.MonkeyPatch) -> None:
