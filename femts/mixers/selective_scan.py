@@ -5,11 +5,16 @@ Shapes: u (B, T, K, E) K stacks of E channels; log_decay g (B, T, N, E) <= 0; b,
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 from torch.autograd.function import FunctionCtx
+from torch.nn import functional as F
 
 from femts.mixers.scan import decayed_sum, reversed_decayed_sum
+
+LONG = 256  # tokens; a longer sequence is scanned in chunks
 
 
 def selective_scan_plain(u: Tensor, log_decay: Tensor, b: Tensor, c: Tensor) -> Tensor:
@@ -28,10 +33,38 @@ def _spread(u: Tensor, b: Tensor) -> Tensor:
     return b[:, :, None, :, None] * u.unsqueeze(3)
 
 
-def selective_scan(u: Tensor, log_decay: Tensor, b: Tensor, c: Tensor) -> Tensor:
-    """The same step by step: one token's states stay in the cache, and outer products are never spread over time."""
-    y: Tensor = _SelectiveScan.apply(u, log_decay, b, c)
-    return y
+def selective_scan(u: Tensor, log_decay: Tensor, b: Tensor, c: Tensor, chunk: int | None = None) -> Tensor:
+    """The same step by step: outer products are never spread over time.
+
+    Long sequences are cut into chunks that run side by side, about 2 sqrt(T) steps in all; what a chunk leaves in its
+    states reaches the tokens of later ones through decays alone. As in `decayed_sum`, decays are only multiplied up.
+
+    Args:
+        u, log_decay, b, c: as the module says.
+        chunk: steps in a chunk; the default is the whole of a short sequence and about sqrt(T) of a long one.
+    """
+    batch, length, stacks, width = u.shape
+    if chunk is None:
+        chunk = length if length <= LONG else 2 ** math.ceil(math.log2(length) / 2)
+    if chunk >= length:
+        return _scan(u, log_decay, b, c)[0]
+    pad = -length % chunk
+    u, log_decay, b, c = (
+        F.pad(x, (0, 0) * (x.dim() - 2) + (0, pad)).reshape(-1, chunk, *x.shape[2:]) for x in (u, log_decay, b, c)
+    )
+    within, last = _scan(u, log_decay, b, c)
+    reach = log_decay.cumsum(1).exp()  # from before a chunk to each of its tokens: (B chunks, chunk, N, E)
+    states = last.view(batch, -1, b.shape[-1], stacks, width)
+    carry = decayed_sum(states, log_decay.sum(1).view(batch, -1, b.shape[-1], 1, width))
+    before = torch.cat([torch.zeros_like(carry[:, :1]), carry[:, :-1]], dim=1).flatten(0, 1)  # (B chunks, N, K, E)
+    across = torch.einsum("btne,bnke->btke", c.unsqueeze(-1) * reach, before)
+    return (within + across).reshape(batch, -1, stacks, width)[:, :length]
+
+
+def _scan(u: Tensor, log_decay: Tensor, b: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
+    """y and the last states, (B, N, K E)."""
+    y, last = _SelectiveScan.apply(u, log_decay, b, c)
+    return y, last
 
 
 class _SelectiveScan(torch.autograd.Function):
@@ -39,7 +72,7 @@ class _SelectiveScan(torch.autograd.Function):
     first in it, because a matrix times a column takes eight times as long on a CPU."""
 
     @staticmethod
-    def forward(ctx: FunctionCtx, u: Tensor, log_decay: Tensor, b: Tensor, c: Tensor) -> Tensor:  # type: ignore[override]
+    def forward(ctx: FunctionCtx, u: Tensor, log_decay: Tensor, b: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:  # type: ignore[override]
         batch, length, stacks, width = u.shape
         spread = (batch, b.shape[-1], stacks, width)
         decay, flat = log_decay.exp(), u.flatten(2)
@@ -53,18 +86,18 @@ class _SelectiveScan(torch.autograd.Function):
             h[t].baddbmm_(b[:, t, :, None], flat[:, t, None])
             y[:, t] = torch.bmm(c[:, t, None], h[t]).squeeze(1)
         ctx.save_for_backward(u, decay, b, c, h)
-        return y.view(u.shape)
+        return y.view(u.shape), h[-1].clone()
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: FunctionCtx, grad_y: Tensor) -> tuple[Tensor, ...]:  # type: ignore[override]
+    def backward(ctx: FunctionCtx, grad_y: Tensor, grad_last: Tensor) -> tuple[Tensor, ...]:  # type: ignore[override]
         u, decay, b, c, h = ctx.saved_tensors  # type: ignore[attr-defined]
         batch, length, stacks, width = u.shape
         spread = (batch, b.shape[-1], stacks, width)
         flat, grad_y = u.flatten(2), grad_y.flatten(2)
         grad_u, grad_log = torch.empty_like(flat), torch.zeros_like(decay)
         grad_b, grad_c = torch.empty_like(b), torch.empty_like(c)
-        grad_h = torch.zeros_like(h[0])
+        grad_h = grad_last.clone()
         for t in range(length - 1, -1, -1):
             grad_h.baddbmm_(c[:, t, :, None], grad_y[:, t, None])
             grad_c[:, t] = torch.bmm(grad_y[:, t, None], h[t].mT).squeeze(1)
