@@ -20,12 +20,12 @@ PACKAGES = (
 )
 # Prior, what computes it, and the library that could do so faster on a CUDA device.
 KERNELS = (
-    ("softmax", "torch scaled_dot_product_attention", "flash_attn"),
+    ("softmax", "torch scaled_dot_product_attention; a dense product when short, on a CPU", "flash_attn"),
     ("linear", "torch, (T, T) product when short, chunks when long", "fla"),
     ("gla", "torch, (T, T) product when short, chunks when long", "fla"),
     ("rnn_softmax", "torch, chunked scan", None),
     ("rnn_decay", "torch, chunked scan", None),
-    ("mamba", "torch, scan step by step", "mamba_ssm"),
+    ("mamba", "torch, chunked scan", "mamba_ssm"),
 )
 
 
@@ -59,13 +59,21 @@ def _devices(torch) -> list[tuple[str, str]]:  # type: ignore[no-untyped-def]
     if torch.cuda.is_available():
         names = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
         bf16 = "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "32"
-        cuda = f"{', '.join(names)}; precision auto is {bf16}"
+        cuda = f"{', '.join(names)}; precision auto is {bf16}; {_compilation('cuda')}"
     elif torch.version.cuda is None:
         cuda = "not available: this torch is built without CUDA"
     else:
         cuda = f"not available: torch is built for CUDA {torch.version.cuda}, but finds no device or driver"
     mps = "available" if torch.backends.mps.is_available() else "not available: no Apple GPU, or torch without MPS"
-    return [("cpu", f"{torch.get_num_threads()} threads; precision auto is 32"), ("cuda", cuda), ("mps", mps)]
+    cpu = f"{torch.get_num_threads()} threads; precision auto is 32; {_compilation('cpu')}"
+    return [("cpu", cpu), ("cuda", cuda), ("mps", mps)]
+
+
+def _compilation(device: str) -> str:
+    from femts.training.device import missing_compiler
+
+    missing = missing_compiler(device)
+    return "training.compile works" if missing is None else f"training.compile does not work: {missing}"
 
 
 def _accelerator(library: str | None) -> str:
