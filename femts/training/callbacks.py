@@ -25,6 +25,7 @@ from femts.training.stopping import Deadline, StopSignals
 CHECK_EVERY = 50  # batches between two looks at the losses; each look waits for the device
 AGREE_EVERY = 10  # steps between two agreements of several processes to stop
 _FORWARD_SHARE = 0.4  # of a training step; a guess that holds until the first validation is timed
+_FEW = 5  # steps; a guess from fewer may come from one that the machine held up, and would end a run that has time
 
 
 class Recorder(pl.Callback):
@@ -48,8 +49,8 @@ class Recorder(pl.Callback):
         self._writer: Any = None
         self._reason: str | None = None
         self._seconds_before = state.seconds
-        self._began = self._epoch_began = self._warm = 0.0
-        self._timed = False
+        self._began = self._epoch_began = self._batch_end = 0.0
+        self._fastest, self._timed = math.inf, False
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Put the optimiser and the average where they were, and take the signals back from Lightning."""
@@ -77,8 +78,10 @@ class Recorder(pl.Callback):
         """Look at the losses now and then, and at the clock and the signals after every optimiser step."""
         assert isinstance(pl_module, ForecastModule)
         done, accumulate = pl_module.next_batch, pl_module.training_config.accumulate
-        if batch_idx == 0:
-            self._warm = time.monotonic()  # the first step warms up and may take many times as long as the others
+        now = time.monotonic()
+        if batch_idx > 0:  # the first step warms up and may take many times as long as the others
+            self._fastest = min(self._fastest, now - self._batch_end)
+        self._batch_end = now
         if done % CHECK_EVERY == 0:
             self._take_losses(trainer, pl_module)
         if done % accumulate and done < pl_module.batches.count:
@@ -86,9 +89,8 @@ class Recorder(pl.Callback):
         self._average.update()
         if done == pl_module.batches.count:
             return  # the end of the epoch has its own look
-        if not self._timed and batch_idx > 0:
-            spent = time.monotonic() - self._warm
-            self.deadline.seconds_per_window = _FORWARD_SHARE * spent / (batch_idx * pl_module.training_config.batch_size)
+        if not self._timed and batch_idx >= _FEW:
+            self.deadline.seconds_per_window = _FORWARD_SHARE * self._fastest / pl_module.training_config.batch_size
         reason = self._wants_to_stop(trainer, done // accumulate)
         if reason is not None:
             self._reason, trainer.should_stop = reason, True

@@ -1,12 +1,12 @@
 from pathlib import Path
 
 import torch
+from small_runs import small_run
 
 from femts.models.dlinear import DLinear, DLinearConfig
 from femts.runs import CHECKPOINT
 from femts.training.averaging import RunningAverage
 from femts.training.state import TrainState
-from tests.training.small_runs import small_run
 
 CONFIG = DLinearConfig(seq_len=3, pred_len=2, n_channels=1)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
+from small_runs import small_run
 
 from femts.errors import UsageError
 from femts.models.registry import build_config, build_model
 from femts.training.config import TrainingConfig
 from femts.training.device import missing_compiler, resolve_place
-from tests.training.small_runs import small_run
 
 needs_compiler = pytest.mark.skipif(missing_compiler("cpu") is not None, reason=f"{missing_compiler('cpu')}")
 

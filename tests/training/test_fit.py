@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import time
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from femts.data.synthetic import synthetic_frame
 from femts.errors import RunFailure, UsageError
 from femts.models.dlinear import DLinear
 from femts.training.fit import train
+from femts.training.module import ForecastModule
 from femts.training.state import TrainState
 
 
@@ -250,6 +252,21 @@ def test_a_frame_and_a_file_can_be_trained_on(tmp_path: Path) -> None:
     from_frame = train(frame, "dlinear", **settings)
     from_file = train(tmp_path / "own.csv", "dlinear", out=tmp_path / "run", **settings)
     assert from_frame.metrics["test"] == from_file.metrics["test"] == femts.load(tmp_path / "run").evaluate("test")
+
+
+def test_one_step_that_the_machine_holds_up_does_not_end_a_run_that_has_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    step, calls = ForecastModule.training_step, 0
+
+    def training_step(self: ForecastModule, batch: Any, batch_idx: int) -> torch.Tensor:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            time.sleep(2)  # by this step alone, the scores would seem to need minutes
+        return step(self, batch, batch_idx)
+
+    monkeypatch.setattr(ForecastModule, "training_step", training_step)
+    run = small_run(max_epochs=1, max_time="40s", settings={"training.batch_size": 8})
+    assert run.metrics["stopped"] == "max_epochs"
 
 
 def test_time_that_runs_out_in_the_first_epoch_still_gives_scores(tmp_path: Path) -> None:
