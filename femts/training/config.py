@@ -33,8 +33,8 @@ class TrainingConfig:
         device: `auto` takes CUDA where it is, else the CPU.
         precision: `auto` takes bf16 on CUDA where it is native, else 32.
         devices: processes that share each batch (DDP).
-        compile: fuse the passes of a step with `torch.compile`: a minute or more at the start, then faster steps. The
-            draws of dropout differ from those without.
+        compile: take the passes of a step through `torch.compile`: a minute or more at the start; whether steps are faster
+            then, `femts bench train --compile` says. The draws of dropout differ from those without.
         max_time: longest time for the whole call (`90s`, `9m`, `1h30m`).
         eval_batch_size: windows scored at a time.
     """
