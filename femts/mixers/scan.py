@@ -26,10 +26,15 @@ def decayed_sum(u: Tensor, log_decay: Tensor, chunk: int | None = None) -> Tenso
     """
     length = u.shape[1]
     if chunk is None:
-        chunk = length if length <= 64 else 2 ** math.ceil(math.log2(length) / 2)
+        chunk = default_chunk(length, 64)
     kind = torch.promote_types(u.dtype, torch.float32)
     result: Tensor = _DecayedSum.apply(u.to(kind), log_decay.to(kind), chunk, False)
     return result.to(u.dtype)
+
+
+def default_chunk(length: int, whole: int) -> int:
+    """Steps in a chunk: all of a sequence of up to `whole` tokens, about the root of a longer one's `length`."""
+    return length if length <= whole else 2 ** math.ceil(math.log2(length) / 2)
 
 
 def reversed_decayed_sum(u: Tensor, log_decay: Tensor, chunk: int | None = None) -> Tensor:

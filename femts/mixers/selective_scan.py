@@ -5,14 +5,12 @@ Shapes: u (B, T, K, E) K stacks of E channels; log_decay g (B, T, N, E) <= 0; b,
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 from torch.autograd.function import FunctionCtx
 from torch.nn import functional as F
 
-from femts.mixers.scan import decayed_sum, reversed_decayed_sum
+from femts.mixers.scan import decayed_sum, default_chunk, reversed_decayed_sum
 
 LONG = 256  # tokens; a longer sequence is scanned in chunks
 
@@ -45,7 +43,7 @@ def selective_scan(u: Tensor, log_decay: Tensor, b: Tensor, c: Tensor, chunk: in
     """
     batch, length, stacks, width = u.shape
     if chunk is None:
-        chunk = length if length <= LONG else 2 ** math.ceil(math.log2(length) / 2)
+        chunk = default_chunk(length, LONG)
     if chunk >= length:
         return _scan(u, log_decay, b, c)[0]
     pad = -length % chunk

@@ -177,7 +177,6 @@ class SegmentForecaster(ForecastModel):
 
     def _predict(self, segments: Tensor) -> Tensor:
         """The segment that follows each segment: (B, C, N, P) -> (B, C, N, P)."""
-        batch, channels, _, _ = segments.shape
         context = torch.einsum("bcnp,dc->bdnp", segments, self.context_channels.weight)
         context = context + self.context_channels.bias[:, None, None]
         tokens = torch.stack(
@@ -189,7 +188,7 @@ class SegmentForecaster(ForecastModel):
             hidden = block(hidden)
         main = self.blocks[-1](hidden, MAIN)
         predicted: Tensor = self.out(self.out_norm(main))
-        return predicted.unflatten(0, (batch, channels))
+        return predicted.unflatten(0, segments.shape[:2])
 
     @staticmethod
     def _forecast(predicted: Tensor, mean: Tensor, std: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from femts.mixers.budget import Widths
 from femts.mixers.config import FreeEnergyMixerConfig
-from femts.mixers.priors.base import BoundPrior, Params, Prior, at_least_float32, divide, register_prior, visible
+from femts.mixers.priors.base import BoundPrior, Params, Prior, at_least_float32, divide, register_prior, visible, weigh
 from femts.mixers.priors.softmax import query_key
 from femts.mixers.scan import decayed_sum, reversed_decayed_sum
 
@@ -49,8 +49,7 @@ class BoundLinear(BoundPrior):
         support = None if self.support is None else self.support[:, None]
         mass = scores.sum(-1, keepdim=True)
         p = _stop_at_zero(scores * divide(torch.ones_like(mass), mass, support)).flatten(0, 1)
-        # Transposed twice: the product of two wide matrices takes half the time of that of a square one and a narrow one.
-        return torch.bmm(v.mT, p.mT).mT.unflatten(0, (-1, self.shape[2])).transpose(1, 2)
+        return weigh(p, v).unflatten(0, (-1, self.shape[2])).transpose(1, 2)
 
     def _mix_chunked(self, v: Tensor) -> Tensor:
         v = torch.cat([v, torch.ones_like(v[..., :1])], dim=-1)

@@ -14,7 +14,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from femts.errors import UsageError
 from femts.mixers.budget import Widths
 from femts.mixers.config import FreeEnergyMixerConfig
-from femts.mixers.priors.base import BoundPrior, Params, Prior, register_prior, visible
+from femts.mixers.priors.base import BoundPrior, Params, Prior, register_prior, visible, weigh
 from femts.mixers.rope import rotate
 
 # On a CPU, up to these sizes, a dense product over all heads at once beats the kernel that takes head by head (`femts bench`).
@@ -100,8 +100,7 @@ def short_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool) -> Tensor:
     if causal:
         bias = bias.masked_fill_(torch.ones_like(bias, dtype=torch.bool).triu_(1), -torch.inf)
     p = torch.baddbmm(bias, q, k.mT).softmax(dim=-1)
-    # Transposed twice: the product of two wide matrices takes half the time of that of a square one and a narrow one.
-    return torch.bmm(v.mT, p.mT).mT.unflatten(0, heads)
+    return weigh(p, v).unflatten(0, heads)
 
 
 @register_prior
