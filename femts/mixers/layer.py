@@ -15,6 +15,7 @@ from femts.mixers.budget import resolve_widths
 from femts.mixers.conditioner import TimeDecayConditioner
 from femts.mixers.config import PER_CHANNEL_PRIORS, FreeEnergyMixerConfig
 from femts.mixers.dropout import Dropout
+from femts.mixers.kernels import chosen
 from femts.mixers.priors import BoundPrior, make_prior
 from femts.mixers.read import FreeEnergyRead, free_energy_read, outer_gate
 from femts.mixers.temperature import find_hidden_temperature, log_tilted
@@ -75,7 +76,7 @@ class FreeEnergyMixer(nn.Module):
         Rows that see no token come out as 0.
         """
         parts, bound = self._prepare(x, attention_mask)
-        y = self._output(self._read(bound.mix, parts, bound.support), parts)
+        y = self._output(self._gated_read(bound.mix, parts, bound.support), parts)
         return y if bound.support is None else y.masked_fill(~bound.support.unsqueeze(-1), 0.0)
 
     def init_state(self, batch_size: int) -> MixerState:
@@ -107,7 +108,7 @@ class FreeEnergyMixer(nn.Module):
             mixed, prior_state = self.prior.step(parts, values, prior_state)
             return mixed
 
-        y = self._output(self._read(mix, parts, None), parts)
+        y = self._output(self._gated_read(mix, parts, None), parts)
         return y, MixerState(condition, prior_state)
 
     def bind(self, x: Tensor, attention_mask: Tensor | None = None) -> BoundPrior:
@@ -175,18 +176,31 @@ class FreeEnergyMixer(nn.Module):
     def _values(self, parts: dict[str, Tensor]) -> Tensor:
         return parts["v"].unflatten(-1, (self.config.heads, -1))
 
+    def _beta(self, v: Tensor) -> Tensor:
+        if v.dtype == torch.float16:
+            raise UsageError("float16 cannot hold exp(40) of the log-sum-exp read; use bfloat16 or float32.")
+        return F.softplus(self.beta_raw + 1.8)
+
     def _read(self, mix: Callable[[Tensor], Tensor], parts: dict[str, Tensor], support: Tensor | None) -> FreeEnergyRead:
         v = self._values(parts)
-        if self.config.use_lse and v.dtype == torch.float16:
-            raise UsageError("float16 cannot hold exp(40) of the log-sum-exp read; use bfloat16 or float32.")
-        beta = F.softplus(self.beta_raw + 1.8) if self.config.use_lse else None
+        beta = self._beta(v) if self.config.use_lse else None
         lam = torch.sigmoid(parts["lam"]).view_as(v) if self.config.use_temperature else None
         gate = outer_gate(parts["g"], self.config.eps).view_as(v) if self.config.use_outer_gate else None
         return free_energy_read(mix, v, beta, lam, gate, self.config.value_logexp_cap, support)
 
-    def _output(self, read: FreeEnergyRead, parts: dict[str, Tensor]) -> Tensor:
-        o = (read.f if read.gate is None else read.gate * read.f).flatten(-2)
-        y: Tensor = self.out_proj(self.dropout(self.prior.post_read(o, parts)))
+    def _gated_read(self, mix: Callable[[Tensor], Tensor], parts: dict[str, Tensor], support: Tensor | None) -> Tensor:
+        """The read times its outer gate, (..., H, d_v)."""
+        if self.config.use_lse and chosen("read", parts["v"].device) == "triton":
+            from femts.mixers.kernels.read_triton import gated_read_triton
+
+            v = self._values(parts)
+            lam, gate = (parts[name].view_as(v) if name in parts else None for name in ("lam", "g"))
+            return gated_read_triton(mix, v, self._beta(v), lam, gate, self.config.value_logexp_cap, self.config.eps, support)
+        read = self._read(mix, parts, support)
+        return read.f if read.gate is None else read.gate * read.f
+
+    def _output(self, o: Tensor, parts: dict[str, Tensor]) -> Tensor:
+        y: Tensor = self.out_proj(self.dropout(self.prior.post_read(o.flatten(-2), parts)))
         return y
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from femts.mixers.layer import FreeEnergyMixer
-from femts.mixers.read import FreeEnergyRead, outer_gate
+from femts.mixers.read import outer_gate
 
 
 class Reference(NamedTuple):
@@ -80,7 +80,6 @@ def plain_forward(layer: FreeEnergyMixer, x: Tensor, attention_mask: Tensor | No
     config = layer.config
     p, parts, bound = layer._dense(x, attention_mask)
     v = layer._values(parts)
-    f_max, beta, lam, gate = None, None, None, None
     f = mu = _average(p.flatten(3), v)
     if config.use_lse:  # eq. 4
         beta = F.softplus(layer.beta_raw + 1.8)
@@ -88,13 +87,13 @@ def plain_forward(layer: FreeEnergyMixer, x: Tensor, attention_mask: Tensor | No
         unseen = p == 0
         log_p = p.masked_fill(unseen, 1.0).log()  # the gradient of log 0 is no number, not even where it is masked
         log_p = log_p.masked_fill(unseen & ~unseen.all(2, keepdim=True), -torch.inf)
-        f = f_max = torch.logsumexp(log_p + tilt.unsqueeze(1), dim=2) / beta
-    if f_max is not None and config.use_temperature:  # eq. 10
+        f = torch.logsumexp(log_p + tilt.unsqueeze(1), dim=2) / beta
+    if config.use_temperature:  # eq. 10; there is no T without L
         lam = torch.sigmoid(parts["lam"]).view_as(v)
-        f = (1 - lam) * mu + lam * f_max
+        f = (1 - lam) * mu + lam * f
     if config.use_outer_gate:  # eq. 11
-        gate = outer_gate(parts["g"], config.eps).view_as(v)
-    y = layer._output(FreeEnergyRead(mu, f_max, f, lam, gate, beta), parts)
+        f = outer_gate(parts["g"], config.eps).view_as(v) * f
+    y = layer._output(f, parts)
     return y if bound.support is None else y.masked_fill(~bound.support.unsqueeze(-1), 0.0)
 
 

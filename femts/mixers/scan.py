@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import FunctionCtx
 
+from femts.mixers.kernels import chosen
+
 
 def decayed_sum(u: Tensor, log_decay: Tensor, chunk: int | None = None) -> Tensor:
     """All prefix sums `h_t = sum_{i<=t} exp(sum_{i<s<=t} g_s) u_i` along dimension 1.
@@ -19,15 +21,19 @@ def decayed_sum(u: Tensor, log_decay: Tensor, chunk: int | None = None) -> Tenso
     Args:
         u: (B, T, ...).
         log_decay: g <= 0, of as many dimensions as `u` and broadcastable to it; (B, T) are those of `u`.
-        chunk: steps in a chunk; the default is the whole of a short sequence and about sqrt(T) of a long one.
+        chunk: steps in a chunk of the torch form; the default is the whole of a short sequence and about sqrt(T) of a long
+            one, or a Triton kernel, as `femts.mixers.kernels` chooses.
 
     Returns:
         h, shaped as `u`; summed in float32 at least.
     """
-    length = u.shape[1]
-    if chunk is None:
-        chunk = default_chunk(length, 64)
     kind = torch.promote_types(u.dtype, torch.float32)
+    if chunk is None and chosen("scan", u.device) == "triton":
+        from femts.mixers.kernels.scan_triton import decayed_sum_triton
+
+        return decayed_sum_triton(u.to(kind), log_decay.to(kind)).to(u.dtype)
+    if chunk is None:
+        chunk = default_chunk(u.shape[1], 64)
     result: Tensor = _DecayedSum.apply(u.to(kind), log_decay.to(kind), chunk, False)
     return result.to(u.dtype)
 
