@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 from small_tables import small_table
 
 from femts.cli import main
+
+if not torch.cuda.is_available():  # before any kernel is made: Triton then runs it as NumPy
+    os.environ["TRITON_INTERPRET"] = "1"
 
 
 @pytest.fixture

@@ -18,21 +18,23 @@ PACKAGES = (
     "pooch",
     "matplotlib",
 )
-# Prior, what computes it, and the library that could do so faster on a CUDA device.
-KERNELS = (
-    ("softmax", "torch scaled_dot_product_attention; a dense product when short, on a CPU", "flash_attn"),
-    ("linear", "torch, (T, T) product when short, chunks when long", "fla"),
-    ("gla", "torch, (T, T) product when short, chunks when long", "fla"),
-    ("rnn_softmax", "torch, chunked scan", None),
-    ("rnn_decay", "torch, chunked scan", None),
-    ("mamba", "torch, chunked scan", "mamba_ssm"),
-)
+# Priors and parts of a layer, and the operation that does their work.
+PARTS = {
+    "softmax": None,
+    "linear": "linear",
+    "gla": "linear",
+    "rnn_softmax": "scan",
+    "rnn_decay": "scan",
+    "mamba": "selective_scan",
+    "conditioner": "scan",
+    "read": "read",
+}
 
 
 def doctor() -> None:
     """Show versions, devices and kernels.
 
-    Says for each prior what computes it, and why a faster library does not.
+    Says for each prior, for the conditioner and for the read what computes them, and why a faster library does not.
     """
     import torch
 
@@ -44,8 +46,9 @@ def doctor() -> None:
     print()
     print(table(("device", "state"), _devices(torch)))
     print()
-    rows = [(prior, kernel, _accelerator(library)) for prior, kernel, library in KERNELS]
-    print(table(("prior", "kernel in use", "accelerator"), rows))
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    rows = [(part, *_kernel(operation, torch.device(device))) for part, operation in PARTS.items()]
+    print(table(("part", f"computed on {device} by", "why not faster"), rows))
 
 
 def _version(name: str) -> str:
@@ -76,5 +79,14 @@ def _compilation(device: str) -> str:
     return "training.compile works" if missing is None else f"training.compile does not work: {missing}"
 
 
-def _accelerator(library: str | None) -> str:
-    return "none exists for this prior" if library is None else f"{library} is not used: femts has no path through it yet"
+def _kernel(operation: str | None, device) -> tuple[str, str]:  # type: ignore[no-untyped-def]
+    """What computes an operation, and why nothing faster does."""
+    from femts.mixers.kernels import ASKED, choice, requested
+
+    if operation is None:
+        return "torch scaled_dot_product_attention", "flash_attn is not used: torch has its kernel (softmax_backend)"
+    name, reasons = choice(operation, device)
+    if operation in requested():
+        reason = f", but {reasons[name]}" if name in reasons else ""
+        return name, f"asked for by {ASKED}{reason}"
+    return name, "; ".join(f"{other} is not used: {reason}" for other, reason in reasons.items()) or "nothing faster is known"

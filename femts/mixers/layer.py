@@ -190,7 +190,7 @@ class FreeEnergyMixer(nn.Module):
 
     def _gated_read(self, mix: Callable[[Tensor], Tensor], parts: dict[str, Tensor], support: Tensor | None) -> Tensor:
         """The read times its outer gate, (..., H, d_v)."""
-        if self.config.use_lse and chosen("read", parts["v"].device) == "triton":
+        if self.config.use_lse and chosen("read", parts["v"].device, parts["v"].dtype) == "triton":
             from femts.mixers.kernels.read_triton import gated_read_triton
 
             v = self._values(parts)

@@ -28,7 +28,7 @@ def decayed_sum(u: Tensor, log_decay: Tensor, chunk: int | None = None) -> Tenso
         h, shaped as `u`; summed in float32 at least.
     """
     kind = torch.promote_types(u.dtype, torch.float32)
-    if chunk is None and chosen("scan", u.device) == "triton":
+    if chunk is None and chosen("scan", u.device, kind) == "triton":
         from femts.mixers.kernels.scan_triton import decayed_sum_triton
 
         return decayed_sum_triton(u.to(kind), log_decay.to(kind)).to(u.dtype)

@@ -1,6 +1,6 @@
-"""The scan of the `mamba` prior: `h_t = exp(g_t) h_{t-1} + b_t (x) u_t`, `y_t = <c_t, h_t>`, in a plain and a fast form.
+"""The scan of the `mamba` prior, `h_t = exp(-delta_t a) h_{t-1} + b_t (x) delta_t u_t`, `y_t = <c_t, h_t>`, plain and fast.
 
-Shapes: u (B, T, K, E) K stacks of E channels; log_decay g (B, T, N, E) <= 0; b, c (B, T, N); y as u.
+Shapes: u (B, T, K, E) K stacks of E channels; delta (B, T, E) >= 0 step sizes; rate a (N, E) > 0; b, c (B, T, N); y as u.
 """
 
 from __future__ import annotations
@@ -10,47 +10,63 @@ from torch import Tensor
 from torch.autograd.function import FunctionCtx
 from torch.nn import functional as F
 
+from femts.mixers.kernels import chosen
 from femts.mixers.scan import decayed_sum, default_chunk, reversed_decayed_sum
 
 LONG = 256  # tokens; a longer sequence is scanned in chunks
 
 
-def selective_scan_plain(u: Tensor, log_decay: Tensor, b: Tensor, c: Tensor) -> Tensor:
+def selective_scan_plain(u: Tensor, delta: Tensor, rate: Tensor, b: Tensor, c: Tensor) -> Tensor:
     """The definition, with every state of every step spread out."""
-    h = decayed_sum(_spread(u, b), log_decay.unsqueeze(2))
-    return torch.einsum("btkne,btn->btke", h, c)
+    return torch.einsum("btkne,btn->btke", decayed_sum(*_spread(u, delta, rate, b)), c)
 
 
-def selective_scan_two_sided(u: Tensor, log_decay: Tensor, b: Tensor, c: Tensor) -> Tensor:
+def selective_scan_two_sided(u: Tensor, delta: Tensor, rate: Tensor, b: Tensor, c: Tensor) -> Tensor:
     """The plain form plus its mirror image without the diagonal."""
-    h = reversed_decayed_sum(_spread(u, b), log_decay.unsqueeze(2))
-    return selective_scan_plain(u, log_decay, b, c) + torch.einsum("btkne,btn->btke", h, c)
+    h = reversed_decayed_sum(*_spread(u, delta, rate, b))
+    return selective_scan_plain(u, delta, rate, b, c) + torch.einsum("btkne,btn->btke", h, c)
 
 
-def _spread(u: Tensor, b: Tensor) -> Tensor:
-    return b[:, :, None, :, None] * u.unsqueeze(3)
+def _spread(u: Tensor, delta: Tensor, rate: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """What a step adds to the states, (B, T, K, N, E), and their log decays."""
+    return b[:, :, None, :, None] * (delta.unsqueeze(2) * u).unsqueeze(3), log_decays(delta, rate).unsqueeze(2)
 
 
-def selective_scan(u: Tensor, log_decay: Tensor, b: Tensor, c: Tensor, chunk: int | None = None) -> Tensor:
-    """The same step by step: outer products are never spread over time.
+def log_decays(delta: Tensor, rate: Tensor) -> Tensor:
+    """Step sizes (..., E) and rates (N, E) -> (..., N, E)."""
+    return delta.unsqueeze(-2) * -rate
+
+
+def selective_scan(u: Tensor, delta: Tensor, rate: Tensor, b: Tensor, c: Tensor, chunk: int | None = None) -> Tensor:
+    """The same by what `femts.mixers.kernels` chooses; in torch step by step, where outer products are never spread over time.
 
     Long sequences are cut into chunks that run side by side, about 2 sqrt(T) steps in all; what a chunk leaves in its
     states reaches the tokens of later ones through decays alone. As in `decayed_sum`, decays are only multiplied up.
 
     Args:
-        u, log_decay, b, c: as the module says.
-        chunk: steps in a chunk; the default is the whole of a short sequence and about sqrt(T) of a long one.
+        u, delta, rate, b, c: as the module says.
+        chunk: steps in a chunk of the torch form; the default is the whole of a short sequence and about sqrt(T) of a long one.
     """
+    kernel = "torch" if chunk is not None else chosen("selective_scan", u.device, u.dtype)
+    if kernel == "triton":
+        from femts.mixers.kernels.selective_scan_triton import selective_scan_triton
+
+        return selective_scan_triton(u, delta, rate, b, c)
+    if kernel == "mamba_ssm":
+        from femts.mixers.kernels.selective_scan_mamba_ssm import selective_scan_mamba_ssm
+
+        return selective_scan_mamba_ssm(u, delta, rate, b, c)
     batch, length, stacks, width = u.shape
     if chunk is None:
         chunk = default_chunk(length, LONG)
+    fed, log_decay = delta.unsqueeze(2) * u, log_decays(delta, rate)
     if chunk >= length:
-        return _scan(u, log_decay, b, c)[0]
+        return _scan(fed, log_decay, b, c)[0]
     pad = -length % chunk
-    u, log_decay, b, c = (
-        F.pad(x, (0, 0) * (x.dim() - 2) + (0, pad)).reshape(-1, chunk, *x.shape[2:]) for x in (u, log_decay, b, c)
+    fed, log_decay, b, c = (
+        F.pad(x, (0, 0) * (x.dim() - 2) + (0, pad)).reshape(-1, chunk, *x.shape[2:]) for x in (fed, log_decay, b, c)
     )
-    within, last = _scan(u, log_decay, b, c)
+    within, last = _scan(fed, log_decay, b, c)
     reach = log_decay.cumsum(1).exp()  # from before a chunk to each of its tokens: (B chunks, chunk, N, E)
     states = last.view(batch, -1, b.shape[-1], stacks, width)
     carry = decayed_sum(states, log_decay.sum(1).view(batch, -1, b.shape[-1], 1, width))
@@ -60,7 +76,7 @@ def selective_scan(u: Tensor, log_decay: Tensor, b: Tensor, c: Tensor, chunk: in
 
 
 def _scan(u: Tensor, log_decay: Tensor, b: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-    """y and the last states, (B, N, K E)."""
+    """y and the last states, (B, N, K E), of what is fed in, `u`, and decays (B, T, N, E)."""
     y, last = _SelectiveScan.apply(u, log_decay, b, c)
     return y, last
 

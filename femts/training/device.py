@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import torch
 
 from femts.errors import UsageError
+from femts.mixers.kernels import chosen, requested
 from femts.training.config import TrainingConfig
 
 
@@ -26,7 +27,7 @@ def resolve_place(training: TrainingConfig) -> Place:
     """What `auto` means here: CUDA with bf16 where the card has it, else the CPU in float32.
 
     Raises:
-        UsageError: a device, a precision or compilation was asked for that is not there.
+        UsageError: a device, a precision, a kernel or compilation was asked for that is not there.
     """
     device = training.device
     if device == "auto":
@@ -42,6 +43,8 @@ def resolve_place(training: TrainingConfig) -> Place:
     native = device == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
     if training.precision == "bf16" and device == "cuda" and not native:
         raise UsageError("Precision 'bf16' is not there on this CUDA card; take --precision 32 or auto.")
+    for operation in requested():
+        chosen(operation, torch.device(device))
     if training.compile:
         missing = missing_compiler(device)
         if missing:

@@ -20,6 +20,7 @@ from femts.data.windows import Windows, part_windows, scaled_series
 from femts.errors import UsageError
 from femts.evaluation.evaluator import evaluate
 from femts.forecaster import Forecaster, data_record
+from femts.mixers.kernels import recorded
 from femts.models.registry import build_model
 from femts.runs import begin_run, remove_parts
 from femts.training.config import parse_span
@@ -107,7 +108,9 @@ def train(
             if not state.model:
                 begin_run(Path(folder), config, forecaster.preprocess())
             try:
-                _fit(forecaster, training, place, windows, state, Path(folder), started, progress, out is not None)
+                with recorded() as kernels:
+                    _fit(forecaster, training, place, windows, state, Path(folder), started, progress, out is not None)
+                forecaster.metrics = {**forecaster.metrics, "kernels": dict(sorted(kernels.items()))}
             except KeyboardInterrupt as error:
                 kept = "nothing was kept" if out is None else f"what was reached is in {out}; continue it with --resume"
                 raise Interrupted(f"Training was interrupted; {kept}.") from error

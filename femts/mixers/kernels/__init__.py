@@ -23,74 +23,103 @@ ASKED = "FEMTS_KERNELS"
 
 @dataclass(frozen=True)
 class Kernel:
-    """A library that computes an operation; `why_not(device)` says why it cannot there, or None."""
+    """A library that computes an operation; `why_not(device, dtype)` says why it cannot on such tensors, or None."""
 
     name: str
-    why_not: Callable[[torch.device], str | None]
+    why_not: Callable[[torch.device, torch.dtype], str | None]
 
 
-def _torch(device: torch.device) -> None:
+def _torch(device: torch.device, dtype: torch.dtype) -> None:
     return None
 
 
-def _triton(device: torch.device) -> str | None:
+def _triton(device: torch.device, dtype: torch.dtype) -> str | None:
     if find_spec("triton") is None:
         return "Triton is not installed"
     if device.type != "cuda" and os.environ.get("TRITON_INTERPRET") != "1":
-        return f"Triton needs a CUDA device, not '{device.type}'"
+        return f"it needs a CUDA device, not '{device.type}'"
     return None
 
 
-def _fla(device: torch.device) -> str | None:
+def _fla(device: torch.device, dtype: torch.dtype) -> str | None:
     if find_spec("fla") is None or find_spec("triton") is None:
-        return "flash-linear-attention (fla) is not installed"
-    if device.type != "cuda":
-        return f"fla needs a CUDA device, not '{device.type}'"
+        return "flash-linear-attention is not installed"
+    if device.type != "cuda" or dtype != torch.float32:
+        return f"it takes float32 tensors on a CUDA device, not {_kind(dtype)} ones on '{device.type}'"
     from femts.mixers.kernels.linear_fla import failed_check
 
     return failed_check(device)
 
 
-def _mamba_ssm(device: torch.device) -> str | None:
+def _mamba_ssm(device: torch.device, dtype: torch.dtype) -> str | None:
     if find_spec("mamba_ssm") is None:
         return "mamba-ssm is not installed"
-    return None if device.type == "cuda" else f"mamba-ssm needs a CUDA device, not '{device.type}'"
+    if device.type != "cuda" or dtype != torch.float32:
+        return f"it takes float32 tensors on a CUDA device, not {_kind(dtype)} ones on '{device.type}'"
+    return None
+
+
+def _kind(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 # Fastest first; torch, which can everywhere, last.
 OPERATIONS: dict[str, tuple[Kernel, ...]] = {
-    "read": (Kernel("triton", _triton), Kernel("torch", _torch)),
-    "scan": (Kernel("triton", _triton), Kernel("torch", _torch)),
-    "linear": (Kernel("fla", _fla), Kernel("torch", _torch)),
-    "selective_scan": (Kernel("mamba_ssm", _mamba_ssm), Kernel("triton", _triton), Kernel("torch", _torch)),
-}
-WHAT = {
-    "read": "the free-energy read of every prior",
-    "scan": "rnn_softmax, rnn_decay and the conditioner",
-    "linear": "linear and gla, causal, beyond 128 tokens",
-    "selective_scan": "mamba, causal",
+    "read": (Kernel("triton", _triton), Kernel("torch", _torch)),  # the free-energy read of every prior
+    "scan": (Kernel("triton", _triton), Kernel("torch", _torch)),  # rnn_softmax, rnn_decay, the conditioner
+    "linear": (Kernel("fla", _fla), Kernel("torch", _torch)),  # linear and gla, where they are causal and long
+    "selective_scan": (Kernel("mamba_ssm", _mamba_ssm), Kernel("triton", _triton), Kernel("torch", _torch)),  # causal mamba
 }
 
 _asked: ContextVar[dict[str, str] | None] = ContextVar("asked", default=None)
+_ran: ContextVar[dict[str, str] | None] = ContextVar("ran", default=None)
 
 
-def chosen(operation: str, device: torch.device) -> str:
-    """The name of what computes `operation` on tensors of `device`.
+def chosen(operation: str, device: torch.device, dtype: torch.dtype = torch.float32) -> str:
+    """The name of what computes `operation` on tensors of `device` and `dtype`.
 
     Raises:
         UsageError: what was asked for, by `using` or `FEMTS_KERNELS`, does not exist or cannot run there.
     """
+    name, reasons = choice(operation, device, dtype)
+    if name in reasons:
+        raise UsageError(
+            f"Kernel '{operation}={name}' cannot run because {reasons[name]}; take {operation}=torch, or leave it open."
+        )
+    ran = _ran.get()
+    if ran is not None:
+        ran[operation] = name
+    return name
+
+
+def choice(operation: str, device: torch.device, dtype: torch.dtype = torch.float32) -> tuple[str, dict[str, str]]:
+    """What `chosen` takes, and of it and of what would be faster why it cannot be had, by name."""
     given = _asked.get()
     asked = (requested() if given is None else given).get(operation)
-    if asked is None:
-        if device.type != "cuda":  # there the libraries would only be interpreted, or refuse
-            return "torch"
-        return next(kernel.name for kernel in OPERATIONS[operation] if kernel.why_not(device) is None)
-    kernel = next(kernel for kernel in OPERATIONS[operation] if kernel.name == asked)
-    reason = kernel.why_not(device)
-    if reason:
-        raise UsageError(f"Kernel '{operation}={asked}' cannot run because {reason}; use {operation}=torch, or leave it open.")
-    return asked
+    if asked is not None:
+        kernel = next(kernel for kernel in OPERATIONS[operation] if kernel.name == asked)
+        reason = kernel.why_not(device, dtype)
+        return asked, {asked: reason} if reason else {}
+    reasons: dict[str, str] = {}
+    for kernel in OPERATIONS[operation]:
+        reason = kernel.why_not(device, dtype)
+        if reason is None and device.type != "cuda" and kernel.name != "torch":
+            reason = f"it is only interpreted on '{device.type}'"
+        if reason is None:
+            return kernel.name, reasons
+        reasons[kernel.name] = reason
+    raise AssertionError(f"torch computes {operation} everywhere")
+
+
+@contextmanager
+def recorded() -> Iterator[dict[str, str]]:
+    """Collects the operations that run within it and what computed them."""
+    ran: dict[str, str] = {}
+    token = _ran.set(ran)
+    try:
+        yield ran
+    finally:
+        _ran.reset(token)
 
 
 def requested() -> dict[str, str]:

@@ -32,7 +32,7 @@ def _before_kernel(
     v, beta, out, grad_out, grad_v, grad_beta, rows, row_stride, cap,
     width: tl.constexpr, head: tl.constexpr, height: tl.constexpr, padded: tl.constexpr, gradient: tl.constexpr,
 ):  # fmt: skip
-    """`out` (rows, heads, 2 head) = [v, exp(beta v)] with |beta v| <= cap, or with `gradient` what `grad_out` makes of v and beta."""
+    """`out` (rows, heads, 2 head) = [v, exp(beta v)] with |beta v| <= cap, or with `gradient` the gradients of v and beta."""
     row = (tl.program_id(0) * height + tl.arange(0, height))[:, None].to(tl.int64)
     channel = tl.arange(0, padded)[None, :]
     inside = (row < rows) & (channel < width)
@@ -55,7 +55,8 @@ def _before_kernel(
 
 @triton.jit
 def _after_kernel(
-    mixed, beta, lam_pre, gate_pre, out, grad_out, grad_mixed, grad_beta, grad_lam, grad_gate, rows, lam_stride, gate_stride, eps,
+    mixed, beta, lam_pre, gate_pre, out, grad_out, grad_mixed, grad_beta, grad_lam, grad_gate,
+    rows, lam_stride, gate_stride, eps,
     width: tl.constexpr, head: tl.constexpr, height: tl.constexpr, padded: tl.constexpr,
     with_lam: tl.constexpr, with_gate: tl.constexpr, gradient: tl.constexpr,
 ):  # fmt: skip
@@ -144,7 +145,7 @@ class _After(torch.autograd.Function):
         ctx: FunctionCtx, mixed: Tensor, beta: Tensor, lam: Tensor | None, gate: Tensor | None, eps: float
     ) -> Tensor:
         """`mixed` (rows, H, 2 d_v), `lam` and `gate` (rows, E) before their activations -> (rows, E)."""
-        ctx.save_for_backward(mixed, beta, lam, gate)
+        ctx.save_for_backward(mixed, beta, lam, gate)  # type: ignore[arg-type]
         ctx.eps = eps  # type: ignore[attr-defined]
         out = mixed.new_empty(mixed.shape[0], beta.numel())
         _launch_after(mixed, beta, lam, gate, eps, out, None)

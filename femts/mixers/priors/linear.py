@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from femts.mixers.budget import Widths
 from femts.mixers.config import FreeEnergyMixerConfig
+from femts.mixers.kernels import chosen
 from femts.mixers.priors.base import BoundPrior, Params, Prior, at_least_float32, divide, register_prior, visible, weigh
 from femts.mixers.priors.softmax import query_key
 from femts.mixers.scan import decayed_sum, reversed_decayed_sum
@@ -54,7 +55,11 @@ class BoundLinear(BoundPrior):
     def _mix_chunked(self, v: Tensor) -> Tensor:
         v = torch.cat([v, torch.ones_like(v[..., :1])], dim=-1)
         q, k, g = self.q / self.q.sum(-1, keepdim=True), self.k, self.log_decay  # the scale of q cancels; this keeps it near 1
-        if self.causal:
+        if self.causal and chosen("linear", q.device, q.dtype) == "fla":
+            from femts.mixers.kernels.linear_fla import scores_fla
+
+            scores = scores_fla(q, k, v, g)
+        elif self.causal:
             scores = chunked_scores(q, k, v, g)
         elif g is None:
             scores = torch.einsum("bthd,bhdc->bthc", q, torch.einsum("bihd,bihc->bhdc", k, v))

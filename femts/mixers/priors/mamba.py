@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from femts.mixers.budget import Widths, delta_rank
 from femts.mixers.config import FreeEnergyMixerConfig
 from femts.mixers.priors.base import Params, PerChannelBound, Prior, at_least_float32, register_prior, visible
-from femts.mixers.selective_scan import selective_scan, selective_scan_two_sided
+from femts.mixers.selective_scan import log_decays, selective_scan, selective_scan_two_sided
 
 
 @register_prior
@@ -38,24 +38,23 @@ class MambaPrior(Prior):
             parameter.no_weight_decay = True  # type: ignore[attr-defined]
 
     def _system(self, params: Params) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """step size (..., E), log decay (..., N, E), b and c (..., N), skip (E,)."""
+        """step size (..., E), rate (N, E), b and c (..., N), skip (E,)."""
         eps = self.config.eps  # keeps every weight above 0 where a softplus underflows
         delta = F.softplus(at_least_float32(self.dt_proj(params["dt"]))) + eps
         b, c = (F.softplus(at_least_float32(params[name])) + eps for name in ("B", "C"))
-        log_decay = delta.unsqueeze(-2) * -at_least_float32(self.A_log).exp().mT.contiguous()
-        return delta, log_decay, b, c, F.softplus(at_least_float32(self.skip))
+        rate = at_least_float32(self.A_log).exp().mT.contiguous()
+        return delta, rate, b, c, F.softplus(at_least_float32(self.skip))
 
     def bind(self, params: Params, mask: Tensor | None) -> PerChannelBound:
         causal = self.config.causal
-        delta, log_decay, b, c, skip = self._system(params)
-        if mask is not None:  # a token that nobody may read counts as absent
-            log_decay = log_decay.masked_fill(~mask[:, :, None, None], 0.0)
+        delta, rate, b, c, skip = self._system(params)
+        if mask is not None:  # a token that nobody may read counts as absent: no time passes
+            delta = delta.masked_fill(~mask[:, :, None], 0.0)
 
         def accumulate(u: Tensor) -> Tensor:
-            fed = delta.unsqueeze(2) * u
             with torch.autocast(u.device.type, enabled=False):
                 scan = selective_scan if causal else selective_scan_two_sided
-                return scan(fed, log_decay, b, c) + skip * u
+                return scan(u, delta, rate, b, c) + skip * u
 
         return PerChannelBound(accumulate, delta, mask, visible(mask, causal))
 
@@ -65,10 +64,10 @@ class MambaPrior(Prior):
         return self.A_log.new_zeros(batch_size, value_width // width + 1, states, width)
 
     def step(self, params: Params, values: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        delta, log_decay, b, c, skip = self._system(params)
+        delta, rate, b, c, skip = self._system(params)
         columns = values[:, 0].unflatten(-1, (-1, delta.shape[-1])).to(delta.dtype)
         columns = torch.cat([columns, torch.ones_like(columns[:, :1])], dim=1)  # (B, k + 1, E)
         fed = (delta.unsqueeze(1) * columns).unsqueeze(2) * b[:, None, :, None]
-        state = log_decay.exp().unsqueeze(1) * state.to(log_decay) + fed
+        state = log_decays(delta, rate).exp().unsqueeze(1) * state.to(delta) + fed
         scores = torch.einsum("bkne,bn->bke", state, c) + skip * columns
         return (scores[:, :-1] / scores[:, -1:]).flatten(1).unsqueeze(1).to(values.dtype), state

@@ -1,0 +1,90 @@
+"""Linear attention with decay by flash-linear-attention, through the first of its operations that is right on this device.
+
+Its kernels for one task differ in the compilers they survive: with some versions of Triton on Hopper the gradients of some are
+wrong. So each is compared with a dense float64 product once per process, gradients included, before it is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+OPERATIONS = ("chunk_simple_gla", "fused_chunk_simple_gla")
+TOLERANCE = 2e-5  # of the largest entry, for outputs and gradients in float32
+
+Operation = Callable[..., tuple[Tensor, Tensor]]
+
+
+def scores_fla(q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor | None) -> Tensor:
+    """`femts.mixers.priors.linear.chunked_scores`: q and k (B, T, H, d_k), v (B, T, H, c), log_decay (B, T, H) or None."""
+    name, failures = checked_operation(q.device)
+    if name is None:
+        raise RuntimeError(f"No operation of flash-linear-attention is right on this device: {failures}.")
+    return scores_by(_operation(name), q, k, v, log_decay)
+
+
+def scores_by(operation: Operation, q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor | None) -> Tensor:
+    """The same by one `operation` of the library, which wants an even width of `v`."""
+    g = q.new_zeros(q.shape[:3]) if log_decay is None else log_decay
+    wide = F.pad(v, (0, v.shape[-1] % 2))
+    scores: Tensor = operation(q.contiguous(), k.contiguous(), wide.contiguous(), g.contiguous(), scale=1.0)[0]
+    return scores[..., : v.shape[-1]]
+
+
+def failed_check(device: torch.device) -> str | None:
+    """Why no operation of the library may be used on `device`, or None where one may."""
+    name, failures = checked_operation(device)
+    return None if name else f"no operation of flash-linear-attention agrees with the definition here ({failures})"
+
+
+@cache
+def checked_operation(device: torch.device) -> tuple[str | None, str]:
+    """The first operation that agrees with the definition, or None, and what was wrong with those before it."""
+    failures: list[str] = []
+    for name in OPERATIONS:
+        wrong = disagreement(_operation(name), device)
+        if wrong is None:
+            return name, "; ".join(failures)
+        failures.append(f"{name}: {wrong}")
+    return None, "; ".join(failures)
+
+
+def _operation(name: str) -> Operation:
+    operation: Operation = getattr(import_module("fla.ops.simple_gla"), name)
+    return operation
+
+
+def disagreement(operation: Operation, device: torch.device) -> str | None:
+    """What `operation` does wrong on `device` for one odd length at no, some and strong decay, or None."""
+    for rate in (0.0, 0.05, 5.0):
+        generator = torch.Generator().manual_seed(0)
+        q, k = (torch.rand(2, 193, 2, 16, generator=generator, dtype=torch.float64) + 0.01 for _ in "qk")
+        v = torch.randn(2, 193, 2, 17, generator=generator, dtype=torch.float64)
+        g = -rate * torch.rand(2, 193, 2, generator=generator, dtype=torch.float64)
+        upstream = torch.randn(v.shape, generator=generator, dtype=torch.float64)
+        exact = [x.requires_grad_() for x in (q, k, v, g)]
+        given = [x.detach().to(device, torch.float32).requires_grad_() for x in exact]
+        expected = _dense(*exact)
+        wanted = (expected, *torch.autograd.grad(expected, exact, upstream))
+        try:
+            answer = scores_by(operation, *given)
+            found = (answer, *torch.autograd.grad(answer, given, upstream.to(answer)))
+        except Exception as failure:  # however it fails to compile or to run here, it cannot be used
+            return f"{type(failure).__name__}: {(str(failure) or 'no message').splitlines()[0]}"
+        for what, one, other in zip(("output", "gradient of q", "of k", "of v", "of the decay"), found, wanted, strict=True):
+            error = ((one.double().cpu() - other).abs().max() / other.abs().max()).item()
+            if not error <= TOLERANCE:
+                return f"{what} off by {error:.1e} at decays up to {rate:g}"
+    return None
+
+
+def _dense(q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor) -> Tensor:
+    """The definition: scores fade by all decays between key and query (eq. 28)."""
+    total = log_decay.cumsum(1).transpose(1, 2)
+    fade = (total.unsqueeze(3) - total.unsqueeze(2)).tril().exp().tril()
+    return torch.einsum("bhti,bihc->bthc", torch.einsum("bthd,bihd->bhti", q, k) * fade, v)

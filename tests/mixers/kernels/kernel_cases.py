@@ -1,0 +1,25 @@
+"""Comparing a fast form with its plain twin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+
+def with_gradients(call: Callable[..., Tensor], inputs: Sequence[Tensor], device: str = "cpu") -> list[Tensor]:
+    """What `call` gives and the gradients of its inputs, for one fixed upstream gradient, as float64 on the CPU."""
+    given = [x.detach().to(device).requires_grad_() for x in inputs]
+    y = call(*given)
+    upstream = torch.randn(y.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64).to(y)
+    gradients = torch.autograd.grad(y, given, upstream, materialize_grads=True)
+    return [x.detach().double().cpu() for x in (y, *gradients)]
+
+
+def assert_near(found: Sequence[Tensor], expected: Sequence[Tensor], tolerance: float) -> None:
+    """Each is finite, and off by at most `tolerance` of the largest entry of what it should be."""
+    for position, (one, other) in enumerate(zip(found, expected, strict=True)):
+        assert one.isfinite().all(), f"output {position}"
+        largest = other.abs().max().clamp_min(1e-30)
+        assert ((one - other).abs().max() / largest).item() <= tolerance, f"output {position}"

@@ -1,0 +1,70 @@
+"""Linear attention by a library: the way in and out, and the check that keeps wrong operations away."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from kernel_cases import assert_near, with_gradients
+
+from femts.mixers.kernels import linear_fla
+from femts.mixers.kernels.linear_fla import checked_operation, disagreement, scores_by
+from femts.mixers.priors.linear import chunked_scores
+
+CPU = torch.device("cpu")
+
+
+def recurrent(q, k, v, g, scale):
+    """What the library documents for its operations of this signature, token by token: (o, state)."""
+    assert v.shape[-1] % 2 == 0, "its kernels want an even width"
+    state, outputs = torch.zeros(*q.shape[::2], q.shape[3], v.shape[3], dtype=q.dtype), []
+    for t in range(q.shape[1]):
+        state = state * g[:, t, :, None, None].exp() + k[:, t].unsqueeze(-1) * v[:, t].unsqueeze(-2)
+        outputs.append(torch.einsum("bhd,bhdc->bhc", scale * q[:, t], state))
+    return torch.stack(outputs, 1), state
+
+
+@pytest.mark.parametrize("decays", [True, False], ids=["gla", "linear"])
+@pytest.mark.parametrize("length", [1, 9, 130])
+def test_scores_are_those_of_the_chunked_form(length, decays):
+    torch.manual_seed(0)
+    q, k, v, g = (torch.rand(2, length, 3, *tail).double() for tail in ((4,), (4,), (5,), ()))
+    given = [q, k, v] + ([-g] if decays else [])
+    by_library = lambda *x: scores_by(recurrent, *x[:3], x[3] if decays else None)  # noqa: E731
+    chunked = lambda *x: chunked_scores(*x[:3], x[3] if decays else None)  # noqa: E731
+    assert_near(with_gradients(by_library, given), with_gradients(chunked, given), 1e-12)
+
+
+def test_the_librarys_own_plain_form_passes_the_check():
+    naive = pytest.importorskip("fla.ops.simple_gla.naive", reason="needs flash-linear-attention and Triton")
+    assert disagreement(naive.naive_chunk_simple_gla, CPU) is None
+
+
+class WrongGradient(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, g):
+        return g.clone()
+
+    @staticmethod
+    def backward(ctx, grad):
+        return 1.001 * grad
+
+
+def test_an_operation_with_a_wrong_gradient_or_none_is_not_used(monkeypatch):
+    def wrong(q, k, v, g, scale):
+        return recurrent(q, k, v, WrongGradient.apply(g), scale)
+
+    def broken(q, k, v, g, scale):
+        raise RuntimeError("it does not compile\nhere")
+
+    operations = {"broken": broken, "wrong": wrong, "right": recurrent}
+    monkeypatch.setattr(linear_fla, "_operation", operations.__getitem__)
+    monkeypatch.setattr(linear_fla, "OPERATIONS", ("broken", "wrong", "right"))
+    checked_operation.cache_clear()
+    name, failures = checked_operation(CPU)
+    assert name == "right"
+    assert "broken: RuntimeError: it does not compile;" in failures and "wrong: gradient of" not in failures
+    assert "wrong: of the decay off by 1.0e-03" in failures
+    monkeypatch.setattr(linear_fla, "OPERATIONS", ("wrong",))
+    checked_operation.cache_clear()
+    assert "of the decay off" in (linear_fla.failed_check(CPU) or "")
+    checked_operation.cache_clear()

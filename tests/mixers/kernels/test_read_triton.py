@@ -1,0 +1,89 @@
+"""The free-energy read with Triton kernels beside the torch one, in whole layers: outputs and gradients."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from kernel_cases import assert_near, with_gradients
+from mixer_cases import PRIORS, make_input, make_layer
+
+from femts.errors import UsageError
+from femts.mixers.kernels import recorded, using
+
+over_reads = pytest.mark.parametrize("components", ["L", "LT", "LG", "CLTG"])
+
+
+def both(layer, x, mask, device, exact=None):
+    """Output and gradients of input and parameters: with Triton, and with torch by the layer `exact` in float64."""
+
+    def run(layer, x, mask, place):
+        names = [name for name, _ in layer.named_parameters()]
+        call = lambda x, *p: torch.func.functional_call(layer, dict(zip(names, p, strict=True)), (x, mask))  # noqa: E731
+        return with_gradients(call, [x, *layer.parameters()], place)
+
+    with using(read="torch", scan="torch"):
+        expected = run(exact or layer, x.double(), mask, "cpu")
+    with using(read="triton"), recorded() as ran:
+        found = run(layer.to(device), x, None if mask is None else mask.to(device), device)
+    assert ran["read"] == "triton"
+    return found, expected
+
+
+@over_reads
+@pytest.mark.parametrize("masked", [False, True], ids=["whole", "masked"])
+@pytest.mark.parametrize("prior", PRIORS)
+def test_layers_agree_in_float64(prior, masked, components, device):
+    mask = None
+    if masked:
+        mask = torch.ones(2, 7, dtype=torch.bool)
+        mask[0, :3], mask[1] = False, False  # a late start, and nothing at all
+    found, expected = both(make_layer(prior, components), make_input(length=7), mask, device)
+    assert_near(found, expected, 1e-11)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.bfloat16, 0.1)], ids=str)
+@pytest.mark.parametrize("prior", PRIORS)
+def test_narrower_types_stay_near_float64(prior, dtype, tolerance, device):
+    exact = make_layer(prior, "CLTG", dtype=dtype).double()
+    found, expected = both(make_layer(prior, "CLTG", dtype=dtype), make_input(length=9).to(dtype), None, device, exact)
+    assert_near(found, expected, tolerance)
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-20, 1e4])
+@over_reads
+def test_extreme_inputs_leave_finite_numbers(components, scale, device):
+    layer, x = make_layer("softmax", components, dtype=torch.float32), scale * make_input(length=3).float()
+    found, expected = both(layer, x, None, device, make_layer("softmax", components, dtype=torch.float32).double())
+    assert all(y.isfinite().all() for y in found)
+    if scale < 1:
+        assert_near(found[:1], expected[:1], 1e-5)
+
+
+@pytest.mark.parametrize("pre", [-300.0, -20.0, -9.0, 0.0, 30.0])
+def test_gates_far_from_zero_keep_their_accuracy(pre, device):
+    from femts.mixers.kernels.read_triton import gated_read_triton
+    from femts.mixers.read import outer_gate
+
+    torch.manual_seed(0)
+    beta, v = torch.full((1, 6), 1.5), torch.randn(1, 4, 1, 6)
+    gate = pre + torch.randn(1, 4, 1, 6)
+    plain = lambda gate: outer_gate(gate, 1e-6) * v.double()  # noqa: E731
+    fast = lambda gate: gated_read_triton(lambda x: x, v.to(device), beta.to(device), None, gate, 40.0, 1e-6, None)  # noqa: E731
+    assert_near(with_gradients(fast, [gate], device), with_gradients(plain, [gate.double()]), 1e-5)
+
+
+def test_streaming_goes_through_the_same_kernels(device):
+    layer, x = make_layer("rnn_decay", "CLTG").to(device), make_input(length=4).to(device)
+    with using(read="triton"), recorded() as ran:
+        state, steps = layer.init_state(x.shape[0]), []
+        for t in range(4):
+            y, state = layer.step(x[:, t], state)
+            steps.append(y)
+    assert ran["read"] == "triton"
+    torch.testing.assert_close(torch.stack(steps, 1), layer(x), rtol=1e-9, atol=1e-9)
+
+
+def test_float16_is_refused(device):
+    layer = make_layer("rnn_decay", "L", dtype=torch.float16).to(device)
+    with using(read="triton"), pytest.raises(UsageError, match="float16 cannot hold"):
+        layer(make_input(length=2).half().to(device))
