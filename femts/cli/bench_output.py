@@ -77,20 +77,24 @@ def report(
     as_json: bool,
     together: bool = False,
 ) -> None:
-    """Print one JSON object, or a line on the machine and a table.
+    """Print one JSON object, or a line on the machine, tables, and a line on the kernels that ran.
 
     Rows with the same first cell make a table as soon as they are complete; all rows make one where `together` is true.
     """
     from femts.bench.measure import machine
+    from femts.mixers.kernels import recorded
 
     facts = {**machine(place.device), "precision": place.precision}
-    if as_json:
-        record = {"machine": facts, "settings": asdict(wanted), "rows": [asdict(row) for row in rows]}
-        print(json.dumps(record))
-        return
-    print("{name} ({device}, {precision}), threads {threads}, torch {torch}, femts {femts}".format(**facts), flush=True)
-    for _, group in groupby(map(cells, rows), key=lambda row: together or row[0]):
-        print(f"\n{table(columns, group)}", flush=True)
+    with recorded() as kernels:
+        if as_json:
+            answer = [asdict(row) for row in rows]
+            print(json.dumps({"machine": facts, "kernels": kernels, "settings": asdict(wanted), "rows": answer}))
+            return
+        print("{name} ({device}, {precision}), threads {threads}, torch {torch}, femts {femts}".format(**facts), flush=True)
+        for _, group in groupby(map(cells, rows), key=lambda row: together or row[0]):
+            print(f"\n{table(columns, group)}", flush=True)
+    if kernels:
+        print(f"\nkernels: {', '.join(f'{operation} {name}' for operation, name in kernels.items())}")
 
 
 def mixer_cells(row: MixerRow) -> list[str]:

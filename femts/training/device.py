@@ -43,8 +43,10 @@ def resolve_place(training: TrainingConfig) -> Place:
     native = device == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
     if training.precision == "bf16" and device == "cuda" and not native:
         raise UsageError("Precision 'bf16' is not there on this CUDA card; take --precision 32 or auto.")
-    for operation in requested():
+    for operation, name in requested().items():
         chosen(operation, torch.device(device))
+        if training.compile and name != "torch":
+            raise UsageError(f"Kernel '{operation}={name}' is not compiled; leave training.compile at false, or {operation} open.")
     if training.compile:
         missing = missing_compiler(device)
         if missing:

@@ -36,7 +36,7 @@ def test_mixer_prints_a_table_for_each_prior(capfd: pytest.CaptureFixture[str]) 
 
 def test_mixer_json_says_the_same(capfd: pytest.CaptureFixture[str]) -> None:
     record = json.loads(run(capfd, *MIXER, "--json", "--components", "CLTG"))
-    assert set(record) == {"machine", "settings", "rows"}
+    assert set(record) == {"machine", "kernels", "settings", "rows"}
     assert record["machine"]["device"] == "cpu" and record["machine"]["precision"] == "32"
     assert record["settings"]["lengths"] == [3]
     assert [(row["prior"], row["case"]) for row in record["rows"]] == [

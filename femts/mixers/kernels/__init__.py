@@ -76,11 +76,13 @@ _ran: ContextVar[dict[str, str] | None] = ContextVar("ran", default=None)
 
 
 def chosen(operation: str, device: torch.device, dtype: torch.dtype = torch.float32) -> str:
-    """The name of what computes `operation` on tensors of `device` and `dtype`.
+    """The name of what computes `operation` on tensors of `device` and `dtype`; under `torch.compile`, which fuses, it is torch.
 
     Raises:
         UsageError: what was asked for, by `using` or `FEMTS_KERNELS`, does not exist or cannot run there.
     """
+    if torch.compiler.is_compiling():
+        return "torch"
     name, reasons = choice(operation, device, dtype)
     if name in reasons:
         raise UsageError(
