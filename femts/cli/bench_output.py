@@ -94,7 +94,7 @@ def report(
         for _, group in groupby(map(cells, rows), key=lambda row: together or row[0]):
             print(f"\n{table(columns, group)}", flush=True)
     if kernels:
-        print(f"\nkernels: {', '.join(f'{operation} {name}' for operation, name in kernels.items())}")
+        print(f"\nkernels: {', '.join(f'{operation} {name}' for operation, name in sorted(kernels.items()))}")
 
 
 def mixer_cells(row: MixerRow) -> list[str]:

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from femts.mixers.norm import rms_norm
+
 
 class FreeEnergyRead(NamedTuple):
     """Parts of a read before the output projection, each (B, T, H, d_v) unless said; None where a component is off.
@@ -69,4 +71,4 @@ def outer_gate(pre: Tensor, eps: float) -> Tensor:
     `eps` is a floor under the softplus: it makes the mean square positive and its gradient finite where all of them underflow.
     """
     gate = F.softplus(pre) + eps
-    return F.rms_norm(gate, gate.shape[-1:], eps=0.0)
+    return rms_norm(gate, None, 0.0)

@@ -18,6 +18,7 @@ from torch.nn import functional as F
 from femts.errors import UsageError
 from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig, component_flags
 from femts.mixers.dropout import Dropout
+from femts.mixers.norm import RMSNorm
 from femts.models.base import ForecastModel
 from femts.models.lintrans import UnnormalisedLinearAttention
 from femts.models.registry import register
@@ -102,8 +103,8 @@ class Block(nn.Module):
     def __init__(self, config: SegmentConfig) -> None:
         super().__init__()
         width, hidden = config.width, config.mlp_ratio * config.width
-        self.mixer_norm, self.mixer = nn.RMSNorm(width, eps=1e-5), config.make_mixer()
-        self.mlp_norm = nn.RMSNorm(width, eps=1e-5)
+        self.mixer_norm, self.mixer = RMSNorm(width, eps=1e-5), config.make_mixer()
+        self.mlp_norm = RMSNorm(width, eps=1e-5)
         self.mlp = nn.Sequential(nn.Linear(width, hidden), nn.GELU(), nn.Linear(hidden, width), Dropout(config.dropout))
 
     def forward(self, x: Tensor, wanted: slice = slice(None)) -> Tensor:
@@ -131,16 +132,16 @@ class SegmentForecaster(ForecastModel):
         super().__init__(config)
         steps, channels, width, tokens = config.pred_len, config.n_channels, config.width, 2 * config.n_segments
         self.main_in = nn.Linear(steps, width)
-        self.main_norm = nn.RMSNorm(width, eps=1e-5)
+        self.main_norm = RMSNorm(width, eps=1e-5)
         self.context_channels = nn.Linear(channels, channels)
         self.context_in = nn.Linear(steps, width)
-        self.context_norm = nn.RMSNorm(width, eps=1e-5)
+        self.context_norm = RMSNorm(width, eps=1e-5)
         self.position = nn.Parameter(torch.empty(tokens, width))
         self.channel_position = nn.Parameter(torch.empty(channels, tokens, width))
         self.dropout = Dropout(config.dropout)
-        self.token_norm = nn.RMSNorm(width, eps=1e-5)
+        self.token_norm = RMSNorm(width, eps=1e-5)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.n_layers))
-        self.out_norm = nn.RMSNorm(width, eps=1e-5)
+        self.out_norm = RMSNorm(width, eps=1e-5)
         self.out = nn.Linear(width, steps)
         self._initialise()
 

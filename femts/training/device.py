@@ -46,7 +46,9 @@ def resolve_place(training: TrainingConfig) -> Place:
     for operation, name in requested().items():
         chosen(operation, torch.device(device))
         if training.compile and name != "torch":
-            raise UsageError(f"Kernel '{operation}={name}' is not compiled; leave training.compile at false, or {operation} open.")
+            raise UsageError(
+                f"Kernel '{operation}={name}' is not compiled; leave training.compile at false, or {operation} open."
+            )
     if training.compile:
         missing = missing_compiler(device)
         if missing:

@@ -24,7 +24,8 @@ def run(capfd: pytest.CaptureFixture[str], *args: str) -> str:
 
 
 def test_mixer_prints_a_table_for_each_prior(capfd: pytest.CaptureFixture[str]) -> None:
-    first, *tables = run(capfd, *MIXER, "--threads", "1").split("\n\n")
+    first, *tables, last = run(capfd, *MIXER, "--threads", "1").split("\n\n")
+    assert last == "kernels: read torch, scan torch\n"
     assert f"(cpu, 32), threads 1, torch {torch.__version__}, femts " in first
     assert [table.splitlines()[1].split()[0] for table in tables] == ["gla", "softmax"]
     for table in tables:
@@ -50,7 +51,7 @@ def test_mixer_json_says_the_same(capfd: pytest.CaptureFixture[str]) -> None:
 def test_what_was_left_out_is_a_dash_or_null(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("femts.bench.mixer.LARGEST_NAIVE", 0)
     lines = run(capfd, *MIXER, "--components", "naive").splitlines()
-    assert lines[-1].split() == ["softmax", "3", "2", "naive", *["-"] * 10]
+    assert lines[-3].split() == ["softmax", "3", "2", "naive", *["-"] * 10]
     assert json.loads(run(capfd, *MIXER, "--components", "naive", "--json"))["rows"][-1]["step"] is None
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 
 import torch
@@ -29,12 +30,18 @@ class Kernel:
     why_not: Callable[[torch.device, torch.dtype], str | None]
 
 
+@cache
+def installed(library: str) -> bool:
+    """Whether `library` can be imported."""
+    return find_spec(library) is not None
+
+
 def _torch(device: torch.device, dtype: torch.dtype) -> None:
     return None
 
 
 def _triton(device: torch.device, dtype: torch.dtype) -> str | None:
-    if find_spec("triton") is None:
+    if not installed("triton"):
         return "Triton is not installed"
     if device.type != "cuda" and os.environ.get("TRITON_INTERPRET") != "1":
         return f"it needs a CUDA device, not '{device.type}'"
@@ -42,7 +49,7 @@ def _triton(device: torch.device, dtype: torch.dtype) -> str | None:
 
 
 def _fla(device: torch.device, dtype: torch.dtype) -> str | None:
-    if find_spec("fla") is None or find_spec("triton") is None:
+    if not installed("fla") or not installed("triton"):
         return "flash-linear-attention is not installed"
     if device.type != "cuda" or dtype != torch.float32:
         return f"it takes float32 tensors on a CUDA device, not {_kind(dtype)} ones on '{device.type}'"
@@ -52,7 +59,7 @@ def _fla(device: torch.device, dtype: torch.dtype) -> str | None:
 
 
 def _mamba_ssm(device: torch.device, dtype: torch.dtype) -> str | None:
-    if find_spec("mamba_ssm") is None:
+    if not installed("mamba_ssm"):
         return "mamba-ssm is not installed"
     if device.type != "cuda" or dtype != torch.float32:
         return f"it takes float32 tensors on a CUDA device, not {_kind(dtype)} ones on '{device.type}'"
@@ -76,7 +83,7 @@ _ran: ContextVar[dict[str, str] | None] = ContextVar("ran", default=None)
 
 
 def chosen(operation: str, device: torch.device, dtype: torch.dtype = torch.float32) -> str:
-    """The name of what computes `operation` on tensors of `device` and `dtype`; under `torch.compile`, which fuses, it is torch.
+    """The name of what computes `operation` on tensors of `device` and `dtype`; torch while torch.compile fuses.
 
     Raises:
         UsageError: what was asked for, by `using` or `FEMTS_KERNELS`, does not exist or cannot run there.
