@@ -8,6 +8,16 @@ from typing import Any, ClassVar
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+# What the baselines' papers share: Adam at a low rate that falls by the epoch, no average of the weights, next to no clipping.
+PUBLISHED_TRAINING: Mapping[str, Any] = {
+    "lr": 1e-4,
+    "betas": (0.9, 0.999),
+    "weight_decay": 0.0,
+    "clip": 1e6,
+    "ema": 0.0,
+    "schedule": "exponential",
+}
+
 
 class ForecastModel(nn.Module):
     """Base of all forecasters.

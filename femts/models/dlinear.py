@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from femts.errors import UsageError
-from femts.models.base import ForecastModel
+from femts.models.base import PUBLISHED_TRAINING, ForecastModel
 from femts.models.registry import register
 
 
@@ -60,7 +60,7 @@ class DLinear(ForecastModel):
     """Splits the look-back into a moving average and what is left, forecasts each by one linear map and adds them."""
 
     Config: ClassVar[type] = DLinearConfig
-    training_defaults: ClassVar[Mapping[str, Any]] = {"lr": 1e-4, "weight_decay": 0.0, "betas": (0.9, 0.999)}
+    training_defaults: ClassVar[Mapping[str, Any]] = {**PUBLISHED_TRAINING, "max_epochs": 10, "patience": 3}
 
     def __init__(self, config: DLinearConfig) -> None:
         super().__init__(config)

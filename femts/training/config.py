@@ -25,9 +25,12 @@ class TrainingConfig:
         batch_size: windows in one batch, over all devices.
         accumulate: batches in one optimiser step.
         max_epochs: epochs at most.
+        schedule: `one_cycle` moves linearly up and down with every step, `exponential` falls by the epoch.
         schedule_epochs: epochs that the one-cycle schedule is laid out for, at least `max_epochs`.
-        pct_start: part of the schedule that warms up.
-        div_factor: highest over first learning rate.
+        pct_start: part of the one-cycle schedule that warms up.
+        div_factor: highest over first learning rate of the one-cycle schedule.
+        hold_epochs: epochs of the exponential schedule at the full rate.
+        epoch_decay: factor on the rate in each epoch after them.
         patience: epochs without a better validation MSE before training stops.
         seed: decides initial weights, order of the windows and dropout.
         device: `auto` takes CUDA where it is, else the CPU.
@@ -47,9 +50,12 @@ class TrainingConfig:
     batch_size: int = 32
     accumulate: int = 1
     max_epochs: int = 100
+    schedule: Literal["one_cycle", "exponential"] = "one_cycle"
     schedule_epochs: int = 101
     pct_start: float = 0.05
     div_factor: float = 10.0
+    hold_epochs: int = 2
+    epoch_decay: float = 0.5
     patience: int = 12
     seed: int = 42
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
@@ -60,7 +66,16 @@ class TrainingConfig:
     eval_batch_size: int = 256
 
     def __post_init__(self) -> None:
-        counts = ("batch_size", "accumulate", "max_epochs", "schedule_epochs", "patience", "devices", "eval_batch_size")
+        counts = (
+            "batch_size",
+            "accumulate",
+            "max_epochs",
+            "schedule_epochs",
+            "patience",
+            "devices",
+            "eval_batch_size",
+            "hold_epochs",
+        )
         for name in counts:
             if getattr(self, name) < 1:
                 raise UsageError(f"Setting 'training.{name}' takes a whole number of at least 1, not {getattr(self, name)}.")
@@ -77,7 +92,9 @@ class TrainingConfig:
             raise UsageError(f"Setting 'training.betas' takes two numbers in [0, 1), not {self.betas}.")
         if self.seed < 0:
             raise UsageError(f"Setting 'training.seed' takes a whole number of at least 0, not {self.seed}.")
-        if self.max_epochs > self.schedule_epochs:
+        if not 0 < self.epoch_decay <= 1:
+            raise UsageError(f"Setting 'training.epoch_decay' takes a number above 0 and up to 1, not {self.epoch_decay}.")
+        if self.schedule == "one_cycle" and self.max_epochs > self.schedule_epochs:
             raise UsageError(
                 f"Setting 'training.max_epochs' ({self.max_epochs}) is beyond 'training.schedule_epochs' "
                 f"({self.schedule_epochs}), where the learning rate ends at 0; raise both."

@@ -9,7 +9,7 @@ import pytorch_lightning as pl
 import torch
 from torch import Tensor
 from torch.optim import AdamW
-from torch.optim.lr_scheduler import OneCycleLR
+from torch.optim.lr_scheduler import LambdaLR, LRScheduler, OneCycleLR
 
 from femts.data.windows import Windows
 from femts.models.base import ForecastModel
@@ -85,7 +85,7 @@ class ForecastModule(pl.LightningModule):
         torch.nn.utils.clip_grad_norm_(self.parameters(), self.training_config.clip)
 
     def configure_optimizers(self) -> Any:
-        """AdamW and a linear one-cycle schedule that moves with every optimiser step."""
+        """AdamW and its schedule."""
         config = self.training_config
         decayed: list[Tensor] = []
         plain: list[Tensor] = []
@@ -99,16 +99,23 @@ class ForecastModule(pl.LightningModule):
             weight_decay=config.weight_decay,
             fused=self.device.type in ("cpu", "cuda"),
         )
-        schedule = OneCycleLR(
-            optimizer,
-            max_lr=config.lr,
-            total_steps=config.schedule_epochs * self.batches.steps,
-            pct_start=config.pct_start,
-            div_factor=config.div_factor,
-            anneal_strategy="linear",
-            cycle_momentum=False,  # it would move Adam's betas
-        )
+        schedule = _schedule(optimizer, config, self.batches.steps)
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+
+
+def _schedule(optimizer: AdamW, config: TrainingConfig, steps: int) -> LRScheduler:
+    """The learning rate, moved after every optimiser step; `steps` of them are an epoch."""
+    if config.schedule == "exponential":
+        return LambdaLR(optimizer, lambda step: config.epoch_decay ** max(0, step // steps + 1 - config.hold_epochs))
+    return OneCycleLR(
+        optimizer,
+        max_lr=config.lr,
+        total_steps=config.schedule_epochs * steps,
+        pct_start=config.pct_start,
+        div_factor=config.div_factor,
+        anneal_strategy="linear",
+        cycle_momentum=False,  # it would move Adam's betas
+    )
 
 
 def seed_device(device: torch.device, seed: int) -> None:

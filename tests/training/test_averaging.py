@@ -4,6 +4,7 @@ import torch
 from small_runs import small_run
 
 from femts.models.dlinear import DLinear, DLinearConfig
+from femts.models.patchtst import PatchTST, PatchTSTConfig
 from femts.runs import CHECKPOINT
 from femts.training.averaging import RunningAverage
 from femts.training.state import TrainState
@@ -48,3 +49,12 @@ def test_without_averaging_the_last_weights_are_kept(tmp_path: Path) -> None:
     run = small_run(max_epochs=1, out=tmp_path / "run", settings={"training.ema": 0})
     state = TrainState.load(tmp_path / "run" / CHECKPOINT)
     assert all(torch.equal(run.model.state_dict()[name], value) for name, value in state.model.items())
+
+
+def test_what_batch_norm_has_seen_is_taken_over_as_it_is() -> None:
+    model = PatchTST(PatchTSTConfig(16, 2, 1, patch_len=8, d_model=4, n_heads=1))
+    average = RunningAverage(model, 0.9, {}, 0)
+    model(torch.randn(5, 16, 1))
+    average.update()
+    pairs = list(zip(average.model.buffers(), model.buffers(), strict=True))
+    assert pairs and all(torch.equal(kept, current) for kept, current in pairs)

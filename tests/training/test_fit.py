@@ -122,6 +122,12 @@ def test_accumulated_batches_give_the_step_of_one_large_batch() -> None:
         assert other["train_loss"] == pytest.approx(one["train_loss"], rel=1e-5)
 
 
+def test_the_exponential_schedule_holds_and_then_falls_by_the_epoch() -> None:
+    settings = {"training.schedule": "exponential", "training.hold_epochs": 2, "training.epoch_decay": 0.5, "training.lr": 1e-3}
+    run = small_run(max_epochs=4, settings=settings)
+    assert [row["lr"] for row in run.history] == pytest.approx([1e-3, 5e-4, 2.5e-4, 1.25e-4]), "what the next epoch starts with"
+
+
 def test_the_schedule_is_one_linear_cycle_over_schedule_epochs() -> None:
     lr, steps = 1e-3, math.ceil(TRAIN / 125)
     run = small_run(settings={"training.lr": lr, "training.schedule_epochs": 10, "training.pct_start": 0.5})

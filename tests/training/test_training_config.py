@@ -44,6 +44,13 @@ def test_senseless_values_are_refused_by_name(field: str, value: object) -> None
         TrainingConfig(**{field: value})  # type: ignore[arg-type]
 
 
+def test_an_exponential_schedule_has_no_end_and_a_decay_within_bounds() -> None:
+    assert TrainingConfig(schedule="exponential", max_epochs=200).max_epochs == 200
+    for decay in (0.0, 1.5):
+        with pytest.raises(UsageError, match=rf"training.epoch_decay' takes .* not {decay}"):
+            TrainingConfig(epoch_decay=decay)
+
+
 def test_epochs_beyond_the_schedule_are_refused() -> None:
     with pytest.raises(UsageError, match=r"max_epochs' \(200\).*schedule_epochs' \(101\).*raise both"):
         TrainingConfig(max_epochs=200)

@@ -1,0 +1,75 @@
+"""iTransformer: "Inverted Transformers Are Effective for Time Series Forecasting", Liu et al., ICLR 2024, section 3."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from femts.errors import UsageError
+from femts.models.base import PUBLISHED_TRAINING, ForecastModel
+from femts.models.normalise import normalise
+from femts.models.registry import register
+
+
+@dataclass(frozen=True)
+class ITransformerConfig:
+    """Settings of `itransformer`; the defaults are those of ETTh1 at horizons 96 and 192.
+
+    Attributes:
+        seq_len: steps of look-back.
+        pred_len: steps of forecast.
+        n_channels: channels, which are the tokens.
+        d_model: width of a token; 512 for ETTh1 at horizons 336 and 720.
+        d_ff: hidden width of a block's feed-forward.
+        n_layers: blocks.
+        n_heads: heads of attention.
+        dropout: on embeddings, attention weights and block outputs.
+    """
+
+    seq_len: int
+    pred_len: int
+    n_channels: int
+    d_model: int = 256
+    d_ff: int = 256
+    n_layers: int = 2
+    n_heads: int = 8
+    dropout: float = 0.1
+
+    def __post_init__(self) -> None:
+        if self.n_heads < 1 or self.d_model < 1 or self.d_model % self.n_heads:
+            raise UsageError(f"Setting 'model.d_model' ({self.d_model}) takes a multiple of 'model.n_heads' ({self.n_heads}).")
+
+
+@register("itransformer", summary="Attention across channels, each channel's look-back one token (Liu et al. 2024).")
+class ITransformer(ForecastModel):
+    """Embeds each channel's whole look-back, lets the channels attend to each other, and maps each back to its forecast.
+
+    The paper's calendar tokens are left out: a forecaster here sees values alone.
+    """
+
+    Config: ClassVar[type] = ITransformerConfig
+    training_defaults: ClassVar[Mapping[str, Any]] = {**PUBLISHED_TRAINING, "max_epochs": 10, "patience": 3}
+
+    def __init__(self, config: ITransformerConfig) -> None:
+        super().__init__(config)
+        self.embed, self.dropout = nn.Linear(config.seq_len, config.d_model), nn.Dropout(config.dropout)
+        self.blocks = nn.ModuleList(
+            nn.TransformerEncoderLayer(
+                config.d_model, config.n_heads, config.d_ff, config.dropout, activation=F.gelu, batch_first=True
+            )
+            for _ in range(config.n_layers)
+        )
+        self.norm, self.head = nn.LayerNorm(config.d_model), nn.Linear(config.d_model, config.pred_len)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Forecast: `x` (B, L, C) -> (B, P, C)."""
+        x, mean, deviation = normalise(x)
+        tokens = self.dropout(self.embed(x.transpose(1, 2)))  # (B, C, d_model)
+        for block in self.blocks:
+            tokens = block(tokens)
+        forecast: Tensor = self.head(self.norm(tokens)).transpose(1, 2)
+        return forecast * deviation + mean

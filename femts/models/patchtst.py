@@ -1,0 +1,122 @@
+"""PatchTST: "A Time Series is Worth 64 Words", Nie et al., ICLR 2023, section 3 and appendix A.1, supervised."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from femts.errors import UsageError
+from femts.mixers.dropout import Dropout
+from femts.models.base import PUBLISHED_TRAINING, ForecastModel
+from femts.models.normalise import normalise
+from femts.models.registry import register
+
+
+@dataclass(frozen=True)
+class PatchTSTConfig:
+    """Settings of `patchtst`; the defaults are those of the small ETTh sets.
+
+    Attributes:
+        seq_len: steps of look-back.
+        pred_len: steps of forecast.
+        n_channels: channels, each forecast by itself with shared weights.
+        patch_len: steps in a patch.
+        stride: steps between the starts of patches; the look-back's last value is repeated for one more patch.
+        d_model: width of a patch's token; 128 for the larger sets.
+        d_ff: hidden width of a block's feed-forward; 256 for the larger sets.
+        n_layers: blocks.
+        n_heads: heads of attention; 16 for the larger sets.
+        dropout: on embeddings and block outputs; .2 for the larger sets.
+    """
+
+    seq_len: int
+    pred_len: int
+    n_channels: int
+    patch_len: int = 16
+    stride: int = 8
+    d_model: int = 16
+    d_ff: int = 128
+    n_layers: int = 3
+    n_heads: int = 4
+    dropout: float = 0.3
+
+    def __post_init__(self) -> None:
+        if self.n_heads < 1 or self.d_model < 1 or self.d_model % self.n_heads:
+            raise UsageError(f"Setting 'model.d_model' ({self.d_model}) takes a multiple of 'model.n_heads' ({self.n_heads}).")
+        if not 1 <= self.patch_len <= self.seq_len or self.stride < 1:
+            raise UsageError(
+                f"Settings 'model.patch_len' ({self.patch_len}) and 'model.stride' ({self.stride}) cut no patches out of "
+                f"{self.seq_len} steps of look-back; choose a length of at most that, and both at least 1."
+            )
+
+    @property
+    def n_patches(self) -> int:
+        """Patches of a look-back, the padded one included."""
+        return (self.seq_len - self.patch_len) // self.stride + 2
+
+
+class Block(nn.Module):
+    """Attention, whose scores grow by those of the block before (RealFormer), and a feed-forward; batch norm after each."""
+
+    def __init__(self, config: PatchTSTConfig) -> None:
+        super().__init__()
+        width, self.n_heads = config.d_model, config.n_heads
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.feed_forward = nn.Sequential(
+            nn.Linear(width, config.d_ff), nn.GELU(), Dropout(config.dropout), nn.Linear(config.d_ff, width)
+        )
+        self.norms = nn.ModuleList(nn.BatchNorm1d(width) for _ in range(2))
+        self.dropout = Dropout(config.dropout)
+
+    def forward(self, x: Tensor, before: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Tokens `x` (B, N, d) and the scores of the block before, (B, H, N, N) -> both after."""
+        q, k, v = self.qkv(x).unflatten(-1, (3, self.n_heads, -1)).permute(2, 0, 3, 1, 4)
+        scores = (q / math.sqrt(q.shape[-1])) @ k.mT
+        scores = scores if before is None else scores + before
+        mixed = (scores.softmax(-1) @ v).transpose(1, 2).flatten(2)
+        x = self._norm(0, x + self.dropout(self.dropout(self.out(mixed))))
+        return self._norm(1, x + self.dropout(self.feed_forward(x))), scores
+
+    def _norm(self, which: int, x: Tensor) -> Tensor:
+        normed: Tensor = self.norms[which](x.flatten(0, 1))
+        return normed.view_as(x)
+
+
+@register("patchtst", summary="Attention across patches of each channel by itself (Nie et al. 2023).")
+class PatchTST(ForecastModel):
+    """Cuts each normalised channel into overlapping patches, encodes them, and maps all tokens together to the forecast."""
+
+    Config: ClassVar[type] = PatchTSTConfig
+    training_defaults: ClassVar[Mapping[str, Any]] = {
+        **PUBLISHED_TRAINING,
+        "batch_size": 128,
+        "hold_epochs": 4,
+        "epoch_decay": 0.9,
+        "patience": 20,
+    }
+
+    def __init__(self, config: PatchTSTConfig) -> None:
+        super().__init__(config)
+        self.embed = nn.Linear(config.patch_len, config.d_model)
+        self.position = nn.Parameter(torch.empty(config.n_patches, config.d_model).uniform_(-0.02, 0.02))
+        self.dropout = Dropout(config.dropout)
+        self.blocks = nn.ModuleList(Block(config) for _ in range(config.n_layers))
+        self.head = nn.Linear(config.n_patches * config.d_model, config.pred_len)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Forecast: `x` (B, L, C) -> (B, P, C)."""
+        config = self.config
+        x, mean, deviation = normalise(x)
+        series = F.pad(x.transpose(1, 2), (0, config.stride), mode="replicate")
+        patches = series.unfold(-1, config.patch_len, config.stride).flatten(0, 1)  # (B C, N, patch_len)
+        tokens, scores = self.dropout(self.embed(patches) + self.position), None
+        for block in self.blocks:
+            tokens, scores = block(tokens, scores)
+        forecast = self.head(tokens.flatten(1)).unflatten(0, (x.shape[0], -1)).transpose(1, 2)
+        return forecast * deviation + mean

@@ -1,0 +1,59 @@
+"""iTransformer: channels attend to each other, in any order and in any units."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from femts.errors import UsageError
+from femts.models.itransformer import ITransformer, ITransformerConfig
+
+CONFIG = ITransformerConfig(24, 6, 4, d_model=16, d_ff=8, n_heads=2)
+
+
+@pytest.fixture
+def model() -> ITransformer:
+    torch.manual_seed(0)
+    return ITransformer(CONFIG).double().eval()
+
+
+@pytest.fixture
+def x() -> torch.Tensor:
+    return torch.randn(3, 24, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+
+
+def test_forecast_has_its_shape_and_follows_units(model: ITransformer, x: torch.Tensor) -> None:
+    forecast = model(x)
+    assert forecast.shape == (3, 6, 4)
+    torch.testing.assert_close(model(5 + 100 * x), 5 + 100 * forecast, rtol=1e-3, atol=1e-3)  # 1e-5 is added to variances
+
+
+def test_channels_have_no_order(model: ITransformer, x: torch.Tensor) -> None:
+    order = [2, 0, 3, 1]
+    torch.testing.assert_close(model(x[..., order]), model(x)[..., order])
+
+
+def test_each_channel_sees_the_others(model: ITransformer, x: torch.Tensor) -> None:
+    other = x.clone()
+    other[..., 3] = torch.randn(3, 24, dtype=torch.float64)
+    assert (model(other) - model(x))[..., 0].abs().max() > 1e-6
+
+
+def test_blocks_are_those_of_the_paper(model: ITransformer, x: torch.Tensor) -> None:
+    """Post-norm attention and feed-forward, by hand."""
+    mean, deviation = x.mean(1, keepdim=True), (x.var(1, keepdim=True, correction=0) + 1e-5).sqrt()
+    tokens = model.embed(((x - mean) / deviation).transpose(1, 2))
+    for block in model.blocks:
+        attention = block.self_attn
+        q, k, v = (tokens @ attention.in_proj_weight.T + attention.in_proj_bias).unflatten(-1, (3, 2, 8)).unbind(2)
+        p = torch.einsum("bihd,bjhd->bhij", q, k).div(8**0.5).softmax(-1)
+        mixed = torch.einsum("bhij,bjhd->bihd", p, v).flatten(2) @ attention.out_proj.weight.T + attention.out_proj.bias
+        tokens = block.norm1(tokens + mixed)
+        tokens = block.norm2(tokens + block.linear2(torch.nn.functional.gelu(block.linear1(tokens))))
+    expected = model.head(model.norm(tokens)).transpose(1, 2) * deviation + mean
+    torch.testing.assert_close(model(x), expected)
+
+
+def test_heads_that_do_not_divide_are_refused() -> None:
+    with pytest.raises(UsageError, match=r"model\.d_model' \(16\) takes a multiple of 'model\.n_heads' \(3\)"):
+        ITransformerConfig(24, 6, 4, d_model=16, n_heads=3)

@@ -1,0 +1,73 @@
+"""PatchTST: each channel by itself, patches as the paper cuts them, scores that grow from block to block."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from femts.errors import UsageError
+from femts.models.patchtst import PatchTST, PatchTSTConfig
+
+CONFIG = PatchTSTConfig(40, 6, 3, patch_len=8, stride=4, d_model=8, d_ff=16, n_heads=2, n_layers=2)
+
+
+@pytest.fixture
+def model() -> PatchTST:
+    torch.manual_seed(0)
+    model = PatchTST(CONFIG).double()
+    with torch.no_grad():
+        for _ in range(3):  # batch norm has seen something
+            model(torch.randn(16, 40, 3, dtype=torch.float64))
+    return model.eval()
+
+
+@pytest.fixture
+def x() -> torch.Tensor:
+    return torch.randn(2, 40, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+
+
+def test_the_papers_look_backs_make_42_and_64_patches() -> None:
+    assert PatchTSTConfig(336, 96, 7).n_patches == 42
+    assert PatchTSTConfig(512, 96, 7).n_patches == 64
+
+
+def test_forecast_has_its_shape_and_follows_units(model: PatchTST, x: torch.Tensor) -> None:
+    assert model(x).shape == (2, 6, 3)
+    torch.testing.assert_close(model(5 + 100 * x), 5 + 100 * model(x), rtol=1e-3, atol=1e-3)
+
+
+def test_a_channel_sees_itself_alone(model: PatchTST, x: torch.Tensor) -> None:
+    other = x.clone()
+    other[..., 1:] = 9 * torch.randn(2, 40, 2, dtype=torch.float64)
+    torch.testing.assert_close(model(other)[..., 0], model(x)[..., 0])
+
+
+def test_is_the_paper_written_out(model: PatchTST, x: torch.Tensor) -> None:
+    """One channel, patch by patch and head by head."""
+    series = x[0, :, 0]
+    mean, deviation = series.mean(), (series.var(correction=0) + 1e-5).sqrt()
+    normal = torch.cat([(series - mean) / deviation, ((series[-1] - mean) / deviation).repeat(4)])
+    tokens = torch.stack([model.embed(normal[4 * i : 4 * i + 8]) for i in range(10)]) + model.position
+    before = torch.zeros(2, 10, 10, dtype=torch.float64)
+    for block in model.blocks:
+        q, k, v = (tokens @ block.qkv.weight.T + block.qkv.bias).chunk(3, -1)
+        scores = torch.stack([q[:, 4 * h : 4 * h + 4] @ k[:, 4 * h : 4 * h + 4].T / 2 + before[h] for h in range(2)])
+        mixed = torch.cat([scores[h].softmax(-1) @ v[:, 4 * h : 4 * h + 4] for h in range(2)], -1)
+        tokens = block.norms[0](tokens + block.out(mixed))
+        tokens = block.norms[1](tokens + block.feed_forward(tokens))
+        before = scores
+    expected = model.head(tokens.flatten()) * deviation + mean
+    torch.testing.assert_close(model(x)[0, :, 0], expected)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"d_model": 6, "n_heads": 4}, r"model\.d_model' \(6\) takes a multiple"),
+        ({"patch_len": 41}, r"model\.patch_len' \(41\).*40 steps of look-back"),
+        ({"stride": 0}, r"model\.stride' \(0\)"),
+    ],
+)
+def test_impossible_settings_are_refused(settings: dict[str, int], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        PatchTSTConfig(40, 6, 3, **settings)
