@@ -1,0 +1,120 @@
+"""`femts table` and `femts verify`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from femts.cli.bench_output import count, names
+from femts.cli.recipe import make_recipe, parse_assignment, parse_horizons
+from femts.cli.table_output import as_csv, as_text
+from femts.errors import UsageError, suggest
+
+FORMATS = ("text", "md", "csv")
+ENGINES = ("local",)
+MODELS = "fem_sm,fem_gla,fem_mamba,fem_aft,sm,gla,aft,lintrans,itransformer,patchtst,dlinear,naive,seasonal_naive"
+
+DataRoot = Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of the data files.", show_default=False)]
+Device = Annotated[str, typer.Option(metavar="auto|cpu|cuda|mps", help="Where to train.")]
+
+
+def table(
+    datasets: Annotated[str, typer.Option(metavar="NAME[,NAME...]", help="Data sets.")] = "ETTh1",
+    models: Annotated[str, typer.Option(metavar="NAME[,NAME...]", help="Names of `femts models`.")] = MODELS,
+    pred_lens: Annotated[str, typer.Option(metavar="N[,N...]|all", help="Horizons.")] = "all",
+    seeds: Annotated[str, typer.Option(metavar="N[,N...]", help="Seeds, a run each.")] = "42",
+    seq_len: Annotated[str, typer.Option(metavar="N|auto", help="Look-back; auto is the protocol's.")] = "auto",
+    protocol: Annotated[str, typer.Option(metavar="paper|lookback96", help="Where look-backs come from.")] = "paper",
+    assignments: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="One setting of all models.", show_default=False)
+    ] = None,
+    engine: Annotated[str, typer.Option(metavar="local", help="What runs the cells.")] = "local",
+    jobs: Annotated[
+        str | None, typer.Option(metavar="N", help="Cells at a time.", show_default="one a core, 4 on a GPU")
+    ] = None,
+    max_time: Annotated[
+        str | None, typer.Option(metavar="SPAN", help="Stop after it; what is left is for the next time.", show_default=False)
+    ] = None,
+    results: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the records.")] = Path("results"),
+    form: Annotated[str, typer.Option("--format", metavar="text|md|csv", help="What to print.")] = "text",
+    show: Annotated[bool, typer.Option("--show", help="Only print what there is.")] = False,
+    data_root: DataRoot = None,
+    device: Device = "auto",
+) -> None:
+    """Train what is missing of a table, and print it.
+
+    Every finished cell is a record in the folder of results. Called again, or after an interruption, the command goes on
+    with what is left; cells that crashed are tried again.
+    """
+    flags = {"dataset": "any", "pred_len": pred_lens, "seq_len": seq_len, "protocol": protocol}
+    recipe = make_recipe(None, flags, [])
+    if form not in FORMATS:
+        raise UsageError(f"Unknown format '{form}'{suggest(form, FORMATS)}")
+    if engine not in ENGINES:
+        raise UsageError(f"Unknown engine '{engine}'{suggest(engine, ENGINES)}")
+    from femts.experiments.grid import make_grid
+    from femts.experiments.store import Store
+    from femts.experiments.table import make_entries
+
+    numbers = tuple(_seed(part) for part in names(seeds))
+    settings = dict(parse_assignment(text) for text in assignments or [])
+    cells = make_grid(names(datasets), names(models), parse_horizons(pred_lens), numbers, protocol, recipe.seq_len, settings)
+    store = Store(results)
+    if not show:
+        _run(cells, store, jobs, max_time, data_root, device)
+    entries = make_entries(cells, store)
+    print(as_csv(entries) if form == "csv" else as_text(entries, markdown=form == "md"), end="" if form == "csv" else "\n")
+    missing = sum(not store.finished(cell) for cell in cells)
+    if missing:
+        print(f"note: {missing} of {len(cells)} cells are not finished; the same command goes on with them", file=sys.stderr)
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal():
+        raise UsageError(f"Option '--seeds' takes whole numbers of at least 0, not '{text}'.")
+    return int(text)
+
+
+def _run(cells, store, jobs, max_time, data_root, device) -> None:  # type: ignore[no-untyped-def]
+    import time
+
+    from femts.data.dataset import load_dataset
+    from femts.experiments.local import Resources, run_local
+    from femts.training.config import TrainingConfig, parse_span
+    from femts.training.device import resolve_place
+
+    started = time.monotonic()
+    deadline = None if max_time is None else started + parse_span(max_time)
+    found = resolve_place(TrainingConfig(device=device)).device  # type: ignore[arg-type]
+    many = 4 if found == "cuda" else len(os.sched_getaffinity(0))
+    resources = Resources(many if jobs is None else count("--jobs", jobs), found, None if data_root is None else str(data_root))
+    left = [cell for cell in cells if not store.finished(cell)]
+    for name in dict.fromkeys(cell.dataset for cell in left):
+        load_dataset(name, data_root)  # fetched once, and refused before anything runs
+    run_local(left, store, resources, deadline, lambda line: print(line, file=sys.stderr, flush=True))
+
+
+def verify(
+    records: Annotated[list[Path], typer.Argument(metavar="RECORD...", help="Records of `femts table`.")],
+    data_root: DataRoot = None,
+    device: Device = "auto",
+) -> int:
+    """Run cells of a table again from their records, and compare.
+
+    The test MSE must be equal to the bit with the same hardware and libraries, and within 2 % elsewhere; says which it was.
+    Exit status 1 when one does not hold.
+    """
+    from femts.experiments.store import read_record
+    from femts.experiments.verify import verify_record
+
+    given = [(path, read_record(path)) for path in records]
+    failed = 0
+    for path, record in given:
+        verdict = verify_record(record, device, None if data_root is None else str(data_root))
+        print(f"{path}: {verdict}", flush=True)
+        failed += not verdict.holds
+    return 1 if failed else 0

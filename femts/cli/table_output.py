@@ -1,0 +1,74 @@
+"""What `femts table` prints of its entries."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from femts.cli.output import table
+
+if TYPE_CHECKING:
+    from femts.experiments.table import Entry
+
+COLUMNS = ("dataset", "model", "pred_len", "seq_len", "seeds", "mse", "mse_sd", "mae", "published_mse")
+MISSING = "-"
+
+
+def as_csv(entries: Sequence[Entry]) -> str:
+    """One row a horizon and one with `pred_len` = `mean`, numbers in full; empty where there is none."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for entry in entries:
+        row = {name: getattr(entry, name) for name in COLUMNS}
+        row |= {"pred_len": entry.pred_len or "mean", "seeds": " ".join(map(str, entry.seeds))}
+        writer.writerow("" if row[name] is None else row[name] for name in COLUMNS)
+    return text.getvalue()
+
+
+def as_text(entries: Sequence[Entry], markdown: bool = False) -> str:
+    """A table for each dataset, a column for each model: MSE of every horizon and of their mean, with its deviation over
+    seeds and the lowest of a row marked; below them what is published for the last row, and the gap to it."""
+    parts = []
+    for dataset in dict.fromkeys(entry.dataset for entry in entries):
+        own = [entry for entry in entries if entry.dataset == dataset]
+        models = list(dict.fromkeys(entry.model for entry in own))
+        rows = [_row([e for e in own if e.pred_len == p], models, markdown) for p in dict.fromkeys(e.pred_len for e in own)]
+        last = {entry.model: entry for entry in own if entry.pred_len == own[-1].pred_len}
+        if any(entry.published_mse for entry in last.values()):
+            known = [last[model].published_mse for model in models]
+            rows.append(["published", *(MISSING if value is None else f"{value:.3f}" for value in known)])
+            gaps = [_gap(last[model]) for model in models]
+            rows.append(["gap", *gaps])
+        header = [dataset, *models]
+        parts.append(_markdown(header, rows) if markdown else table(header, rows))
+    failed = [f"failed: {e.dataset} {e.model} {e.pred_len} seed {s}: {why}" for e in entries for s, why in e.failures.items()]
+    return "\n\n".join([*parts, *(["\n".join(failed)] if failed else [])])
+
+
+def _row(entries: Sequence[Entry], models: Sequence[str], markdown: bool) -> list[str]:
+    by_model = {entry.model: entry for entry in entries}
+    done = [entry.mse for entry in entries if entry.mse is not None]
+    cells = [str(entries[0].pred_len or "mean")]
+    for model in models:
+        entry = by_model[model]
+        if entry.mse is None:
+            cells.append(MISSING)
+            continue
+        value = f"{entry.mse:.3f}" + (f"+-{entry.mse_sd:.3f}" if entry.mse_sd is not None else "")
+        best = len(done) > 1 and f"{entry.mse:.3f}" == f"{min(done):.3f}"
+        cells.append((f"**{value}**" if markdown else f"{value}*") if best else value)
+    return cells
+
+
+def _gap(entry: Entry) -> str:
+    if entry.mse is None or entry.published_mse is None:
+        return MISSING
+    return f"{100 * (entry.mse / entry.published_mse - 1):+.1f}%"
+
+
+def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -1,0 +1,119 @@
+"""The engine of one machine: cells in processes of their own, with the cores shared out."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import IO
+
+from femts.experiments.grid import Cell
+from femts.experiments.store import Store
+from femts.experiments.worker import BUSY, INTERRUPTED, order
+
+GRACE = 120.0  # seconds for a worker to keep what it has reached
+POLL = 0.2
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What cells may use.
+
+    Attributes:
+        jobs: cells at a time.
+        device: `auto`, `cpu`, `cuda` or `mps`.
+        data_root: where data of the catalogue is looked for.
+    """
+
+    jobs: int
+    device: str = "auto"
+    data_root: str | None = None
+
+    @property
+    def threads(self) -> int:
+        """Cores of each cell."""
+        return max(1, len(os.sched_getaffinity(0)) // self.jobs)
+
+
+def run_local(
+    cells: Sequence[Cell], store: Store, resources: Resources, deadline: float | None, say: Callable[[str], None]
+) -> None:
+    """Run `cells` until all are finished or crashed, or until `deadline` (of `time.monotonic`), when those that run are stopped
+    with what they have reached. One that crashes leaves its reason in the store, and the others go on."""
+    waiting, running = list(cells), list[_Process]()
+    try:
+        while waiting or running:
+            late = deadline is not None and time.monotonic() >= deadline
+            if late and not running:
+                return
+            while waiting and len(running) < resources.jobs and not late:
+                running.append(_Process(waiting.pop(0), store, resources))
+            for process in [process for process in running if process.ended()]:
+                running.remove(process)
+                say(process.outcome())
+            if late:
+                _stop(running, say)
+                return
+            time.sleep(POLL)
+    except KeyboardInterrupt:
+        _stop(running, say)
+        raise
+
+
+class _Process:
+    """A worker and its cell."""
+
+    def __init__(self, cell: Cell, store: Store, resources: Resources) -> None:
+        self.cell, self.store = cell, store
+        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (`outcome` closes it)
+        threads = str(resources.threads)
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "femts.experiments.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=self._errors,
+            env={**os.environ, "OMP_NUM_THREADS": threads, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            start_new_session=True,  # a Ctrl-C is the engine's to pass on
+        )
+        given = order(cell, store.folder, resources.device, resources.threads, resources.data_root)
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(given).encode() + b"\n")
+        self.process.stdin.flush()  # and stays open: its end tells the worker that the engine is gone
+
+    def ended(self) -> bool:
+        return self.process.poll() is not None
+
+    def outcome(self) -> str:
+        """Take the end of the process into the store, and say it."""
+        status = self.process.wait()
+        self._errors.seek(0)
+        lines = self._errors.read().decode(errors="replace").strip().splitlines()
+        self._errors.close()
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+        record = self.store.record(self.cell)
+        if status == 0 and record is not None:
+            return f"{self.cell.path}: test MSE {record['test']['mse']:.4f} after {record['seconds']:.0f} s"
+        if status == INTERRUPTED:
+            return f"{self.cell.path}: stopped, goes on next time"
+        if status == BUSY:
+            return f"{self.cell.path}: another process is at it"
+        reason = f"killed by signal {-status}" if status < 0 else lines[-1] if lines else f"ended with status {status}"
+        self.store.fail(self.cell, reason)
+        return f"{self.cell.path}: failed: {reason}"
+
+
+def _stop(running: Sequence[_Process], say: Callable[[str], None]) -> None:
+    for process in running:
+        process.process.terminate()
+    for process in running:
+        try:
+            process.process.wait(GRACE)
+        except subprocess.TimeoutExpired:
+            process.process.kill()
+        say(process.outcome())

@@ -1,0 +1,80 @@
+"""The record of a finished cell: everything that says where a number comes from and how to get it again."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from femts.experiments.grid import Cell
+from femts.experiments.store import RECORD_FORMAT
+from femts.forecaster import Forecaster
+
+LIBRARIES = ("femts", "torch", "pytorch-lightning", "numpy", "pandas", "scikit-learn", "triton", "fla-core", "mamba-ssm")
+
+
+def make_record(cell: Cell, forecaster: Forecaster) -> dict[str, Any]:
+    """The record of `cell` from its trained forecaster."""
+    metrics = forecaster.metrics
+    return {
+        "format": RECORD_FORMAT,
+        "cell": {
+            **{name: getattr(cell, name) for name in ("dataset", "model", "pred_len", "seed", "protocol", "seq_len")},
+            "settings": {key: str(value) for key, value in cell.settings.items()},
+        },
+        "test": metrics["test"],
+        "val": metrics["val"],
+        "best_epoch": metrics["best_epoch"],
+        "epochs": metrics["epochs"],
+        "stopped": metrics["stopped"],
+        "seconds": metrics["seconds"],
+        "config": forecaster.config.to_dict(),
+        "data": dict(forecaster.data),
+        "parameters": metrics["parameters"],
+        "history": [dict(row) for row in forecaster.history],
+        "kernels": metrics["kernels"],
+        "place": place(metrics["device"], metrics["precision"]),
+        "commit": commit(),
+    }
+
+
+def place(device: str, precision: str) -> dict[str, Any]:
+    """Hardware and libraries, which decide the last bits of a number."""
+    from femts.bench.measure import machine
+
+    return {
+        **{name: value for name, value in machine(device).items() if name in ("device", "name", "threads")},
+        "precision": precision,
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "libraries": {name: found for name in LIBRARIES if (found := _version(name))},
+    }
+
+
+def _version(name: str) -> str | None:
+    if name == "torch":
+        return torch.__version__
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def commit() -> str | None:
+    """The commit of the checkout that femts runs from, with `+` where files have changed since; None outside a checkout."""
+    root = Path(__file__).resolve().parents[2]
+    try:
+        head, changes = (
+            subprocess.run(
+                ["git", *args], cwd=root, capture_output=True, text=True, check=True, env={**os.environ, "LC_ALL": "C"}
+            )
+            for args in (("rev-parse", "HEAD"), ("status", "--porcelain", "--untracked-files=no"))
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return head.stdout.strip() + ("+" if changes.stdout.strip() else "")

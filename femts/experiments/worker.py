@@ -1,0 +1,98 @@
+"""One cell in a process of its own: `python -m femts.experiments.worker`, told what to do by JSON on its standard input."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import sys
+import threading
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from femts.errors import FemtsError
+from femts.experiments.grid import Cell
+from femts.experiments.store import Store
+
+INTERRUPTED, BUSY = 130, 75
+
+
+def run_cell(cell: Cell, results: Path, device: str, threads: int, data_root: str | None) -> None:
+    """Train `cell`, or go on with what it has reached, and keep its record."""
+    import torch
+
+    from femts.experiments.record import make_record
+    from femts.forecaster import Forecaster
+    from femts.runs import METRICS
+    from femts.training.fit import train
+
+    torch.set_num_threads(threads)
+    store = Store(results)
+    work = store.work(cell)
+    if (work / METRICS).is_file():  # it ended between its last line and its record
+        forecaster = Forecaster.load(work)
+    else:
+        forecaster = train(
+            cell.dataset,
+            cell.model,
+            cell.pred_len,
+            seq_len=cell.seq_len,
+            protocol=cell.protocol,
+            out=work,
+            seed=cell.seed,
+            device=device,
+            resume=work.exists(),
+            settings=cell.settings,
+            data_root=data_root,
+        )
+    store.finish(cell, make_record(cell, forecaster))
+
+
+def order(cell: Cell, results: Path, device: str, threads: int, data_root: str | None) -> dict[str, Any]:
+    """What the process reads: arguments of `run_cell` as JSON."""
+    return {"cell": asdict(cell), "results": str(results), "device": device, "threads": threads, "data_root": data_root}
+
+
+def main() -> int:
+    """Exit status 0 when the cell is finished, 130 when it was interrupted and can go on, 75 when another process is at it, and
+    1 with a sentence on stderr."""
+    from femts.training.stopping import Interrupted
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    given = json.loads(sys.stdin.readline())
+    threading.Thread(target=_end_with_the_engine, daemon=True).start()
+    cell, results = Cell(**given.pop("cell")), Path(given.pop("results"))
+    lock = Store(results).work(cell).with_suffix(".lock")
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with open(lock, "w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                return BUSY
+            try:
+                if not Store(results).finished(cell):
+                    run_cell(cell, results, **given)
+            finally:
+                lock.unlink()
+    except (Interrupted, KeyboardInterrupt):
+        return INTERRUPTED
+    except FemtsError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except Exception as error:  # its reason is recorded, and the other cells go on
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _end_with_the_engine() -> None:
+    """The engine holds the other end of the standard input for as long as it lives."""
+    sys.stdin.read()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,110 @@
+"""Cells in processes: finished, skipped, crashed, stopped in time, and killed, with the same records in the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from small_grid import COMMAND, SETTINGS, small_grid, without_times
+
+from femts.cli import main
+from femts.errors import UsageError
+from femts.experiments.grid import Cell
+from femts.experiments.local import Resources, run_local
+from femts.experiments.store import Store, read_record
+from femts.experiments.verify import verify_record
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """The small grid, undisturbed."""
+    store = Store(tmp_path_factory.mktemp("results"))
+    run_local(small_grid(), store, Resources(2, "cpu"), None, print)
+    return store
+
+
+def test_every_cell_has_a_record_that_says_what_made_it(finished: Store) -> None:
+    for cell in small_grid():
+        record = finished.record(cell)
+        assert record is not None
+        assert record["cell"] == {
+            **{"dataset": "synthetic", "model": cell.model, "pred_len": cell.pred_len, "seed": 42, "protocol": "paper"},
+            **{"seq_len": 48, "settings": SETTINGS},
+        }
+        assert record["test"]["mse"] > 0 and record["test"]["windows"] == 1753 - cell.pred_len
+        assert record["config"]["seq_len"] == 48 and len(record["data"]["sha256"]) == 64
+        assert record["place"]["device"] == "cpu" and record["place"]["libraries"]["torch"]
+    assert not list(finished.folder.rglob("*.lock")) and not list(finished.folder.rglob("*.safetensors"))
+
+
+def test_what_is_finished_is_not_run_again(finished: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    paths = sorted(finished.folder.rglob("*.json"))
+    before = [path.stat().st_mtime_ns for path in paths]
+    assert main([*COMMAND, "--results", str(finished.folder)]) == 0
+    out, err = capsys.readouterr()
+    assert out.split()[:3] == ["synthetic", "naive", "dlinear"] and err == ""
+    assert [path.stat().st_mtime_ns for path in paths] == before
+
+
+def test_verify_finds_the_same_number_and_a_changed_one(finished: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    path = finished.record_path(small_grid()[1])
+    assert main(["verify", str(path), "--device", "cpu"]) == 0
+    assert "equal to the bit" in capsys.readouterr().out
+    record = read_record(path)
+    record["test"]["mse"] *= 1 + 1e-9
+    assert not verify_record(record, "cpu").holds
+    record["place"]["libraries"]["torch"] = "1.0"
+    verdict = verify_record(record, "cpu")
+    assert verdict.holds and "within 2 %; different now: torch" in str(verdict)
+    with pytest.raises(UsageError, match="not those of the record"):
+        verify_record({**record, "data": {"sha256": "0" * 64}})
+
+
+def test_a_cell_that_crashes_leaves_its_reason_and_the_others_go_on(tmp_path: Path) -> None:
+    store, good = Store(tmp_path), small_grid(("naive",))[0]
+    bad = Cell("synthetic", "dlinear", 12, seq_len=48, settings={**SETTINGS, "training.lr": "1e30"})
+    store.fail(good, "an earlier crash")
+    run_local([bad, good], store, Resources(1, "cpu"), None, print)
+    assert "loss" in (store.failure(bad) or "") and not store.finished(bad)
+    assert store.finished(good) and store.failure(good) is None
+
+
+def test_a_deadline_stops_in_time_and_leaves_the_rest(tmp_path: Path) -> None:
+    store, said = Store(tmp_path), list[str]()
+    endless = Cell("synthetic", "dlinear", 12, seq_len=48, settings={**SETTINGS, "training.max_epochs": "100000"})
+    started = time.monotonic()
+    run_local([endless, *small_grid()], store, Resources(1, "cpu"), started + 8, said.append)
+    assert time.monotonic() - started < 40
+    assert said == [f"{endless.path}: stopped, goes on next time"]
+    assert (store.work(endless) / "checkpoints" / "last.ckpt").is_file()
+    assert store.failure(endless) is None and not any(map(store.finished, small_grid()))
+
+
+def test_killed_at_once_and_continued_it_ends_with_the_same_records(finished: Store, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "femts", *COMMAND, "--results", str(tmp_path)]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    for seconds in (4.0, 7.0):
+        process = subprocess.Popen(command, **quiet)
+        time.sleep(seconds)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    deadline = time.monotonic() + 60
+    while list(tmp_path.rglob("*.lock")) and time.monotonic() < deadline:  # its workers notice, and end
+        time.sleep(0.2)
+    assert subprocess.run(command, **quiet, timeout=240).returncode == 0
+    for cell in small_grid():
+        assert without_times(read_record(Store(tmp_path).record_path(cell))) == without_times(finished.record(cell) or {})
+
+
+def test_a_file_that_is_no_record_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for content, message in (("{", "is not JSON"), ("{}", "is no record of format 1"), (json.dumps([1]), "is no record")):
+        (tmp_path / "x.json").write_text(content)
+        assert main(["verify", str(tmp_path / "x.json")]) == 2
+        assert message in capsys.readouterr().err
+    assert main(["verify", str(tmp_path / "none.json")]) == 2

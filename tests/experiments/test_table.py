@@ -1,0 +1,67 @@
+"""The table of hand-made records: means, deviations, the best, what is published, and what is missing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from small_grid import record
+
+from femts.cli.table_output import as_csv, as_text
+from femts.experiments.grid import make_grid
+from femts.experiments.published import published
+from femts.experiments.store import Store
+from femts.experiments.table import make_entries
+
+CELLS = make_grid(("ETTh1",), ("fem_sm", "patchtst", "naive"), (96, 192, 336, 720), (1, 2), "paper", None, {})
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """Everything of `fem_sm`, one seed of `patchtst` without its last horizon, and a crash of `naive`."""
+    store = Store(tmp_path)
+    for cell in CELLS:
+        if cell.model == "fem_sm":
+            store.finish(cell, record(cell.pred_len / 1000 + cell.seed / 100, seq_len=2048 if cell.pred_len == 192 else 1024))
+        elif cell.model == "patchtst" and cell.seed == 1 and cell.pred_len < 720:
+            store.finish(cell, record(0.1))
+        elif cell.model == "naive" and (cell.seed, cell.pred_len) == (2, 96):
+            store.fail(cell, "ValueError: no")
+    return store
+
+
+def test_entries_are_means_over_seeds_and_over_horizons(store: Store) -> None:
+    entries = {(e.model, e.pred_len): e for e in make_entries(CELLS, store)}
+    first, mean = entries["fem_sm", 96], entries["fem_sm", None]
+    assert (first.seeds, first.seq_len) == ((1, 2), 1024)
+    assert first.mse == pytest.approx(0.111) and first.mse_sd == pytest.approx(0.01 / 2**0.5)
+    assert mean.mse == pytest.approx((96 + 192 + 336 + 720) / 4000 + 0.015) and mean.published_mse == 0.419
+    assert entries["patchtst", 96].mse_sd is None and entries["patchtst", 96].published_mse == 0.370
+    assert entries["patchtst", None].mse is None, "a mean needs every horizon"
+    assert entries["naive", 96].failures == {2: "ValueError: no"}
+
+
+def test_text_marks_the_best_and_shows_what_is_missing(store: Store) -> None:
+    lines = as_text(make_entries(CELLS, store)).splitlines()
+    assert lines[0].split() == ["ETTh1", "fem_sm", "patchtst", "naive"]
+    assert lines[1].split() == ["96", "0.111+-0.007", "0.100*", "-"]
+    assert lines[5].split() == ["mean", "0.351+-0.007", "-", "-"]
+    assert lines[6].split() == ["published", "0.419", "0.413", "-"]
+    assert lines[7].split() == ["gap", "-16.2%", "-", "-"]
+    assert lines[-1] == "failed: ETTh1 naive 96 seed 2: ValueError: no"
+    assert "| 96 | 0.111+-0.007 | **0.100** | - |" in as_text(make_entries(CELLS, store), markdown=True).splitlines()
+
+
+def test_csv_has_the_columns_of_the_interface(store: Store) -> None:
+    lines = as_csv(make_entries(CELLS, store)).splitlines()
+    assert lines[0] == "dataset,model,pred_len,seq_len,seeds,mse,mse_sd,mae,published_mse"
+    assert lines[1].startswith("ETTh1,fem_sm,96,1024,1 2,0.11")
+    assert lines[5].startswith("ETTh1,fem_sm,mean,,1 2,0.35") and lines[5].endswith(",0.5,0.419")
+    assert lines[9] == "ETTh1,patchtst,720,,,,,,0.447"
+
+
+def test_published_numbers_are_those_of_the_literature() -> None:
+    assert published("ETTh1", "fem_aft", None) == 0.414
+    assert published("Weather", "gla", None) is None, "a lost cell is not guessed"
+    assert published("ETTh1", "patchtst", 720) == 0.447
+    assert published("ETTh1", "naive", None) is None and published("synthetic", "fem_sm", None) is None
