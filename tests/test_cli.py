@@ -23,7 +23,10 @@ CONFIGS = Path(__file__).parents[1] / "configs"
 TINY = "--seq-len 48 --max-epochs 1 --set model.n_layers=1 --set model.d_model=16 --set training.batch_size=256".split()
 
 
-COMMANDS = "train,evaluate,predict,datasets,datasets info,models,doctor,bench,bench mixer,bench stream,bench train,bench data"
+COMMANDS = (
+    "train,evaluate,predict,table,verify,datasets,datasets info,models,doctor"
+    ",bench,bench mixer,bench stream,bench train,bench data"
+)
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS.split(",")])

@@ -15,7 +15,7 @@ from femts.cli.table_output import as_csv, as_text
 from femts.errors import UsageError, suggest
 
 FORMATS = ("text", "md", "csv")
-ENGINES = ("local",)
+ENGINES = ("local", "ray")
 MODELS = "fem_sm,fem_gla,fem_mamba,fem_aft,sm,gla,aft,lintrans,itransformer,patchtst,dlinear,naive,seasonal_naive"
 
 DataRoot = Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of the data files.", show_default=False)]
@@ -32,7 +32,9 @@ def table(
     assignments: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="One setting of all models.", show_default=False)
     ] = None,
-    engine: Annotated[str, typer.Option(metavar="local", help="What runs the cells.")] = "local",
+    engine: Annotated[
+        str, typer.Option(metavar="local|ray", help="What runs the cells: this machine, or a Ray cluster.")
+    ] = "local",
     jobs: Annotated[
         str | None, typer.Option(metavar="N", help="Cells at a time.", show_default="one a core, 4 on a GPU")
     ] = None,
@@ -65,7 +67,7 @@ def table(
     cells = make_grid(names(datasets), names(models), parse_horizons(pred_lens), numbers, protocol, recipe.seq_len, settings)
     store = Store(results)
     if not show:
-        _run(cells, store, jobs, max_time, data_root, device)
+        _run(engine, cells, store, jobs, max_time, data_root, device)
     entries = make_entries(cells, store)
     print(as_csv(entries) if form == "csv" else as_text(entries, markdown=form == "md"), end="" if form == "csv" else "\n")
     missing = sum(not store.finished(cell) for cell in cells)
@@ -79,23 +81,26 @@ def _seed(text: str) -> int:
     return int(text)
 
 
-def _run(cells, store, jobs, max_time, data_root, device) -> None:  # type: ignore[no-untyped-def]
+def _run(engine, cells, store, jobs, max_time, data_root, device) -> None:  # type: ignore[no-untyped-def]
     import time
 
     from femts.data.dataset import load_dataset
     from femts.experiments.local import Resources, run_local
+    from femts.experiments.ray_engine import run_ray
     from femts.training.config import TrainingConfig, parse_span
     from femts.training.device import resolve_place
 
     started = time.monotonic()
     deadline = None if max_time is None else started + parse_span(max_time)
     found = resolve_place(TrainingConfig(device=device)).device  # type: ignore[arg-type]
-    many = 4 if found == "cuda" else len(os.sched_getaffinity(0))
-    resources = Resources(many if jobs is None else count("--jobs", jobs), found, None if data_root is None else str(data_root))
+    cores = len(os.sched_getaffinity(0))
+    many = (4 if found == "cuda" else cores) if jobs is None else count("--jobs", jobs)
+    resources = Resources(many, max(1, cores // many), found, None if data_root is None else str(data_root.resolve()))
     left = [cell for cell in cells if not store.finished(cell)]
     for name in dict.fromkeys(cell.dataset for cell in left):
         load_dataset(name, data_root)  # fetched once, and refused before anything runs
-    run_local(left, store, resources, deadline, lambda line: print(line, file=sys.stderr, flush=True))
+    run = {"local": run_local, "ray": run_ray}[engine]
+    run(left, store, resources, deadline, lambda line: print(line, file=sys.stderr, flush=True))
 
 
 def verify(

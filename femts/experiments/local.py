@@ -25,19 +25,16 @@ class Resources:
     """What cells may use.
 
     Attributes:
-        jobs: cells at a time.
+        jobs: cells at a time, on one machine or one GPU.
+        threads: cores of each cell.
         device: `auto`, `cpu`, `cuda` or `mps`.
         data_root: where data of the catalogue is looked for.
     """
 
     jobs: int
-    device: str = "auto"
+    threads: int
+    device: str
     data_root: str | None = None
-
-    @property
-    def threads(self) -> int:
-        """Cores of each cell."""
-        return max(1, len(os.sched_getaffinity(0)) // self.jobs)
 
 
 def run_local(

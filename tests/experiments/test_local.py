@@ -25,7 +25,7 @@ from femts.experiments.verify import verify_record
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Store:
     """The small grid, undisturbed."""
     store = Store(tmp_path_factory.mktemp("results"))
-    run_local(small_grid(), store, Resources(2, "cpu"), None, print)
+    run_local(small_grid(), store, Resources(2, 1, "cpu"), None, print)
     return store
 
 
@@ -70,7 +70,7 @@ def test_a_cell_that_crashes_leaves_its_reason_and_the_others_go_on(tmp_path: Pa
     store, good = Store(tmp_path), small_grid(("naive",))[0]
     bad = Cell("synthetic", "dlinear", 12, seq_len=48, settings={**SETTINGS, "training.lr": "1e30"})
     store.fail(good, "an earlier crash")
-    run_local([bad, good], store, Resources(1, "cpu"), None, print)
+    run_local([bad, good], store, Resources(1, 1, "cpu"), None, print)
     assert "loss" in (store.failure(bad) or "") and not store.finished(bad)
     assert store.finished(good) and store.failure(good) is None
 
@@ -79,7 +79,7 @@ def test_a_deadline_stops_in_time_and_leaves_the_rest(tmp_path: Path) -> None:
     store, said = Store(tmp_path), list[str]()
     endless = Cell("synthetic", "dlinear", 12, seq_len=48, settings={**SETTINGS, "training.max_epochs": "100000"})
     started = time.monotonic()
-    run_local([endless, *small_grid()], store, Resources(1, "cpu"), started + 8, said.append)
+    run_local([endless, *small_grid()], store, Resources(1, 1, "cpu"), started + 8, said.append)
     assert time.monotonic() - started < 40
     assert said == [f"{endless.path}: stopped, goes on next time"]
     assert (store.work(endless) / "checkpoints" / "last.ckpt").is_file()
@@ -108,3 +108,19 @@ def test_a_file_that_is_no_record_is_refused(tmp_path: Path, capsys: pytest.Capt
         assert main(["verify", str(tmp_path / "x.json")]) == 2
         assert message in capsys.readouterr().err
     assert main(["verify", str(tmp_path / "none.json")]) == 2
+
+
+def test_a_ray_cluster_gives_the_same_records(finished: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("ray", reason="needs Ray: pip install '.[ray]'")
+    monkeypatch.setenv("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
+    assert main([*COMMAND, "--results", str(tmp_path), "--engine", "ray"]) == 0
+    for cell in small_grid():
+        assert without_times(read_record(Store(tmp_path).record_path(cell))) == without_times(finished.record(cell) or {})
+
+
+def test_without_ray_its_engine_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    assert main([*COMMAND, "--results", str(tmp_path), "--engine", "ray"]) == 2
+    assert "Engine 'ray' needs Ray" in capsys.readouterr().err and not list(tmp_path.iterdir())
