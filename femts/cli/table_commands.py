@@ -14,7 +14,7 @@ from femts.cli.recipe import make_recipe, parse_assignment, parse_horizons
 from femts.cli.table_output import as_csv, as_text
 from femts.errors import UsageError, suggest
 
-FORMATS = ("text", "md", "csv")
+FORMATS = ("text", "md", "csv", "html")
 ENGINES = ("local", "ray")
 MODELS = "fem_sm,fem_gla,fem_mamba,fem_aft,sm,gla,aft,lintrans,itransformer,patchtst,dlinear,naive,seasonal_naive"
 
@@ -42,7 +42,7 @@ def table(
         str | None, typer.Option(metavar="SPAN", help="Stop after it; what is left is for the next time.", show_default=False)
     ] = None,
     results: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the records.")] = Path("results"),
-    form: Annotated[str, typer.Option("--format", metavar="text|md|csv", help="What to print.")] = "text",
+    form: Annotated[str, typer.Option("--format", metavar="text|md|csv|html", help="What to print.")] = "text",
     show: Annotated[bool, typer.Option("--show", help="Only print what there is.")] = False,
     data_root: DataRoot = None,
     device: Device = "auto",
@@ -69,7 +69,12 @@ def table(
     if not show:
         _run(engine, cells, store, jobs, max_time, data_root, device)
     entries = make_entries(cells, store)
-    print(as_csv(entries) if form == "csv" else as_text(entries, markdown=form == "md"), end="" if form == "csv" else "\n")
+    if form == "html":
+        from femts.cli.table_page import as_html
+
+        print(as_html(entries, cells, store), end="")
+    else:
+        print(as_csv(entries).rstrip() if form == "csv" else as_text(entries, markdown=form == "md"))
     missing = sum(not store.finished(cell) for cell in cells)
     if missing:
         print(f"note: {missing} of {len(cells)} cells are not finished; the same command goes on with them", file=sys.stderr)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from femts.cli.output import table
@@ -28,38 +28,49 @@ def as_csv(entries: Sequence[Entry]) -> str:
     return text.getvalue()
 
 
-def as_text(entries: Sequence[Entry], markdown: bool = False) -> str:
-    """A table for each dataset, a column for each model: MSE of every horizon and of their mean, with its deviation over
-    seeds and the lowest of a row marked; below them what is published for the last row, and the gap to it."""
-    parts = []
+Row = list[tuple[str, bool]]  # texts, and whether each is the best of its row
+
+
+def dataset_tables(entries: Sequence[Entry]) -> Iterator[tuple[list[str], list[Row]]]:
+    """Header and rows for each dataset, a column for each model: MSE of every horizon and of their mean with its deviation over
+    seeds; below them what is published for the last row, and the gap to it."""
     for dataset in dict.fromkeys(entry.dataset for entry in entries):
         own = [entry for entry in entries if entry.dataset == dataset]
         models = list(dict.fromkeys(entry.model for entry in own))
-        rows = [_row([e for e in own if e.pred_len == p], models, markdown) for p in dict.fromkeys(e.pred_len for e in own)]
+        rows = [_row([e for e in own if e.pred_len == p], models) for p in dict.fromkeys(e.pred_len for e in own)]
         last = {entry.model: entry for entry in own if entry.pred_len == own[-1].pred_len}
         if any(entry.published_mse for entry in last.values()):
             known = [last[model].published_mse for model in models]
-            rows.append(["published", *(MISSING if value is None else f"{value:.3f}" for value in known)])
-            gaps = [_gap(last[model]) for model in models]
-            rows.append(["gap", *gaps])
-        header = [dataset, *models]
-        parts.append(_markdown(header, rows) if markdown else table(header, rows))
+            texts = ["published", *(MISSING if value is None else f"{value:.3f}" for value in known)]
+            rows.append([(text, False) for text in texts])
+            rows.append([(text, False) for text in ("gap", *(_gap(last[model]) for model in models))])
+        yield [dataset, *models], rows
+
+
+def as_text(entries: Sequence[Entry], markdown: bool = False) -> str:
+    """The tables, the lowest of a row marked, and why cells failed."""
+    parts = []
+    for header, rows in dataset_tables(entries):
+        if markdown:
+            parts.append(_markdown(header, [[f"**{text}**" if best else text for text, best in row] for row in rows]))
+        else:
+            parts.append(table(header, [[f"{text}*" if best else text for text, best in row] for row in rows]))
     failed = [f"failed: {e.dataset} {e.model} {e.pred_len} seed {s}: {why}" for e in entries for s, why in e.failures.items()]
     return "\n\n".join([*parts, *(["\n".join(failed)] if failed else [])])
 
 
-def _row(entries: Sequence[Entry], models: Sequence[str], markdown: bool) -> list[str]:
+def _row(entries: Sequence[Entry], models: Sequence[str]) -> Row:
     by_model = {entry.model: entry for entry in entries}
     done = [entry.mse for entry in entries if entry.mse is not None]
-    cells = [str(entries[0].pred_len or "mean")]
+    cells: Row = [(str(entries[0].pred_len or "mean"), False)]
     for model in models:
         entry = by_model[model]
         if entry.mse is None:
-            cells.append(MISSING)
+            cells.append((MISSING, False))
             continue
-        value = f"{entry.mse:.3f}" + (f"+-{entry.mse_sd:.3f}" if entry.mse_sd is not None else "")
+        deviation = f"+-{entry.mse_sd:.3f}" if entry.mse_sd is not None else ""
         best = len(done) > 1 and f"{entry.mse:.3f}" == f"{min(done):.3f}"
-        cells.append((f"**{value}**" if markdown else f"{value}*") if best else value)
+        cells.append((f"{entry.mse:.3f}{deviation}", best))
     return cells
 
 

@@ -66,7 +66,7 @@ class _Process:
     """A worker and its cell."""
 
     def __init__(self, cell: Cell, store: Store, resources: Resources) -> None:
-        self.cell, self.store = cell, store
+        self.cell, self.store, self.stopped = cell, store, False
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (`outcome` closes it)
         threads = str(resources.threads)
         self.process = subprocess.Popen(
@@ -96,7 +96,7 @@ class _Process:
         record = self.store.record(self.cell)
         if status == 0 and record is not None:
             return f"{self.cell.path}: test MSE {record['test']['mse']:.4f} after {record['seconds']:.0f} s"
-        if status == INTERRUPTED:
+        if status == INTERRUPTED or (self.stopped and status < 0):  # it may not have got as far as to hear of it
             return f"{self.cell.path}: stopped, goes on next time"
         if status == BUSY:
             return f"{self.cell.path}: another process is at it"
@@ -107,6 +107,7 @@ class _Process:
 
 def _stop(running: Sequence[_Process], say: Callable[[str], None]) -> None:
     for process in running:
+        process.stopped = True
         process.process.terminate()
     for process in running:
         try:

@@ -11,15 +11,17 @@ from typing import Any
 
 import torch
 
+from femts.data.dataset import Dataset
 from femts.experiments.grid import Cell
+from femts.experiments.samples import sample_forecasts
 from femts.experiments.store import RECORD_FORMAT
 from femts.forecaster import Forecaster
 
 LIBRARIES = ("femts", "torch", "pytorch-lightning", "numpy", "pandas", "scikit-learn", "triton", "fla-core", "mamba-ssm")
 
 
-def make_record(cell: Cell, forecaster: Forecaster) -> dict[str, Any]:
-    """The record of `cell` from its trained forecaster."""
+def make_record(cell: Cell, forecaster: Forecaster, data: Dataset) -> dict[str, Any]:
+    """The record of `cell` from its trained forecaster and the data that it was trained on."""
     metrics = forecaster.metrics
     return {
         "format": RECORD_FORMAT,
@@ -37,6 +39,7 @@ def make_record(cell: Cell, forecaster: Forecaster) -> dict[str, Any]:
         "data": dict(forecaster.data),
         "parameters": metrics["parameters"],
         "history": [dict(row) for row in forecaster.history],
+        "samples": sample_forecasts(forecaster, data),
         "kernels": metrics["kernels"],
         "place": place(metrics["device"], metrics["precision"]),
         "commit": commit(),

@@ -23,6 +23,7 @@ def run_cell(cell: Cell, results: Path, device: str, threads: int, data_root: st
     """Train `cell`, or go on with what it has reached, and keep its record."""
     import torch
 
+    from femts.data.dataset import load_dataset
     from femts.experiments.record import make_record
     from femts.forecaster import Forecaster
     from femts.runs import METRICS
@@ -30,12 +31,12 @@ def run_cell(cell: Cell, results: Path, device: str, threads: int, data_root: st
 
     torch.set_num_threads(threads)
     store = Store(results)
-    work = store.work(cell)
+    work, data = store.work(cell), load_dataset(cell.dataset, data_root)
     if (work / METRICS).is_file():  # it ended between its last line and its record
         forecaster = Forecaster.load(work)
     else:
         forecaster = train(
-            cell.dataset,
+            data,
             cell.model,
             cell.pred_len,
             seq_len=cell.seq_len,
@@ -45,9 +46,8 @@ def run_cell(cell: Cell, results: Path, device: str, threads: int, data_root: st
             device=device,
             resume=work.exists(),
             settings=cell.settings,
-            data_root=data_root,
         )
-    store.finish(cell, make_record(cell, forecaster))
+    store.finish(cell, make_record(cell, forecaster, data))
 
 
 def order(cell: Cell, results: Path, device: str, threads: int, data_root: str | None) -> dict[str, Any]:

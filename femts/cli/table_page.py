@@ -1,0 +1,105 @@
+"""`femts table --format html`: the table and, for each cell, its curve and forecasts, on one page that needs nothing else."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from femts.cli.table_output import dataset_tables
+from femts.experiments.grid import Cell
+from femts.experiments.store import Store
+from femts.experiments.table import Entry
+
+WIDE, HIGH, MARGIN = 520, 130, 8
+STYLE = """
+:root {
+  color-scheme: light dark;
+  --ink: #1b2430; --quiet: #5f6b76; --line: #d8dde3; --page: #fff; --truth: #0072b2; --forecast: #c84e00;
+}
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e8ecf1; --quiet: #9aa7b4; --line: #36424e; --page: #12181f; --truth: #56b4e9; --forecast: #f08a3c; }
+}
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--page); }
+body { max-width: 72rem; margin: 2rem auto; padding: 0 1rem; }
+.scroll { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: .5rem 0 1.5rem; }
+th, td { padding: .25rem .8rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
+th:first-child, td:first-child { text-align: left; } td.best { font-weight: 700; }
+.quiet, tr.quiet td { color: var(--quiet); }
+details { border-bottom: 1px solid var(--line); padding: .4rem 0; } summary { cursor: pointer; }
+figure { display: inline-block; margin: .5rem 1rem .5rem 0; max-width: 100%; }
+figcaption { color: var(--quiet); font-size: .85em; }
+svg { max-width: 100%; height: auto; } polyline { fill: none; stroke-width: 1.4; vector-effect: non-scaling-stroke; }
+.past { stroke: var(--quiet); } .truth { stroke: var(--truth); } .forecast { stroke: var(--forecast); }
+"""
+
+
+def as_html(entries: Sequence[Entry], cells: Sequence[Cell], store: Store) -> str:
+    """The whole page: the tables of `entries`, then every cell of `cells`, finished, failed or missing."""
+    parts = [
+        "<h1>Forecasting table</h1>",
+        "<p class=quiet>Test MSE over all windows in scaled units; the lowest of a row is bold.</p>",
+    ]
+    for header, rows in dataset_tables(entries):
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in header)
+        body = "".join(
+            f"<tr{' class=quiet' if row[0][0] in ('published', 'gap') else ''}>"
+            + "".join(f"<td{' class=best' if best else ''}>{html.escape(text)}</td>" for text, best in row)
+            + "</tr>"
+            for row in rows
+        )
+        parts.append(f"<div class=scroll><table><tr>{head}</tr>{body}</table></div>")
+    parts += ["<h2>Cells</h2>", *(_cell(cell, store.record(cell), store.failure(cell)) for cell in cells)]
+    return f"""<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Forecasting table</title><style>{STYLE}</style>
+{chr(10).join(parts)}
+</html>
+"""
+
+
+def _cell(cell: Cell, record: Mapping[str, Any] | None, failure: str | None) -> str:
+    name = html.escape(f"{cell.dataset}, {cell.model}, horizon {cell.pred_len}, seed {cell.seed}")
+    if record is None:
+        state = f"failed: {html.escape(failure)}" if failure else "not run"
+        return f"<details><summary>{name} <span class=quiet>{state}</span></summary></details>"
+    place, data = record["place"], record["data"]
+    facts = (
+        f"look-back {record['config']['seq_len']}, best epoch {record['best_epoch']} of {record['epochs']}, "
+        f"{record['seconds']:.0f} s on {place['name']} ({place['device']}, {place['precision']}), "
+        f"torch {place['libraries']['torch']}, "
+        f"commit {(record['commit'] or 'unknown')[:12]}, data {data['sha256'][:12]}"
+    )
+    figures = [_curve(record["history"])] if record["history"] else []
+    figures += [_sample(sample) for sample in record["samples"]]
+    return (
+        f"<details><summary>{name} <b>{record['test']['mse']:.4f}</b></summary>"
+        f"<p class=quiet>{html.escape(facts)}</p>{''.join(figures)}</details>"
+    )
+
+
+def _curve(history: Sequence[Mapping[str, Any]]) -> str:
+    validation = [row["val_mse"] for row in history]
+    return _figure({"truth": (0, validation)}, f"validation MSE, epochs 1 to {len(validation)}: lowest {min(validation):.4f}")
+
+
+def _sample(sample: Mapping[str, Any]) -> str:
+    begins = len(sample["past"])
+    lines = {"past": (0, sample["past"]), "truth": (begins, sample["truth"]), "forecast": (begins, sample["forecast"])}
+    return _figure(lines, f"{sample['channel']} from row {sample['row']}: past, what happened, forecast")
+
+
+def _figure(lines: Mapping[str, tuple[int, Sequence[float]]], caption: str) -> str:
+    """Lines by class, each from its own first place on."""
+    values = [value for _, series in lines.values() for value in series]
+    low, span = min(values), (max(values) - min(values)) or 1.0
+    last = max(first + len(series) for first, series in lines.values()) - 1 or 1
+    drawn = []
+    for kind, (first, series) in lines.items():
+        across = [MARGIN + (WIDE - 2 * MARGIN) * (first + i) / last for i in range(len(series))]
+        down = [HIGH - MARGIN - (HIGH - 2 * MARGIN) * (value - low) / span for value in series]
+        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in zip(across, down, strict=True))
+        drawn.append(f'<polyline class={kind} points="{points}"/>')
+    said = html.escape(caption)
+    picture = f'<svg viewBox="0 0 {WIDE} {HIGH}" width={WIDE} height={HIGH} role=img aria-label="{said}">{"".join(drawn)}</svg>'
+    return f"<figure>{picture}<figcaption>{said}</figcaption></figure>"
