@@ -89,7 +89,8 @@ def test_a_cell_that_crashes_leaves_its_reason_and_the_others_go_on(tmp_path: Pa
 @pytest.mark.parametrize("seconds", [0.3, 12.0], ids=["while it starts", "while it trains"])
 def test_a_deadline_stops_in_time_and_leaves_the_rest(seconds: float, tmp_path: Path) -> None:
     store, said = Store(tmp_path), list[str]()
-    endless = Cell("synthetic", "dlinear", 12, seq_len=48, settings={**SETTINGS, "training.max_epochs": "100000"})
+    forever = {"training.max_epochs": "100000", "training.patience": "100000"}
+    endless = Cell("synthetic", "dlinear", 12, seq_len=48, settings={**SETTINGS, **forever})
     started = time.monotonic()
     run_local([endless, *small_grid()], store, Resources(1, 1, "cpu"), started + seconds, said.append)
     assert time.monotonic() - started < seconds + 30
