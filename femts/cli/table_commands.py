@@ -26,6 +26,14 @@ def table(
     datasets: Annotated[str, typer.Option(metavar="NAME[,NAME...]", help="Data sets.")] = "ETTh1",
     models: Annotated[str, typer.Option(metavar="NAME[,NAME...]", help="Names of `femts models`.")] = MODELS,
     pred_lens: Annotated[str, typer.Option(metavar="N[,N...]|all", help="Horizons.")] = "all",
+    roll_out: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N[,N...]|all",
+            help="Horizons at which models of shorter ones, rolled out, count too (marked r); validation chooses.",
+            show_default=False,
+        ),
+    ] = None,
     seeds: Annotated[str, typer.Option(metavar="N[,N...]", help="Seeds, a run each.")] = "42",
     seq_len: Annotated[str, typer.Option(metavar="N|auto", help="Look-back; auto is the protocol's.")] = "auto",
     protocol: Annotated[str, typer.Option(metavar="paper|lookback96", help="Where look-backs come from.")] = "paper",
@@ -68,7 +76,7 @@ def table(
     store = Store(results)
     if not show:
         _run(engine, cells, store, jobs, max_time, data_root, device)
-    entries = make_entries(cells, store)
+    entries = make_entries(cells, store, () if roll_out is None else parse_horizons(roll_out))
     if form == "html":
         from femts.cli.table_page import as_html
 

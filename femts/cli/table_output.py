@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from femts.experiments.table import Entry
 
 COLUMNS = ("dataset", "model", "pred_len", "seq_len", "seeds", "mse", "mse_sd", "mae", "published_mse")
-MISSING = "-"
+MISSING, ROLLED = "-", " r"
 
 
 def as_csv(entries: Sequence[Entry]) -> str:
@@ -70,7 +70,7 @@ def _row(entries: Sequence[Entry], models: Sequence[str]) -> Row:
             continue
         deviation = f"+-{entry.mse_sd:.3f}" if entry.mse_sd is not None else ""
         best = len(done) > 1 and f"{entry.mse:.3f}" == f"{min(done):.3f}"
-        cells.append((f"{entry.mse:.3f}{deviation}", best))
+        cells.append((f"{entry.mse:.3f}{deviation}{ROLLED if entry.rolled else ''}", best))
     return cells
 
 

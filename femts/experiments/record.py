@@ -13,6 +13,7 @@ import torch
 
 from femts.data.dataset import Dataset
 from femts.experiments.grid import Cell
+from femts.experiments.published import ALL
 from femts.experiments.samples import sample_forecasts
 from femts.experiments.store import RECORD_FORMAT
 from femts.forecaster import Forecaster
@@ -31,6 +32,7 @@ def make_record(cell: Cell, forecaster: Forecaster, data: Dataset) -> dict[str, 
         },
         "test": metrics["test"],
         "val": metrics["val"],
+        "rolled": _rolled(forecaster, data),
         "best_epoch": metrics["best_epoch"],
         "epochs": metrics["epochs"],
         "stopped": metrics["stopped"],
@@ -44,6 +46,15 @@ def make_record(cell: Cell, forecaster: Forecaster, data: Dataset) -> dict[str, 
         "place": place(metrics["device"], metrics["precision"]),
         "commit": commit(),
     }
+
+
+def _rolled(forecaster: Forecaster, data: Dataset) -> dict[str, Any]:
+    """Scores at the longer horizons of the published tables, `val` and `test`, of a model that is made to be rolled out."""
+    if not forecaster.model.rolls_out:
+        return {}
+    own, look_back = forecaster.config.pred_len, forecaster.config.seq_len
+    fitting = [p for p in ALL if p > own and all(data.split.windows(part, look_back, p) for part in ("val", "test"))]
+    return {str(p): {part: forecaster.evaluate(part, p, data) for part in ("val", "test")} for p in fitting}
 
 
 def place(device: str, precision: str) -> dict[str, Any]:
@@ -71,6 +82,8 @@ def _version(name: str) -> str | None:
 def commit() -> str | None:
     """The commit of the checkout that femts runs from, with `+` where files have changed since; None outside a checkout."""
     root = Path(__file__).resolve().parents[2]
+    if not (root / "setup.cfg").is_file():  # an installed femts may lie in some other project's checkout
+        return None
     try:
         head, changes = (
             subprocess.run(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from femts.experiments.grid import Cell
 from femts.experiments.published import ALL, published
@@ -18,6 +19,7 @@ class Entry:
     Attributes:
         seq_len: look-back in steps, None where horizons or seeds differ in it.
         seeds: finished seeds; for the mean, those with all horizons.
+        rolled: a model of a shorter horizon that was rolled out is among them.
         mse, mse_sd, mae: mean over the seeds, and the standard deviation of two and more; None while there is none.
         published_mse: None where nothing is published.
         failures: why cells crashed, by seed.
@@ -28,6 +30,7 @@ class Entry:
     pred_len: int | None
     seq_len: int | None
     seeds: tuple[int, ...]
+    rolled: bool
     mse: float | None
     mse_sd: float | None
     mae: float | None
@@ -35,43 +38,74 @@ class Entry:
     failures: Mapping[int, str]
 
 
-def make_entries(cells: Sequence[Cell], store: Store) -> list[Entry]:
-    """What the store has of `cells`, horizon by horizon and then their mean, for each dataset and model."""
+class _Score(NamedTuple):
+    val_mse: float
+    mse: float
+    mae: float
+    seq_len: int
+    rolled: bool
+
+
+def make_entries(cells: Sequence[Cell], store: Store, roll_out: Sequence[int] = ()) -> list[Entry]:
+    """What the store has of `cells`, horizon by horizon and then their mean, for each dataset and model.
+
+    At the horizons `roll_out`, models of shorter ones that were rolled out count, too; of all that a seed has at a horizon,
+    the one of the lowest validation error is taken.
+    """
     entries = []
     for dataset, model in dict.fromkeys((cell.dataset, cell.model) for cell in cells):
         own = [cell for cell in cells if (cell.dataset, cell.model) == (dataset, model)]
-        records = {(cell.pred_len, cell.seed): record for cell in own if (record := store.record(cell))}
-        failures = {(cell.pred_len, cell.seed): why for cell in own if (why := store.failure(cell))}
-        pred_lens, seeds = (tuple(dict.fromkeys(getattr(cell, name) for cell in own)) for name in ("pred_len", "seed"))
+        seeds = tuple(dict.fromkeys(cell.seed for cell in own))
+        pred_lens = sorted({cell.pred_len for cell in own} | set(roll_out))
+        records = {cell: record for cell in own if (record := store.record(cell))}
+        scores = {p: {s: best for s in seeds if (best := _best(records, p, s, p in roll_out))} for p in pred_lens}
         for pred_len in pred_lens:
-            scores = {seed: records[pred_len, seed] for seed in seeds if (pred_len, seed) in records}
-            look_backs = {record["config"]["seq_len"] for record in scores.values()}
-            entries.append(
-                _entry(
-                    (dataset, model, pred_len, look_backs.pop() if len(look_backs) == 1 else None),
-                    {seed: (record["test"]["mse"], record["test"]["mae"]) for seed, record in scores.items()},
-                    published(dataset, model, pred_len),
-                    {seed: failures[pred_len, seed] for seed in seeds if (pred_len, seed) in failures},
-                )
-            )
+            failures = {c.seed: why for c in own if c.pred_len == pred_len and (why := store.failure(c))}
+            what = (dataset, model, pred_len)
+            entries.append(_entry(what, scores[pred_len], published(dataset, model, pred_len), failures))
         if len(pred_lens) > 1:
-            means = {}
-            for seed in seeds:
-                tests = [records[pred_len, seed]["test"] for pred_len in pred_lens if (pred_len, seed) in records]
-                if len(tests) == len(pred_lens):
-                    means[seed] = (statistics.fmean(t["mse"] for t in tests), statistics.fmean(t["mae"] for t in tests))
-            known = published(dataset, model, None) if set(pred_lens) == set(ALL) else None
-            entries.append(_entry((dataset, model, None, None), means, known, {}))
+            whole = [seed for seed in seeds if all(seed in scores[pred_len] for pred_len in pred_lens)]
+            means = {seed: _mean([scores[pred_len][seed] for pred_len in pred_lens]) for seed in whole}
+            known = published(dataset, model, None) if tuple(pred_lens) == ALL else None
+            entries.append(_entry((dataset, model, None), means, known, {}))
     return entries
 
 
+def _best(records: Mapping[Cell, Mapping[str, Any]], pred_len: int, seed: int, rolled: bool) -> _Score | None:
+    """Of what `records` have for a horizon and a seed, the score of the lowest validation error."""
+    found = []
+    for cell, record in records.items():
+        if cell.seed != seed:
+            continue
+        if cell.pred_len == pred_len:
+            found.append((record, False))
+        elif rolled and str(pred_len) in record["rolled"]:
+            found.append((record["rolled"][str(pred_len)] | {"config": record["config"]}, True))
+    scores = [
+        _Score(r["val"]["mse"], r["test"]["mse"], r["test"]["mae"], r["config"]["seq_len"], rolled) for r, rolled in found
+    ]
+    return min(scores, default=None)
+
+
+def _mean(scores: Sequence[_Score]) -> _Score:
+    val_mse, mse, mae = (statistics.fmean(getattr(s, name) for s in scores) for name in ("val_mse", "mse", "mae"))
+    look_backs = {score.seq_len for score in scores}
+    return _Score(val_mse, mse, mae, look_backs.pop() if len(look_backs) == 1 else 0, any(score.rolled for score in scores))
+
+
 def _entry(
-    what: tuple[str, str, int | None, int | None],
-    scores: Mapping[int, tuple[float, float]],
-    known: float | None,
-    failures: Mapping[int, str],
+    what: tuple[str, str, int | None], scores: Mapping[int, _Score], known: float | None, failures: Mapping[int, str]
 ) -> Entry:
-    mses, maes = [mse for mse, _ in scores.values()], [mae for _, mae in scores.values()]
-    deviation = statistics.stdev(mses) if len(mses) > 1 else None
-    mse, mae = (statistics.fmean(values) if values else None for values in (mses, maes))
-    return Entry(*what, tuple(scores), mse, deviation, mae, known, failures)
+    mses, maes = [score.mse for score in scores.values()], [score.mae for score in scores.values()]
+    look_backs = {score.seq_len for score in scores.values()}
+    return Entry(
+        *what,
+        seq_len=(look_backs.pop() or None) if len(look_backs) == 1 else None,
+        seeds=tuple(scores),
+        rolled=any(score.rolled for score in scores.values()),
+        mse=statistics.fmean(mses) if mses else None,
+        mse_sd=statistics.stdev(mses) if len(mses) > 1 else None,
+        mae=statistics.fmean(maes) if maes else None,
+        published_mse=known,
+        failures=failures,
+    )

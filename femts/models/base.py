@@ -28,10 +28,12 @@ class ForecastModel(nn.Module):
     Attributes:
         Config: frozen dataclass whose first fields are `seq_len`, `pred_len`, `n_channels`.
         training_defaults: fields of `TrainingConfig` that this model wants different.
+        rolls_out: it is trained to go on from its own forecasts, so that tables score it beyond its horizon, too.
     """
 
     Config: ClassVar[type]
     training_defaults: ClassVar[Mapping[str, Any]] = {}
+    rolls_out: ClassVar[bool] = False
 
     def __init__(self, config: Any) -> None:
         super().__init__()

@@ -127,6 +127,7 @@ class SegmentForecaster(ForecastModel):
     """See the module; B windows, C channels, N segments of P steps, d = `config.width`."""
 
     Config = SegmentConfig
+    rolls_out = True
 
     def __init__(self, config: SegmentConfig) -> None:
         super().__init__(config)

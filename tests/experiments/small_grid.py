@@ -19,7 +19,8 @@ def small_grid(models: tuple[str, ...] = ("naive", "dlinear"), seeds: tuple[int,
 
 def record(mse: float, mae: float = 0.5, seq_len: int = 48) -> dict[str, Any]:
     """As much of a record as a table reads."""
-    return {"format": 1, "test": {"mse": mse, "mae": mae, "windows": 9}, "config": {"seq_len": seq_len}, "seconds": 1.0}
+    scores = {"mse": mse, "mae": mae, "windows": 9}
+    return {"format": 1, "val": scores, "test": scores, "rolled": {}, "config": {"seq_len": seq_len}, "seconds": 1.0}
 
 
 def without_times(record: dict[str, Any]) -> dict[str, Any]:

@@ -60,6 +60,31 @@ def test_csv_has_the_columns_of_the_interface(store: Store) -> None:
     assert lines[9] == "ETTh1,patchtst,720,,,,,,0.447"
 
 
+def test_rolled_out_models_count_where_validation_prefers_them(store: Store) -> None:
+    cell = CELLS[0]
+    short = record(0.1) | {
+        "rolled": {
+            str(p): {part: {"mse": mse, "mae": 0.4} for part, mse in scores.items()}
+            for p, scores in {
+                192: {
+                    "val": 0.001,
+                    "test": 0.9,
+                },  # a lower error on validation than the direct model's .202, a higher one on test
+                336: {"val": 0.9, "test": 0.001},
+            }.items()
+        }
+    }
+    store.finish(cell, short)
+    entries = {(e.model, e.pred_len): e for e in make_entries(CELLS, store, roll_out=(192, 336))}
+    assert entries["fem_sm", 192].rolled and entries["fem_sm", 192].mse == pytest.approx((0.9 + 0.212) / 2)
+    assert not entries["fem_sm", 336].rolled and entries["fem_sm", 336].mse == pytest.approx(0.351)
+    assert entries["fem_sm", None].rolled
+    assert not any(e.rolled for e in make_entries(CELLS, store)), "only where it is asked for"
+    alone = make_entries([cell], store, roll_out=(192,))
+    assert [(e.pred_len, e.mse) for e in alone] == [(96, 0.1), (192, 0.9), (None, pytest.approx(0.5))]
+    assert as_text(alone).splitlines()[2].split() == ["192", "0.900", "r"]
+
+
 def test_published_numbers_are_those_of_the_literature() -> None:
     assert published("ETTh1", "fem_aft", None) == 0.414
     assert published("Weather", "gla", None) is None, "a lost cell is not guessed"
