@@ -57,7 +57,7 @@ def make_entries(cells: Sequence[Cell], store: Store, roll_out: Sequence[int] = 
         own = [cell for cell in cells if (cell.dataset, cell.model) == (dataset, model)]
         seeds = tuple(dict.fromkeys(cell.seed for cell in own))
         pred_lens = sorted({cell.pred_len for cell in own} | set(roll_out))
-        records = {cell: record for cell in own if (record := store.record(cell))}
+        records = [(cell, record) for cell in own if (record := store.record(cell))]
         scores = {p: {s: best for s in seeds if (best := _best(records, p, s, p in roll_out))} for p in pred_lens}
         for pred_len in pred_lens:
             failures = {c.seed: why for c in own if c.pred_len == pred_len and (why := store.failure(c))}
@@ -71,10 +71,10 @@ def make_entries(cells: Sequence[Cell], store: Store, roll_out: Sequence[int] = 
     return entries
 
 
-def _best(records: Mapping[Cell, Mapping[str, Any]], pred_len: int, seed: int, rolled: bool) -> _Score | None:
+def _best(records: Sequence[tuple[Cell, Mapping[str, Any]]], pred_len: int, seed: int, rolled: bool) -> _Score | None:
     """Of what `records` have for a horizon and a seed, the score of the lowest validation error."""
     found = []
-    for cell, record in records.items():
+    for cell, record in records:
         if cell.seed != seed:
             continue
         if cell.pred_len == pred_len:
