@@ -106,7 +106,7 @@ def _run(engine, cells, store, jobs, max_time, data_root, device) -> None:  # ty
     started = time.monotonic()
     deadline = None if max_time is None else started + parse_span(max_time)
     found = resolve_place(TrainingConfig(device=device)).device  # type: ignore[arg-type]
-    cores = len(os.sched_getaffinity(0))
+    cores = os.cpu_count() or 1
     many = (4 if found == "cuda" else cores) if jobs is None else count("--jobs", jobs)
     resources = Resources(many, max(1, cores // many), found, None if data_root is None else str(data_root.resolve()))
     left = [cell for cell in cells if not store.finished(cell)]
