@@ -137,6 +137,7 @@ CASES = {
     "unknown model, table": Case("table --models fem_gal", r"'fem_gal'; did you mean 'fem_gla'"),
     "seed that is none": Case("table --seeds one", r"'--seeds' takes whole numbers .*'one'"),
     "horizon that is none, table": Case("table --pred-lens 0", r"Horizon '0'"),
+    "look-back that is none, table": Case("table --seq-len 0", r"'--seq-len' takes .*at least 1, not '0'"),
     "unknown engine": Case("table --engine locl", r"'locl'; did you mean 'local'"),
     "unknown format": Case("table --format tex", r"Unknown format 'tex'"),
     "no jobs": Case("table --datasets synthetic --jobs 0", r"'--jobs' takes .*at least 1, not '0'"),

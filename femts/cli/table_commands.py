@@ -10,12 +10,13 @@ from typing import Annotated
 import typer
 
 from femts.cli.bench_output import count, names
-from femts.cli.recipe import make_recipe, parse_assignment, parse_horizons
+from femts.cli.recipe import parse_assignment, parse_horizons
 from femts.cli.table_output import as_csv, as_text
 from femts.errors import UsageError, suggest
 
 FORMATS = ("text", "md", "csv", "html")
 ENGINES = ("local", "ray")
+LOOK_BACKS = (512, 1024, 2048, 4096)
 MODELS = "fem_sm,fem_gla,fem_mamba,fem_aft,sm,gla,aft,lintrans,itransformer,patchtst,dlinear,naive,seasonal_naive"
 
 DataRoot = Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of the data files.", show_default=False)]
@@ -35,7 +36,9 @@ def table(
         ),
     ] = None,
     seeds: Annotated[str, typer.Option(metavar="N[,N...]", help="Seeds, a run each.")] = "42",
-    seq_len: Annotated[str, typer.Option(metavar="N|auto", help="Look-back; auto is the protocol's.")] = "auto",
+    seq_len: Annotated[
+        str, typer.Option(metavar="N[,N...]|auto|protocol", help="Look-back; of several, auto's four too, validation chooses.")
+    ] = "protocol",
     protocol: Annotated[str, typer.Option(metavar="paper|lookback96", help="Where look-backs come from.")] = "paper",
     assignments: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="One setting of all models.", show_default=False)
@@ -60,8 +63,6 @@ def table(
     Every finished cell is a record in the folder of results. Called again, or after an interruption, the command goes on
     with what is left; cells that crashed are tried again.
     """
-    flags = {"dataset": "any", "pred_len": pred_lens, "seq_len": seq_len, "protocol": protocol}
-    recipe = make_recipe(None, flags, [])
     if form not in FORMATS:
         raise UsageError(f"Unknown format '{form}'{suggest(form, FORMATS)}")
     if engine not in ENGINES:
@@ -71,8 +72,10 @@ def table(
     from femts.experiments.table import make_entries
 
     numbers = tuple(_seed(part) for part in names(seeds))
+    presets: dict[str, tuple[int | None, ...]] = {"auto": LOOK_BACKS, "protocol": (None,)}
+    seq_lens = presets.get(seq_len.lower()) or tuple(count("--seq-len", part) for part in names(seq_len))
     settings = dict(parse_assignment(text) for text in assignments or [])
-    cells = make_grid(names(datasets), names(models), parse_horizons(pred_lens), numbers, protocol, recipe.seq_len, settings)
+    cells = make_grid(names(datasets), names(models), parse_horizons(pred_lens), numbers, protocol, seq_lens, settings)
     store = Store(results)
     if not show:
         _run(engine, cells, store, jobs, max_time, data_root, device)

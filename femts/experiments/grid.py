@@ -57,10 +57,12 @@ def make_grid(
     pred_lens: Sequence[int],
     seeds: Sequence[int],
     protocol: str,
-    seq_len: int | None,
+    seq_lens: Sequence[int | None],
     settings: Mapping[str, Any],
 ) -> list[Cell]:
     """All combinations, dataset by dataset and horizon by horizon, so that whole rows are finished first.
+
+    Of several `seq_lens`, between which the table lets validation choose, those that do not fit a data set are left out.
 
     Raises:
         UsageError: an unknown dataset, model, protocol or setting, or a setting that only says where to run.
@@ -73,7 +75,7 @@ def make_grid(
     for key in settings:
         if key.removeprefix("training.") in (*PLACE, "seed"):
             raise UsageError(f"Setting '{key}' is no part of a cell; it has an option of 'femts table', or none there.")
-    names = [card(name).name for name in datasets]
+    cards = [card(name) for name in datasets]
     for model in models:
         model_card(model)
         resolve_training(model, {}, settings)
@@ -82,6 +84,7 @@ def make_grid(
     if any(seed < 0 for seed in seeds):
         raise UsageError(f"Seed {min(seeds)} is none; give whole numbers of at least 0.")
     return [
-        Cell(dataset, model, pred_len, seed, protocol, seq_len, settings)
-        for dataset, pred_len, seed, model in product(names, pred_lens, seeds, models)
+        Cell(data.name, model, pred_len, seed, protocol, seq_len, settings)
+        for data, pred_len, seed, model, seq_len in product(cards, pred_lens, seeds, models, seq_lens)
+        if len(seq_lens) == 1 or seq_len is None or data.split.windows("train", seq_len, pred_len) > 0
     ]

@@ -14,7 +14,7 @@ COMMAND = (
 
 
 def small_grid(models: tuple[str, ...] = ("naive", "dlinear"), seeds: tuple[int, ...] = (42,)) -> list[Cell]:
-    return make_grid(("synthetic",), models, (12, 24), seeds, "paper", 48, SETTINGS)
+    return make_grid(("synthetic",), models, (12, 24), seeds, "paper", (48,), SETTINGS)
 
 
 def record(mse: float, mae: float = 0.5, seq_len: int = 48) -> dict[str, Any]:

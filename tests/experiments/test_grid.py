@@ -10,13 +10,19 @@ from femts.experiments.grid import Cell, make_grid
 
 
 def test_a_grid_is_every_combination_row_by_row() -> None:
-    cells = make_grid(("etth1", "ETTh2"), ("naive", "fem_sm"), (96, 192), (1, 2), "paper", None, {})
+    cells = make_grid(("etth1", "ETTh2"), ("naive", "fem_sm"), (96, 192), (1, 2), "paper", (None,), {})
     assert len(cells) == 16
     assert [cell.path for cell in cells[:3]] == [
         "paper/ETTh1/naive-96-seed1",
         "paper/ETTh1/fem_sm-96-seed1",
         "paper/ETTh1/naive-96-seed2",
     ]
+
+
+def test_of_several_look_backs_those_that_fit_are_cells() -> None:
+    cells = make_grid(("ETTh1",), ("dlinear",), (96, 720), (1,), "paper", (512, 8200), {})
+    assert [(cell.pred_len, cell.seq_len) for cell in cells] == [(96, 512), (96, 8200), (720, 512)]
+    assert len({cell.path for cell in cells}) == 3
 
 
 def test_what_changes_a_number_changes_the_path() -> None:
@@ -49,4 +55,4 @@ def test_what_changes_a_number_changes_the_path() -> None:
 def test_mistakes_are_named(changes: dict, message: str) -> None:
     given = {"datasets": ("ETTh1",), "models": ("naive",), "pred_lens": (96,), "seeds": (42,), "protocol": "paper"}
     with pytest.raises(UsageError, match=message):
-        make_grid(**{**given, "seq_len": None, "settings": {}, **changes})
+        make_grid(**{**given, "seq_lens": (None,), "settings": {}, **changes})

@@ -13,7 +13,7 @@ from femts.experiments.published import published
 from femts.experiments.store import Store
 from femts.experiments.table import make_entries
 
-CELLS = make_grid(("ETTh1",), ("fem_sm", "patchtst", "naive"), (96, 192, 336, 720), (1, 2), "paper", None, {})
+CELLS = make_grid(("ETTh1",), ("fem_sm", "patchtst", "naive"), (96, 192, 336, 720), (1, 2), "paper", (None,), {})
 
 
 @pytest.fixture
@@ -58,6 +58,15 @@ def test_csv_has_the_columns_of_the_interface(store: Store) -> None:
     assert lines[1].startswith("ETTh1,fem_sm,96,1024,1 2,0.11")
     assert lines[5].startswith("ETTh1,fem_sm,mean,,1 2,0.35") and lines[5].endswith(",0.5,0.419")
     assert lines[9] == "ETTh1,patchtst,720,,,,,,0.447"
+
+
+def test_validation_chooses_the_look_back(store: Store) -> None:
+    cells = make_grid(("ETTh1",), ("sm",), (96,), (1,), "paper", (512, 1024), {})
+    for cell, val, test in zip(cells, (0.2, 0.1), (0.3, 0.4), strict=True):
+        scores = {"val": {"mse": val}, "test": {"mse": test, "mae": 0.5}}
+        store.finish(cell, record(0.0, seq_len=cell.seq_len or 0) | scores)
+    (entry,) = make_entries(cells, store)
+    assert (entry.mse, entry.seq_len) == (0.4, 1024), "the test has no say"
 
 
 def test_rolled_out_models_count_where_validation_prefers_them(store: Store) -> None:
