@@ -96,7 +96,7 @@ class _Process:
         record = self.store.record(self.cell)
         if status == 0 and record is not None:
             return f"{self.cell.path}: test MSE {record['test']['mse']:.4f} after {record['seconds']:.0f} s"
-        if status == INTERRUPTED or (self.stopped and status != 0):  # a signal in the middle of an import ends in any way
+        if status == INTERRUPTED or (self.stopped and status < 0):  # before it could listen
             return f"{self.cell.path}: stopped, goes on next time"
         if status == BUSY:
             return f"{self.cell.path}: another process is at it"

@@ -60,7 +60,9 @@ def main() -> int:
     1 with a sentence on stderr."""
     from femts.training.stopping import Interrupted
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # Training takes the signal over, to keep what it has reached. Before and after it there is nothing to keep, and an
+    # exception in the middle of an import may be swallowed.
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(INTERRUPTED))
     given = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_the_engine, daemon=True).start()
     cell, results = Cell(**given.pop("cell")), Path(given.pop("results"))
