@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from femts.runs import atomic_write
 
 RECORD_FORMAT = 1
 WORK = ".work"
+_NUMBERS = re.compile(r"\[[-+.\de,\s]+\]")
 
 
 class Store:
@@ -75,4 +77,6 @@ def read_record(path: Path) -> dict[str, Any]:
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:
-    atomic_write(path, (json.dumps(content, indent=1) + "\n").encode())
+    text = json.dumps(content, indent=1)
+    text = _NUMBERS.sub(lambda found: re.sub(r"\s+", " ", found[0]), text)  # a series is one line
+    atomic_write(path, (text + "\n").encode())
