@@ -80,7 +80,8 @@ class Block(nn.Module):
         scores = (q / math.sqrt(q.shape[-1])) @ k.mT
         scores = scores if before is None else scores + before
         mixed = (scores.softmax(-1) @ v).transpose(1, 2).flatten(2)
-        x = self._norm(0, x + self.dropout(self.dropout(self.out(mixed))))
+        mixed = self.dropout(self.out(mixed))
+        x = self._norm(0, x + self.dropout(mixed))  # twice, as in the authors' code
         return self._norm(1, x + self.dropout(self.feed_forward(x))), scores
 
     def _norm(self, which: int, x: Tensor) -> Tensor:
