@@ -21,21 +21,23 @@ STYLE = """
   :root { --ink: #e8ecf1; --quiet: #9aa7b4; --line: #36424e; --page: #12181f; --truth: #56b4e9; --forecast: #f08a3c; }
 }
 body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--page); }
-body { max-width: 72rem; margin: 2rem auto; padding: 0 1rem; }
+body { max-width: 76rem; margin: 2rem auto; padding: 0 1rem; }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: .5rem 0 1.5rem; }
-th, td { padding: .25rem .8rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
-th:first-child, td:first-child { text-align: left; } td.best { font-weight: 700; }
+th, td { padding: .25rem .5rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
+th:first-child, td:first-child { text-align: left; position: sticky; left: 0; background: var(--page); }
+td.best { font-weight: 700; }
 .quiet, tr.quiet td { color: var(--quiet); }
 details { border-bottom: 1px solid var(--line); padding: .4rem 0; } summary { cursor: pointer; }
 figure { display: inline-block; margin: .5rem 1rem .5rem 0; max-width: 100%; }
 figcaption { color: var(--quiet); font-size: .85em; }
 svg { max-width: 100%; height: auto; } polyline { fill: none; stroke-width: 1.4; vector-effect: non-scaling-stroke; }
 .past { stroke: var(--quiet); } .truth { stroke: var(--truth); } .forecast { stroke: var(--forecast); }
+b.truth { color: var(--truth); } b.forecast { color: var(--forecast); }
 """
 
 
 def as_html(entries: Sequence[Entry], cells: Sequence[Cell], store: Store) -> str:
-    """The whole page: the tables of `entries`, then every cell of `cells`, finished, failed or missing."""
+    """The whole page: the tables of `entries`, then every cell of `cells` that is finished or failed."""
     parts = [
         "<h1>Forecasting table</h1>",
         "<p class=quiet>Test MSE over all windows in scaled units; the lowest of a row is bold.</p>",
@@ -49,7 +51,13 @@ def as_html(entries: Sequence[Entry], cells: Sequence[Cell], store: Store) -> st
             for row in rows
         )
         parts.append(f"<div class=scroll><table><tr>{head}</tr>{body}</table></div>")
-    parts += ["<h2>Cells</h2>", *(_cell(cell, store.record(cell), store.failure(cell)) for cell in cells)]
+    parts.append(
+        "<h2>Cells</h2><p class=quiet>The past, <b class=truth>what happened</b>, <b class=forecast>the forecast</b>.</p>"
+    )
+    parts += filter(None, (_cell(cell, store.record(cell), store.failure(cell)) for cell in cells))
+    missing = sum(store.record(cell) is None and store.failure(cell) is None for cell in cells)
+    if missing:
+        parts.append(f"<p class=quiet>{missing} of {len(cells)} cells are not run.</p>")
     return f"""<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Forecasting table</title><style>{STYLE}</style>
@@ -59,13 +67,13 @@ def as_html(entries: Sequence[Entry], cells: Sequence[Cell], store: Store) -> st
 
 
 def _cell(cell: Cell, record: Mapping[str, Any] | None, failure: str | None) -> str:
+    """What there is of a cell; nothing for one that is not run."""
     name = html.escape(f"{cell.dataset}, {cell.model}, horizon {cell.pred_len}, seed {cell.seed}")
     if record is None:
-        state = f"failed: {html.escape(failure)}" if failure else "not run"
-        return f"<details><summary>{name} <span class=quiet>{state}</span></summary></details>"
+        return f"<p>{name} <span class=quiet>failed: {html.escape(failure)}</span></p>" if failure else ""
     place, data = record["place"], record["data"]
     facts = (
-        f"look-back {record['config']['seq_len']}, best epoch {record['best_epoch']} of {record['epochs']}, "
+        f"look-back {record['config']['seq_len']}, {_epochs(record)}"
         f"{record['seconds']:.0f} s on {place['name']} ({place['device']}, {place['precision']}), "
         f"torch {place['libraries']['torch']}, "
         f"commit {(record['commit'] or 'unknown')[:12]}, data {data['sha256'][:12]}"
@@ -76,6 +84,10 @@ def _cell(cell: Cell, record: Mapping[str, Any] | None, failure: str | None) -> 
         f"<details><summary>{name} <b>{record['test']['mse']:.4f}</b></summary>"
         f"<p class=quiet>{html.escape(facts)}</p>{''.join(figures)}</details>"
     )
+
+
+def _epochs(record: Mapping[str, Any]) -> str:
+    return f"best epoch {record['best_epoch']} of {record['epochs']}, " if record["epochs"] else ""
 
 
 def _curve(history: Sequence[Mapping[str, Any]]) -> str:
