@@ -21,7 +21,7 @@ from femts.data.frames import check_frame, check_values
 from femts.data.scaler import Scaler
 from femts.data.windows import part_windows
 from femts.errors import UsageError
-from femts.evaluation.evaluator import evaluate, rollout
+from femts.evaluation.evaluator import evaluate
 from femts.models.base import ForecastModel
 from femts.models.registry import build_model
 from femts.runs import RunConfig, check_new_folder, read_run, write_run
@@ -112,7 +112,7 @@ class Forecaster:
         scaled = torch.from_numpy(self.scaler.transform(values)).float().to(self.device)
         self.model.eval()
         with torch.no_grad():
-            forecast = rollout(self.model, scaled, self.config.pred_len if horizon is None else horizon)
+            forecast = self.model.forecast(scaled, self.config.pred_len if horizon is None else horizon)
         return self.scaler.inverse(forecast.cpu().double().numpy())
 
     def evaluate(

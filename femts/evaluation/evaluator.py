@@ -8,7 +8,6 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from femts.errors import UsageError
 from femts.evaluation.metrics import ErrorSums
 from femts.models.base import ForecastModel
 
@@ -27,30 +26,6 @@ class WindowSource(Protocol):
     def gather(self, index: Tensor) -> tuple[Tensor, Tensor]:
         """Look-backs (B, L, C) and what followed (B, P, C) of the windows `index` (B,)."""
         ...
-
-
-def rollout(model: ForecastModel, x: Tensor, horizon: int) -> Tensor:
-    """Forecast any horizon: beyond its own P the model reads its forecasts as history.
-
-    Args:
-        model: forecaster of P steps from L.
-        x: look-back (B, L, C), scaled.
-        horizon: steps wanted, at least 1; a shorter one than P is cut from the forecast.
-
-    Returns:
-        Forecast (B, horizon, C), scaled.
-    """
-    if horizon < 1:
-        raise UsageError(f"A horizon of {horizon} steps cannot be forecast; ask for 1 or more.")
-    pieces, steps = [], 0
-    while True:
-        piece = model(x)
-        pieces.append(piece)
-        steps += piece.shape[1]
-        if steps >= horizon:
-            break
-        x = torch.cat([x, piece.to(x.dtype)], dim=1)[:, -x.shape[1] :]
-    return torch.cat(pieces, dim=1)[:, :horizon]
 
 
 def evaluate(
@@ -83,7 +58,7 @@ def evaluate(
         with torch.no_grad(), torch.autocast(device.type, enabled=False):
             for index in torch.arange(rank, len(windows), world, device=device).split(batch_size):
                 x, y = windows.gather(index)
-                sums.add(rollout(model, x, windows.pred_len), y)
+                sums.add(model.forecast(x, windows.pred_len), y)
     finally:
         model.train(was_training)
     if reduce is not None:

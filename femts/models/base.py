@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+from femts.errors import UsageError
 
 # What the baselines' papers share: Adam at a low rate that falls by the epoch, no average of the weights, next to no clipping.
 PUBLISHED_TRAINING: Mapping[str, Any] = {
@@ -28,7 +31,7 @@ class ForecastModel(nn.Module):
     Attributes:
         Config: frozen dataclass whose first fields are `seq_len`, `pred_len`, `n_channels`.
         training_defaults: fields of `TrainingConfig` that this model wants different.
-        rolls_out: it is trained to go on from its own forecasts, so that tables score it beyond its horizon, too.
+        rolls_out: made to go on beyond its horizon, where tables score it, too.
     """
 
     Config: ClassVar[type]
@@ -46,3 +49,32 @@ class ForecastModel(nn.Module):
     def loss(self, x: Tensor, y: Tensor) -> Tensor:
         """Training loss, a scalar, for the look-back `x` (B, L, C) and what followed, `y` (B, P, C)."""
         return F.mse_loss(self(x), y)
+
+    def prepare(self, series: Tensor) -> None:
+        """Before the first step: fit what has a closed form to the training rows `series` (rows, C); by default nothing."""
+
+    def at_once(self, x: Tensor, steps: int) -> Tensor:
+        """What the model forecasts of the next `steps` without going on from a forecast: `x` (B, L, C) -> (B, P or more, C)."""
+        return self(x)  # type: ignore[no-any-return]
+
+    def forecast(self, x: Tensor, steps: int) -> Tensor:
+        """Any number of next steps: beyond what it forecasts at once, the model reads its forecasts as history.
+
+        Args:
+            x: look-back (B, L, C).
+            steps: at least 1.
+
+        Returns:
+            Forecast (B, steps, C).
+        """
+        if steps < 1:
+            raise UsageError(f"A horizon of {steps} steps cannot be forecast; ask for 1 or more.")
+        pieces, left = [], steps
+        while True:
+            piece = self.at_once(x, left)
+            pieces.append(piece)
+            left -= piece.shape[1]
+            if left <= 0:
+                break
+            x = torch.cat([x, piece.to(x.dtype)], dim=1)[:, -x.shape[1] :]
+        return torch.cat(pieces, dim=1)[:, :steps]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -126,7 +126,7 @@ class Block(nn.Module):
 class SegmentForecaster(ForecastModel):
     """See the module; B windows, C channels, N segments of P steps, d = `config.width`."""
 
-    Config = SegmentConfig
+    Config: ClassVar[type] = SegmentConfig
     rolls_out = True
 
     def __init__(self, config: SegmentConfig) -> None:

@@ -106,6 +106,7 @@ def train(
         with _folder(out) as folder:
             remove_parts(Path(folder))
             if not state.model:
+                forecaster.model.prepare(series[slice(*data.split.train)])
                 begin_run(Path(folder), config, forecaster.preprocess())
             try:
                 with recorded() as kernels:

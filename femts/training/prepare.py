@@ -88,7 +88,15 @@ def resolve_run(
     )
     if "season" in _model_fields(model) and config.season is None:
         config = replace(config, season=data.season)
+    if "longest" in _model_fields(model) and config.longest is None:
+        rows = data.split.train[1] - data.split.train[0]
+        config = replace(config, longest=_longest(pred_len, (rows - config.seq_len) // 2))
     return RunConfig(data.name, data.source, model, config, protocol, asdict(training))
+
+
+def _longest(pred_len: int, room: int) -> int:
+    """720 steps in whole forecasts, or as many whole forecasts as there is room for, and at least one."""
+    return pred_len * max(1, min(-(-720 // pred_len), room // pred_len))
 
 
 def _steps(seq_len: int | str | None, preset: int) -> int:

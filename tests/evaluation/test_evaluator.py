@@ -7,7 +7,7 @@ from torch import Tensor
 
 from femts.data.windows import Windows
 from femts.errors import UsageError
-from femts.evaluation.evaluator import SERIES_PER_BATCH, evaluate, rollout
+from femts.evaluation.evaluator import SERIES_PER_BATCH, evaluate
 from femts.models.base import ForecastModel
 from femts.models.dlinear import DLinear, DLinearConfig
 from femts.models.naive import Naive, NaiveConfig
@@ -26,9 +26,9 @@ class CountUp(ForecastModel):
 
 
 @pytest.mark.parametrize(("horizon", "calls"), [(1, 1), (2, 1), (3, 1), (4, 2), (6, 2), (7, 3)])
-def test_rollout_feeds_forecasts_back_until_the_horizon(horizon: int, calls: int) -> None:
+def test_forecasts_are_fed_back_until_the_horizon(horizon: int, calls: int) -> None:
     model = CountUp()
-    forecast = rollout(model, torch.arange(4.0).view(1, 4, 1), horizon)
+    forecast = model.forecast(torch.arange(4.0).view(1, 4, 1), horizon)
     assert forecast.flatten().tolist() == [4.0 + step for step in range(horizon)]
     assert len(model.seen) == calls
     assert all(x.shape == (1, 4, 1) for x in model.seen)
@@ -37,7 +37,7 @@ def test_rollout_feeds_forecasts_back_until_the_horizon(horizon: int, calls: int
 @pytest.mark.parametrize("horizon", [0, -3])
 def test_no_horizon_is_refused(horizon: int) -> None:
     with pytest.raises(UsageError, match=f"horizon of {horizon} steps"):
-        rollout(CountUp(), torch.zeros(1, 4, 1), horizon)
+        CountUp().forecast(torch.zeros(1, 4, 1), horizon)
 
 
 @pytest.fixture

@@ -1,0 +1,71 @@
+"""A segment forecaster and a ridge regression as equal partners: their mean is the forecast, and what they go on from.
+
+The partners err differently. The ridge regression sees any horizon from the look-back itself and does not drift; the mixer is
+the better one at short horizons. Neither is trained to mend the other: fitted to what a linear path leaves over, the mixer
+overfits (results/trials.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from femts.models.registry import register
+from femts.models.ridge import check_linear, make_linear
+from femts.models.segments import SegmentConfig, SegmentForecaster
+
+
+@dataclass(frozen=True)
+class FemRidgeConfig(SegmentConfig):
+    """Configuration of `FemRidge`: that of the segment forecaster, and that of the ridge regression.
+
+    Attributes:
+        season: as in `RidgeConfig`.
+        ridge: as in `RidgeConfig`.
+        longest: as in `RidgeConfig`.
+    """
+
+    season: int | None = None
+    ridge: float = 0.3
+    longest: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_linear(self)
+
+
+@register("fem_sm_ridge", "fem_sm averaged with ridge, step by step", prior="softmax")
+@register("fem_gla_ridge", "fem_gla averaged with ridge, step by step", prior="gla")
+@register("fem_aft_ridge", "fem_aft averaged with ridge, step by step", prior="rnn_softmax")
+@register("fem_mamba_ridge", "fem_mamba averaged with ridge, step by step", prior="mamba")
+@register("sm_ridge", "sm averaged with ridge, step by step", prior="softmax", components="")
+class FemRidge(SegmentForecaster):
+    """See the module; the loss is the segment forecaster's alone."""
+
+    Config: ClassVar[type] = FemRidgeConfig
+    training_defaults: ClassVar[Mapping[str, Any]] = {"patience": 6}
+
+    def __init__(self, config: FemRidgeConfig) -> None:
+        super().__init__(config)
+        self.linear = make_linear(config)
+
+    def prepare(self, series: Tensor) -> None:
+        """Fit the ridge regression to the training rows."""
+        self.linear.fit(series, self.config.ridge)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Forecast: `x` (B, L, C) -> (B, P, C)."""
+        return self.at_once(x, self.config.pred_len)
+
+    def at_once(self, x: Tensor, steps: int) -> Tensor:
+        """The next `steps`, at most `longest`: the ridge regression's from `x`, the mixer's from `x` and the means so far."""
+        pieces = []
+        for line in self.linear(x, min(steps, self.linear.longest)).split(self.config.pred_len, dim=1):
+            piece = (super().forward(x)[:, : line.shape[1]] + line) / 2
+            pieces.append(piece)
+            x = torch.cat([x, piece], dim=1)[:, -self.config.seq_len :]
+        return torch.cat(pieces, dim=1)
