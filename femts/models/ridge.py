@@ -95,17 +95,19 @@ class PhaseMap(nn.Module):
     def fit(self, series: Tensor, season: int, ridge: float) -> None:
         """Minimise the mean squared error over the windows of `series` (rows, C), plus `ridge` times the squared weights.
 
-        Computed in float64; of very many windows, evenly spaced ones are taken.
+        Computed in float64; of very many windows, some are drawn.
         """
         before, after = (count * self.period for count in self.weight.shape)
-        windows = series.detach().cpu().double().unfold(0, before + after, 1).flatten(0, 1)
-        windows = windows[:: -(-len(windows) // MOST_WINDOWS)]
+        windows = series.detach().cpu().double().unfold(0, before + after, 1)  # (N, C, before + after), not copied
+        most = max(1, MOST_WINDOWS // series.shape[1])
+        drawn = torch.randperm(len(windows), generator=torch.Generator().manual_seed(0))[:most]  # each phase of each season
         gram, moments = torch.zeros(2, 1, dtype=torch.float64)
-        for chunk in windows.split(CHUNK):
+        for some in drawn.split(max(1, CHUNK // series.shape[1])):
+            chunk = windows[some].flatten(0, 1)
             phases = self._phases(chunk - level(chunk[:, :before], season)).flatten(0, 1)
             past, future = phases.split(list(self.weight.shape), dim=1)
             gram, moments = gram + past.T @ past, moments + past.T @ future
-        rows = len(windows) * self.period
+        rows = len(drawn) * series.shape[1] * self.period
         penalty = ridge * torch.eye(len(self.weight), dtype=torch.float64)
         self.weight.copy_(torch.linalg.solve(gram / rows + penalty, moments / rows))
 

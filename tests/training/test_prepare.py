@@ -79,6 +79,13 @@ def test_lengths_protocols_and_models_that_cannot_be_are_refused(changes: dict[s
         run(**changes)
 
 
+@pytest.mark.parametrize(("pred_len", "longest"), [(96, 768), (24, 720), (7, 721), (1000, 1000)])
+def test_the_longest_is_720_in_whole_forecasts_or_what_half_of_the_rows_allow(pred_len: int, longest: int) -> None:
+    assert run("ridge", pred_len=pred_len).model_config.longest == longest
+    room = 24 * ((8760 * 7 // 10 - 5900) // 2 // 24)
+    assert run("ridge", pred_len=24, seq_len=5900).model_config.longest == room < 720
+
+
 def test_the_season_is_the_datas_unless_set() -> None:
     assert run("seasonal_naive").model_config.season == 24
     assert run("seasonal_naive", model_settings={"season": "12"}).model_config.season == 12
