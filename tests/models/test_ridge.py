@@ -41,9 +41,7 @@ def test_a_map_is_the_ridge_regression_over_every_window(period: int, season: in
 def test_of_very_many_windows_those_drawn_say_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     # Each channel has its own law.
     values = torch.randn(6000, 2, generator=torch.Generator().manual_seed(1))
-    series = torch.stack(
-        [values[2:, 0] + values[:-2, 0], values[2:, 1] - values[:-2, 1]], dim=1
-    )
+    series = torch.stack([values[2:, 0] + values[:-2, 0], values[2:, 1] - values[:-2, 1]], dim=1)
     some, all_of_them = PhaseMap(3, 2, 1), PhaseMap(3, 2, 1)
     all_of_them.fit(series, 3, 0.1)
     monkeypatch.setattr("femts.models.ridge.MOST_WINDOWS", 4000)
