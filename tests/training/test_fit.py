@@ -73,6 +73,16 @@ def test_models_without_parameters_skip_fitting_and_still_make_a_run(model: str,
         small_run(model, out=tmp_path / "run", resume=True)
 
 
+def test_what_has_a_closed_form_sees_the_training_rows_alone() -> None:
+    frame = DATA.frame()
+    later = frame.copy()
+    later.loc[DATA.split.train[1] :, list(DATA.columns)] = 1e6
+    settings = {"model.longest": 48}
+    weights = [train(f, "ridge", 24, seq_len=48, settings=settings).model.state_dict() for f in (frame, later)]
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+    assert weights[0]["linear.dense.weight"].abs().max() > 0.01
+
+
 def test_a_run_folder_has_its_files_and_nothing_else(tmp_path: Path) -> None:
     run = small_run(out=tmp_path / "run")
     found = {str(path.relative_to(tmp_path / "run")) for path in (tmp_path / "run").rglob("*") if path.is_file()}

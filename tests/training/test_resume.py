@@ -52,7 +52,7 @@ def test_killed_in_mid_epoch_and_resumed(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda n: n.name)
-@pytest.mark.parametrize(("model", "call"), [("dlinear", 11 + 4), ("fem_sm", 3)])
+@pytest.mark.parametrize(("model", "call"), [("dlinear", 11 + 4), ("fem_sm", 3), ("fem_sm_ridge", 3)])
 def test_interrupted_in_mid_epoch_and_resumed_from_that_very_step(
     model: str, call: int, number: signal.Signals, whole: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
