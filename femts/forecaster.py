@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,8 +20,8 @@ from femts.data.dataset import Dataset, load_dataset
 from femts.data.dates import future_dates
 from femts.data.frames import check_frame, check_values
 from femts.data.scaler import Scaler
-from femts.data.windows import part_windows
-from femts.errors import UsageError
+from femts.data.windows import fill_gaps, part_windows
+from femts.errors import GapWarning, UsageError
 from femts.evaluation.evaluator import evaluate
 from femts.models.base import ForecastModel
 from femts.models.registry import build_model
@@ -70,7 +71,8 @@ class Forecaster:
         Args:
             history: raw units; `date` (unless trained without) and the training columns, in any order, at least L rows; or
                 the same in long form, `unique_id, ds, y`.
-                Only the last L rows are used and checked; the frame is not changed.
+                Only the last L rows are used and checked; the frame is not changed. What is missing in them is filled as in
+                training, and a `GapWarning` says how much that was.
             horizon: steps to forecast, P by default; beyond P the model reads its own forecasts as history.
 
         Returns:
@@ -87,29 +89,41 @@ class Forecaster:
         if not isinstance(history, pd.DataFrame):
             raise UsageError(f"The history is a {type(history).__name__}; give a DataFrame with the training columns.")
         if "unique_id" in history.columns:
-            history = check_frame(history, where="The history")  # long form to wide
+            history = check_frame(history, where="The history", na=self.config.na)  # long form to wide
         if len(history) < needed:
             raise UsageError(f"The history has {len(history)} rows, but this model looks back {needed}; give that many.")
         recent = history.tail(needed)
         where = f"The recent history ({needed} rows)"
         if self.freq is None:
-            values = check_values(recent, self.columns, where)
+            values = check_values(recent, self.columns, where, self.config.na)
             last = history.index[-1]
             first = int(last) + 1 if isinstance(last, (int, np.integer)) else len(history)
             when = pd.DataFrame({"step": np.arange(first, first + steps)})
         else:
-            values = check_frame(recent, self.columns, self.freq, where)
+            values = check_frame(recent, self.columns, self.freq, where, self.config.na).tail(needed)
             when = pd.DataFrame({"date": future_dates(values.pop("date").iloc[-1], self.freq, int(steps))})
+        missing = values.columns[values.isna().any()]
+        for name in missing:
+            if values[name].isna().all():
+                raise UsageError(f"{where} has no value in column '{name}'; at least one is needed to forecast from.")
+        if len(missing):
+            count = int(values.isna().to_numpy().sum())
+            warnings.warn(
+                f"{where} lacks {count} of {values.size} values, the first in column '{missing[0]}'; the last value before "
+                "each is read instead.",
+                GapWarning,
+                stacklevel=2,
+            )
         forecast = self.predict_array(values.to_numpy()[None], int(steps))[0]
         return pd.concat([when, pd.DataFrame(forecast, columns=list(self.columns))], axis=1)
 
     def predict_array(self, x: ArrayLike, horizon: int | None = None) -> NDArray[np.float64]:
-        """Forecast many look-backs: `x` (B, L, C) in raw units -> (B, horizon, C) raw; only the shape is checked."""
+        """Forecast many look-backs: `x` (B, L, C) in raw units -> (B, horizon, C) raw; NaN is filled as in training."""
         values = np.asarray(x, dtype=np.float64)
         if values.ndim != 3 or values.shape[1:] != (self.config.seq_len, len(self.columns)):
             wanted = f"(windows, {self.config.seq_len}, {len(self.columns)})"
             raise UsageError(f"The look-backs have shape {values.shape}; this model takes {wanted}.")
-        scaled = torch.from_numpy(self.scaler.transform(values)).float().to(self.device)
+        scaled = torch.from_numpy(fill_gaps(self.scaler.transform(values))).float().to(self.device)
         self.model.eval()
         with torch.no_grad():
             forecast = self.model.forecast(scaled, self.config.pred_len if horizon is None else horizon)
@@ -153,7 +167,7 @@ class Forecaster:
                 )
             if source not in CATALOG and not Path(source).is_file():
                 raise UsageError(f"The training data {source} is no longer there; put it back or pass it as dataset=.")
-            data = load_dataset(source, data_root)
+            data = load_dataset(source, data_root, na=self.config.na)
             if data_record(data) != self.data:
                 raise UsageError(f"The data {source} is not what this model was trained on; pass other data as dataset=.")
             self._dataset = data

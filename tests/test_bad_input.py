@@ -97,15 +97,16 @@ CASES = {
     "table out of order": Case(f"{OWN} unordered.csv", r"unordered.csv .*data row 3.*sort"),
     "table with an uneven step": Case(f"{OWN} uneven.csv", r"uneven step"),
     "table with text": Case(f"{OWN} text.csv", r"'broken' in column 'heat' at data row 8"),
-    "table with empty cells": Case(f"{OWN} nan.csv", r"3 missing or infinite cells, the first in column 'load' at data row 5"),
-    "table with infinities": Case(f"{OWN} inf.csv", r"1 missing or infinite cells?.*column 'heat' at data row 9"),
+    "table with an empty column": Case(f"{OWN} nan.csv", r"Column 'load' of 'nan' has no value in its 210 training rows"),
+    "table with infinities": Case(f"{OWN} inf.csv", r"1 infinite cells?.*column 'heat' at data row 9"),
+    "sentinel that is no number": Case(f"{OWN} good.csv --na none", r"Sentinel 'none' is not a number; write --na -9999"),
     "table too short": Case(f"{OWN} short.csv", r"does not fit"),
     "table with semicolons": Case(f"{OWN} semicolon.csv", r"does not separate its columns by commas"),
     # prediction
     "column missing": Case("predict run one_column.csv", r"lacks 'heat'"),
     "column too many": Case("predict run three_columns.csv", r"has 'wind' besides"),
     "history too short": Case("predict run short.csv", r"has 20 rows.*looks back 24"),
-    "history with empty cells": Case("predict run nan_last.csv", r"1 missing or infinite cell"),
+    "history with an empty column": Case("predict run nan_last.csv", r"has no value in column 'heat'"),
     "history with another step": Case("predict run quarters.csv", r"step 'h'"),
     "output into a missing folder": Case("predict run good.csv -o none/out.csv", r"Folder none does not exist"),
     "output onto a folder": Case("predict run good.csv -o empty", r"empty is a folder"),
@@ -198,13 +199,15 @@ def _write_tables(folder: Path) -> None:
     good.drop(columns="heat").to_csv(folder / "one_column.csv", index=False)
     good.assign(wind=1.5).to_csv(folder / "three_columns.csv", index=False)
     good.to_csv(folder / "semicolon.csv", index=False, sep=";")
-    good.drop(index=40).to_csv(folder / "uneven.csv", index=False)
+    good.assign(date=good["date"].where(good.index != 40, good["date"] + good["date"].diff() / 3)).to_csv(
+        folder / "uneven.csv", index=False
+    )
     good.iloc[[0, 2, 1, *range(3, 300)]].to_csv(folder / "unordered.csv", index=False)
     good.iloc[[*range(6), 5, *range(6, 300)]].to_csv(folder / "repeated.csv", index=False)
     good.assign(date=good["date"][0] + (good["date"] - good["date"][0]) / 4).to_csv(folder / "quarters.csv", index=False)
     _spoilt(good, {"heat": [7]}, "broken").to_csv(folder / "text.csv", index=False)
-    _spoilt(good, {"load": [4, 5], "heat": [9]}, None).to_csv(folder / "nan.csv", index=False)
-    _spoilt(good, {"heat": [299]}, None).to_csv(folder / "nan_last.csv", index=False)
+    _spoilt(good, {"load": range(250)}, None).to_csv(folder / "nan.csv", index=False)
+    _spoilt(good, {"heat": range(250, 300)}, None).to_csv(folder / "nan_last.csv", index=False)
     _spoilt(good, {"heat": [8]}, float("inf")).to_csv(folder / "inf.csv", index=False)
     (folder / "empty.csv").write_text("")
     (folder / "binary.csv").write_bytes(bytes(range(256)))

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from femts.cli.info_commands import DataRoot
-from femts.cli.output import mean_scores, scores_table
+from femts.cli.output import mean_scores, say_notes, scores_table
 from femts.cli.recipe import parse_horizons
-from femts.errors import UsageError
+from femts.errors import GapWarning, UsageError
 from femts.runs import CONFIG
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a finished run.", show_default=False)]
@@ -81,8 +82,11 @@ def predict(
     forecaster = Forecaster.load(run)
     history = read_table(table) if forecaster.freq is not None else read_headless(table)
     if "unique_id" in history.columns:
-        history = check_frame(history, where=f"File {table}")  # long form; the forecaster takes the wide one
-    forecast = forecaster.predict(history, steps)
+        history = check_frame(history, where=f"File {table}", na=forecaster.config.na)  # the forecaster takes the wide form
+    with warnings.catch_warnings(record=True) as gaps:
+        warnings.simplefilter("always", GapWarning)
+        forecast = forecaster.predict(history, steps)
+    say_notes([str(gap.message).removesuffix(".") for gap in gaps])
     if out is None:
         sys.stdout.write(forecast.to_csv(index=False))
     else:

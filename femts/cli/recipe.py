@@ -11,7 +11,7 @@ from femts.errors import UsageError, suggest
 
 HORIZONS = (96, 192, 336, 720)
 SECTIONS = ("model", "training")
-_KEYS = ("dataset", "model", "pred_len", "seq_len", "protocol", "training")
+_KEYS = ("dataset", "na", "model", "pred_len", "seq_len", "protocol", "training")
 _SHAPE = ("seq_len", "pred_len", "n_channels")
 
 
@@ -26,6 +26,7 @@ class Recipe:
         seq_len: look-back; None leaves it to the protocol.
         protocol: named protocol.
         settings: dotted keys (`model.components`, `training.lr`) -> value or text.
+        na: numbers that stand for a missing value.
     """
 
     dataset: str
@@ -34,6 +35,7 @@ class Recipe:
     seq_len: int | None
     protocol: str
     settings: Mapping[str, Any]
+    na: tuple[float, ...] = ()
 
     @property
     def default_name(self) -> str:
@@ -47,7 +49,7 @@ def make_recipe(config: Path | None, flags: Mapping[str, Any], assignments: Sequ
 
     Args:
         config: a recipe, or the `config.yaml` of a run.
-        flags: `dataset`, `model`, `pred_len`, `seq_len`, `protocol` and `training.*`; None where a flag was not given.
+        flags: `dataset`, `na`, `model`, `pred_len`, `seq_len`, `protocol`, `training.*`; None where a flag was not given.
         assignments: texts `key=value`.
 
     Raises:
@@ -71,6 +73,7 @@ def make_recipe(config: Path | None, flags: Mapping[str, Any], assignments: Sequ
         seq_len=_seq_len(given["seq_len"]),
         protocol=given["protocol"],
         settings=settings,
+        na=parse_na(given.get("na")),
     )
 
 
@@ -86,6 +89,15 @@ def parse_horizons(value: object) -> tuple[int, ...]:
     if not horizons or min(horizons) < 1:
         raise UsageError(f"Horizon '{value}' is not a number of steps; write --pred-len 96, 96,192 or all.")
     return horizons
+
+
+def parse_na(value: object) -> tuple[float, ...]:
+    """`-9999`, `-9999,0`, `[-9999]` or nothing as numbers."""
+    parts = value if isinstance(value, list | tuple) else [] if value is None else str(value).split(",")
+    try:
+        return tuple(float(str(part)) for part in parts)
+    except ValueError as error:
+        raise UsageError(f"Sentinel '{value}' is not a number; write --na -9999 or --na -9999,0.") from error
 
 
 def _seq_len(value: object) -> int | None:
@@ -132,6 +144,7 @@ def _read_config(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 def _flatten(top: dict[str, Any], path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     settings: dict[str, Any] = {}
     if isinstance(top.get("dataset"), dict):  # the form of a run's own config.yaml
+        top["na"] = top["dataset"].get("na")
         top["dataset"] = top["dataset"].get("source") or top["dataset"].get("name")
     model = top.pop("model", None)
     if isinstance(model, dict):

@@ -11,6 +11,7 @@ from pandas.tseries.frequencies import to_offset
 
 from femts.errors import UsageError
 
+STRETCHES = (12, 3)  # stamps that a step is read from where others are missing; twelve business days have a weekend
 _WRITE = "write it as 2024-12-31 23:00:00"
 
 
@@ -40,24 +41,25 @@ def check_order(dates: pd.DatetimeIndex, where: str = "The frame") -> None:
 
 
 def step_of(dates: pd.DatetimeIndex, where: str = "The frame") -> str:
-    """The even step of ordered `dates`, a pandas frequency (business days, months and the like included).
+    """The step of ordered `dates`, a pandas frequency (business days, months and the like included).
+
+    Stamps may be missing: the step is then that of the coarsest grid that has every stamp, where at least half of it is there.
 
     Raises:
-        UsageError: fewer than three dates, or an uneven step; the text says between which two stamps.
+        UsageError: fewer than three dates, or stamps on no grid; the text says between which two.
     """
     if len(dates) < 3:
         raise UsageError(f"{where} has {len(dates)} data rows; at least 3 are needed to see the step between them.")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # pandas 3 announces that a later one returns an offset; both are taken
-        inferred = pd.infer_freq(dates)
-    if inferred is not None:
-        freq = str(to_offset(inferred).freqstr)
-        # Inference alone is not enough: it also names steps (business hours) that do not generate the same stamps.
-        if not _off_grid(dates, freq).any():
-            return freq
+    inferred = _inferred(dates)
+    # Inference alone is not enough: it also names steps (business hours) that do not generate the same stamps.
+    if inferred is not None and not _off_grid(dates, inferred).any():
+        return inferred
     steps = dates[1:] - dates[:-1]
     counts = pd.Series(steps).value_counts()
     usual = counts.index[0]
+    fitting = [freq for freq in _candidates(dates, usual) if _has_all(dates, freq)]
+    if fitting:
+        return min(fitting, key=lambda freq: len(grid_of(dates, freq)))
     odd = int(np.argmax(steps != usual)) if counts.iloc[0] > 0.9 * len(steps) else int(np.argmax(steps))
     raise UsageError(
         f"{where} has an uneven step: from {dates[odd]} to {dates[odd + 1]} (data rows {odd + 1} and {odd + 2}) it is "
@@ -65,11 +67,39 @@ def step_of(dates: pd.DatetimeIndex, where: str = "The frame") -> str:
     )
 
 
+def grid_of(dates: pd.DatetimeIndex, freq: str) -> pd.DatetimeIndex:
+    """Every stamp of the step `freq` from the first of `dates` to the last."""
+    return pd.date_range(dates[0], dates[-1], freq=freq).as_unit(dates.unit)
+
+
+def _candidates(dates: pd.DatetimeIndex, usual: pd.Timedelta) -> list[str]:
+    """Steps that stretches of stamps without a gap have, and last the usual distance."""
+    starts = range(0, len(dates) - 2, max(1, len(dates) // 200))
+    stretches = (dates[start : start + length] for length in STRETCHES for start in starts)
+    found = {_inferred(stretch) for stretch in stretches if len(stretch) > 2}
+    return [*sorted(freq for freq in found if freq is not None), str(to_offset(usual).freqstr)]
+
+
+def _has_all(dates: pd.DatetimeIndex, freq: str) -> bool:
+    grid = grid_of(dates, freq)
+    return len(grid) <= 2 * len(dates) and bool(dates.isin(grid).all())
+
+
+def _inferred(dates: pd.DatetimeIndex) -> str | None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # pandas 3 announces that a later one returns an offset; both are taken
+        inferred = pd.infer_freq(dates)
+    return None if inferred is None else str(to_offset(inferred).freqstr)
+
+
 def check_step(dates: pd.DatetimeIndex, freq: str, where: str = "The frame") -> None:
-    """Refuse `dates` that are not consecutive stamps of the step `freq` with a UsageError that says where."""
+    """Refuse `dates` that are not stamps of the step `freq` with a UsageError that says where; some may be missing."""
     if not len(dates):
         raise UsageError(f"{where} has no data rows; give at least one.")
-    wrong = _off_grid(dates, freq)
+    grid = grid_of(dates, freq)
+    wrong = ~np.asarray(dates.isin(grid))
+    if len(grid) > 2 * len(dates):
+        wrong = _off_grid(dates, freq)  # more than half is missing: it is another step
     if wrong.any():
         row = int(np.argmax(wrong))
         raise UsageError(

@@ -13,15 +13,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from femts.data.dates import check_order, check_step, read_dates, step_of
+from femts.data.dates import check_order, check_step, grid_of, read_dates, step_of
 from femts.errors import RunFailure, UsageError
 
 _LONG = ("unique_id", "ds", "y")
 
 
-def read_csv(path: str | Path, columns: Sequence[str] | None = None, freq: str | None = None) -> pd.DataFrame:
+def read_csv(
+    path: str | Path, columns: Sequence[str] | None = None, freq: str | None = None, na: Sequence[float] = ()
+) -> pd.DataFrame:
     """A wide table from a CSV file (wide, or long: `unique_id, ds, y`), checked as `check_frame` does."""
-    return check_frame(read_table(path), columns, freq, where=f"File {path}")
+    return check_frame(read_table(path), columns, freq, f"File {path}", na)
 
 
 def read_table(path: str | Path) -> pd.DataFrame:
@@ -70,15 +72,22 @@ def read_headless(path: str | Path) -> pd.DataFrame:
 
 
 def check_frame(
-    frame: pd.DataFrame, columns: Sequence[str] | None = None, freq: str | None = None, where: str = "The frame"
+    frame: pd.DataFrame,
+    columns: Sequence[str] | None = None,
+    freq: str | None = None,
+    where: str = "The frame",
+    na: Sequence[float] = (),
 ) -> pd.DataFrame:
-    """A wide table that can be trained on or forecast from: `date` first, then float64 columns.
+    """A wide table that can be trained on or forecast from: `date` first, then float64 columns; NaN where a value is missing.
+
+    Rows that the step skips are put in, without values.
 
     Args:
         frame: wide (`date` and value columns), or long (`unique_id, ds, y`), which is made wide, one column a series.
         columns: the value columns that must be there, in the order in which they are returned; None takes what comes.
         freq: the step that the dates must have, a pandas frequency; None wants any even step, and three rows to see it.
         where: what the table is, to begin a message with.
+        na: numbers that stand for a missing value.
 
     Raises:
         UsageError: a column, date or cell is not as it must be; the text names it, its place and the remedy.
@@ -91,22 +100,30 @@ def check_frame(
             f"{where} has no 'date' column (it has {_few(frame.columns)}); "
             "name the column of time stamps 'date', or give the columns unique_id, ds, y."
         )
-    values = check_values(frame.drop(columns="date"), columns, where)
+    values = check_values(frame.drop(columns="date"), columns, where, na)
     dates = read_dates(frame["date"], where)
     check_order(dates, where)
     if freq is None:
-        step_of(dates, where)
+        freq = step_of(dates, where)
     else:
         check_step(dates, freq, where)
+    grid = grid_of(dates, freq)
+    if len(grid) > len(dates):
+        values = values.set_axis(dates).reindex(grid).reset_index(drop=True)
+        dates = grid
     values.insert(0, "date", dates)
     return values
 
 
-def check_values(frame: pd.DataFrame, columns: Sequence[str] | None = None, where: str = "The frame") -> pd.DataFrame:
-    """The value columns alone, as finite float64 under names of text, in the order of `columns` when that is given.
+def check_values(
+    frame: pd.DataFrame, columns: Sequence[str] | None = None, where: str = "The frame", na: Sequence[float] = ()
+) -> pd.DataFrame:
+    """The value columns alone, as float64 under names of text, in the order of `columns` when that is given.
+
+    A missing value, and each of the numbers `na`, becomes NaN.
 
     Raises:
-        UsageError: columns differ from `columns`, or a cell is text, missing or infinite; the text says which.
+        UsageError: columns differ from `columns`, or a cell is text or infinite; the text says which.
     """
     frame = frame.set_axis([str(c) for c in frame.columns], axis=1)
     _check_unique(frame.columns, where)
@@ -120,11 +137,12 @@ def check_values(frame: pd.DataFrame, columns: Sequence[str] | None = None, wher
     if not len(frame.columns):
         raise UsageError(f"{where} has no value columns; add at least one column of numbers.")
     checked = pd.DataFrame({c: _numbers(frame[c], c, where) for c in frame.columns})
-    bad = ~np.isfinite(checked.to_numpy())
+    checked = checked.mask(checked.isin(list(na)))
+    bad = np.isinf(checked.to_numpy())
     if bad.any():
         row, column = np.argwhere(bad)[0]
         first = f"the first in column '{checked.columns[column]}' at data row {row + 1}"
-        raise UsageError(f"{where} has {int(bad.sum())} missing or infinite cells, {first}; fill or remove them.")
+        raise UsageError(f"{where} has {int(bad.sum())} infinite cells, {first}; put numbers there, or leave them empty.")
     return checked
 
 
