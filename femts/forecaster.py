@@ -18,6 +18,7 @@ from safetensors.torch import save as weights_bytes
 from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset, load_dataset
 from femts.data.dates import future_dates
+from femts.data.form import USUAL
 from femts.data.frames import check_frame, check_values
 from femts.data.scaler import Scaler
 from femts.data.windows import fill_gaps, part_windows
@@ -77,7 +78,7 @@ class Forecaster:
 
         Returns:
             `horizon` rows in raw units: future stamps in `date` (or row numbers in `step`, counting on from the last
-            index of `history`), then the training columns.
+            index of `history`), then the training columns; in long form where `history` has it, and under its names.
 
         Raises:
             UsageError: the history or the horizon cannot be used; the text says why.
@@ -88,8 +89,11 @@ class Forecaster:
         needed = self.config.seq_len
         if not isinstance(history, pd.DataFrame):
             raise UsageError(f"The history is a {type(history).__name__}; give a DataFrame with the training columns.")
-        if "unique_id" in history.columns:
-            history = check_frame(history, where="The history", na=self.config.na)  # long form to wide
+        form = self.config.form
+        given, was_long, time = history.columns, form.is_long(history), form.time_of(history)
+        if was_long:
+            history = check_frame(history, where="The history", na=self.config.na, form=form)
+            form = USUAL
         if len(history) < needed:
             raise UsageError(f"The history has {len(history)} rows, but this model looks back {needed}; give that many.")
         recent = history.tail(needed)
@@ -100,7 +104,7 @@ class Forecaster:
             first = int(last) + 1 if isinstance(last, (int, np.integer)) else len(history)
             when = pd.DataFrame({"step": np.arange(first, first + steps)})
         else:
-            values = check_frame(recent, self.columns, self.freq, where, self.config.na).tail(needed)
+            values = check_frame(recent, self.columns, self.freq, where, self.config.na, form).tail(needed)
             when = pd.DataFrame({"date": future_dates(values.pop("date").iloc[-1], self.freq, int(steps))})
         missing = values.columns[values.isna().any()]
         for name in missing:
@@ -115,7 +119,8 @@ class Forecaster:
                 stacklevel=2,
             )
         forecast = self.predict_array(values.to_numpy()[None], int(steps))[0]
-        return pd.concat([when, pd.DataFrame(forecast, columns=list(self.columns))], axis=1)
+        wide = pd.concat([when, pd.DataFrame(forecast, columns=list(self.columns))], axis=1)
+        return self.config.form.to_long(wide)[list(given)] if was_long else wide.rename(columns={"date": time})
 
     def predict_array(self, x: ArrayLike, horizon: int | None = None) -> NDArray[np.float64]:
         """Forecast many look-backs: `x` (B, L, C) in raw units -> (B, horizon, C) raw; NaN is filled as in training."""
@@ -167,7 +172,7 @@ class Forecaster:
                 )
             if source not in CATALOG and not Path(source).is_file():
                 raise UsageError(f"The training data {source} is no longer there; put it back or pass it as dataset=.")
-            data = load_dataset(source, data_root, na=self.config.na)
+            data = load_dataset(source, data_root, na=self.config.na, columns=self.config.form.named())
             if data_record(data) != self.data:
                 raise UsageError(f"The data {source} is not what this model was trained on; pass other data as dataset=.")
             self._dataset = data

@@ -100,6 +100,10 @@ CASES = {
     "table with an empty column": Case(f"{OWN} nan.csv", r"Column 'load' of 'nan' has no value in its 210 training rows"),
     "table with infinities": Case(f"{OWN} inf.csv", r"1 infinite cells?.*column 'heat' at data row 9"),
     "sentinel that is no number": Case(f"{OWN} good.csv --na none", r"Sentinel 'none' is not a number; write --na -9999"),
+    "columns that are no columns": Case(
+        f"{OWN} good.csv --columns when", r"Columns 'when' cannot be read; write --columns time=NAME"
+    ),
+    "a name that is not there": Case(f"{OWN} good.csv --columns time=when", r"good.csv has no 'when' column"),
     "table too short": Case(f"{OWN} short.csv", r"does not fit"),
     "table with semicolons": Case(f"{OWN} semicolon.csv", r"does not separate its columns by commas"),
     # prediction

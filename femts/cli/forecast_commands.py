@@ -76,13 +76,12 @@ def predict(
         from femts.plotting import picture_format
 
         picture_format(plot)
-    from femts.data.frames import check_frame, read_headless, read_table, write_csv
+    from femts.data.frames import check_frame, read_headless, read_table, write_table
     from femts.forecaster import Forecaster
 
     forecaster = Forecaster.load(run)
-    history = read_table(table) if forecaster.freq is not None else read_headless(table)
-    if "unique_id" in history.columns:
-        history = check_frame(history, where=f"File {table}", na=forecaster.config.na)  # the forecaster takes the wide form
+    form, na = forecaster.config.form, forecaster.config.na
+    history = read_table(table, form) if forecaster.freq is not None else read_headless(table)
     with warnings.catch_warnings(record=True) as gaps:
         warnings.simplefilter("always", GapWarning)
         forecast = forecaster.predict(history, steps)
@@ -90,12 +89,19 @@ def predict(
     if out is None:
         sys.stdout.write(forecast.to_csv(index=False))
     else:
-        write_csv(forecast, out)
-        print(f"{out}: {len(forecast)} steps of {len(forecaster.columns)} columns")
+        write_table(forecast, out)
+        columns = len(forecaster.columns)
+        print(f"{out}: {len(forecast) // (columns if form.is_long(forecast) else 1)} steps of {columns} columns")
     if plot is not None:
         from femts.plotting import plot_forecast
 
-        plot_forecast(history, forecast, plot)
+        past, ahead = (
+            check_frame(frame, None, forecaster.freq, f"File {table}", na, form)
+            if form.is_long(frame)
+            else frame.rename(columns={form.time_of(frame): "date"})
+            for frame in (history, forecast)
+        )
+        plot_forecast(past, ahead, plot)
 
 
 def _steps(text: str) -> int:

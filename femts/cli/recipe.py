@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from femts.errors import UsageError, suggest
 
 HORIZONS = (96, 192, 336, 720)
 SECTIONS = ("model", "training")
-_KEYS = ("dataset", "na", "model", "pred_len", "seq_len", "protocol", "training")
+_KEYS = ("dataset", "na", "columns", "model", "pred_len", "seq_len", "protocol", "training")
 _SHAPE = ("seq_len", "pred_len", "n_channels")
 
 
@@ -27,6 +27,7 @@ class Recipe:
         protocol: named protocol.
         settings: dotted keys (`model.components`, `training.lr`) -> value or text.
         na: numbers that stand for a missing value.
+        columns: names of the `time`, `series` and `value` columns of one's own data, where they are not the usual ones.
     """
 
     dataset: str
@@ -36,6 +37,7 @@ class Recipe:
     protocol: str
     settings: Mapping[str, Any]
     na: tuple[float, ...] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def default_name(self) -> str:
@@ -49,7 +51,7 @@ def make_recipe(config: Path | None, flags: Mapping[str, Any], assignments: Sequ
 
     Args:
         config: a recipe, or the `config.yaml` of a run.
-        flags: `dataset`, `na`, `model`, `pred_len`, `seq_len`, `protocol`, `training.*`; None where a flag was not given.
+        flags: `training.*` and the keys of the file; None where a flag was not given.
         assignments: texts `key=value`.
 
     Raises:
@@ -74,6 +76,7 @@ def make_recipe(config: Path | None, flags: Mapping[str, Any], assignments: Sequ
         protocol=given["protocol"],
         settings=settings,
         na=parse_na(given.get("na")),
+        columns=_columns(given.get("columns")),
     )
 
 
@@ -89,6 +92,17 @@ def parse_horizons(value: object) -> tuple[int, ...]:
     if not horizons or min(horizons) < 1:
         raise UsageError(f"Horizon '{value}' is not a number of steps; write --pred-len 96, 96,192 or all.")
     return horizons
+
+
+def _columns(value: object) -> dict[str, str]:
+    """`time=when,value=sales`, the same as a mapping, or nothing."""
+    if isinstance(value, Mapping):
+        return {str(key): str(name) for key, name in value.items() if name is not None}
+    pairs = dict(part.partition("=")[::2] for part in str(value).split(",")) if value is not None else {}
+    for key, name in pairs.items():
+        if key not in ("time", "series", "value") or not name:
+            raise UsageError(f"Columns '{value}' cannot be read; write --columns time=NAME,series=NAME,value=NAME.")
+    return pairs
 
 
 def parse_na(value: object) -> tuple[float, ...]:
@@ -144,7 +158,7 @@ def _read_config(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 def _flatten(top: dict[str, Any], path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     settings: dict[str, Any] = {}
     if isinstance(top.get("dataset"), dict):  # the form of a run's own config.yaml
-        top["na"] = top["dataset"].get("na")
+        top |= {key: top["dataset"].get(key) for key in ("na", "columns")}
         top["dataset"] = top["dataset"].get("source") or top["dataset"].get("name")
     model = top.pop("model", None)
     if isinstance(model, dict):

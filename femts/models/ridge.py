@@ -29,7 +29,7 @@ class RidgeConfig:
         seq_len: steps of look-back L.
         pred_len: steps of forecast P.
         n_channels: channels.
-        season: steps of one season; None takes the season of the data set (one day for hourly data).
+        season: steps of one season; None takes the season of the data set (one day for hourly data), or 1 without one.
         ridge: penalty on the squared weights, beside the mean squared error in scaled units.
         longest: steps that are forecast from a look-back at once; None takes 720 in whole forecasts, or as many as half of
             the training rows leave room for.
@@ -182,7 +182,5 @@ class Ridge(ForecastModel):
 
 
 def make_linear(config: LinearConfig) -> LinearForecast:
-    """The maps of a configuration with `season`, `ridge` and `longest`; UsageError when the season was never set."""
-    if config.season is None:
-        raise UsageError("This model has no season yet; set model.season to the steps of one season.")
-    return LinearForecast(config.seq_len, config.longest or config.pred_len, config.season)
+    """The maps of a configuration, not fitted yet."""
+    return LinearForecast(config.seq_len, config.longest or config.pred_len, config.season or 1)

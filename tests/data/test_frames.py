@@ -7,7 +7,7 @@ from data_cases import wide
 from hypothesis import given
 from hypothesis import strategies as st
 
-from femts.data import check_frame, check_values, read_csv, read_headless, read_table, write_csv
+from femts.data import check_frame, check_values, read_csv, read_headless, read_table, write_table
 from femts.errors import RunFailure, UsageError
 
 GOOD = "date,a,b\n2024-01-01 00:00,1,2\n2024-01-01 01:00,3,4\n2024-01-01 02:00,5,6\n"
@@ -30,7 +30,6 @@ BAD_FILES = {
     "decimal comma": (GOOD.replace("3,4", '3,"4,5"').encode(), "the text '4,5' in column 'b' at data row 2"),
     "inf": (GOOD.replace("5,6", "5,-inf").encode(), "1 infinite cells, the first in column 'b' at data row 3"),
     "no such date": (GOOD.replace("2024-01-01 01", "2024-13-01 01").encode(), "'2024-13-01 01:00' where data row 2"),
-    "row numbers": (b"date,a\n0,1\n1,1\n2,1\n", "'0' where data row 1 should have a date"),
     "no date in a row": (GOOD.replace("2024-01-01 01:00", "").encode(), "where data row 2 should have a date"),
     "day or month": (b"date,a\n01/02/2024,1\n02/02/2024,1\n03/02/2024,1\n", "whose day could be the month"),
     "zones": (
@@ -89,7 +88,7 @@ def test_long_form_becomes_wide_with_series_in_order_of_appearance(tmp_path):
 @given(st.integers(3, 40), st.integers(1, 4), st.sampled_from(["15min", "h", "D", "B", "W", "MS"]))
 def test_a_written_table_reads_back_the_same(tmp_path_factory, rows, columns, freq):
     frame = wide(rows, columns, freq)
-    path = write_csv(frame, tmp_path_factory.mktemp("csv") / "t.csv")
+    path = write_table(frame, tmp_path_factory.mktemp("csv") / "t.csv")
     pd.testing.assert_frame_equal(read_csv(path), check_frame(frame), check_dtype=False)
 
 
@@ -178,12 +177,12 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path, table
             raise OSError(28, "No space left on device")
 
     with pytest.raises(RunFailure, match=r"Cannot write .*out\.csv \(No space left on device\)"):
-        write_csv(table.assign(a=[Full()] * 30), path)
+        write_table(table.assign(a=[Full()] * 30), path)
     assert path.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["out.csv"]
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path, table):
     with pytest.raises(UsageError, match="is a folder; name a file"):
-        write_csv(table, tmp_path)
+        write_table(table, tmp_path)
     with pytest.raises(UsageError, match="in a folder that does not exist"):
-        write_csv(table, tmp_path / "no" / "out.csv")
+        write_table(table, tmp_path / "no" / "out.csv")
