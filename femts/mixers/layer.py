@@ -124,19 +124,26 @@ class FreeEnergyMixer(nn.Module):
         """The prior p of `x`, query by key: (B, H, T, T), or (B, T, T, E) where each channel has its own. O(T^2)."""
         return self.bind(x, attention_mask).weights()
 
-    def hidden_temperature(self, x: Tensor, attention_mask: Tensor | None = None) -> Tensor:
-        """The beta* (B, T, H, d_v) at which F(beta*) is the read (proposition G.2); 0 where it is the mean. O(T^2)."""
+    def hidden_temperature(self, x: Tensor, attention_mask: Tensor | None = None, queries: slice = slice(None)) -> Tensor:
+        """The beta* (B, T, H, d_v) at which F(beta*) is the read (proposition G.2); 0 where it is the mean. O(T^2).
+
+        `queries` leaves those of the T tokens that read, which saves as much time and memory.
+        """
         p, parts, bound = self._dense(x, attention_mask)
         v, read = self._values(parts), self._read(bound.mix, parts, bound.support)
         if read.beta is None:
-            return torch.zeros_like(v)
+            return torch.zeros_like(v[:, queries])
         lam = torch.ones_like(v) if read.lam is None else read.lam
-        return find_hidden_temperature(p, v, read.beta, lam)
+        return find_hidden_temperature(p[:, queries], v, read.beta, lam[:, queries])
 
-    def posterior(self, x: Tensor, attention_mask: Tensor | None = None) -> Tensor:
-        """What each channel selected: q (B, T query, T key, H, d_v) of eq. 5 at the hidden temperature. O(T^2)."""
+    def posterior(self, x: Tensor, attention_mask: Tensor | None = None, queries: slice = slice(None)) -> Tensor:
+        """What each channel selected: q (B, T query, T key, H, d_v) of eq. 5 at the hidden temperature. O(T^2).
+
+        `queries` as in `hidden_temperature`.
+        """
         p, parts, _ = self._dense(x, attention_mask)
-        q = torch.softmax(log_tilted(p, self._values(parts), self.hidden_temperature(x, attention_mask)), dim=2)
+        beta = self.hidden_temperature(x, attention_mask, queries)
+        q = torch.softmax(log_tilted(p[:, queries], self._values(parts), beta), dim=2)
         return torch.nan_to_num(q)  # rows that see nothing select nothing
 
     def _dense(self, x: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, dict[str, Tensor], BoundPrior]:
