@@ -22,6 +22,7 @@ from femts.data.scaler import Scaler
 from femts.data.windows import part_windows
 from femts.errors import UsageError
 from femts.evaluation.evaluator import evaluate
+from femts.explain import explainable, explanation
 from femts.models.base import ForecastModel
 from femts.models.registry import build_model
 from femts.runs import RunConfig, check_new_folder, read_run, write_run
@@ -83,6 +84,46 @@ class Forecaster:
         steps = self.config.pred_len if horizon is None else horizon
         if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1:
             raise UsageError(f"A horizon of {steps} steps cannot be forecast; ask for a whole number of 1 or more.")
+        values, when = self._look_back(history)
+        if self.freq is None:
+            ahead = pd.DataFrame({"step": np.arange(when[-1] + 1, when[-1] + 1 + steps)})
+        else:
+            ahead = pd.DataFrame({"date": future_dates(when[-1], self.freq, int(steps))})
+        forecast = self.predict_array(values[None], int(steps))[0]
+        return pd.concat([ahead, pd.DataFrame(forecast, columns=list(self.columns))], axis=1)
+
+    def explain(self, history: pd.DataFrame) -> pd.DataFrame:
+        """Which past segments each channel chose for the P steps that follow `history`, and how sharply.
+
+        For models that read segments through a Free Energy Mixer (`fem_*`, with L among their components). In each layer the
+        last token of a channel reads N segments of P steps, each as two tokens: `main`, the channel's own, and `context`, mixed
+        from all channels. The layers above the first read tokens that already hold what came before them. `fem_*_ridge` is
+        explained by its mixer, which is one half of the forecast.
+
+        Args:
+            history: as in `predict`.
+
+        Returns:
+            One row for each channel, layer (1 is the lowest), segment (the oldest first) and token:
+            `start`, `end`: first and last stamp of the segment, or step numbers that end where those of `predict` begin.
+            `weight`: what the posterior gives the token (eq. 5 of the paper at the hidden temperature, proposition G.2), the
+            mean over the components of the read, each counting as far as it moves the token (see `femts.explain`); sums to 1
+            over the 2 N tokens of a channel and layer.
+            `prior`: the same of the prior, which is what the keys chose before the values did.
+            And for the channel and layer, repeated in its rows: `hidden_temperature`, the mean beta*, an inverse temperature
+            that is 0 where the mean is read; `effective_segments`, exp of the mean entropy of the components' posteriors over
+            segments, from 1 (each component reads one) to N (all alike); `prior_segments`, the same of their priors.
+
+        Raises:
+            UsageError: a model that has no such read, or a history that cannot be used; the text says why.
+        """
+        model = explainable(self.model, self.config.model)
+        values, when = self._look_back(history)
+        scaled = torch.from_numpy(self.scaler.transform(values[None])).float().to(self.device)
+        return explanation(model, scaled, self.columns, when)
+
+    def _look_back(self, history: pd.DataFrame) -> tuple[NDArray[np.float64], pd.Index]:
+        """The last L rows of `history`, checked: raw values (L, C), and their stamps, or step numbers for data without."""
         needed = self.config.seq_len
         if not isinstance(history, pd.DataFrame):
             raise UsageError(f"The history is a {type(history).__name__}; give a DataFrame with the training columns.")
@@ -93,15 +134,11 @@ class Forecaster:
         recent = history.tail(needed)
         where = f"The recent history ({needed} rows)"
         if self.freq is None:
-            values = check_values(recent, self.columns, where)
             last = history.index[-1]
-            first = int(last) + 1 if isinstance(last, (int, np.integer)) else len(history)
-            when = pd.DataFrame({"step": np.arange(first, first + steps)})
-        else:
-            values = check_frame(recent, self.columns, self.freq, where)
-            when = pd.DataFrame({"date": future_dates(values.pop("date").iloc[-1], self.freq, int(steps))})
-        forecast = self.predict_array(values.to_numpy()[None], int(steps))[0]
-        return pd.concat([when, pd.DataFrame(forecast, columns=list(self.columns))], axis=1)
+            stop = int(last) + 1 if isinstance(last, (int, np.integer)) else len(history)
+            return check_values(recent, self.columns, where).to_numpy(), pd.RangeIndex(stop - needed, stop)
+        values = check_frame(recent, self.columns, self.freq, where)
+        return values.drop(columns="date").to_numpy(), pd.DatetimeIndex(values["date"])
 
     def predict_array(self, x: ArrayLike, horizon: int | None = None) -> NDArray[np.float64]:
         """Forecast many look-backs: `x` (B, L, C) in raw units -> (B, horizon, C) raw; only the shape is checked."""
