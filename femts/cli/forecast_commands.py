@@ -39,7 +39,7 @@ def evaluate(
     from femts.training.config import TrainingConfig
     from femts.training.device import resolve_place
 
-    _check_single(run)
+    check_single(run)
     place = resolve_place(apply_settings(TrainingConfig(), {"device": device}, where="training"))
     forecaster = Forecaster.load(run, place.device)
     horizons = horizons or (forecaster.config.pred_len,)
@@ -64,17 +64,9 @@ def predict(
 
     Raw units in; raw units and future time stamps out, for any horizon.
     """
-    for path in (out, plot):
-        if path is not None and not path.parent.is_dir():
-            raise UsageError(f"Folder {path.parent} does not exist; make it, or write {path.name} somewhere else.")
-        if path is not None and path.is_dir():
-            raise UsageError(f"{path} is a folder; name a file in it.")
+    check_targets(out, plot)
     steps = None if horizon is None else _steps(horizon)
-    _check_single(run)
-    if plot is not None:
-        from femts.plotting import picture_format
-
-        picture_format(plot)
+    check_single(run)
     from femts.data.frames import check_frame, read_headless, read_table, write_csv
     from femts.forecaster import Forecaster
 
@@ -100,7 +92,20 @@ def _steps(text: str) -> int:
     return int(text)
 
 
-def _check_single(run: Path) -> None:
+def check_targets(out: Path | None, plot: Path | None) -> None:
+    """UsageError for a table or a picture that could not be written there."""
+    for path in (out, plot):
+        if path is not None and not path.parent.is_dir():
+            raise UsageError(f"Folder {path.parent} does not exist; make it, or write {path.name} somewhere else.")
+        if path is not None and path.is_dir():
+            raise UsageError(f"{path} is a folder; name a file in it.")
+    if plot is not None:
+        from femts.plotting import picture_format
+
+        picture_format(plot)
+
+
+def check_single(run: Path) -> None:
     """UsageError for the folder of a `femts train` over several horizons, which holds one run each."""
     if not (run / CONFIG).exists():
         inside = sorted(path.parent for path in run.glob(f"*/{CONFIG}"))
