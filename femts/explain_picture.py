@@ -16,8 +16,9 @@ from femts.runs import atomic_write
 if TYPE_CHECKING:
     import pandas as pd
 
-# Blue to orange over white, Okabe and Ito's pair that colour-blind readers tell apart; ink is readable on all of it.
-LESS, EVEN, MORE, INK, FAINT = "#0072b2", "#ffffff", "#e6700a", "#22272b", "#6b757d"
+# Blue to orange over white, which colour-blind readers tell apart too; the blue is pale, because what was not read should not
+# be what is seen first.
+LESS, EVEN, MORE, INK, FAINT = "#8dbbe0", "#ffffff", "#e6700a", "#22272b", "#6b757d"
 # Where a row of height 1 shows a channel's own segments, its series over them, and the segments of all channels.
 MAIN, SERIES, CONTEXT = (0.04, 0.68), (0.22, 0.64), (0.72, 0.92)
 FINEST = 1.1  # largest share over an even one that still fills the colours, so that noise stays pale
@@ -82,7 +83,7 @@ def plot_explanation(
     layers = explanation["layer"].unique()
     of = f"layer {layers[0]}" if len(layers) == 1 else f"mean of {len(layers)} layers"
     left_out = 0 if columns else len(named) - len(rows.names)
-    more = f" (and {left_out} more columns)" if left_out else ""
+    more = f" ({left_out} more columns not drawn)" if left_out else ""
     figure.suptitle(
         f"What each channel read to forecast its next {length} steps{more}",
         x=0.01,
@@ -92,9 +93,18 @@ def plot_explanation(
         color=INK,
     )
     bar = figure.colorbar(
-        image, ax=past, location="bottom", aspect=60, pad=0.02, shrink=0.7, extend="min" if clipped else "neither"
+        image,
+        ax=past,
+        location="bottom",
+        aspect=60,
+        pad=0.1 / len(rows.names),
+        shrink=0.7,
+        extend="min" if clipped else "neither",
     )
     _label_colours(bar, f"posterior weight of a segment, times an even share of 1/{rows.weights[0].size} ({of})")
+
+    # Not in its panel, where the layout would push the colours further down.
+    figure.legend(loc="lower center", bbox_to_anchor=(0.82, 0.0), frameon=False, fontsize=8, handletextpad=0.1)
 
     buffer = io.BytesIO()
     figure.savefig(buffer, format=kind, dpi=DPI)
@@ -158,8 +168,10 @@ def _percent(weight: float) -> str:
 def _steps(panel: Any, history: pd.DataFrame, explanation: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     """Places on the time axis of the steps looked back at and of the starts of the segments."""
     from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
+    from matplotlib.ticker import MaxNLocator
 
     starts = np.unique(explanation["start"])
+    panel.xaxis.set_major_locator(MaxNLocator(integer=True))
     if not np.issubdtype(starts.dtype, np.datetime64):
         return np.arange(starts[0], explanation["end"].max() + 1, dtype=float), starts.astype(float)
     from femts.data.dates import read_dates
@@ -184,7 +196,6 @@ def _draw_sharpness(panel: Any, rows: _Rows) -> None:
     panel.set_xlim(1 - 0.06 * most, most + 0.06 * most)
     panel.set_xticks(sorted({1, most}))
     panel.set_title("segments read\n(effective number)", size=8, color=INK, loc="left")
-    panel.legend(loc="upper center", bbox_to_anchor=(0.5, -0.07), frameon=False, fontsize=7.5, handletextpad=0.1, ncols=1)
 
 
 def _draw_temperature(panel: Any, rows: _Rows) -> None:
