@@ -23,7 +23,6 @@ from torch import Tensor
 
 from femts.errors import UsageError
 from femts.mixers import FreeEnergyMixer
-from femts.mixers.config import PER_CHANNEL_PRIORS
 from femts.models.base import ForecastModel
 from femts.models.segments import SegmentForecaster
 
@@ -33,7 +32,7 @@ LAST = slice(-1, None)
 MOST_CELLS = 2**24  # dense weights held at once, so that many channels take time and not memory
 
 
-class Selection(NamedTuple):
+class Explained(NamedTuple):
     """What the forecast token of each of C channels read in one layer, from N segments of two tokens (`TOKENS`); float64.
 
     Attributes:
@@ -63,7 +62,7 @@ def explainable(model: ForecastModel, name: str) -> SegmentForecaster:
     return model
 
 
-def selections(model: SegmentForecaster, x: Tensor) -> list[Selection]:
+def explained(model: SegmentForecaster, x: Tensor) -> list[Explained]:
     """What the forecast of the look-back `x` (1, L, C), in scaled units, was read from, layer by layer."""
     inputs: list[Tensor] = []
     layers = cast(list[FreeEnergyMixer], [block.mixer for block in model.blocks])
@@ -72,7 +71,7 @@ def selections(model: SegmentForecaster, x: Tensor) -> list[Selection]:
     try:
         with torch.no_grad():
             model(x)
-            return [_selection(layer, tokens) for layer, tokens in zip(layers, inputs, strict=True)]
+            return [_explained(layer, tokens) for layer, tokens in zip(layers, inputs, strict=True)]
     finally:
         for hook in hooks:
             hook.remove()
@@ -88,8 +87,8 @@ def explanation(model: SegmentForecaster, x: Tensor, columns: Sequence[str], ste
     Returns:
         One row for each channel, layer, segment and token, in this order.
     """
-    layers = selections(model, x)
-    chosen = Selection(*(torch.stack(values, dim=1) for values in zip(*layers, strict=True)))  # (C, layers, ...)
+    layers = explained(model, x)
+    chosen = Explained(*(torch.stack(values, dim=1) for values in zip(*layers, strict=True)))  # (C, layers, ...)
     segments, length = model.config.n_segments, model.config.pred_len
     stops = len(steps) - length * np.arange(segments)[::-1]
     starts = np.maximum(stops - length, 0)  # what pads the oldest segment is not the user's
@@ -104,19 +103,17 @@ def explanation(model: SegmentForecaster, x: Tensor, columns: Sequence[str], ste
     return frame
 
 
-def _selection(layer: FreeEnergyMixer, tokens: Tensor) -> Selection:
+def _explained(layer: FreeEnergyMixer, tokens: Tensor) -> Explained:
     """The selection of one layer from its input (C, 2N, d)."""
     rows = max(1, MOST_CELLS // (tokens.shape[1] ** 2 * layer.widths.fem_dim))
     pieces = [_read_out(layer, part) for part in tokens.split(rows)]
-    return Selection(*(torch.cat(values) for values in zip(*pieces, strict=True)))
+    return Explained(*(torch.cat(values) for values in zip(*pieces, strict=True)))
 
 
-def _read_out(layer: FreeEnergyMixer, tokens: Tensor) -> Selection:
-    q = layer.posterior(tokens, queries=LAST)[:, 0].flatten(2).double().cpu()  # (C, 2N, E)
-    p = layer.weights(tokens)
-    p = p[:, -1] if layer.config.prior_type in PER_CHANNEL_PRIORS else p[:, :, -1].transpose(1, 2)  # (C, 2N, E or H)
-    p = p.double().cpu().repeat_interleave(q.shape[-1] // p.shape[-1], dim=-1)
-    beta = layer.hidden_temperature(tokens, queries=LAST)[:, 0].flatten(1).double().cpu()
+def _read_out(layer: FreeEnergyMixer, tokens: Tensor) -> Explained:
+    chosen = layer.selection(tokens, queries=LAST)
+    beta, q = (part[:, 0].flatten(-2).double().cpu() for part in (chosen.beta, chosen.posterior))  # (C, E), (C, 2N, E)
+    p = chosen.prior[:, 0].expand_as(chosen.posterior[:, 0]).flatten(-2).double().cpu()
 
     reach = layer.out_proj.weight.norm(dim=0)
     gate = layer.read(tokens).gate
@@ -132,4 +129,4 @@ def _read_out(layer: FreeEnergyMixer, tokens: Tensor) -> Selection:
         of_segment = weights.unflatten(1, (-1, 2)).sum(2)
         return (torch.special.entr(of_segment).sum(1) * share).sum(-1).exp()
 
-    return Selection(over_tokens(q), over_tokens(p), (beta * share).sum(-1), effective(q), effective(p))
+    return Explained(over_tokens(q), over_tokens(p), (beta * share).sum(-1), effective(q), effective(p))

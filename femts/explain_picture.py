@@ -67,6 +67,7 @@ def plot_explanation(
         if column not in named:
             raise UsageError(f"The explanation has no column '{column}'{suggest(column, named)}")
     rows = _rows(explanation, list(columns or named[:MOST_PANELS]))
+    history = history.set_axis([str(c) for c in history.columns], axis=1)  # as the forecaster names them
 
     figure = Figure(figsize=(9.6, 1.75 + 0.66 * len(rows.names)), layout="constrained")
     FigureCanvasAgg(figure)
@@ -170,18 +171,18 @@ def _steps(panel: Any, history: pd.DataFrame, explanation: pd.DataFrame) -> tupl
     from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
     from matplotlib.ticker import MaxNLocator
 
-    starts = np.unique(explanation["start"])
-    panel.xaxis.set_major_locator(MaxNLocator(integer=True))
-    if not np.issubdtype(starts.dtype, np.datetime64):
-        return np.arange(starts[0], explanation["end"].max() + 1, dtype=float), starts.astype(float)
     from femts.data.dates import read_dates
 
-    locator = AutoDateLocator(minticks=4, maxticks=9)
+    starts = explanation["start"].drop_duplicates()
+    if "date" not in history.columns:
+        panel.xaxis.set_major_locator(MaxNLocator(integer=True))
+        return np.arange(starts.iloc[0], explanation["end"].max() + 1, dtype=float), starts.to_numpy(dtype=float)
+    stamps = read_dates(history["date"])
+    locator = AutoDateLocator(minticks=4, maxticks=9, tz=stamps.tz)
     panel.xaxis.set_major_locator(locator)
-    panel.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+    panel.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=stamps.tz))
     panel.xaxis.get_offset_text().set(size=8, color="#4a5157")
-    stamps = read_dates(history["date"].tail(len(history)))
-    return date2num(stamps[stamps >= starts[0]]), date2num(starts)
+    return date2num(stamps[stamps >= starts.iloc[0]]), date2num(starts)
 
 
 def _draw_sharpness(panel: Any, rows: _Rows) -> None:

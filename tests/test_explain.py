@@ -16,7 +16,7 @@ from small_tables import small_table
 from femts.cli import main
 from femts.data.scaler import Scaler
 from femts.errors import UsageError
-from femts.explain import explanation, selections
+from femts.explain import explained, explanation
 from femts.explain_picture import plot_explanation
 from femts.forecaster import Forecaster
 from femts.models.registry import build_config, build_model
@@ -205,18 +205,18 @@ def test_chosen_queries_are_those_of_all_and_see_no_future() -> None:
     x = torch.randn(2, 7, 16, dtype=torch.float64)
     later = x.clone()
     later[:, 4:] += 5.0
-    one = slice(3, 4)
-    torch.testing.assert_close(layer.posterior(x, queries=one), layer.posterior(x)[:, one], rtol=0, atol=0)
-    torch.testing.assert_close(layer.hidden_temperature(x, queries=one), layer.hidden_temperature(x)[:, one], rtol=0, atol=0)
-    assert (layer.posterior(x, queries=one)[:, :, 4:] == 0).all()
-    torch.testing.assert_close(layer.posterior(later, queries=one), layer.posterior(x, queries=one), rtol=1e-9, atol=1e-12)
+    one, every = layer.selection(x, queries=slice(3, 4)), layer.selection(x)
+    for some, all_ in zip(one, every, strict=True):
+        torch.testing.assert_close(some, all_[:, 3:4], rtol=0, atol=0)
+    assert (one.posterior[:, :, 4:] == 0).all()
+    torch.testing.assert_close(layer.selection(later, queries=slice(3, 4)).posterior, one.posterior, rtol=1e-9, atol=1e-12)
 
 
 def test_channels_in_pieces_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     model, x = make().model, torch.randn(1, L, 2)
-    whole = selections(model, x)
+    whole = explained(model, x)
     monkeypatch.setattr("femts.explain.MOST_CELLS", 1)
-    for one, other in zip(whole, selections(model, x), strict=True):
+    for one, other in zip(whole, explained(model, x), strict=True):
         for a, b in zip(one, other, strict=True):
             torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
 
