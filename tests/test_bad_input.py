@@ -115,6 +115,11 @@ CASES = {
     "output into a missing folder": Case("predict run good.csv -o none/out.csv", r"Folder none does not exist"),
     "output onto a folder": Case("predict run good.csv -o empty", r"empty is a folder"),
     "picture of an unknown kind": Case("predict run good.csv --plot out.xyz", r"\.xyz.*\.png"),
+    # explanation
+    "model that chooses nothing": Case("explain run good.csv -o why.csv", r"Model 'naive' chooses no past segments.*fem_sm"),
+    "explanation into a missing folder": Case("explain run good.csv -o none/why.csv", r"Folder none does not exist"),
+    "explanation as a picture of an unknown kind": Case("explain run good.csv --plot why.xyz", r"\.xyz.*\.png"),
+    "folder of several runs, explain": Case("explain several good.csv", r"several holds 1 runs?, one a horizon"),
     # measurements
     "bench of nothing known": Case("bench trian", r"No such command 'trian'; did you mean 'train'"),
     "unknown prior": Case("bench mixer --priors gla,sofmax", r"'sofmax'; did you mean 'softmax'"),

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +17,11 @@ from femts.cli.output import mean_scores, say_notes, scores_table
 from femts.cli.recipe import parse_horizons
 from femts.errors import GapWarning, UsageError
 from femts.runs import CONFIG
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from femts.forecaster import Forecaster
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a finished run.", show_default=False)]
 
@@ -40,7 +47,7 @@ def evaluate(
     from femts.training.config import TrainingConfig
     from femts.training.device import resolve_place
 
-    _check_single(run)
+    check_single(run)
     place = resolve_place(apply_settings(TrainingConfig(), {"device": device}, where="training"))
     forecaster = Forecaster.load(run, place.device)
     horizons = horizons or (forecaster.config.pred_len,)
@@ -65,43 +72,54 @@ def predict(
 
     Raw units in; raw units and future time stamps out, for any horizon.
     """
-    for path in (out, plot):
-        if path is not None and not path.parent.is_dir():
-            raise UsageError(f"Folder {path.parent} does not exist; make it, or write {path.name} somewhere else.")
-        if path is not None and path.is_dir():
-            raise UsageError(f"{path} is a folder; name a file in it.")
+    check_targets(out, plot)
     steps = None if horizon is None else _steps(horizon)
-    _check_single(run)
-    if plot is not None:
-        from femts.plotting import picture_format
-
-        picture_format(plot)
-    from femts.data.frames import check_frame, read_headless, read_table, write_table
+    check_single(run)
+    from femts.data.frames import write_table
     from femts.forecaster import Forecaster
 
     forecaster = Forecaster.load(run)
-    form, na = forecaster.config.form, forecaster.config.na
-    history = read_table(table, form) if forecaster.freq is not None else read_headless(table)
-    with warnings.catch_warnings(record=True) as gaps:
-        warnings.simplefilter("always", GapWarning)
+    history = read_history(table, forecaster)
+    with gaps_as_notes():
         forecast = forecaster.predict(history, steps)
-    say_notes([str(gap.message).removesuffix(".") for gap in gaps])
     if out is None:
         sys.stdout.write(forecast.to_csv(index=False))
     else:
         write_table(forecast, out)
         columns = len(forecaster.columns)
-        print(f"{out}: {len(forecast) // (columns if form.is_long(forecast) else 1)} steps of {columns} columns")
+        print(
+            f"{out}: {len(forecast) // (columns if forecaster.config.form.is_long(forecast) else 1)} steps of {columns} columns"
+        )
     if plot is not None:
         from femts.plotting import plot_forecast
 
-        past, ahead = (
-            check_frame(frame, None, forecaster.freq, f"File {table}", na, form)
-            if form.is_long(frame)
-            else frame.rename(columns={form.time_of(frame): "date"})
-            for frame in (history, forecast)
-        )
-        plot_forecast(past, ahead, plot)
+        plot_forecast(to_draw(history, forecaster), to_draw(forecast, forecaster), plot)
+
+
+def read_history(table: Path, forecaster: Forecaster) -> pd.DataFrame:
+    """The rows of a user's file, in the form that the run was trained on."""
+    from femts.data.frames import read_headless, read_table
+
+    return read_headless(table) if forecaster.freq is None else read_table(table, forecaster.config.form)
+
+
+@contextmanager
+def gaps_as_notes() -> Iterator[None]:
+    """What is missing in a history becomes a note on stderr."""
+    with warnings.catch_warnings(record=True) as gaps:
+        warnings.simplefilter("always", GapWarning)
+        yield
+    say_notes([str(gap.message).removesuffix(".") for gap in gaps])
+
+
+def to_draw(frame: pd.DataFrame, forecaster: Forecaster) -> pd.DataFrame:
+    """A history or a forecast in wide form, its stamps in `date`."""
+    from femts.data.frames import check_frame
+
+    form = forecaster.config.form
+    if form.is_long(frame):
+        return check_frame(frame, None, forecaster.freq, na=forecaster.config.na, form=form)
+    return frame.rename(columns={form.time_of(frame): "date"})
 
 
 def _steps(text: str) -> int:
@@ -110,7 +128,20 @@ def _steps(text: str) -> int:
     return int(text)
 
 
-def _check_single(run: Path) -> None:
+def check_targets(out: Path | None, plot: Path | None) -> None:
+    """UsageError for a table or a picture that could not be written there."""
+    for path in (out, plot):
+        if path is not None and not path.parent.is_dir():
+            raise UsageError(f"Folder {path.parent} does not exist; make it, or write {path.name} somewhere else.")
+        if path is not None and path.is_dir():
+            raise UsageError(f"{path} is a folder; name a file in it.")
+    if plot is not None:
+        from femts.plotting import picture_format
+
+        picture_format(plot)
+
+
+def check_single(run: Path) -> None:
     """UsageError for the folder of a `femts train` over several horizons, which holds one run each."""
     if not (run / CONFIG).exists():
         inside = sorted(path.parent for path in run.glob(f"*/{CONFIG}"))
