@@ -29,7 +29,8 @@ class RidgeConfig:
         seq_len: steps of look-back L.
         pred_len: steps of forecast P.
         n_channels: channels.
-        season: steps of one season; None takes the season of the data set (one day for hourly data), or 1 without one.
+        season: steps of one season; None takes the season of the data set (one day for hourly data) where a look-back holds
+            it, else 1.
         ridge: penalty on the squared weights, beside the mean squared error in scaled units.
         longest: steps that are forecast from a look-back at once; None takes 720 in whole forecasts, or as many as half of
             the training rows leave room for.

@@ -87,7 +87,8 @@ def resolve_run(
         settings=model_settings,
     )
     if "season" in _model_fields(model) and config.season is None:
-        config = replace(config, season=data.season)
+        held = data.season <= config.seq_len or "ridge" not in _model_fields(model)  # without a season, ridge is one map
+        config = replace(config, season=data.season if held else 1)
     if "longest" in _model_fields(model) and config.longest is None:
         rows = data.split.train[1] - data.split.train[0]
         config = replace(config, longest=_longest(pred_len, (rows - config.seq_len) // 2))

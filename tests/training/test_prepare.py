@@ -91,6 +91,8 @@ def test_the_season_is_the_datas_unless_set() -> None:
     assert run("seasonal_naive", model_settings={"season": "12"}).model_config.season == 12
     with pytest.raises(UsageError, match="season of 24 steps does not fit into a look-back of 10"):
         run("seasonal_naive", seq_len=10)
+    assert run("ridge").model_config.season == 24
+    assert run("ridge", seq_len=10).model_config.season == 1
 
 
 def test_the_source_finds_the_data_again(tmp_path: Any) -> None:
