@@ -53,7 +53,8 @@ def details_table(frames: Mapping[int, pd.DataFrame], head: Mapping[str, Any], k
     if kind == "csv":
         return str(whole.to_csv(index=False)).rstrip("\n")
     if kind == "json":
-        return json.dumps({**head, "scores": json.loads(whole.to_json(orient="records", double_precision=15))})
+        plain = whole.astype(object)
+        return json.dumps({**head, "scores": plain.where(plain.notna(), None).to_dict("records")})
     return table(list(whole.columns), list(whole.itertuples(index=False)))
 
 
