@@ -115,7 +115,7 @@ CASES = {
     "level of a hundred": Case("predict run good.csv --level 80,100", r"Level 100 is not between 0 and 100"),
     "level that is text": Case("predict run good.csv --level high", r"Level 'high' is not a number; write --level 80"),
     "level that is empty": Case("evaluate run --level ,", r"Level ',' is not a number"),
-    "level that was not calibrated": Case("predict run good.csv --level 85", r"85 is not .*but 50, 80, 90; .*--level 85"),
+    "level that was not calibrated": Case("predict run good.csv --level 85", r"85 is not .*from 50, 80, 90, 95, .*--level 85"),
     "level of too few windows": Case("predict run good.csv --level 99", r"99 is not calibrated.* 19 .*windows are too few"),
     "level beyond the calibrated horizon": Case(
         "predict run good.csv --horizon 30 --level 80", r"calibrated for 12 steps, not for 30; .*--pred-len 30"
@@ -207,7 +207,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     bare = folder / "bare" / "metrics.json"
     bare.write_text(bare.read_text().replace('"intervals.safetensors"', '"none"'))
     swapped = folder / "swapped" / "intervals.safetensors"
-    swapped.write_bytes(swapped.read_bytes().replace(b"\x01", b"\x02"))
+    content = swapped.read_bytes()
+    swapped.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     return folder
 
 

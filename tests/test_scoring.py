@@ -141,7 +141,7 @@ def test_calibration_can_be_made_for_more_steps_and_levels(
         ([0], "Level 0 is not between"),
         ([100], "Level 100 is not between"),
         (["most"], "Level 'most' is not a number"),
-        ([85], "Level 85 is not calibrated, but 50, 80, 90, 95, 99"),
+        ([85], "Level 85 is not calibrated; choose from 50, 80, 90, 95, 99, or run"),
     ],
 )
 def test_other_levels_are_refused_before_anything_else(forecaster: Forecaster, level: Any, says: str) -> None:
@@ -156,7 +156,9 @@ def test_a_level_needs_enough_windows(data: Dataset) -> None:
     run = train(small, "naive", 50, seq_len=L)
     assert run.intervals is not None and (run.intervals.windows, run.intervals.levels) == (11, (50, 80, 90))
     assert list(run.metrics["intervals"]["test"]) == ["80"]
-    with pytest.raises(UsageError, match="11 validation windows are too few"):
+    with pytest.raises(
+        UsageError, match="not calibrated, for 11 validation windows are too few for it; choose from 50, 80, 90"
+    ):
         run.predict(small.frame(), level=[95])
     with pytest.raises(UsageError, match=r"Level 95 cannot be calibrated on 11 .* at most 91"):
         run.calibrate(level=[95])

@@ -108,11 +108,11 @@ class Intervals:
             )
         for level in levels:
             if level not in self.levels:
-                known = ", ".join(f"{known:g}" for known in self.levels) or "none"
-                hint = f"the {self.windows} validation windows are too few for it"
+                known = ", ".join(f"{known:g}" for known in self.levels)
+                remedy = f", for {self.windows} validation windows are too few for it; choose from {known}"
                 if rank(level, self.windows) <= self.windows:
-                    hint = f"choose from these, or run `femts calibrate RUN --level {level:g}`"
-                raise UsageError(f"Level {level:g} is not calibrated, but {known}; {hint}.")
+                    remedy = f"; choose from {known}, or run `femts calibrate RUN --level {level:g}`"
+                raise UsageError(f"Level {level:g} is not calibrated{remedy}.")
         return self.half_widths[[self.levels.index(level) for level in levels], :steps]
 
     def to_bytes(self) -> bytes:
