@@ -36,18 +36,18 @@ class DetailSums:
 
     def add(self, x: Tensor, forecast: Tensor, target: Tensor) -> None:
         """Add windows in scaled units: `x` (B, L, C), `forecast` and `target` (B, S, C)."""
-        x, forecast, target = (values.cpu().double() for values in (x, forecast.float(), target))
-        self.windows += len(x)
+        last, forecast, target = (v.cpu().double() for v in (x[:, -self.season :], forecast.float(), target))
+        self.windows += len(last)
         error = forecast - target
         self.squared += error.square().sum(0)
         self.absolute += error.abs().sum(0)
         self.symmetric[0] += _symmetric(forecast, target, torch.zeros(1, dtype=torch.float64)).sum(0)
         self.symmetric[1] += _symmetric(self.scaler.inverse(forecast), self.scaler.inverse(target), self._zero).sum(0)
-        if x.shape[1] < self.season:
+        if last.shape[1] < self.season:
             self.naive_squared += torch.nan
-            return
-        steps = torch.arange(target.shape[1]) % self.season - self.season + x.shape[1]
-        self.naive_squared += (x[:, steps] - target).square().sum(0)
+        else:
+            naive = last[:, torch.arange(target.shape[1]) % self.season]
+            self.naive_squared += (naive - target).square().sum(0)
 
 
 def _symmetric(forecast: Tensor, target: Tensor, zero: Tensor) -> Tensor:
