@@ -19,18 +19,20 @@ from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset, load_dataset
 from femts.data.dates import future_dates
 from femts.data.scaler import Scaler
-from femts.data.windows import fill_gaps, part_windows
+from femts.data.windows import Windows, fill_gaps, part_windows
 from femts.errors import UsageError
 from femts.evaluation.evaluator import evaluate
+from femts.evaluation.intervals import Intervals, check_levels, with_bounds
 from femts.explain import explainable, explanation
 from femts.history import in_form_of, look_back
 from femts.models.base import ForecastModel
 from femts.models.registry import build_model
 from femts.runs import RunConfig, check_new_folder, read_run, write_run
+from femts.scoring import Scoring
 
 
 @dataclass(eq=False)
-class Forecaster:
+class Forecaster(Scoring):
     """A model with everything it needs to forecast new data in raw units.
 
     Shapes: L = `config.seq_len` steps of look-back, P = `config.pred_len` steps of one forecast, C channels.
@@ -44,6 +46,7 @@ class Forecaster:
         data: hash and split of the training data, to know it again.
         metrics: scores and circumstances of the training, as in `metrics.json`.
         history: one row for each epoch, as in `metrics.csv`.
+        intervals: half-widths around a forecast, calibrated on the validation part; None for a run that has none.
     """
 
     model: ForecastModel
@@ -54,6 +57,7 @@ class Forecaster:
     data: Mapping[str, Any]
     metrics: Mapping[str, Any] = field(default_factory=dict)
     history: Sequence[Mapping[str, Any]] = ()
+    intervals: Intervals | None = None
     _dataset: Dataset | None = field(default=None, repr=False)
 
     @property
@@ -66,7 +70,7 @@ class Forecaster:
         self.model.to(device)
         return self
 
-    def predict(self, history: pd.DataFrame, horizon: int | None = None) -> pd.DataFrame:
+    def predict(self, history: pd.DataFrame, horizon: int | None = None, level: Sequence[float] | None = None) -> pd.DataFrame:
         """Forecast what follows `history`.
 
         Args:
@@ -75,24 +79,30 @@ class Forecaster:
                 Only the last L rows are used and checked; the frame is not changed. What is missing in them is filled as in
                 training, and a `GapWarning` says how much that was.
             horizon: steps to forecast, P by default; beyond P the model reads its own forecasts as history.
+            level: percent, such as [80, 95]; adds split-conformal intervals (see `femts.evaluation.intervals`).
 
         Returns:
             `horizon` rows in raw units: future stamps in `date` (or row numbers in `step`, counting on from the last
-            index of `history`), then the training columns; in long form where `history` has it, and under its names.
+            index of `history`), then the training columns, with `level` each followed by `NAME-lo-80`, `NAME-hi-80` and so on;
+            in long form where `history` has it, and under its names.
 
         Raises:
-            UsageError: the history or the horizon cannot be used; the text says why.
+            UsageError: the history, the horizon or a level cannot be used; the text says why.
         """
         steps = self.config.pred_len if horizon is None else horizon
         if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1:
             raise UsageError(f"A horizon of {steps} steps cannot be forecast; ask for a whole number of 1 or more.")
+        levels = None if level is None else check_levels(level)
+        half_widths = None if levels is None else self._calibrated().at(levels, int(steps)) * self.scaler.scale
         past = look_back(history, self.config, self.columns, self.freq)
         if self.freq is None:
             ahead = pd.DataFrame({"step": np.arange(past.when[-1] + 1, past.when[-1] + 1 + steps)})
         else:
             ahead = pd.DataFrame({"date": future_dates(past.when[-1], self.freq, int(steps))})
         forecast = pd.DataFrame(self.predict_array(past.values[None], int(steps))[0], columns=list(self.columns))
-        return in_form_of(pd.concat([ahead, forecast], axis=1), past, self.config)
+        if half_widths is not None:
+            forecast = with_bounds(forecast, levels or (), half_widths)
+        return in_form_of(pd.concat([ahead, forecast], axis=1), past, self.config.form, self.columns)
 
     def explain(self, history: pd.DataFrame) -> pd.DataFrame:
         """Which past segments each channel chose for the P steps that follow `history`, and how sharply.
@@ -159,12 +169,18 @@ class Forecaster:
         Raises:
             UsageError: unknown part, a horizon that does not fit, or data that is not there or has changed.
         """
+        windows = self._windows(part, pred_len, self._data(dataset, data_root))
+        return evaluate(self.model, windows, int(self.config.training["eval_batch_size"]))
+
+    def _windows(self, part: str, pred_len: int | None, data: Dataset) -> Windows:
+        steps = self.config.pred_len if pred_len is None else pred_len
+        return part_windows(data, self.scaler, part, self.config.seq_len, steps).to(self.device)
+
+    def _data(self, dataset: Dataset | None, data_root: str | Path | None) -> Dataset:
         data = dataset if dataset is not None else self._training_data(data_root)
         if data.columns != self.columns:
             raise UsageError(f"Data set '{data.name}' has other columns than the training data; give one with the same.")
-        steps = self.config.pred_len if pred_len is None else pred_len
-        windows = part_windows(data, self.scaler, part, self.config.seq_len, steps).to(self.device)
-        return evaluate(self.model, windows, int(self.config.training["eval_batch_size"]))
+        return data
 
     def _training_data(self, data_root: str | Path | None) -> Dataset:
         if self._dataset is None:
@@ -190,7 +206,8 @@ class Forecaster:
     def write(self, folder: Path) -> None:
         """As `save`, over whatever `folder` holds."""
         state = {name: value.detach().cpu().contiguous() for name, value in self.model.state_dict().items()}
-        write_run(folder, self.config, weights_bytes(state), self.preprocess(), self.history, self.metrics)
+        intervals = None if self.intervals is None else self.intervals.to_bytes()
+        write_run(folder, self.config, weights_bytes(state), self.preprocess(), self.history, self.metrics, intervals)
 
     def preprocess(self) -> dict[str, Any]:
         """What turns raw data into the model's input, in plain types; `preprocess.json`."""
@@ -217,6 +234,7 @@ class Forecaster:
             data=saved["data"],
             metrics={k: v for k, v in run.metrics.items() if k not in ("format", "files")},
             history=run.history,
+            intervals=None if run.intervals is None else Intervals.from_bytes(run.intervals),
         )
         return forecaster.to(device)
 

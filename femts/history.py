@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from femts.data.form import USUAL
+from femts.data.form import USUAL, Form
 from femts.data.frames import check_frame, check_values
 from femts.errors import GapWarning, UsageError
 from femts.runs import RunConfig
@@ -65,11 +65,12 @@ def look_back(history: pd.DataFrame, config: RunConfig, columns: Sequence[str], 
     return LookBack(values.to_numpy(), when, time, given)
 
 
-def in_form_of(forecast: pd.DataFrame, past: LookBack, config: RunConfig) -> pd.DataFrame:
-    """A wide `forecast` (`date` or `step` first) as the history was: wide or long, under its names."""
-    if past.long and "date" in forecast.columns:
-        return config.form.to_long(forecast)[list(past.long)]
-    return forecast.rename(columns={"date": past.time})
+def in_form_of(forecast: pd.DataFrame, past: LookBack, form: Form, columns: Sequence[str]) -> pd.DataFrame:
+    """A wide `forecast` (`date` or `step` first, then `columns`, each with its bounds) as the history was, under its names."""
+    if not past.long:
+        return forecast.rename(columns={"date": past.time})
+    long = form.to_long(forecast, columns)
+    return long[[*past.long, *long.columns[3:]]]
 
 
 def _tell_gaps(values: pd.DataFrame, where: str) -> None:

@@ -96,6 +96,9 @@ def _draw(panel: Any, history: pd.DataFrame, forecast: pd.DataFrame, actual: pd.
         known = actual.head(len(forecast))
         panel.plot([past[-1], *_steps(known, 1)], [last, *known[column]], color=TRUTH, linewidth=1.0, label="what happened")
     panel.plot([past[-1], *ahead], [last, *forecast[column]], color=FORECAST, linewidth=1.7, label="forecast")
+    for low in (name for name in forecast.columns if str(name).startswith(f"{column}-lo-")):
+        high = forecast[str(low).replace(f"{column}-lo-", f"{column}-hi-")]
+        panel.fill_between(ahead, forecast[low], high, color=FORECAST, alpha=0.15, linewidth=0)
     panel.set_title(column, loc="left", fontsize=9, fontweight="bold", color="#2b2f33", parse_math=False)
     panel.margins(x=0)
 

@@ -23,6 +23,7 @@ FORMAT = 1  # raised when an older femts could not read the folder; not the vers
 CONFIG, WEIGHTS, PREPROCESS = "config.yaml", "model.safetensors", "preprocess.json"
 METRICS, HISTORY, CHECKPOINT = "metrics.json", "metrics.csv", "checkpoints/last.ckpt"
 HASHED = (CONFIG, WEIGHTS, PREPROCESS)
+INTERVALS = "intervals.safetensors"  # hashed, too, where `metrics.json` lists it; a run may be without
 
 
 @dataclass(frozen=True)
@@ -168,9 +169,11 @@ def write_run(
     preprocess: Mapping[str, Any],
     history: Sequence[Mapping[str, Any]],
     metrics: Mapping[str, Any],
+    intervals: bytes | None = None,
 ) -> None:
     """Write the folder that `read_run` reads, `metrics.json` last; RunFailure when the disk refuses."""
     contents = {CONFIG: config_yaml(config), WEIGHTS: weights, PREPROCESS: _json(preprocess)}
+    contents |= {} if intervals is None else {INTERVALS: intervals}
     try:
         (folder / METRICS).unlink(missing_ok=True)  # from here to the last line the folder counts as unfinished
     except OSError as error:
@@ -180,6 +183,20 @@ def write_run(
     atomic_write(folder / HISTORY, history_csv(history))
     hashes = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
     atomic_write(folder / METRICS, _json({"format": FORMAT, **metrics, "files": hashes}))
+
+
+def write_intervals(folder: Path, intervals: bytes) -> None:
+    """Give a finished run these intervals for those it has; RunFailure when the disk refuses.
+
+    Killed at any moment it leaves a run that can be loaded, at worst without intervals: `metrics.json` forgets the old file
+    before that is replaced, and lists the new one after.
+    """
+    metrics = read_metrics(folder)
+    files = {name: value for name, value in metrics["files"].items() if name != INTERVALS}
+    atomic_write(folder / METRICS, _json({**metrics, "files": files}))
+    atomic_write(folder / INTERVALS, intervals)
+    files[INTERVALS] = hashlib.sha256(intervals).hexdigest()
+    atomic_write(folder / METRICS, _json({**metrics, "files": files}))
 
 
 def _json(value: Mapping[str, Any]) -> bytes:
@@ -195,22 +212,26 @@ class SavedRun:
     preprocess: Mapping[str, Any]
     metrics: Mapping[str, Any]
     history: Sequence[Mapping[str, Any]]
+    intervals: bytes | None = None
 
 
 def read_run(folder: str | Path) -> SavedRun:
     """Read and verify a finished run; UsageError in one sentence for each way in which it cannot be one."""
     folder = Path(folder)
     metrics = read_metrics(folder)
-    for name in HASHED:
+    files = metrics.get("files", {})
+    calibrated = INTERVALS in files
+    for name in (*HASHED, INTERVALS) if calibrated else HASHED:
         path = folder / name
         if not path.is_file():
             raise UsageError(f"Run {folder} lacks {name}; copy the whole folder or train again.")
-        if hashlib.sha256(path.read_bytes()).hexdigest() != metrics.get("files", {}).get(name):
+        if hashlib.sha256(path.read_bytes()).hexdigest() != files.get(name):
             raise UsageError(f"Run {folder} was changed after it was saved: {name} does not match; train again.")
     history = folder / HISTORY
     rows = list(csv.DictReader(io.StringIO(history.read_text()))) if history.is_file() else []
     kept = [{k: int(v) if k == "epoch" else float(v) for k, v in row.items()} for row in rows]
-    return SavedRun(read_config(folder), (folder / WEIGHTS).read_bytes(), read_preprocess(folder), metrics, kept)
+    intervals = (folder / INTERVALS).read_bytes() if calibrated else None
+    return SavedRun(read_config(folder), (folder / WEIGHTS).read_bytes(), read_preprocess(folder), metrics, kept, intervals)
 
 
 def read_config(folder: Path) -> RunConfig:

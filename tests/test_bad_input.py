@@ -120,6 +120,24 @@ CASES = {
     "explanation into a missing folder": Case("explain run good.csv -o none/why.csv", r"Folder none does not exist"),
     "explanation as a picture of an unknown kind": Case("explain run good.csv --plot why.xyz", r"\.xyz.*\.png"),
     "folder of several runs, explain": Case("explain several good.csv", r"several holds 1 runs?, one a horizon"),
+    # intervals and detailed scores
+    "level zero": Case("predict run good.csv --level 0", r"Level 0 is not between 0 and 100"),
+    "level of a hundred": Case("predict run good.csv --level 80,100", r"Level 100 is not between 0 and 100"),
+    "level that is text": Case("predict run good.csv --level high", r"Level 'high' is not a number; write --level 80"),
+    "level that is empty": Case("evaluate run --level ,", r"Level ',' is not a number"),
+    "level that was not calibrated": Case("predict run good.csv --level 85", r"85 is not .*from 50, 80, 90, 95, .*--level 85"),
+    "level of too few windows": Case("predict run good.csv --level 99", r"99 is not calibrated.* 19 .*windows are too few"),
+    "level beyond the calibrated horizon": Case(
+        "predict run good.csv --horizon 30 --level 80", r"calibrated for 12 steps, not for 30; .*--pred-len 30"
+    ),
+    "level of a run without intervals": Case("predict bare good.csv --level 80", r"no intervals; .*femts calibrate"),
+    "coverage beyond the calibrated horizon": Case("evaluate run --pred-len 20 --level 80", r"12 steps, not for 20"),
+    "calibration beyond the data": Case("calibrate run --pred-len 5000", r"forecast of 5000 "),
+    "calibration of no steps": Case("calibrate run --pred-len 0", r"Horizon '0'.*--pred-len 96"),
+    "calibration of an infinite interval": Case("calibrate run --level 97", r"Level 97 .* 19 validation .* at most 95"),
+    "unknown group of scores": Case("evaluate run --by chanel", r"'chanel'; did you mean 'channel'"),
+    "CSV of nothing": Case("evaluate run --csv", r"--csv .*--by or --level"),
+    "run with other intervals": Case("predict swapped good.csv", r"swapped was changed .*intervals.safetensors"),
     # measurements
     "bench of nothing known": Case("bench trian", r"No such command 'trian'; did you mean 'train'"),
     "unknown prior": Case("bench mixer --priors gla,sofmax", r"'sofmax'; did you mean 'softmax'"),
@@ -188,7 +206,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         assert main(f"{OWN} good.csv --out run".split()) == 0
-    for name in ("half", "headless", "tampered", "future", "several/12"):
+    for name in ("half", "headless", "tampered", "future", "bare", "swapped", "several/12"):
         shutil.copytree(folder / "run", folder / name)
     (folder / "half" / "metrics.json").unlink()
     (folder / "headless" / "model.safetensors").unlink()
@@ -196,6 +214,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     preprocess.write_text(preprocess.read_text().replace("load", "daol"))
     metrics = folder / "future" / "metrics.json"
     metrics.write_text(json.dumps(json.loads(metrics.read_text()) | {"format": 99}))
+    bare = folder / "bare" / "metrics.json"
+    bare.write_text(bare.read_text().replace('"intervals.safetensors"', '"none"'))
+    swapped = folder / "swapped" / "intervals.safetensors"
+    content = swapped.read_bytes()
+    swapped.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     return folder
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -25,7 +27,7 @@ TINY = "--seq-len 48 --max-epochs 1 --set model.n_layers=1 --set model.d_model=1
 
 
 COMMANDS = (
-    "train,evaluate,predict,explain,table,verify,datasets,datasets info,models,doctor"
+    "train,evaluate,predict,calibrate,explain,table,verify,datasets,datasets info,models,doctor"
     ",bench,bench mixer,bench stream,bench train,bench data"
 )
 
@@ -175,6 +177,52 @@ def test_predict_writes_what_python_says(own: Path, tmp_path: Path, capsys: pyte
 
     assert main(command) == 0
     assert capsys.readouterr().out == (tmp_path / "out.csv").read_text()
+
+
+def test_evaluate_prints_scores_in_detail(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    forecaster = femts.load(own / "run")
+    command = ["evaluate", str(own / "run")]
+    assert main([*command, "--by", "channel", "--pred-len", "6,12", "--csv"]) == 0
+    printed = pd.read_csv(io.StringIO(capsys.readouterr().out))
+    assert printed["pred_len"].tolist() == [6] * 4 + [12] * 4
+    expected = forecaster.scores(pred_len=12, by="channel")
+    pd.testing.assert_frame_equal(printed[4:].reset_index(drop=True).drop(columns="pred_len"), expected)
+    assert main([*command, "--by", "step,channel", "--level", "80", "--split", "val", "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert (record["split"], len(record["scores"])) == ("val", 12 * 2 * 2)
+    expected = forecaster.scores("val", by=("step", "channel"), level=[80])
+    assert record["scores"][5] == {"pred_len": 12, **expected.iloc[5]}
+    assert main([*command, "--level", "80,90"]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines[0][-6:] == [f"{name}-{level}" for level in (80, 90) for name in ("coverage", "width", "pinball")]
+    assert [line[1] for line in lines[1:]] == ["scaled", "raw"]
+    assert float(lines[1][9]) == pytest.approx(forecaster.metrics["intervals"]["test"]["80"]["coverage"], abs=5e-5)
+
+
+def test_json_has_null_for_nan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    small_table().assign(still=0.0).to_csv(tmp_path / "still.csv", index=False)
+    command = ["train", "--dataset", str(tmp_path / "still.csv"), "--model", "naive", "--out", str(tmp_path / "run")]
+    assert main([*command, "--pred-len", "12", "--seq-len", "24"]) == 0
+    capsys.readouterr()
+    assert main(["evaluate", str(tmp_path / "run"), "--by", "channel", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["scores"]
+    assert [row["mase"] is None for row in rows] == [False, False, True] * 2
+
+
+def test_calibrate_and_predict_with_levels(own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(own / "run", tmp_path / "run")
+    predict = ["predict", str(tmp_path / "run"), str(own / "past.csv"), "--horizon", "14"]
+    assert main([*predict, "--level", "80"]) == 2
+    assert "calibrated for 12 steps, not for 14" in capsys.readouterr().err
+    assert main(["calibrate", str(tmp_path / "run"), "--pred-len", "14", "--level", "72.5"]) == 0
+    out = capsys.readouterr().out
+    assert out == f"{tmp_path / 'run' / 'intervals.safetensors'}: levels 50, 72.5, 80, 90 for 14 steps, from 17 windows\n"
+    assert main([*predict, "--level", "80,72.5", "-o", str(tmp_path / "o.csv"), "--plot", str(tmp_path / "o.svg")]) == 0
+    written = pd.read_csv(tmp_path / "o.csv")
+    assert list(written)[1:6] == ["load", "load-lo-80", "load-hi-80", "load-lo-72.5", "load-hi-72.5"]
+    forecaster = femts.load(tmp_path / "run")
+    expected = forecaster.predict(small_table(), 14, level=[80, 72.5])
+    pd.testing.assert_frame_equal(written.drop(columns="date"), expected.drop(columns="date"))
 
 
 def test_predict_takes_the_long_form(own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

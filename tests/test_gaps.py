@@ -187,3 +187,36 @@ def test_windows_without_gaps_carry_no_mask() -> None:
     masked = Windows(torch.zeros(50, 2), L, P, 0, 50, torch.ones(50, 2, dtype=torch.bool))
     seen = masked.to("cpu").seen(torch.tensor([0, 3]))
     assert seen is not None and seen.shape == (2, L + P, 2) and seen.all()
+
+
+def test_intervals_and_detailed_scores_leave_gaps_out() -> None:
+    data = femts.load_dataset(with_gaps(600))
+    trained = femts.train(data, "naive", **QUICK)
+    filled = fill_gaps(trained.scaler.transform(data.values))
+    scaled = trained.scaler.transform(data.values)
+    first, stop = data.split.val
+    errors = np.abs([scaled[n : n + P] - filled[n - 1] for n in range(first, stop - P + 1)])
+    assert trained.intervals is not None
+    for step, channel in ((0, 0), (5, 1), (11, 0)):
+        there = np.sort(errors[:, step, channel][~np.isnan(errors[:, step, channel])])
+        assert len(there) < len(errors)
+        expected = there[int(np.ceil((len(there) + 1) * 0.8)) - 1]
+        assert trained.intervals.at([80.0], P)[0, step, channel] == pytest.approx(expected, rel=1e-5)
+    whole = trained.evaluate("test")
+    detail = trained.scores("test", level=[80])
+    per_value = trained.scores("test", by=["step", "channel"])
+    assert np.isfinite(detail.drop(columns="units").to_numpy(dtype=float)).all()
+    assert per_value.loc[per_value["units"] == "scaled", "mse"].mean() == pytest.approx(whole["mse"], rel=0.05)
+    inside = trained.coverage("test", [80])["coverage"]
+    assert inside.between(0, 1).all() and inside.mean() > 0.5
+
+
+def test_a_long_history_gets_its_bounds_in_long_form() -> None:
+    table = small_table()
+    trained = femts.train(table, "naive", **QUICK)
+    long = table.melt("date", var_name="unique_id", value_name="y").rename(columns={"date": "ds"})
+    wide, found = trained.predict(table, level=[80]), trained.predict(long, level=[80])
+    assert list(found.columns) == ["ds", "unique_id", "y", "y-lo-80", "y-hi-80"]
+    for name in ("load", "heat"):
+        own = found[found["unique_id"] == name]
+        np.testing.assert_array_equal(own[["y", "y-lo-80", "y-hi-80"]], wide[[name, f"{name}-lo-80", f"{name}-hi-80"]])

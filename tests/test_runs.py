@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import femts
 from femts.data.dataset import load_dataset
 from femts.errors import RunFailure, UsageError
 from femts.models.dlinear import DLinearConfig
-from femts.runs import RunConfig, atomic_write, check_new_folder, read_run
+from femts.runs import RunConfig, atomic_write, check_new_folder, read_run, write_intervals
 from femts.training.fit import train
 
 TEST_WINDOWS = load_dataset("synthetic").split.windows("test", 48, 24)
@@ -55,7 +56,7 @@ def test_configurations_survive_yaml() -> None:
     assert again.training["lr"] == 1e-05
 
 
-@pytest.mark.parametrize("name", ["config.yaml", "model.safetensors", "preprocess.json"])
+@pytest.mark.parametrize("name", ["config.yaml", "model.safetensors", "preprocess.json", "intervals.safetensors"])
 @pytest.mark.parametrize("fault", ["changed", "gone"])
 def test_a_file_changed_or_gone_is_named(run: Path, name: str, fault: str) -> None:
     path = run / name
@@ -79,6 +80,38 @@ def test_one_changed_bit_of_the_weights_is_found(tmp_path: Path) -> None:
     path.write_bytes(content)
     with pytest.raises(UsageError, match=r"model\.safetensors does not match"):
         femts.load(tmp_path / "run")
+
+
+def test_a_run_without_intervals_loads(run: Path) -> None:
+    """As runs of an earlier femts are."""
+    files = json.loads((run / "metrics.json").read_text())["files"]
+    _edit(run / "metrics.json", files={name: value for name, value in files.items() if name != "intervals.safetensors"})
+    assert femts.load(run).intervals is None
+
+
+@pytest.mark.parametrize("last", ["metrics.json", "intervals.safetensors", "metrics.json again", "nothing"])
+def test_new_intervals_killed_at_any_moment_leave_a_run_that_loads(
+    run: Path, last: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, new = femts.load(run), femts.load(run)
+    new.calibrate(48)
+    assert before.intervals is not None and new.intervals is not None
+    order = ["metrics.json", "intervals.safetensors", "metrics.json again", "nothing"]
+    written: list[str] = []
+
+    def killed(path: Path, content: bytes) -> None:
+        if len(written) == order.index(last):
+            raise KeyboardInterrupt
+        written.append(path.name)
+        atomic_write(path, content)
+
+    monkeypatch.setattr("femts.runs.atomic_write", killed)
+    with pytest.raises(KeyboardInterrupt) if last != "nothing" else nullcontext():
+        write_intervals(run, new.intervals.to_bytes())
+    left = femts.load(run).intervals
+    steps = None if left is None else left.steps
+    assert steps == {"metrics.json": 24, "intervals.safetensors": None, "metrics.json again": None, "nothing": 48}[last]
+    assert femts.load(run).metrics == before.metrics
 
 
 def _edit(path: Path, **changes: Any) -> None:

@@ -1,4 +1,4 @@
-"""`femts evaluate` and `femts predict`: what a trained run is for."""
+"""`femts evaluate`, `femts predict` and `femts calibrate`: what a trained run is for."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from femts.cli.info_commands import DataRoot
-from femts.cli.output import mean_scores, say_notes, scores_table
+from femts.cli.output import details_table, mean_scores, say_notes, scores_table
 from femts.cli.recipe import parse_horizons
 from femts.errors import GapWarning, UsageError
-from femts.runs import CONFIG
+from femts.runs import CONFIG, INTERVALS, write_intervals
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from femts.forecaster import Forecaster
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a finished run.", show_default=False)]
+Device = Annotated[str, typer.Option(metavar="auto|cpu|cuda|mps", help="Where to compute.")]
 
 
 def evaluate(
@@ -33,24 +34,31 @@ def evaluate(
         str | None,
         typer.Option(metavar="N[,N...]|all", help="Horizons; longer than trained: rolled out.", show_default="as trained"),
     ] = None,
+    by: Annotated[
+        str | None, typer.Option(metavar="channel|step", help="More scores, grouped; both: step,channel.", show_default=False)
+    ] = None,
+    level: Annotated[
+        str | None, typer.Option(metavar="N[,N...]", help="More scores, and what intervals cover.", show_default=False)
+    ] = None,
     data_root: DataRoot = None,
-    device: Annotated[str, typer.Option(metavar="auto|cpu|cuda|mps", help="Where to compute.")] = "auto",
+    device: Device = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print --by or --level as CSV.")] = False,
 ) -> None:
     """Score a run on its own data.
 
-    Errors are in scaled units and over every window of the split.
+    Errors are over every window of the split, in scaled units; --by and --level print raw units, too.
     """
     horizons = None if pred_len is None else parse_horizons(pred_len)
-    from femts.forecaster import Forecaster
-    from femts.settings import apply_settings
-    from femts.training.config import TrainingConfig
-    from femts.training.device import resolve_place
-
-    check_single(run)
-    place = resolve_place(apply_settings(TrainingConfig(), {"device": device}, where="training"))
-    forecaster = Forecaster.load(run, place.device)
+    if as_csv and (as_json or (by is None and level is None)):
+        raise UsageError("Option --csv prints what --by or --level ask for; add one of them, and leave --json out.")
+    forecaster = _load(run, device)
     horizons = horizons or (forecaster.config.pred_len,)
+    if by is not None or level is not None:
+        groups, levels = None if by is None else by.split(","), None if level is None else _levels(level)
+        frames = {h: forecaster.scores(split, h, groups, levels, data_root=data_root) for h in horizons}
+        print(details_table(frames, {"run": str(run), "split": split}, "json" if as_json else "csv" if as_csv else "text"))
+        return
     scores = {horizon: forecaster.evaluate(split, horizon, data_root=data_root) for horizon in horizons}
     if as_json:
         record = {"run": str(run), "split": split, "pred_len": scores, "mean": mean_scores(scores)}
@@ -66,6 +74,9 @@ def predict(
         Path | None, typer.Option("--out", "-o", metavar="OUT.csv", help="Where to write.", show_default="standard output")
     ] = None,
     horizon: Annotated[str | None, typer.Option(metavar="N", help="Steps to forecast.", show_default="as trained")] = None,
+    level: Annotated[
+        str | None, typer.Option(metavar="N[,N...]", help="Add intervals, percent, such as 80,95.", show_default=False)
+    ] = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE.png", help="Draw the forecast, too.", show_default=False)] = None,
 ) -> None:
     """Forecast what follows a table of history.
@@ -81,7 +92,7 @@ def predict(
     forecaster = Forecaster.load(run)
     history = read_history(table, forecaster)
     with gaps_as_notes():
-        forecast = forecaster.predict(history, steps)
+        forecast = forecaster.predict(history, steps, None if level is None else _levels(level))
     if out is None:
         sys.stdout.write(forecast.to_csv(index=False))
     else:
@@ -122,9 +133,56 @@ def to_draw(frame: pd.DataFrame, forecaster: Forecaster) -> pd.DataFrame:
     return frame.rename(columns={form.time_of(frame): "date"})
 
 
-def _steps(text: str) -> int:
+def calibrate(
+    run: Run,
+    pred_len: Annotated[
+        str | None, typer.Option(metavar="N", help="Longest horizon to have intervals for.", show_default="as before")
+    ] = None,
+    level: Annotated[
+        str | None, typer.Option(metavar="N[,N...]", help="Levels besides 50,80,90,95,99.", show_default=False)
+    ] = None,
+    data_root: DataRoot = None,
+    device: Device = "auto",
+) -> None:
+    """Calibrate the intervals of a run anew, for other horizons or levels.
+
+    Training has done it for the model's own horizon. It takes the run's data: their validation part.
+    """
+    steps = None if pred_len is None else _steps(pred_len, "--pred-len")
+    forecaster = _load(run, device)
+    made = forecaster.calibrate(steps, () if level is None else _levels(level), data_root=data_root)
+    write_intervals(run, made.to_bytes())
+    levels = ", ".join(f"{known:g}" for known in made.levels)
+    print(f"{run / INTERVALS}: levels {levels} for {made.steps} steps, from {made.windows} windows")
+
+
+def _load(run: Path, device: str) -> Forecaster:
+    """The run's forecaster on `device`."""
+    from femts.forecaster import Forecaster
+    from femts.settings import apply_settings
+    from femts.training.config import TrainingConfig
+    from femts.training.device import resolve_place
+
+    check_single(run)
+    place = resolve_place(apply_settings(TrainingConfig(), {"device": device}, where="training"))
+    return Forecaster.load(run, place.device)
+
+
+def _levels(text: str) -> tuple[float, ...]:
+    """`80,95` as numbers."""
+    from femts.evaluation.intervals import check_levels
+
+    try:
+        return check_levels([float(part) for part in text.split(",")])
+    except ValueError as error:
+        if isinstance(error, UsageError):
+            raise
+        raise UsageError(f"Level '{text}' is not a number; write --level 80 or 80,95, in percent.") from error
+
+
+def _steps(text: str, option: str = "--horizon") -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise UsageError(f"Horizon '{text}' is not a number of steps; write --horizon 96.")
+        raise UsageError(f"Horizon '{text}' is not a number of steps; write {option} 96.")
     return int(text)
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -38,6 +42,20 @@ def scores_table(scores: Mapping[int, Mapping[str, Any]]) -> str:
 def mean_scores(scores: Mapping[int, Mapping[str, Any]]) -> dict[str, float]:
     """Means of the horizons' `mse` and `mae`, each horizon counting once."""
     return {name: sum(s[name] for s in scores.values()) / len(scores) for name in ("mse", "mae")}
+
+
+def details_table(frames: Mapping[int, pd.DataFrame], head: Mapping[str, Any], kind: str) -> str:
+    """Scores in detail (`Forecaster.scores`) by horizon, as `text`, as `csv`, or as `json` with `head` and null for NaN."""
+    import pandas as pd
+
+    whole = pd.concat([frame.assign(pred_len=horizon) for horizon, frame in frames.items()], ignore_index=True)
+    whole.insert(0, "pred_len", whole.pop("pred_len"))
+    if kind == "csv":
+        return str(whole.to_csv(index=False)).rstrip("\n")
+    if kind == "json":
+        plain = whole.astype(object)
+        return json.dumps({**head, "scores": plain.where(plain.notna(), None).to_dict("records")})
+    return table(list(whole.columns), list(whole.itertuples(index=False)))
 
 
 def say_notes(notes: Iterable[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
@@ -34,10 +34,19 @@ class Form:
         """The column of time stamps."""
         return self.time or ("ds" if self.is_long(frame) else "date")
 
-    def to_long(self, wide: pd.DataFrame) -> pd.DataFrame:
-        """A wide table with `date` as a long one, series by series."""
-        long = wide.melt(id_vars="date", var_name=self.series, value_name=self.value)
-        return long.rename(columns={"date": self.time or "ds"})[[self.series, self.time or "ds", self.value]]
+    def to_long(self, wide: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
+        """A wide table, `date` and then `columns`, each followed by as many bounds (`NAME-lo-80`), series by series."""
+        import pandas as pd
+
+        each = (wide.shape[1] - 1) // len(columns)
+        parts = []
+        for c, column in enumerate(columns):
+            part = wide.iloc[:, 1 + each * c : 1 + each * (c + 1)]
+            parts.append(part.set_axis([self.value + str(name).removeprefix(column) for name in part], axis=1))
+        long = pd.concat(parts, ignore_index=True)
+        long.insert(0, self.series, [c for c in columns for _ in range(len(wide))])
+        long.insert(1, self.time or "ds", pd.concat([wide["date"]] * len(columns), ignore_index=True))
+        return long
 
     def named(self) -> dict[str, str]:
         """As `Form.of` takes it; in plain types for YAML."""

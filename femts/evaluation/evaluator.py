@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 import torch
@@ -32,6 +32,14 @@ class WindowSource(Protocol):
         ...
 
 
+class Sums(Protocol):
+    """What else can be summed up in the same pass."""
+
+    def add(self, x: Tensor, forecast: Tensor, target: Tensor) -> None:
+        """Add windows: look-backs (B, L, C), forecasts (B, P, C) and what followed (B, P, C), all in scaled units."""
+        ...
+
+
 def evaluate(
     model: ForecastModel,
     windows: WindowSource,
@@ -40,6 +48,7 @@ def evaluate(
     rank: int = 0,
     world: int = 1,
     reduce: Callable[[Tensor], Tensor] | None = None,
+    also: Iterable[Sums] = (),
 ) -> dict[str, float | int]:
     """Mean errors over all values that the windows have, in float32 even inside a bf16 run, so that scores compare.
 
@@ -49,6 +58,7 @@ def evaluate(
         batch_size: windows at a time, fewer where there are many channels; the score does not depend on it.
         rank, world: this process scores every `world`-th window from the `rank`-th on.
         reduce: adds up the sums (3,) of all processes; needed where `world` is above 1.
+        also: further sums, which see the windows of this process in their order.
 
     Returns:
         `mse` and `mae` in scaled units and the number of `windows`.
@@ -62,8 +72,11 @@ def evaluate(
         with torch.no_grad(), torch.autocast(device.type, enabled=False):
             for index in torch.arange(rank, len(windows), world, device=device).split(batch_size):
                 x, y = windows.gather(index)
-                seen = windows.seen(index)
-                sums.add(model.forecast(x, windows.pred_len), y, None if seen is None else seen[:, x.shape[1] :])
+                forecast, seen = model.forecast(x, windows.pred_len), windows.seen(index)
+                future = None if seen is None else seen[:, x.shape[1] :]
+                sums.add(forecast, y, future)
+                for more in also:
+                    more.add(x, forecast, y if future is None else y.masked_fill(~future, torch.nan))
     finally:
         model.train(was_training)
     if reduce is not None:

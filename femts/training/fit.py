@@ -19,6 +19,7 @@ from femts.data.scaler import Scaler
 from femts.data.windows import Windows, part_windows, scaled_series
 from femts.errors import UsageError
 from femts.evaluation.evaluator import evaluate
+from femts.evaluation.intervals import CoverageSums, calibrate, passes
 from femts.forecaster import Forecaster, data_record
 from femts.mixers.kernels import recorded
 from femts.models.registry import build_model
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from femts.models.base import ForecastModel
     from femts.runs import RunConfig
     from femts.training.config import TrainingConfig
+
+REPORTED_LEVELS = (80.0, 95.0)  # percent; their coverage of the test part is in `metrics.json`
 
 
 def train(
@@ -152,19 +155,25 @@ def _fit(
         from femts.training.loop import run_epochs  # Lightning takes seconds to import, and naive models need none
 
         limit = None if training.max_time is None else parse_span(training.max_time)
-        # Validation is shared by the processes; the test is scored by one.
-        deadline = Deadline(limit, started, len(windows["val"]) + place.devices * len(windows["test"]))
+        # Validation is shared by the processes; intervals and test are the work of one.
+        calibration = len(windows["val"]) * passes(len(windows["val"]), forecaster.config.pred_len, len(forecaster.columns))
+        alone = calibration + len(windows["test"])
+        deadline = Deadline(limit, started, len(windows["val"]) + place.devices * alone)
         state = run_epochs(model, windows["train"], windows["val"], training, place, state, folder, deadline, progress, events)
         if state.stopped == "interrupted":
             raise KeyboardInterrupt
     if trainable:
         model.load_state_dict(state.best or state.average)  # without a finished epoch: the weights that there are
     model.to(place.device)
-    val = state.best_val or evaluate(model, windows["val"].to(place.device), training.eval_batch_size)
-    test = evaluate(model, windows["test"].to(place.device), training.eval_batch_size)
+    past, future = windows["val"].to(place.device), windows["test"].to(place.device)
+    val = state.best_val or evaluate(model, past, training.eval_batch_size)
+    intervals = calibrate(model, past, batch_size=training.eval_batch_size)
+    levels = [level for level in REPORTED_LEVELS if level in intervals.levels]
+    covered = CoverageSums(levels, intervals.at(levels, future.pred_len))
+    test = evaluate(model, future, training.eval_batch_size, also=[covered])
     model.eval()
     config = forecaster.config
-    forecaster.history = tuple(state.history)
+    forecaster.history, forecaster.intervals = tuple(state.history), intervals
     forecaster.metrics = {
         "dataset": config.dataset,
         "model": config.model,
@@ -177,6 +186,7 @@ def _fit(
         "stopped": state.stopped,
         "val": val,
         "test": test,
+        "intervals": {"windows": intervals.windows, "test": covered.overall()},
         "seconds": round(before + time.monotonic() - started, 3),
         "device": place.device,
         "devices": place.devices,

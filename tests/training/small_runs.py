@@ -40,11 +40,12 @@ def small_run(model: str = "dlinear", **changes: Any) -> Forecaster:
 
 
 def essence(forecaster: Forecaster) -> dict[str, Any]:
-    """All that two equal runs must share to the bit: scores, history without its times, weights."""
+    """All that two equal runs must share to the bit: scores, history without its times, weights, intervals."""
     history = [{k: v for k, v in row.items() if k != "seconds"} for row in forecaster.history]
     kept = {k: forecaster.metrics[k] for k in ("best_epoch", "epochs", "stopped", "val", "test")}
     weights = {name: value.cpu().tolist() for name, value in forecaster.model.state_dict().items()}
-    return {**kept, "history": history, "weights": weights}
+    assert forecaster.intervals is not None
+    return {**kept, "history": history, "weights": weights, "intervals": forecaster.intervals.to_bytes()}
 
 
 def signal_at(monkeypatch: pytest.MonkeyPatch, call: int, number: signal.Signals) -> None:

@@ -87,7 +87,8 @@ def test_a_run_folder_has_its_files_and_nothing_else(tmp_path: Path) -> None:
     run = small_run(out=tmp_path / "run")
     found = {str(path.relative_to(tmp_path / "run")) for path in (tmp_path / "run").rglob("*") if path.is_file()}
     events = {name for name in found if name.startswith("tensorboard/events.out")}
-    files = {"config.yaml", "model.safetensors", "preprocess.json", "metrics.json", "metrics.csv", "checkpoints/last.ckpt"}
+    files = {"config.yaml", "model.safetensors", "preprocess.json", "intervals.safetensors", "metrics.json", "metrics.csv"}
+    files |= {"checkpoints/last.ckpt"}
     assert found - events == files
     lines = (tmp_path / "run" / "metrics.csv").read_text().splitlines()
     assert lines[0] == "epoch,train_loss,val_mse,val_mae,lr,seconds"

@@ -1,0 +1,249 @@
+"""Split-conformal intervals: as wide, for each step and channel, as the validation part says that forecasts err.
+
+The half-width of a level is the ceil((n + 1) * level / 100)-th smallest of the n absolute validation errors, those of missing
+targets left out, and infinite where they are too few. It covers with at least that probability if the errors to come are
+exchangeable with these (Lei et al., "Distribution-Free Predictive Inference for Regression", JASA 2018). Errors of a series
+drift, so what is covered is measured on the test part.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from safetensors.numpy import load, save
+from torch import Tensor
+
+from femts.errors import RunFailure, UsageError
+from femts.evaluation.evaluator import WindowSource, evaluate
+from femts.models.base import ForecastModel
+
+LEVELS = (50.0, 80.0, 90.0, 95.0, 99.0)  # what is calibrated unasked
+MOST_ERRORS = 2**27  # held at a time, 512 MiB; more take several passes over the windows
+
+
+def check_levels(levels: Sequence[float] | float) -> tuple[float, ...]:
+    """Levels in percent, each once and in the order given; UsageError for what is no number between 0 and 100."""
+    several = levels if isinstance(levels, Iterable) and not isinstance(levels, str) else [levels]
+    numbers: dict[float, None] = {}
+    for level in several:
+        if isinstance(level, bool) or not isinstance(level, (int, float, np.number)):
+            raise UsageError(f"Level '{level}' is not a number; give percent between 0 and 100, such as 80 or 95.")
+        if not 0 < level < 100:
+            raise UsageError(f"Level {level:g} is not between 0 and 100; give percent, such as 80 or 95.")
+        numbers[float(level)] = None
+    if not numbers:
+        raise UsageError("No level is named; give percent, such as 80 or 95.")
+    return tuple(numbers)
+
+
+def rank(level: float, windows: int) -> int:
+    """Which of the `windows` errors in rising order is the half-width of `level` percent; above `windows`, none is."""
+    return math.ceil((windows + 1) * Fraction(str(level)) / 100)  # in floats, 20 * 0.95 may not be 19
+
+
+def refuse_unreachable(levels: Sequence[float], windows: int) -> None:
+    """UsageError for a level whose interval is infinite, because `windows` are too few for it."""
+    for level in levels:
+        if rank(level, windows) > windows:
+            highest = Fraction(100 * windows, windows + 1)
+            raise UsageError(
+                f"Level {level:g} cannot be calibrated on {windows} validation windows, as its interval would be infinite; "
+                f"ask for at most {math.floor(highest)}, or bring more rows."
+            )
+
+
+def with_bounds(forecast: pd.DataFrame, levels: Sequence[float], half_widths: NDArray[Any]) -> pd.DataFrame:
+    """`forecast` (steps, C) with bounds beside each column: `NAME-lo-80`, `NAME-hi-80`, ...; `half_widths` (levels, steps, C).
+
+    Raises:
+        UsageError: a column is called as a bound.
+    """
+    table = {}
+    for c, name in enumerate(forecast.columns):
+        table[name] = forecast[name]
+        for k, level in enumerate(levels):
+            table[f"{name}-lo-{level:g}"] = forecast[name] - half_widths[k, :, c]
+            table[f"{name}-hi-{level:g}"] = forecast[name] + half_widths[k, :, c]
+    if len(table) < len(forecast.columns) * (1 + 2 * len(levels)):
+        raise UsageError("A column of the data is called like a bound, such as NAME-lo-80; rename it to forecast with levels.")
+    return pd.DataFrame(table)
+
+
+@dataclass(frozen=True, eq=False)
+class Intervals:
+    """Half-widths of the intervals around a forecast, S steps of C channels.
+
+    Attributes:
+        levels: K levels in percent, rising.
+        half_widths: (K, S, C) float32, scaled units.
+        windows: validation windows n behind each of them.
+    """
+
+    levels: tuple[float, ...]
+    half_widths: NDArray[np.float32]
+    windows: int
+
+    @property
+    def steps(self) -> int:
+        """Longest horizon S that is calibrated."""
+        return int(self.half_widths.shape[1])
+
+    def at(self, levels: Sequence[float], steps: int) -> NDArray[np.float32]:
+        """Half-widths of the first `steps` steps in scaled units: (levels, steps, C).
+
+        Raises:
+            UsageError: a level or a horizon that is not calibrated; the text says which are.
+        """
+        if steps > self.steps:
+            raise UsageError(
+                f"Intervals are calibrated for {self.steps} steps, not for {steps}; ask for up to {self.steps}, "
+                f"or run `femts calibrate RUN --pred-len {steps}`."
+            )
+        for level in levels:
+            if level not in self.levels:
+                known = ", ".join(f"{known:g}" for known in self.levels)
+                remedy = f", for {self.windows} validation windows are too few for it; choose from {known}"
+                if rank(level, self.windows) <= self.windows:
+                    remedy = f"; choose from {known}, or run `femts calibrate RUN --level {level:g}`"
+                raise UsageError(f"Level {level:g} is not calibrated{remedy}.")
+        return self.half_widths[[self.levels.index(level) for level in levels], :steps]
+
+    def to_bytes(self) -> bytes:
+        """As safetensors; `intervals.safetensors`."""
+        levels, windows = np.array(self.levels, dtype=np.float64), np.array([self.windows], dtype=np.int64)
+        return save({"levels": levels, "half_widths": np.ascontiguousarray(self.half_widths), "windows": windows})
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> Intervals:
+        """What `to_bytes` wrote."""
+        read = load(content)
+        return cls(tuple(read["levels"].tolist()), read["half_widths"], int(read["windows"][0]))
+
+
+class _AbsoluteErrors:
+    """Keeps the absolute errors of some steps: (steps, C, n), so that those of a step and channel lie side by side."""
+
+    def __init__(self, steps: slice, channels: int, windows: int) -> None:
+        self.values = np.empty((steps.stop - steps.start, channels, windows), dtype=np.float32)
+        self._steps, self._seen, self.finite = steps, 0, True
+
+    def add(self, x: Tensor, forecast: Tensor, target: Tensor) -> None:
+        self.finite &= bool(forecast.isfinite().all())
+        error = (forecast.float() - target.float())[:, self._steps].abs_().cpu().numpy()
+        self.values[:, :, self._seen : self._seen + len(error)] = error.transpose(1, 2, 0)
+        self._seen += len(error)
+
+
+def _of_what_is_there(errors: NDArray[np.float32], there: NDArray[np.int64], levels: Sequence[float]) -> NDArray[np.float32]:
+    """Half-widths (levels, S, C) from errors (S, C, n) of which `there` (S, C) are no NaN."""
+    errors.sort(axis=-1)  # NaN last
+    ranks = np.array([[rank(level, n) for n in range(errors.shape[-1] + 1)] for level in levels])[:, there]
+    found = np.take_along_axis(errors[None], np.minimum(ranks, errors.shape[-1])[..., None] - 1, axis=-1)[..., 0]
+    return np.where(ranks <= there, found, np.inf).astype(np.float32)
+
+
+def passes(windows: int, steps: int, channels: int, most: int = MOST_ERRORS) -> int:
+    """How often `calibrate` has to forecast all windows to hold at most `most` errors at a time."""
+    return math.ceil(steps / _steps_at_a_time(windows, channels, most))
+
+
+def _steps_at_a_time(windows: int, channels: int, most: int) -> int:
+    return max(1, most // (windows * channels))
+
+
+def calibrate(
+    model: ForecastModel,
+    windows: WindowSource,
+    levels: Sequence[float] = LEVELS,
+    batch_size: int = 256,
+    most: int = MOST_ERRORS,
+) -> Intervals:
+    """Intervals from the errors of `model` over `windows`, exact, a block of steps at a time.
+
+    Args:
+        model: forecaster on the device of `windows`.
+        windows: those of the validation part, as long as the horizon to calibrate.
+        levels: percent; those for which there are too few windows are left out, as their interval is infinite.
+        batch_size: windows at a time.
+        most: errors held at a time; each further block costs another pass over the windows.
+
+    Raises:
+        RunFailure: forecasts are not finite.
+    """
+    count, steps, channels = len(windows), windows.pred_len, windows.series.shape[1]
+    kept = tuple(sorted(level for level in set(levels) if rank(level, count) <= count))
+    places = [rank(level, count) - 1 for level in kept]
+    half_widths = np.empty((len(kept), steps, channels), dtype=np.float32)
+    block = _steps_at_a_time(count, channels, most)
+    for first in range(0, steps, block):
+        some = slice(first, min(first + block, steps))
+        errors = _AbsoluteErrors(some, channels, count)
+        evaluate(model, windows, batch_size, also=[errors])
+        if not errors.finite:
+            raise RunFailure("Intervals cannot be calibrated: forecasts of the validation part are not finite; train again.")
+        there = (~np.isnan(errors.values)).sum(-1)
+        if there.min() == count:
+            errors.values.partition(places, axis=-1)
+            half_widths[:, some] = np.moveaxis(errors.values[..., places], -1, 0)
+        else:
+            half_widths[:, some] = _of_what_is_there(errors.values, there, kept)
+    return Intervals(kept, half_widths, count)
+
+
+class CoverageSums:
+    """Float64 sums of what intervals cover; memory does not grow with the windows.
+
+    Args:
+        levels: K levels in percent.
+        half_widths: (K, S, C) in scaled units, as `Intervals.at` gives them.
+    """
+
+    def __init__(self, levels: Sequence[float], half_widths: NDArray[np.float32]) -> None:
+        self.levels, self.half_widths = tuple(levels), half_widths
+        self._inside = torch.zeros(half_widths.shape, dtype=torch.float64)
+        self._beyond = torch.zeros(half_widths.shape, dtype=torch.float64)
+        self._widths = torch.from_numpy(np.ascontiguousarray(half_widths))
+        self._there = torch.zeros(half_widths.shape[1:], dtype=torch.float64)
+
+    def add(self, x: Tensor, forecast: Tensor, target: Tensor) -> None:
+        """Add windows: `forecast` and `target` (B, S, C) in scaled units, NaN where a target is missing."""
+        error = (forecast.float() - target.float()).abs_().cpu()
+        self._there += (~error.isnan()).sum(0)
+        for k, width in enumerate(self._widths):
+            self._inside[k] += (error <= width).sum(0)
+            self._beyond[k] += (error.double() - width.double()).clamp_min_(0).nansum(0)
+
+    @property
+    def coverage(self) -> NDArray[np.float64]:
+        """Part of the targets inside the interval, (K, S, C); NaN where there are none."""
+        return np.asarray((self._inside / self._there).numpy())
+
+    @property
+    def width(self) -> NDArray[np.float64]:
+        """Width of the interval in scaled units, (K, S, C)."""
+        return 2 * self.half_widths.astype(np.float64)
+
+    @property
+    def pinball(self) -> NDArray[np.float64]:
+        """Mean pinball loss of the interval's two ends in scaled units, (K, S, C); lower is better.
+
+        With alpha = 1 - level / 100, the ends are quantiles alpha / 2 and 1 - alpha / 2, and this is alpha / 4 times the
+        interval score of Gneiting & Raftery, "Strictly Proper Scoring Rules, Prediction, and Estimation" (JASA 2007).
+        """
+        alpha = (1 - np.array(self.levels) / 100)[:, None, None]
+        return np.asarray(alpha / 4 * self.width + (self._beyond / self._there).numpy() / 2)
+
+    def overall(self) -> dict[str, dict[str, float]]:
+        """`coverage` and mean `width` (scaled units) over all steps and channels, by level."""
+        return {
+            f"{level:g}": {"coverage": float(np.nanmean(inside)), "width": float(width.mean())}
+            for level, inside, width in zip(self.levels, self.coverage, self.width, strict=True)
+        }

@@ -1,0 +1,139 @@
+"""Scores in detail: for each step and channel, in scaled and in raw units, beside the seasonal naive forecast."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from femts.data.scaler import Scaler
+from femts.errors import UsageError, suggest
+from femts.evaluation.intervals import CoverageSums
+
+Array = NDArray[np.float64]
+GROUPS = ("step", "channel")
+
+
+class DetailSums:
+    """Float64 sums over windows for each of S steps and C channels; memory does not grow with the windows.
+
+    Args:
+        steps: S.
+        scaler: between scaled and raw units.
+        season: steps of a season, for the seasonal naive forecast.
+    """
+
+    def __init__(self, steps: int, scaler: Scaler, season: int) -> None:
+        shape = (steps, len(scaler.mean))
+        self.scaler, self.season, self.windows = scaler, season, 0
+        self.there, self.squared, self.absolute, self.naive_squared, *self.symmetric = torch.zeros(
+            6, *shape, dtype=torch.float64
+        )
+        # Scaled values are float32: what is nearer to a raw zero than they resolve is one.
+        self._zero = torch.from_numpy(2.0**-20 * (np.abs(scaler.mean) + scaler.scale))
+
+    def add(self, x: Tensor, forecast: Tensor, target: Tensor) -> None:
+        """Add windows in scaled units: `x` (B, L, C), `forecast` and `target` (B, S, C), NaN where a target is missing."""
+        last, forecast, target = (v.cpu().double() for v in (x[:, -self.season :], forecast.float(), target))
+        self.windows += len(last)
+        there = ~target.isnan()
+        target = torch.where(there, target, forecast)  # an error of 0, where there is none to count
+        error = forecast - target
+        self.there += there.sum(0)
+        self.squared += error.square().sum(0)
+        self.absolute += error.abs().sum(0)
+        nothing = torch.zeros((), dtype=torch.float64)
+        raw = self.scaler.inverse(forecast), self.scaler.inverse(target)
+        self.symmetric[0] += torch.where(there, _symmetric(forecast, target, nothing), nothing).sum(0)
+        self.symmetric[1] += torch.where(there, _symmetric(*raw, self._zero), nothing).sum(0)
+        if last.shape[1] < self.season:
+            self.naive_squared += torch.nan
+        else:
+            naive = last[:, torch.arange(target.shape[1]) % self.season]
+            self.naive_squared += torch.where(there, naive - target, nothing).square().sum(0)
+
+
+def _symmetric(forecast: Tensor, target: Tensor, zero: Tensor) -> Tensor:
+    """Error in percent of the mean size of forecast and target, NaN where both are within `zero` of 0."""
+    size = forecast.abs() + target.abs()
+    return torch.where(size > zero, 200 * (forecast - target).abs() / size, torch.nan)
+
+
+def seasonal_error(values: Array, season: int) -> Array:
+    """Mean absolute change over a season of `values` (rows, C), (C,): what MASE divides by."""
+    if len(values) <= season:
+        return np.full(values.shape[1], np.nan)
+    return np.asarray(np.nanmean(np.abs(values[season:] - values[:-season]), axis=0))
+
+
+def scores_frame(
+    sums: DetailSums,
+    columns: Sequence[str],
+    train_values: Array,
+    by: Sequence[str] = (),
+    covered: CoverageSums | None = None,
+) -> pd.DataFrame:
+    """One row for each group and unit; see `Forecaster.scores` for its columns.
+
+    Args:
+        sums: over every window.
+        columns: names of the C channels.
+        train_values: (rows, C), raw units.
+        by: `step`, `channel`, both, or neither for a single group.
+        covered: of the same windows; None leaves the intervals out.
+    """
+    scale = sums.scaler.scale
+    seasonal = seasonal_error(train_values, sums.season)
+    frames = []
+    for units, factor, symmetric in (("scaled", np.ones_like(scale), 0), ("raw", scale, 1)):
+        there = np.where(sums.there.numpy() > 0, sums.there.numpy(), np.nan)
+        mae = sums.absolute.numpy() / there * factor
+        cells = {
+            "mse": sums.squared.numpy() / there * factor**2,
+            "mae": mae,
+            "smape": sums.symmetric[symmetric].numpy() / there,
+            "mase": _ratio(sums.absolute.numpy() / there * scale, np.broadcast_to(seasonal, mae.shape)),
+            "naive": sums.naive_squared.numpy() / there * factor**2,
+        }
+        for k, level in enumerate(covered.levels if covered else ()):
+            assert covered is not None
+            cells[f"coverage-{level:g}"] = covered.coverage[k]
+            cells[f"width-{level:g}"] = covered.width[k] * factor
+            cells[f"pinball-{level:g}"] = covered.pinball[k] * factor
+        frame = _grouped(cells, columns, by)
+        frame["skill"] = 1 - _ratio(frame["mse"].to_numpy(), frame.pop("naive").to_numpy())
+        frame["rmse"] = np.sqrt(frame["mse"])
+        frame["units"], frame["windows"] = units, sums.windows
+        frames.append(frame)
+    first = [*(name for name in GROUPS if name in by), "units", "windows", "mse", "mae", "rmse", "smape", "mase", "skill"]
+    table = pd.concat(frames, ignore_index=True)
+    return table[[*first, *(name for name in table.columns if name not in first)]]
+
+
+def check_groups(by: str | Sequence[str] | None) -> tuple[str, ...]:
+    """`by` as names of `GROUPS`; UsageError for another one."""
+    names = tuple(dict.fromkeys([by] if isinstance(by, str) else by or ()))
+    for name in names:
+        if name not in GROUPS:
+            raise UsageError(f"Scores cannot be grouped by '{name}'{suggest(str(name), GROUPS)}")
+    return names
+
+
+def _ratio(above: Array, below: Array) -> Array:
+    return np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0)
+
+
+def _grouped(cells: dict[str, Array], columns: Sequence[str], by: Sequence[str]) -> pd.DataFrame:
+    """Means of `cells` (S, C) over what is not in `by`."""
+    axes = tuple(axis for axis, name in enumerate(GROUPS) if name not in by)
+    frame = pd.DataFrame({name: values.mean(axis=axes).reshape(-1) for name, values in cells.items()})
+    steps = next(iter(cells.values())).shape[0]
+    if "step" in by:
+        frame["step"] = np.repeat(np.arange(1, steps + 1), len(columns) if "channel" in by else 1)
+    if "channel" in by:
+        frame["channel"] = list(columns) * (steps if "step" in by else 1)
+    return frame

@@ -1,0 +1,135 @@
+"""What a forecaster says of its own errors: scores in detail, intervals, and what those cover."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from femts.data.dataset import Dataset
+from femts.data.scaler import Scaler
+from femts.data.windows import Windows
+from femts.errors import UsageError
+from femts.evaluation.evaluator import Sums, evaluate
+from femts.evaluation.intervals import LEVELS, CoverageSums, Intervals, calibrate, check_levels, refuse_unreachable
+from femts.evaluation.scores import DetailSums, check_groups, scores_frame
+from femts.models.base import ForecastModel
+from femts.runs import RunConfig
+
+
+class Scoring(ABC):
+    """Part of `Forecaster`, which says what the attributes are. P is the model's own horizon."""
+
+    model: ForecastModel
+    config: RunConfig
+    scaler: Scaler
+    columns: tuple[str, ...]
+    intervals: Intervals | None
+
+    @abstractmethod
+    def _data(self, dataset: Dataset | None, data_root: str | Path | None) -> Dataset:
+        """`dataset` if it fits, or the training data."""
+
+    @abstractmethod
+    def _windows(self, part: str, pred_len: int | None, data: Dataset) -> Windows:
+        """Windows of a part on the model's device."""
+
+    def scores(
+        self,
+        part: str = "test",
+        pred_len: int | None = None,
+        by: str | Sequence[str] | None = None,
+        level: Sequence[float] | None = None,
+        dataset: Dataset | None = None,
+        data_root: str | Path | None = None,
+    ) -> pd.DataFrame:
+        """Scores in detail, over every window of `part`.
+
+        Args:
+            part, pred_len, dataset, data_root: as in `evaluate`.
+            by: `step`, `channel` or both, to group by; None averages over all.
+            level: percent; adds what the intervals cover.
+
+        Returns:
+            One row for each group in scaled units, then one in raw ones, as `units` says, with the columns `step` (from 1) and
+            `channel` as asked for, `windows`, `mse`, `mae`, `rmse` and
+
+            - `smape`: mean of 200 |y - f| / (|y| + |f|), percent (Makridakis et al., the M4 competition); it depends on where
+              the units put 0, and is NaN where a forecast and its target both are 0.
+            - `mase`: absolute error over that of the seasonal naive forecast on the training rows (Hyndman & Koehler, 2006);
+              NaN where those repeat their season exactly.
+            - `skill`: 1 - `mse` / that of the seasonal naive forecast on the same windows; NaN where that makes no error, and
+              where the look-back is shorter than a season.
+            - for each level `coverage-80`, mean `width-80` and `pinball-80`, the mean pinball loss of both ends.
+
+        Raises:
+            UsageError: as in `evaluate`, or an unknown group, or a level or horizon that is not calibrated.
+        """
+        groups, data = check_groups(by), self._data(dataset, data_root)
+        windows = self._windows(part, pred_len, data)
+        covered = None if level is None else self._coverage_sums(level, windows.pred_len)
+        sums = DetailSums(windows.pred_len, self.scaler, data.season)
+        also: list[Sums] = [sums] if covered is None else [sums, covered]
+        evaluate(self.model, windows, int(self.config.training["eval_batch_size"]), also=also)
+        return scores_frame(sums, self.columns, data.train_values, groups, covered)
+
+    def coverage(
+        self,
+        part: str = "test",
+        level: Sequence[float] = (80, 95),
+        pred_len: int | None = None,
+        dataset: Dataset | None = None,
+        data_root: str | Path | None = None,
+    ) -> pd.DataFrame:
+        """What the intervals cover of `part`, by step and channel.
+
+        Arguments are those of `scores`, and so is what is raised.
+
+        Returns:
+            One row each, `level`, `step`, `channel`, `coverage` (a part of 1), mean `width` and its `units`, which are raw.
+        """
+        windows = self._windows(part, pred_len, self._data(dataset, data_root))
+        sums = self._coverage_sums(level, windows.pred_len)
+        evaluate(self.model, windows, int(self.config.training["eval_batch_size"]), also=[sums])
+        index = pd.MultiIndex.from_product(
+            [sums.levels, range(1, windows.pred_len + 1), self.columns], names=["level", "step", "channel"]
+        )
+        width = sums.width * self.scaler.scale
+        return pd.DataFrame({"coverage": sums.coverage.ravel(), "width": width.ravel(), "units": "raw"}, index).reset_index()
+
+    def calibrate(
+        self,
+        pred_len: int | None = None,
+        level: Sequence[float] = (),
+        dataset: Dataset | None = None,
+        data_root: str | Path | None = None,
+    ) -> Intervals:
+        """Calibrate `intervals` anew on the validation part, which training has done for P steps, and return them.
+
+        Args:
+            pred_len: longest horizon; None takes what was calibrated before, or P.
+            level: percent; levels to have besides 50, 80, 90, 95 and 99.
+            dataset, data_root: as in `evaluate`.
+
+        Raises:
+            UsageError: as in `evaluate`, or a level for which there are too few validation windows.
+            RunFailure: forecasts are not finite.
+        """
+        before = self.config.pred_len if self.intervals is None else self.intervals.steps
+        more = check_levels(level) if level else ()
+        windows = self._windows("val", before if pred_len is None else pred_len, self._data(dataset, data_root))
+        refuse_unreachable(more, len(windows))
+        batch_size = int(self.config.training["eval_batch_size"])
+        self.intervals = calibrate(self.model, windows, (*LEVELS, *more), batch_size)
+        return self.intervals
+
+    def _calibrated(self) -> Intervals:
+        if self.intervals is None:
+            raise UsageError("This run has no intervals; make them by `femts calibrate RUN`, or in Python by calibrate().")
+        return self.intervals
+
+    def _coverage_sums(self, level: Sequence[float], steps: int) -> CoverageSums:
+        levels = check_levels(level)
+        return CoverageSums(levels, self._calibrated().at(levels, steps))

@@ -1,0 +1,137 @@
+"""Scores by step and channel against scikit-learn and computations by hand, in float64."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.metrics import mean_absolute_error, mean_squared_error
+
+from femts.data.scaler import Scaler
+from femts.data.windows import Windows
+from femts.errors import UsageError
+from femts.evaluation.evaluator import evaluate
+from femts.evaluation.intervals import CoverageSums
+from femts.evaluation.scores import DetailSums, check_groups, scores_frame, seasonal_error
+from femts.models.dlinear import DLinear, DLinearConfig
+from femts.models.naive import SeasonalNaive, SeasonalNaiveConfig
+
+L, P, C, SEASON, TRAIN = 12, 7, 3, 5, 60
+COLUMNS = ("a", "b", "c")
+RAW = np.random.default_rng(0).normal([5.0, -200.0, 0.3], [1.0, 30.0, 0.2], (150, C))
+SCALER = Scaler.fit(RAW[:TRAIN])
+WINDOWS = Windows(torch.from_numpy(SCALER.transform(RAW)).float(), L, P, TRAIN, 150)
+
+
+@pytest.fixture(scope="module")
+def model() -> DLinear:
+    torch.manual_seed(0)
+    return DLinear(DLinearConfig(L, P, C))
+
+
+def frame_of(model: torch.nn.Module, batch_size: int, by: tuple[str, ...] = (), levels: tuple[float, ...] = ()) -> pd.DataFrame:
+    sums = DetailSums(P, SCALER, SEASON)
+    covered = CoverageSums(levels, np.full((len(levels), P, C), 0.7, dtype=np.float32)) if levels else None
+    evaluate(model, WINDOWS, batch_size, also=[sums, *([covered] if covered else [])])  # type: ignore[arg-type]
+    return scores_frame(sums, COLUMNS, RAW[:TRAIN], by, covered)
+
+
+def forecasts(model: DLinear) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Forecasts, targets and seasonal naive forecasts in scaled units, (n, P, C)."""
+    x, y = WINDOWS.gather(torch.arange(len(WINDOWS)))
+    with torch.no_grad():
+        forecast = model(x)
+    naive = np.stack([x[:, L - SEASON + step % SEASON] for step in range(P)], axis=1)
+    return forecast.double().numpy(), y.double().numpy(), naive.astype(np.float64)
+
+
+@pytest.mark.parametrize("by", [(), ("step",), ("channel",), ("step", "channel")], ids=str)
+@pytest.mark.parametrize("units", ["scaled", "raw"])
+def test_every_score_against_a_computation_by_hand(model: DLinear, by: tuple[str, ...], units: str) -> None:
+    table = frame_of(model, 4, by)
+    table = table[table["units"] == units].reset_index(drop=True)
+    steps = [[p] for p in range(P)] if "step" in by else [list(range(P))]
+    channels = [[c] for c in range(C)] if "channel" in by else [list(range(C))]
+    groups = list(itertools.product(steps, channels))
+    assert len(table) == len(groups)
+    forecast, target, naive = forecasts(model)
+    mase_base = np.array([np.mean([abs(RAW[t, c] - RAW[t - SEASON, c]) for t in range(SEASON, TRAIN)]) for c in range(C)])
+    absolute = np.abs(forecast - target) * SCALER.scale / mase_base
+    if units == "raw":
+        forecast, target, naive = (SCALER.inverse(values) for values in (forecast, target, naive))
+    for (_, row), (p, c) in zip(table.iterrows(), groups, strict=True):
+        f, y, s = (values[:, p][:, :, c].reshape(len(WINDOWS), -1) for values in (forecast, target, naive))
+        mse = mean_squared_error(y, f)
+        assert row["windows"] == len(WINDOWS)
+        assert row["mse"] == pytest.approx(mse, rel=1e-6)
+        assert row["mae"] == pytest.approx(mean_absolute_error(y, f), rel=1e-6)
+        assert row["rmse"] == pytest.approx(np.sqrt(mse), rel=1e-6)
+        assert row["smape"] == pytest.approx(np.mean(200 * np.abs(y - f) / (np.abs(y) + np.abs(f))), rel=1e-5)
+        assert row["mase"] == pytest.approx(absolute[:, p][:, :, c].mean(), rel=1e-6)
+        assert row["skill"] == pytest.approx(1 - mse / mean_squared_error(y, s), rel=1e-5)
+        if "step" in by:
+            assert row["step"] == p[0] + 1
+        if "channel" in by:
+            assert row["channel"] == COLUMNS[c[0]]
+
+
+@pytest.mark.parametrize("by", [(), ("step", "channel")], ids=str)
+def test_streaming_is_all_at_once(model: DLinear, by: tuple[str, ...]) -> None:
+    one_by_one, at_once = (frame_of(model, size, by, (80.0,)) for size in (1, 1000))
+    pd.testing.assert_frame_equal(one_by_one, at_once, rtol=1e-6)
+
+
+def test_the_means_are_those_of_the_evaluator(model: DLinear) -> None:
+    row = frame_of(model, 8).iloc[0]
+    assert row["mse"] == pytest.approx(evaluate(model, WINDOWS)["mse"], rel=1e-6)
+    assert row["mae"] == pytest.approx(evaluate(model, WINDOWS)["mae"], rel=1e-6)
+
+
+def test_columns_say_units_and_levels(model: DLinear) -> None:
+    table = frame_of(model, 8, ("channel",), (80.0, 97.5))
+    scores = ["mse", "mae", "rmse", "smape", "mase", "skill"]
+    bounds = [f"{name}-{level}" for level in ("80", "97.5") for name in ("coverage", "width", "pinball")]
+    assert list(table) == ["channel", "units", "windows", *scores, *bounds]
+    assert table["units"].tolist() == ["scaled"] * C + ["raw"] * C
+    np.testing.assert_allclose(table["width-80"], [1.4] * C + list(1.4 * SCALER.scale), rtol=1e-6)
+    np.testing.assert_allclose(table["pinball-80"][C:] / table["pinball-80"][:C].to_numpy(), SCALER.scale)
+
+
+def test_seasonal_naive_has_no_skill_over_itself() -> None:
+    table = frame_of(SeasonalNaive(SeasonalNaiveConfig(L, P, C, SEASON)), 8, ("step", "channel"))
+    np.testing.assert_allclose(table["skill"], 0, atol=1e-12)
+
+
+def test_a_look_back_shorter_than_a_season_has_no_seasonal_forecast(model: DLinear) -> None:
+    sums = DetailSums(P, SCALER, L + 1)
+    evaluate(model, WINDOWS, also=[sums])
+    table = scores_frame(sums, COLUMNS, RAW[:TRAIN])
+    assert table["skill"].isna().all() and table["mase"].notna().all()
+
+
+def test_zero_denominators_are_nan() -> None:
+    """Channel `b` repeats its season and is 0 raw, so it divides by nothing; `a` is not touched by that."""
+    raw = RAW.copy()
+    raw[:, 1] = np.where(np.arange(len(raw)) < 2, 7.0, 0.0)  # its mean is not 0, so that scaled zeros are not zeros
+    scaler = Scaler.fit(raw[:TRAIN])
+    windows = Windows(torch.from_numpy(scaler.transform(raw)).float(), L, P, TRAIN, 150)
+    sums = DetailSums(P, scaler, SEASON)
+    evaluate(SeasonalNaive(SeasonalNaiveConfig(L, P, C, SEASON)), windows, also=[sums])
+    table = scores_frame(sums, COLUMNS, raw[10:TRAIN], ("channel",)).set_index(["units", "channel"])
+    assert table.loc["raw", "b"][["smape", "mase", "skill"]].isna().all()
+    assert np.isfinite(table.loc["raw", "b"][["mse", "mae", "rmse"]].astype(float)).all()
+    assert table.loc["scaled", "b"]["smape"] == 0
+    assert table.loc["raw", "a"].notna().all()
+    whole = scores_frame(sums, COLUMNS, raw[10:TRAIN])
+    assert whole["mase"].isna().all(), "a mean over channels does not hide one that has no scale"
+    assert np.isnan(seasonal_error(raw[:SEASON], SEASON)).all()
+
+
+def test_unknown_groups_are_refused() -> None:
+    assert check_groups(None) == () and check_groups("step") == ("step",)
+    assert check_groups(["channel", "step", "channel"]) == ("channel", "step")
+    with pytest.raises(UsageError, match="cannot be grouped by 'chanel'; did you mean 'channel'"):
+        check_groups(["chanel"])
