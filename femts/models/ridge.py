@@ -95,9 +95,14 @@ class PhaseMap(nn.Module):
     def fit(self, series: Tensor, season: int, ridge: float) -> None:
         """Minimise the mean squared error over the windows of `series` (rows, C), plus `ridge` times the squared weights.
 
-        Computed in float64; of very many windows, some are drawn.
+        Computed in float64; of very many windows, some are drawn. UsageError when there is not one.
         """
         before, after = (count * self.period for count in self.weight.shape)
+        if len(series) < before + after:
+            raise UsageError(
+                f"A ridge regression from {before} to {after} steps does not fit in {len(series)} training rows; "
+                "set model.longest lower, take a shorter --seq-len, or bring more rows."
+            )
         windows = series.detach().cpu().double().unfold(0, before + after, 1)  # (N, C, before + after), not copied
         most = max(1, MOST_WINDOWS // series.shape[1])
         drawn = torch.randperm(len(windows), generator=torch.Generator().manual_seed(0))[:most]  # each phase of each season
@@ -158,6 +163,7 @@ class Ridge(ForecastModel):
     """See the module."""
 
     Config: ClassVar[type] = RidgeConfig
+    channel_independent = True
     rolls_out = True
 
     def __init__(self, config: RidgeConfig) -> None:
