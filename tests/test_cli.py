@@ -24,7 +24,7 @@ TINY = "--seq-len 48 --max-epochs 1 --set model.n_layers=1 --set model.d_model=1
 
 
 COMMANDS = (
-    "train,evaluate,predict,table,verify,datasets,datasets info,models,doctor"
+    "train,evaluate,predict,backtest,audit,table,verify,datasets,datasets info,models,doctor"
     ",bench,bench mixer,bench stream,bench train,bench data"
 )
 

@@ -39,7 +39,7 @@ def evaluate(
     from femts.training.config import TrainingConfig
     from femts.training.device import resolve_place
 
-    _check_single(run)
+    check_single(run)
     place = resolve_place(apply_settings(TrainingConfig(), {"device": device}, where="training"))
     forecaster = Forecaster.load(run, place.device)
     horizons = horizons or (forecaster.config.pred_len,)
@@ -70,7 +70,7 @@ def predict(
         if path is not None and path.is_dir():
             raise UsageError(f"{path} is a folder; name a file in it.")
     steps = None if horizon is None else _steps(horizon)
-    _check_single(run)
+    check_single(run)
     if plot is not None:
         from femts.plotting import picture_format
 
@@ -100,7 +100,7 @@ def _steps(text: str) -> int:
     return int(text)
 
 
-def _check_single(run: Path) -> None:
+def check_single(run: Path) -> None:
     """UsageError for the folder of a `femts train` over several horizons, which holds one run each."""
     if not (run / CONFIG).exists():
         inside = sorted(path.parent for path in run.glob(f"*/{CONFIG}"))
