@@ -18,6 +18,10 @@ class RunFailure(FemtsError, RuntimeError):
     """A run that was asked for rightly and failed (exit status 1)."""
 
 
+class GapWarning(UserWarning):
+    """A history that lacks values was filled before it was forecast from."""
+
+
 def suggest(name: str, choices: Iterable[str]) -> str:
     """How a sentence about an unknown `name` ends: with the nearest right one, or all of them when none is near."""
     choices = list(choices)

@@ -13,15 +13,17 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from safetensors.torch import load as read_weights
 from safetensors.torch import save as weights_bytes
+from torch import Tensor
 
 from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset, load_dataset
 from femts.data.dates import future_dates
-from femts.data.frames import check_frame, check_values
 from femts.data.scaler import Scaler
-from femts.data.windows import part_windows
+from femts.data.windows import fill_gaps, part_windows
 from femts.errors import UsageError
 from femts.evaluation.evaluator import evaluate
+from femts.explain import explainable, explanation
+from femts.history import in_form_of, look_back
 from femts.models.base import ForecastModel
 from femts.models.registry import build_model
 from femts.runs import RunConfig, check_new_folder, read_run, write_run
@@ -70,12 +72,13 @@ class Forecaster:
         Args:
             history: raw units; `date` (unless trained without) and the training columns, in any order, at least L rows; or
                 the same in long form, `unique_id, ds, y`.
-                Only the last L rows are used and checked; the frame is not changed.
+                Only the last L rows are used and checked; the frame is not changed. What is missing in them is filled as in
+                training, and a `GapWarning` says how much that was.
             horizon: steps to forecast, P by default; beyond P the model reads its own forecasts as history.
 
         Returns:
             `horizon` rows in raw units: future stamps in `date` (or row numbers in `step`, counting on from the last
-            index of `history`), then the training columns.
+            index of `history`), then the training columns; in long form where `history` has it, and under its names.
 
         Raises:
             UsageError: the history or the horizon cannot be used; the text says why.
@@ -83,37 +86,57 @@ class Forecaster:
         steps = self.config.pred_len if horizon is None else horizon
         if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1:
             raise UsageError(f"A horizon of {steps} steps cannot be forecast; ask for a whole number of 1 or more.")
-        needed = self.config.seq_len
-        if not isinstance(history, pd.DataFrame):
-            raise UsageError(f"The history is a {type(history).__name__}; give a DataFrame with the training columns.")
-        if "unique_id" in history.columns:
-            history = check_frame(history, where="The history")  # long form to wide
-        if len(history) < needed:
-            raise UsageError(f"The history has {len(history)} rows, but this model looks back {needed}; give that many.")
-        recent = history.tail(needed)
-        where = f"The recent history ({needed} rows)"
+        past = look_back(history, self.config, self.columns, self.freq)
         if self.freq is None:
-            values = check_values(recent, self.columns, where)
-            last = history.index[-1]
-            first = int(last) + 1 if isinstance(last, (int, np.integer)) else len(history)
-            when = pd.DataFrame({"step": np.arange(first, first + steps)})
+            ahead = pd.DataFrame({"step": np.arange(past.when[-1] + 1, past.when[-1] + 1 + steps)})
         else:
-            values = check_frame(recent, self.columns, self.freq, where)
-            when = pd.DataFrame({"date": future_dates(values.pop("date").iloc[-1], self.freq, int(steps))})
-        forecast = self.predict_array(values.to_numpy()[None], int(steps))[0]
-        return pd.concat([when, pd.DataFrame(forecast, columns=list(self.columns))], axis=1)
+            ahead = pd.DataFrame({"date": future_dates(past.when[-1], self.freq, int(steps))})
+        forecast = pd.DataFrame(self.predict_array(past.values[None], int(steps))[0], columns=list(self.columns))
+        return in_form_of(pd.concat([ahead, forecast], axis=1), past, self.config)
+
+    def explain(self, history: pd.DataFrame) -> pd.DataFrame:
+        """Which past segments each channel chose for the P steps that follow `history`, and how sharply.
+
+        For models that read segments through a Free Energy Mixer (`fem_*`, with L among their components). In each layer the
+        last token of a channel reads N segments of P steps, each as two tokens: `main`, the channel's own, and `context`, mixed
+        from all channels. The layers above the first read tokens that already hold what came before them. `fem_*_ridge` is
+        explained by its mixer, which is one half of the forecast.
+
+        Args:
+            history: as in `predict`.
+
+        Returns:
+            One row for each channel, layer (1 is the lowest), segment (the oldest first) and token:
+            `start`, `end`: first and last stamp of the segment, or step numbers that end where those of `predict` begin.
+            `weight`: what the posterior gives the token (eq. 5 of the paper at the hidden temperature, proposition G.2), the
+            mean over the components of the read, each counting as far as it moves the token (see `femts.explain`); sums to 1
+            over the 2 N tokens of a channel and layer.
+            `prior`: the same of the prior, which is what the keys chose before the values did.
+            And for the channel and layer, repeated in its rows: `hidden_temperature`, the mean beta*, an inverse temperature
+            that is 0 where the mean is read; `effective_segments`, exp of the mean entropy of the components' posteriors over
+            segments, from 1 (each component reads one) to N (all alike); `prior_segments`, the same of their priors.
+
+        Raises:
+            UsageError: a model that has no such read, or a history that cannot be used; the text says why.
+        """
+        model = explainable(self.model, self.config.model)
+        past = look_back(history, self.config, self.columns, self.freq)
+        return explanation(model, self._scaled(past.values[None]), self.columns, past.when)
 
     def predict_array(self, x: ArrayLike, horizon: int | None = None) -> NDArray[np.float64]:
-        """Forecast many look-backs: `x` (B, L, C) in raw units -> (B, horizon, C) raw; only the shape is checked."""
+        """Forecast many look-backs: `x` (B, L, C) in raw units -> (B, horizon, C) raw; NaN is filled as in training."""
         values = np.asarray(x, dtype=np.float64)
         if values.ndim != 3 or values.shape[1:] != (self.config.seq_len, len(self.columns)):
             wanted = f"(windows, {self.config.seq_len}, {len(self.columns)})"
             raise UsageError(f"The look-backs have shape {values.shape}; this model takes {wanted}.")
-        scaled = torch.from_numpy(self.scaler.transform(values)).float().to(self.device)
         self.model.eval()
         with torch.no_grad():
-            forecast = self.model.forecast(scaled, self.config.pred_len if horizon is None else horizon)
+            forecast = self.model.forecast(self._scaled(values), self.config.pred_len if horizon is None else horizon)
         return self.scaler.inverse(forecast.cpu().double().numpy())
+
+    def _scaled(self, values: NDArray[np.float64]) -> Tensor:
+        """Raw look-backs (B, L, C) as the model reads them, gaps filled."""
+        return torch.from_numpy(fill_gaps(self.scaler.transform(values))).float().to(self.device)
 
     def evaluate(
         self,
@@ -154,7 +177,7 @@ class Forecaster:
                 )
             if source not in CATALOG and not Path(source).is_file():
                 raise UsageError(f"The training data {source} is no longer there; put it back or pass it as dataset=.")
-            data = load_dataset(source, data_root)
+            data = load_dataset(source, data_root, na=self.config.na, columns=self.config.form.named())
             if data_record(data) != self.data:
                 raise UsageError(f"The data {source} is not what this model was trained on; pass other data as dataset=.")
             self._dataset = data

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from femts.data.form import USUAL, Form
 from femts.errors import RunFailure, UsageError
 
 FORMAT = 1  # raised when an older femts could not read the folder; not the version of the package
@@ -35,6 +36,8 @@ class RunConfig:
         model_config: the model's frozen configuration.
         protocol: named protocol that chose what was not given.
         training: fields of TrainingConfig by name, the seed among them.
+        na: numbers that stand for a missing value in the data.
+        form: what the columns of the data are called.
     """
 
     dataset: str
@@ -43,6 +46,8 @@ class RunConfig:
     model_config: Any
     protocol: str
     training: Mapping[str, Any]
+    na: tuple[float, ...] = ()
+    form: Form = USUAL
 
     @property
     def seq_len(self) -> int:
@@ -58,7 +63,7 @@ class RunConfig:
         """Plain types for YAML, in the order in which a person reads them."""
         return {
             "format": FORMAT,
-            "dataset": {"name": self.dataset, "source": self.source},
+            "dataset": {"name": self.dataset, "source": self.source, "na": list(self.na), "columns": self.form.named()},
             "model": {"name": self.model, **_plain(asdict(self.model_config))},
             "pred_len": self.pred_len,
             "seq_len": self.seq_len,
@@ -78,7 +83,16 @@ class RunConfig:
         shape = {f.name: settings.pop(f.name) for f in fields(card.model_class.Config)[:3]}
         config = apply_settings(card.model_class.Config(**shape), settings, where="model")
         data = record["dataset"]
-        return cls(data["name"], data["source"], name, config, record["protocol"], record["training"])
+        return cls(
+            data["name"],
+            data["source"],
+            name,
+            config,
+            record["protocol"],
+            record["training"],
+            tuple(data["na"]),
+            Form(**data["columns"]),
+        )
 
 
 def _plain(value: Any) -> Any:

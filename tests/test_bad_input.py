@@ -97,19 +97,29 @@ CASES = {
     "table out of order": Case(f"{OWN} unordered.csv", r"unordered.csv .*data row 3.*sort"),
     "table with an uneven step": Case(f"{OWN} uneven.csv", r"uneven step"),
     "table with text": Case(f"{OWN} text.csv", r"'broken' in column 'heat' at data row 8"),
-    "table with empty cells": Case(f"{OWN} nan.csv", r"3 missing or infinite cells, the first in column 'load' at data row 5"),
-    "table with infinities": Case(f"{OWN} inf.csv", r"1 missing or infinite cells?.*column 'heat' at data row 9"),
+    "table with an empty column": Case(f"{OWN} nan.csv", r"Column 'load' of 'nan' has no value in its 210 training rows"),
+    "table with infinities": Case(f"{OWN} inf.csv", r"1 infinite cells?.*column 'heat' at data row 9"),
+    "sentinel that is no number": Case(f"{OWN} good.csv --na none", r"Sentinel 'none' is not a number; write --na -9999"),
+    "columns that are no columns": Case(
+        f"{OWN} good.csv --columns when", r"Columns 'when' cannot be read; write --columns time=NAME"
+    ),
+    "a name that is not there": Case(f"{OWN} good.csv --columns time=when", r"good.csv has no 'when' column"),
     "table too short": Case(f"{OWN} short.csv", r"does not fit"),
     "table with semicolons": Case(f"{OWN} semicolon.csv", r"does not separate its columns by commas"),
     # prediction
     "column missing": Case("predict run one_column.csv", r"lacks 'heat'"),
     "column too many": Case("predict run three_columns.csv", r"has 'wind' besides"),
     "history too short": Case("predict run short.csv", r"has 20 rows.*looks back 24"),
-    "history with empty cells": Case("predict run nan_last.csv", r"1 missing or infinite cell"),
+    "history with an empty column": Case("predict run nan_last.csv", r"has no value in column 'heat'"),
     "history with another step": Case("predict run quarters.csv", r"step 'h'"),
     "output into a missing folder": Case("predict run good.csv -o none/out.csv", r"Folder none does not exist"),
     "output onto a folder": Case("predict run good.csv -o empty", r"empty is a folder"),
     "picture of an unknown kind": Case("predict run good.csv --plot out.xyz", r"\.xyz.*\.png"),
+    # explanation
+    "model that chooses nothing": Case("explain run good.csv -o why.csv", r"Model 'naive' chooses no past segments.*fem_sm"),
+    "explanation into a missing folder": Case("explain run good.csv -o none/why.csv", r"Folder none does not exist"),
+    "explanation as a picture of an unknown kind": Case("explain run good.csv --plot why.xyz", r"\.xyz.*\.png"),
+    "folder of several runs, explain": Case("explain several good.csv", r"several holds 1 runs?, one a horizon"),
     # backtests and audits
     "backtest of no windows": Case("backtest run good.csv --windows 0", r"'--windows' takes .*at least 1, not '0'"),
     "backtest with a step that is no number": Case("backtest run good.csv --step day", r"'--step' takes a whole number.*'day'"),
@@ -118,14 +128,15 @@ CASES = {
     "backtest of short data": Case("backtest run short.csv -o out.csv", r"short.csv has 20 rows.*bring more rows"),
     "backtest without a column": Case("backtest run one_column.csv -o out.csv", r"one_column.csv lacks 'heat'"),
     "backtest with another step": Case("backtest run quarters.csv", r"quarters.csv has the step '15min', .* 'h'"),
-    "backtest with empty cells": Case("backtest run nan.csv -o out.csv", r"nan.csv has 3 missing or infinite cells"),
+    "backtest from an empty column": Case(
+        "backtest run nan.csv -o out.csv", r"'load' of 'nan' has no value in its 210 training rows"
+    ),
+    "backtest out of an empty past": Case("backtest run nan_last.csv --windows 1 -o out.csv", r"has no value in column 'heat'"),
     "backtest with text": Case("backtest run text.csv -o out.csv", r"'broken' in column 'heat' at data row 8"),
     "backtest of a missing table": Case("backtest run none.csv", r"none.csv does not exist"),
     "backtest of an unknown dataset": Case("backtest run ETTh11", r"'ETTh11'.*did you mean 'ETTh[12]'"),
     "backtest of another dataset": Case("backtest run synthetic", r"'synthetic' lacks 'load', 'heat'"),
-    "backtest into a missing folder": Case(
-        "backtest run good.csv -o none/out.csv", r"none/out.csv is in a folder that does not"
-    ),
+    "backtest into a missing folder": Case("backtest run good.csv -o none/out.csv", r"Folder none does not exist"),
     "backtest onto a folder": Case("backtest run good.csv -o empty", r"empty is a folder"),
     "backtest of no run": Case("backtest none good.csv", r"no run folder none"),
     "refit on too few rows": Case("backtest run good.csv --refit --windows 22 -o out.csv", r"look-back of 24 .* 24 train rows"),
@@ -223,13 +234,15 @@ def _write_tables(folder: Path) -> None:
     good.drop(columns="heat").to_csv(folder / "one_column.csv", index=False)
     good.assign(wind=1.5).to_csv(folder / "three_columns.csv", index=False)
     good.to_csv(folder / "semicolon.csv", index=False, sep=";")
-    good.drop(index=40).to_csv(folder / "uneven.csv", index=False)
+    good.assign(date=good["date"].where(good.index != 40, good["date"] + good["date"].diff() / 3)).to_csv(
+        folder / "uneven.csv", index=False
+    )
     good.iloc[[0, 2, 1, *range(3, 300)]].to_csv(folder / "unordered.csv", index=False)
     good.iloc[[*range(6), 5, *range(6, 300)]].to_csv(folder / "repeated.csv", index=False)
     good.assign(date=good["date"][0] + (good["date"] - good["date"][0]) / 4).to_csv(folder / "quarters.csv", index=False)
     _spoilt(good, {"heat": [7]}, "broken").to_csv(folder / "text.csv", index=False)
-    _spoilt(good, {"load": [4, 5], "heat": [9]}, None).to_csv(folder / "nan.csv", index=False)
-    _spoilt(good, {"heat": [299]}, None).to_csv(folder / "nan_last.csv", index=False)
+    _spoilt(good, {"load": range(250)}, None).to_csv(folder / "nan.csv", index=False)
+    _spoilt(good, {"heat": range(250, 300)}, None).to_csv(folder / "nan_last.csv", index=False)
     _spoilt(good, {"heat": [8]}, float("inf")).to_csv(folder / "inf.csv", index=False)
     (folder / "empty.csv").write_text("")
     (folder / "binary.csv").write_bytes(bytes(range(256)))

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 
 import pandas as pd
@@ -24,7 +25,7 @@ TINY = "--seq-len 48 --max-epochs 1 --set model.n_layers=1 --set model.d_model=1
 
 
 COMMANDS = (
-    "train,evaluate,predict,backtest,audit,table,verify,datasets,datasets info,models,doctor"
+    "train,evaluate,predict,explain,backtest,audit,table,verify,datasets,datasets info,models,doctor"
     ",bench,bench mixer,bench stream,bench train,bench data"
 )
 
@@ -180,9 +181,11 @@ def test_predict_takes_the_long_form(own: Path, tmp_path: Path, capsys: pytest.C
     table = small_table().melt("date", var_name="unique_id", value_name="y").rename(columns={"date": "ds"})
     table[["unique_id", "ds", "y"]].to_csv(tmp_path / "long.csv", index=False)
     assert main(["predict", str(own / "run"), str(own / "past.csv")]) == 0
-    wide = capsys.readouterr().out
+    wide = pd.read_csv(StringIO(capsys.readouterr().out))
     assert main(["predict", str(own / "run"), str(tmp_path / "long.csv")]) == 0
-    assert capsys.readouterr().out == wide
+    long = pd.read_csv(StringIO(capsys.readouterr().out))
+    back = long.pivot(index="ds", columns="unique_id", values="y").rename_axis(columns=None)
+    pd.testing.assert_frame_equal(back, wide.set_index("date").rename_axis("ds")[list(back.columns)])
 
 
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.yaml")), ids=lambda path: path.stem)

@@ -132,12 +132,12 @@ def _faults() -> dict[str, tuple[Any, str]]:
         "extra": (lambda f: f.assign(wind=1.0), "has 'wind' besides"),
         "renamed": (lambda f: f.rename(columns={"s2": "S2"}), "lacks 's2' and has 'S2' besides"),
         "undated": (lambda f: f.drop(columns="date"), "'date'"),
-        "nan": (lambda f: f.assign(s0=f["s0"].where(f.index != 199)), "1 missing or infinite cells.*'s0'"),
-        "inf": (lambda f: f.assign(s0=f["s0"].where(f.index < 198, np.inf)), "2 missing or infinite cells.*'s0'"),
+        "nan": (lambda f: f.assign(s0=np.nan), "no value in column 's0'; at least one is needed"),
+        "inf": (lambda f: f.assign(s0=f["s0"].where(f.index < 198, np.inf)), "2 infinite cells.*'s0'"),
         "text": (lambda f: f.astype({"s1": object}).assign(s1="much"), "text 'much' in column 's1'"),
         "repeated": (lambda f: pd.concat([f, f.tail(1)]), "repeats 1 dates"),
         "backwards": (lambda f: f.iloc[::-1], "goes back in time"),
-        "gap": (lambda f: f.drop(index=180), "step 'h'"),
+        "off the grid": (lambda f: f.assign(date=f["date"] + pd.to_timedelta(1 * (f.index == 180), unit="min")), "step 'h'"),
         "daily": (lambda f: f.assign(date=pd.date_range("2020", periods=200, freq="D")), "step 'h'"),
         "no dates": (lambda f: f.assign(date="soon"), "'soon'"),
         "no frame": (lambda f: f.to_numpy(), "is a ndarray; give a DataFrame"),
@@ -178,8 +178,8 @@ def test_data_without_dates_counts_steps(undated: Dataset, tmp_path: Path) -> No
     assert forecaster.predict(named, 2)["step"].tolist() == [600, 601]
     with pytest.raises(UsageError, match="'date' besides"):
         forecaster.predict(undated.frame().assign(date="2020-01-01"))
-    with pytest.raises(UsageError, match="missing or infinite"):
-        forecaster.predict(undated.frame().replace(undated.values[-1, 0], np.nan))
+    with pytest.raises(UsageError, match="1 infinite cells"):
+        forecaster.predict(undated.frame().replace(undated.values[-1, 0], np.inf))
 
 
 def test_scores_of_a_loaded_forecaster_are_the_reported_ones(forecaster: Forecaster) -> None:

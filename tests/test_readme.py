@@ -61,11 +61,12 @@ def test_commands_on_own_data_in_their_order(tmp_path: Path) -> None:
     frame.iloc[:3000].to_csv(tmp_path / "mine.csv", index=False)
     frame.iloc[3000:6000].to_csv(tmp_path / "recent.csv", index=False)
     own = [line for line in FEMTS if "ETTh1" not in line]
-    assert len(own) == 2
+    assert len(own) == 3
     for command in own:
         run(command, tmp_path)
     assert (tmp_path / "forecast.csv").read_text().count("\n") == 49
-    assert (tmp_path / "forecast.png").read_bytes().startswith(b"\x89PNG")
+    for picture in ("forecast.png", "why.png"):
+        assert (tmp_path / picture).read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize("code", [text for kind, text in BLOCKS if kind == "python"], ids=["forecaster", "layer"])

@@ -14,6 +14,7 @@ from femts.cli.audit_command import audit
 from femts.cli.backtest_command import backtest
 from femts.cli.bench_command import bench
 from femts.cli.doctor import doctor
+from femts.cli.explain_command import explain
 from femts.cli.forecast_commands import evaluate, predict
 from femts.cli.info_commands import datasets, models
 from femts.cli.table_commands import table, verify
@@ -31,7 +32,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for _command in (train, evaluate, predict, backtest, audit, table, verify, models, doctor):
+for _command in (train, evaluate, predict, explain, backtest, audit, table, verify, models, doctor):
     app.command()(_command)
 app.add_typer(datasets, name="datasets")
 app.add_typer(bench, name="bench")

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from femts.cli.bench_output import count
-from femts.cli.forecast_commands import Run, check_single
+from femts.cli.forecast_commands import Run, check_single, check_targets
 from femts.cli.info_commands import DataRoot
 from femts.cli.output import say_notes, table
-from femts.errors import UsageError
+from femts.errors import GapWarning
 
 
 def backtest(
@@ -33,25 +34,27 @@ def backtest(
     Each forecast is what `femts predict` would have made of the rows before its cutoff. Prints errors in scaled and in raw
     units, a cutoff at a time and overall, beside those of the season before, repeated.
     """
-    if out is not None and (out.is_dir() or not out.parent.is_dir()):
-        wrong = "is a folder" if out.is_dir() else "is in a folder that does not exist"
-        raise UsageError(f"The output {out} {wrong}; name a file in an existing folder.")
+    check_targets(out, None)
     steps = None if horizon is None else count("--horizon", horizon)
     many, apart = count("--windows", windows), None if step is None else count("--step", step)
     check_single(run)
-    from femts.data.frames import write_csv
+    from femts.data.frames import write_table
     from femts.experiments.backtest import backtest as run_backtest
     from femts.experiments.backtest import backtest_scores
     from femts.forecaster import Forecaster
 
     forecaster = Forecaster.load(run)
     apart = apart or steps or forecaster.config.pred_len
-    frame = run_backtest(
-        forecaster, data, windows=many, step=apart, horizon=steps, refit=refit, data_root=data_root,
-        say=lambda text: say_notes([text]),
-    )  # fmt: skip
+    with warnings.catch_warnings(record=True) as gaps:
+        warnings.simplefilter("always", GapWarning)
+        frame = run_backtest(
+            forecaster, data, windows=many, step=apart, horizon=steps, refit=refit, data_root=data_root,
+            say=lambda text: say_notes([text]),
+        )  # fmt: skip
+    if gaps:
+        say_notes([f"{len(gaps)} of {many} forecasts are made from rows with gaps, of which the last value before is read"])
     if out is not None:
-        write_csv(frame, out)
+        write_table(frame, out)
     scores = backtest_scores(frame, forecaster)
     print(table(list(scores.columns), scores.itertuples(index=False)))
     if out is not None:

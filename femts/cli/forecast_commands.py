@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from femts.cli.info_commands import DataRoot
-from femts.cli.output import mean_scores, scores_table
+from femts.cli.output import mean_scores, say_notes, scores_table
 from femts.cli.recipe import parse_horizons
-from femts.errors import UsageError
+from femts.errors import GapWarning, UsageError
 from femts.runs import CONFIG
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from femts.forecaster import Forecaster
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a finished run.", show_default=False)]
 
@@ -64,40 +72,73 @@ def predict(
 
     Raw units in; raw units and future time stamps out, for any horizon.
     """
-    for path in (out, plot):
-        if path is not None and not path.parent.is_dir():
-            raise UsageError(f"Folder {path.parent} does not exist; make it, or write {path.name} somewhere else.")
-        if path is not None and path.is_dir():
-            raise UsageError(f"{path} is a folder; name a file in it.")
+    check_targets(out, plot)
     steps = None if horizon is None else _steps(horizon)
     check_single(run)
-    if plot is not None:
-        from femts.plotting import picture_format
-
-        picture_format(plot)
-    from femts.data.frames import check_frame, read_headless, read_table, write_csv
+    from femts.data.frames import write_table
     from femts.forecaster import Forecaster
 
     forecaster = Forecaster.load(run)
-    history = read_table(table) if forecaster.freq is not None else read_headless(table)
-    if "unique_id" in history.columns:
-        history = check_frame(history, where=f"File {table}")  # long form; the forecaster takes the wide one
-    forecast = forecaster.predict(history, steps)
+    history = read_history(table, forecaster)
+    with gaps_as_notes():
+        forecast = forecaster.predict(history, steps)
     if out is None:
         sys.stdout.write(forecast.to_csv(index=False))
     else:
-        write_csv(forecast, out)
-        print(f"{out}: {len(forecast)} steps of {len(forecaster.columns)} columns")
+        write_table(forecast, out)
+        columns = len(forecaster.columns)
+        print(
+            f"{out}: {len(forecast) // (columns if forecaster.config.form.is_long(forecast) else 1)} steps of {columns} columns"
+        )
     if plot is not None:
         from femts.plotting import plot_forecast
 
-        plot_forecast(history, forecast, plot)
+        plot_forecast(to_draw(history, forecaster), to_draw(forecast, forecaster), plot)
+
+
+def read_history(table: Path, forecaster: Forecaster) -> pd.DataFrame:
+    """The rows of a user's file, in the form that the run was trained on."""
+    from femts.data.frames import read_headless, read_table
+
+    return read_headless(table) if forecaster.freq is None else read_table(table, forecaster.config.form)
+
+
+@contextmanager
+def gaps_as_notes() -> Iterator[None]:
+    """What is missing in a history becomes a note on stderr."""
+    with warnings.catch_warnings(record=True) as gaps:
+        warnings.simplefilter("always", GapWarning)
+        yield
+    say_notes([str(gap.message).removesuffix(".") for gap in gaps])
+
+
+def to_draw(frame: pd.DataFrame, forecaster: Forecaster) -> pd.DataFrame:
+    """A history or a forecast in wide form, its stamps in `date`."""
+    from femts.data.frames import check_frame
+
+    form = forecaster.config.form
+    if form.is_long(frame):
+        return check_frame(frame, None, forecaster.freq, na=forecaster.config.na, form=form)
+    return frame.rename(columns={form.time_of(frame): "date"})
 
 
 def _steps(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise UsageError(f"Horizon '{text}' is not a number of steps; write --horizon 96.")
     return int(text)
+
+
+def check_targets(out: Path | None, plot: Path | None) -> None:
+    """UsageError for a table or a picture that could not be written there."""
+    for path in (out, plot):
+        if path is not None and not path.parent.is_dir():
+            raise UsageError(f"Folder {path.parent} does not exist; make it, or write {path.name} somewhere else.")
+        if path is not None and path.is_dir():
+            raise UsageError(f"{path} is a folder; name a file in it.")
+    if plot is not None:
+        from femts.plotting import picture_format
+
+        picture_format(plot)
 
 
 def check_single(run: Path) -> None:

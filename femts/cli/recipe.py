@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from femts.errors import UsageError, suggest
 
 HORIZONS = (96, 192, 336, 720)
 SECTIONS = ("model", "training")
-_KEYS = ("dataset", "model", "pred_len", "seq_len", "protocol", "training")
+_KEYS = ("dataset", "na", "columns", "model", "pred_len", "seq_len", "protocol", "training")
 _SHAPE = ("seq_len", "pred_len", "n_channels")
 
 
@@ -26,6 +26,8 @@ class Recipe:
         seq_len: look-back; None leaves it to the protocol.
         protocol: named protocol.
         settings: dotted keys (`model.components`, `training.lr`) -> value or text.
+        na: numbers that stand for a missing value.
+        columns: names of the `time`, `series` and `value` columns of one's own data, where they are not the usual ones.
     """
 
     dataset: str
@@ -34,6 +36,8 @@ class Recipe:
     seq_len: int | None
     protocol: str
     settings: Mapping[str, Any]
+    na: tuple[float, ...] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def default_name(self) -> str:
@@ -47,7 +51,7 @@ def make_recipe(config: Path | None, flags: Mapping[str, Any], assignments: Sequ
 
     Args:
         config: a recipe, or the `config.yaml` of a run.
-        flags: `dataset`, `model`, `pred_len`, `seq_len`, `protocol` and `training.*`; None where a flag was not given.
+        flags: `training.*` and the keys of the file; None where a flag was not given.
         assignments: texts `key=value`.
 
     Raises:
@@ -71,6 +75,8 @@ def make_recipe(config: Path | None, flags: Mapping[str, Any], assignments: Sequ
         seq_len=_seq_len(given["seq_len"]),
         protocol=given["protocol"],
         settings=settings,
+        na=parse_na(given.get("na")),
+        columns=_columns(given.get("columns")),
     )
 
 
@@ -86,6 +92,26 @@ def parse_horizons(value: object) -> tuple[int, ...]:
     if not horizons or min(horizons) < 1:
         raise UsageError(f"Horizon '{value}' is not a number of steps; write --pred-len 96, 96,192 or all.")
     return horizons
+
+
+def _columns(value: object) -> dict[str, str]:
+    """`time=when,value=sales`, the same as a mapping, or nothing."""
+    if isinstance(value, Mapping):
+        return {str(key): str(name) for key, name in value.items() if name is not None}
+    pairs = dict(part.partition("=")[::2] for part in str(value).split(",")) if value is not None else {}
+    for key, name in pairs.items():
+        if key not in ("time", "series", "value") or not name:
+            raise UsageError(f"Columns '{value}' cannot be read; write --columns time=NAME,series=NAME,value=NAME.")
+    return pairs
+
+
+def parse_na(value: object) -> tuple[float, ...]:
+    """`-9999`, `-9999,0`, `[-9999]` or nothing as numbers."""
+    parts = value if isinstance(value, list | tuple) else [] if value is None else str(value).split(",")
+    try:
+        return tuple(float(str(part)) for part in parts)
+    except ValueError as error:
+        raise UsageError(f"Sentinel '{value}' is not a number; write --na -9999 or --na -9999,0.") from error
 
 
 def _seq_len(value: object) -> int | None:
@@ -132,6 +158,7 @@ def _read_config(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 def _flatten(top: dict[str, Any], path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     settings: dict[str, Any] = {}
     if isinstance(top.get("dataset"), dict):  # the form of a run's own config.yaml
+        top |= {key: top["dataset"].get(key) for key in ("na", "columns")}
         top["dataset"] = top["dataset"].get("source") or top["dataset"].get("name")
     model = top.pop("model", None)
     if isinstance(model, dict):

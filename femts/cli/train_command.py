@@ -34,6 +34,11 @@ def train(
     ] = None,
     seq_len: Annotated[str | None, _option("Steps of look-back; auto leaves them to the protocol.", "N|auto")] = None,
     protocol: Annotated[str | None, _option("Where look-backs come from; paper unless given.", "paper|lookback96")] = None,
+    na: Annotated[str | None, _option("Numbers that stand for a missing value, such as -9999.", "X[,X...]")] = None,
+    columns: Annotated[
+        str | None,
+        _option("What your columns are called, where not date, or unique_id, ds, y.", "time=NAME,series=NAME,value=NAME"),
+    ] = None,
     config: Annotated[Path | None, _option("Recipe in YAML; flags go before it.", "FILE")] = None,
     assignments: Annotated[list[str] | None, _option("One setting, such as model.components=CL.", "KEY=VALUE", "--set")] = None,
     data_root: DataRoot = None,
@@ -50,7 +55,15 @@ def train(
     A run that was interrupted goes on where it stood with the same command and --resume.
     """
     training = {"seed": seed, "max_epochs": max_epochs, "max_time": max_time, "device": device, "precision": precision}
-    flags = {"dataset": dataset, "model": model, "pred_len": pred_len, "seq_len": seq_len, "protocol": protocol}
+    flags = {
+        "dataset": dataset,
+        "na": na,
+        "columns": columns,
+        "model": model,
+        "pred_len": pred_len,
+        "seq_len": seq_len,
+        "protocol": protocol,
+    }
     flags |= {f"training.{name}": value for name, value in training.items()}
     recipe = make_recipe(config, flags, assignments or [])
     folder = _folder(out, recipe, resume)
@@ -86,7 +99,7 @@ def _train_all(recipe: Recipe, folder: Path, data_root: Path | None, resume: boo
     from femts.data.dataset import load_dataset
     from femts.training.fit import train as fit
 
-    data = load_dataset(recipe.dataset, data_root)
+    data = load_dataset(recipe.dataset, data_root, na=recipe.na, columns=recipe.columns)
     say_notes(data.notes)
     single = len(recipe.pred_lens) == 1
     if not single:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,7 @@ from numpy.typing import NDArray
 
 from femts.data.catalog import CATALOG, DatasetCard, card
 from femts.data.dates import season_of, step_of
+from femts.data.form import USUAL, Form
 from femts.data.frames import check_frame, read_csv, read_headless, read_table
 from femts.data.sources import fetch, file_sha256
 from femts.data.splits import Split, ratio_split
@@ -25,20 +28,22 @@ class Dataset:
 
     Attributes:
         name: catalogue name, or the file's name without its ending.
-        values: (rows, C) float64, raw units; rows after the test part stay in it.
-        dates: one stamp a row, or None when the data has none.
+        values: (rows, C) float64, raw units, NaN where a value is missing; rows after the test part stay in it.
+        dates: one stamp a row, a date or a whole number, or None when the data has none.
         columns: C names.
-        freq: the step between stamps, a pandas frequency; None without stamps.
+        freq: the step between stamps, a pandas frequency or a number; None without stamps.
         split: row ranges of the three parts.
         sha256: of the file, or of the values where there is no file.
         season: steps in the natural season, for `seasonal_naive`.
         notes: what a user should be told once.
         source: what `load_dataset` finds it by again, a catalogue name or a path; None for a table in memory.
+        na: numbers that stood for a missing value.
+        form: what the columns of one's own tables are called.
     """
 
     name: str
     values: NDArray[np.float64]
-    dates: pd.DatetimeIndex | None
+    dates: pd.Index | None
     columns: tuple[str, ...]
     freq: str | None
     split: Split
@@ -46,6 +51,14 @@ class Dataset:
     season: int
     notes: tuple[str, ...] = ()
     source: str | None = None
+    na: tuple[float, ...] = ()
+    form: Form = USUAL
+
+    @cached_property
+    def observed(self) -> NDArray[np.bool_] | None:
+        """Which values there are, (rows, C); None where none is missing."""
+        there = ~np.isnan(self.values)
+        return None if there.all() else there
 
     @property
     def train_values(self) -> NDArray[np.float64]:
@@ -60,26 +73,39 @@ class Dataset:
         return table
 
 
-def load_dataset(source: str | Path | pd.DataFrame, data_root: str | Path | None = None, download: bool = True) -> Dataset:
-    """A data set by catalogue name, by the path of a CSV file, or from a DataFrame.
+def load_dataset(
+    source: str | Path | pd.DataFrame,
+    data_root: str | Path | None = None,
+    download: bool = True,
+    na: Sequence[float] = (),
+    columns: Mapping[str, str] | None = None,
+) -> Dataset:
+    """A data set by catalogue name, by the path of a file, or from a DataFrame.
 
     Args:
-        source: a name of the catalogue (any case), a CSV file (`date` and value columns, or `unique_id, ds, y`), or
-            such a DataFrame. Files and frames of one's own are split .7, .1, .2.
+        source: a name of the catalogue (any case), a CSV or Parquet file (`date` and value columns, or `unique_id, ds, y`),
+            or such a DataFrame. Files and frames of one's own are split .7, .1, .2.
         data_root: folder of the catalogue's files; None finds it as `femts.data.data_root` does.
         download: whether a missing catalogue file may be downloaded.
+        na: numbers that stand for a missing value, beside empty cells. What is missing counts neither in losses nor in
+            scores; models read the last value before it instead.
+        columns: what one's own columns are called where not as usual: `time` for `date`, or for `ds` in a long table, whose
+            other columns are `series` and `value` for `unique_id` and `y`.
 
     Raises:
         UsageError: unknown name, or data that cannot be used; the text says what and where.
         RunFailure: a download failed.
     """
+    na = tuple(map(float, na))
+    form = Form.of(columns or {})
     if isinstance(source, pd.DataFrame):
-        return _own(check_frame(source), "frame", None)
+        return replace(_own(check_frame(source, na=na, form=form), "frame", None, na), form=form)
     if isinstance(source, str) and not _is_path(source):
         known = card(source)
-        return replace(_from_catalogue(known, data_root, download), source=known.name)
+        return replace(_from_catalogue(known, data_root, download, na), source=known.name)
     path = Path(source).expanduser()
-    data = replace(_own(read_csv(path), path.stem, file_sha256(path)), source=str(path.resolve()))
+    table = _own(read_csv(path, na=na, form=form), path.stem, file_sha256(path), na)
+    data = replace(table, source=str(path.resolve()), form=form)
     published = next((c for c in CATALOG.values() if c.sha256 == data.sha256 and c.split_rule == "ett"), None)
     if published is None:
         return data
@@ -93,17 +119,17 @@ def _is_path(source: str) -> bool:
     return bool(Path(source).suffix) or len(Path(source).parts) != 1 or Path(source).exists()
 
 
-def _own(frame: pd.DataFrame, name: str, sha256: str | None) -> Dataset:
-    dates = pd.DatetimeIndex(frame["date"])
+def _own(frame: pd.DataFrame, name: str, sha256: str | None, na: tuple[float, ...]) -> Dataset:
+    dates = pd.Index(frame["date"])
     freq = step_of(dates)
-    return _dataset(name, frame.drop(columns="date"), dates, freq, ratio_split(len(frame)), sha256, season_of(freq))
+    return _dataset(name, frame.drop(columns="date"), dates, freq, ratio_split(len(frame)), sha256, season_of(freq), na)
 
 
-def _from_catalogue(known: DatasetCard, root: str | Path | None, download: bool) -> Dataset:
+def _from_catalogue(known: DatasetCard, root: str | Path | None, download: bool, na: tuple[float, ...]) -> Dataset:
     if not known.filename:
         table = synthetic_frame(known.rows)
         dates = pd.DatetimeIndex(table.pop("date"))
-        return _dataset(known.name, table, dates, known.freq, known.split, None, known.season)
+        return _dataset(known.name, table, dates, known.freq, known.split, None, known.season, na)
     path = fetch(known, root, download)
     notes: tuple[str, ...] = ()
     if not known.dated:
@@ -121,25 +147,40 @@ def _from_catalogue(known: DatasetCard, root: str | Path | None, download: bool)
             f"{known.rows} of {known.channels}; get {known.filename} anew."
         )
     freq = known.freq if known.dated else None
-    return _dataset(known.name, table, when, freq, known.split, file_sha256(path), known.season, notes)
+    return _dataset(known.name, table, when, freq, known.split, file_sha256(path), known.season, na, notes)
 
 
 def _dataset(
     name: str,
     table: pd.DataFrame,
-    dates: pd.DatetimeIndex | None,
+    dates: pd.Index | None,
     freq: str | None,
     split: Split,
     sha256: str | None,
     season: int,
+    na: tuple[float, ...],
     notes: tuple[str, ...] = (),
 ) -> Dataset:
-    values = np.ascontiguousarray(table.to_numpy(dtype=np.float64))
+    values = np.ascontiguousarray(table.mask(table.isin(na)).to_numpy(dtype=np.float64))
     columns = tuple(str(c) for c in table.columns)
     if sha256 is None:
         stamps = b"" if dates is None else "\n".join(map(str, dates)).encode()
         sha256 = hashlib.sha256("\n".join(columns).encode() + stamps + values.tobytes()).hexdigest()
-    train = values[slice(*split.train)]
-    constant = [c for c, still in zip(columns, (train == train[:1]).all(axis=0), strict=True) if still]
+    train = pd.DataFrame(values[slice(*split.train)], columns=list(columns))
+    empty = train.columns[train.isna().all()]
+    if len(empty):
+        raise UsageError(f"Column '{empty[0]}' of '{name}' has no value in its {len(train)} training rows; leave it out.")
+    constant = train.columns[train.min() == train.max()]
     notes += tuple(f"column '{c}' is constant in training, so its scale is 1" for c in constant)
-    return Dataset(name, values, dates, columns, freq, split, sha256, season, notes)
+    data = Dataset(name, values, dates, columns, freq, split, sha256, season, notes, na=na)
+    return data if data.observed is None else replace(data, notes=(*notes, _gaps(data.observed, columns, dates)))
+
+
+def _gaps(observed: NDArray[np.bool_], columns: Sequence[str], dates: pd.Index | None) -> str:
+    """How much is missing, and where it begins."""
+    row, column = np.argwhere(~observed)[0]
+    when = f"row {row + 1}" if dates is None else str(dates[row])
+    missing = int((~observed).sum())
+    where = f"in {int((~observed).any(0).sum())} of {len(columns)} columns, the first in '{columns[column]}' at {when}"
+    rule = "they count neither in losses nor in scores, and models read the last value before them"
+    return f"{missing} of {observed.size} values are missing, {where}; {rule}"

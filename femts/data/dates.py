@@ -1,4 +1,4 @@
-"""Time stamps: reading them, their order, the even step between them, and the stamps to come."""
+"""Time stamps, dates or whole numbers: reading them, their order, the even step between them, and the stamps to come."""
 
 from __future__ import annotations
 
@@ -11,15 +11,20 @@ from pandas.tseries.frequencies import to_offset
 
 from femts.errors import UsageError
 
+STRETCHES = (12, 3)  # stamps that a step is read from where others are missing; twelve business days have a weekend
+LIKE_DATES = ((1800, 2200), (18000101, 22000101))
 _WRITE = "write it as 2024-12-31 23:00:00"
 
 
-def read_dates(column: pd.Series, where: str = "The frame") -> pd.DatetimeIndex:
-    """The stamps of a column of text or datetimes, in the order they come.
+def read_dates(column: pd.Series, where: str = "The frame") -> pd.Index:
+    """The stamps of a column of text, datetimes or whole numbers, in the order they come.
 
     Raises:
         UsageError: a cell is no date, or could be two; the text says which.
     """
+    counted = _counted(column)
+    if counted is not None:
+        return counted
     dates = column if pd.api.types.is_datetime64_any_dtype(column) else _parse(column.astype(str), where)
     if dates.isna().any():
         row = int(np.argmax(dates.isna()))
@@ -27,7 +32,7 @@ def read_dates(column: pd.Series, where: str = "The frame") -> pd.DatetimeIndex:
     return pd.DatetimeIndex(dates)
 
 
-def check_order(dates: pd.DatetimeIndex, where: str = "The frame") -> None:
+def check_order(dates: pd.Index, where: str = "The frame") -> None:
     """Refuse repeated stamps and stamps out of order with a UsageError that says which."""
     again = dates.duplicated()
     if again.any():
@@ -39,25 +44,31 @@ def check_order(dates: pd.DatetimeIndex, where: str = "The frame") -> None:
         raise UsageError(f"{where} goes back in time at data row {row + 1} ({dates[row]}); sort it by date.")
 
 
-def step_of(dates: pd.DatetimeIndex, where: str = "The frame") -> str:
-    """The even step of ordered `dates`, a pandas frequency (business days, months and the like included).
+def step_of(dates: pd.Index, where: str = "The frame") -> str:
+    """The step of ordered `dates`: a pandas frequency (business days, months and so on), or a number for whole numbers.
+
+    Stamps may be missing: the step is then that of the coarsest grid that has every stamp, where at least half of it is there.
 
     Raises:
-        UsageError: fewer than three dates, or an uneven step; the text says between which two stamps.
+        UsageError: fewer than three dates, or stamps on no grid; the text says between which two.
     """
     if len(dates) < 3:
         raise UsageError(f"{where} has {len(dates)} data rows; at least 3 are needed to see the step between them.")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # pandas 3 announces that a later one returns an offset; both are taken
-        inferred = pd.infer_freq(dates)
-    if inferred is not None:
-        freq = str(to_offset(inferred).freqstr)
-        # Inference alone is not enough: it also names steps (business hours) that do not generate the same stamps.
-        if not _off_grid(dates, freq).any():
-            return freq
+    if not isinstance(dates, pd.DatetimeIndex):
+        step = int(np.gcd.reduce(np.diff(dates)))
+        if len(grid_of(dates, str(step))) <= 2 * len(dates):
+            return str(step)
+        raise UsageError(f"{where} has times with no even step: less than half of {dates[0]}, {dates[0] + step}, ... is there.")
+    inferred = _inferred(dates)
+    # Inference alone is not enough: it also names steps (business hours) that do not generate the same stamps.
+    if inferred is not None and not _off_grid(dates, inferred).any():
+        return inferred
     steps = dates[1:] - dates[:-1]
     counts = pd.Series(steps).value_counts()
     usual = counts.index[0]
+    fitting = [freq for freq in _candidates(dates, usual) if _has_all(dates, freq)]
+    if fitting:
+        return min(fitting, key=lambda freq: len(grid_of(dates, freq)))
     odd = int(np.argmax(steps != usual)) if counts.iloc[0] > 0.9 * len(steps) else int(np.argmax(steps))
     raise UsageError(
         f"{where} has an uneven step: from {dates[odd]} to {dates[odd + 1]} (data rows {odd + 1} and {odd + 2}) it is "
@@ -65,11 +76,43 @@ def step_of(dates: pd.DatetimeIndex, where: str = "The frame") -> str:
     )
 
 
-def check_step(dates: pd.DatetimeIndex, freq: str, where: str = "The frame") -> None:
-    """Refuse `dates` that are not consecutive stamps of the step `freq` with a UsageError that says where."""
+def grid_of(dates: pd.Index, freq: str) -> pd.Index:
+    """Every stamp of the step `freq` from the first of `dates` to the last."""
+    if freq.isdecimal() != (not isinstance(dates, pd.DatetimeIndex)):
+        return dates[:0]  # times of another kind have none
+    if freq.isdecimal():
+        return pd.Index(np.arange(dates[0], dates[-1] + 1, int(freq)))
+    return pd.date_range(dates[0], dates[-1], freq=freq).as_unit(dates.unit)
+
+
+def _candidates(dates: pd.DatetimeIndex, usual: pd.Timedelta) -> list[str]:
+    """Steps that stretches of stamps without a gap have, and last the usual distance."""
+    starts = range(0, len(dates) - 2, max(1, len(dates) // 200))
+    stretches = (dates[start : start + length] for length in STRETCHES for start in starts)
+    found = {_inferred(stretch) for stretch in stretches if len(stretch) > 2}
+    return [*sorted(freq for freq in found if freq is not None), str(to_offset(usual).freqstr)]
+
+
+def _has_all(dates: pd.DatetimeIndex, freq: str) -> bool:
+    grid = grid_of(dates, freq)
+    return len(grid) <= 2 * len(dates) and bool(dates.isin(grid).all())
+
+
+def _inferred(dates: pd.DatetimeIndex) -> str | None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # pandas 3 announces that a later one returns an offset; both are taken
+        inferred = pd.infer_freq(dates)
+    return None if inferred is None else str(to_offset(inferred).freqstr)
+
+
+def check_step(dates: pd.Index, freq: str, where: str = "The frame") -> None:
+    """Refuse `dates` that are not stamps of the step `freq` with a UsageError that says where; some may be missing."""
     if not len(dates):
         raise UsageError(f"{where} has no data rows; give at least one.")
-    wrong = _off_grid(dates, freq)
+    grid = grid_of(dates, freq)
+    wrong = ~np.asarray(dates.isin(grid))
+    if len(grid) > 2 * len(dates):  # more than half is missing: it is another step
+        wrong = np.arange(len(dates)) > 0
     if wrong.any():
         row = int(np.argmax(wrong))
         raise UsageError(
@@ -80,7 +123,7 @@ def check_step(dates: pd.DatetimeIndex, freq: str, where: str = "The frame") -> 
 
 def season_of(freq: str | None) -> int:
     """Steps in the season of a pandas frequency: a day for steps below it, a week for days, a year above; else 1."""
-    offset = to_offset(freq) if freq else None
+    offset = to_offset(freq) if freq and not freq.isdecimal() else None
     if offset is None:
         return 1
     calendar = {"D": 7, "B": 5, "W": 52, "MS": 12, "ME": 12, "BMS": 12, "BME": 12, "QS": 4, "QE": 4}
@@ -90,8 +133,10 @@ def season_of(freq: str | None) -> int:
     return max(1, int(pd.Timedelta(days=1) / pd.Timedelta(offset.nanos, unit="ns")))
 
 
-def future_dates(last: pd.Timestamp, freq: str, n: int) -> pd.DatetimeIndex:
+def future_dates(last: Any, freq: str, n: int) -> pd.Index:
     """The `n` stamps that follow `last` at the step `freq`."""
+    if freq.isdecimal():
+        return pd.Index(np.arange(1, n + 1) * int(freq) + last)
     after = pd.date_range(last, periods=n + 1, freq=freq)
     return after[after > last][:n]
 
@@ -101,6 +146,14 @@ def _off_grid(dates: pd.DatetimeIndex, freq: str) -> np.ndarray:
     grid = pd.date_range(dates[0], periods=len(dates), freq=freq)
     # pandas 3 keeps several units; only stamps of one unit compare equal.
     return np.asarray(grid.as_unit("ns") != dates.as_unit("ns"))
+
+
+def _counted(column: pd.Series) -> pd.Index | None:
+    """Whole numbers, written as such; None for anything else, for years and for 20241231."""
+    if pd.api.types.is_datetime64_any_dtype(column) or not column.astype(str).str.fullmatch(r"-?\d{1,18}").all():
+        return None
+    numbers = pd.Index(column.astype(str).astype("int64"))
+    return None if any(numbers.min() >= low and numbers.max() < high for low, high in LIKE_DATES) else numbers
 
 
 def _parse(text: pd.Series, where: str) -> pd.Series:

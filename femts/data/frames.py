@@ -6,39 +6,49 @@ import csv
 import os
 import warnings
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from femts.data.dates import check_order, check_step, read_dates, step_of
+from femts.data.dates import check_order, check_step, grid_of, read_dates, step_of
+from femts.data.form import USUAL, Form
 from femts.errors import RunFailure, UsageError
 
-_LONG = ("unique_id", "ds", "y")
+PARQUET = (".parquet", ".pq")
 
 
-def read_csv(path: str | Path, columns: Sequence[str] | None = None, freq: str | None = None) -> pd.DataFrame:
-    """A wide table from a CSV file (wide, or long: `unique_id, ds, y`), checked as `check_frame` does."""
-    return check_frame(read_table(path), columns, freq, where=f"File {path}")
+def read_csv(
+    path: str | Path,
+    columns: Sequence[str] | None = None,
+    freq: str | None = None,
+    na: Sequence[float] = (),
+    form: Form = USUAL,
+) -> pd.DataFrame:
+    """A wide table from a CSV or Parquet file, checked as `check_frame` does."""
+    return check_frame(read_table(path, form), columns, freq, f"File {path}", na, form)
 
 
-def read_table(path: str | Path) -> pd.DataFrame:
-    """A CSV file with a header, its cells not yet checked; stamps and series names stay text.
+def read_table(path: str | Path, form: Form = USUAL) -> pd.DataFrame:
+    """A CSV file with a header, or a Parquet file, its cells not yet checked; stamps and series names of a CSV stay text.
 
     Raises:
         UsageError: missing, a folder, empty, not UTF-8 text, rows of different lengths, or column names that are
             missing or used twice.
     """
     path = Path(path)
+    if path.suffix.lower() in PARQUET:
+        return _read_parquet(path)
     _check_text(path)
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             header = next((row for row in csv.reader(file) if row), [])
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)  # a row longer than the header, cut short
-            stamps_and_names = dict.fromkeys(("date", "ds", "unique_id"), str)
+            stamps_and_names = dict.fromkeys(("date", "ds", form.series, form.time), str)
             frame = pd.read_csv(path, encoding="utf-8-sig", index_col=False, low_memory=False, dtype=stamps_and_names)
     except UnicodeDecodeError as error:
         raise UsageError(f"File {path} is not UTF-8 text (byte {error.start}); save it as CSV in UTF-8.") from error
@@ -70,43 +80,60 @@ def read_headless(path: str | Path) -> pd.DataFrame:
 
 
 def check_frame(
-    frame: pd.DataFrame, columns: Sequence[str] | None = None, freq: str | None = None, where: str = "The frame"
+    frame: pd.DataFrame,
+    columns: Sequence[str] | None = None,
+    freq: str | None = None,
+    where: str = "The frame",
+    na: Sequence[float] = (),
+    form: Form = USUAL,
 ) -> pd.DataFrame:
-    """A wide table that can be trained on or forecast from: `date` first, then float64 columns.
+    """A wide table that can be trained on or forecast from: `date` first, then float64 columns; NaN where a value is missing.
+
+    Rows that the step skips are put in, without values.
 
     Args:
         frame: wide (`date` and value columns), or long (`unique_id, ds, y`), which is made wide, one column a series.
         columns: the value columns that must be there, in the order in which they are returned; None takes what comes.
         freq: the step that the dates must have, a pandas frequency; None wants any even step, and three rows to see it.
         where: what the table is, to begin a message with.
+        na: numbers that stand for a missing value.
+        form: what the columns are called.
 
     Raises:
         UsageError: a column, date or cell is not as it must be; the text names it, its place and the remedy.
     """
     _check_unique([str(c) for c in frame.columns], where)
-    if set(frame.columns) == set(_LONG):
-        frame = _to_wide(frame, where)
-    if "date" not in frame.columns:
+    time = form.time_of(frame)
+    if time not in frame.columns:
         raise UsageError(
-            f"{where} has no 'date' column (it has {_few(frame.columns)}); "
-            "name the column of time stamps 'date', or give the columns unique_id, ds, y."
+            f"{where} has no '{time}' column (it has {_few(frame.columns)}); "
+            f"name the column of time stamps so, or give the columns {form.series}, {form.time or 'ds'}, {form.value}."
         )
-    values = check_values(frame.drop(columns="date"), columns, where)
+    frame = _to_wide(frame, where, form) if form.is_long(frame) else frame.rename(columns={time: "date"})
+    values = check_values(frame.drop(columns="date"), columns, where, na)
     dates = read_dates(frame["date"], where)
     check_order(dates, where)
     if freq is None:
-        step_of(dates, where)
+        freq = step_of(dates, where)
     else:
         check_step(dates, freq, where)
+    grid = grid_of(dates, freq)
+    if len(grid) > len(dates):
+        values = values.set_axis(dates).reindex(grid).reset_index(drop=True)
+        dates = grid
     values.insert(0, "date", dates)
     return values
 
 
-def check_values(frame: pd.DataFrame, columns: Sequence[str] | None = None, where: str = "The frame") -> pd.DataFrame:
-    """The value columns alone, as finite float64 under names of text, in the order of `columns` when that is given.
+def check_values(
+    frame: pd.DataFrame, columns: Sequence[str] | None = None, where: str = "The frame", na: Sequence[float] = ()
+) -> pd.DataFrame:
+    """The value columns alone, as float64 under names of text, in the order of `columns` when that is given.
+
+    A missing value, and each of the numbers `na`, becomes NaN.
 
     Raises:
-        UsageError: columns differ from `columns`, or a cell is text, missing or infinite; the text says which.
+        UsageError: columns differ from `columns`, or a cell is text or infinite; the text says which.
     """
     frame = frame.set_axis([str(c) for c in frame.columns], axis=1)
     _check_unique(frame.columns, where)
@@ -120,16 +147,17 @@ def check_values(frame: pd.DataFrame, columns: Sequence[str] | None = None, wher
     if not len(frame.columns):
         raise UsageError(f"{where} has no value columns; add at least one column of numbers.")
     checked = pd.DataFrame({c: _numbers(frame[c], c, where) for c in frame.columns})
-    bad = ~np.isfinite(checked.to_numpy())
+    checked = checked.mask(checked.isin(list(na)))
+    bad = np.isinf(checked.to_numpy())
     if bad.any():
         row, column = np.argwhere(bad)[0]
         first = f"the first in column '{checked.columns[column]}' at data row {row + 1}"
-        raise UsageError(f"{where} has {int(bad.sum())} missing or infinite cells, {first}; fill or remove them.")
+        raise UsageError(f"{where} has {int(bad.sum())} infinite cells, {first}; put numbers there, or leave them empty.")
     return checked
 
 
-def write_csv(frame: pd.DataFrame, path: str | Path) -> Path:
-    """Write `frame` as CSV without its index: whole or not at all.
+def write_table(frame: pd.DataFrame, path: str | Path) -> Path:
+    """Write `frame` without its index, as Parquet where `path` ends so, else as CSV: whole or not at all.
 
     Raises:
         UsageError: the folder is missing, or `path` is a folder.
@@ -141,7 +169,11 @@ def write_csv(frame: pd.DataFrame, path: str | Path) -> Path:
         raise UsageError(f"The output {path} {wrong}; name a file in an existing folder.")
     partial = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        frame.to_csv(partial, index=False)
+        if path.suffix.lower() in PARQUET:
+            with _parquet(path):
+                frame.to_parquet(partial, index=False)
+        else:
+            frame.to_csv(partial, index=False)
         os.replace(partial, path)
     except OSError as error:
         raise RunFailure(f"Cannot write {path} ({error.strerror or error}); make room or name another file.") from error
@@ -150,9 +182,33 @@ def write_csv(frame: pd.DataFrame, path: str | Path) -> Path:
     return path
 
 
+@contextmanager
+def _parquet(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except ImportError as error:
+        raise UsageError(f"{path} needs pyarrow, which is not installed; run pip install pyarrow, or use CSV.") from error
+
+
+def _read_parquet(path: Path) -> pd.DataFrame:
+    _check_file(path)
+    try:
+        with _parquet(path):
+            return pd.read_parquet(path)
+    except (OSError, ValueError) as error:  # pyarrow's own errors are of these kinds
+        raise UsageError(f"File {path} cannot be read as Parquet ({str(error).strip().splitlines()[0]}).") from error
+
+
 def _check_text(path: Path) -> None:
+    head = _check_file(path)
+    if b"\0" in head:
+        raise UsageError(f"File {path} is binary; save it as CSV text in UTF-8.")
+
+
+def _check_file(path: Path) -> bytes:
+    """The first bytes of a file that can be read and is not empty."""
     if path.is_dir():
-        raise UsageError(f"{path} is a folder; name the CSV file in it.")
+        raise UsageError(f"{path} is a folder; name the file in it.")
     try:
         with path.open("rb") as file:
             head = file.read(8192)
@@ -161,9 +217,8 @@ def _check_text(path: Path) -> None:
     except OSError as error:
         raise UsageError(f"File {path} cannot be opened ({error.strerror}).") from error
     if not head.strip():
-        raise UsageError(f"File {path} is empty; give a CSV file with a header and rows.")
-    if b"\0" in head:
-        raise UsageError(f"File {path} is binary; save it as CSV text in UTF-8.")
+        raise UsageError(f"File {path} is empty; give a table with a header and rows.")
+    return head
 
 
 def _check_unique(names: Sequence[str], where: str) -> None:
@@ -191,10 +246,10 @@ def _numbers(column: pd.Series, name: str, where: str) -> np.ndarray:
     return numbers.to_numpy(dtype=np.float64)
 
 
-def _to_wide(frame: pd.DataFrame, where: str) -> pd.DataFrame:
-    y = _numbers(frame["y"], "y", where)
-    names = frame["unique_id"].astype(str).to_numpy()
-    table = pd.DataFrame({"id": names, "date": read_dates(frame["ds"], where), "y": y})
+def _to_wide(frame: pd.DataFrame, where: str, form: Form) -> pd.DataFrame:
+    y = _numbers(frame[form.value], form.value, where)
+    names = frame[form.series].astype(str).to_numpy()
+    table = pd.DataFrame({"id": names, "date": read_dates(frame[form.time_of(frame)], where), "y": y})
     again = table.duplicated(["id", "date"]).to_numpy()
     if again.any():
         row = int(np.argmax(again))

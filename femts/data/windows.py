@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from femts.data.dataset import Dataset
@@ -24,12 +26,15 @@ class Windows:
         pred_len: P, steps.
         start: first row that a look-back may use.
         stop: one past the last row that may be forecast.
+        observed: (rows, C) bool, which values are real and no filling; None where all are.
 
     Raises:
         UsageError: no window fits in these rows.
     """
 
-    def __init__(self, series: Tensor, seq_len: int, pred_len: int, start: int, stop: int) -> None:
+    def __init__(
+        self, series: Tensor, seq_len: int, pred_len: int, start: int, stop: int, observed: Tensor | None = None
+    ) -> None:
         if not 0 <= start <= stop <= len(series):
             raise UsageError(f"Rows {start} to {stop} are not within the {len(series)} rows of the series.")
         if seq_len < 1 or pred_len < 1:
@@ -40,6 +45,7 @@ class Windows:
                 f"together they may take {stop - start}."
             )
         self.series, self.seq_len, self.pred_len, self.start, self.stop = series, seq_len, pred_len, start, stop
+        self.observed = observed
         self._steps = torch.arange(start, start + seq_len + pred_len, device=series.device)
 
     def __len__(self) -> int:
@@ -51,15 +57,23 @@ class Windows:
         Raises:
             IndexError: a number outside [0, len); checked for an index on the CPU, where it costs no synchronisation.
         """
+        both = self._cut(self.series, index)
+        return both[:, : self.seq_len], both[:, self.seq_len :]
+
+    def seen(self, index: Tensor) -> Tensor | None:
+        """Which values of the windows `index` are real, look-backs and what followed (B, L + P, C); None where all are."""
+        return None if self.observed is None else self._cut(self.observed, index)
+
+    def _cut(self, values: Tensor, index: Tensor) -> Tensor:
         if index.device.type == "cpu" and len(index) and not 0 <= int(index.min()) <= int(index.max()) < len(self):
             raise IndexError(f"window numbers are 0 to {len(self) - 1}, not {int(index.min())} to {int(index.max())}")
-        rows = index.to(self.series.device, non_blocking=True)[:, None] + self._steps
-        both = self.series.index_select(0, rows.flatten()).view(*rows.shape, -1)
-        return both[:, : self.seq_len], both[:, self.seq_len :]
+        rows = index.to(values.device, non_blocking=True)[:, None] + self._steps
+        return values.index_select(0, rows.flatten()).view(*rows.shape, -1)
 
     def to(self, device: torch.device | str) -> Windows:
         """The same windows over a copy of the series on `device`."""
-        return Windows(self.series.to(device), self.seq_len, self.pred_len, self.start, self.stop)
+        observed = None if self.observed is None else self.observed.to(device)
+        return Windows(self.series.to(device), self.seq_len, self.pred_len, self.start, self.stop, observed)
 
     def batches(self, batch_size: int) -> Iterator[tuple[Tensor, Tensor]]:
         """Every window once and in order, `batch_size` at a time; the last batch may be short."""
@@ -68,8 +82,18 @@ class Windows:
 
 
 def scaled_series(dataset: Dataset, scaler: Scaler) -> Tensor:
-    """The whole of `dataset` in scaled units: (rows, C), float32."""
-    return torch.from_numpy(scaler.transform(dataset.values)).float()
+    """The whole of `dataset` in scaled units, gaps filled: (rows, C), float32."""
+    return torch.from_numpy(fill_gaps(scaler.transform(dataset.values))).float()
+
+
+def fill_gaps(scaled: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Scaled values (..., rows, C), gaps filled: by the last value before them, or by the training mean, 0, at the start."""
+    missing = np.isnan(scaled)
+    if not missing.any():
+        return scaled
+    rows = np.arange(scaled.shape[-2])[:, None]
+    last = np.maximum.accumulate(np.where(missing, -1, rows), axis=-2)
+    return np.where(last < 0, 0.0, np.take_along_axis(scaled, np.maximum(last, 0), axis=-2))
 
 
 def part_windows(
@@ -92,7 +116,10 @@ def part_windows(
     first = start if part == "train" else start + seq_len
     if min(seq_len, pred_len) >= 1:  # shorter ones are named by Windows itself
         _check_fit(dataset.name, part, first, stop, seq_len, pred_len)
-    return Windows(scaled_series(dataset, scaler) if series is None else series, seq_len, pred_len, start, stop)
+    observed = None if dataset.observed is None else torch.from_numpy(dataset.observed)
+    if observed is not None and not observed[first:stop].any():
+        raise UsageError(f"No value of '{dataset.name}' is there in its {part} rows; bring a table without such a gap.")
+    return Windows(scaled_series(dataset, scaler) if series is None else series, seq_len, pred_len, start, stop, observed)
 
 
 def _check_fit(name: str, part: str, first: int, stop: int, seq_len: int, pred_len: int) -> None:

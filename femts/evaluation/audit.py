@@ -44,6 +44,10 @@ class Picked:
         """As `Windows.gather`."""
         return self.windows.gather(self.numbers[index])
 
+    def seen(self, index: Tensor) -> Tensor | None:
+        """As `Windows.seen`."""
+        return self.windows.seen(self.numbers[index])
+
 
 class _Watched(ForecastModel):
     """A model whose forecasts are kept while it is scored."""

@@ -53,7 +53,8 @@ def scores(frame: pd.DataFrame, scaler: Scaler, columns: Sequence[str]) -> pd.Da
 
     Returns:
         Two rows a cutoff and two where `cutoff` is `all`, for `forecast` and `seasonal_naive` in `model`, with
-        `mse_scaled, mae_scaled, mse_raw, mae_raw`: means over all steps and columns.
+        `mse_scaled, mae_scaled, mse_raw, mae_raw`: means over all steps and columns that have an
+        actual value.
     """
     scale = frame["column"].map(dict(zip(columns, scaler.scale, strict=True)))
     tables = []

@@ -41,16 +41,19 @@ def window_errors(model: ForecastModel, windows: WindowSource, scale: Tensor, ba
         batch_size: windows at a time; as in `evaluate`.
 
     Returns:
-        (N, 4) float64 on the CPU, means over steps and channels: squared and absolute in scaled, then in raw units.
+        (N, 5) float64 on the CPU, sums over the steps and channels that are real: squared and absolute errors in scaled, then
+        in raw units, and how many these values are.
     """
     device, kept = windows.series.device, []
     batch_size = max(1, min(batch_size, SERIES_PER_BATCH // windows.series.shape[1]))
     with torch.no_grad():
         for index in torch.arange(len(windows), device=device).split(batch_size):
             x, y = windows.gather(index)
-            error = (model.forecast(x, windows.pred_len).float() - y.float()).cpu().double().abs()
+            seen = windows.seen(index)
+            there = torch.ones_like(y, dtype=torch.bool) if seen is None else seen[:, x.shape[1] :]
+            error = (model.forecast(x, windows.pred_len).float() - y.float()).cpu().double().abs() * there.cpu()
             raw = error * scale
-            kept.append(torch.stack([e.mean((1, 2)) for e in (error**2, error, raw**2, raw)], dim=1))
+            kept.append(torch.stack([e.sum((1, 2)) for e in (error**2, error, raw**2, raw, there.cpu().double())], dim=1))
     return torch.cat(kept)
 
 
@@ -61,15 +64,21 @@ def convention_scores(errors: Tensor, batch_sizes: Iterable[int]) -> tuple[Conve
     score); the mean of batch means counts a short last batch as much as a full one.
 
     Args:
-        errors: (N, 4), windows in order.
+        errors: (N, 5), windows in order.
         batch_sizes: batches that windows are dropped or averaged by.
     """
-    found = [("every window (femts)", "scaled", len(errors), errors[:, :2].mean(0))]
+    found = [("every window (femts)", "scaled", len(errors), _mean(errors)[:2])]
     for size in sorted(set(batch_sizes)):
         whole = len(errors) // size * size
         if whole:
-            found.append((f"drop_last, batches of {size}", "scaled", whole, errors[:whole, :2].mean(0)))
-        means = torch.stack([batch.mean(0) for batch in errors[:, :2].split(size)])
-        found.append((f"mean of means of batches of {size}", "scaled", len(errors), means.mean(0)))
-    found.append(("every window", "raw", len(errors), errors[:, 2:].mean(0)))
+            found.append((f"drop_last, batches of {size}", "scaled", whole, _mean(errors[:whole])[:2]))
+        means = torch.stack([_mean(batch)[:2] for batch in errors.split(size)])
+        found.append((f"mean of means of batches of {size}", "scaled", len(errors), means.nanmean(0)))
+    found.append(("every window", "raw", len(errors), _mean(errors)[2:]))
     return tuple(ConventionScore(name, units, n, float(mean[0]), float(mean[1])) for name, units, n, mean in found)
+
+
+def _mean(errors: Tensor) -> Tensor:
+    """The four means over all real values of some windows; NaN where there is none."""
+    sums = errors.sum(0)
+    return sums[:4] / sums[4]

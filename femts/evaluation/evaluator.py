@@ -27,6 +27,10 @@ class WindowSource(Protocol):
         """Look-backs (B, L, C) and what followed (B, P, C) of the windows `index` (B,)."""
         ...
 
+    def seen(self, index: Tensor) -> Tensor | None:
+        """Which of these values are real (B, L + P, C); None where all are."""
+        ...
+
 
 def evaluate(
     model: ForecastModel,
@@ -37,7 +41,7 @@ def evaluate(
     world: int = 1,
     reduce: Callable[[Tensor], Tensor] | None = None,
 ) -> dict[str, float | int]:
-    """Mean errors over all windows, steps and channels, in float32 even inside a bf16 run, so that scores compare.
+    """Mean errors over all values that the windows have, in float32 even inside a bf16 run, so that scores compare.
 
     Args:
         model: forecaster on the device of `windows`.
@@ -58,7 +62,8 @@ def evaluate(
         with torch.no_grad(), torch.autocast(device.type, enabled=False):
             for index in torch.arange(rank, len(windows), world, device=device).split(batch_size):
                 x, y = windows.gather(index)
-                sums.add(model.forecast(x, windows.pred_len), y)
+                seen = windows.seen(index)
+                sums.add(model.forecast(x, windows.pred_len), y, None if seen is None else seen[:, x.shape[1] :])
     finally:
         model.train(was_training)
     if reduce is not None:

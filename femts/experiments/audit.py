@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.lib.stride_tricks import sliding_window_view
 
 from femts.data.dataset import Dataset
 from femts.data.scaler import Scaler
 from femts.data.splits import PARTS
-from femts.data.windows import Windows, part_windows, scaled_series
+from femts.data.windows import Windows, fill_gaps, part_windows, scaled_series
 from femts.errors import UsageError
 from femts.evaluation.audit import TOLERANCE, Check, check_channels, check_order, distance, sample, scored_forecasts, small
 from femts.evaluation.conventions import ConventionScore, convention_scores, window_errors
@@ -108,7 +109,9 @@ def _check_future(forecaster: Forecaster, data: Dataset) -> Check:
         usual = scored_forecasts(forecaster.model, windows, number[None])
         other = _test_windows(forecaster, replace(data, values=changed))
         moved = max(moved, distance(scored_forecasts(forecaster.model, other, number[None]), usual))
-        alone = forecaster.predict_array(data.values[None, cutoff - forecaster.config.seq_len : cutoff])
+        # Gaps are filled from before the look-back, where `predict`, which sees the look-back alone, may find nothing.
+        past = forecaster.scaler.inverse(fill_gaps(forecaster.scaler.transform(data.values[:cutoff])))
+        alone = forecaster.predict_array(past[None, -forecaster.config.seq_len :])
         apart = max(apart, distance(torch.from_numpy(forecaster.scaler.transform(alone)), usual))
     says = (
         f"changing the rows after the look-back moves {len(numbers)} forecasts by {small(moved)}, and the evaluator's differ "
@@ -152,7 +155,8 @@ def _check_prepared(forecaster: Forecaster, data: Dataset) -> Check:
         with torch.random.fork_rng(devices=[]):
             fresh = build_model(forecaster.config.model, forecaster.config.model_config)
         before = {key: value.clone() for key, value in fresh.state_dict().items()}
-        fresh.prepare(series[first:stop])
+        observed = None if data.observed is None else torch.from_numpy(data.observed[first:stop])
+        fresh.prepare(series[first:stop], observed)
         fitted = {k: v for k, v in fresh.state_dict().items() if k not in trained and not torch.equal(v, before[k])}
         apart[rows] = max(
             (float((stored[k].cpu() - v).abs().max() / v.abs().max()) for k, v in fitted.items()), default=float("inf")
@@ -172,8 +176,9 @@ def _check_count(forecaster: Forecaster, data: Dataset, counted: int) -> Check:
         rows = stop - start + (0 if part == "train" else config.seq_len)
         windows = part_windows(data, forecaster.scaler, part, config.seq_len, config.pred_len)
         found[part] = (len(windows), rows - config.seq_len - config.pred_len + 1)
+    there = (~np.isnan(data.values[slice(*data.split.test)])).sum(1)  # values that each row has
+    found["values scored"] = (counted, int(sliding_window_view(there, config.pred_len).sum()))
     wanted = found["test"][1]
-    found["scored"] = (counted // (config.pred_len * len(data.columns)), wanted)
     if "test" in forecaster.metrics:
         found["in the stored score"] = (int(forecaster.metrics["test"]["windows"]), wanted)
     says = ", ".join(f"{there} of {all_of_them} {what}" for what, (there, all_of_them) in found.items())

@@ -56,7 +56,7 @@ def backtest(
     Returns:
         One row a cutoff, step and column, in raw units: `cutoff` (stamp of the last row before the forecast, or its row
         number), `date` (or `step`), `column`, `forecast`, `seasonal_naive` (the last season before the cutoff,
-        repeated) and `actual`. `backtest_scores` sums it up.
+        repeated) and `actual`, NaN where it is missing. `backtest_scores` sums it up.
 
     Raises:
         UsageError: the numbers, the data or its length cannot be used; the text says why.
@@ -67,6 +67,8 @@ def backtest(
     needed = max(forecaster.config.seq_len, season)
     cutoffs = cutoff_rows(len(frame), windows, step, steps, needed, where)
     say = say or (lambda _: None)
+    means = dict(zip(forecaster.columns, forecaster.scaler.mean, strict=True))
+    filled = frame[list(forecaster.columns)].ffill().fillna(means)  # as models read gaps, by what came before
     forecasts, seconds, current = [], 0.0, forecaster
     for cutoff in cutoffs:
         past = frame.iloc[:cutoff]
@@ -76,7 +78,8 @@ def backtest(
             spent = time.monotonic() - started
             seconds += spent
             say(f"trained on the {cutoff} rows up to {_stamp(past)} in {spent:.1f} s")
-        forecasts.append(_forecast(current, past, frame.iloc[cutoff : cutoff + steps], season, where))
+        last_season, future = filled.iloc[cutoff - season : cutoff], frame.iloc[cutoff : cutoff + steps]
+        forecasts.append(_forecast(current, past, last_season, future, where))
     if refit:
         say(f"{len(cutoffs)} trainings took {seconds:.1f} s")
     first = forecaster.data["split"]["test"][0]
@@ -102,17 +105,17 @@ def _table(
     forecaster: Forecaster, data: Dataset | pd.DataFrame | str | Path, data_root: str | Path | None
 ) -> tuple[pd.DataFrame, str, bool]:
     """The wide table with the columns in order, what to call it, and whether it is that of the training."""
-    columns, freq = forecaster.columns, forecaster.freq
+    columns, freq, na, form = forecaster.columns, forecaster.freq, forecaster.config.na, forecaster.config.form
     if isinstance(data, pd.DataFrame):
         where = "The frame"
         if freq is None:
-            return check_values(data, columns, where).reset_index(drop=True), where, False
-        return check_frame(data, columns, freq, where), where, False
+            return check_values(data, columns, where, na).reset_index(drop=True), where, False
+        return check_frame(data, columns, freq, where, na, form), where, False
     if freq is None and not isinstance(data, Dataset) and Path(data).is_file():
-        return check_values(read_headless(data), columns, f"File {data}").reset_index(drop=True), f"File {data}", False
-    found = data if isinstance(data, Dataset) else load_dataset(data, data_root)
+        return check_values(read_headless(data), columns, f"File {data}", na).reset_index(drop=True), f"File {data}", False
+    found = data if isinstance(data, Dataset) else load_dataset(data, data_root, na=na, columns=form.named())
     where = f"File {found.source}" if found.source and found.source not in CATALOG else f"Data set '{found.name}'"
-    table = check_values(pd.DataFrame(found.values, columns=list(found.columns)), columns, where)
+    table = check_values(pd.DataFrame(found.values, columns=list(found.columns)), columns, where, na)
     if (freq is None) != (found.dates is None) or (freq is not None and found.freq != freq):
         steps = ("no dates" if each is None else f"the step '{each}'" for each in (found.freq, freq))
         raise UsageError("{} has {}, but the training data had {}; give data like those.".format(where, *steps))
@@ -131,15 +134,20 @@ def _stamp(past: pd.DataFrame) -> Any:
     return past["date"].iloc[-1] if "date" in past else len(past) - 1
 
 
-def _forecast(forecaster: Forecaster, past: pd.DataFrame, future: pd.DataFrame, season: int, where: str) -> pd.DataFrame:
+def _forecast(
+    forecaster: Forecaster, past: pd.DataFrame, last_season: pd.DataFrame, future: pd.DataFrame, where: str
+) -> pd.DataFrame:
     """One window of the result."""
     columns = list(forecaster.columns)
-    wide = forecaster.predict(past, len(future))
+    form = forecaster.config.form
+    wide = forecaster.predict(past.rename(columns={"date": form.time or "date"}), len(future))
+    wide = wide.rename(columns={form.time: "date"})
     when = wide.columns[0]
     if when == "date" and not np.array_equal(wide["date"].to_numpy(), future["date"].to_numpy(dtype=wide["date"].dtype)):
         raise UsageError(f"{where} leaves its step '{forecaster.freq}' after {_stamp(past)}; take windows elsewhere.")
+    season = len(last_season)
     naive = SeasonalNaive(SeasonalNaiveConfig(season, len(future), len(columns), season))
-    repeated = naive(torch.tensor(past[columns].to_numpy()[None, -season:]))[0].numpy()
+    repeated = naive(torch.tensor(last_season.to_numpy()[None]))[0].numpy()
     return pd.DataFrame(
         {
             "cutoff": _stamp(past),
@@ -160,10 +168,12 @@ def _refitted(forecaster: Forecaster, past: pd.DataFrame, season: int, where: st
     first = len(past) - max(config.pred_len, len(past) // VALIDATION)
     # `train` wants a test part: it gets the validation rows again, for a score that nobody reads. The future stays unseen.
     split = Split(train=(0, max(first, 0)), val=(max(first, 0), len(past)), test=(max(first, 0), len(past)))
-    dates = pd.DatetimeIndex(past["date"]) if "date" in past else None
+    dates = pd.Index(past["date"]) if "date" in past else None
     name = f"{where}, before row {len(past)}"
     sha256 = hashlib.sha256(values.tobytes()).hexdigest()
-    data = Dataset(name, values, dates, forecaster.columns, forecaster.freq, split, sha256, season)
+    data = Dataset(
+        name, values, dates, forecaster.columns, forecaster.freq, split, sha256, season, na=config.na, form=config.form
+    )
     settings = {f"training.{key}": value for key, value in config.training.items()}
     shape = ("seq_len", "pred_len", "n_channels")
     settings |= {f"model.{key}": value for key, value in asdict(config.model_config).items() if key not in shape}

@@ -28,6 +28,14 @@ class MixerState(NamedTuple):
     prior: Any
 
 
+class Selection(NamedTuple):
+    """What Q tokens select of T: `prior` p (B, Q, T, H, d_v or 1), `posterior` q (B, Q, T, H, d_v), `beta` (B, Q, H, d_v)."""
+
+    prior: Tensor
+    posterior: Tensor
+    beta: Tensor
+
+
 class FreeEnergyMixer(nn.Module):
     """A drop-in for self-attention: (B, T, D) -> (B, T, D) at the cost of its prior.
 
@@ -126,18 +134,23 @@ class FreeEnergyMixer(nn.Module):
 
     def hidden_temperature(self, x: Tensor, attention_mask: Tensor | None = None) -> Tensor:
         """The beta* (B, T, H, d_v) at which F(beta*) is the read (proposition G.2); 0 where it is the mean. O(T^2)."""
-        p, parts, bound = self._dense(x, attention_mask)
-        v, read = self._values(parts), self._read(bound.mix, parts, bound.support)
-        if read.beta is None:
-            return torch.zeros_like(v)
-        lam = torch.ones_like(v) if read.lam is None else read.lam
-        return find_hidden_temperature(p, v, read.beta, lam)
+        return self.selection(x, attention_mask).beta
 
     def posterior(self, x: Tensor, attention_mask: Tensor | None = None) -> Tensor:
         """What each channel selected: q (B, T query, T key, H, d_v) of eq. 5 at the hidden temperature. O(T^2)."""
-        p, parts, _ = self._dense(x, attention_mask)
-        q = torch.softmax(log_tilted(p, self._values(parts), self.hidden_temperature(x, attention_mask)), dim=2)
-        return torch.nan_to_num(q)  # rows that see nothing select nothing
+        return self.selection(x, attention_mask).posterior
+
+    def selection(self, x: Tensor, attention_mask: Tensor | None = None, queries: slice = slice(None)) -> Selection:
+        """Prior, posterior and hidden temperature at once, of the Q tokens in `queries`. O(Q T) beside the prior's O(T^2)."""
+        p, parts, bound = self._dense(x, attention_mask)
+        p, v, read = p[:, queries], self._values(parts), self._read(bound.mix, parts, bound.support)
+        if read.beta is None:
+            beta = torch.zeros_like(v[:, queries])
+        else:
+            lam = torch.ones_like(v) if read.lam is None else read.lam
+            beta = find_hidden_temperature(p, v, read.beta, lam[:, queries])
+        q = torch.softmax(log_tilted(p, v, beta), dim=2)
+        return Selection(p, torch.nan_to_num(q), beta)  # rows that see nothing select nothing
 
     def _dense(self, x: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, dict[str, Tensor], BoundPrior]:
         """The dense p (B, T query, T key, H, d_v or 1), and the parts and the bound prior it was made of."""

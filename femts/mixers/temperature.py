@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 def log_tilted(p: Tensor, v: Tensor, beta: Tensor) -> Tensor:
-    """`log p_t(i) + beta_t v_i`: `p` (B, T, T, H, d_v or 1), `v` (B, T, H, d_v), `beta` (B, T, H, d_v) -> (B, T, T, H, d_v)."""
+    """`log p_t(i) + beta_t v_i`: `p` (B, Q, T, H, d_v or 1), `v` (B, T, H, d_v), `beta` (B, Q, H, d_v) -> (B, Q, T, H, d_v)."""
     return p.log() + beta.unsqueeze(2) * v.unsqueeze(1)
 
 
@@ -17,12 +17,13 @@ def find_hidden_temperature(p: Tensor, v: Tensor, beta_max: Tensor, lam: Tensor)
     Where a channel is constant over the support every beta answers; the lowest is returned.
 
     Args:
-        p: dense prior (B, T, T, H, d_v or 1); v, lam: (B, T, H, d_v); beta_max: broadcastable to them.
+        p: dense prior of Q tokens over T, (B, Q, T, H, d_v or 1); v: (B, T, H, d_v); lam: (B, Q, H, d_v); beta_max:
+            broadcastable to it.
 
     Returns:
-        beta* (B, T, H, d_v), to the precision of the type.
+        beta* (B, Q, H, d_v), to the precision of the type.
     """
-    high = beta_max.expand_as(v).clone()
+    high = beta_max.expand_as(lam).clone()
     mu = (p * v.unsqueeze(1)).sum(2)
     away = v.unsqueeze(1) - mu.unsqueeze(2)
 

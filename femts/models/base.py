@@ -22,6 +22,13 @@ PUBLISHED_TRAINING: Mapping[str, Any] = {
 }
 
 
+def mean_square(forecast: Tensor, target: Tensor, seen: Tensor | None = None) -> Tensor:
+    """Mean squared error of two tensors of one shape, over what is `seen` of the target, if that is given."""
+    if seen is None:
+        return F.mse_loss(forecast, target)
+    return ((forecast - target).square() * seen).sum() / seen.sum().clamp(min=1)
+
+
 class ForecastModel(nn.Module):
     """Base of all forecasters.
 
@@ -48,12 +55,18 @@ class ForecastModel(nn.Module):
         """Forecast the next P steps: `x` (B, L, C) -> (B, P, C)."""
         raise TypeError(f"{type(self).__name__} does not define forward")
 
-    def loss(self, x: Tensor, y: Tensor) -> Tensor:
-        """Training loss, a scalar, for the look-back `x` (B, L, C) and what followed, `y` (B, P, C)."""
-        return F.mse_loss(self(x), y)
+    def loss(self, x: Tensor, y: Tensor, seen: Tensor | None = None) -> Tensor:
+        """Training loss, a scalar, for the look-back `x` (B, L, C) and what followed, `y` (B, P, C).
 
-    def prepare(self, series: Tensor) -> None:
-        """Before the first step: fit what has a closed form to the training rows `series` (rows, C); by default nothing."""
+        `seen` (B, L + P, C) says which of these values are real; the loss leaves the others out.
+        """
+        return mean_square(self(x), y, None if seen is None else seen[:, x.shape[1] :])
+
+    def prepare(self, series: Tensor, observed: Tensor | None = None) -> None:
+        """Before the first step: fit what has a closed form to the training rows `series` (rows, C); by default nothing.
+
+        `observed` (rows, C) says which of them are real; None means all.
+        """
 
     def at_once(self, x: Tensor, steps: int) -> Tensor:
         """What the model forecasts of the next `steps` without going on from a forecast: `x` (B, L, C) -> (B, P or more, C)."""

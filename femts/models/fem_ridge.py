@@ -53,9 +53,9 @@ class FemRidge(SegmentForecaster):
         super().__init__(config)
         self.linear = make_linear(config)
 
-    def prepare(self, series: Tensor) -> None:
+    def prepare(self, series: Tensor, observed: Tensor | None = None) -> None:
         """Fit the ridge regression to the training rows."""
-        self.linear.fit(series, self.config.ridge)
+        self.linear.fit(series, self.config.ridge, observed)
 
     def forward(self, x: Tensor) -> Tensor:
         """Forecast: `x` (B, L, C) -> (B, P, C)."""

@@ -29,7 +29,7 @@ class RidgeConfig:
         seq_len: steps of look-back L.
         pred_len: steps of forecast P.
         n_channels: channels.
-        season: steps of one season; None takes the season of the data set (one day for hourly data).
+        season: steps of one season; None takes the season of the data set (one day for hourly data), or 1 without one.
         ridge: penalty on the squared weights, beside the mean squared error in scaled units.
         longest: steps that are forecast from a look-back at once; None takes 720 in whole forecasts, or as many as half of
             the training rows leave room for.
@@ -92,10 +92,11 @@ class PhaseMap(nn.Module):
         self.period, self.longest = period, longest
         self.register_buffer("weight", torch.zeros(seq_len // period, -(-longest // period)))
 
-    def fit(self, series: Tensor, season: int, ridge: float) -> None:
+    def fit(self, series: Tensor, season: int, ridge: float, observed: Tensor | None = None) -> None:
         """Minimise the mean squared error over the windows of `series` (rows, C), plus `ridge` times the squared weights.
 
-        Computed in float64; of very many windows, some are drawn. UsageError when there is not one.
+        Computed in float64; of very many windows, some are drawn. Where `observed` (rows, C) is given, each product of a past
+        and a later step is averaged over the windows whose later step is real. UsageError when there is no window.
         """
         before, after = (count * self.period for count in self.weight.shape)
         if len(series) < before + after:
@@ -104,17 +105,19 @@ class PhaseMap(nn.Module):
                 "set model.longest lower, take a shorter --seq-len, or bring more rows."
             )
         windows = series.detach().cpu().double().unfold(0, before + after, 1)  # (N, C, before + after), not copied
+        real = (torch.ones_like(series) if observed is None else observed).cpu().double().unfold(0, before + after, 1)
         most = max(1, MOST_WINDOWS // series.shape[1])
         drawn = torch.randperm(len(windows), generator=torch.Generator().manual_seed(0))[:most]  # each phase of each season
-        gram, moments = torch.zeros(2, 1, dtype=torch.float64)
+        gram, moments, counts = torch.zeros(3, 1, dtype=torch.float64)
         for some in drawn.split(max(1, CHUNK // series.shape[1])):
             chunk = windows[some].flatten(0, 1)
             phases = self._phases(chunk - level(chunk[:, :before], season)).flatten(0, 1)
             past, future = phases.split(list(self.weight.shape), dim=1)
-            gram, moments = gram + past.T @ past, moments + past.T @ future
+            there = self._phases(real[some].flatten(0, 1)).flatten(0, 1)[:, len(self.weight) :]
+            gram, moments, counts = gram + past.T @ past, moments + past.T @ (future * there), counts + there.sum(0)
         rows = len(drawn) * series.shape[1] * self.period
         penalty = ridge * torch.eye(len(self.weight), dtype=torch.float64)
-        self.weight.copy_(torch.linalg.solve(gram / rows + penalty, moments / rows))
+        self.weight.copy_(torch.linalg.solve(gram / rows + penalty, moments / counts.clamp(min=1)))
 
     def forward(self, x: Tensor, steps: int) -> Tensor:
         """The next `steps` of `x` (..., L): (..., steps)."""
@@ -145,10 +148,10 @@ class LinearForecast(nn.Module):
         self.longest, self.season = longest, season
         self.dense, self.seasonal = (PhaseMap(seq_len, longest, period) for period in (1, season))
 
-    def fit(self, series: Tensor, ridge: float) -> None:
+    def fit(self, series: Tensor, ridge: float, observed: Tensor | None = None) -> None:
         """Fit both maps to `series` (rows, C); see `PhaseMap.fit`."""
-        self.dense.fit(series, self.season, ridge)
-        self.seasonal.fit(series, self.season, ridge)
+        self.dense.fit(series, self.season, ridge, observed)
+        self.seasonal.fit(series, self.season, ridge, observed)
 
     def forward(self, x: Tensor, steps: int) -> Tensor:
         """The next `steps`, at most `longest`, of `x` (B, L, C): (B, steps, C)."""
@@ -170,9 +173,9 @@ class Ridge(ForecastModel):
         super().__init__(config)
         self.linear = make_linear(config)
 
-    def prepare(self, series: Tensor) -> None:
+    def prepare(self, series: Tensor, observed: Tensor | None = None) -> None:
         """Fit to the training rows."""
-        self.linear.fit(series, self.config.ridge)
+        self.linear.fit(series, self.config.ridge, observed)
 
     def forward(self, x: Tensor) -> Tensor:
         """Forecast: `x` (B, L, C) -> (B, P, C)."""
@@ -185,7 +188,5 @@ class Ridge(ForecastModel):
 
 
 def make_linear(config: LinearConfig) -> LinearForecast:
-    """The maps of a configuration with `season`, `ridge` and `longest`; UsageError when the season was never set."""
-    if config.season is None:
-        raise UsageError("This model has no season yet; set model.season to the steps of one season.")
-    return LinearForecast(config.seq_len, config.longest or config.pred_len, config.season)
+    """The maps of a configuration, not fitted yet."""
+    return LinearForecast(config.seq_len, config.longest or config.pred_len, config.season or 1)

@@ -19,7 +19,7 @@ from femts.errors import UsageError
 from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig, component_flags
 from femts.mixers.dropout import Dropout
 from femts.mixers.norm import RMSNorm
-from femts.models.base import ForecastModel
+from femts.models.base import ForecastModel, mean_square
 from femts.models.lintrans import UnnormalisedLinearAttention
 from femts.models.registry import register
 
@@ -160,13 +160,14 @@ class SegmentForecaster(ForecastModel):
         segments, mean, std = self._segments(x)
         return self._forecast(self._predict(segments)[:, :, -1], mean, std)
 
-    def loss(self, x: Tensor, y: Tensor) -> Tensor:
+    def loss(self, x: Tensor, y: Tensor, seen: Tensor | None = None) -> Tensor:
         """Error of the forecast in scaled units plus that of each earlier segment's successor in window-normalised units."""
         segments, mean, std = self._segments(x)
         predicted = self._predict(segments)
-        loss = F.mse_loss(self._forecast(predicted[:, :, -1], mean, std), y)
+        past, future = (None, None) if seen is None else (self._cut(seen[:, : x.shape[1]].mT), seen[:, x.shape[1] :])
+        loss = mean_square(self._forecast(predicted[:, :, -1], mean, std), y, future)
         if segments.shape[2] > 1:
-            loss = loss + F.mse_loss(predicted[:, :, :-1], segments[:, :, 1:])
+            loss = loss + mean_square(predicted[:, :, :-1], segments[:, :, 1:], None if past is None else past[:, :, 1:])
         return loss
 
     def _segments(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -174,8 +175,12 @@ class SegmentForecaster(ForecastModel):
         x = x.transpose(1, 2).contiguous()  # sums along time are several times faster over neighbours
         mean = x[..., -self.config.pred_len :].mean(-1, keepdim=True)
         std = x.std(-1, keepdim=True, correction=0) + 1e-5
-        x = F.pad((x - mean) / std, (self.config.n_segments * self.config.pred_len - x.shape[-1], 0))
-        return x.unflatten(-1, (self.config.n_segments, self.config.pred_len)), mean, std
+        return self._cut((x - mean) / std), mean, std
+
+    def _cut(self, x: Tensor) -> Tensor:
+        """Look-backs (B, C, L), padded on the left and cut: (B, C, N, P)."""
+        x = F.pad(x, (self.config.n_segments * self.config.pred_len - x.shape[-1], 0))
+        return x.unflatten(-1, (self.config.n_segments, self.config.pred_len))
 
     def _predict(self, segments: Tensor) -> Tensor:
         """The segment that follows each segment: (B, C, N, P) -> (B, C, N, P)."""

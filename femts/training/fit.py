@@ -106,7 +106,8 @@ def train(
         with _folder(out) as folder:
             remove_parts(Path(folder))
             if not state.model:
-                forecaster.model.prepare(series[slice(*data.split.train)])
+                rows, observed = slice(*data.split.train), windows["train"].observed
+                forecaster.model.prepare(series[rows], None if observed is None else observed[rows])
                 begin_run(Path(folder), config, forecaster.preprocess())
             try:
                 with recorded() as kernels:

@@ -33,7 +33,7 @@ class ForecastModule(pl.LightningModule):
         self.start_epoch, self.next_batch = epoch, batch
         self.losses: list[Tensor] = []
         self.counts: list[int] = []
-        self._compiled_loss: Callable[[Tensor, Tensor], Tensor] | None = None
+        self._compiled_loss: Callable[..., Tensor] | None = None
         self.batches = self._index_batches(0, 1, "cpu")
 
     def _index_batches(self, rank: int, world: int, device: torch.device | str) -> IndexBatches:
@@ -69,13 +69,14 @@ class ForecastModule(pl.LightningModule):
         index, weight, count = batch
         seed = derive_seed("step", self.training_config.seed, self.epoch, self.next_batch, self.global_rank)
         seed_device(self.device, seed)
-        loss = self._loss(len(index))(*self.windows.gather(index))
+        seen = self.windows.seen(index)
+        loss = self._loss(len(index))(*self.windows.gather(index), *([] if seen is None else [seen]))
         self.losses.append(loss.detach())
         self.counts.append(count)
         self.next_batch += 1
         return loss if weight == 1.0 else loss * weight
 
-    def _loss(self, size: int) -> Callable[[Tensor, Tensor], Tensor]:
+    def _loss(self, size: int) -> Callable[..., Tensor]:
         """The loss for a batch of `size`: compiled for whole batches only, because each further size is compiled anew."""
         whole = len(range(self.global_rank, self.training_config.batch_size, self.trainer.world_size))
         return self.model.loss if self._compiled_loss is None or size != whole else self._compiled_loss

@@ -91,7 +91,7 @@ def resolve_run(
     if "longest" in _model_fields(model) and config.longest is None:
         rows = data.split.train[1] - data.split.train[0]
         config = replace(config, longest=_longest(pred_len, (rows - config.seq_len) // 2))
-    return RunConfig(data.name, data.source, model, config, protocol, asdict(training))
+    return RunConfig(data.name, data.source, model, config, protocol, asdict(training), data.na, data.form)
 
 
 def _longest(pred_len: int, room: int) -> int:

@@ -5,14 +5,14 @@ import pandas as pd
 import pytest
 from data_cases import wide
 
-from femts.data import CATALOG, Dataset, Scaler, load_dataset, part_windows, ratio_split, write_csv
+from femts.data import CATALOG, Dataset, Scaler, load_dataset, part_windows, ratio_split, write_table
 from femts.errors import UsageError
 
 REAL = [name for name in CATALOG if name not in ("Solar", "synthetic")]
 
 
 def test_own_csv_and_own_frame_are_the_same_data(tmp_path, table):
-    from_file = load_dataset(str(write_csv(table, tmp_path / "mine.csv")))
+    from_file = load_dataset(str(write_table(table, tmp_path / "mine.csv")))
     from_frame = load_dataset(table)
     assert from_file.name == "mine" and from_frame.name == "frame"
     for data in (from_file, from_frame):
@@ -51,7 +51,7 @@ def test_a_source_that_is_neither_name_nor_file(source, words, tmp_path, monkeyp
 
 def test_a_file_without_an_ending_is_found(tmp_path, monkeypatch, table):
     monkeypatch.chdir(tmp_path)
-    write_csv(table, "series")
+    write_table(table, "series")
     assert load_dataset("series").columns == ("a", "b")
 
 
@@ -97,7 +97,7 @@ def test_a_dataset_cannot_be_changed_by_accident(table):
 
 def test_uneven_own_data_is_refused():
     with pytest.raises(UsageError, match="The frame has an uneven step"):
-        load_dataset(wide(30).drop(index=7))
+        load_dataset(wide(30).assign(date=lambda f: f["date"] + pd.to_timedelta(20 * (f.index == 7), unit="min")))
 
 
 @pytest.mark.parametrize("name", REAL)

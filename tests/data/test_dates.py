@@ -1,10 +1,11 @@
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from femts.data import future_dates, season_of, step_of
-from femts.data.dates import check_order, read_dates
+from femts.data.dates import check_order, grid_of, read_dates
 from femts.errors import UsageError
 
 STEPS = ["s", "30s", "min", "10min", "15min", "h", "2h", "D", "B", "W-WED", "2W-SUN", "MS", "ME", "QS-JAN", "YS-JAN"]
@@ -28,15 +29,23 @@ def test_a_time_zone_is_kept():
     assert str(future_dates(dates[-1], "h", 1)[0]) == "2024-01-01 04:00:00+00:00"
 
 
-def test_one_gap_among_many_even_steps_is_the_one_named():
-    dates = pd.date_range("2024-01-01", periods=100, freq="h").delete(40)
-    with pytest.raises(UsageError, match=r"from 2024-01-02 15:00:00 to 2024-01-02 17:00:00 \(data rows 40 and 41\)"):
-        step_of(dates)
+@pytest.mark.parametrize("freq", ["h", "15min", "D", "B", "W-SUN", "MS", "ME"])
+def test_missing_stamps_hide_no_step(freq):
+    whole = pd.date_range("2023-01-01", periods=100, freq=freq)
+    gone = np.random.default_rng(0).choice(np.arange(1, 99), 20, replace=False)
+    with_gaps = whole.delete([*gone, 40, 41, 42])
+    assert step_of(with_gaps) == step_of(whole)
+    assert list(grid_of(with_gaps, freq)) == list(whole)
 
 
-def test_a_holiday_among_business_days_is_named():
-    dates = pd.bdate_range("2024-01-01", periods=30).drop(pd.Timestamp("2024-01-19"))  # a Friday
-    with pytest.raises(UsageError, match="uneven step: from 2024-01-18 00:00:00 to 2024-01-22"):
+def test_of_two_steps_that_fit_the_coarser_is_taken():
+    dates = pd.bdate_range("2024-01-01", periods=30).drop(pd.Timestamp("2024-01-19"))  # every day would fit, too
+    assert step_of(dates) == "B"
+
+
+def test_a_stamp_off_the_grid_is_the_one_named():
+    dates = pd.date_range("2024-01-01", periods=100, freq="h").insert(40, pd.Timestamp("2024-01-02 15:20"))
+    with pytest.raises(UsageError, match=r"from 2024-01-02 15:00:00 to 2024-01-02 15:20:00 \(data rows 40 and 41\)"):
         step_of(dates)
 
 

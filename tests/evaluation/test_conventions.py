@@ -31,7 +31,7 @@ def test_every_window_is_what_the_evaluator_says() -> None:
 
 
 def test_dropped_windows_and_means_of_means() -> None:
-    each = errors()[:, 0]
+    each = errors()[:, 0] / (5 * 3)
     found = {score.convention: score for score in convention_scores(errors(), [32, 16, 32])}
     assert len(found) == 6
     dropped = found["drop_last, batches of 32"]
@@ -43,3 +43,11 @@ def test_dropped_windows_and_means_of_means() -> None:
 
 def test_where_no_batch_is_full_nothing_is_said_of_dropping() -> None:
     assert not any("drop_last" in score.convention for score in convention_scores(errors(), [64]))
+
+
+def test_gaps_do_not_count() -> None:
+    observed = torch.rand(54, 3, generator=torch.Generator().manual_seed(1)) > 0.3
+    windows = Windows(WINDOWS.series, 10, 5, 0, 54, observed)
+    first = convention_scores(window_errors(MODEL, windows, SCALE, batch_size=7), [32])[0]
+    assert first.mse == pytest.approx(evaluate(MODEL, windows)["mse"], rel=1e-6)
+    assert first.mse != pytest.approx(evaluate(MODEL, WINDOWS)["mse"], rel=1e-3)

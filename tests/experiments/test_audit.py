@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -31,11 +32,11 @@ SMALL = {"d_model": 16, "d_ff": 16, "n_layers": 1, "n_heads": 2, "longest": 24}
 WINDOWS = 120 - 12 + 1
 
 
-def quick(model: str, **options: Any) -> Forecaster:
+def quick(model: str, data: Dataset = DATA) -> Forecaster:
     known = model_card(model).default_settings()
     settings = {f"model.{key}": value for key, value in SMALL.items() if key in known}
     settings |= {"training.batch_size": 400, "training.max_epochs": 1}
-    return train(DATA, model, 12, seq_len=24, device="cpu", settings=settings, **options)
+    return train(data, model, 12, seq_len=24, device="cpu", settings=settings)
 
 
 def failed(forecaster: Forecaster) -> set[str]:
@@ -128,6 +129,16 @@ def test_data_that_cannot_tell_are_no_success() -> None:
     checks = {check.name: check for check in femts.audit(train(load_dataset(frame), "naive", 12, seq_len=24)).checks}
     assert checks["scaler"].passed is None
     assert "cannot tell" in checks["scaler"].says
+
+
+@pytest.mark.parametrize("model", ["dlinear", "ridge"])
+def test_gaps_are_no_leak(model: str) -> None:
+    frame = synthetic_frame(600)
+    frame.loc[480 - 24 :: 7, "s1"] = np.nan  # the first test window's look-back begins in a gap
+    forecaster = quick(model, data=load_dataset(frame))
+    found = femts.audit(forecaster)
+    assert found.failed == ()
+    assert found.scores[0].mse == pytest.approx(forecaster.metrics["test"]["mse"], rel=1e-6)
 
 
 def test_other_data_are_refused() -> None:

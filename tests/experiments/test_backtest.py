@@ -123,6 +123,23 @@ def test_a_refit_takes_all_rows_before_the_cutoff_and_the_runs_own_recipe(
     assert said[2].startswith("2 trainings took")
 
 
+@pytest.mark.filterwarnings("ignore::femts.errors.GapWarning")
+def test_what_is_missing_is_filled_for_the_model_and_left_out_of_the_score() -> None:
+    table = FRAME.copy()
+    table.loc[::7, "s1"] = np.nan
+    data = load_dataset(table)
+    gappy = fit.train(data, "dlinear", P, seq_len=L, device="cpu", settings=QUICK)
+    windows = part_windows(data, gappy.scaler, "test", L, P)
+    wanted = evaluate(gappy.model, Picked(windows, torch.arange(4, len(windows), 7)))  # no look-back begins in a gap
+    frame = femts.backtest(gappy, table, windows=13, step=7)
+    assert np.isfinite(frame[["forecast", "seasonal_naive"]].to_numpy()).all()
+    assert frame["actual"].isna().any()
+    assert overall(frame, gappy)["mse_scaled"] == pytest.approx(wanted["mse"], rel=1e-5)
+    put_in = femts.backtest(gappy, table.dropna(), windows=13, step=7)
+    assert put_in["actual"].isna().sum() == len(data.columns) * frame["actual"].isna().sum()
+    assert len(femts.backtest(gappy, table, windows=1, step=1, refit=True)) == P * len(data.columns)
+
+
 def test_rows_that_the_model_knows_are_said_to_be_known(forecaster: Forecaster) -> None:
     for data, step, notes in ((DATA, 80, 0), (DATA, 100, 1), (FRAME.iloc[:300], 100, 0)):  # the test begins at row 400
         said: list[str] = []

@@ -1,0 +1,189 @@
+"""What is missing: reported, filled for the models to read, and left out of every loss and score."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from small_tables import small_table
+from torch import Tensor
+
+import femts
+from femts.cli import main
+from femts.data.scaler import Scaler
+from femts.data.windows import Windows, fill_gaps, part_windows
+from femts.errors import GapWarning, UsageError
+from femts.evaluation.evaluator import evaluate
+from femts.models.naive import Naive, NaiveConfig
+from femts.models.registry import build_config, build_model, model_names
+
+L, P = 24, 12
+QUICK: dict[str, Any] = {"seq_len": L, "pred_len": P, "max_epochs": 1, "device": "cpu"}
+
+
+def with_gaps(rows: int = 300, share: float = 0.1) -> pd.DataFrame:
+    """A small table with a tenth of its values missing at random, and one column that begins late."""
+    frame = small_table(rows)
+    gone = np.random.default_rng(2).uniform(size=(rows, 2)) < share
+    frame[["load", "heat"]] = frame[["load", "heat"]].mask(gone)
+    frame.loc[:50, "heat"] = np.nan
+    return frame
+
+
+def test_gaps_are_filled_with_what_came_before_them() -> None:
+    values = np.array([[np.nan, 1.0], [2.0, np.nan], [np.nan, np.nan], [4.0, 3.0]])
+    assert fill_gaps(values).tolist() == [[0.0, 1.0], [2.0, 1.0], [2.0, 1.0], [4.0, 3.0]]
+    assert fill_gaps(values[None])[0].tolist() == fill_gaps(values).tolist()
+    assert np.isnan(values).sum() == 4
+
+
+def test_sentinels_missing_rows_and_empty_cells_are_the_same_gap() -> None:
+    whole = small_table(300)
+    empty, sentinel = whole.copy(), whole.copy()
+    empty.loc[[40, 90], ["load", "heat"]] = np.nan
+    sentinel.loc[[40, 90], ["load", "heat"]] = -9999.0
+    datasets = [
+        femts.load_dataset(empty),
+        femts.load_dataset(sentinel, na=[-9999]),
+        femts.load_dataset(whole.drop(index=[40, 90])),
+    ]
+    for data in datasets:
+        np.testing.assert_array_equal(data.values, datasets[0].values)
+        assert data.observed is not None and (~data.observed).sum() == 4
+        assert "4 of 600 values are missing, in 2 of 2 columns, the first in 'load' at 2024-01-02 16:00:00" in data.notes[-1]
+    assert femts.load_dataset(whole).observed is None
+
+
+def test_series_of_different_length_make_one_table() -> None:
+    days = pd.date_range("2024-01-01", periods=60, freq="D")
+    parts = {"a": days, "b": days[20:], "c": days[:35].delete([5, 6])}
+    long = pd.concat(pd.DataFrame({"unique_id": name, "ds": when, "y": np.arange(len(when))}) for name, when in parts.items())
+    data = femts.load_dataset(long)
+    assert data.columns == ("a", "b", "c") and data.freq == "D" and len(data.values) == 60
+    assert data.observed is not None and data.observed.sum(0).tolist() == [60, 40, 33]
+
+
+def test_the_scaler_sees_what_is_there() -> None:
+    data = femts.load_dataset(with_gaps())
+    fitted = Scaler.fit(data.train_values)
+    np.testing.assert_allclose(fitted.mean, np.nanmean(data.train_values, axis=0))
+    np.testing.assert_allclose(fitted.scale, np.nanstd(data.train_values, axis=0))
+
+
+def test_scores_are_means_over_what_is_there() -> None:
+    data = femts.load_dataset(with_gaps())
+    scaler = Scaler.fit(data.train_values)
+    windows = part_windows(data, scaler, "test", L, P)
+    scaled = scaler.transform(data.values)
+    filled, first, errors = fill_gaps(scaled), data.split.test[0], []
+    for start in range(first, first + len(windows)):
+        error = scaled[start : start + P] - filled[start - 1]
+        errors.append(error[~np.isnan(error)])
+    found = evaluate(Naive(NaiveConfig(L, P, 2)), windows, 7)
+    assert found["mse"] == pytest.approx(np.mean(np.square(np.concatenate(errors))), rel=1e-6)
+    assert found["mae"] == pytest.approx(np.mean(np.abs(np.concatenate(errors))), rel=1e-6)
+    assert found["windows"] == 60 - P + 1
+
+
+@pytest.mark.parametrize("name", [n for n in model_names() if n not in ("naive", "seasonal_naive", "ridge")])
+def test_no_loss_depends_on_what_is_missing(name: str) -> None:
+    """Neither in the forecast nor, where earlier segments are learned from, in the look-back."""
+    torch.manual_seed(0)
+    settings = {"season": 6, "longest": P} if "ridge" in name else {}
+    if name == "patchtst":
+        settings = {"patch_len": 8, "stride": 4}
+    model = build_model(name, build_config(name, seq_len=L, pred_len=P, n_channels=2, settings=settings)).eval()
+    x, y = torch.randn(3, L, 2), torch.randn(3, P, 2)
+    seen = torch.rand(3, L + P, 2) > 0.3
+    damaged = y.masked_fill(~seen[:, L:], 1e6)
+    assert torch.equal(model.loss(x, y, seen), model.loss(x, damaged, seen))
+    everything = torch.ones_like(seen)
+    torch.testing.assert_close(model.loss(x, y, everything), model.loss(x, y))
+    assert not torch.equal(model.loss(x, y, seen), model.loss(x, y))
+
+
+def test_segments_of_the_look_back_that_are_filled_are_not_learned() -> None:
+    model = build_model("fem_sm", build_config("fem_sm", seq_len=L, pred_len=P, n_channels=2, settings={"dropout": 0.0}))
+    x, y = torch.randn(3, L, 2), torch.randn(3, P, 2)
+    seen = torch.ones(3, L + P, 2, dtype=torch.bool)
+    seen[:, P:L] = False  # the only segment of the look-back that has another before it
+    segments, mean, std = model._segments(x)
+    forecast = model._forecast(model._predict(segments)[:, :, -1], mean, std)
+    torch.testing.assert_close(model.loss(x, y, seen), (forecast - y).square().mean())
+
+
+def test_ridge_leaves_missing_targets_out() -> None:
+    series = torch.randn(400, 2, generator=torch.Generator().manual_seed(0))
+    series[1:] += 0.8 * series[:-1]
+    observed = torch.rand(400, 2, generator=torch.Generator().manual_seed(1)) > 0.2
+    config = build_config("ridge", seq_len=4, pred_len=1, n_channels=2, settings={"season": 2, "ridge": 1e-6})
+
+    def weight(values: Tensor, seen: Tensor | None) -> Tensor:
+        model = build_model("ridge", config)
+        model.prepare(values, seen)
+        return model.state_dict()["linear.dense.weight"]
+
+    filled = series.masked_fill(~observed, 0.0)
+    assert (weight(filled, observed) - weight(series, None)).abs().max() < (
+        weight(filled, None) - weight(series, None)
+    ).abs().max()
+
+
+@pytest.mark.parametrize("model", ["dlinear", "fem_sm", "fem_sm_ridge", "seasonal_naive"])
+def test_a_run_on_gaps_is_saved_scored_and_forecasts(model: str, tmp_path: Path) -> None:
+    settings = {"model.d_model": 8, "model.n_heads": 2, "model.n_layers": 1} if model.startswith("fem") else {}
+    frame = with_gaps().fillna(-9999.0)
+    path = tmp_path / "mine.csv"
+    frame.to_csv(path, index=False)
+    data = femts.load_dataset(path, na=[-9999])
+    trained = femts.train(data, model, settings=settings, out=tmp_path / "run", **QUICK)
+    loaded = femts.load(tmp_path / "run")
+    assert loaded.config.na == (-9999.0,)
+    assert loaded.evaluate("test") == trained.metrics["test"]
+    assert np.isfinite(trained.metrics["test"]["mse"]) and trained.metrics["test"]["mse"] < 10
+    with pytest.warns(GapWarning, match=r"lacks \d+ of 48 values, the first in column '(load|heat)'"):
+        forecast = loaded.predict(frame)
+    assert np.isfinite(forecast[["load", "heat"]].to_numpy()).all() and forecast[["load", "heat"]].abs().to_numpy().max() < 10
+
+
+def test_a_history_that_skips_rows_is_read_on_its_grid() -> None:
+    trained = femts.train(small_table(), "naive", **QUICK)
+    frame = small_table()
+    with pytest.warns(GapWarning, match="lacks 4 of 48 values"):
+        skipped = trained.predict(frame.drop(index=[280, 290]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pd.testing.assert_frame_equal(skipped, trained.predict(frame))
+
+
+def test_a_part_without_any_value_is_refused() -> None:
+    frame = small_table()
+    frame.loc[210:239, ["load", "heat"]] = np.nan
+    with pytest.raises(UsageError, match=r"No value of 'frame' is there in its val rows"):
+        femts.train(frame, "naive", **QUICK)
+
+
+def test_the_command_line_says_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with_gaps().fillna(-1.5).to_csv(tmp_path / "mine.csv", index=False)
+    run = ["--out", str(tmp_path / "run"), "--pred-len", str(P), "--seq-len", str(L)]
+    assert main(["train", "--dataset", str(tmp_path / "mine.csv"), "--na", "-1.5", "--model", "naive", *run]) == 0
+    assert "values are missing, in 2 of 2 columns" in capsys.readouterr().err
+    assert main(["predict", str(tmp_path / "run"), str(tmp_path / "mine.csv")]) == 0
+    assert "the last value before each is read instead" in capsys.readouterr().err
+    assert main(["evaluate", str(tmp_path / "run"), "--json"]) == 0
+    kept = json.loads((tmp_path / "run" / "metrics.json").read_text())["test"]
+    assert json.loads(capsys.readouterr().out)["pred_len"][str(P)] == kept
+
+
+def test_windows_without_gaps_carry_no_mask() -> None:
+    windows = Windows(torch.zeros(50, 2), L, P, 0, 50)
+    assert windows.seen(torch.tensor([0])) is None
+    masked = Windows(torch.zeros(50, 2), L, P, 0, 50, torch.ones(50, 2, dtype=torch.bool))
+    seen = masked.to("cpu").seen(torch.tensor([0, 3]))
+    assert seen is not None and seen.shape == (2, L + P, 2) and seen.all()
