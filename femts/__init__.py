@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from femts.data.dataset import load_dataset
+    from femts.experiments.audit import audit
+    from femts.experiments.backtest import backtest, backtest_scores
     from femts.forecaster import Forecaster
     from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig
     from femts.training.fit import train
@@ -19,6 +21,9 @@ __all__ = [
     "FreeEnergyMixer",
     "FreeEnergyMixerConfig",
     "__version__",
+    "audit",
+    "backtest",
+    "backtest_scores",
     "load",
     "load_dataset",
     "train",
@@ -28,6 +33,9 @@ _HOME = {
     "Forecaster": "femts.forecaster",
     "FreeEnergyMixer": "femts.mixers",
     "FreeEnergyMixerConfig": "femts.mixers",
+    "audit": "femts.experiments.audit",
+    "backtest": "femts.experiments.backtest",
+    "backtest_scores": "femts.experiments.backtest",
     "load_dataset": "femts.data.dataset",
     "train": "femts.training.fit",
 }

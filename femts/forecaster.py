@@ -177,12 +177,13 @@ class Forecaster(Scoring):
         return part_windows(data, self.scaler, part, self.config.seq_len, steps).to(self.device)
 
     def _data(self, dataset: Dataset | None, data_root: str | Path | None) -> Dataset:
-        data = dataset if dataset is not None else self._training_data(data_root)
+        data = dataset if dataset is not None else self.training_data(data_root)
         if data.columns != self.columns:
             raise UsageError(f"Data set '{data.name}' has other columns than the training data; give one with the same.")
         return data
 
-    def _training_data(self, data_root: str | Path | None) -> Dataset:
+    def training_data(self, data_root: str | Path | None = None) -> Dataset:
+        """The data of the training, loaded again by its name or path; UsageError when it is gone or has changed."""
         if self._dataset is None:
             source = self.config.source
             if source is None:

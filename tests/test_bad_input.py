@@ -138,6 +138,32 @@ CASES = {
     "unknown group of scores": Case("evaluate run --by chanel", r"'chanel'; did you mean 'channel'"),
     "CSV of nothing": Case("evaluate run --csv", r"--csv .*--by or --level"),
     "run with other intervals": Case("predict swapped good.csv", r"swapped was changed .*intervals.safetensors"),
+    # backtests and audits
+    "backtest of no windows": Case("backtest run good.csv --windows 0", r"'--windows' takes .*at least 1, not '0'"),
+    "backtest with a step that is no number": Case("backtest run good.csv --step day", r"'--step' takes a whole number.*'day'"),
+    "backtest without a horizon": Case("backtest run good.csv --horizon 0", r"'--horizon' takes .*not '0'"),
+    "backtest of too many windows": Case("backtest run good.csv --windows 99 -o out.csv", r"300 rows.*at most 23 windows"),
+    "backtest of short data": Case("backtest run short.csv -o out.csv", r"short.csv has 20 rows.*bring more rows"),
+    "backtest without a column": Case("backtest run one_column.csv -o out.csv", r"one_column.csv lacks 'heat'"),
+    "backtest with another step": Case("backtest run quarters.csv", r"quarters.csv has the step '15min', .* 'h'"),
+    "backtest from an empty column": Case(
+        "backtest run nan.csv -o out.csv", r"'load' of 'nan' has no value in its 210 training rows"
+    ),
+    "backtest out of an empty past": Case("backtest run nan_last.csv --windows 1 -o out.csv", r"has no value in column 'heat'"),
+    "backtest with text": Case("backtest run text.csv -o out.csv", r"'broken' in column 'heat' at data row 8"),
+    "backtest of a missing table": Case("backtest run none.csv", r"none.csv does not exist"),
+    "backtest of an unknown dataset": Case("backtest run ETTh11", r"'ETTh11'.*did you mean 'ETTh[12]'"),
+    "backtest of another dataset": Case("backtest run synthetic", r"'synthetic' lacks 'load', 'heat'"),
+    "backtest into a missing folder": Case("backtest run good.csv -o none/out.csv", r"Folder none does not exist"),
+    "backtest onto a folder": Case("backtest run good.csv -o empty", r"empty is a folder"),
+    "backtest of no run": Case("backtest none good.csv", r"no run folder none"),
+    "refit on too few rows": Case("backtest run good.csv --refit --windows 22 -o out.csv", r"look-back of 24 .* 24 train rows"),
+    "audit of no run": Case("audit none", r"no run folder none"),
+    "audit of half a run": Case("audit half", r"half is unfinished"),
+    "audit of several runs": Case("audit several", r"several holds 1 runs?"),
+    "ridge over more steps than there are": Case(
+        "train --dataset synthetic --model ridge --set model.longest=9000", r"to 9000 steps does not fit in 6132 training rows"
+    ),
     # measurements
     "bench of nothing known": Case("bench trian", r"No such command 'trian'; did you mean 'train'"),
     "unknown prior": Case("bench mixer --priors gla,sofmax", r"'sofmax'; did you mean 'softmax'"),

@@ -51,7 +51,7 @@ def test_every_block_is_known() -> None:
 def test_commands_on_real_data_in_their_order(tmp_path: Path) -> None:
     needs("ETTh1")
     real = [line for line in FEMTS if "ETTh1" in line]
-    assert len(real) == 6
+    assert len(real) == 8
     for command in real:
         run(command, tmp_path)
 

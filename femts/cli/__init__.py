@@ -10,6 +10,8 @@ from typing import cast
 
 import typer
 
+from femts.cli.audit_command import audit
+from femts.cli.backtest_command import backtest
 from femts.cli.bench_command import bench
 from femts.cli.doctor import doctor
 from femts.cli.explain_command import explain
@@ -30,7 +32,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for _command in (train, evaluate, predict, calibrate, explain, table, verify, models, doctor):
+for _command in (train, evaluate, predict, calibrate, explain, backtest, audit, table, verify, models, doctor):
     app.command()(_command)
 app.add_typer(datasets, name="datasets")
 app.add_typer(bench, name="bench")

@@ -39,11 +39,13 @@ class ForecastModel(nn.Module):
         Config: frozen dataclass whose first fields are `seq_len`, `pred_len`, `n_channels`.
         training_defaults: fields of `TrainingConfig` that this model wants different.
         rolls_out: made to go on beyond its horizon, where tables score it, too.
+        channel_independent: claims that the forecast of a channel depends on that channel alone; `femts audit` holds it to it.
     """
 
     Config: ClassVar[type]
     training_defaults: ClassVar[Mapping[str, Any]] = {}
     rolls_out: ClassVar[bool] = False
+    channel_independent: ClassVar[bool] = False
 
     def __init__(self, config: Any) -> None:
         super().__init__()

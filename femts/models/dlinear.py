@@ -60,6 +60,7 @@ class DLinear(ForecastModel):
     """Splits the look-back into a moving average and what is left, forecasts each by one linear map and adds them."""
 
     Config: ClassVar[type] = DLinearConfig
+    channel_independent = True
     training_defaults: ClassVar[Mapping[str, Any]] = {**PUBLISHED_TRAINING, "max_epochs": 10, "patience": 3}
 
     def __init__(self, config: DLinearConfig) -> None:

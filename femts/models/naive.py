@@ -32,6 +32,7 @@ class Naive(ForecastModel):
     """The last value of each channel, for every step of the forecast."""
 
     Config: ClassVar[type] = NaiveConfig
+    channel_independent = True
 
     def forward(self, x: Tensor) -> Tensor:
         """Forecast: `x` (B, L, C) -> (B, P, C)."""
@@ -67,6 +68,7 @@ class SeasonalNaive(ForecastModel):
     """The last season of each channel, repeated until the horizon is full."""
 
     Config: ClassVar[type] = SeasonalNaiveConfig
+    channel_independent = True
 
     def forward(self, x: Tensor) -> Tensor:
         """Forecast: `x` (B, L, C) -> (B, P, C); UsageError when the season was never set."""

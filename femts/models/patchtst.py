@@ -94,6 +94,7 @@ class PatchTST(ForecastModel):
     """Cuts each normalised channel into overlapping patches, encodes them, and maps all tokens together to the forecast."""
 
     Config: ClassVar[type] = PatchTSTConfig
+    channel_independent = True
     training_defaults: ClassVar[Mapping[str, Any]] = {
         **PUBLISHED_TRAINING,
         "batch_size": 128,

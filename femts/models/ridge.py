@@ -97,9 +97,14 @@ class PhaseMap(nn.Module):
         """Minimise the mean squared error over the windows of `series` (rows, C), plus `ridge` times the squared weights.
 
         Computed in float64; of very many windows, some are drawn. Where `observed` (rows, C) is given, each product of a past
-        and a later step is averaged over the windows whose later step is real.
+        and a later step is averaged over the windows whose later step is real. UsageError when there is no window.
         """
         before, after = (count * self.period for count in self.weight.shape)
+        if len(series) < before + after:
+            raise UsageError(
+                f"A ridge regression from {before} to {after} steps does not fit in {len(series)} training rows; "
+                "set model.longest lower, take a shorter --seq-len, or bring more rows."
+            )
         windows = series.detach().cpu().double().unfold(0, before + after, 1)  # (N, C, before + after), not copied
         real = (torch.ones_like(series) if observed is None else observed).cpu().double().unfold(0, before + after, 1)
         most = max(1, MOST_WINDOWS // series.shape[1])
@@ -162,6 +167,7 @@ class Ridge(ForecastModel):
     """See the module."""
 
     Config: ClassVar[type] = RidgeConfig
+    channel_independent = True
     rolls_out = True
 
     def __init__(self, config: RidgeConfig) -> None:

@@ -1,0 +1,125 @@
+"""Checks of a model and its windows: what must not matter is changed, and the forecast may not move."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from femts.evaluation.evaluator import WindowSource, evaluate
+from femts.models.base import ForecastModel
+
+TOLERANCE = 1e-5  # relative, of scores and forecasts: what float32 sums of another order may differ by
+BATCH_SIZES = (5, 32)  # beside the run's own
+MOST_WINDOWS = 512  # scored again in other orders and batches, spread evenly over all
+
+
+@dataclass(frozen=True)
+class Check:
+    """What one check found.
+
+    Attributes:
+        name: what was changed or counted.
+        passed: None where there is nothing to check, or where the data cannot tell.
+        says: one sentence.
+    """
+
+    name: str
+    passed: bool | None
+    says: str
+
+
+class Picked:
+    """Some of `windows`, in the order of `numbers` (n,), as a `WindowSource`."""
+
+    def __init__(self, windows: WindowSource, numbers: Tensor) -> None:
+        self.windows, self.numbers = windows, numbers.to(windows.series.device)
+        self.series, self.pred_len = windows.series, windows.pred_len
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def gather(self, index: Tensor) -> tuple[Tensor, Tensor]:
+        """As `Windows.gather`."""
+        return self.windows.gather(self.numbers[index])
+
+    def seen(self, index: Tensor) -> Tensor | None:
+        """As `Windows.seen`."""
+        return self.windows.seen(self.numbers[index])
+
+
+class _Watched(ForecastModel):
+    """A model whose forecasts are kept while it is scored."""
+
+    def __init__(self, model: ForecastModel) -> None:
+        super().__init__(model.config)
+        self.model, self.kept = model, list[Tensor]()
+
+    def forecast(self, x: Tensor, steps: int) -> Tensor:
+        forecast = self.model.forecast(x, steps)
+        self.kept.append(forecast)
+        return forecast
+
+
+def scored_forecasts(model: ForecastModel, windows: WindowSource, numbers: Tensor) -> Tensor:
+    """What `evaluate` scores as the forecasts of windows `numbers` (n,): (n, P, C) in scaled units."""
+    watched = _Watched(model)
+    evaluate(watched, Picked(windows, numbers))
+    return torch.cat(watched.kept)
+
+
+def distance(found: Tensor, wanted: Tensor) -> float:
+    """Largest difference, over the largest of `wanted` where that is above 1; infinite where something is not finite."""
+    apart = (found.cpu().double() - wanted.cpu().double()).abs().max() / wanted.cpu().double().abs().max().clamp(min=1)
+    return float(apart) if bool(apart.isfinite()) else float("inf")
+
+
+def small(number: float) -> str:
+    """A difference in two digits."""
+    return f"{number:.1e}" if number else "0"
+
+
+def sample(windows: WindowSource) -> Tensor:
+    """Numbers of the first, the middle and the last window."""
+    return torch.tensor(sorted({0, len(windows) // 2, len(windows) - 1}))
+
+
+def check_order(model: ForecastModel, windows: WindowSource, batch_size: int) -> Check:
+    """Neither the order of the windows nor the batch size may change the score."""
+    numbers = torch.arange(0, len(windows), -(-len(windows) // MOST_WINDOWS))
+    usual = evaluate(model, Picked(windows, numbers), batch_size)
+    ways = {f"in batches of {size}": (numbers, size) for size in BATCH_SIZES if size != batch_size}
+    ways["in reversed order"] = (numbers.flip(0), batch_size)
+    apart = {}
+    for way, (order, size) in ways.items():
+        scores = evaluate(model, Picked(windows, order), size)
+        apart[way] = max(abs(scores[name] / usual[name] - 1) if usual[name] else abs(scores[name]) for name in ("mse", "mae"))
+    worst = max(apart, key=lambda way: apart[way])
+    says = (
+        f"the score of {len(numbers)} windows changes by {small(apart[worst])} at most ({TOLERANCE:.0e} may be) "
+        f"{', '.join(apart)}"
+    )
+    return Check("order and batch size", apart[worst] <= TOLERANCE, says)
+
+
+def check_channels(model: ForecastModel, windows: WindowSource) -> Check:
+    """The forecast of a channel may not depend on others where the model's class says so."""
+    name = "other channels"
+    x, _ = windows.gather(sample(windows).to(windows.series.device))
+    channels = x.shape[-1]
+    if channels < 2:
+        return Check(name, None, "there is one channel alone")
+    noise = torch.randn(x.shape, generator=torch.Generator().manual_seed(0)).to(x)
+    moved = 0.0
+    with torch.no_grad():
+        usual = model.forecast(x, windows.pred_len)
+        for channel in sorted({0, channels // 2, channels - 1}):
+            changed = x + 10 + noise
+            changed[..., channel] = x[..., channel]
+            forecast = model.forecast(changed, windows.pred_len)
+            moved = max(moved, distance(forecast[..., channel], usual[..., channel]))
+    says = f"changing the others moves a channel's forecast by {small(moved)}"
+    if not model.channel_independent:
+        return Check(name, None, f"{says}; this model does not claim that they do not matter")
+    return Check(name, moved <= TOLERANCE, f"{says} ({TOLERANCE:.0e} may be)")

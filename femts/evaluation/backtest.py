@@ -1,0 +1,71 @@
+"""Where a backtest cuts its data, and what the forecasts from there score."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from femts.data.scaler import Scaler
+from femts.errors import UsageError
+
+FORECASTS = ("forecast", "seasonal_naive")
+
+
+def cutoff_rows(rows: int, windows: int, step: int, horizon: int, needed: int, where: str) -> list[int]:
+    """How many rows precede each forecast, in rising order; the last forecast ends with the data.
+
+    Args:
+        rows: rows of the data.
+        windows: forecasts.
+        step: rows from one cutoff to the next.
+        horizon: steps of one forecast.
+        needed: rows that must precede the first one.
+        where: what the data are, to begin a message with.
+
+    Raises:
+        UsageError: a number is not a whole one of at least 1, or the data are too short; the text says what would fit.
+    """
+    for name, value in (("windows", windows), ("step", step), ("horizon", horizon)):
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+            raise UsageError(f"A backtest takes a whole number of at least 1 for its {name}, not {value}.")
+    last = rows - horizon
+    first = last - (windows - 1) * step
+    if first < needed:
+        together = needed + (windows - 1) * step + horizon
+        fitting = (last - needed) // step + 1
+        remedy = f"ask for at most {fitting} windows or bring more rows" if last >= needed else "bring more rows"
+        raise UsageError(
+            f"{where} has {rows} rows, but {windows} windows {step} rows apart with a horizon of {horizon} take {together}, "
+            f"{needed} of them before the first forecast; {remedy}."
+        )
+    return list(range(first, last + 1, step))
+
+
+def scores(frame: pd.DataFrame, scaler: Scaler, columns: Sequence[str]) -> pd.DataFrame:
+    """Errors of a backtest, a cutoff at a time and overall.
+
+    Args:
+        frame: `cutoff, column, forecast, seasonal_naive, actual` in raw units, one row a step and column.
+        scaler: what scaled units are.
+        columns: the scaler's channels.
+
+    Returns:
+        Two rows a cutoff and two where `cutoff` is `all`, for `forecast` and `seasonal_naive` in `model`, with
+        `mse_scaled, mae_scaled, mse_raw, mae_raw`: means over all steps and columns that have an
+        actual value.
+    """
+    scale = frame["column"].map(dict(zip(columns, scaler.scale, strict=True)))
+    tables = []
+    for model in FORECASTS:
+        raw = frame[model] - frame["actual"]
+        scaled = raw / scale
+        errors = pd.DataFrame({"mse_scaled": scaled**2, "mae_scaled": scaled.abs(), "mse_raw": raw**2, "mae_raw": raw.abs()})
+        each = errors.groupby(frame["cutoff"], sort=False).mean().rename_axis("cutoff").reset_index()
+        overall = errors.mean().to_frame().T
+        overall.insert(0, "cutoff", "all")
+        table = pd.concat([each.astype({"cutoff": object}), overall], ignore_index=True)
+        table.insert(1, "model", model)
+        tables.append(table)
+    return pd.concat(tables).sort_index(kind="stable").reset_index(drop=True)
