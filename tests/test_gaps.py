@@ -135,6 +135,22 @@ def test_ridge_leaves_missing_targets_out() -> None:
     ).abs().max()
 
 
+def test_ridge_learns_a_series_that_begins_late_as_well() -> None:
+    """Half of the rows of a channel are filling; what is left of it follows the same law."""
+    series = torch.randn(3000, 2, generator=torch.Generator().manual_seed(0))
+    for row in range(1, 3000):
+        series[row] += 0.9 * series[row - 1]
+    observed = torch.ones(3000, 2, dtype=torch.bool)
+    observed[:1500, 1] = False
+    config = build_config("ridge", seq_len=4, pred_len=1, n_channels=2, settings={"season": 1, "ridge": 1e-6})
+    weights = []
+    for values, seen in ((series, None), (series.masked_fill(~observed, 0.0), observed)):
+        model = build_model("ridge", config)
+        model.prepare(values, seen)
+        weights.append(model.state_dict()["linear.dense.weight"])
+    torch.testing.assert_close(weights[1], weights[0], rtol=0, atol=0.05)
+
+
 @pytest.mark.parametrize("model", ["dlinear", "fem_sm", "fem_sm_ridge", "seasonal_naive"])
 def test_a_run_on_gaps_is_saved_scored_and_forecasts(model: str, tmp_path: Path) -> None:
     settings = {"model.d_model": 8, "model.n_heads": 2, "model.n_layers": 1} if model.startswith("fem") else {}
@@ -220,3 +236,12 @@ def test_a_long_history_gets_its_bounds_in_long_form() -> None:
     for name in ("load", "heat"):
         own = found[found["unique_id"] == name]
         np.testing.assert_array_equal(own[["y", "y-lo-80", "y-hi-80"]], wide[[name, f"{name}-lo-80", f"{name}-hi-80"]])
+
+
+def test_the_command_line_counts_the_steps_of_a_long_forecast(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    long = small_table().melt("date", var_name="unique_id", value_name="y").rename(columns={"date": "ds"})
+    long.to_csv(tmp_path / "long.csv", index=False)
+    femts.train(tmp_path / "long.csv", "naive", out=tmp_path / "run", **QUICK)
+    out = ["-o", str(tmp_path / "out.csv"), "--plot", str(tmp_path / "out.png")]
+    assert main(["predict", str(tmp_path / "run"), str(tmp_path / "long.csv"), "--level", "80", *out]) == 0
+    assert f"{P} steps of 2 columns" in capsys.readouterr().out

@@ -98,9 +98,8 @@ def predict(
     else:
         write_table(forecast, out)
         columns = len(forecaster.columns)
-        print(
-            f"{out}: {len(forecast) // (columns if forecaster.config.form.is_long(forecast) else 1)} steps of {columns} columns"
-        )
+        rows = len(forecast) // (columns if forecaster.config.form.series in forecast.columns else 1)
+        print(f"{out}: {rows} steps of {columns} columns")
     if plot is not None:
         from femts.plotting import plot_forecast
 
@@ -128,8 +127,9 @@ def to_draw(frame: pd.DataFrame, forecaster: Forecaster) -> pd.DataFrame:
     from femts.data.frames import check_frame
 
     form = forecaster.config.form
-    if form.is_long(frame):
-        return check_frame(frame, None, forecaster.freq, na=forecaster.config.na, form=form)
+    if form.series in frame.columns:
+        values = frame[[form.series, form.time or "ds", form.value]]  # bounds, if there are any, stay out
+        return check_frame(values, None, forecaster.freq, na=forecaster.config.na, form=form)
     return frame.rename(columns={form.time_of(frame): "date"})
 
 

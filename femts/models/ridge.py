@@ -96,8 +96,8 @@ class PhaseMap(nn.Module):
     def fit(self, series: Tensor, season: int, ridge: float, observed: Tensor | None = None) -> None:
         """Minimise the mean squared error over the windows of `series` (rows, C), plus `ridge` times the squared weights.
 
-        Computed in float64; of very many windows, some are drawn. Where `observed` (rows, C) is given, each product of a past
-        and a later step is averaged over the windows whose later step is real. UsageError when there is no window.
+        Computed in float64; of very many windows, some are drawn. Where `observed` (rows, C) is given, a window counts by how
+        much of what it forecasts is real, and with each later step only where that is. UsageError when there is no window.
         """
         before, after = (count * self.period for count in self.weight.shape)
         if len(series) < before + after:
@@ -115,10 +115,10 @@ class PhaseMap(nn.Module):
             phases = self._phases(chunk - level(chunk[:, :before], season)).flatten(0, 1)
             past, future = phases.split(list(self.weight.shape), dim=1)
             there = self._phases(real[some].flatten(0, 1)).flatten(0, 1)[:, len(self.weight) :]
-            gram, moments, counts = gram + past.T @ past, moments + past.T @ (future * there), counts + there.sum(0)
-        rows = len(drawn) * series.shape[1] * self.period
+            gram = gram + past.T @ (past * there.mean(1, keepdim=True))
+            moments, counts = moments + past.T @ (future * there), counts + there.sum(0)
         penalty = ridge * torch.eye(len(self.weight), dtype=torch.float64)
-        self.weight.copy_(torch.linalg.solve(gram / rows + penalty, moments / counts.clamp(min=1)))
+        self.weight.copy_(torch.linalg.solve(gram / counts.mean() + penalty, moments / counts.clamp(min=1)))
 
     def forward(self, x: Tensor, steps: int) -> Tensor:
         """The next `steps` of `x` (..., L): (..., steps)."""
