@@ -61,7 +61,8 @@ class DLinear(ForecastModel):
 
     Config: ClassVar[type] = DLinearConfig
     channel_independent = True
-    training_defaults: ClassVar[Mapping[str, Any]] = {**PUBLISHED_TRAINING, "max_epochs": 10, "patience": 3}
+    # The authors' rates go from 1e-4 to 5e-2 with the data set; this one is theirs for ETTh1 and what validation prefers.
+    training_defaults: ClassVar[Mapping[str, Any]] = {**PUBLISHED_TRAINING, "lr": 5e-3, "max_epochs": 10, "patience": 3}
 
     def __init__(self, config: DLinearConfig) -> None:
         super().__init__(config)

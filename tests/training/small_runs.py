@@ -45,7 +45,7 @@ def essence(forecaster: Forecaster) -> dict[str, Any]:
     kept = {k: forecaster.metrics[k] for k in ("best_epoch", "epochs", "stopped", "val", "test")}
     weights = {name: value.cpu().tolist() for name, value in forecaster.model.state_dict().items()}
     assert forecaster.intervals is not None
-    return {**kept, "history": history, "weights": weights, "intervals": forecaster.intervals.to_bytes()}
+    return {**kept, "history": history, "weights": weights, "intervals": forecaster.intervals.to_bytes().hex()}
 
 
 def signal_at(monkeypatch: pytest.MonkeyPatch, call: int, number: signal.Signals) -> None:
