@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -273,3 +274,16 @@ def test_etth1_windows_through_predict_give_the_reported_score(tmp_path: Path) -
         forecast = forecaster.predict(frame.iloc[o - 336 : o]).drop(columns="date").to_numpy()
         total += float((((forecast - data.values[o : o + 96]) / forecaster.scaler.scale) ** 2).mean())
     assert total / len(origins) == pytest.approx(forecaster.metrics["test"]["mse"], rel=1e-5)
+
+
+@pytest.mark.parametrize("model", ["dlinear", "fem_sm_ridge", "fem_gla", "fem_mamba"])
+def test_many_threads_forecast_with_one_forecaster(model: str, history: pd.DataFrame) -> None:
+    small = {"model.d_model": 8, "model.n_heads": 2, "model.n_layers": 1} if model.startswith("fem") else {}
+    settings = {"training.batch_size": 2000, **small}
+    shared = train("synthetic", model, settings=settings, **_QUICK)
+    pasts = [history.iloc[:end] for end in range(L, 200, 7)]
+    alone = [shared.predict(past, 40, level=None) for past in pasts]
+    with ThreadPoolExecutor(8) as pool:
+        together = list(pool.map(shared.predict, pasts, [40] * len(pasts)))
+    for one, other in zip(alone, together, strict=True):
+        pd.testing.assert_frame_equal(one, other)
