@@ -67,7 +67,7 @@ def read_headless(path: str | Path) -> pd.DataFrame:
     """A comma-separated matrix without header and dates, gzipped or not (the form of Solar); columns are `0`, `1`, ...
 
     Raises:
-        UsageError: as `read_table`, or a cell that is no finite number.
+        UsageError: as `read_table`, or a cell that is text or infinite.
     """
     path = Path(path)
     try:
@@ -109,6 +109,8 @@ def check_frame(
             f"{where} has no '{time}' column (it has {_few(frame.columns)}); "
             f"name the column of time stamps so, or give the columns {form.series}, {form.time or 'ds'}, {form.value}."
         )
+    if time != "date" and "date" in frame.columns:
+        raise UsageError(f"{where} has a column 'date' beside its time stamps in '{time}'; rename or drop it.")
     frame = _to_wide(frame, where, form) if form.is_long(frame) else frame.rename(columns={time: "date"})
     values = check_values(frame.drop(columns="date"), columns, where, na)
     dates = read_dates(frame["date"], where)

@@ -51,6 +51,11 @@ def test_names_that_cannot_be_are_refused(names: dict[str, str], words: str) -> 
         Form.of(names)
 
 
+def test_a_second_column_of_dates_is_refused() -> None:
+    with pytest.raises(UsageError, match="has a column 'date' beside its time stamps in 'when'; rename or drop it"):
+        load_dataset(own_wide().assign(date=1.0), columns={"time": "when"})
+
+
 @pytest.mark.parametrize(("step", "first"), [(1, 0), (5, -20)])
 def test_time_may_be_counted(step: int, first: int, tmp_path: Path) -> None:
     table = wide(60).assign(date=first + step * np.arange(60))
