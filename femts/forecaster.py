@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -62,8 +63,9 @@ class Forecaster(Scoring):
 
     @property
     def device(self) -> torch.device:
-        """Where the model is; the CPU for one without parameters."""
-        return next((p.device for p in self.model.parameters()), torch.device("cpu"))
+        """Where the model's weights are, trained or fitted; the CPU for one without."""
+        weights = chain(self.model.parameters(), self.model.buffers())
+        return next((weight.device for weight in weights), torch.device("cpu"))
 
     def to(self, device: torch.device | str) -> Forecaster:
         """Move the model to `device` and return the forecaster."""

@@ -287,3 +287,9 @@ def test_many_threads_forecast_with_one_forecaster(model: str, history: pd.DataF
         together = list(pool.map(shared.predict, pasts, [40] * len(pasts)))
     for one, other in zip(alone, together, strict=True):
         pd.testing.assert_frame_equal(one, other)
+
+
+@pytest.mark.parametrize("model", ["ridge", "dlinear"])
+def test_the_device_is_that_of_the_weights(model: str) -> None:
+    moved = train("synthetic", model, settings={"training.batch_size": 2000}, **_QUICK).to("meta")
+    assert moved.device.type == "meta"  # fitted weights, which are no parameters, included

@@ -90,7 +90,7 @@ class PhaseMap(nn.Module):
 
     def __init__(self, seq_len: int, longest: int, period: int) -> None:
         super().__init__()
-        self.period, self.longest = period, longest
+        self.period = period
         self.register_buffer("weight", torch.zeros(seq_len // period, -(-longest // period)))
 
     def fit(self, series: Tensor, season: int, ridge: float, observed: Tensor | None = None) -> None:
