@@ -28,6 +28,11 @@ class Scoring(ABC):
     columns: tuple[str, ...]
     intervals: Intervals | None
 
+    @property
+    @abstractmethod
+    def targets(self) -> tuple[str, ...]:
+        """Names of the columns that are scored."""
+
     @abstractmethod
     def _data(self, dataset: Dataset | None, data_root: str | Path | None) -> Dataset:
         """`dataset` if it fits, or the training data."""
@@ -70,10 +75,10 @@ class Scoring(ABC):
         groups, data = check_groups(by), self._data(dataset, data_root)
         windows = self._windows(part, pred_len, data)
         covered = None if level is None else self._coverage_sums(level, windows.pred_len)
-        sums = DetailSums(windows.pred_len, self.scaler, data.season)
+        sums = DetailSums(windows.pred_len, self.scaler.first(windows.targets), data.season)
         also: list[Sums] = [sums] if covered is None else [sums, covered]
         evaluate(self.model, windows, int(self.config.training["eval_batch_size"]), also=also)
-        return scores_frame(sums, self.columns, data.train_values, groups, covered)
+        return scores_frame(sums, self.targets, data.train_values[:, : windows.targets], groups, covered)
 
     def coverage(
         self,
@@ -94,9 +99,9 @@ class Scoring(ABC):
         sums = self._coverage_sums(level, windows.pred_len)
         evaluate(self.model, windows, int(self.config.training["eval_batch_size"]), also=[sums])
         index = pd.MultiIndex.from_product(
-            [sums.levels, range(1, windows.pred_len + 1), self.columns], names=["level", "step", "channel"]
+            [sums.levels, range(1, windows.pred_len + 1), self.targets], names=["level", "step", "channel"]
         )
-        width = sums.width * self.scaler.scale
+        width = sums.width * self.scaler.scale[: windows.targets]
         return pd.DataFrame({"coverage": sums.coverage.ravel(), "width": width.ravel(), "units": "raw"}, index).reset_index()
 
     def calibrate(

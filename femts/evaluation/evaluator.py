@@ -20,6 +20,7 @@ class WindowSource(Protocol):
 
     series: Tensor
     pred_len: int
+    targets: int
 
     def __len__(self) -> int: ...
 
@@ -31,12 +32,16 @@ class WindowSource(Protocol):
         """Which of these values are real (B, L + P, C); None where all are."""
         ...
 
+    def effect(self, index: Tensor) -> Tensor | None:
+        """What was taken off these values, for it is known (B, L + P, C); None where nothing was."""
+        ...
+
 
 class Sums(Protocol):
     """What else can be summed up in the same pass."""
 
     def add(self, x: Tensor, forecast: Tensor, target: Tensor) -> None:
-        """Add windows: look-backs (B, L, C), forecasts (B, P, C) and what followed (B, P, C), all in scaled units."""
+        """Add windows: look-backs (B, L, C), forecasts (B, P, C) and what followed (B, P, C) of C targets, in scaled units."""
         ...
 
 
@@ -72,8 +77,12 @@ def evaluate(
         with torch.no_grad(), torch.autocast(device.type, enabled=False):
             for index in torch.arange(rank, len(windows), world, device=device).split(batch_size):
                 x, y = windows.gather(index)
-                forecast, seen = model.forecast(x, windows.pred_len), windows.seen(index)
-                future = None if seen is None else seen[:, x.shape[1] :]
+                forecast, seen, effect = model.forecast(x, windows.pred_len), windows.seen(index), windows.effect(index)
+                future = None if seen is None else seen[:, x.shape[1] :, : windows.targets]
+                if effect is not None:
+                    before, after = effect.split([x.shape[1], windows.pred_len], dim=1)
+                    x, forecast, y = x + before, forecast + after, y + after
+                x, forecast, y = (each[..., : windows.targets] for each in (x, forecast, y))
                 sums.add(forecast, y, future)
                 for more in also:
                     more.add(x, forecast, y if future is None else y.masked_fill(~future, torch.nan))

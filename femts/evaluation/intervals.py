@@ -178,7 +178,7 @@ def calibrate(
     Raises:
         RunFailure: forecasts are not finite.
     """
-    count, steps, channels = len(windows), windows.pred_len, windows.series.shape[1]
+    count, steps, channels = len(windows), windows.pred_len, windows.targets
     kept = tuple(sorted(level for level in set(levels) if rank(level, count) <= count))
     places = [rank(level, count) - 1 for level in kept]
     half_widths = np.empty((len(kept), steps, channels), dtype=np.float32)
