@@ -197,3 +197,23 @@ def test_what_is_missing_in_known_columns_is_said(known: femts.Forecaster) -> No
     holed.loc[len(holed) - 3, "open"] = np.nan
     with pytest.warns(GapWarning, match="'open'; the training mean stands for each"):
         known.predict(holed, future=frame)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ("--target laod", "mine.csv has no column 'laod' for --target; did you mean 'load'"),
+        ("--target load,", "Columns 'load,' cannot be read; write --target NAME"),
+        ("--target load --past heat", "forecasts each column from itself alone"),
+        ("--config calendar.yaml", "Setting 'calendar' takes true or false, not 3"),
+    ],
+)
+def test_one_sentence_and_no_run(
+    options: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    table().to_csv("mine.csv", index=False)
+    Path("calendar.yaml").write_text("calendar: 3\n")
+    assert main(f"train --dataset mine.csv --model naive --pred-len 12 --seq-len 24 --out run {options}".split()) == 2
+    assert says in capsys.readouterr().err
+    assert not Path("run").exists()
