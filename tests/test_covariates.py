@@ -84,6 +84,8 @@ def test_past_columns_are_read_and_not_scored(model: str) -> None:
     assert forecaster.columns == ("load", "heat") and forecaster.targets == ("load",)
     forecast = forecaster.predict(frame[:-P], horizon=2 * P - 5, future=pd.concat([frame[-P:], later(frame)]))
     assert list(forecast.columns) == ["date", "load"] and len(forecast) == 2 * P - 5
+    if model == "fem_sm":
+        assert forecaster.explain(frame)["channel"].unique().tolist() == ["load", "heat"]
     changed = frame.assign(heat=frame["heat"].to_numpy()[::-1])
     moved = forecaster.predict(changed[:-P], future=frame)["load"] - forecaster.predict(frame[:-P], future=frame)["load"]
     assert moved.abs().max() > 0
