@@ -253,17 +253,37 @@ def check_in_browser(path: Path) -> str:
     """The page as it is after its script; skips where there is no browser, fails where the script did."""
     if BROWSER is None:
         pytest.skip("needs chromium or chrome")
-    quiet = "--no-first-run --disable-background-networking --disable-component-update --disable-sync --disable-quic".split()
-    command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", *quiet, f"--user-data-dir={path.parent / 'profile'}"]
-    done = subprocess.run([*command, "--dump-dom", path.as_uri()], capture_output=True, text=True, timeout=120)
+    quiet = "--no-first-run --disable-background-networking --disable-component-update --disable-sync --disable-quic"
+    options = f"--headless --no-sandbox --disable-gpu {quiet} --virtual-time-budget=5000 --dump-dom".split()
+    command = [BROWSER, *options, f"--user-data-dir={path.parent / 'profile'}", path.as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert re.search(r"<html[^>]* data-ready=\"yes\"", done.stdout), done.stdout[:300] + done.stderr[-2000:]
     assert "data-error" not in done.stdout[:300]
     return re.sub(r"<script.*?</script>", "", done.stdout, flags=re.DOTALL)
 
 
-def test_the_script_draws_without_an_error(page: str, tmp_path: Path) -> None:
-    (tmp_path / "report.html").write_text(page)
+HAND = """<script>
+const press = (id, key) => document.getElementById(id).dispatchEvent(new KeyboardEvent("keydown", { key }));
+document.getElementById("channel").value = 1;
+document.getElementById("channel").dispatchEvent(new Event("change"));
+document.getElementById("next").click();
+document.getElementById("table").parentElement.open = true;
+press("forecast", "End"); press("forecast", "End"); press("steps", "Home"); press("epochs", "ArrowRight");
+</script>"""
+
+
+def test_the_script_draws_and_answers_without_an_error(page: str, forecaster: Forecaster, tmp_path: Path) -> None:
+    (tmp_path / "report.html").write_text(page + HAND)
     drawn = check_in_browser(tmp_path / "report.html")
     assert drawn.count('class="chart"') == drawn.count("<svg height=") == 3
     assert "NaN" not in "".join(re.findall(r"<svg.*?</svg>", drawn, re.DOTALL))
-    assert drawn.count("preserveAspectRatio=") == 4  # a strip a channel
+    assert drawn.count("preserveAspectRatio=") == len(forecaster.columns)  # a strip each
+    assert "window 2 of 24" in drawn
+    samples = numbers(page)["samples"]
+    series = unpack(samples["windows"][1]["series"])[1]
+    happened, forecast = (f"{series[samples['past'] + k * P + P - 1]:.4g}" for k in (0, 1))
+    read = re.findall(r"<span>(?:happened|forecast) <b>(.*?)</b></span>", drawn)
+    assert [float(text) for text in read] == [float(happened), float(forecast)]
+    table = drawn[drawn.index('<div id="table">') :]
+    assert len(re.findall("<tr>", table[: table.index("</table>")])) == 1 + P
+    assert re.search("<span>step <b>1</b></span>", drawn) and re.search("<span>epoch <b>1</b></span>", drawn)
