@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -227,14 +228,29 @@ def business_days() -> pd.DataFrame:
 CASES = {"gaps": gappy, "whole numbers": without_dates, "business days": business_days}
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", [*CASES, "no stamps"])
 def test_other_forms_of_data(case: str, tmp_path: Path) -> None:
-    femts.report(train(CASES[case](), "naive", P, seq_len=L, device="cpu"), tmp_path / "report.html")
+    data = load_dataset(CASES.get(case, synthetic_frame)())
+    if case == "no stamps":
+        data = replace(data, dates=None, freq=None, season=1)
+    femts.report(train(data, "naive", P, seq_len=L, device="cpu"), tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text()
     stamps = numbers(page)["samples"]["windows"][0]["stamps"]
     assert ("first" in stamps) == (case != "business days")
     assert ("values are missing" in page) == (case == "gaps")
+    assert ("no season is known" in page) == (case in ("whole numbers", "no stamps"))
     check_in_browser(tmp_path / "report.html")
+
+
+def test_what_cannot_be_had_is_said(data: Dataset, tmp_path: Path) -> None:
+    short = train(data, "naive", P, seq_len=12, device="cpu")
+    short.intervals = None
+    femts.report(short, tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    assert "seasonal_naive is left out, as the look-back is shorter than a season of 24 steps (1 day)" in page
+    assert cells(page, "naive")[0][5] == "\u2013"
+    assert "This run has no intervals for its horizon" in page
+    assert numbers(page)["samples"]["bands"] == {}
 
 
 def test_many_channels_stay_small() -> None:

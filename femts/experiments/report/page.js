@@ -44,7 +44,7 @@ addEventListener("error", (event) => (document.documentElement.dataset.error = e
   }
 
   // The finest of these calendars that changes at most `most` times along the stamps; its changes are the ticks.
-  function stampTicks(stamps, most, isDate) {
+  function stampTicks(stamps, most, isDate, label) {
     const calendars = [];
     if (isDate) {
       for (const s of [1, 5, 15, 30, 60, 300, 900, 1800, 3600, 10800, 21600, 43200, 86400, 172800])
@@ -58,7 +58,7 @@ addEventListener("error", (event) => (document.documentElement.dataset.error = e
     } else for (let p = 1; p < 1e15; p *= 10) for (const s of [1, 2, 5]) calendars.push([(t) => Math.floor(t / (s * p)), String]);
     for (const [key, text] of calendars) {
       const at = stamps.flatMap((t, i) => (key(t) !== key(i ? stamps[i - 1] : t - 1) ? [i] : []));
-      if (at.length <= most) return at.map((i) => [i, text(stamps[i])]);
+      if (at.length <= most) return at.map((i, k) => [i, `${k || isDate ? "" : `${label} `}${text(stamps[i])}`]);
     }
     return [];
   }
@@ -110,7 +110,7 @@ addEventListener("error", (event) => (document.documentElement.dataset.error = e
         parts.push(`<text x=${left - 8} y=${y(t) + 4} text-anchor=end>${number(t)}</text>`);
       }
       parts.push(`<text x=0 y=8>${spec.unit}</text>`);
-      for (const [i, text] of stampTicks(spec.stamps, Math.max(2, Math.floor((wide - left) / 80)), spec.dated)) {
+      for (const [i, text] of stampTicks(spec.stamps, Math.max(2, Math.floor((wide - left) / 80)), spec.dated, spec.label)) {
         const half = 3.4 * text.length, anchor = x(i) + half > wide ? "end" : "middle";
         parts.push(`<line class=axis x1=${x(i)} x2=${x(i)} y1=${floor} y2=${floor + 5} />`);
         parts.push(`<text x=${x(i)} y=${floor + 19} text-anchor=${anchor}>${text}</text>`);
@@ -176,7 +176,7 @@ addEventListener("error", (event) => (document.documentElement.dataset.error = e
     const now = chosen(), whole = daily(now.stamps), last = now.before[past - 1];
     const join = (list) => [last, ...list]; // lines start at the last value seen, so that no gap suggests missing data
     return {
-      stamps: now.stamps, dated, ahead: past - 1 || null, unit: "raw units",
+      stamps: now.stamps, dated, label: "at", ahead: past - 1 || null, unit: "raw units",
       lines: [
         { kind: "past", from: 0, values: now.before },
         { kind: "truth", from: past - 1, values: join(now.truth) },
@@ -229,9 +229,10 @@ addEventListener("error", (event) => (document.documentElement.dataset.error = e
   }
 
   const reads = windows.map((w) => w.read && w.read.weights.map(unpack));
-  // How far weights are from an even share, as powers of two, in all windows: one scale of colours for all.
-  const farthest = Math.max(Math.log2(1.1), ...reads.flat(2).filter((w) => w > 0).map((w) => w)
-    .reduce(([m], w) => [Math.max(m, w)], [0]).map((w) => Math.log2(w * (reads[0] ? reads[0][0].length : 1))));
+  // How far weights are from an even share, as powers of two; one scale of colours for all windows, but for the last percent.
+  const shares = (weights) => weights.map((w) => Math.log2(Math.max(w * weights.length, 1e-9)));
+  const far = reads.flatMap((rows) => (rows || []).flatMap(shares)).map(Math.abs).sort((a, b) => a - b);
+  const farthest = Math.max(Math.log2(1.1), far[Math.floor(0.99 * (far.length - 1))] || 0);
   function readTable() {
     if (!$("read")) return;
     const k = $("window").value - 1, { read } = windows[k], segments = reads[k][0].length / 2;
@@ -248,11 +249,11 @@ addEventListener("error", (event) => (document.documentElement.dataset.error = e
     head.append(ends);
     const rows = columns.map((name, c) => {
       const weights = reads[k][c], most = weights.indexOf(Math.max(...weights));
-      const rects = weights.map((w, i) => {
-        const share = Math.max(-1, Math.min(1, Math.log2(Math.max(w * weights.length, 1e-9)) / farthest));
+      const rects = shares(weights).map((power, i) => {
+        const share = Math.max(-1, Math.min(1, power / farthest));
         const own = i % 2, s = (i - own) / 2;
         return `<rect class=${share < 0 ? "under" : "over"} fill-opacity=${Math.abs(share).toFixed(2)} x=${s + 0.03} width=0.94 ` +
-          `y=${own ? 0 : 22} height=${own ? 20 : 8}><title>${from(s)}, ${own ? "own" : "all channels"}: ${(100 * w).toFixed(1)} %</title></rect>`;
+          `y=${own ? 0 : 22} height=${own ? 20 : 8}><title>${from(s)}, ${own ? "own" : "all channels"}: ${(100 * weights[i]).toFixed(1)} %</title></rect>`;
       });
       const strip = document.createElement("td");
       strip.innerHTML = `<svg viewBox="0 0 ${segments} 30" preserveAspectRatio=none aria-hidden=true>${rects.join("")}</svg>`;
@@ -261,6 +262,7 @@ addEventListener("error", (event) => (document.documentElement.dataset.error = e
         read.segments[c].toFixed(1), number(read.beta[c]),
       ];
     });
+    $("strongest").textContent = (2 ** farthest).toPrecision(2);
     $("read").replaceChildren(tableOf(
       ["Channel", head, "Read most", "Weight", `Effective of ${segments}`, "\u03b2*"], rows, "read long"));
   }
@@ -292,7 +294,7 @@ addEventListener("error", (event) => (document.documentElement.dataset.error = e
     const names = Object.keys(lines);
     const kind = (name, i) => (label === "step" && i === 0 ? "predicted" : name.replace(" ", "-").toLowerCase());
     return {
-      stamps: lines[names[0]].map((_, i) => first + i), dated: false, unit, zero: label === "step", bands: [], mark,
+      stamps: lines[names[0]].map((_, i) => first + i), dated: false, label, unit, zero: label === "step", bands: [], mark,
       lines: names.map((name, i) => ({ kind: kind(name, i), from: 0, values: lines[name].map((v) => (v === null ? NaN : v)) })),
       legend: names.map((name, i) => [kind(name, i), name]),
       read: (i) => [[label, first + i], ...names.map((name) => [name, number(lines[name][i] === null ? NaN : lines[name][i])])],

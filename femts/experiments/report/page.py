@@ -104,7 +104,7 @@ def _verdict(forecaster: Forecaster, measured: Measured) -> str:
     own = float(measured.model.overall["mse"].iloc[0])
     found = {name: float(of.overall["mse"].iloc[0]) for name, of in measured.yardsticks.items()}
     name, best = min(found.items(), key=lambda pair: pair[1], default=("", math.nan))
-    over = f"Over {measured.test['windows']} test windows its mean squared error is"
+    over = f"Over {measured.test['windows']} test windows its mean squared error in scaled units is"
     if not best > 0:
         return f"{over} {scaled(own)}."
     change = own / best - 1
@@ -145,7 +145,8 @@ def _explanation(forecaster: Forecaster, samples: Mapping[str, Any]) -> Markup:
     return Markup(
         "<p>Which parts of its past each channel read for the forecast chosen above: the strip is the look-back, oldest "
         "segment at the left; its upper row the channel's own segments, its lower row those of all channels together. "
-        "<span class=more>Orange</span> was read more than an even share, <span class=less>blue</span> less.</p>"
+        "<span class=more>Orange</span> was read more than an even share, <span class=less>blue</span> less; the strongest "
+        "colours stand for <span id=strongest></span> times or more, and for as small a part or less.</p>"
         "<div id=read></div>"
         "<p class=note>Posterior weights of the Free Energy Mixer, a mean over its layers. Effective segments count how many "
         "were read alike; the hidden temperature \u03b2* is an inverse one: 0 reads the mean, more selects more sharply."

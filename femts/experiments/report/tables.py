@@ -84,7 +84,7 @@ def table(header: Sequence[object], rows: Iterable[Sequence[object]], caption: s
     )
     return Markup(
         f'<p class=caption>{escape(caption)}</p><div class=scroll role=region tabindex=0 aria-label="{escape(caption)}">'
-        f'<table class="{kind}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+        f"<table{f' class={kind}' if kind else ''}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
 
