@@ -284,14 +284,14 @@ document.getElementById("channel").value = 1;
 document.getElementById("channel").dispatchEvent(new Event("change"));
 document.getElementById("next").click();
 document.getElementById("table").parentElement.open = true;
-press("forecast", "End"); press("forecast", "End"); press("steps", "Home"); press("epochs", "ArrowRight");
+press("forecast", "End"); press("forecast", "End"); press("steps", "Home"); press("validation", "ArrowRight");
 </script>"""
 
 
 def test_the_script_draws_and_answers_without_an_error(page: str, forecaster: Forecaster, tmp_path: Path) -> None:
     (tmp_path / "report.html").write_text(page + HAND)
     drawn = check_in_browser(tmp_path / "report.html")
-    assert drawn.count('class="chart"') == drawn.count("<svg height=") == 3
+    assert drawn.count('class="chart"') == drawn.count("<svg height=") == 4
     assert "NaN" not in "".join(re.findall(r"<svg.*?</svg>", drawn, re.DOTALL))
     assert drawn.count("preserveAspectRatio=") == len(forecaster.columns)  # a strip each
     assert "window 2 of 24" in drawn
@@ -299,7 +299,7 @@ def test_the_script_draws_and_answers_without_an_error(page: str, forecaster: Fo
     series = unpack(samples["windows"][1]["series"])[1]
     happened, forecast = (f"{series[samples['past'] + k * P + P - 1]:.4g}" for k in (0, 1))
     read = re.findall(r"<span>(?:happened|forecast) <b>(.*?)</b></span>", drawn)
-    assert [float(text) for text in read] == [float(happened), float(forecast)]
+    assert [float(text.replace("\u2212", "-")) for text in read] == [float(happened), float(forecast)]
     table = drawn[drawn.index('<div id="table">') :]
     assert len(re.findall("<tr>", table[: table.index("</table>")])) == 1 + P
     assert re.search("<span>step <b>1</b></span>", drawn) and re.search("<span>epoch <b>1</b></span>", drawn)

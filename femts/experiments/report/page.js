@@ -31,8 +31,9 @@ addEventListener("error", (event) => (document.documentElement.dataset.error = e
   };
   const number = (v) => {
     if (!Number.isFinite(v)) return "\u2013";
-    const size = Math.abs(v);
-    return size !== 0 && (size < 1e-4 || size >= 1e9) ? v.toExponential(2) : String(Number(v.toPrecision(size < 1e4 ? 4 : 7)));
+    const size = Math.abs(v), tiny = size !== 0 && size < 1e-4;
+    const text = tiny || size >= 1e9 ? v.toExponential(2) : String(Number(v.toPrecision(size < 1e4 ? 4 : 7)));
+    return text.replaceAll("-", "\u2212");
   };
 
   function valueTicks(low, high) {
@@ -229,9 +230,10 @@ addEventListener("error", (event) => (document.documentElement.dataset.error = e
   }
 
   const reads = windows.map((w) => w.read && w.read.weights.map(unpack));
-  // How far weights are from an even share, as powers of two; one scale of colours for all windows, but for the last percent.
+  // Weights as multiples of an even share, in powers of two. One scale of colours for all windows: of what is read more than
+  // evenly, but for the last percent, so that what is not read at all does not make the rest pale.
   const shares = (weights) => weights.map((w) => Math.log2(Math.max(w * weights.length, 1e-9)));
-  const far = reads.flatMap((rows) => (rows || []).flatMap(shares)).map(Math.abs).sort((a, b) => a - b);
+  const far = reads.flatMap((rows) => (rows || []).flatMap(shares)).filter((power) => power > 0).sort((a, b) => a - b);
   const farthest = Math.max(Math.log2(1.1), far[Math.floor(0.99 * (far.length - 1))] || 0);
   function readTable() {
     if (!$("read")) return;
@@ -301,9 +303,8 @@ addEventListener("error", (event) => (document.documentElement.dataset.error = e
     };
   };
   chart("steps", plain(numbers.steps, "MSE, scaled", 1, "step"), 260);
-  if ($("epochs")) {
-    const best = numbers.best_epoch ? numbers.best_epoch - numbers.first_epoch : null;
-    chart("epochs", plain(numbers.epochs, "scaled", numbers.first_epoch, "epoch", best), 240);
-  }
+  const best = numbers.best_epoch ? numbers.best_epoch - numbers.first_epoch : null;
+  for (const [name, values] of Object.entries(numbers.epochs))
+    chart(name.split(" ")[0], plain({ [name]: values }, "scaled", numbers.first_epoch, "epoch", best), 220);
   document.documentElement.dataset.ready = "yes";
 })();

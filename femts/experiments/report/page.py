@@ -116,7 +116,7 @@ def _chart(name: str, about: str) -> Markup:
     return Markup(
         f'<figure><ul class=legend id={name}-legend></ul><div class=chart id={name} tabindex=0 role=img aria-label="{about}" '
         f"aria-describedby={name}-values></div><figcaption class=values id={name}-values aria-live=polite></figcaption>"
-        "</figure><noscript><p>The charts need JavaScript; the tables do not.</p></noscript>"
+        "</figure>"
     )
 
 
@@ -128,6 +128,7 @@ def _browser(forecaster: Forecaster, samples: Mapping[str, Any]) -> Markup:
     options = "".join(f"<option value={i}>{escape(name)}</option>" for i, name in enumerate(names))
     return Markup(
         f"<p>{some}, in raw units, forecast as they are scored.</p>"
+        "<noscript><p>The charts need JavaScript; most tables do not.</p></noscript>"
         f"<div class=controls><label>Channel <select id=channel>{options}</select></label>"
         "<div class=stepper><button type=button id=back>Previous</button>"
         f'<input type=range id=window min=1 max={shown} value=1 aria-label="Test window">'
@@ -146,7 +147,7 @@ def _explanation(forecaster: Forecaster, samples: Mapping[str, Any]) -> Markup:
         "<p>Which parts of its past each channel read for the forecast chosen above: the strip is the look-back, oldest "
         "segment at the left; its upper row the channel's own segments, its lower row those of all channels together. "
         "<span class=more>Orange</span> was read more than an even share, <span class=less>blue</span> less; the strongest "
-        "colours stand for <span id=strongest></span> times or more, and for as small a part or less.</p>"
+        "colours stand for <span id=strongest></span> times and more, and for one part of as many and less.</p>"
         "<div id=read></div>"
         "<p class=note>Posterior weights of the Free Energy Mixer, a mean over its layers. Effective segments count how many "
         "were read alike; the hidden temperature \u03b2* is an inverse one: 0 reads the mean, more selects more sharply."
@@ -158,7 +159,6 @@ def _epochs(forecaster: Forecaster, there: bool) -> str:
     if not there:
         return "<p class=note>There are no learning curves, as no epoch was trained.</p>"
     best = forecaster.metrics.get("best_epoch") or NONE
-    about = _chart("epochs", "Training loss and validation error by epoch")
-    return (
-        f"<h3>Learning curves</h3>{about}<p class=note>The weights kept are those of epoch {best}.</p>{epoch_table(forecaster)}"
-    )
+    charts = _chart("training", "Training loss by epoch") + _chart("validation", "Validation error by epoch")
+    kept = f"<p class=note>The weights kept are those of epoch {best}.</p>"
+    return f"<h3>Learning curves</h3><div class=pair>{charts}</div>{kept}{epoch_table(forecaster)}"

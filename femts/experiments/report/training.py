@@ -118,7 +118,7 @@ def _device(metrics: Mapping[str, Any]) -> str:
 
 def curves(forecaster: Forecaster) -> dict[str, list[float | None]]:
     """Losses by epoch for the page's script; empty for a model without epochs."""
-    names = {"validation MSE": "val_mse", "training loss": "train_loss"}
+    names = {"training loss": "train_loss", "validation MSE": "val_mse"}
     rows = forecaster.history
     shown = {name: [float(row[key]) for row in rows] for name, key in names.items()} if rows else {}
     return {name: [float(f"{v:.5g}") if np.isfinite(v) else None for v in values] for name, values in shown.items()}
