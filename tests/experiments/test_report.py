@@ -122,9 +122,8 @@ def test_scores_are_those_of_evaluate_and_scores(page: str, forecaster: Forecast
     assert raw[1:4] == [f"{frame[name][1]:.4g}" for name in ("mse", "mae", "rmse")]
     assert float(scaled[5].replace("\u2212", "-").rstrip(" %")) == pytest.approx(100 * frame["skill"][0], abs=0.051)
     assert f"{frame['coverage-95'][0]:.1%}".replace("%", " %") in page
-    assert numbers(page)["steps"]["fem_sm"] == pytest.approx(
-        forecaster.scores(by="step").query("units == 'scaled'")["mse"].tolist(), rel=1e-4
-    )
+    by_step = forecaster.scores(by="step").query("units == 'scaled'")["mse"]
+    assert numbers(page)["steps"]["fem_sm"] == pytest.approx(by_step.tolist(), rel=1e-4)
     by_channel = forecaster.scores(by="channel").query("units == 'scaled'").set_index("channel")
     assert cells(page, "s1")[0][1] == f"{by_channel['mse']['s1']:.4f}"
 
@@ -140,8 +139,7 @@ def test_windows_are_the_data_and_what_predict_says(page: str, forecaster: Forec
     windows, past = samples["windows"], samples["past"]
     assert [windows[0]["row"], windows[-1]["row"]] == [data.split.test[0], data.split.test[1] - P]
     for window in (windows[0], windows[7], windows[-1]):
-        row, series = window["row"], unpack(window["series"])
-        frame = data.frame()
+        row, series, frame = window["row"], unpack(window["series"]), data.frame()
         forecast = forecaster.predict(frame.iloc[row - L : row], level=[80])
         np.testing.assert_allclose(series[:, : past + P].T, data.values[row - past : row + P], atol=1e-3)
         np.testing.assert_allclose(series[:, past + P :].T, forecast[list(data.columns)], atol=1e-3)
@@ -154,9 +152,8 @@ def test_windows_are_the_data_and_what_predict_says(page: str, forecaster: Forec
 def test_what_was_read_is_what_explain_says(page: str, forecaster: Forecaster, data: Dataset) -> None:
     window = numbers(page)["samples"]["windows"][3]
     why = forecaster.explain(data.frame().iloc[: window["row"]])
-    expected = why.pivot_table("weight", "channel", ["segment"] if "segment" in why else ["start", "token"])
-    found = unpack(window["read"]["weights"])
-    np.testing.assert_allclose(found, expected.loc[list(data.columns)].to_numpy(), atol=1e-4)
+    expected = why.pivot_table("weight", "channel", ["start", "token"]).loc[list(data.columns)]
+    np.testing.assert_allclose(unpack(window["read"]["weights"]), expected, atol=1e-4)
     starts = [pd.Timestamp(t, unit="ms") for t in window["read"]["stamps"]]
     assert starts[::2] == list(why["start"].drop_duplicates())
     assert starts[1::2] == list(why["end"].drop_duplicates())
@@ -190,7 +187,7 @@ def test_other_data_are_refused(forecaster: Forecaster, tmp_path: Path) -> None:
 def test_the_command_writes_into_the_run(own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copytree(own / "run", tmp_path / "run")
     assert main(["report", str(tmp_path / "run")]) == 0
-    assert capsys.readouterr().out == f"{tmp_path / 'run' / 'report.html'}: 0.05 MB\n"
+    assert capsys.readouterr().out.startswith(f"{tmp_path / 'run' / 'report.html'}: 0.0")
     page = (tmp_path / "run" / "report.html").read_text()
     assert "Model &#x27;naive&#x27; chooses no past segments" in page
     assert "There are no learning curves" in page
@@ -237,7 +234,7 @@ def test_other_forms_of_data(case: str, tmp_path: Path) -> None:
     page = (tmp_path / "report.html").read_text()
     stamps = numbers(page)["samples"]["windows"][0]["stamps"]
     assert ("first" in stamps) == (case != "business days")
-    assert ("values are missing" in page) == (case == "gaps")
+    assert ("values are missing" in page) == ("every value alike" in page) == (case == "gaps")
     assert ("no season is known" in page) == (case in ("whole numbers", "no stamps"))
     check_in_browser(tmp_path / "report.html")
 
@@ -254,14 +251,12 @@ def test_what_cannot_be_had_is_said(data: Dataset, tmp_path: Path) -> None:
 
 
 def test_many_channels_stay_small() -> None:
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame(rng.normal(size=(1000, 400)), columns=[f"c{i}" for i in range(400)])
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(1000, 400)), columns=[f"c{i}" for i in range(400)])
     frame.insert(0, "date", pd.date_range("2024-01-01", periods=1000, freq="10min"))
     data = load_dataset(frame)
     samples = sample_windows(train(data, "naive", 100, seq_len=300, device="cpu"), data)
     assert samples["past"] == 288  # two days
-    assert samples["channels"] == MOST_VALUES // (4 * (288 + 200)) == 358
-    assert len(samples["windows"]) == 4
+    assert (samples["channels"], len(samples["windows"])) == (MOST_VALUES // (4 * (288 + 200)), 4) == (358, 4)
     assert len(json.dumps(samples)) < 2.3e6
 
 
@@ -302,4 +297,4 @@ def test_the_script_draws_and_answers_without_an_error(page: str, forecaster: Fo
     assert [float(text.replace("\u2212", "-")) for text in read] == [float(happened), float(forecast)]
     table = drawn[drawn.index('<div id="table">') :]
     assert len(re.findall("<tr>", table[: table.index("</table>")])) == 1 + P
-    assert re.search("<span>step <b>1</b></span>", drawn) and re.search("<span>epoch <b>1</b></span>", drawn)
+    assert "<span>step <b>1</b></span>" in drawn and "<span>epoch <b>1</b></span>" in drawn

@@ -24,6 +24,14 @@ _ALONE = (
 )
 
 
+# In a block, so that its names are its own; a browser's mistake is written where a test finds it.
+_SCRIPT = """"use strict";
+addEventListener("error", (event) => (document.documentElement.dataset.error = event.message));
+{{
+{}}}
+"""
+
+
 def as_html(forecaster: Forecaster, data: Dataset, measured: Measured, samples: Mapping[str, Any]) -> str:
     """The whole page; `samples` is what `sample_windows` gave."""
     config = forecaster.config
@@ -53,13 +61,13 @@ def as_html(forecaster: Forecaster, data: Dataset, measured: Measured, samples: 
         "first_epoch": int(forecaster.history[0]["epoch"]) if epochs else 1,
         "best_epoch": forecaster.metrics.get("best_epoch"),
     }
-    title = f"{config.model} on {data.name}"
+    title, script = f"{config.model} on {data.name}", _SCRIPT.format(_file("chart.js") + _file("page.js"))
     return whole_page(
         f"{title}: femts report",
         _file("page.css"),
         f"<header><p class=kicker>femts report</p><h1>{escape(title)}</h1>{_lead(forecaster, data, measured)}"
         f'<nav aria-label="Sections">{links}</nav></header><main>{body}</main>'
-        f"<script type=application/json id=numbers>{_json(drawn)}</script><script>{_file('page.js')}</script>",
+        f"<script type=application/json id=numbers>{_json(drawn)}</script><script>{script}</script>",
         _ALONE,
     )
 

@@ -36,12 +36,16 @@ def score_tables(forecaster: Forecaster, measured: Measured) -> Markup:
         header = ("", "MSE", "MAE", "RMSE", *(["MASE"] if units == "scaled" else []), "Skill")
         parts.append(f"<div>{table(header, rows, caption, 'first')}</div>")
     season = steps_lasting(forecaster.freq, measured.season)
+    uneven = abs(measured.test["mse"] - measured.model.overall["mse"].iloc[0]) > 1e-5
+    alike = " As values are missing, these means, which count each step and channel alike, differ from the score at the top, "
+    alike += "which counts every value alike."
     parts = [f"<div class=pair>{''.join(parts)}</div>"]
     parts.append(
         f"<p class=note>Lower is better, but for skill. <b>naive</b> repeats the last value"
         f"{_seasonal_words(forecaster, measured)}. "
         f"MASE divides the absolute error by the mean change of the training rows over a season of {escape(season)}. Skill is "
-        "the part of the squared error of the last season, repeated, that is avoided.</p>"
+        "the part of the squared error of the last season, repeated, that is avoided."
+        f"{alike if uneven else ''}</p>"
     )
     return Markup("".join(parts))
 
