@@ -279,7 +279,7 @@ document.getElementById("channel").value = 1;
 document.getElementById("channel").dispatchEvent(new Event("change"));
 document.getElementById("next").click();
 document.getElementById("table").parentElement.open = true;
-press("forecast", "End"); press("forecast", "End"); press("steps", "Home"); press("validation", "ArrowRight");
+press("forecast", "End"); press("steps", "Home"); press("validation", "ArrowRight");
 </script>"""
 
 

@@ -23,7 +23,8 @@ function valueTicks(low, high) {
   return ticks;
 }
 
-// The finest of these calendars that changes at most `most` times along the stamps; its changes are the ticks.
+// The finest of these calendars that changes at most `most` times along the stamps; its changes are the ticks. Where that is
+// once or never, every so many changes of the next finer one.
 function stampTicks(stamps, most, isDate, label) {
   const calendars = [];
   if (isDate) {
@@ -47,7 +48,8 @@ function stampTicks(stamps, most, isDate, label) {
   return finer;
 }
 
-// Lines and bands are {kind, name, from, values}, a band {kind, from, low, high}; `read` says the values of a place.
+// `make` gives what to draw: `stamps` of all places, `lines` of {kind, from, values}, `bands` of {kind, from, low, high}, the
+// `legend`, and `read`, the values of a place by name. Returns a function that draws anew, nothing pointed at.
 function chart(id, make, high) {
   const box = $(id), values = $(`${id}-values`);
   let place = null, spec = null, scale = null;
@@ -131,7 +133,7 @@ function chart(id, make, high) {
     const to = { ArrowLeft: from - 1, ArrowRight: from + 1, PageDown: from - 24, PageUp: from + 24, Home: 0, End: scale.last }[event.key];
     if (to === undefined) return;
     event.preventDefault();
-    show(place === null ? from : to);
+    show(place === null && event.key.startsWith("Arrow") ? from : to);
   });
   const legend = make().legend.map(([kind, text]) => {
     const shape = kind.startsWith("band") ? `<rect class="${kind}" width=22 height=10 />` : `<path class="line ${kind}" d="M0 5H22"/>`;
