@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from femts.data.dataset import load_dataset
     from femts.experiments.audit import audit
     from femts.experiments.backtest import backtest, backtest_scores
+    from femts.experiments.report import report
     from femts.forecaster import Forecaster
     from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig
     from femts.training.fit import train
@@ -26,6 +27,7 @@ __all__ = [
     "backtest_scores",
     "load",
     "load_dataset",
+    "report",
     "train",
 ]
 
@@ -37,6 +39,7 @@ _HOME = {
     "backtest": "femts.experiments.backtest",
     "backtest_scores": "femts.experiments.backtest",
     "load_dataset": "femts.data.dataset",
+    "report": "femts.experiments.report",
     "train": "femts.training.fit",
 }
 

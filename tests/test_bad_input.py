@@ -161,6 +161,9 @@ CASES = {
     "audit of no run": Case("audit none", r"no run folder none"),
     "audit of half a run": Case("audit half", r"half is unfinished"),
     "audit of several runs": Case("audit several", r"several holds 1 runs?"),
+    "report of no run": Case("report none", r"no run folder none"),
+    "report of several runs": Case("report several", r"several holds 1 runs?"),
+    "report into a missing folder": Case("report run -o none/out.html", r"Folder none does not exist"),
     "ridge over more steps than there are": Case(
         "train --dataset synthetic --model ridge --set model.longest=9000", r"to 9000 steps does not fit in 6132 training rows"
     ),

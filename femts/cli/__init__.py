@@ -17,6 +17,7 @@ from femts.cli.doctor import doctor
 from femts.cli.explain_command import explain
 from femts.cli.forecast_commands import calibrate, evaluate, predict
 from femts.cli.info_commands import datasets, models
+from femts.cli.report_command import report
 from femts.cli.table_commands import table, verify
 from femts.cli.train_command import train
 from femts.errors import FemtsError, UsageError
@@ -32,7 +33,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for _command in (train, evaluate, predict, calibrate, explain, backtest, audit, table, verify, models, doctor):
+for _command in (train, evaluate, predict, calibrate, explain, backtest, audit, report, table, verify, models, doctor):
     app.command()(_command)
 app.add_typer(datasets, name="datasets")
 app.add_typer(bench, name="bench")

@@ -8,18 +8,12 @@ from typing import Any
 
 from femts.cli.table_output import dataset_tables
 from femts.experiments.grid import Cell
+from femts.experiments.shell import whole_page
 from femts.experiments.store import Store
 from femts.experiments.table import Entry
 
 WIDE, HIGH, MARGIN = 520, 130, 8
 STYLE = """
-:root {
-  color-scheme: light dark;
-  --ink: #1b2430; --quiet: #5f6b76; --line: #d8dde3; --page: #fff; --truth: #0072b2; --forecast: #c84e00;
-}
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e8ecf1; --quiet: #9aa7b4; --line: #36424e; --page: #12181f; --truth: #56b4e9; --forecast: #f08a3c; }
-}
 body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--page); }
 body { max-width: 76rem; margin: 2rem auto; padding: 0 1rem; }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: .5rem 0 1.5rem; }
@@ -58,12 +52,7 @@ def as_html(entries: Sequence[Entry], cells: Sequence[Cell], store: Store) -> st
     missing = sum(store.record(cell) is None and store.failure(cell) is None for cell in cells)
     if missing:
         parts.append(f"<p class=quiet>{missing} of {len(cells)} cells are not run.</p>")
-    return f"""<!doctype html>
-<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Forecasting table</title><style>{STYLE}</style>
-{chr(10).join(parts)}
-</html>
-"""
+    return whole_page("Forecasting table", STYLE, "\n".join(parts))
 
 
 def _cell(cell: Cell, record: Mapping[str, Any] | None, failure: str | None) -> str:

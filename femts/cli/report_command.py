@@ -1,0 +1,30 @@
+"""`femts report`: one page on one run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from femts.cli.forecast_commands import Run, check_single, check_targets
+from femts.cli.info_commands import DataRoot
+
+
+def report(
+    run: Run,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="OUT.html", help="Where to write.", show_default="RUN/report.html")
+    ] = None,
+    data_root: DataRoot = None,
+) -> None:
+    """Write one HTML page on a run: scores, errors, intervals, forecasts to browse, what was read, the training.
+
+    It needs the run's data, and scores every test window. The page opens without a network.
+    """
+    check_single(run)
+    check_targets(out, None)
+    from femts.experiments.report import report as report_run
+
+    written = report_run(run, out or run / "report.html", data_root=data_root)
+    print(f"{written}: {written.stat().st_size / 1e6:.2f} MB")

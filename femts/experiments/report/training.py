@@ -1,0 +1,143 @@
+"""The sections of a report on what was trained on what, and on the epochs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from femts.data.dataset import Dataset
+from femts.data.splits import PARTS
+from femts.experiments.report.tables import NONE, Markup, escape, facts, folded, lasting, percent, scaled, steps_lasting, table
+from femts.forecaster import Forecaster
+from femts.models.registry import model_card
+from femts.runs import config_yaml
+
+MOST_NAMES = 12
+STOPPED = {
+    "early": "the validation error no longer fell",
+    "max_epochs": "the most epochs were reached",
+    "max_time": "the time was up",
+    "interrupted": "it was interrupted",
+}
+_SHAPE = ("name", "seq_len", "pred_len", "n_channels")
+
+
+def data_facts(forecaster: Forecaster, data: Dataset) -> Markup:
+    """The data: what they are, and which rows are for what."""
+    config, names = forecaster.config, forecaster.columns
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    every = None if data.dates is None else steps_lasting(data.freq, 1).removeprefix("1 step").strip(" ()") or data.freq
+    zone = getattr(data.dates, "tz", None)
+    missing = 0 if data.observed is None else int((~data.observed).sum())
+    known = facts(
+        [
+            ("Name", data.name),
+            ("Source", config.source or "a table in memory"),
+            ("SHA-256", Markup(f"<code>{escape(data.sha256[:16])}</code>")),
+            ("Rows", f"{len(data.values)}"),
+            ("Channels", f"{len(names)}: {', '.join(names[:MOST_NAMES])}{more}"),
+            ("Step", f"{every}{f', {zone}' if zone else ''}" if every else "rows without dates"),
+            (
+                "Missing values",
+                f"{missing} of {data.values.size} ({percent(missing / data.values.size)})" if missing else "none",
+            ),
+            *(("Note", f"{note[0].upper()}{note[1:]}.") for note in data.notes),
+        ]
+    )
+    rows = []
+    for part in PARTS:
+        start, stop = getattr(data.split, part)
+        windows = data.split.windows(part, config.seq_len, config.pred_len)
+        rows.append((part, _when(data, start), _when(data, stop - 1), stop - start, windows))
+    kept = data.split.test[1]
+    unused = f" The last {len(data.values) - kept} rows are in no part." if kept < len(data.values) else ""
+    sizes = " ".join(f"{stop - start}fr" for start, stop in (getattr(data.split, part) for part in PARTS))
+    strip = f'<div class=split style="grid-template-columns:{sizes}" aria-hidden=true>' + "".join(
+        f"<span>{part}</span>" for part in PARTS
+    )
+    about = (
+        "<p class=note>Look-backs of validation and test reach into the rows before. Scaling is fitted to the training rows."
+        f"{unused}</p>"
+    )
+    split = table(("Part", "First row", "Last row", "Rows", "Windows"), rows, "Which rows are for what")
+    return Markup(f"{known}{strip}</div>{split}{about}")
+
+
+def _when(data: Dataset, row: int) -> str:
+    if data.dates is None:
+        return f"{row}"
+    stamp = data.dates[row]
+    return f"{stamp:%Y-%m-%d %H:%M}" if hasattr(stamp, "strftime") else f"{stamp}"
+
+
+def model_facts(forecaster: Forecaster) -> Markup:
+    """The model and its settings, how it was trained, where, and with what."""
+    config, metrics = forecaster.config, forecaster.metrics
+    settings = {key: value for key, value in config.to_dict()["model"].items() if key not in _SHAPE}
+    epochs, best = metrics.get("epochs"), metrics.get("best_epoch")
+    stopped = metrics.get("stopped")
+    why = f"; ended as {STOPPED.get(stopped, stopped)}" if stopped else ""
+    trained = f"{epochs}, best {best}{why}" if epochs else f"none{why}"
+    recipe = {key: value for key, value in config.training.items() if value is not None}
+    return facts(
+        [
+            ("Model", f"{config.model}: {model_card(config.model).summary}"),
+            ("Settings", _settings(settings)),
+            ("Look-back", steps_lasting(forecaster.freq, config.seq_len)),
+            ("Horizon", steps_lasting(forecaster.freq, config.pred_len)),
+            ("Parameters", f"{metrics['parameters']:,}" if "parameters" in metrics else NONE),
+            ("Protocol", config.protocol),
+            ("Epochs", trained),
+            ("Recipe", folded("Settings of the training", _settings(recipe))),
+            ("Wall time", lasting(metrics["seconds"]) if "seconds" in metrics else NONE),
+            ("Device", _device(metrics)),
+            ("Libraries", ", ".join(f"{name} {version}" for name, version in metrics.get("versions", {}).items()) or NONE),
+            ("Kernels", ", ".join(f"{name}: {used}" for name, used in metrics.get("kernels", {}).items()) or NONE),
+        ]
+    )
+
+
+def _settings(settings: Mapping[str, Any]) -> Markup:
+    chips = (f"<code>{escape(key)}={escape(_plain(value))}</code>" for key, value in settings.items())
+    return Markup(f"<span class=chips>{' '.join(chips) or NONE}</span>")
+
+
+def _plain(value: Any) -> str:
+    return ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+
+
+def _device(metrics: Mapping[str, Any]) -> str:
+    if "device" not in metrics:
+        return NONE
+    several = f"{metrics['devices']} x " if metrics.get("devices", 1) > 1 else ""
+    return f"{several}{metrics['device']}, precision {metrics['precision']}"
+
+
+def curves(forecaster: Forecaster) -> dict[str, list[float | None]]:
+    """Losses by epoch for the page's script; empty for a model without epochs."""
+    names = {"training loss": "train_loss", "validation MSE": "val_mse"}
+    rows = forecaster.history
+    shown = {name: [float(row[key]) for row in rows] for name, key in names.items()} if rows else {}
+    return {name: [float(f"{v:.5g}") if np.isfinite(v) else None for v in values] for name, values in shown.items()}
+
+
+def epoch_table(forecaster: Forecaster) -> Markup:
+    """A row an epoch."""
+    rows = []
+    for row in forecaster.history:
+        errors = (scaled(row[name]) for name in ("train_loss", "val_mse", "val_mae"))
+        rows.append((int(row["epoch"]), *errors, f"{row['lr']:.3g}", f"{row['seconds']:.1f}"))
+    header = ("Epoch", "Training loss", "Validation MSE", "Validation MAE", "Learning rate", "Seconds")
+    return folded("Epochs as a table", table(header, rows, "Epochs, scaled units"))
+
+
+def record(forecaster: Forecaster) -> Markup:
+    """The run's own files."""
+    files = {
+        "config.yaml": config_yaml(forecaster.config).decode(),
+        "metrics.json": json.dumps(dict(forecaster.metrics), indent=2),
+    }
+    return Markup("".join(folded(name, f"<pre tabindex=0>{escape(text)}</pre>") for name, text in files.items()))
