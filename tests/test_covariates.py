@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from femts.data.dataset import Dataset
 from femts.data.effects import Effects, fit_effects
 from femts.data.scaler import Scaler
 from femts.errors import GapWarning, UsageError
+from femts.experiments.report.samples import unpack
 
 L, P = 24, 12
 QUICK: dict[str, Any] = {"seq_len": L, "pred_len": P, "max_epochs": 1, "device": "cpu"}
@@ -64,6 +66,17 @@ def test_intervals_scores_and_audit_are_those_of_the_targets(known: femts.Foreca
     assert scores["mse"][0] == pytest.approx(known.metrics["test"]["mse"])
     assert scores["skill"][0] > 0.9
     assert not femts.audit(known).failed
+
+
+def test_the_report_is_on_the_targets(known: femts.Forecaster, tmp_path: Path) -> None:
+    page = femts.report(known, tmp_path / "report.html").read_text()
+    assert "Known in advance" in page
+    numbers = json.loads(page.split("<script type=application/json id=numbers>")[1].split("</script>")[0])
+    assert numbers["columns"] == ["load"]
+    past, truth, forecast = np.split(unpack(numbers["samples"]["windows"][-1]["series"])[0], [-2 * P, -P])
+    wanted = known.predict(table()[:-P], future=table())["load"]
+    np.testing.assert_allclose(forecast, wanted, atol=1e-3)
+    np.testing.assert_allclose(truth, table()["load"][-P:], atol=1e-3)
 
 
 def test_the_audit_finds_effects_that_saw_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:

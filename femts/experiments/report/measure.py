@@ -64,9 +64,9 @@ class _Yardstick:
 
 def measure(forecaster: Forecaster, data: Dataset) -> Measured:
     """Score `forecaster` and the yardsticks over every test window of `data`; memory does not grow with the windows."""
-    config, scaler, channels = forecaster.config, forecaster.scaler, len(forecaster.columns)
-    windows = part_windows(data, scaler, "test", config.seq_len, config.pred_len).to(forecaster.device)
-    shape = (config.seq_len, config.pred_len, channels)
+    config, targets = forecaster.config, forecaster.targets
+    windows = part_windows(data, forecaster.scaler, "test", config.seq_len, config.pred_len).to(forecaster.device)
+    scaler, shape = forecaster.scaler.first(len(targets)), (config.seq_len, config.pred_len, len(targets))
     others: dict[str, ForecastModel] = {"naive": Naive(NaiveConfig(*shape))}
     if 1 < data.season <= config.seq_len:
         others["seasonal_naive"] = SeasonalNaive(SeasonalNaiveConfig(*shape, season=data.season))
@@ -85,7 +85,7 @@ def measure(forecaster: Forecaster, data: Dataset) -> Measured:
 
     def frames(of: DetailSums, intervals: CoverageSums | None = None) -> Scored:
         groups: tuple[Sequence[str], ...] = ((), ("step",), ("channel",))
-        return Scored(*(scores_frame(of, forecaster.columns, data.train_values, by, intervals) for by in groups))
+        return Scored(*(scores_frame(of, targets, data.train_values[:, : len(targets)], by, intervals) for by in groups))
 
     found = {name: frames(yardstick.sums) for name, yardstick in yardsticks.items()}
     return Measured(test, frames(own, covered), found, covered.levels if covered else (), data.season)

@@ -55,7 +55,7 @@ def as_html(forecaster: Forecaster, data: Dataset, measured: Measured, samples: 
     )
     drawn = {
         "samples": samples,
-        "columns": forecaster.columns[: samples["channels"]],
+        "columns": forecaster.targets[: samples["channels"]],
         "steps": by_step,
         "epochs": epochs,
         "first_epoch": int(forecaster.history[0]["epoch"]) if epochs else 1,
@@ -87,7 +87,7 @@ def _place(name: str) -> str:
 
 def _lead(forecaster: Forecaster, data: Dataset, measured: Measured) -> str:
     config, row = forecaster.config, measured.model.overall.iloc[0]
-    channels = f"{len(forecaster.columns)} channel{'s' if len(forecaster.columns) > 1 else ''}"
+    channels = f"{len(forecaster.targets)} channel{'s' if len(forecaster.targets) > 1 else ''}"
     tiles = {
         "Test MSE": (scaled(measured.test["mse"]), "scaled units"),
         "Test MAE": (scaled(measured.test["mae"]), "scaled units"),
@@ -129,9 +129,9 @@ def _chart(name: str, about: str) -> Markup:
 
 
 def _browser(forecaster: Forecaster, samples: Mapping[str, Any]) -> Markup:
-    shown, names = len(samples["windows"]), forecaster.columns[: samples["channels"]]
-    left_out = len(forecaster.columns) - len(names)
-    more = f" and the first {len(names)} of {len(forecaster.columns)} channels" if left_out else ""
+    shown, names = len(samples["windows"]), forecaster.targets[: samples["channels"]]
+    left_out = len(forecaster.targets) - len(names)
+    more = f" and the first {len(names)} of {len(forecaster.targets)} channels" if left_out else ""
     some = f"{shown} test windows at even distances{more}" if shown > 1 else f"One test window{more}"
     options = "".join(f"<option value={i}>{escape(name)}</option>" for i, name in enumerate(names))
     return Markup(

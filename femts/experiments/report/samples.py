@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from femts.data.dataset import Dataset
 from femts.data.windows import part_windows
 from femts.errors import UsageError
+from femts.evaluation.audit import scored_forecasts
 from femts.explain import explainable, explained
 from femts.forecaster import Forecaster
 from femts.models.segments import SegmentForecaster
@@ -38,21 +39,20 @@ def sample_windows(forecaster: Forecaster, data: Dataset) -> dict[str, Any]:
     config, scaler = forecaster.config, forecaster.scaler
     past, steps = min(config.seq_len, max(config.pred_len, 2 * data.season)), config.pred_len
     each = past + 2 * steps
-    channels = max(1, min(len(forecaster.columns), MOST_VALUES // (4 * each)))
+    channels = max(1, min(len(forecaster.targets), MOST_VALUES // (4 * each)))
     windows = part_windows(data, scaler, "test", config.seq_len, steps).to(forecaster.device)
     many = max(1, min(MOST_WINDOWS, MOST_VALUES // (channels * each), len(windows)))
     model, why = _explained_model(forecaster)
-    samples = []
-    for number in dict.fromkeys(np.linspace(0, len(windows) - 1, many).round().astype(int).tolist()):
-        with torch.no_grad():
-            x, _ = windows.gather(torch.tensor([number], device=forecaster.device))
-            forecast = scaler.inverse(forecaster.model.eval().forecast(x, steps)[0].cpu().double().numpy())
+    samples, numbers = [], np.unique(np.linspace(0, len(windows) - 1, many).round().astype(int))
+    scored = scored_forecasts(forecaster.model, windows, torch.from_numpy(numbers)).cpu().double().numpy()
+    for number, forecast in zip(numbers.tolist(), scaler.first(windows.targets).inverse(scored), strict=True):
         row = data.split.test[0] + number
-        series = np.concatenate([data.values[row - past : row + steps], forecast]).T[:channels]
+        series = np.concatenate([data.values[row - past : row + steps, : windows.targets], forecast]).T[:channels]
         sample: dict[str, Any] = {"row": row, "stamps": _stamps(data, range(row - past, row + steps)), "series": pack(series)}
         if model is not None:
             starts = np.maximum(row - steps * np.arange(model.config.n_segments, 0, -1), row - config.seq_len)
             rows = np.stack([starts, np.append(starts[1:], row) - 1], axis=1).ravel()
+            x, _ = windows.gather(torch.tensor([number], device=forecaster.device))
             sample["read"] = _read(model, x, channels) | {"stamps": _stamps(data, rows.tolist())}
         samples.append(sample)
     return {
@@ -107,7 +107,7 @@ def _bands(forecaster: Forecaster, channels: int) -> dict[str, list[list[float |
     if intervals is None or not intervals.levels or intervals.steps < steps:
         return {}
     levels = [level for level in SHOWN if level in intervals.levels] or list(intervals.levels[-1:])
-    widths = intervals.at(levels, steps) * forecaster.scaler.scale
+    widths = intervals.at(levels, steps) * forecaster.scaler.scale[: len(forecaster.targets)]
     return {f"{level:g}": pack(width.T[:channels]) for level, width in zip(levels, widths, strict=True)}
 
 

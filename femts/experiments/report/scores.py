@@ -94,7 +94,7 @@ def channel_table(forecaster: Forecaster, measured: Measured) -> Markup:
             scaled(a.mase),
             percent(a.skill, "+"),
         )
-        for name, a, b in zip(forecaster.columns, ours.itertuples(), theirs.itertuples(), strict=True)
+        for name, a, b in zip(forecaster.targets, ours.itertuples(), theirs.itertuples(), strict=True)
     ]
     header = ("Channel", "MSE, scaled", "MAE, scaled", "RMSE, raw", "MAE, raw", "MASE", "Skill")
     return table(header, rows, "Test scores by channel", "long")
@@ -115,7 +115,7 @@ def interval_tables(forecaster: Forecaster, measured: Measured) -> Markup:
     highest = f"{measured.levels[-1]:g}"
     widths = _in_units(measured.model.by_channel, "raw")[f"width-{highest}"]
     rows = (
-        (name, *_covered(channels.iloc[c], measured.levels), raw(widths.iloc[c])) for c, name in enumerate(forecaster.columns)
+        (name, *_covered(channels.iloc[c], measured.levels), raw(widths.iloc[c])) for c, name in enumerate(forecaster.targets)
     )
     by_channel = ("Channel", *(f"{level:g} %" for level in measured.levels), f"Width at {highest} %, raw")
     return Markup(

@@ -32,6 +32,7 @@ def data_facts(forecaster: Forecaster, data: Dataset) -> Markup:
     every = None if data.dates is None else steps_lasting(data.freq, 1).removeprefix("1 step").strip(" ()") or data.freq
     zone = getattr(data.dates, "tz", None)
     missing = 0 if data.observed is None else int((~data.observed).sum())
+    roles = {"Forecast of them": config.roles.target if config.roles.past else (), "Known in advance": config.roles.future}
     known = facts(
         [
             ("Name", data.name),
@@ -39,6 +40,7 @@ def data_facts(forecaster: Forecaster, data: Dataset) -> Markup:
             ("SHA-256", Markup(f"<code>{escape(data.sha256[:16])}</code>")),
             ("Rows", f"{len(data.values)}"),
             ("Channels", f"{len(names)}: {', '.join(names[:MOST_NAMES])}{more}"),
+            *((label, ", ".join(named)) for label, named in roles.items() if named),
             ("Step", f"{every}{f', {zone}' if zone else ''}" if every else "rows without dates"),
             (
                 "Missing values",
