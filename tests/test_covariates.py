@@ -73,7 +73,7 @@ def test_the_report_is_on_the_targets(known: femts.Forecaster, tmp_path: Path) -
     assert "Known in advance" in page
     numbers = json.loads(page.split("<script type=application/json id=numbers>")[1].split("</script>")[0])
     assert numbers["columns"] == ["load"]
-    past, truth, forecast = np.split(unpack(numbers["samples"]["windows"][-1]["series"])[0], [-2 * P, -P])
+    _, truth, forecast = np.split(unpack(numbers["samples"]["windows"][-1]["series"])[0], [-2 * P, -P])
     wanted = known.predict(table()[:-P], future=table())["load"]
     np.testing.assert_allclose(forecast, wanted, atol=1e-3)
     np.testing.assert_allclose(truth, table()["load"][-P:], atol=1e-3)
