@@ -136,7 +136,18 @@ class Forecaster(Scoring):
         return explanation(model, self._scaled(past.values[None]), self.columns, past.when)
 
     def predict_array(self, x: ArrayLike, horizon: int | None = None) -> NDArray[np.float64]:
-        """Forecast many look-backs: `x` (B, L, C) in raw units -> (B, horizon, C) raw; NaN is filled as in training."""
+        """Forecast many look-backs at once, as arrays.
+
+        Args:
+            x: (B, L, C) in raw units, channels as in `columns`; NaN is filled as in training.
+            horizon: steps to forecast, P by default.
+
+        Returns:
+            (B, horizon, C) in raw units.
+
+        Raises:
+            UsageError: another shape, or a horizon below 1.
+        """
         values = np.asarray(x, dtype=np.float64)
         if values.ndim != 3 or values.shape[1:] != (self.config.seq_len, len(self.columns)):
             wanted = f"(windows, {self.config.seq_len}, {len(self.columns)})"
@@ -185,7 +196,17 @@ class Forecaster(Scoring):
         return data
 
     def training_data(self, data_root: str | Path | None = None) -> Dataset:
-        """The data of the training, loaded again by its name or path; UsageError when it is gone or has changed."""
+        """The data of the training, loaded again by its name or path.
+
+        Args:
+            data_root: where a data set of the catalogue is looked for.
+
+        Returns:
+            The data set, the same object at every call.
+
+        Raises:
+            UsageError: it is gone, has changed, or was passed as an object, which a run does not keep.
+        """
         if self._dataset is None:
             source = self.config.source
             if source is None:
@@ -223,7 +244,18 @@ class Forecaster(Scoring):
 
     @classmethod
     def load(cls, folder: str | Path, device: str | torch.device = "cpu") -> Forecaster:
-        """The forecaster in a run folder, verified by its hashes and read without pickle; UsageError when it cannot be."""
+        """The forecaster in a run folder, verified by its hashes and read without pickle.
+
+        Args:
+            folder: written by `femts train`, by `train` with `out`, or by `save`.
+            device: where its weights go.
+
+        Returns:
+            A forecaster, ready to predict.
+
+        Raises:
+            UsageError: no run, an unfinished or a changed one, or one of a later femts.
+        """
         run = read_run(folder)
         model = build_model(run.config.model, run.config.model_config)
         model.load_state_dict(read_weights(run.weights))

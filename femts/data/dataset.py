@@ -92,9 +92,17 @@ def load_dataset(
         columns: what one's own columns are called where not as usual: `time` for `date`, or for `ds` in a long table, whose
             other columns are `series` and `value` for `unique_id` and `y`.
 
+    Returns:
+        The data set, its values (rows, C) in raw units, split in three; `notes` say what is odd about it.
+
     Raises:
         UsageError: unknown name, or data that cannot be used; the text says what and where.
         RunFailure: a download failed.
+
+    Examples:
+        >>> data = load_dataset("synthetic")
+        >>> data.values.shape, data.freq, data.split.test
+        ((8760, 6), 'h', (7008, 8760))
     """
     na = tuple(map(float, na))
     form = Form.of(columns or {})
