@@ -14,10 +14,12 @@ from pathlib import Path
 
 import pdoc
 
-import femts
-import femts.cli
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))  # this checkout, also where another one is installed
 
-DEFAULT = Path(__file__).resolve().parent.parent / "docs" / "api"
+import femts  # noqa: E402
+import femts.cli  # noqa: E402
+
 # The public names, the commands, and what one meets when adding a model, a prior or a data set.
 MODULES = (
     "femts",
@@ -43,22 +45,23 @@ def write_reference(folder: Path) -> None:
         folder: made where it is missing; pages of the same name are replaced.
 
     Raises:
-        UserWarning: pdoc found something that it cannot document.
+        UserWarning, RuntimeWarning: pdoc found something that it cannot document.
     """
     vars(femts).update({name: getattr(femts, name) for name in femts.__all__})  # pdoc wants them loaded
     command = [sys.executable, "-m", "typer", "femts.cli", "utils", "docs", "--name", "femts"]
-    commands = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    commands = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout
     plain, femts.cli.__doc__ = femts.cli.__doc__, commands.replace("# `femts`", f"{femts.cli.__doc__}", 1)
     pdoc.render.configure(docformat="google", show_source=False, footer_text=f"femts {femts.__version__}")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", UserWarning)
+            warnings.simplefilter("error", RuntimeWarning)
             pdoc.pdoc(*MODULES, output_directory=folder)
     finally:
         femts.cli.__doc__ = plain
 
 
 if __name__ == "__main__":
-    target = Path(sys.argv[1]) if len(sys.argv) > 1 else DEFAULT
+    target = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs" / "api"
     write_reference(target)
     print(f"{target}: {len(list(target.rglob('*.html')))} pages; begin with {target / 'index.html'}")
