@@ -157,16 +157,19 @@ class Forecaster(Scoring):
     def predict_array(
         self, x: ArrayLike, horizon: int | None = None, effects: NDArray[np.float64] | None = None
     ) -> NDArray[np.float64]:
-        """Forecast many look-backs.
+        """Forecast many look-backs at once, as arrays.
 
         Args:
-            x: (B, L, C), raw units; NaN is filled as in training.
-            horizon: steps, P by default.
+            x: (B, L, C) in raw units, channels as in `columns`; NaN is filled as in training.
+            horizon: steps to forecast, P by default.
             effects: (B, L + horizon, C) as `scaler.effects.of` gives them, for a model that was trained with columns known in
                 advance or with the calendar.
 
         Returns:
-            (B, horizon, T), raw units.
+            (B, horizon, T) in raw units.
+
+        Raises:
+            UsageError: another shape, a horizon below 1, or effects that are missing or not wanted.
         """
         values = np.asarray(x, dtype=np.float64)
         if values.ndim != 3 or values.shape[1:] != (self.config.seq_len, len(self.columns)):
@@ -225,7 +228,17 @@ class Forecaster(Scoring):
         return data
 
     def training_data(self, data_root: str | Path | None = None) -> Dataset:
-        """The data of the training, loaded again by its name or path; UsageError when it is gone or has changed."""
+        """The data of the training, loaded again by its name or path.
+
+        Args:
+            data_root: where a data set of the catalogue is looked for.
+
+        Returns:
+            The data set, the same object at every call.
+
+        Raises:
+            UsageError: it is gone, has changed, or was passed as an object, which a run does not keep.
+        """
         if self._dataset is None:
             source = self.config.source
             if source is None:
@@ -265,7 +278,18 @@ class Forecaster(Scoring):
 
     @classmethod
     def load(cls, folder: str | Path, device: str | torch.device = "cpu") -> Forecaster:
-        """The forecaster in a run folder, verified by its hashes and read without pickle; UsageError when it cannot be."""
+        """The forecaster in a run folder, verified by its hashes and read without pickle.
+
+        Args:
+            folder: written by `femts train`, by `train` with `out`, or by `save`.
+            device: where its weights go.
+
+        Returns:
+            A forecaster, ready to predict.
+
+        Raises:
+            UsageError: no run, an unfinished or a changed one, or one of a later femts.
+        """
         run = read_run(folder)
         model = build_model(run.config.model, run.config.model_config)
         model.load_state_dict(read_weights(run.weights))

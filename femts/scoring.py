@@ -90,10 +90,14 @@ class Scoring(ABC):
     ) -> pd.DataFrame:
         """What the intervals cover of `part`, by step and channel.
 
-        Arguments are those of `scores`, and so is what is raised.
+        Args:
+            part, level, pred_len, dataset, data_root: as in `scores`.
 
         Returns:
             One row each, `level`, `step`, `channel`, `coverage` (a part of 1), mean `width` and its `units`, which are raw.
+
+        Raises:
+            UsageError: as in `scores`.
         """
         windows = self._windows(part, pred_len, self._data(dataset, data_root))
         sums = self._coverage_sums(level, windows.pred_len)
@@ -111,12 +115,15 @@ class Scoring(ABC):
         dataset: Dataset | None = None,
         data_root: str | Path | None = None,
     ) -> Intervals:
-        """Calibrate `intervals` anew on the validation part, which training has done for P steps, and return them.
+        """Calibrate `intervals` anew on the validation part, which training has done for P steps.
 
         Args:
             pred_len: longest horizon; None takes what was calibrated before, or P.
             level: percent; levels to have besides 50, 80, 90, 95 and 99.
             dataset, data_root: as in `evaluate`.
+
+        Returns:
+            The new intervals, which the forecaster keeps; half-widths in scaled units.
 
         Raises:
             UsageError: as in `evaluate`, or a level for which there are too few validation windows.

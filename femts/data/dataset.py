@@ -113,9 +113,17 @@ def load_dataset(
             Where targets are named, columns without a role are left out.
         calendar: let the hour of the week and the season of the year act likewise.
 
+    Returns:
+        The data set, its values (rows, C) in raw units, split in three; `notes` say what is odd about it.
+
     Raises:
         UsageError: unknown name, or data that cannot be used; the text says what and where.
         RunFailure: a download failed.
+
+    Examples:
+        >>> data = load_dataset("synthetic")
+        >>> data.values.shape, data.freq, data.split.test
+        ((8760, 6), 'h', (7008, 8760))
     """
     na = tuple(map(float, na))
     form = Form.of(columns or {})

@@ -62,6 +62,9 @@ def audit(
         dataset: the data of the training; None loads it again by its name or path.
         data_root: where a data set of the catalogue is looked for.
 
+    Returns:
+        `checks`, of which `failed` are those that did not pass, and `scores`, one a convention.
+
     Raises:
         UsageError: there is no such run, or its data are not there or have changed. A check that fails raises nothing.
     """

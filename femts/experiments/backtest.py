@@ -95,6 +95,10 @@ def backtest(
 def backtest_scores(frame: pd.DataFrame, forecaster: Forecaster) -> pd.DataFrame:
     """Errors of what `backtest` returned, a cutoff at a time and overall, beside those of the seasonal naive forecast.
 
+    Args:
+        frame: from `backtest`, in raw units.
+        forecaster: the one that made it; its scaler gives the scaled units.
+
     Returns:
         `cutoff` (`all` for the mean), `model` (`forecast` or `seasonal_naive`) and `mse_scaled, mae_scaled` (in units of
         the run's own scaler, also after refits), `mse_raw, mae_raw` (in the data's): means over all steps and columns.

@@ -48,6 +48,11 @@ class FreeEnergyMixer(nn.Module):
 
     Raises:
         UsageError: widths that do not fit the heads, or a backend that cannot run.
+
+    Examples:
+        >>> layer = FreeEnergyMixer(FreeEnergyMixerConfig(n_embd=64, n_head=8, prior_type="gla"))
+        >>> layer(torch.zeros(2, 128, 64)).shape
+        torch.Size([2, 128, 64])
     """
 
     def __init__(self, config: FreeEnergyMixerConfig) -> None:
@@ -79,16 +84,32 @@ class FreeEnergyMixer(nn.Module):
                 nn.init.zeros_(linear.bias)
 
     def forward(self, x: Tensor, attention_mask: Tensor | None = None) -> Tensor:
-        """Mix the tokens `x` (B, T, D); `attention_mask` (B, T) is true for tokens that may be read.
+        """Mix tokens.
 
-        Rows that see no token come out as 0.
+        Args:
+            x: (B, T, D).
+            attention_mask: (B, T), true for tokens that may be read; None means all.
+
+        Returns:
+            (B, T, D); rows that see no token are 0.
+
+        Raises:
+            ValueError: a mask of another shape.
+            UsageError: float16 with L, which cannot hold its exponentials.
         """
         parts, bound = self._prepare(x, attention_mask)
         y = self._output(self._gated_read(bound.mix, parts, bound.support), parts)
         return y if bound.support is None else y.masked_fill(~bound.support.unsqueeze(-1), 0.0)
 
     def init_state(self, batch_size: int) -> MixerState:
-        """State of `batch_size` streams before their first token."""
+        """The state of streams before their first token.
+
+        Args:
+            batch_size: streams, B.
+
+        Returns:
+            What `step` takes, on the device of the layer.
+        """
         value_width = (1 + self.config.use_lse) * self.widths.fem_dim // self.config.heads
         state = MixerState(
             None if self.conditioner is None else self.conditioner.init_state(batch_size),
@@ -98,7 +119,14 @@ class FreeEnergyMixer(nn.Module):
         return moved
 
     def step(self, x: Tensor, state: MixerState) -> tuple[Tensor, MixerState]:
-        """One token of each stream, `x` (B, D) -> (B, D), and the next state; equals `forward` token by token.
+        """One token of each stream; equals `forward` token by token.
+
+        Args:
+            x: (B, D).
+            state: from `init_state`, or from the step before.
+
+        Returns:
+            (B, D), and the next state.
 
         Raises:
             ValueError: the layer is not causal, so it has no stream.
@@ -120,28 +148,71 @@ class FreeEnergyMixer(nn.Module):
         return y, MixerState(condition, prior_state)
 
     def bind(self, x: Tensor, attention_mask: Tensor | None = None) -> BoundPrior:
-        """The prior of the input `x` (B, T, D): something that can `mix` values and give its dense `weights`."""
+        """The prior of an input.
+
+        Args:
+            x, attention_mask: as in `forward`.
+
+        Returns:
+            What can `mix` values and give its dense `weights`.
+        """
         return self._prepare(x, attention_mask)[1]
 
     def read(self, x: Tensor, attention_mask: Tensor | None = None) -> FreeEnergyRead:
-        """The parts of the read of `x` (B, T, D), before the output projection."""
+        """The parts of the read, before the output projection.
+
+        Args:
+            x, attention_mask: as in `forward`.
+
+        Returns:
+            Mean, log-sum-exp, gates and what they make, each (B, T, H, d_v); None for what is switched off.
+        """
         parts, bound = self._prepare(x, attention_mask)
         return self._read(bound.mix, parts, bound.support)
 
     def weights(self, x: Tensor, attention_mask: Tensor | None = None) -> Tensor:
-        """The prior p of `x`, query by key: (B, H, T, T), or (B, T, T, E) where each channel has its own. O(T^2)."""
+        """The prior p, in O(T^2).
+
+        Args:
+            x, attention_mask: as in `forward`.
+
+        Returns:
+            Query by key: (B, H, T, T), or (B, T, T, E) where each channel has its own.
+        """
         return self.bind(x, attention_mask).weights()
 
     def hidden_temperature(self, x: Tensor, attention_mask: Tensor | None = None) -> Tensor:
-        """The beta* (B, T, H, d_v) at which F(beta*) is the read (proposition G.2); 0 where it is the mean. O(T^2)."""
+        """The inverse temperature at which the free energy is the read (proposition G.2), in O(T^2).
+
+        Args:
+            x, attention_mask: as in `forward`.
+
+        Returns:
+            beta* (B, T, H, d_v), 0 where the read is the mean.
+        """
         return self.selection(x, attention_mask).beta
 
     def posterior(self, x: Tensor, attention_mask: Tensor | None = None) -> Tensor:
-        """What each channel selected: q (B, T query, T key, H, d_v) of eq. 5 at the hidden temperature. O(T^2)."""
+        """What each channel selected: q of eq. 5 at the hidden temperature, in O(T^2).
+
+        Args:
+            x, attention_mask: as in `forward`.
+
+        Returns:
+            (B, T query, T key, H, d_v), which sums to 1 over the keys.
+        """
         return self.selection(x, attention_mask).posterior
 
     def selection(self, x: Tensor, attention_mask: Tensor | None = None, queries: slice = slice(None)) -> Selection:
-        """Prior, posterior and hidden temperature at once, of the Q tokens in `queries`. O(Q T) beside the prior's O(T^2)."""
+        """Prior, posterior and hidden temperature at once, in O(Q T) beside the prior's O(T^2).
+
+        Args:
+            x, attention_mask: as in `forward`.
+            queries: which tokens; all by default.
+
+        Returns:
+            Of Q tokens, see `Selection`.
+        """
         p, parts, bound = self._dense(x, attention_mask)
         p, v, read = p[:, queries], self._values(parts), self._read(bound.mix, parts, bound.support)
         if read.beta is None:

@@ -78,6 +78,9 @@ def train(
         progress: show a line on stderr where that is a terminal.
         data_root: where data of the catalogue is looked for.
 
+    Returns:
+        The forecaster, with `metrics` (test errors in scaled units), `history` and intervals.
+
     Raises:
         UsageError: something asked for does not exist or does not fit; nothing was written.
         RunFailure: the loss became NaN or infinite, the disk is full, or (as `Interrupted`) a signal came.
