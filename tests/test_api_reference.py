@@ -104,6 +104,7 @@ MISTAKES: dict[str, Callable[[femts.Forecaster], object]] = {
     "backtest": lambda fc: femts.backtest(fc, small_table(), windows=0, step=1),
     "load": lambda fc: femts.load("none"),
     "load_dataset": lambda fc: femts.load_dataset("ETTh11"),
+    "report": lambda fc: femts.report("none", "page.html"),
     "train": lambda fc: femts.train("synthetic", model="fem_gal"),
     "Forecaster.load": lambda fc: femts.Forecaster.load("none"),
     "Forecaster.predict": lambda fc: fc.predict(small_table(), 0),
