@@ -157,9 +157,9 @@ def _fit(
 
         limit = None if training.max_time is None else parse_span(training.max_time)
         # Validation is shared by the processes; intervals and test are the work of one.
-        several = {"kinds": len(LEVELS)} if model.quantiles else {}
-        count, channels = len(windows["val"]), len(forecaster.columns)
-        alone = count * passes(count, forecaster.config.pred_len, channels, **several) + len(windows["test"])
+        count, kinds = len(windows["val"]), len(LEVELS) if model.quantiles else 1
+        calibration = count * passes(count, forecaster.config.pred_len, len(forecaster.columns), kinds=kinds)
+        alone = calibration + len(windows["test"])
         deadline = Deadline(limit, started, len(windows["val"]) + place.devices * alone)
         state = run_epochs(model, windows["train"], windows["val"], training, place, state, folder, deadline, progress, events)
         if state.stopped == "interrupted":
