@@ -61,7 +61,7 @@ def test_commands_on_own_data_in_their_order(tmp_path: Path) -> None:
     frame.iloc[:3000].to_csv(tmp_path / "mine.csv", index=False)
     frame.iloc[3000:6000].to_csv(tmp_path / "recent.csv", index=False)
     own = [line for line in FEMTS if "ETTh1" not in line]
-    assert len(own) == 6
+    assert len(own) == 8
     for command in own:
         run(command, tmp_path)
     assert (tmp_path / "forecast.csv").read_text().count("\n") == 49
