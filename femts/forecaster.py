@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from femts.evaluation.evaluator import evaluate
 from femts.evaluation.intervals import Intervals, check_levels, with_bounds
 from femts.evaluation.quantiles import check_quantiles, level_of
 from femts.explain import explainable, explanation
-from femts.history import in_form_of, look_back
+from femts.history import in_form_of, known_ahead, look_back
 from femts.models.base import ForecastModel
 from femts.models.registry import build_model
 from femts.runs import RunConfig, check_new_folder, read_run, write_run
@@ -37,7 +37,8 @@ from femts.scoring import Scoring
 class Forecaster(Scoring):
     """A model with everything it needs to forecast new data in raw units.
 
-    Shapes: L = `config.seq_len` steps of look-back, P = `config.pred_len` steps of one forecast, C channels.
+    Shapes: L = `config.seq_len` steps of look-back, P = `config.pred_len` steps of one forecast, C channels, of which the first
+    T are targets and the others known up to now; T = C unless some are named so.
 
     Attributes:
         model: the network, in scaled units.
@@ -68,6 +69,11 @@ class Forecaster(Scoring):
         weights = chain(self.model.parameters(), self.model.buffers())
         return next((weight.device for weight in weights), torch.device("cpu"))
 
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Names of the T columns that are forecast."""
+        return self.columns[: len(self.columns) - len(self.config.roles.past)]
+
     def to(self, device: torch.device | str) -> Forecaster:
         """Move the model to `device` and return the forecaster."""
         self.model.to(device)
@@ -78,6 +84,7 @@ class Forecaster(Scoring):
         history: pd.DataFrame,
         horizon: int | None = None,
         level: Sequence[float] | None = None,
+        future: pd.DataFrame | None = None,
         quantiles: Sequence[float] | None = None,
     ) -> pd.DataFrame:
         """Forecast what follows `history`.
@@ -90,15 +97,17 @@ class Forecaster(Scoring):
             horizon: steps to forecast, P by default; beyond P the model reads its own forecasts as history.
             level: percent, such as [80, 95]; adds conformal intervals (see `femts.evaluation.intervals`, and for a run that has
                 learned quantiles, whose forecast is the median, `femts.evaluation.quantiles`).
+            future: for a model trained with columns known in advance, these columns in a table like `history`, for each of the
+                steps to come; other rows and columns of it do not matter.
             quantiles: such as [0.1, 0.5, 0.9]; adds the ends of intervals (0.1 and 0.9 are those of 80), of 0.5 the forecast.
 
         Returns:
             `horizon` rows in raw units: future stamps in `date` (or row numbers in `step`, counting on from the last
-            index of `history`), then the training columns, with `level` each followed by `NAME-lo-80`, `NAME-hi-80` and so on,
-            with `quantiles` by `NAME-q-10`; in long form where `history` has it, and under its names.
+            index of `history`), then the targets, with `level` each followed by `NAME-lo-80`, `NAME-hi-80` and so on, with
+            `quantiles` by `NAME-q-10`; in long form where `history` has it, and under its names.
 
         Raises:
-            UsageError: the history, the horizon, a level or a quantile cannot be used; the text says why.
+            UsageError: the history, the horizon, a level, a quantile or the known columns cannot be used; the text says why.
         """
         steps = self.config.pred_len if horizon is None else horizon
         if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1:
@@ -109,13 +118,17 @@ class Forecaster(Scoring):
             self._calibrated().at((*levels, *(level_of(q) for q in wanted if q != 0.5)), int(steps))
         past = look_back(history, self.config, self.columns, self.freq)
         if self.freq is None:
-            ahead = pd.DataFrame({"step": np.arange(past.when[-1] + 1, past.when[-1] + 1 + steps)})
+            when: pd.Index = pd.RangeIndex(past.when[-1] + 1, past.when[-1] + 1 + steps)
         else:
-            ahead = pd.DataFrame({"date": future_dates(past.when[-1], self.freq, int(steps))})
-        forecast = pd.DataFrame(self.predict_array(past.values[None], int(steps))[0], columns=list(self.columns))
+            when = future_dates(past.when[-1], self.freq, int(steps))
+        known = np.concatenate([past.known, known_ahead(future, self.config, when, self.freq)])
+        effects = None if self.scaler.effects is None else self.scaler.effects.of(known, past.when.append(when))[None]
+        forecast = pd.DataFrame(self.predict_array(past.values[None], int(steps), effects)[0], columns=list(self.targets))
+        ahead = pd.DataFrame({"step" if self.freq is None else "date": when})
         if levels or wanted:
-            forecast = with_bounds(forecast, self._bounds(past.values[None], forecast.to_numpy(), levels, wanted))
-        return in_form_of(pd.concat([ahead, forecast], axis=1), past, self.config.form, self.columns)
+            bounds = self._bounds(past.values[None], effects, forecast.to_numpy(), levels, wanted)
+            forecast = with_bounds(forecast, bounds)
+        return in_form_of(pd.concat([ahead, forecast], axis=1), past, self.config.form, self.targets)
 
     def explain(self, history: pd.DataFrame) -> pd.DataFrame:
         """Which past segments each channel chose for the P steps that follow `history`, and how sharply.
@@ -144,22 +157,44 @@ class Forecaster(Scoring):
         """
         model = explainable(self.model, self.config.model)
         past = look_back(history, self.config, self.columns, self.freq)
-        return explanation(model, self._scaled(past.values[None]), self.columns, past.when)
+        effects = None if self.scaler.effects is None else self.scaler.effects.of(past.known, past.when)
+        return explanation(model, self._scaled(past.values[None], effects), self.columns, past.when)
 
-    def predict_array(self, x: ArrayLike, horizon: int | None = None) -> NDArray[np.float64]:
-        """Forecast many look-backs: `x` (B, L, C) in raw units -> (B, horizon, C) raw; NaN is filled as in training."""
+    def predict_array(
+        self, x: ArrayLike, horizon: int | None = None, effects: NDArray[np.float64] | None = None
+    ) -> NDArray[np.float64]:
+        """Forecast many look-backs.
+
+        Args:
+            x: (B, L, C), raw units; NaN is filled as in training.
+            horizon: steps, P by default.
+            effects: (B, L + horizon, C) as `scaler.effects.of` gives them, for a model that was trained with columns known in
+                advance or with the calendar.
+
+        Returns:
+            (B, horizon, T), raw units.
+        """
         values = np.asarray(x, dtype=np.float64)
         if values.ndim != 3 or values.shape[1:] != (self.config.seq_len, len(self.columns)):
             wanted = f"(windows, {self.config.seq_len}, {len(self.columns)})"
             raise UsageError(f"The look-backs have shape {values.shape}; this model takes {wanted}.")
+        if (effects is None) != (self.scaler.effects is None):
+            raise UsageError(
+                "predict_array takes effects= for a model that was trained with columns known in advance, and for no other; "
+                "use predict, which sees to it."
+            )
         self.model.eval()
         with torch.no_grad():
-            forecast = self.model.forecast(self._scaled(values), self.config.pred_len if horizon is None else horizon)
-        return self.scaler.inverse(forecast.cpu().double().numpy())
+            scaled = self._scaled(values, None if effects is None else effects[:, : self.config.seq_len])
+            forecast = self.model.forecast(scaled, self.config.pred_len if horizon is None else horizon)
+        found = forecast.cpu().double().numpy()
+        found = found if effects is None else found + effects[:, self.config.seq_len :]
+        return self.scaler.inverse(found)[..., : len(self.targets)]
 
-    def _scaled(self, values: NDArray[np.float64]) -> Tensor:
-        """Raw look-backs (B, L, C) as the model reads them, gaps filled."""
-        return torch.from_numpy(fill_gaps(self.scaler.transform(values))).float().to(self.device)
+    def _scaled(self, values: NDArray[np.float64], effects: NDArray[np.float64] | None = None) -> Tensor:
+        """Raw look-backs (B, L, C) as the model reads them: what is known taken off, gaps filled."""
+        scaled = self.scaler.transform(values)
+        return torch.from_numpy(fill_gaps(scaled if effects is None else scaled - effects)).float().to(self.device)
 
     def evaluate(
         self,
@@ -206,7 +241,9 @@ class Forecaster(Scoring):
                 )
             if source not in CATALOG and not Path(source).is_file():
                 raise UsageError(f"The training data {source} is no longer there; put it back or pass it as dataset=.")
-            data = load_dataset(source, data_root, na=self.config.na, columns=self.config.form.named())
+            data = load_dataset(
+                source, data_root, na=self.config.na, columns=self.config.form.named(), **asdict(self.config.roles)
+            )
             if data_record(data) != self.data:
                 raise UsageError(f"The data {source} is not what this model was trained on; pass other data as dataset=.")
             self._dataset = data

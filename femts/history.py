@@ -25,16 +25,20 @@ class LookBack:
         when: stamps of the L steps, or their numbers for data without stamps.
         time: what the table calls its stamps.
         long: the columns of a table in long form, in its order; empty for a wide one.
+        known: (L, K) float64, raw units, the columns that are known for the steps to come as well.
     """
 
     values: NDArray[np.float64]
     when: pd.Index
     time: str
     long: tuple[str, ...]
+    known: NDArray[np.float64]
 
 
 def look_back(history: pd.DataFrame, config: RunConfig, columns: Sequence[str], freq: str | None) -> LookBack:
     """The last `config.seq_len` steps of `history`, which has `columns` at the step `freq` (None without stamps).
+
+    It needs the columns `config.roles.future`, too; where the training named roles, further columns do not matter.
 
     Raises:
         UsageError: the history cannot be used; the text says why.
@@ -49,20 +53,59 @@ def look_back(history: pd.DataFrame, config: RunConfig, columns: Sequence[str], 
     given = tuple(map(str, history.columns)) if long else ()
     if long:
         history, form = check_frame(history, where="The history", na=config.na, form=form), USUAL
+    ahead = config.roles.future
+    if config.roles.any:
+        history = _only(history, (*columns, *ahead), form)
     if len(history) < needed:
         raise UsageError(f"The history has {len(history)} rows, but this model looks back {needed}; give that many.")
     recent = history.tail(needed)
     where = f"The recent history ({needed} rows)"
     if freq is None:
-        values = check_values(recent, columns, where, config.na)
+        values = check_values(recent, (*columns, *ahead), where, config.na)
         last = history.index[-1]
         stop = int(last) + 1 if isinstance(last, (int, np.integer)) else len(history)
         when: pd.Index = pd.RangeIndex(stop - needed, stop)
     else:
-        values = check_frame(recent, columns, freq, where, config.na, form).tail(needed)
+        values = check_frame(recent, (*columns, *ahead), freq, where, config.na, form).tail(needed)
         when = pd.Index(values.pop("date"))
-    _tell_gaps(values, where)
-    return LookBack(values.to_numpy(), when, time, given)
+    read, known = values[list(columns)], values[list(ahead)]
+    _tell_gaps(read, where, "the last value before each is read instead")
+    _tell_gaps(known, where, "the training mean stands for each")
+    return LookBack(read.to_numpy(), when, time, given, known.to_numpy())
+
+
+def known_ahead(future: pd.DataFrame | None, config: RunConfig, when: pd.Index, freq: str | None) -> NDArray[np.float64]:
+    """The columns `config.roles.future` at the steps `when`, (steps, K), from a user's table that has those steps, at least.
+
+    Raises:
+        UsageError: the table is missing or lacks one of these values, which nobody may guess; or it is not wanted.
+    """
+    names, form = config.roles.future, config.form
+    if not names:
+        if future is not None:
+            raise UsageError("A table of known columns was given, but this model was trained without any; leave it out.")
+        return np.empty((len(when), 0))
+    wanted = f"{', '.join(names)} for the {len(when)} steps from {when[0]} to {when[-1]}"
+    if not isinstance(future, pd.DataFrame):
+        raise UsageError(f"This model was trained on columns known in advance; give {wanted} (future=, or --future FILE).")
+    where = "The table of known columns"
+    if form.is_long(future):
+        future, form = check_frame(future, freq=freq, where=where, na=config.na, form=form), USUAL
+    future = _only(future, names, form)
+    if freq is None:
+        found = check_values(future, names, where, config.na).reset_index(drop=True).reindex(range(len(when)))
+    else:
+        found = check_frame(future, names, freq, where, config.na, form).set_index("date").reindex(when)
+    missing = np.argwhere(found.isna().to_numpy())
+    if len(missing):
+        step, column = missing[0]
+        raise UsageError(f"{where} has no '{names[column]}' at {when[step]}; give {wanted}.")
+    return found.to_numpy()
+
+
+def _only(table: pd.DataFrame, columns: Sequence[str], form: Form) -> pd.DataFrame:
+    """The time stamps and `columns` of a wide table, as far as it has them."""
+    return table[[name for name in table.columns if str(name) in (form.time_of(table), *columns)]]
 
 
 def in_form_of(forecast: pd.DataFrame, past: LookBack, form: Form, columns: Sequence[str]) -> pd.DataFrame:
@@ -73,16 +116,15 @@ def in_form_of(forecast: pd.DataFrame, past: LookBack, form: Form, columns: Sequ
     return long[[*past.long, *long.columns[3:]]]
 
 
-def _tell_gaps(values: pd.DataFrame, where: str) -> None:
-    """Warn of missing values, and refuse a column without any."""
+def _tell_gaps(values: pd.DataFrame, where: str, rule: str) -> None:
+    """Warn of missing values and say by which `rule` they are filled; refuse a column without any value."""
     missing = values.isna()
     for name in values.columns[missing.all()]:
         raise UsageError(f"{where} has no value in column '{name}'; at least one is needed to forecast from.")
     if missing.to_numpy().any():
         first = values.columns[missing.any()][0]
         warnings.warn(
-            f"{where} lacks {int(missing.to_numpy().sum())} of {values.size} values, the first in column '{first}'; the last "
-            "value before each is read instead.",
+            f"{where} lacks {int(missing.to_numpy().sum())} of {values.size} values, the first in column '{first}'; {rule}.",
             GapWarning,
             stacklevel=4,
         )

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from femts.data.form import USUAL, Form
+from femts.data.roles import NO_ROLES, Roles
 from femts.errors import RunFailure, UsageError
 
 FORMAT = 1  # raised when an older femts could not read the folder; not the version of the package
@@ -39,6 +40,7 @@ class RunConfig:
         training: fields of TrainingConfig by name, the seed among them.
         na: numbers that stand for a missing value in the data.
         form: what the columns of the data are called.
+        roles: what they are for.
     """
 
     dataset: str
@@ -49,6 +51,7 @@ class RunConfig:
     training: Mapping[str, Any]
     na: tuple[float, ...] = ()
     form: Form = USUAL
+    roles: Roles = NO_ROLES
 
     @property
     def seq_len(self) -> int:
@@ -69,7 +72,13 @@ class RunConfig:
         """Plain types for YAML, in the order in which a person reads them."""
         return {
             "format": FORMAT,
-            "dataset": {"name": self.dataset, "source": self.source, "na": list(self.na), "columns": self.form.named()},
+            "dataset": {
+                "name": self.dataset,
+                "source": self.source,
+                "na": list(self.na),
+                "columns": self.form.named(),
+                "roles": self.roles.to_dict(),
+            },
             "model": {"name": self.model, **_plain(asdict(self.model_config))},
             "pred_len": self.pred_len,
             "seq_len": self.seq_len,
@@ -98,6 +107,7 @@ class RunConfig:
             record["training"],
             tuple(data["na"]),
             Form(**data["columns"]),
+            Roles.of(data["roles"]),
         )
 
 

@@ -34,12 +34,17 @@ class Scoring(ABC):
     columns: tuple[str, ...]
     intervals: Intervals | None
 
+    @property
+    @abstractmethod
+    def targets(self) -> tuple[str, ...]:
+        """Names of the columns that are scored."""
+
     @abstractmethod
     def _data(self, dataset: Dataset | None, data_root: str | Path | None) -> Dataset:
         """`dataset` if it fits, or the training data."""
 
     @abstractmethod
-    def _scaled(self, values: NDArray[np.float64]) -> Tensor:
+    def _scaled(self, values: NDArray[np.float64], effects: NDArray[np.float64] | None = None) -> Tensor:
         """Raw look-backs (B, L, C) as the model reads them."""
 
     @abstractmethod
@@ -83,10 +88,10 @@ class Scoring(ABC):
         windows = self._windows(part, pred_len, data)
         levels = () if level is None else check_levels(level)
         covered = self._coverage_sums(levels, windows.pred_len) if levels else None
-        sums = DetailSums(windows.pred_len, self.scaler, data.season)
+        sums = DetailSums(windows.pred_len, self.scaler.first(windows.targets), data.season)
         also: list[Sums] = [sums] if covered is None else [sums, covered]
         evaluate(self.model, windows, int(self.config.training["eval_batch_size"]), also=also)
-        return scores_frame(sums, self.columns, data.train_values, groups, covered, levels)
+        return scores_frame(sums, self.targets, data.train_values[:, : windows.targets], groups, covered, levels)
 
     def coverage(
         self,
@@ -108,13 +113,12 @@ class Scoring(ABC):
         sums = self._coverage_sums(levels, windows.pred_len)
         evaluate(self.model, windows, int(self.config.training["eval_batch_size"]), also=[sums])
         index = pd.MultiIndex.from_product(
-            [levels, range(1, windows.pred_len + 1), self.columns], names=["level", "step", "channel"]
+            [levels, range(1, windows.pred_len + 1), self.targets], names=["level", "step", "channel"]
         )
         places = [sums.levels.index(level) for level in levels]
-        width = sums.width[places] * self.scaler.scale
-        return pd.DataFrame(
-            {"coverage": sums.coverage[places].ravel(), "width": width.ravel(), "units": "raw"}, index
-        ).reset_index()
+        width = sums.width[places] * self.scaler.scale[: windows.targets]
+        cells = {"coverage": sums.coverage[places].ravel(), "width": width.ravel(), "units": "raw"}
+        return pd.DataFrame(cells, index).reset_index()
 
     def calibrate(
         self,
@@ -154,20 +158,30 @@ class Scoring(ABC):
         return CoverageSums(intervals.levels, intervals.half_widths[:, :steps], self.model.quantiles)
 
     def _bounds(
-        self, past: NDArray[np.float64], forecast: NDArray[np.float64], levels: Sequence[float], quantiles: Sequence[float]
+        self,
+        past: NDArray[np.float64],
+        effects: NDArray[np.float64] | None,
+        forecast: NDArray[np.float64],
+        levels: Sequence[float],
+        quantiles: Sequence[float],
     ) -> dict[str, NDArray[np.float64]]:
-        """What stands beside a forecast (S, C) from the look-back `past` (1, L, C), in raw units: `lo-80`, `hi-80`, `q-10`."""
-        intervals, steps = self._calibrated(), len(forecast)
-        ends = {0.0: (forecast, forecast)}
+        """What stands beside the `forecast` (S, T) from the look-back `past` (1, L, C), in raw units: `lo-80`, `hi-80`, `q-10`.
+
+        `effects` (1, L + S, C) are those of `predict_array`.
+        """
+        intervals, (steps, targets), ends = self._calibrated(), forecast.shape, {0.0: (forecast, forecast)}
+        corrections = intervals.half_widths[:, :steps]
         if self.model.quantiles:
+            before = None if effects is None else effects[:, : past.shape[1]]
+            after = 0.0 if effects is None else effects[:, past.shape[1] :, :targets]
             with torch.no_grad():
-                learned = self.model.forecast_quantiles(self._scaled(past), steps)
-            bounds = conformal_bounds(learned, self.model.quantiles, intervals.levels, intervals.half_widths[:, :steps])
-            for level, both in zip(intervals.levels, bounds, strict=True):
-                lower, upper = (self.scaler.inverse(end[0].numpy()) for end in both)
-                ends[level] = (lower, upper)
+                learned = self.model.forecast_quantiles(self._scaled(past, before), steps)[..., :targets]
+            bounds = conformal_bounds(learned, self.model.quantiles, intervals.levels, corrections)
+            scaler = self.scaler.first(targets)
+            for level, (lower, upper) in zip(intervals.levels, bounds, strict=True):
+                ends[level] = scaler.inverse(lower.numpy() + after)[0], scaler.inverse(upper.numpy() + after)[0]
         else:
-            for level, width in zip(intervals.levels, intervals.half_widths[:, :steps] * self.scaler.scale, strict=True):
-                ends[level] = (forecast - width, forecast + width)
+            for level, width in zip(intervals.levels, corrections * self.scaler.scale[:targets], strict=True):
+                ends[level] = forecast - width, forecast + width
         found = {f"{side}-{level:g}": ends[level][k] for level in levels for k, side in enumerate(("lo", "hi"))}
         return found | {f"q-{100 * q:g}": ends[level_of(q)][q > 0.5] for q in quantiles}

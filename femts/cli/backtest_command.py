@@ -58,4 +58,4 @@ def backtest(
     scores = backtest_scores(frame, forecaster)
     print(table(list(scores.columns), scores.itertuples(index=False)))
     if out is not None:
-        print(f"{out}: {len(frame)} rows, {frame['cutoff'].nunique()} forecasts of {len(forecaster.columns)} columns")
+        print(f"{out}: {len(frame)} rows, {frame['cutoff'].nunique()} forecasts of {len(forecaster.targets)} columns")

@@ -82,6 +82,10 @@ def predict(
     level: Annotated[
         str | None, typer.Option(metavar="N[,N...]", help="Add intervals, percent, such as 80,95.", show_default=False)
     ] = None,
+    future: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Columns known in advance, for the steps to come.", show_default=False),
+    ] = None,
     quantiles: Annotated[
         str | None, typer.Option(metavar="X[,X...]", help="Add quantiles, such as 0.1,0.5,0.9.", show_default=False)
     ] = None,
@@ -100,14 +104,14 @@ def predict(
     forecaster = Forecaster.load(run)
     history = read_history(table, forecaster)
     with gaps_as_notes():
-        forecast = forecaster.predict(
-            history, steps, None if level is None else _levels(level), None if quantiles is None else _quantiles(quantiles)
-        )
+        known = None if future is None else read_history(future, forecaster)
+        levels, wanted = None if level is None else _levels(level), None if quantiles is None else _quantiles(quantiles)
+        forecast = forecaster.predict(history, steps, levels, known, wanted)
     if out is None:
         sys.stdout.write(forecast.to_csv(index=False))
     else:
         write_table(forecast, out)
-        columns = len(forecaster.columns)
+        columns = len(forecaster.targets)
         rows = len(forecast) // (columns if forecaster.config.form.series in forecast.columns else 1)
         print(f"{out}: {rows} steps of {columns} columns")
     if plot is not None:

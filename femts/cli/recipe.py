@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from femts.data.roles import NO_ROLES, Roles
 from femts.errors import UsageError, suggest
 
 HORIZONS = (96, 192, 336, 720)
 SECTIONS = ("model", "training")
-_KEYS = ("dataset", "na", "columns", "model", "pred_len", "seq_len", "protocol", "training")
+_ROLES = ("target", "past", "future", "calendar")
+_KEYS = ("dataset", "na", "columns", *_ROLES, "model", "pred_len", "seq_len", "protocol", "training")
 _SHAPE = ("seq_len", "pred_len", "n_channels")
 
 
@@ -28,6 +30,7 @@ class Recipe:
         settings: dotted keys (`model.components`, `training.lr`) -> value or text.
         na: numbers that stand for a missing value.
         columns: names of the `time`, `series` and `value` columns of one's own data, where they are not the usual ones.
+        roles: what the columns are for.
     """
 
     dataset: str
@@ -38,6 +41,7 @@ class Recipe:
     settings: Mapping[str, Any]
     na: tuple[float, ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
+    roles: Roles = NO_ROLES
 
     @property
     def default_name(self) -> str:
@@ -77,6 +81,7 @@ def make_recipe(config: Path | None, flags: Mapping[str, Any], assignments: Sequ
         settings=settings,
         na=parse_na(given.get("na")),
         columns=_columns(given.get("columns")),
+        roles=_roles(given),
     )
 
 
@@ -103,6 +108,21 @@ def _columns(value: object) -> dict[str, str]:
         if key not in ("time", "series", "value") or not name:
             raise UsageError(f"Columns '{value}' cannot be read; write --columns time=NAME,series=NAME,value=NAME.")
     return pairs
+
+
+def _roles(given: Mapping[str, Any]) -> Roles:
+    """Names as a list, or as text with commas between them; `calendar` as a flag or a YAML boolean."""
+    names = {}
+    for role in ("target", "past", "future"):
+        value = given.get(role)
+        parts = value if isinstance(value, list | tuple) else [] if value is None else str(value).split(",")
+        names[role] = tuple(str(part) for part in parts)
+        if "" in names[role]:
+            raise UsageError(f"Columns '{value}' cannot be read; write --{role} NAME or --{role} NAME,NAME.")
+    calendar = given.get("calendar") or False
+    if not isinstance(calendar, bool):
+        raise UsageError(f"Setting 'calendar' takes true or false, not {calendar}.")
+    return Roles(**names, calendar=calendar)
 
 
 def parse_na(value: object) -> tuple[float, ...]:
@@ -158,7 +178,7 @@ def _read_config(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 def _flatten(top: dict[str, Any], path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     settings: dict[str, Any] = {}
     if isinstance(top.get("dataset"), dict):  # the form of a run's own config.yaml
-        top |= {key: top["dataset"].get(key) for key in ("na", "columns")}
+        top |= {key: top["dataset"].get(key) for key in ("na", "columns")} | (top["dataset"].get("roles") or {})
         top["dataset"] = top["dataset"].get("source") or top["dataset"].get("name")
     model = top.pop("model", None)
     if isinstance(model, dict):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -39,6 +40,10 @@ def train(
         str | None,
         _option("What your columns are called, where not date, or unique_id, ds, y.", "time=NAME,series=NAME,value=NAME"),
     ] = None,
+    target: Annotated[str | None, _option("Columns to forecast; all but the next two unless given.", "NAME[,NAME...]")] = None,
+    past: Annotated[str | None, _option("Columns known up to now, read and not scored.", "NAME[,NAME...]")] = None,
+    future: Annotated[str | None, _option("Columns known for the steps to come as well.", "NAME[,NAME...]")] = None,
+    calendar: Annotated[bool, typer.Option("--calendar", help="Let hour of the week and season of the year act.")] = False,
     config: Annotated[Path | None, _option("Recipe in YAML; flags go before it.", "FILE")] = None,
     assignments: Annotated[list[str] | None, _option("One setting, such as model.components=CL.", "KEY=VALUE", "--set")] = None,
     data_root: DataRoot = None,
@@ -59,6 +64,10 @@ def train(
         "dataset": dataset,
         "na": na,
         "columns": columns,
+        "target": target,
+        "past": past,
+        "future": future,
+        "calendar": calendar or None,
         "model": model,
         "pred_len": pred_len,
         "seq_len": seq_len,
@@ -99,7 +108,7 @@ def _train_all(recipe: Recipe, folder: Path, data_root: Path | None, resume: boo
     from femts.data.dataset import load_dataset
     from femts.training.fit import train as fit
 
-    data = load_dataset(recipe.dataset, data_root, na=recipe.na, columns=recipe.columns)
+    data = load_dataset(recipe.dataset, data_root, na=recipe.na, columns=recipe.columns, **asdict(recipe.roles))
     say_notes(data.notes)
     single = len(recipe.pred_lens) == 1
     if not single:
@@ -121,6 +130,9 @@ def _train_all(recipe: Recipe, folder: Path, data_root: Path | None, resume: boo
             )
         record = read_metrics(run)
         scores[pred_len] = record["test"]
+        if "known" in record:
+            parts = ", ".join(f"{name} {100 * part:.0f} %" for name, part in record["known"].items())
+            say_notes([f"of the changes over a season, what is known in advance explains: {parts}"])
         if record["stopped"] == "max_time":
             say_notes([f"{run} reached its time limit in epoch {record['epochs'] + 1}; more time and --resume continue it"])
     if not single:

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from femts.data.catalog import CATALOG, DatasetCard, card
 from femts.data.dates import season_of, step_of
 from femts.data.form import USUAL, Form
-from femts.data.frames import check_frame, read_csv, read_headless, read_table
+from femts.data.frames import check_frame, read_headless, read_table
+from femts.data.roles import NO_ROLES, Roles, check_known
 from femts.data.sources import fetch, file_sha256
 from femts.data.splits import Split, ratio_split
 from femts.data.synthetic import synthetic_frame
@@ -39,6 +40,8 @@ class Dataset:
         source: what `load_dataset` finds it by again, a catalogue name or a path; None for a table in memory.
         na: numbers that stood for a missing value.
         form: what the columns of one's own tables are called.
+        roles: what the columns are for, every target named; empty where each is to be forecast.
+        known: (rows, K) float64, the columns `roles.future` in raw units; None where nothing is known for the steps to come.
     """
 
     name: str
@@ -53,6 +56,8 @@ class Dataset:
     source: str | None = None
     na: tuple[float, ...] = ()
     form: Form = USUAL
+    roles: Roles = NO_ROLES
+    known: NDArray[np.float64] | None = None
 
     @cached_property
     def observed(self) -> NDArray[np.bool_] | None:
@@ -61,13 +66,20 @@ class Dataset:
         return None if there.all() else there
 
     @property
+    def targets(self) -> int:
+        """How many of the columns, the first ones, are to be forecast and scored; after them come those known up to now."""
+        return len(self.columns) - len(self.roles.past)
+
+    @property
     def train_values(self) -> NDArray[np.float64]:
         """The training rows, (rows, C): what a scaler may see."""
         return self.values[slice(*self.split.train)]
 
     def frame(self) -> pd.DataFrame:
-        """A wide table: `date` first where the data has stamps, then the columns, in raw units."""
+        """A wide table: `date` first where the data has stamps, then the columns and what is known, in raw units."""
         table = pd.DataFrame(self.values, columns=list(self.columns))
+        if self.known is not None:
+            table[list(self.roles.future)] = self.known
         if self.dates is not None:
             table.insert(0, "date", self.dates)
         return table
@@ -79,6 +91,10 @@ def load_dataset(
     download: bool = True,
     na: Sequence[float] = (),
     columns: Mapping[str, str] | None = None,
+    target: Sequence[str] = (),
+    past: Sequence[str] = (),
+    future: Sequence[str] = (),
+    calendar: bool = False,
 ) -> Dataset:
     """A data set by catalogue name, by the path of a file, or from a DataFrame.
 
@@ -91,6 +107,11 @@ def load_dataset(
             scores; models read the last value before it instead.
         columns: what one's own columns are called where not as usual: `time` for `date`, or for `ds` in a long table, whose
             other columns are `series` and `value` for `unique_id` and `y`.
+        target: columns to forecast and to score; by default all that are neither `past` nor `future`.
+        past: columns that are known up to now: models read them, and nobody scores them.
+        future: columns that are known for the steps to come as well, such as holidays; `femts.data.effects` says how they act.
+            Where targets are named, columns without a role are left out.
+        calendar: let the hour of the week and the season of the year act likewise.
 
     Raises:
         UsageError: unknown name, or data that cannot be used; the text says what and where.
@@ -98,13 +119,45 @@ def load_dataset(
     """
     na = tuple(map(float, na))
     form = Form.of(columns or {})
+    roles = Roles(tuple(target), tuple(past), tuple(future), calendar)
+    data = _load(source, data_root, download, na, form, roles)
+    return with_roles(data, roles) if roles.any else data
+
+
+def with_roles(data: Dataset, roles: Roles) -> Dataset:
+    """`data`, of which every column is to be forecast, with its columns in these roles.
+
+    Raises:
+        UsageError: names that do not fit, or a known column that tells the future.
+    """
+    roles = roles.sorted_out(data.columns, data.name)
+    at = {name: number for number, name in enumerate(data.columns)}
+    columns = (*roles.target, *roles.past)
+    values = np.ascontiguousarray(data.values[:, [at[name] for name in columns]])
+    known = np.ascontiguousarray(data.values[:, [at[name] for name in roles.future]])
+    check_known(values, known, roles, data.dates)
+    something = known if roles.future or roles.calendar else None
+    return replace(data, values=values, columns=columns, roles=roles, known=something)
+
+
+def _load(
+    source: str | Path | pd.DataFrame,
+    data_root: str | Path | None,
+    download: bool,
+    na: tuple[float, ...],
+    form: Form,
+    roles: Roles,
+) -> Dataset:
     if isinstance(source, pd.DataFrame):
-        return replace(_own(check_frame(source, na=na, form=form), "frame", None, na), form=form)
+        frame = check_frame(roles.narrow(source, form, "The frame"), na=na, form=form)
+        return replace(_own(frame, "frame", None, na), form=form)
     if isinstance(source, str) and not _is_path(source):
         known = card(source)
         return replace(_from_catalogue(known, data_root, download, na), source=known.name)
     path = Path(source).expanduser()
-    table = _own(read_csv(path, na=na, form=form), path.stem, file_sha256(path), na)
+    where = f"File {path}"
+    frame = check_frame(roles.narrow(read_table(path, form), form, where), where=where, na=na, form=form)
+    table = _own(frame, path.stem, file_sha256(path), na)
     data = replace(table, source=str(path.resolve()), form=form)
     published = next((c for c in CATALOG.values() if c.sha256 == data.sha256 and c.split_rule == "ett"), None)
     if published is None:

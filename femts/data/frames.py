@@ -21,17 +21,6 @@ from femts.errors import RunFailure, UsageError
 PARQUET = (".parquet", ".pq")
 
 
-def read_csv(
-    path: str | Path,
-    columns: Sequence[str] | None = None,
-    freq: str | None = None,
-    na: Sequence[float] = (),
-    form: Form = USUAL,
-) -> pd.DataFrame:
-    """A wide table from a CSV or Parquet file, checked as `check_frame` does."""
-    return check_frame(read_table(path, form), columns, freq, f"File {path}", na, form)
-
-
 def read_table(path: str | Path, form: Form = USUAL) -> pd.DataFrame:
     """A CSV file with a header, or a Parquet file, its cells not yet checked; stamps and series names of a CSV stay text.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,6 +13,8 @@ from femts.errors import UsageError
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from femts.data.effects import Effects
 
     Values = TypeVar("Values", NDArray[Any], Tensor)
 else:
@@ -26,10 +28,16 @@ class Scaler:
     Attributes:
         mean: (C,) float64, in the data's units.
         scale: (C,) float64, the population standard deviation; 1 for a constant channel.
+        effects: of known columns on the scaled channels, which `femts.data.effects.fit_scaler` fits; None where none are known.
     """
 
     mean: NDArray[np.float64]
     scale: NDArray[np.float64]
+    effects: Effects | None = None
+
+    def first(self, channels: int) -> Scaler:
+        """Of the first `channels` alone, without effects."""
+        return Scaler(self.mean[:channels], self.scale[:channels])
 
     @classmethod
     def fit(cls, values: NDArray[np.float64]) -> Scaler:
@@ -56,12 +64,13 @@ class Scaler:
             return self.mean, self.scale
         return values.new_tensor(self.mean), values.new_tensor(self.scale)
 
-    def to_dict(self) -> dict[str, list[float]]:
+    def to_dict(self) -> dict[str, Any]:
         """Plain lists for JSON; Python writes and reads float64 there without loss."""
-        return {"mean": self.mean.tolist(), "scale": self.scale.tolist()}
+        effects = {} if self.effects is None else {"effects": self.effects.to_dict()}
+        return {"mean": self.mean.tolist(), "scale": self.scale.tolist(), **effects}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Sequence[float]]) -> Scaler:
+    def from_dict(cls, data: Mapping[str, Any]) -> Scaler:
         """The scaler that `to_dict` described.
 
         Raises:
@@ -73,4 +82,8 @@ class Scaler:
             raise UsageError(f"The stored scaler cannot be read ({error!r}); train again.") from error
         if mean.ndim != 1 or mean.shape != scale.shape or not np.isfinite(mean).all() or not (scale > 0).all():
             raise UsageError("The stored scaler needs one finite mean and one positive scale a channel; train again.")
-        return cls(mean, scale)
+        if "effects" not in data:
+            return cls(mean, scale)
+        from femts.data.effects import Effects
+
+        return cls(mean, scale, Effects.from_dict(data["effects"]))

@@ -27,13 +27,23 @@ class Windows:
         start: first row that a look-back may use.
         stop: one past the last row that may be forecast.
         observed: (rows, C) bool, which values are real and no filling; None where all are.
+        effects: (rows, C), what was taken off the scaled values, for it is known; None where nothing was.
+        targets: how many of the channels, the first ones, are scored; None for all.
 
     Raises:
         UsageError: no window fits in these rows.
     """
 
     def __init__(
-        self, series: Tensor, seq_len: int, pred_len: int, start: int, stop: int, observed: Tensor | None = None
+        self,
+        series: Tensor,
+        seq_len: int,
+        pred_len: int,
+        start: int,
+        stop: int,
+        observed: Tensor | None = None,
+        effects: Tensor | None = None,
+        targets: int | None = None,
     ) -> None:
         if not 0 <= start <= stop <= len(series):
             raise UsageError(f"Rows {start} to {stop} are not within the {len(series)} rows of the series.")
@@ -45,7 +55,8 @@ class Windows:
                 f"together they may take {stop - start}."
             )
         self.series, self.seq_len, self.pred_len, self.start, self.stop = series, seq_len, pred_len, start, stop
-        self.observed = observed
+        self.observed, self.effects = observed, effects
+        self.targets = series.shape[1] if targets is None else targets
         self._steps = torch.arange(start, start + seq_len + pred_len, device=series.device)
 
     def __len__(self) -> int:
@@ -64,6 +75,10 @@ class Windows:
         """Which values of the windows `index` are real, look-backs and what followed (B, L + P, C); None where all are."""
         return None if self.observed is None else self._cut(self.observed, index)
 
+    def effect(self, index: Tensor) -> Tensor | None:
+        """What was taken off the windows `index`, look-backs and what followed (B, L + P, C); None where nothing was."""
+        return None if self.effects is None else self._cut(self.effects, index)
+
     def _cut(self, values: Tensor, index: Tensor) -> Tensor:
         if index.device.type == "cpu" and len(index) and not 0 <= int(index.min()) <= int(index.max()) < len(self):
             raise IndexError(f"window numbers are 0 to {len(self) - 1}, not {int(index.min())} to {int(index.max())}")
@@ -72,8 +87,9 @@ class Windows:
 
     def to(self, device: torch.device | str) -> Windows:
         """The same windows over a copy of the series on `device`."""
-        observed = None if self.observed is None else self.observed.to(device)
-        return Windows(self.series.to(device), self.seq_len, self.pred_len, self.start, self.stop, observed)
+        observed, effects = (None if each is None else each.to(device) for each in (self.observed, self.effects))
+        place = (self.seq_len, self.pred_len, self.start, self.stop)
+        return Windows(self.series.to(device), *place, observed, effects, self.targets)
 
     def batches(self, batch_size: int) -> Iterator[tuple[Tensor, Tensor]]:
         """Every window once and in order, `batch_size` at a time; the last batch may be short."""
@@ -82,8 +98,21 @@ class Windows:
 
 
 def scaled_series(dataset: Dataset, scaler: Scaler) -> Tensor:
-    """The whole of `dataset` in scaled units, gaps filled: (rows, C), float32."""
-    return torch.from_numpy(fill_gaps(scaler.transform(dataset.values))).float()
+    """The whole of `dataset` in scaled units, known effects taken off, gaps filled: (rows, C), float32."""
+    effects = known_effects(dataset, scaler)
+    scaled = scaler.transform(dataset.values)
+    return torch.from_numpy(fill_gaps(scaled if effects is None else scaled - effects)).float()
+
+
+def known_effects(dataset: Dataset, scaler: Scaler) -> NDArray[np.float64] | None:
+    """What is known of the scaled values before they are there, (rows, C); None where nothing is."""
+    if scaler.effects is None:
+        return None
+    if dataset.known is None:
+        raise UsageError(
+            f"Data set '{dataset.name}' was loaded without its known columns; load it with the roles of the training."
+        )
+    return scaler.effects.of(dataset.known, dataset.dates)
 
 
 def fill_gaps(scaled: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -119,7 +148,10 @@ def part_windows(
     observed = None if dataset.observed is None else torch.from_numpy(dataset.observed)
     if observed is not None and not observed[first:stop].any():
         raise UsageError(f"No value of '{dataset.name}' is there in its {part} rows; bring a table without such a gap.")
-    return Windows(scaled_series(dataset, scaler) if series is None else series, seq_len, pred_len, start, stop, observed)
+    known = known_effects(dataset, scaler)
+    effects = None if known is None else torch.from_numpy(known).float()
+    series = scaled_series(dataset, scaler) if series is None else series
+    return Windows(series, seq_len, pred_len, start, stop, observed, effects, dataset.targets)
 
 
 def _check_fit(name: str, part: str, first: int, stop: int, seq_len: int, pred_len: int) -> None:

@@ -35,7 +35,7 @@ class Picked:
 
     def __init__(self, windows: WindowSource, numbers: Tensor) -> None:
         self.windows, self.numbers = windows, numbers.to(windows.series.device)
-        self.series, self.pred_len = windows.series, windows.pred_len
+        self.series, self.pred_len, self.targets = windows.series, windows.pred_len, windows.targets
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -48,25 +48,27 @@ class Picked:
         """As `Windows.seen`."""
         return self.windows.seen(self.numbers[index])
 
+    def effect(self, index: Tensor) -> Tensor | None:
+        """As `Windows.effect`."""
+        return self.windows.effect(self.numbers[index])
 
-class _Watched(ForecastModel):
-    """A model whose forecasts are kept while it is scored."""
 
-    def __init__(self, model: ForecastModel) -> None:
-        super().__init__(model.config)
-        self.model, self.kept = model, list[Tensor]()
+class _Kept:
+    """Keeps the forecasts that are scored."""
 
-    def forecast(self, x: Tensor, steps: int) -> Tensor:
-        forecast = self.model.forecast(x, steps)
-        self.kept.append(forecast)
-        return forecast
+    def __init__(self) -> None:
+        self.forecasts = list[Tensor]()
+
+    def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
+        """As in `femts.evaluation.evaluator.Sums`."""
+        self.forecasts.append(forecast)
 
 
 def scored_forecasts(model: ForecastModel, windows: WindowSource, numbers: Tensor) -> Tensor:
-    """What `evaluate` scores as the forecasts of windows `numbers` (n,): (n, P, C) in scaled units."""
-    watched = _Watched(model)
-    evaluate(watched, Picked(windows, numbers))
-    return torch.cat(watched.kept)
+    """What `evaluate` scores as the forecasts of windows `numbers` (n,): (n, P, T) of T targets in scaled units."""
+    kept = _Kept()
+    evaluate(model, Picked(windows, numbers), also=[kept])
+    return torch.cat(kept.forecasts)
 
 
 def distance(found: Tensor, wanted: Tensor) -> float:

@@ -37,7 +37,7 @@ def window_errors(model: ForecastModel, windows: WindowSource, scale: Tensor, ba
     Args:
         model: forecaster in evaluation mode on the device of `windows`.
         windows: N windows in order.
-        scale: raw units in a scaled one, (C,).
+        scale: raw units in a scaled one, of the targets.
         batch_size: windows at a time; as in `evaluate`.
 
     Returns:
@@ -52,6 +52,7 @@ def window_errors(model: ForecastModel, windows: WindowSource, scale: Tensor, ba
             seen = windows.seen(index)
             there = torch.ones_like(y, dtype=torch.bool) if seen is None else seen[:, x.shape[1] :]
             error = (model.forecast(x, windows.pred_len).float() - y.float()).cpu().double().abs() * there.cpu()
+            error, there = error[..., : windows.targets], there[..., : windows.targets]
             raw = error * scale
             kept.append(torch.stack([e.sum((1, 2)) for e in (error**2, error, raw**2, raw, there.cpu().double())], dim=1))
     return torch.cat(kept)

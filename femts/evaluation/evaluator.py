@@ -20,6 +20,7 @@ class WindowSource(Protocol):
 
     series: Tensor
     pred_len: int
+    targets: int
 
     def __len__(self) -> int: ...
 
@@ -31,12 +32,16 @@ class WindowSource(Protocol):
         """Which of these values are real (B, L + P, C); None where all are."""
         ...
 
+    def effect(self, index: Tensor) -> Tensor | None:
+        """What was taken off these values, for it is known (B, L + P, C); None where nothing was."""
+        ...
+
 
 class Sums(Protocol):
     """What else can be summed up in the same pass."""
 
     def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
-        """Add windows: look-backs (B, L, C), forecasts (B, P, C) and what followed (B, P, C), all in scaled units.
+        """Add windows: look-backs (B, L, C), forecasts (B, P, C) and what followed (B, P, C) of C targets, in scaled units.
 
         `quantiles` (B, P, Q, C) are those of a model that has learned some.
         """
@@ -77,8 +82,14 @@ def evaluate(
                 x, y = windows.gather(index)
                 quantiles = model.forecast_quantiles(x, windows.pred_len) if model.quantiles else None
                 forecast = model.forecast(x, windows.pred_len) if quantiles is None else model.point(quantiles)
-                seen = windows.seen(index)
-                future = None if seen is None else seen[:, x.shape[1] :]
+                seen, effect = windows.seen(index), windows.effect(index)
+                future = None if seen is None else seen[:, x.shape[1] :, : windows.targets]
+                if effect is not None:
+                    before, after = effect.split([x.shape[1], windows.pred_len], dim=1)
+                    x, forecast, y = x + before, forecast + after, y + after
+                    quantiles = None if quantiles is None else quantiles + after[:, :, None]
+                x, forecast, y = (each[..., : windows.targets] for each in (x, forecast, y))
+                quantiles = None if quantiles is None else quantiles[..., : windows.targets]
                 sums.add(forecast, y, future)
                 for more in also:
                     more.add(x, forecast, y if future is None else y.masked_fill(~future, torch.nan), quantiles)

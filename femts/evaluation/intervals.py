@@ -193,7 +193,7 @@ def calibrate(
     Raises:
         RunFailure: forecasts are not finite.
     """
-    count, steps, channels = len(windows), windows.pred_len, windows.series.shape[1]
+    count, steps, channels = len(windows), windows.pred_len, windows.targets
     kept = tuple(sorted(level for level in set(levels) if rank(level, count) <= count))
     half_widths = np.empty((len(kept), steps, channels), dtype=np.float32)
     kinds = [(level,) for level in kept] if model.quantiles else [kept]  # levels that share their errors

@@ -12,9 +12,10 @@ import torch
 from numpy.lib.stride_tricks import sliding_window_view
 
 from femts.data.dataset import Dataset
+from femts.data.effects import fit_effects
 from femts.data.scaler import Scaler
 from femts.data.splits import PARTS
-from femts.data.windows import Windows, fill_gaps, part_windows, scaled_series
+from femts.data.windows import Windows, fill_gaps, known_effects, part_windows, scaled_series
 from femts.errors import UsageError
 from femts.evaluation.audit import TOLERANCE, Check, check_channels, check_order, distance, sample, scored_forecasts, small
 from femts.evaluation.conventions import ConventionScore, convention_scores, window_errors
@@ -87,7 +88,7 @@ def audit(
         check_channels(model, windows),
         _check_score(forecaster, score),
     )
-    errors = window_errors(model, windows, torch.from_numpy(forecaster.scaler.scale), batch_size)
+    errors = window_errors(model, windows, torch.from_numpy(forecaster.scaler.first(data.targets).scale), batch_size)
     sizes = (LITERATURE_BATCH, int(forecaster.config.training["batch_size"]))
     return Audit(checks, convention_scores(errors, sizes))
 
@@ -110,9 +111,14 @@ def _check_future(forecaster: Forecaster, data: Dataset) -> Check:
         other = _test_windows(forecaster, replace(data, values=changed))
         moved = max(moved, distance(scored_forecasts(forecaster.model, other, number[None]), usual))
         # Gaps are filled from before the look-back, where `predict`, which sees the look-back alone, may find nothing.
-        past = forecaster.scaler.inverse(fill_gaps(forecaster.scaler.transform(data.values[:cutoff])))
-        alone = forecaster.predict_array(past[None, -forecaster.config.seq_len :])
-        apart = max(apart, distance(torch.from_numpy(forecaster.scaler.transform(alone)), usual))
+        first, stop = cutoff - forecaster.config.seq_len, cutoff + forecaster.config.pred_len
+        effects = known_effects(data, forecaster.scaler)
+        scaled = forecaster.scaler.transform(data.values[:cutoff])
+        filled = fill_gaps(scaled) if effects is None else fill_gaps(scaled - effects[:cutoff]) + effects[:cutoff]
+        some = None if effects is None else effects[None, first:stop]
+        alone = forecaster.predict_array(forecaster.scaler.inverse(filled)[None, first:], effects=some)
+        kept = forecaster.scaler.first(data.targets)
+        apart = max(apart, distance(torch.from_numpy(kept.transform(alone)), usual))
     says = (
         f"changing the rows after the look-back moves {len(numbers)} forecasts by {small(moved)}, and the evaluator's differ "
         f"by {small(apart)} from predict's ({TOLERANCE:.0e} may be)"
@@ -124,7 +130,7 @@ def _check_scaler(forecaster: Forecaster, data: Dataset) -> Check:
     """The scaler must be that of the training rows, and not also that of later ones."""
     (first, stop), end = data.split.train, data.split.test[1]
     ends = {"the training rows": stop, "validation rows as well": data.split.val[1], "test rows as well": end}
-    apart = {rows: _apart(forecaster.scaler, Scaler.fit(data.values[first:last])) for rows, last in ends.items()}
+    apart = {rows: _apart(forecaster.scaler, _fitted(data, first, last)) for rows, last in ends.items()}
     says = _say_apart(apart)
     alone, *wider = apart.values()
     if alone <= SAME_SCALER and min(wider) <= SAME_SCALER:
@@ -132,14 +138,28 @@ def _check_scaler(forecaster: Forecaster, data: Dataset) -> Check:
     return Check("scaler", alone <= SAME_SCALER, says)
 
 
+def _fitted(data: Dataset, first: int, last: int) -> Scaler:
+    """The scaler, with the effects of what is known, of rows [first, last)."""
+    scaler = Scaler.fit(data.values[first:last])
+    if data.known is None:
+        return scaler
+    return replace(scaler, effects=fit_effects(replace(data, split=replace(data.split, train=(first, last))), scaler))
+
+
 def _say_apart(apart: Mapping[str, float]) -> str:
     return "what is stored is " + ", ".join(f"{small(by)} from a fit to {rows}" for rows, by in apart.items())
 
 
 def _apart(found: Scaler, wanted: Scaler) -> float:
-    """Largest difference of the means, in deviations, and of the deviations, relative."""
+    """Largest difference of the means, in deviations, of the deviations, relative, and of the weights of known effects."""
     means, scales = (found.mean - wanted.mean) / wanted.scale, found.scale / wanted.scale - 1
-    return float(np.abs([means, scales]).max())
+    apart = float(np.abs([means, scales]).max())
+    if found.effects is None or wanted.effects is None:
+        return apart
+    weights = found.effects.weight, wanted.effects.weight
+    if weights[0].shape != weights[1].shape:  # other knots
+        return float("inf")
+    return max(apart, float(np.abs(weights[0] - weights[1]).max()))
 
 
 def _check_prepared(forecaster: Forecaster, data: Dataset) -> Check:
@@ -176,7 +196,7 @@ def _check_count(forecaster: Forecaster, data: Dataset, counted: int) -> Check:
         rows = stop - start + (0 if part == "train" else config.seq_len)
         windows = part_windows(data, forecaster.scaler, part, config.seq_len, config.pred_len)
         found[part] = (len(windows), rows - config.seq_len - config.pred_len + 1)
-    there = (~np.isnan(data.values[slice(*data.split.test)])).sum(1)  # values that each row has
+    there = (~np.isnan(data.values[slice(*data.split.test), : data.targets])).sum(1)  # values that each row has
     found["values scored"] = (counted, int(sliding_window_view(there, config.pred_len).sum()))
     wanted = found["test"][1]
     if "test" in forecaster.metrics:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,8 @@ def backtest(
 
     Args:
         forecaster: a trained one.
-        data: catalogue name, CSV file, frame or `Dataset` with the training columns, in raw units.
+        data: catalogue name, CSV file, frame or `Dataset` with the training columns, in raw units. Columns known in advance
+            are taken from it as well, as if they had been right.
         windows: forecasts.
         step: rows from one cutoff to the next.
         horizon: steps of a forecast, P by default; longer ones are rolled out.
@@ -54,7 +55,7 @@ def backtest(
         say: takes a sentence on what a reader should know: how long each training took, rows known from the training.
 
     Returns:
-        One row a cutoff, step and column, in raw units: `cutoff` (stamp of the last row before the forecast, or its row
+        One row a cutoff, step and target, in raw units: `cutoff` (stamp of the last row before the forecast, or its row
         number), `date` (or `step`), `column`, `forecast`, `seasonal_naive` (the last season before the cutoff,
         repeated) and `actual`, NaN where it is missing. `backtest_scores` sums it up.
 
@@ -67,8 +68,8 @@ def backtest(
     needed = max(forecaster.config.seq_len, season)
     cutoffs = cutoff_rows(len(frame), windows, step, steps, needed, where)
     say = say or (lambda _: None)
-    means = dict(zip(forecaster.columns, forecaster.scaler.mean, strict=True))
-    filled = frame[list(forecaster.columns)].ffill().fillna(means)  # as models read gaps, by what came before
+    means = dict(zip(forecaster.targets, forecaster.scaler.mean, strict=False))
+    filled = frame[list(forecaster.targets)].ffill().fillna(means)  # as models read gaps, by what came before
     forecasts, seconds, current = [], 0.0, forecaster
     for cutoff in cutoffs:
         past = frame.iloc[:cutoff]
@@ -98,24 +99,25 @@ def backtest_scores(frame: pd.DataFrame, forecaster: Forecaster) -> pd.DataFrame
         `cutoff` (`all` for the mean), `model` (`forecast` or `seasonal_naive`) and `mse_scaled, mae_scaled` (in units of
         the run's own scaler, also after refits), `mse_raw, mae_raw` (in the data's): means over all steps and columns.
     """
-    return scores(frame, forecaster.scaler, forecaster.columns)
+    return scores(frame, forecaster.scaler.first(len(forecaster.targets)), forecaster.targets)
 
 
 def _table(
     forecaster: Forecaster, data: Dataset | pd.DataFrame | str | Path, data_root: str | Path | None
 ) -> tuple[pd.DataFrame, str, bool]:
     """The wide table with the columns in order, what to call it, and whether it is that of the training."""
-    columns, freq, na, form = forecaster.columns, forecaster.freq, forecaster.config.na, forecaster.config.form
+    freq, na, form, roles = forecaster.freq, forecaster.config.na, forecaster.config.form, forecaster.config.roles
+    columns = (*forecaster.columns, *roles.future)
     if isinstance(data, pd.DataFrame):
-        where = "The frame"
+        where, data = "The frame", roles.narrow(data, form, "The frame")
         if freq is None:
             return check_values(data, columns, where, na).reset_index(drop=True), where, False
         return check_frame(data, columns, freq, where, na, form), where, False
     if freq is None and not isinstance(data, Dataset) and Path(data).is_file():
         return check_values(read_headless(data), columns, f"File {data}", na).reset_index(drop=True), f"File {data}", False
-    found = data if isinstance(data, Dataset) else load_dataset(data, data_root, na=na, columns=form.named())
+    found = data if isinstance(data, Dataset) else load_dataset(data, data_root, na=na, columns=form.named(), **asdict(roles))
     where = f"File {found.source}" if found.source and found.source not in CATALOG else f"Data set '{found.name}'"
-    table = check_values(pd.DataFrame(found.values, columns=list(found.columns)), columns, where, na)
+    table = check_values(found.frame().drop(columns="date", errors="ignore"), columns, where, na)
     if (freq is None) != (found.dates is None) or (freq is not None and found.freq != freq):
         steps = ("no dates" if each is None else f"the step '{each}'" for each in (found.freq, freq))
         raise UsageError("{} has {}, but the training data had {}; give data like those.".format(where, *steps))
@@ -138,9 +140,11 @@ def _forecast(
     forecaster: Forecaster, past: pd.DataFrame, last_season: pd.DataFrame, future: pd.DataFrame, where: str
 ) -> pd.DataFrame:
     """One window of the result."""
-    columns = list(forecaster.columns)
+    columns, ahead = list(forecaster.targets), forecaster.config.roles.future
     form = forecaster.config.form
-    wide = forecaster.predict(past.rename(columns={"date": form.time or "date"}), len(future))
+    named = {"date": form.time or "date"}
+    known = future.drop(columns=columns).rename(columns=named) if ahead else None
+    wide = forecaster.predict(past.rename(columns=named), len(future), future=known)
     wide = wide.rename(columns={form.time: "date"})
     when = wide.columns[0]
     if when == "date" and not np.array_equal(wide["date"].to_numpy(), future["date"].to_numpy(dtype=wide["date"].dtype)):
@@ -164,16 +168,17 @@ def _refitted(forecaster: Forecaster, past: pd.DataFrame, season: int, where: st
     """A new forecaster from the rows `past`, by the recipe of `forecaster`."""
     from femts.training.fit import train  # with sklearn, only where something is trained
 
-    config, values = forecaster.config, past[list(forecaster.columns)].to_numpy()
+    config, roles = forecaster.config, forecaster.config.roles
+    values = past[list(forecaster.columns)].to_numpy()
+    known = past[list(roles.future)].to_numpy() if roles.future or roles.calendar else None
     first = len(past) - max(config.pred_len, len(past) // VALIDATION)
     # `train` wants a test part: it gets the validation rows again, for a score that nobody reads. The future stays unseen.
     split = Split(train=(0, max(first, 0)), val=(max(first, 0), len(past)), test=(max(first, 0), len(past)))
     dates = pd.Index(past["date"]) if "date" in past else None
     name = f"{where}, before row {len(past)}"
     sha256 = hashlib.sha256(values.tobytes()).hexdigest()
-    data = Dataset(
-        name, values, dates, forecaster.columns, forecaster.freq, split, sha256, season, na=config.na, form=config.form
-    )
+    rows = Dataset(name, values, dates, forecaster.columns, forecaster.freq, split, sha256, season)
+    data = replace(rows, na=config.na, form=config.form, roles=roles, known=known)
     settings = {f"training.{key}": value for key, value in config.training.items()}
     shape = ("seq_len", "pred_len", "n_channels")
     settings |= {f"model.{key}": value for key, value in asdict(config.model_config).items() if key not in shape}

@@ -15,7 +15,7 @@ import torch
 
 import femts
 from femts.data.dataset import Dataset, load_dataset
-from femts.data.scaler import Scaler
+from femts.data.effects import fit_scaler
 from femts.data.windows import Windows, part_windows, scaled_series
 from femts.errors import UsageError
 from femts.evaluation.coverage import CoverageSums
@@ -91,7 +91,7 @@ def train(
         raise UsageError("A script that trains on several devices needs its code under `if __name__ == '__main__':`.")
     data = dataset if isinstance(dataset, Dataset) else load_dataset(dataset, data_root)
     config = resolve_run(data, model, pred_len, seq_len, protocol, model_settings, training)
-    scaler = Scaler.fit(data.train_values)
+    scaler = fit_scaler(data)
     series = scaled_series(data, scaler)
     windows = {p: part_windows(data, scaler, p, config.seq_len, pred_len, series) for p in ("train", "val", "test")}
     # The caller's random state stays as it was.
@@ -158,7 +158,7 @@ def _fit(
         limit = None if training.max_time is None else parse_span(training.max_time)
         # Validation is shared by the processes; intervals and test are the work of one.
         count, kinds = len(windows["val"]), len(LEVELS) if model.quantiles else 1
-        calibration = count * passes(count, forecaster.config.pred_len, len(forecaster.columns), kinds=kinds)
+        calibration = count * passes(count, forecaster.config.pred_len, windows["val"].targets, kinds=kinds)
         alone = calibration + len(windows["test"])
         deadline = Deadline(limit, started, len(windows["val"]) + place.devices * alone)
         state = run_epochs(model, windows["train"], windows["val"], training, place, state, folder, deadline, progress, events)
@@ -195,4 +195,11 @@ def _fit(
         "parameters": sum(p.numel() for p in model.parameters()),
         "versions": {"femts": femts.__version__, "torch": torch.__version__, "python": platform.python_version()},
         "data_sha256": forecaster.data["sha256"],
+        **_explained(forecaster),
     }
+
+
+def _explained(forecaster: Forecaster) -> dict[str, Any]:
+    """What the known columns explain of each target; see `femts.data.effects.Effects`."""
+    effects = forecaster.scaler.effects
+    return {} if effects is None else {"known": dict(zip(forecaster.targets, effects.explained.tolist(), strict=False))}

@@ -83,6 +83,11 @@ def resolve_run(
     if pred_len < 1:
         raise UsageError(f"A forecast of {pred_len} steps is none; give --pred-len 1 or more.")
     preset = default_seq_len(protocol, pred_len, data.split.train[1] - data.split.train[0])
+    if data.roles.past and model_card(model).model_class.channel_independent:
+        raise UsageError(
+            f"Model '{model}' forecasts each column from itself alone, so --past {','.join(data.roles.past)} would change "
+            "nothing; take one that reads all columns, such as fem_sm, or leave it out."
+        )
     config = build_config(
         model,
         seq_len=_steps(seq_len, preset),
@@ -96,7 +101,7 @@ def resolve_run(
     if "longest" in _model_fields(model) and config.longest is None:
         rows = data.split.train[1] - data.split.train[0]
         config = replace(config, longest=_longest(pred_len, (rows - config.seq_len) // 2))
-    return RunConfig(data.name, data.source, model, config, protocol, asdict(training), data.na, data.form)
+    return RunConfig(data.name, data.source, model, config, protocol, asdict(training), data.na, data.form, data.roles)
 
 
 def _longest(pred_len: int, room: int) -> int:

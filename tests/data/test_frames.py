@@ -1,4 +1,5 @@
 import gzip
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -7,8 +8,13 @@ from data_cases import wide
 from hypothesis import given
 from hypothesis import strategies as st
 
-from femts.data import check_frame, check_values, read_csv, read_headless, read_table, write_table
+from femts.data import check_frame, check_values, read_headless, read_table, write_table
 from femts.errors import RunFailure, UsageError
+
+
+def read_checked(path: Path) -> pd.DataFrame:
+    return check_frame(read_table(path), where=f"File {path}")
+
 
 GOOD = "date,a,b\n2024-01-01 00:00,1,2\n2024-01-01 01:00,3,4\n2024-01-01 02:00,5,6\n"
 
@@ -54,22 +60,22 @@ def test_bad_file_is_refused_in_one_sentence_that_names_it(tmp_path, content, wo
     path = tmp_path / "mine.csv"
     path.write_bytes(content)
     with pytest.raises(UsageError) as caught:
-        read_csv(path)
+        read_checked(path)
     assert words in str(caught.value) and str(path) in str(caught.value) and is_one_sentence(caught.value)
 
 
 def test_missing_file_and_folder_are_refused(tmp_path):
     with pytest.raises(UsageError, match=r"nothing\.csv does not exist"):
-        read_csv(tmp_path / "nothing.csv")
+        read_checked(tmp_path / "nothing.csv")
     with pytest.raises(UsageError, match="is a folder"):
-        read_csv(tmp_path)
+        read_checked(tmp_path)
 
 
 @pytest.mark.parametrize("content", [GOOD, "\ufeff" + GOOD, GOOD.replace("\n", "\r\n"), GOOD + "\n\n", "\n" + GOOD], ids=repr)
 def test_good_file_in_its_usual_spellings(tmp_path, content):
     path = tmp_path / "mine.csv"
     path.write_bytes(content.encode())
-    frame = read_csv(path)
+    frame = read_checked(path)
     assert list(frame.columns) == ["date", "a", "b"]
     assert frame["b"].tolist() == [2.0, 4.0, 6.0] and str(frame["b"].dtype) == "float64"
 
@@ -79,7 +85,7 @@ def test_long_form_becomes_wide_with_series_in_order_of_appearance(tmp_path):
     path.write_text(
         "ds,y,unique_id\n2024-01-01,1,7\n2024-01-03,3,7\n2024-01-02,2,7\n2024-01-01,4,2\n2024-01-02,5,2\n2024-01-03,6,2\n"
     )
-    frame = read_csv(path)
+    frame = read_checked(path)
     assert list(frame.columns) == ["date", "7", "2"]
     assert frame["7"].tolist() == [1.0, 2.0, 3.0] and frame["2"].tolist() == [4.0, 5.0, 6.0]
     assert frame["date"].is_monotonic_increasing
@@ -89,7 +95,7 @@ def test_long_form_becomes_wide_with_series_in_order_of_appearance(tmp_path):
 def test_a_written_table_reads_back_the_same(tmp_path_factory, rows, columns, freq):
     frame = wide(rows, columns, freq)
     path = write_table(frame, tmp_path_factory.mktemp("csv") / "t.csv")
-    pd.testing.assert_frame_equal(read_csv(path), check_frame(frame), check_dtype=False)
+    pd.testing.assert_frame_equal(read_checked(path), check_frame(frame), check_dtype=False)
 
 
 def test_columns_come_back_in_the_order_asked_for(table):

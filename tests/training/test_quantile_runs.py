@@ -14,11 +14,13 @@ import torch
 import yaml
 from sklearn.metrics import mean_pinball_loss
 from small_runs import DATA, MODELS, essence, signal_at, small_run
+from small_tables import small_table
 
 import femts
 from femts.cli import main
 from femts.errors import UsageError
-from femts.evaluation.quantiles import ends_of, quantile_at
+from femts.evaluation.evaluator import evaluate
+from femts.evaluation.quantiles import conformal_bounds, ends_of, quantile_at
 from femts.forecaster import Forecaster
 from femts.training.config import TrainingConfig
 from femts.training.stopping import Interrupted
@@ -227,3 +229,36 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert main(["audit", str(run)]) == 0
     assert main(["calibrate", str(run), "--pred-len", "30", "--level", "85"]) == 0
     assert femts.load(run).predict(DATA.frame(), 30, level=[85]).shape == (30, 1 + 3 * C)
+
+
+@pytest.mark.parametrize("model", ["dlinear", "itransformer"])
+def test_beside_known_columns_the_bounds_are_those_that_are_scored(model: str) -> None:
+    """What is known in advance moves quantiles as it moves the forecast; a column that is read only has none."""
+    frame = small_table(400)
+    frame["open"] = (np.random.default_rng(5).uniform(size=len(frame)) < 0.3).astype(float)
+    frame["load"] += 3 * frame["open"]
+    past = ["heat"] if model == "itransformer" else []
+    data = femts.load_dataset(frame, target=["load"], past=past, future=["open"])
+    run = femts.train(data, model, seq_len=24, pred_len=12, max_epochs=1, device="cpu", settings=PINBALL)
+    assert run.intervals is not None and run.targets == ("load",)
+    kept = []
+
+    class Keep:
+        def add(
+            self, x: torch.Tensor, forecast: torch.Tensor, target: torch.Tensor, quantiles: torch.Tensor | None = None
+        ) -> None:
+            assert quantiles is not None
+            kept.append(quantiles)
+
+    evaluate(run.model, run._windows("test", None, data), also=[Keep()])
+    last = torch.cat(kept)[-1:]
+    table = run.predict(frame[:-12], level=[80], quantiles=[0.5], future=frame[-12:])
+    assert list(table) == ["date", "load", "load-lo-80", "load-hi-80", "load-q-50"]
+    levels = run.intervals.levels
+    for level, (lower, upper) in zip(levels, conformal_bounds(last, LEARNED, levels, run.intervals.half_widths), strict=True):
+        if level == 80:
+            for name, bound in (("lo", lower), ("hi", upper)):
+                expected = run.scaler.first(1).inverse(bound[0].numpy())[:, 0]
+                np.testing.assert_allclose(table[f"load-{name}-80"], expected, rtol=1e-4, atol=1e-4)
+    assert femts.audit(run).failed == ()
+    assert list(run.coverage(level=[80])["channel"].unique()) == ["load"]

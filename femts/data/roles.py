@@ -1,0 +1,104 @@
+"""What each column of a table is for: to be forecast, read up to now, or known for the steps to come as well."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from femts.data.form import Form
+from femts.errors import UsageError, suggest
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Names of columns by what they are for.
+
+    Attributes:
+        target: to be forecast and scored; empty stands for all that are neither past nor future.
+        past: known up to now, such as a measurement beside the target: models read them.
+        future: known for the steps to come as well, such as holidays or prices: their effect on the targets is fitted.
+        calendar: whether the stamps themselves are such a known thing: hour of the week and season of the year.
+    """
+
+    target: tuple[str, ...] = ()
+    past: tuple[str, ...] = ()
+    future: tuple[str, ...] = ()
+    calendar: bool = False
+
+    @property
+    def any(self) -> bool:
+        """Whether something differs from forecasting every column from itself and the others."""
+        return bool(self.target or self.past or self.future or self.calendar)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types for YAML; empty where nothing differs."""
+        named = {key: list(names) for key, names in asdict(self).items() if key != "calendar" and names}
+        return named | ({"calendar": True} if self.calendar else {})
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> Roles:
+        """The inverse of `to_dict`."""
+        names = {key: tuple(record.get(key, ())) for key in ("target", "past", "future")}
+        return cls(**names, calendar=bool(record.get("calendar", False)))
+
+    def narrow(self, frame: pd.DataFrame, form: Form, where: str) -> pd.DataFrame:
+        """A user's table without the columns that have no role, where targets are named; a long one as it is."""
+        if not self.target or form.is_long(frame):
+            return frame
+        wanted = {form.time_of(frame), *self._check([str(column) for column in frame.columns], where)}
+        return frame[[column for column in frame.columns if str(column) in wanted]]
+
+    def sorted_out(self, columns: Sequence[str], name: str) -> Roles:
+        """The same with every target named, for a table `name` with these `columns`.
+
+        Raises:
+            UsageError: a name that is no column, or one with two roles, or nothing left to forecast.
+        """
+        seen = self._check(columns, f"'{name}'")
+        targets = self.target or tuple(c for c in columns if c not in seen)
+        if not targets:
+            raise UsageError(f"No column of '{name}' is left to be forecast; name fewer of them in --past and --future.")
+        return replace(self, target=targets)
+
+    def _check(self, columns: Sequence[str], where: str) -> dict[str, str]:
+        """The role of each column that is named; UsageError for a name that is no column, or has two roles."""
+        seen: dict[str, str] = {}
+        for role, names in (("target", self.target), ("past", self.past), ("future", self.future)):
+            for column in names:
+                if column not in columns:
+                    raise UsageError(f"{where} has no column '{column}' for --{role}{suggest(column, columns)}")
+                if column in seen:
+                    raise UsageError(
+                        f"Column '{column}' is named for --{seen[column]} and for --{role}; what is to be forecast cannot be "
+                        "known, so name it once."
+                    )
+                seen[column] = role
+        return seen
+
+
+def check_known(values: NDArray[np.float64], known: NDArray[np.float64], roles: Roles, dates: pd.Index | None) -> None:
+    """Refuse what would tell the future: a known column that is a target, under another name; and a calendar without dates.
+
+    Args:
+        values: targets (rows, C), in the order of `roles.target`, and more.
+        known: columns of `roles.future` (rows, K).
+        roles: all names.
+        dates: the stamps.
+    """
+    if roles.calendar and not isinstance(dates, pd.DatetimeIndex):
+        raise UsageError("Calendar features need dates, which these data do not have; leave --calendar out.")
+    for k, name in enumerate(roles.future):
+        for c, target in enumerate(roles.target):
+            if np.array_equal(known[:, k], values[:, c], equal_nan=True):
+                raise UsageError(
+                    f"Column '{name}' of --future equals '{target}' in every row, so it would tell what is to be forecast; "
+                    "leave it out."
+                )
+
+
+NO_ROLES = Roles()
