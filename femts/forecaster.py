@@ -24,6 +24,7 @@ from femts.data.windows import Windows, fill_gaps, part_windows
 from femts.errors import UsageError
 from femts.evaluation.evaluator import evaluate
 from femts.evaluation.intervals import Intervals, check_levels, with_bounds
+from femts.evaluation.quantiles import check_quantiles, level_of
 from femts.explain import explainable, explanation
 from femts.history import in_form_of, known_ahead, look_back
 from femts.models.base import ForecastModel
@@ -48,7 +49,7 @@ class Forecaster(Scoring):
         data: hash and split of the training data, to know it again.
         metrics: scores and circumstances of the training, as in `metrics.json`.
         history: one row for each epoch, as in `metrics.csv`.
-        intervals: half-widths around a forecast, calibrated on the validation part; None for a run that has none.
+        intervals: what bounds a forecast, calibrated on the validation part; None for a run that has none.
     """
 
     model: ForecastModel
@@ -84,6 +85,7 @@ class Forecaster(Scoring):
         horizon: int | None = None,
         level: Sequence[float] | None = None,
         future: pd.DataFrame | None = None,
+        quantiles: Sequence[float] | None = None,
     ) -> pd.DataFrame:
         """Forecast what follows `history`.
 
@@ -93,24 +95,27 @@ class Forecaster(Scoring):
                 Only the last L rows are used and checked; the frame is not changed. What is missing in them is filled as in
                 training, and a `GapWarning` says how much that was.
             horizon: steps to forecast, P by default; beyond P the model reads its own forecasts as history.
-            level: percent, such as [80, 95]; adds split-conformal intervals (see `femts.evaluation.intervals`).
+            level: percent, such as [80, 95]; adds conformal intervals (see `femts.evaluation.intervals`, and for a run that has
+                learned quantiles, whose forecast is the median, `femts.evaluation.quantiles`).
             future: for a model trained with columns known in advance, these columns in a table like `history`, for each of the
                 steps to come; other rows and columns of it do not matter.
+            quantiles: such as [0.1, 0.5, 0.9]; adds the ends of intervals (0.1 and 0.9 are those of 80), of 0.5 the forecast.
 
         Returns:
             `horizon` rows in raw units: future stamps in `date` (or row numbers in `step`, counting on from the last
-            index of `history`), then the targets, with `level` each followed by `NAME-lo-80`, `NAME-hi-80` and so on;
-            in long form where `history` has it, and under its names.
+            index of `history`), then the targets, with `level` each followed by `NAME-lo-80`, `NAME-hi-80` and so on, with
+            `quantiles` by `NAME-q-10`; in long form where `history` has it, and under its names.
 
         Raises:
-            UsageError: the history, the horizon, a level or the known columns cannot be used; the text says why.
+            UsageError: the history, the horizon, a level, a quantile or the known columns cannot be used; the text says why.
         """
         steps = self.config.pred_len if horizon is None else horizon
         if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1:
             raise UsageError(f"A horizon of {steps} steps cannot be forecast; ask for a whole number of 1 or more.")
-        levels = None if level is None else check_levels(level)
-        scale = self.scaler.scale[: len(self.targets)]
-        half_widths = None if levels is None else self._calibrated().at(levels, int(steps)) * scale
+        levels = () if level is None else check_levels(level)
+        wanted = () if quantiles is None else check_quantiles(quantiles)
+        if levels or wanted:
+            self._calibrated().at((*levels, *(level_of(q) for q in wanted if q != 0.5)), int(steps))
         past = look_back(history, self.config, self.columns, self.freq)
         if self.freq is None:
             when: pd.Index = pd.RangeIndex(past.when[-1] + 1, past.when[-1] + 1 + steps)
@@ -120,8 +125,9 @@ class Forecaster(Scoring):
         effects = None if self.scaler.effects is None else self.scaler.effects.of(known, past.when.append(when))[None]
         forecast = pd.DataFrame(self.predict_array(past.values[None], int(steps), effects)[0], columns=list(self.targets))
         ahead = pd.DataFrame({"step" if self.freq is None else "date": when})
-        if half_widths is not None:
-            forecast = with_bounds(forecast, levels or (), half_widths)
+        if levels or wanted:
+            bounds = self._bounds(past.values[None], effects, forecast.to_numpy(), levels, wanted)
+            forecast = with_bounds(forecast, bounds)
         return in_form_of(pd.concat([ahead, forecast], axis=1), past, self.config.form, self.targets)
 
     def explain(self, history: pd.DataFrame) -> pd.DataFrame:
@@ -291,7 +297,7 @@ class Forecaster(Scoring):
             UsageError: no run, an unfinished or a changed one, or one of a later femts.
         """
         run = read_run(folder)
-        model = build_model(run.config.model, run.config.model_config)
+        model = build_model(run.config.model, run.config.model_config, run.config.quantiles)
         model.load_state_dict(read_weights(run.weights))
         saved = run.preprocess
         forecaster = cls(

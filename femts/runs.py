@@ -63,6 +63,11 @@ class RunConfig:
         """Steps of one forecast."""
         return int(self.model_config.pred_len)
 
+    @property
+    def quantiles(self) -> tuple[float, ...]:
+        """Quantiles that come out of the model; none where a mean does."""
+        return tuple(self.training["quantiles"]) if self.training.get("loss") == "pinball" else ()
+
     def to_dict(self) -> dict[str, Any]:
         """Plain types for YAML, in the order in which a person reads them."""
         return {
@@ -146,7 +151,9 @@ def check_new_folder(folder: Path) -> None:
 def history_csv(history: Sequence[Mapping[str, Any]]) -> bytes:
     """`metrics.csv`: one row for each finished epoch."""
     text = io.StringIO()
-    names = ("epoch", "train_loss", "val_mse", "val_mae", "lr", "seconds")
+    names = ["epoch", "train_loss", "val_mse", "val_mae", "lr", "seconds"]
+    if history and "val_pinball" in history[0]:
+        names.insert(4, "val_pinball")
     writer = csv.DictWriter(text, names, lineterminator="\n")
     writer.writeheader()
     writer.writerows(history)

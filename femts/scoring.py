@@ -6,14 +6,20 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
 from femts.data.dataset import Dataset
 from femts.data.scaler import Scaler
 from femts.data.windows import Windows
 from femts.errors import UsageError
+from femts.evaluation.coverage import CoverageSums
 from femts.evaluation.evaluator import Sums, evaluate
-from femts.evaluation.intervals import LEVELS, CoverageSums, Intervals, calibrate, check_levels, refuse_unreachable
+from femts.evaluation.intervals import LEVELS, Intervals, calibrate, check_levels, refuse_unreachable
+from femts.evaluation.quantiles import conformal_bounds, level_of
 from femts.evaluation.scores import DetailSums, check_groups, scores_frame
 from femts.models.base import ForecastModel
 from femts.runs import RunConfig
@@ -38,6 +44,10 @@ class Scoring(ABC):
         """`dataset` if it fits, or the training data."""
 
     @abstractmethod
+    def _scaled(self, values: NDArray[np.float64], effects: NDArray[np.float64] | None = None) -> Tensor:
+        """Raw look-backs (B, L, C) as the model reads them."""
+
+    @abstractmethod
     def _windows(self, part: str, pred_len: int | None, data: Dataset) -> Windows:
         """Windows of a part on the model's device."""
 
@@ -55,7 +65,7 @@ class Scoring(ABC):
         Args:
             part, pred_len, dataset, data_root: as in `evaluate`.
             by: `step`, `channel` or both, to group by; None averages over all.
-            level: percent; adds what the intervals cover.
+            level: percent; adds what the intervals cover, and the CRPS.
 
         Returns:
             One row for each group in scaled units, then one in raw ones, as `units` says, with the columns `step` (from 1) and
@@ -67,6 +77,8 @@ class Scoring(ABC):
               NaN where those repeat their season exactly.
             - `skill`: 1 - `mse` / that of the seasonal naive forecast on the same windows; NaN where that makes no error, and
               where the look-back is shorter than a season.
+            - with `level` the continuous ranked probability score `crps`, from all quantiles that are calibrated, whichever
+              levels are asked for (`intervals.quantiles`; see `CoverageSums.crps`); scores of other quantiles do not compare.
             - for each level `coverage-80`, mean `width-80` and `pinball-80`, the mean pinball loss of both ends.
 
         Raises:
@@ -74,11 +86,12 @@ class Scoring(ABC):
         """
         groups, data = check_groups(by), self._data(dataset, data_root)
         windows = self._windows(part, pred_len, data)
-        covered = None if level is None else self._coverage_sums(level, windows.pred_len)
+        levels = () if level is None else check_levels(level)
+        covered = self._coverage_sums(levels, windows.pred_len) if levels else None
         sums = DetailSums(windows.pred_len, self.scaler.first(windows.targets), data.season)
         also: list[Sums] = [sums] if covered is None else [sums, covered]
         evaluate(self.model, windows, int(self.config.training["eval_batch_size"]), also=also)
-        return scores_frame(sums, self.targets, data.train_values[:, : windows.targets], groups, covered)
+        return scores_frame(sums, self.targets, data.train_values[:, : windows.targets], groups, covered, levels)
 
     def coverage(
         self,
@@ -100,13 +113,16 @@ class Scoring(ABC):
             UsageError: as in `scores`.
         """
         windows = self._windows(part, pred_len, self._data(dataset, data_root))
-        sums = self._coverage_sums(level, windows.pred_len)
+        levels = check_levels(level)
+        sums = self._coverage_sums(levels, windows.pred_len)
         evaluate(self.model, windows, int(self.config.training["eval_batch_size"]), also=[sums])
         index = pd.MultiIndex.from_product(
-            [sums.levels, range(1, windows.pred_len + 1), self.targets], names=["level", "step", "channel"]
+            [levels, range(1, windows.pred_len + 1), self.targets], names=["level", "step", "channel"]
         )
-        width = sums.width * self.scaler.scale[: windows.targets]
-        return pd.DataFrame({"coverage": sums.coverage.ravel(), "width": width.ravel(), "units": "raw"}, index).reset_index()
+        places = [sums.levels.index(level) for level in levels]
+        width = sums.width[places] * self.scaler.scale[: windows.targets]
+        cells = {"coverage": sums.coverage[places].ravel(), "width": width.ravel(), "units": "raw"}
+        return pd.DataFrame(cells, index).reset_index()
 
     def calibrate(
         self,
@@ -142,6 +158,37 @@ class Scoring(ABC):
             raise UsageError("This run has no intervals; make them by `femts calibrate RUN`, or in Python by calibrate().")
         return self.intervals
 
-    def _coverage_sums(self, level: Sequence[float], steps: int) -> CoverageSums:
-        levels = check_levels(level)
-        return CoverageSums(levels, self._calibrated().at(levels, steps))
+    def _coverage_sums(self, levels: Sequence[float], steps: int) -> CoverageSums:
+        """Of all levels that are calibrated, `levels` among them."""
+        intervals = self._calibrated()
+        intervals.at(levels, steps)
+        return CoverageSums(intervals.levels, intervals.half_widths[:, :steps], self.model.quantiles)
+
+    def _bounds(
+        self,
+        past: NDArray[np.float64],
+        effects: NDArray[np.float64] | None,
+        forecast: NDArray[np.float64],
+        levels: Sequence[float],
+        quantiles: Sequence[float],
+    ) -> dict[str, NDArray[np.float64]]:
+        """What stands beside the `forecast` (S, T) from the look-back `past` (1, L, C), in raw units: `lo-80`, `hi-80`, `q-10`.
+
+        `effects` (1, L + S, C) are those of `predict_array`.
+        """
+        intervals, (steps, targets), ends = self._calibrated(), forecast.shape, {0.0: (forecast, forecast)}
+        corrections = intervals.half_widths[:, :steps]
+        if self.model.quantiles:
+            before = None if effects is None else effects[:, : past.shape[1]]
+            after = 0.0 if effects is None else effects[:, past.shape[1] :, :targets]
+            with torch.no_grad():
+                learned = self.model.forecast_quantiles(self._scaled(past, before), steps)[..., :targets]
+            bounds = conformal_bounds(learned, self.model.quantiles, intervals.levels, corrections)
+            scaler = self.scaler.first(targets)
+            for level, (lower, upper) in zip(intervals.levels, bounds, strict=True):
+                ends[level] = scaler.inverse(lower.numpy() + after)[0], scaler.inverse(upper.numpy() + after)[0]
+        else:
+            for level, width in zip(intervals.levels, corrections * self.scaler.scale[:targets], strict=True):
+                ends[level] = forecast - width, forecast + width
+        found = {f"{side}-{level:g}": ends[level][k] for level in levels for k, side in enumerate(("lo", "hi"))}
+        return found | {f"q-{100 * q:g}": ends[level_of(q)][q > 0.5] for q in quantiles}

@@ -66,6 +66,20 @@ CASES = {
     "unknown device": Case(f"{TRAIN} --device gpu", r"'gpu'"),
     "unknown device, evaluate": Case("evaluate run --device tpu", r"'tpu'"),
     "unknown precision": Case(f"{TRAIN} --precision bf61", r"'bf61'; did you mean 'bf16'"),
+    "unknown loss": Case(f"{TRAIN} --set training.loss=pinbal", r"'training.loss' cannot be 'pinbal'; did you mean 'pinball'"),
+    "quantile of 1": Case(f"{TRAIN} --set training.quantiles=.5,1", r"'training.quantiles' takes rising numbers .*not 0.5, 1"),
+    "quantile of 0": Case(f"{TRAIN} --set training.quantiles=0,.5", r"'training.quantiles' .*not 0, 0.5"),
+    "quantiles that fall": Case(f"{TRAIN} --set training.quantiles=.9,.5,.1", r"rising.*not 0.9, 0.5, 0.1"),
+    "quantile twice": Case(f"{TRAIN} --set training.quantiles=.5,.5", r"'training.quantiles' .*rising.*not 0.5, 0.5"),
+    "quantiles without the median": Case(f"{TRAIN} --set training.quantiles=.1,.9", r"with 0.5, .*not 0.1, 0.9"),
+    "no quantiles": Case(f"{TRAIN} --set training.quantiles=", r"'training.quantiles' takes a number, not ''"),
+    "pinball without weights to learn": Case(f"{TRAIN} --set training.loss=pinball", r"'naive' cannot learn .*or dlinear"),
+    "pinball for a closed form": Case(
+        "train --dataset synthetic --model ridge --set training.loss=pinball --out new", r"'ridge' cannot learn quantiles"
+    ),
+    "pinball for a mean with ridge": Case(
+        "train --dataset synthetic --model fem_sm_ridge --set training.loss=pinball --out new", r"'fem_sm_ridge' cannot learn"
+    ),
     # configuration files
     "config missing": Case("train --config none.yaml", r"none.yaml cannot be read: No such file"),
     "config that is a folder": Case("train --config empty", r"empty cannot be read: Is a directory"),
@@ -130,6 +144,11 @@ CASES = {
     "level beyond the calibrated horizon": Case(
         "predict run good.csv --horizon 30 --level 80", r"calibrated for 12 steps, not for 30; .*--pred-len 30"
     ),
+    "quantile of a prediction that is 0": Case("predict run good.csv --quantiles 0,.5", r"'0.0' is not .*between 0 and 1"),
+    "quantile of a prediction that is text": Case(
+        "predict run good.csv --quantiles low", r"Quantile 'low' is not a number; write --quantiles 0.1"
+    ),
+    "quantile that was not calibrated": Case("predict run good.csv --quantiles .15", r"Level 70 is not calibrated.*--level 70"),
     "level of a run without intervals": Case("predict bare good.csv --level 80", r"no intervals; .*femts calibrate"),
     "coverage beyond the calibrated horizon": Case("evaluate run --pred-len 20 --level 80", r"12 steps, not for 20"),
     "calibration beyond the data": Case("calibrate run --pred-len 5000", r"forecast of 5000 "),

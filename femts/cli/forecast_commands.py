@@ -57,7 +57,12 @@ def evaluate(
     if by is not None or level is not None:
         groups, levels = None if by is None else by.split(","), None if level is None else _levels(level)
         frames = {h: forecaster.scores(split, h, groups, levels, data_root=data_root) for h in horizons}
-        print(details_table(frames, {"run": str(run), "split": split}, "json" if as_json else "csv" if as_csv else "text"))
+        head: dict[str, object] = {"run": str(run), "split": split}
+        if levels is not None and forecaster.intervals is not None:
+            head["crps_quantiles"] = forecaster.intervals.quantiles
+            if not as_json:
+                say_notes([f"crps is over the quantiles {', '.join(f'{q:g}' for q in forecaster.intervals.quantiles)}"])
+        print(details_table(frames, head, "json" if as_json else "csv" if as_csv else "text"))
         return
     scores = {horizon: forecaster.evaluate(split, horizon, data_root=data_root) for horizon in horizons}
     if as_json:
@@ -81,6 +86,9 @@ def predict(
         Path | None,
         typer.Option(metavar="FILE", help="Columns known in advance, for the steps to come.", show_default=False),
     ] = None,
+    quantiles: Annotated[
+        str | None, typer.Option(metavar="X[,X...]", help="Add quantiles, such as 0.1,0.5,0.9.", show_default=False)
+    ] = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE.png", help="Draw the forecast, too.", show_default=False)] = None,
 ) -> None:
     """Forecast what follows a table of history.
@@ -97,7 +105,8 @@ def predict(
     history = read_history(table, forecaster)
     with gaps_as_notes():
         known = None if future is None else read_history(future, forecaster)
-        forecast = forecaster.predict(history, steps, None if level is None else _levels(level), known)
+        levels, wanted = None if level is None else _levels(level), None if quantiles is None else _quantiles(quantiles)
+        forecast = forecaster.predict(history, steps, levels, known, wanted)
     if out is None:
         sys.stdout.write(forecast.to_csv(index=False))
     else:
@@ -183,6 +192,18 @@ def _levels(text: str) -> tuple[float, ...]:
         if isinstance(error, UsageError):
             raise
         raise UsageError(f"Level '{text}' is not a number; write --level 80 or 80,95, in percent.") from error
+
+
+def _quantiles(text: str) -> tuple[float, ...]:
+    """`0.1,0.9` as numbers."""
+    from femts.evaluation.quantiles import check_quantiles
+
+    try:
+        return check_quantiles([float(part) for part in text.split(",")])
+    except ValueError as error:
+        if isinstance(error, UsageError):
+            raise
+        raise UsageError(f"Quantile '{text}' is not a number; write --quantiles 0.1 or 0.1,0.9.") from error
 
 
 def _steps(text: str, option: str = "--horizon") -> int:

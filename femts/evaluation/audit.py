@@ -59,7 +59,7 @@ class _Kept:
     def __init__(self) -> None:
         self.forecasts = list[Tensor]()
 
-    def add(self, x: Tensor, forecast: Tensor, target: Tensor) -> None:
+    def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
         """As in `femts.evaluation.evaluator.Sums`."""
         self.forecasts.append(forecast)
 

@@ -40,8 +40,11 @@ class WindowSource(Protocol):
 class Sums(Protocol):
     """What else can be summed up in the same pass."""
 
-    def add(self, x: Tensor, forecast: Tensor, target: Tensor) -> None:
-        """Add windows: look-backs (B, L, C), forecasts (B, P, C) and what followed (B, P, C) of C targets, in scaled units."""
+    def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
+        """Add windows: look-backs (B, L, C), forecasts (B, P, C) and what followed (B, P, C) of C targets, in scaled units.
+
+        `quantiles` (B, P, Q, C) are those of a model that has learned some.
+        """
         ...
 
 
@@ -77,15 +80,19 @@ def evaluate(
         with torch.no_grad(), torch.autocast(device.type, enabled=False):
             for index in torch.arange(rank, len(windows), world, device=device).split(batch_size):
                 x, y = windows.gather(index)
-                forecast, seen, effect = model.forecast(x, windows.pred_len), windows.seen(index), windows.effect(index)
+                quantiles = model.forecast_quantiles(x, windows.pred_len) if model.quantiles else None
+                forecast = model.forecast(x, windows.pred_len) if quantiles is None else model.point(quantiles)
+                seen, effect = windows.seen(index), windows.effect(index)
                 future = None if seen is None else seen[:, x.shape[1] :, : windows.targets]
                 if effect is not None:
                     before, after = effect.split([x.shape[1], windows.pred_len], dim=1)
                     x, forecast, y = x + before, forecast + after, y + after
+                    quantiles = None if quantiles is None else quantiles + after[:, :, None]
                 x, forecast, y = (each[..., : windows.targets] for each in (x, forecast, y))
+                quantiles = None if quantiles is None else quantiles[..., : windows.targets]
                 sums.add(forecast, y, future)
                 for more in also:
-                    more.add(x, forecast, y if future is None else y.masked_fill(~future, torch.nan))
+                    more.add(x, forecast, y if future is None else y.masked_fill(~future, torch.nan), quantiles)
     finally:
         model.train(was_training)
     if reduce is not None:

@@ -1,28 +1,29 @@
-"""Split-conformal intervals: as wide, for each step and channel, as the validation part says that forecasts err.
+"""Conformal intervals: as wide, for each step and channel, as the validation part says that forecasts err.
 
 The half-width of a level is the ceil((n + 1) * level / 100)-th smallest of the n absolute validation errors, those of missing
 targets left out, and infinite where they are too few. It covers with at least that probability if the errors to come are
 exchangeable with these (Lei et al., "Distribution-Free Predictive Inference for Regression", JASA 2018). Errors of a series
-drift, so what is covered is measured on the test part.
+drift, so what is covered is measured on the test part. Those of a model that has learned quantiles are in
+`femts.evaluation.quantiles`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 from numpy.typing import NDArray
 from safetensors.numpy import load, save
 from torch import Tensor
 
 from femts.errors import RunFailure, UsageError
 from femts.evaluation.evaluator import WindowSource, evaluate
+from femts.evaluation.quantiles import conformity_scores, ends_of
 from femts.models.base import ForecastModel
 
 LEVELS = (50.0, 80.0, 90.0, 95.0, 99.0)  # what is calibrated unasked
@@ -60,8 +61,8 @@ def refuse_unreachable(levels: Sequence[float], windows: int) -> None:
             )
 
 
-def with_bounds(forecast: pd.DataFrame, levels: Sequence[float], half_widths: NDArray[Any]) -> pd.DataFrame:
-    """`forecast` (steps, C) with bounds beside each column: `NAME-lo-80`, `NAME-hi-80`, ...; `half_widths` (levels, steps, C).
+def with_bounds(forecast: pd.DataFrame, bounds: Mapping[str, NDArray[Any]]) -> pd.DataFrame:
+    """`forecast` (steps, C) with `bounds`, (steps, C) each, beside its columns: `lo-80` as `NAME-lo-80`.
 
     Raises:
         UsageError: a column is called as a bound.
@@ -69,17 +70,15 @@ def with_bounds(forecast: pd.DataFrame, levels: Sequence[float], half_widths: ND
     table = {}
     for c, name in enumerate(forecast.columns):
         table[name] = forecast[name]
-        for k, level in enumerate(levels):
-            table[f"{name}-lo-{level:g}"] = forecast[name] - half_widths[k, :, c]
-            table[f"{name}-hi-{level:g}"] = forecast[name] + half_widths[k, :, c]
-    if len(table) < len(forecast.columns) * (1 + 2 * len(levels)):
+        table |= {f"{name}-{bound}": values[:, c] for bound, values in bounds.items()}
+    if len(table) < len(forecast.columns) * (1 + len(bounds)):
         raise UsageError("A column of the data is called like a bound, such as NAME-lo-80; rename it to forecast with levels.")
-    return pd.DataFrame(table)
+    return pd.DataFrame(table, index=forecast.index)
 
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
-    """Half-widths of the intervals around a forecast, S steps of C channels.
+    """Half-widths of the intervals around a forecast, S steps of C channels; corrections of quantiles where a model has some.
 
     Attributes:
         levels: K levels in percent, rising.
@@ -95,6 +94,11 @@ class Intervals:
     def steps(self) -> int:
         """Longest horizon S that is calibrated."""
         return int(self.half_widths.shape[1])
+
+    @property
+    def quantiles(self) -> tuple[float, ...]:
+        """The quantiles that these intervals and the forecast are, rising."""
+        return tuple(sorted({0.5, *(end for level in self.levels for end in ends_of(level))}))
 
     def at(self, levels: Sequence[float], steps: int) -> NDArray[np.float32]:
         """Half-widths of the first `steps` steps in scaled units: (levels, steps, C).
@@ -128,16 +132,24 @@ class Intervals:
         return cls(tuple(read["levels"].tolist()), read["half_widths"], int(read["windows"][0]))
 
 
-class _AbsoluteErrors:
-    """Keeps the absolute errors of some steps: (steps, C, n), so that those of a step and channel lie side by side."""
+class _Errors:
+    """Keeps the absolute errors of some steps, or how far they are outside the quantiles `known` that bound a level.
 
-    def __init__(self, steps: slice, channels: int, windows: int) -> None:
+    (steps, C, n), so that those of a step and channel lie side by side.
+    """
+
+    def __init__(self, steps: slice, channels: int, windows: int, known: Sequence[float], levels: Sequence[float]) -> None:
         self.values = np.empty((steps.stop - steps.start, channels, windows), dtype=np.float32)
         self._steps, self._seen, self.finite = steps, 0, True
+        self._known, self._levels = known, levels
 
-    def add(self, x: Tensor, forecast: Tensor, target: Tensor) -> None:
+    def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
         self.finite &= bool(forecast.isfinite().all())
-        error = (forecast.float() - target.float())[:, self._steps].abs_().cpu().numpy()
+        if quantiles is None:
+            apart = (forecast.float() - target.float())[:, self._steps].abs_()
+        else:
+            apart = conformity_scores(quantiles[:, self._steps], self._known, self._levels[0], target[:, self._steps].float())
+        error = apart.cpu().numpy()
         self.values[:, :, self._seen : self._seen + len(error)] = error.transpose(1, 2, 0)
         self._seen += len(error)
 
@@ -150,9 +162,12 @@ def _of_what_is_there(errors: NDArray[np.float32], there: NDArray[np.int64], lev
     return np.where(ranks <= there, found, np.inf).astype(np.float32)
 
 
-def passes(windows: int, steps: int, channels: int, most: int = MOST_ERRORS) -> int:
-    """How often `calibrate` has to forecast all windows to hold at most `most` errors at a time."""
-    return math.ceil(steps / _steps_at_a_time(windows, channels, most))
+def passes(windows: int, steps: int, channels: int, most: int = MOST_ERRORS, kinds: int = 1) -> int:
+    """How often `calibrate` has to forecast all windows to hold at most `most` errors at a time.
+
+    `kinds` of errors are 1, or with quantiles as many as levels.
+    """
+    return math.ceil(steps / _steps_at_a_time(windows, kinds * channels, most))
 
 
 def _steps_at_a_time(windows: int, channels: int, most: int) -> int:
@@ -180,70 +195,25 @@ def calibrate(
     """
     count, steps, channels = len(windows), windows.pred_len, windows.targets
     kept = tuple(sorted(level for level in set(levels) if rank(level, count) <= count))
-    places = [rank(level, count) - 1 for level in kept]
     half_widths = np.empty((len(kept), steps, channels), dtype=np.float32)
-    block = _steps_at_a_time(count, channels, most)
+    kinds = [(level,) for level in kept] if model.quantiles else [kept]  # levels that share their errors
+    block = _steps_at_a_time(count, channels * len(kinds), most)
     for first in range(0, steps, block):
         some = slice(first, min(first + block, steps))
-        errors = _AbsoluteErrors(some, channels, count)
-        evaluate(model, windows, batch_size, also=[errors])
-        if not errors.finite:
+        errors = [_Errors(some, channels, count, model.quantiles, levels) for levels in kinds]
+        evaluate(model, windows, batch_size, also=errors)
+        if not all(kind.finite for kind in errors):
             raise RunFailure("Intervals cannot be calibrated: forecasts of the validation part are not finite; train again.")
-        there = (~np.isnan(errors.values)).sum(-1)
-        if there.min() == count:
-            errors.values.partition(places, axis=-1)
-            half_widths[:, some] = np.moveaxis(errors.values[..., places], -1, 0)
-        else:
-            half_widths[:, some] = _of_what_is_there(errors.values, there, kept)
+        found = [_smallest(kind.values, levels, count) for kind, levels in zip(errors, kinds, strict=True)]
+        half_widths[:, some] = np.concatenate(found)
     return Intervals(kept, half_widths, count)
 
 
-class CoverageSums:
-    """Float64 sums of what intervals cover; memory does not grow with the windows.
-
-    Args:
-        levels: K levels in percent.
-        half_widths: (K, S, C) in scaled units, as `Intervals.at` gives them.
-    """
-
-    def __init__(self, levels: Sequence[float], half_widths: NDArray[np.float32]) -> None:
-        self.levels, self.half_widths = tuple(levels), half_widths
-        self._inside = torch.zeros(half_widths.shape, dtype=torch.float64)
-        self._beyond = torch.zeros(half_widths.shape, dtype=torch.float64)
-        self._widths = torch.from_numpy(np.ascontiguousarray(half_widths))
-        self._there = torch.zeros(half_widths.shape[1:], dtype=torch.float64)
-
-    def add(self, x: Tensor, forecast: Tensor, target: Tensor) -> None:
-        """Add windows: `forecast` and `target` (B, S, C) in scaled units, NaN where a target is missing."""
-        error = (forecast.float() - target.float()).abs_().cpu()
-        self._there += (~error.isnan()).sum(0)
-        for k, width in enumerate(self._widths):
-            self._inside[k] += (error <= width).sum(0)
-            self._beyond[k] += (error.double() - width.double()).clamp_min_(0).nansum(0)
-
-    @property
-    def coverage(self) -> NDArray[np.float64]:
-        """Part of the targets inside the interval, (K, S, C); NaN where there are none."""
-        return np.asarray((self._inside / self._there).numpy())
-
-    @property
-    def width(self) -> NDArray[np.float64]:
-        """Width of the interval in scaled units, (K, S, C)."""
-        return 2 * self.half_widths.astype(np.float64)
-
-    @property
-    def pinball(self) -> NDArray[np.float64]:
-        """Mean pinball loss of the interval's two ends in scaled units, (K, S, C); lower is better.
-
-        With alpha = 1 - level / 100, the ends are quantiles alpha / 2 and 1 - alpha / 2, and this is alpha / 4 times the
-        interval score of Gneiting & Raftery, "Strictly Proper Scoring Rules, Prediction, and Estimation" (JASA 2007).
-        """
-        alpha = (1 - np.array(self.levels) / 100)[:, None, None]
-        return np.asarray(alpha / 4 * self.width + (self._beyond / self._there).numpy() / 2)
-
-    def overall(self) -> dict[str, dict[str, float]]:
-        """`coverage` and mean `width` (scaled units) over all steps and channels, by level."""
-        return {
-            f"{level:g}": {"coverage": float(np.nanmean(inside)), "width": float(width.mean())}
-            for level, inside, width in zip(self.levels, self.coverage, self.width, strict=True)
-        }
+def _smallest(errors: NDArray[np.float32], levels: Sequence[float], count: int) -> NDArray[np.float32]:
+    """Half-widths (levels, S, C) from `errors` (S, C, count), which are put in another order."""
+    there = (~np.isnan(errors)).sum(-1)
+    if there.min() < count:
+        return _of_what_is_there(errors, there, levels)
+    places = [rank(level, count) - 1 for level in levels]
+    errors.partition(places, axis=-1)
+    return np.moveaxis(errors[..., places], -1, 0)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from femts.data.scaler import Scaler
 from femts.errors import UsageError, suggest
-from femts.evaluation.intervals import CoverageSums
+from femts.evaluation.coverage import CoverageSums
 
 Array = NDArray[np.float64]
 GROUPS = ("step", "channel")
@@ -36,7 +36,7 @@ class DetailSums:
         # Scaled values are float32: what is nearer to a raw zero than they resolve is one.
         self._zero = torch.from_numpy(2.0**-20 * (np.abs(scaler.mean) + scaler.scale))
 
-    def add(self, x: Tensor, forecast: Tensor, target: Tensor) -> None:
+    def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
         """Add windows in scaled units: `x` (B, L, C), `forecast` and `target` (B, S, C), NaN where a target is missing."""
         last, forecast, target = (v.cpu().double() for v in (x[:, -self.season :], forecast.float(), target))
         self.windows += len(last)
@@ -76,6 +76,7 @@ def scores_frame(
     train_values: Array,
     by: Sequence[str] = (),
     covered: CoverageSums | None = None,
+    levels: Sequence[float] = (),
 ) -> pd.DataFrame:
     """One row for each group and unit; see `Forecaster.scores` for its columns.
 
@@ -85,6 +86,7 @@ def scores_frame(
         train_values: (rows, C), raw units.
         by: `step`, `channel`, both, or neither for a single group.
         covered: of the same windows; None leaves the intervals out.
+        levels: those of `covered` to tell of.
     """
     scale = sums.scaler.scale
     seasonal = seasonal_error(train_values, sums.season)
@@ -99,8 +101,11 @@ def scores_frame(
             "mase": _ratio(sums.absolute.numpy() / there * scale, np.broadcast_to(seasonal, mae.shape)),
             "naive": sums.naive_squared.numpy() / there * factor**2,
         }
-        for k, level in enumerate(covered.levels if covered else ()):
+        if covered is not None:
+            cells["crps"] = covered.crps * factor
+        for level in levels:
             assert covered is not None
+            k = covered.levels.index(level)
             cells[f"coverage-{level:g}"] = covered.coverage[k]
             cells[f"width-{level:g}"] = covered.width[k] * factor
             cells[f"pinball-{level:g}"] = covered.pinball[k] * factor

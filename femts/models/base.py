@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from femts.errors import UsageError
+from femts.models.pinball import mean_pinball
 
 # What the baselines' papers share: Adam at a low rate that falls by the epoch, no average of the weights, next to no clipping.
 PUBLISHED_TRAINING: Mapping[str, Any] = {
@@ -32,27 +33,38 @@ def mean_square(forecast: Tensor, target: Tensor, seen: Tensor | None = None) ->
 class ForecastModel(nn.Module):
     """Base of all forecasters.
 
-    Shapes: B windows, L = `seq_len` steps of look-back, P = `pred_len` steps of forecast, C channels; values are scaled
-    (zero mean, unit variance on the training rows).
+    Shapes: B windows, L = `seq_len` steps of look-back, P = `pred_len` steps of forecast, C channels, Q quantiles; values are
+    scaled (zero mean, unit variance on the training rows).
+
+    Args:
+        config: of the class `Config`.
+        quantiles: levels in (0, 1), rising, 0.5 among them, that the pinball loss learns; none for a mean by the squared error.
 
     Attributes:
         Config: frozen dataclass whose first fields are `seq_len`, `pred_len`, `n_channels`.
         training_defaults: fields of `TrainingConfig` that this model wants different.
         rolls_out: made to go on beyond its horizon, where tables score it, too.
         channel_independent: claims that the forecast of a channel depends on that channel alone; `femts audit` holds it to it.
+        learns_quantiles: takes `quantiles`, and then has `n_outputs` numbers a step and channel come out of `forward`.
     """
 
     Config: ClassVar[type]
     training_defaults: ClassVar[Mapping[str, Any]] = {}
     rolls_out: ClassVar[bool] = False
     channel_independent: ClassVar[bool] = False
+    learns_quantiles: ClassVar[bool] = False
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: Any, quantiles: Sequence[float] = ()) -> None:
         super().__init__()
-        self.config = config
+        self.config, self.quantiles = config, tuple(quantiles)
+
+    @property
+    def n_outputs(self) -> int:
+        """Numbers that come out for a step and channel: Q, or 1 without quantiles."""
+        return max(1, len(self.quantiles))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Forecast the next P steps: `x` (B, L, C) -> (B, P, C)."""
+        """Forecast the next P steps: `x` (B, L, C) -> (B, P, C), or (B, P Q, C) with a step's quantiles side by side."""
         raise TypeError(f"{type(self).__name__} does not define forward")
 
     def loss(self, x: Tensor, y: Tensor, seen: Tensor | None = None) -> Tensor:
@@ -60,7 +72,17 @@ class ForecastModel(nn.Module):
 
         `seen` (B, L + P, C) says which of these values are real; the loss leaves the others out.
         """
-        return mean_square(self(x), y, None if seen is None else seen[:, x.shape[1] :])
+        return self.error(self(x), y, None if seen is None else seen[:, x.shape[1] :])
+
+    def error(self, outputs: Tensor, target: Tensor, seen: Tensor | None = None, dim: int = -2) -> Tensor:
+        """What is trained down: the mean squared error, or with quantiles their mean pinball loss.
+
+        `outputs` have n_outputs P along `dim`, where `target` and `seen` have P. Each output learns its own quantile, whether
+        or not they cross; `at_once` sorts them.
+        """
+        if self.quantiles:
+            return mean_pinball(outputs, target, self.quantiles, seen, dim)
+        return mean_square(outputs, target, seen)
 
     def prepare(self, series: Tensor, observed: Tensor | None = None) -> None:
         """Before the first step: fit what has a closed form to the training rows `series` (rows, C); by default nothing.
@@ -69,11 +91,22 @@ class ForecastModel(nn.Module):
         """
 
     def at_once(self, x: Tensor, steps: int) -> Tensor:
-        """What the model forecasts of the next `steps` without going on from a forecast: `x` (B, L, C) -> (B, P or more, C)."""
-        return self(x)  # type: ignore[no-any-return]
+        """What the model forecasts of the next `steps` without going on from a forecast: `x` (B, L, C) -> (B, P or more, C).
+
+        With quantiles (B, P, Q, C), rising: sorting what has crossed brings no quantile further from the true one
+        (Chernozhukov, Fernandez-Val & Galichon, "Quantile and Probability Curves Without Crossing", Econometrica 2010).
+        """
+        outputs: Tensor = self(x)
+        return outputs.unflatten(1, (-1, self.n_outputs)).sort(dim=2).values if self.quantiles else outputs
+
+    def point(self, forecast: Tensor) -> Tensor:
+        """The median (B, S, C) of quantiles (B, S, Q, C); without quantiles what is given."""
+        return forecast[:, :, self.quantiles.index(0.5)] if self.quantiles else forecast
 
     def forecast(self, x: Tensor, steps: int) -> Tensor:
         """Any number of next steps: beyond what it forecasts at once, the model reads its forecasts as history.
+
+        With quantiles the forecast is the median.
 
         Args:
             x: look-back (B, L, C).
@@ -82,6 +115,15 @@ class ForecastModel(nn.Module):
         Returns:
             Forecast (B, steps, C).
         """
+        return self.point(self._rolled(x, steps))
+
+    def forecast_quantiles(self, x: Tensor, steps: int) -> Tensor:
+        """As `forecast`, all quantiles: (B, steps, Q, C), rising. Beyond P they follow a median fed back: too narrow."""
+        if not self.quantiles:
+            raise TypeError(f"this {type(self).__name__} has learned no quantiles")
+        return self._rolled(x, steps)
+
+    def _rolled(self, x: Tensor, steps: int) -> Tensor:
         if steps < 1:
             raise UsageError(f"A horizon of {steps} steps cannot be forecast; ask for 1 or more.")
         pieces, left = [], steps
@@ -91,5 +133,5 @@ class ForecastModel(nn.Module):
             left -= piece.shape[1]
             if left <= 0:
                 break
-            x = torch.cat([x, piece.to(x.dtype)], dim=1)[:, -x.shape[1] :]
+            x = torch.cat([x, self.point(piece).to(x.dtype)], dim=1)[:, -x.shape[1] :]
         return torch.cat(pieces, dim=1)[:, :steps]

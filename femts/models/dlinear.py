@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -61,17 +61,18 @@ class DLinear(ForecastModel):
 
     Config: ClassVar[type] = DLinearConfig
     channel_independent = True
+    learns_quantiles = True
     # The authors' rates go from 1e-4 to 5e-2 with the data set; this one is theirs for ETTh1 and what validation prefers.
     training_defaults: ClassVar[Mapping[str, Any]] = {**PUBLISHED_TRAINING, "lr": 5e-3, "max_epochs": 10, "patience": 3}
 
-    def __init__(self, config: DLinearConfig) -> None:
-        super().__init__(config)
-        maps = config.n_channels if config.individual else 1
-        self.remainder = ChannelLinear(config.seq_len, config.pred_len, maps)
-        self.trend = ChannelLinear(config.seq_len, config.pred_len, maps)
+    def __init__(self, config: DLinearConfig, quantiles: Sequence[float] = ()) -> None:
+        super().__init__(config, quantiles)
+        maps, width = config.n_channels if config.individual else 1, config.pred_len * self.n_outputs
+        self.remainder = ChannelLinear(config.seq_len, width, maps)
+        self.trend = ChannelLinear(config.seq_len, width, maps)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Forecast: `x` (B, L, C) -> (B, P, C)."""
+        """Forecast: `x` (B, L, C) -> (B, P n_outputs, C)."""
         series = x.transpose(1, 2)
         trend = moving_average(series, self.config.kernel_size)
         return (self.remainder(series - trend) + self.trend(trend)).transpose(1, 2)

@@ -47,6 +47,7 @@ class FemRidge(SegmentForecaster):
     """See the module; the loss is the segment forecaster's alone."""
 
     Config: ClassVar[type] = FemRidgeConfig
+    learns_quantiles = False  # the ridge regression has a mean alone
     training_defaults: ClassVar[Mapping[str, Any]] = {"patience": 6}
 
     def __init__(self, config: FemRidgeConfig) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -52,10 +52,11 @@ class ITransformer(ForecastModel):
     """
 
     Config: ClassVar[type] = ITransformerConfig
+    learns_quantiles = True
     training_defaults: ClassVar[Mapping[str, Any]] = {**PUBLISHED_TRAINING, "max_epochs": 10, "patience": 3}
 
-    def __init__(self, config: ITransformerConfig) -> None:
-        super().__init__(config)
+    def __init__(self, config: ITransformerConfig, quantiles: Sequence[float] = ()) -> None:
+        super().__init__(config, quantiles)
         self.embed, self.dropout = nn.Linear(config.seq_len, config.d_model), nn.Dropout(config.dropout)
         self.blocks = nn.ModuleList(
             nn.TransformerEncoderLayer(
@@ -63,10 +64,10 @@ class ITransformer(ForecastModel):
             )
             for _ in range(config.n_layers)
         )
-        self.norm, self.head = nn.LayerNorm(config.d_model), nn.Linear(config.d_model, config.pred_len)
+        self.norm, self.head = nn.LayerNorm(config.d_model), nn.Linear(config.d_model, config.pred_len * self.n_outputs)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Forecast: `x` (B, L, C) -> (B, P, C)."""
+        """Forecast: `x` (B, L, C) -> (B, P n_outputs, C)."""
         x, mean, deviation = normalise(x)
         tokens = self.dropout(self.embed(x.transpose(1, 2)))  # (B, C, d_model)
         for block in self.blocks:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -95,6 +95,7 @@ class PatchTST(ForecastModel):
 
     Config: ClassVar[type] = PatchTSTConfig
     channel_independent = True
+    learns_quantiles = True
     training_defaults: ClassVar[Mapping[str, Any]] = {
         **PUBLISHED_TRAINING,
         "batch_size": 128,
@@ -103,16 +104,16 @@ class PatchTST(ForecastModel):
         "patience": 20,
     }
 
-    def __init__(self, config: PatchTSTConfig) -> None:
-        super().__init__(config)
+    def __init__(self, config: PatchTSTConfig, quantiles: Sequence[float] = ()) -> None:
+        super().__init__(config, quantiles)
         self.embed = nn.Linear(config.patch_len, config.d_model)
         self.position = nn.Parameter(torch.empty(config.n_patches, config.d_model).uniform_(-0.02, 0.02))
         self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.n_layers))
-        self.head = nn.Linear(config.n_patches * config.d_model, config.pred_len)
+        self.head = nn.Linear(config.n_patches * config.d_model, config.pred_len * self.n_outputs)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Forecast: `x` (B, L, C) -> (B, P, C)."""
+        """Forecast: `x` (B, L, C) -> (B, P n_outputs, C)."""
         config = self.config
         x, mean, deviation = normalise(x)
         series = F.pad(x.transpose(1, 2), (0, config.stride), mode="replicate")

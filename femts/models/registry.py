@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
@@ -79,6 +79,23 @@ def build_config(name: str, *, seq_len: int, pred_len: int, n_channels: int, set
     return apply_settings(config, settings, where="model")
 
 
-def build_model(name: str, config: Any) -> ForecastModel:
-    """The model called `name` with the configuration that `build_config` made."""
-    return model_card(name).model_class(config)
+def build_model(name: str, config: Any, quantiles: Sequence[float] = ()) -> ForecastModel:
+    """The model called `name` with the configuration that `build_config` made, for `quantiles` where it is to learn some.
+
+    Raises:
+        UsageError: quantiles for a model that cannot learn them.
+    """
+    model_class = model_card(name).model_class
+    if not quantiles:
+        return model_class(config)
+    check_learns_quantiles(name)
+    return model_class(config, quantiles)
+
+
+def check_learns_quantiles(name: str) -> None:
+    """UsageError for a model that cannot be trained by the pinball loss."""
+    if not model_card(name).model_class.learns_quantiles:
+        raise UsageError(
+            f"Model '{name}' cannot learn quantiles by training.loss=pinball; leave that out, for intervals do not need it, or "
+            "take a model such as fem_sm or dlinear."
+        )

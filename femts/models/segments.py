@@ -8,6 +8,7 @@ the forecast. Only the mixer differs between the models registered here.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -19,7 +20,7 @@ from femts.errors import UsageError
 from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig, component_flags
 from femts.mixers.dropout import Dropout
 from femts.mixers.norm import RMSNorm
-from femts.models.base import ForecastModel, mean_square
+from femts.models.base import ForecastModel
 from femts.models.lintrans import UnnormalisedLinearAttention
 from femts.models.registry import register
 
@@ -128,9 +129,10 @@ class SegmentForecaster(ForecastModel):
 
     Config: ClassVar[type] = SegmentConfig
     rolls_out = True
+    learns_quantiles = True
 
-    def __init__(self, config: SegmentConfig) -> None:
-        super().__init__(config)
+    def __init__(self, config: SegmentConfig, quantiles: Sequence[float] = ()) -> None:
+        super().__init__(config, quantiles)
         steps, channels, width, tokens = config.pred_len, config.n_channels, config.width, 2 * config.n_segments
         self.main_in = nn.Linear(steps, width)
         self.main_norm = RMSNorm(width, eps=1e-5)
@@ -143,7 +145,7 @@ class SegmentForecaster(ForecastModel):
         self.token_norm = RMSNorm(width, eps=1e-5)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.n_layers))
         self.out_norm = RMSNorm(width, eps=1e-5)
-        self.out = nn.Linear(width, steps)
+        self.out = nn.Linear(width, steps * self.n_outputs)
         self._initialise()
 
     def _initialise(self) -> None:
@@ -165,9 +167,10 @@ class SegmentForecaster(ForecastModel):
         segments, mean, std = self._segments(x)
         predicted = self._predict(segments)
         past, future = (None, None) if seen is None else (self._cut(seen[:, : x.shape[1]].mT), seen[:, x.shape[1] :])
-        loss = mean_square(self._forecast(predicted[:, :, -1], mean, std), y, future)
+        loss = self.error(self._forecast(predicted[:, :, -1], mean, std), y, future)
         if segments.shape[2] > 1:
-            loss = loss + mean_square(predicted[:, :, :-1], segments[:, :, 1:], None if past is None else past[:, :, 1:])
+            seen_past = None if past is None else past[:, :, 1:]
+            loss = loss + self.error(predicted[:, :, :-1], segments[:, :, 1:], seen_past, dim=-1)
         return loss
 
     def _segments(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -183,7 +186,7 @@ class SegmentForecaster(ForecastModel):
         return x.unflatten(-1, (self.config.n_segments, self.config.pred_len))
 
     def _predict(self, segments: Tensor) -> Tensor:
-        """The segment that follows each segment: (B, C, N, P) -> (B, C, N, P)."""
+        """The segment that follows each segment: (B, C, N, P) -> (B, C, N, P n_outputs)."""
         context = torch.einsum("bcnp,dc->bdnp", segments, self.context_channels.weight)
         context = context + self.context_channels.bias[:, None, None]
         tokens = torch.stack(

@@ -16,6 +16,7 @@ from torch import Tensor
 from femts.data.windows import Windows
 from femts.errors import RunFailure
 from femts.evaluation.evaluator import evaluate
+from femts.evaluation.quantiles import PinballSums
 from femts.runs import CHECKPOINT, HISTORY, atomic_write, history_csv
 from femts.training.averaging import RunningAverage
 from femts.training.module import ForecastModule
@@ -133,14 +134,24 @@ class Recorder(pl.Callback):
 
     def _validate(self, trainer: pl.Trainer, module: ForecastModule) -> None:
         state, began = self.state, time.monotonic()
+        learned = module.model.quantiles
+        pinball = PinballSums(learned, module.device) if learned else None
+
+        def reduce(sums: Tensor) -> Tensor:
+            return trainer.strategy.reduce(sums, reduce_op="sum")  # type: ignore[return-value]
+
         scores = evaluate(
             self._average.model,
             self.val,
             module.training_config.eval_batch_size,
             rank=trainer.global_rank,
             world=trainer.world_size,
-            reduce=lambda sums: trainer.strategy.reduce(sums, reduce_op="sum"),  # type: ignore[arg-type, return-value]
+            reduce=reduce,
+            also=() if pinball is None else [pinball],
         )
+        if pinball is not None:
+            pinball.sums = reduce(pinball.sums)
+            scores["pinball"] = pinball.mean
         now = time.monotonic()
         self.deadline.seconds_per_window, self._timed = (now - began) / len(self.val), True
         if not math.isfinite(scores["mse"]):
@@ -153,12 +164,13 @@ class Recorder(pl.Callback):
             "train_loss": math.fsum(state.losses) / len(module.windows),
             "val_mse": scores["mse"],
             "val_mae": scores["mae"],
+            **({} if pinball is None else {"val_pinball": scores["pinball"]}),
             "lr": trainer.optimizers[0].param_groups[0]["lr"],
             "seconds": round(now - self._epoch_began, 3),
         }
         state.history.append(row)
         state.epoch, state.batch, state.losses = module.epoch + 1, 0, []
-        if scores["mse"] < state.best_mse:
+        if scores.get("pinball", scores["mse"]) < state.best_loss:
             state.best_epoch, state.best_val = state.epoch, scores
             state.best = {name: value.detach().cpu().clone() for name, value in self._average.model.state_dict().items()}
 
@@ -185,8 +197,9 @@ class Recorder(pl.Callback):
         state.save(self.folder / CHECKPOINT)
         atomic_write(self.folder / HISTORY, history_csv(state.history))
         if self._writer is not None and state.batch == 0:
-            for name in ("train_loss", "val_mse", "val_mae", "lr"):
-                self._writer.add_scalar(name, state.history[-1][name], state.epoch)
+            for name, value in state.history[-1].items():
+                if name not in ("epoch", "seconds"):
+                    self._writer.add_scalar(name, value, state.epoch)
 
     def teardown(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
         """Close the event file, also after a failure."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 from femts.errors import UsageError
@@ -31,7 +32,7 @@ class TrainingConfig:
         div_factor: highest over first learning rate of the one-cycle schedule.
         hold_epochs: epochs of the exponential schedule at the full rate.
         epoch_decay: factor on the rate in each epoch after them.
-        patience: epochs without a better validation MSE before training stops.
+        patience: epochs without a better validation MSE (by `pinball`, a better pinball loss) before training stops.
         seed: decides initial weights, order of the windows and dropout.
         device: `auto` takes CUDA where it is, else the CPU.
         precision: `auto` takes bf16 on CUDA where it is native, else 32.
@@ -40,6 +41,8 @@ class TrainingConfig:
             then, `femts bench train --compile` says. The draws of dropout differ from those without.
         max_time: longest time for the whole call (`90s`, `9m`, `1h30m`).
         eval_batch_size: windows scored at a time.
+        loss: `mse` learns a mean; `pinball` learns `quantiles`, and the median is the forecast.
+        quantiles: levels that `pinball` learns; these bound the intervals of 50, 80, 90 and 95 percent.
     """
 
     lr: float = 6e-4
@@ -64,6 +67,8 @@ class TrainingConfig:
     compile: bool = False
     max_time: str | None = None
     eval_batch_size: int = 256
+    loss: Literal["mse", "pinball"] = "mse"
+    quantiles: tuple[float, ...] = (0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975)
 
     def __post_init__(self) -> None:
         counts = (
@@ -101,6 +106,20 @@ class TrainingConfig:
             )
         if self.max_time is not None:
             parse_span(self.max_time)
+        if 0.5 not in self.quantiles or not _rise_within_1(self.quantiles):
+            raise UsageError(
+                "Setting 'training.quantiles' takes rising numbers between 0 and 1 with 0.5, the forecast, among them, "
+                f"not {', '.join(f'{q:g}' for q in self.quantiles)}."
+            )
+
+    @property
+    def learned_quantiles(self) -> tuple[float, ...]:
+        """Quantiles that come out of the model; none where a mean does."""
+        return self.quantiles if self.loss == "pinball" else ()
+
+
+def _rise_within_1(numbers: tuple[float, ...]) -> bool:
+    return all(one < other for one, other in pairwise((0, *numbers, 1)))
 
 
 def parse_span(text: str) -> float:

@@ -18,8 +18,9 @@ from femts.data.dataset import Dataset, load_dataset
 from femts.data.effects import fit_scaler
 from femts.data.windows import Windows, part_windows, scaled_series
 from femts.errors import UsageError
+from femts.evaluation.coverage import CoverageSums
 from femts.evaluation.evaluator import evaluate
-from femts.evaluation.intervals import CoverageSums, calibrate, passes
+from femts.evaluation.intervals import LEVELS, calibrate, passes
 from femts.forecaster import Forecaster, data_record
 from femts.mixers.kernels import recorded
 from femts.models.registry import build_model
@@ -129,7 +130,7 @@ def train(
 
 def _initial_model(config: RunConfig) -> ForecastModel:
     try:
-        return build_model(config.model, config.model_config)
+        return build_model(config.model, config.model_config, config.quantiles)
     except UsageError:
         raise
     except ValueError as error:  # settings that each may be right, but not together
@@ -159,7 +160,8 @@ def _fit(
 
         limit = None if training.max_time is None else parse_span(training.max_time)
         # Validation is shared by the processes; intervals and test are the work of one.
-        calibration = len(windows["val"]) * passes(len(windows["val"]), forecaster.config.pred_len, windows["val"].targets)
+        count, kinds = len(windows["val"]), len(LEVELS) if model.quantiles else 1
+        calibration = count * passes(count, forecaster.config.pred_len, windows["val"].targets, kinds=kinds)
         alone = calibration + len(windows["test"])
         deadline = Deadline(limit, started, len(windows["val"]) + place.devices * alone)
         state = run_epochs(model, windows["train"], windows["val"], training, place, state, folder, deadline, progress, events)
@@ -171,8 +173,7 @@ def _fit(
     past, future = windows["val"].to(place.device), windows["test"].to(place.device)
     val = state.best_val or evaluate(model, past, training.eval_batch_size)
     intervals = calibrate(model, past, batch_size=training.eval_batch_size)
-    levels = [level for level in REPORTED_LEVELS if level in intervals.levels]
-    covered = CoverageSums(levels, intervals.at(levels, future.pred_len))
+    covered = CoverageSums(intervals.levels, intervals.half_widths, model.quantiles)
     test = evaluate(model, future, training.eval_batch_size, also=[covered])
     model.eval()
     config = forecaster.config
@@ -189,7 +190,7 @@ def _fit(
         "stopped": state.stopped,
         "val": val,
         "test": test,
-        "intervals": {"windows": intervals.windows, "test": covered.overall()},
+        "intervals": {"windows": intervals.windows, "test": covered.overall(REPORTED_LEVELS)},
         "seconds": round(before + time.monotonic() - started, 3),
         "device": place.device,
         "devices": place.devices,

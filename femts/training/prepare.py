@@ -9,7 +9,7 @@ from typing import Any
 from femts.data.dataset import Dataset
 from femts.data.protocols import default_seq_len
 from femts.errors import UsageError, suggest
-from femts.models.registry import build_config, model_card
+from femts.models.registry import build_config, check_learns_quantiles, model_card
 from femts.runs import RunConfig
 from femts.settings import apply_settings
 from femts.training.config import TrainingConfig
@@ -31,7 +31,8 @@ def resolve_training(
         Settings of the model by name, and the training recipe.
 
     Raises:
-        UsageError: unknown model, prefix or name, a wrong value, or one thing given twice with two values.
+        UsageError: unknown model, prefix or name, a wrong value, one thing given twice with two values, or a loss that the
+            model cannot be trained by.
     """
     recipe = model_card(model).model_class.training_defaults
     parts: dict[str, dict[str, Any]] = {"model": {}, "training": {}}
@@ -47,7 +48,10 @@ def resolve_training(
         if name in parts["training"] and str(value) != str(training[name]):
             raise UsageError(f"'{name}' is given twice, as {value} and as training.{name}={training[name]}; give one.")
         training[name] = value
-    return parts["model"], apply_settings(TrainingConfig(), training, where="training")
+    resolved = apply_settings(TrainingConfig(), training, where="training")
+    if resolved.learned_quantiles:
+        check_learns_quantiles(model)
+    return parts["model"], resolved
 
 
 def _suggest_setting(key: str, model: str) -> str:

@@ -27,7 +27,7 @@ class TrainState:
         model, optimizer, scheduler: their state now; empty before the first step.
         average: running average of the weights; empty before the first step.
         best: this average at `best_epoch`.
-        best_epoch: epoch (from 1) with the lowest validation MSE so far; None before the first validation.
+        best_epoch: epoch (from 1) with the lowest `best_loss` so far; None before the first validation.
         best_val: its scores.
         history: one row for each finished epoch, as in `metrics.csv`.
         stopped: why training stopped (`early`, `max_epochs`, `max_time`, `interrupted`); None while it runs.
@@ -50,8 +50,13 @@ class TrainState:
 
     @property
     def best_mse(self) -> float:
-        """Lowest validation MSE so far; infinite before the first validation."""
+        """Validation MSE at `best_epoch`; infinite before the first validation."""
         return self.best_val.get("mse", math.inf)
+
+    @property
+    def best_loss(self) -> float:
+        """What epochs are chosen by: the lowest validation MSE so far, or with quantiles the lowest pinball loss."""
+        return self.best_val.get("pinball", self.best_mse)
 
     def save(self, path: Path) -> None:
         """Write atomically; RunFailure naming `path` when the disk refuses."""

@@ -15,9 +15,9 @@ from torch import Tensor
 
 from femts.data.windows import Windows
 from femts.errors import RunFailure, UsageError
+from femts.evaluation.coverage import CoverageSums
 from femts.evaluation.evaluator import evaluate
 from femts.evaluation.intervals import (
-    CoverageSums,
     Intervals,
     calibrate,
     check_levels,
@@ -149,7 +149,7 @@ def test_coverage_width_and_pinball_against_sklearn(windows: Windows) -> None:
             assert at_once.pinball[k, step, channel] == pytest.approx(np.mean(ends), rel=1e-5)
     np.testing.assert_array_equal(one_by_one.coverage, at_once.coverage)
     np.testing.assert_allclose(one_by_one.pinball, at_once.pinball, rtol=1e-12)
-    overall = at_once.overall()
+    overall = at_once.overall((80.0, 95.0, 99.0))
     assert list(overall) == ["80", "95"]
     assert overall["80"] == pytest.approx({"coverage": at_once.coverage[0].mean(), "width": at_once.width[0].mean()})
 
@@ -187,10 +187,10 @@ def test_levels_are_taken_in_their_order_and_once() -> None:
 
 def test_bounds_stand_beside_their_column() -> None:
     forecast = pd.DataFrame({"OT": [1.0, 2.0], "load": [3.0, 4.0]})
-    half_widths = np.array([[[0.1, 1.0], [0.2, 2.0]], [[0.3, 3.0], [0.4, 4.0]]])
-    table = with_bounds(forecast, (80.0, 97.5), half_widths)
-    assert list(table)[:6] == ["OT", "OT-lo-80", "OT-hi-80", "OT-lo-97.5", "OT-hi-97.5", "load"]
+    bounds = {"lo-80": np.array([[0.9, 2.0], [1.8, 2.0]]), "hi-97.5": np.array([[1.3, 6.0], [2.4, 8.0]])}
+    table = with_bounds(forecast, bounds)
+    assert list(table) == ["OT", "OT-lo-80", "OT-hi-97.5", "load", "load-lo-80", "load-hi-97.5"]
     np.testing.assert_allclose(table["OT-hi-97.5"], [1.3, 2.4])
     np.testing.assert_allclose(table["load-lo-80"], [2.0, 2.0])
     with pytest.raises(UsageError, match="called like a bound"):
-        with_bounds(forecast.rename(columns={"load": "OT-lo-80"}), (80.0, 97.5), half_widths)
+        with_bounds(forecast.rename(columns={"load": "OT-lo-80"}), bounds)

@@ -13,8 +13,8 @@ from sklearn.metrics import mean_absolute_error, mean_squared_error
 from femts.data.scaler import Scaler
 from femts.data.windows import Windows
 from femts.errors import UsageError
+from femts.evaluation.coverage import CoverageSums
 from femts.evaluation.evaluator import evaluate
-from femts.evaluation.intervals import CoverageSums
 from femts.evaluation.scores import DetailSums, check_groups, scores_frame, seasonal_error
 from femts.models.dlinear import DLinear, DLinearConfig
 from femts.models.naive import SeasonalNaive, SeasonalNaiveConfig
@@ -36,7 +36,7 @@ def frame_of(model: torch.nn.Module, batch_size: int, by: tuple[str, ...] = (), 
     sums = DetailSums(P, SCALER, SEASON)
     covered = CoverageSums(levels, np.full((len(levels), P, C), 0.7, dtype=np.float32)) if levels else None
     evaluate(model, WINDOWS, batch_size, also=[sums, *([covered] if covered else [])])  # type: ignore[arg-type]
-    return scores_frame(sums, COLUMNS, RAW[:TRAIN], by, covered)
+    return scores_frame(sums, COLUMNS, RAW[:TRAIN], by, covered, levels)
 
 
 def forecasts(model: DLinear) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -94,7 +94,7 @@ def test_columns_say_units_and_levels(model: DLinear) -> None:
     table = frame_of(model, 8, ("channel",), (80.0, 97.5))
     scores = ["mse", "mae", "rmse", "smape", "mase", "skill"]
     bounds = [f"{name}-{level}" for level in ("80", "97.5") for name in ("coverage", "width", "pinball")]
-    assert list(table) == ["channel", "units", "windows", *scores, *bounds]
+    assert list(table) == ["channel", "units", "windows", *scores, "crps", *bounds]
     assert table["units"].tolist() == ["scaled"] * C + ["raw"] * C
     np.testing.assert_allclose(table["width-80"], [1.4] * C + list(1.4 * SCALER.scale), rtol=1e-6)
     np.testing.assert_allclose(table["pinball-80"][C:] / table["pinball-80"][:C].to_numpy(), SCALER.scale)

@@ -27,9 +27,12 @@ if __name__ == "__main__":
 """
 
 
-def test_two_processes_equal_one_at_the_same_global_batch(python: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("loss", ["mse", "pinball"])
+def test_two_processes_equal_one_at_the_same_global_batch(
+    loss: str, python: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The last batch has a single window, so one of the two processes has none, and the last step is short."""
-    settings = {"training.batch_size": 166, "training.accumulate": 2, "model.dropout": 0.0}
+    settings = {"training.batch_size": 166, "training.accumulate": 2, "model.dropout": 0.0, "training.loss": loss}
     assert TRAIN % 166 == 1 and -(-TRAIN // 166) % 2
     temporary = tmp_path / "temporary"
     temporary.mkdir()

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from femts.data.dataset import Dataset
 from femts.data.windows import part_windows
+from femts.evaluation.coverage import CoverageSums
 from femts.evaluation.evaluator import Sums, evaluate
-from femts.evaluation.intervals import CoverageSums
 from femts.evaluation.scores import DetailSums, scores_frame
 from femts.forecaster import Forecaster
 from femts.models.base import ForecastModel
@@ -58,7 +58,7 @@ class _Yardstick:
     def __init__(self, model: ForecastModel, sums: DetailSums) -> None:
         self.model, self.sums = model, sums
 
-    def add(self, x: Tensor, forecast: Tensor, target: Tensor) -> None:
+    def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
         self.sums.add(x, self.model.forecast(x, target.shape[1]), target)
 
 
@@ -79,13 +79,15 @@ def measure(forecaster: Forecaster, data: Dataset) -> Measured:
     intervals = forecaster.intervals
     covered = None
     if intervals is not None and intervals.levels and intervals.steps >= config.pred_len:
-        covered = CoverageSums(intervals.levels, intervals.at(intervals.levels, config.pred_len))
+        widths = intervals.at(intervals.levels, config.pred_len)
+        covered = CoverageSums(intervals.levels, widths, forecaster.model.quantiles)
     also: list[Sums] = [own, *yardsticks.values(), *([covered] if covered else [])]
     test = evaluate(forecaster.model, windows, int(config.training["eval_batch_size"]), also=also)
 
     def frames(of: DetailSums, intervals: CoverageSums | None = None) -> Scored:
         groups: tuple[Sequence[str], ...] = ((), ("step",), ("channel",))
-        return Scored(*(scores_frame(of, targets, data.train_values[:, : len(targets)], by, intervals) for by in groups))
+        rows, levels = data.train_values[:, : len(targets)], intervals.levels if intervals else ()
+        return Scored(*(scores_frame(of, targets, rows, by, intervals, levels) for by in groups))
 
     found = {name: frames(yardstick.sums) for name, yardstick in yardsticks.items()}
     return Measured(test, frames(own, covered), found, covered.levels if covered else (), data.season)

@@ -23,10 +23,18 @@ const halves = Object.fromEntries(Object.entries(samples.bands).map(([level, row
 const levels = Object.keys(halves).sort((a, b) => b - a);
 const chosen = () => {
   const window = windows[$("window").value - 1], c = Number($("channel").value), all = unpack(window.series[c]);
-  const bands = levels.map((level) => ({ level, half: halves[level][c] }));
+  const forecast = all.slice(past + horizon);
+  const bands = levels.map((level) => {
+    if (!window.bounds) {
+      const half = halves[level][c];
+      return { level, low: forecast.map((v, i) => v - half[i]), high: forecast.map((v, i) => v + half[i]) };
+    }
+    const both = unpack(window.bounds[level][c]);
+    return { level, low: both.slice(0, horizon), high: both.slice(horizon) };
+  });
   return {
     stamps: spread(window.stamps, past + horizon), before: all.slice(0, past), truth: all.slice(past, past + horizon),
-    forecast: all.slice(past + horizon), bands, window, c,
+    forecast, bands, window, c,
   };
 };
 const happened = ({ before, truth }, i) => (i < past ? before[i] : truth[i - past]);
@@ -40,10 +48,7 @@ function forecastSpec() {
       { kind: "truth", from: past - 1, values: join(now.truth) },
       { kind: "predicted", from: past - 1, values: join(now.forecast) },
     ],
-    bands: now.bands.map(({ half }, k) => ({
-      kind: k ? "inner" : "outer", from: past,
-      low: now.forecast.map((v, i) => v - half[i]), high: now.forecast.map((v, i) => v + half[i]),
-    })),
+    bands: now.bands.map(({ low, high }, k) => ({ kind: k ? "inner" : "outer", from: past, low, high })),
     legend: [
       ["past", "past"], ["truth", "what happened"], ["predicted", "forecast"],
       ...levels.map((level, k) => [`band ${k ? "inner" : "outer"}`, `${level} % interval`]),
@@ -52,9 +57,7 @@ function forecastSpec() {
       [dated ? "" : "at", say(now.stamps[i], whole)], [i < past ? "past" : "happened", number(happened(now, i))],
       ...(i < past ? [] : [
         ["forecast", number(now.forecast[i - past])],
-        ...now.bands.map(({ level, half }) => [
-          `${level} %`, `${number(now.forecast[i - past] - half[i - past])} to ${number(now.forecast[i - past] + half[i - past])}`,
-        ]),
+        ...now.bands.map(({ level, low, high }) => [`${level} %`, `${number(low[i - past])} to ${number(high[i - past])}`]),
       ]),
     ],
   };
@@ -82,7 +85,7 @@ function valuesTable() {
   const header = [dated ? "Date" : "Row", "Happened", "Forecast", ...levels.map((l) => `${l} % interval`)];
   $("table").replaceChildren(tableOf(header, now.forecast.map((v, i) => [
     say(now.stamps[past + i], whole), number(now.truth[i]), number(v),
-    ...now.bands.map(({ half }) => `${number(v - half[i])} to ${number(v + half[i])}`),
+    ...now.bands.map(({ low, high }) => `${number(low[i])} to ${number(high[i])}`),
   ]), "long"));
 }
 

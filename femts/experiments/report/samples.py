@@ -10,11 +10,14 @@ import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from femts.data.dataset import Dataset
 from femts.data.windows import part_windows
 from femts.errors import UsageError
-from femts.evaluation.audit import scored_forecasts
+from femts.evaluation.audit import Picked
+from femts.evaluation.evaluator import evaluate
+from femts.evaluation.quantiles import conformal_bounds
 from femts.explain import explainable, explained
 from femts.forecaster import Forecaster
 from femts.models.segments import SegmentForecaster
@@ -34,21 +37,31 @@ def sample_windows(forecaster: Forecaster, data: Dataset) -> dict[str, Any]:
     Returns:
         `channels` (how many are kept), `past` and `horizon` (steps), `time` (`date` or `number`), `bands` (half-widths by
         level, a packed row a channel, raw units), `why` (None, or why the model cannot be explained) and `windows`: `stamps`
-        of its steps, `series` (past, truth and forecast in one packed row a channel, raw units) and `read`.
+        of its steps, `series` (past, truth and forecast in one packed row a channel, raw units), `read`, and for a model that
+        has learned quantiles `bounds` (by level, the lower ones and then the upper ones in a packed row a channel).
     """
     config, scaler = forecaster.config, forecaster.scaler
     past, steps = min(config.seq_len, max(config.pred_len, 2 * data.season)), config.pred_len
-    each = past + 2 * steps
+    quantiles = forecaster.model.quantiles
+    each = past + (2 + 2 * len(SHOWN) * bool(quantiles)) * steps
     channels = max(1, min(len(forecaster.targets), MOST_VALUES // (4 * each)))
     windows = part_windows(data, scaler, "test", config.seq_len, steps).to(forecaster.device)
     many = max(1, min(MOST_WINDOWS, MOST_VALUES // (channels * each), len(windows)))
     model, why = _explained_model(forecaster)
     samples, numbers = [], np.unique(np.linspace(0, len(windows) - 1, many).round().astype(int))
-    scored = scored_forecasts(forecaster.model, windows, torch.from_numpy(numbers)).cpu().double().numpy()
-    for number, forecast in zip(numbers.tolist(), scaler.first(windows.targets).inverse(scored), strict=True):
+    kept, raw, bands = _Kept(), scaler.first(windows.targets).inverse, _bands(forecaster, channels)
+    evaluate(forecaster.model, Picked(windows, torch.from_numpy(numbers)), also=[kept])
+    bounds = _bounds(forecaster, kept.quantiles, list(bands)) if quantiles else {}
+    for place, (number, scored) in enumerate(zip(numbers.tolist(), torch.cat(kept.forecasts).cpu().double(), strict=True)):
+        forecast = raw(scored.numpy())
         row = data.split.test[0] + number
         series = np.concatenate([data.values[row - past : row + steps, : windows.targets], forecast]).T[:channels]
         sample: dict[str, Any] = {"row": row, "stamps": _stamps(data, range(row - past, row + steps)), "series": pack(series)}
+        if bounds:
+            sample["bounds"] = {
+                level: pack(raw(np.concatenate([lower[place], upper[place]])).T[:channels])
+                for level, (lower, upper) in bounds.items()
+            }
         if model is not None:
             starts = np.maximum(row - steps * np.arange(model.config.n_segments, 0, -1), row - config.seq_len)
             rows = np.stack([starts, np.append(starts[1:], row) - 1], axis=1).ravel()
@@ -60,7 +73,7 @@ def sample_windows(forecaster: Forecaster, data: Dataset) -> dict[str, Any]:
         "past": past,
         "horizon": steps,
         "time": "date" if isinstance(data.dates, pd.DatetimeIndex) else "number",
-        "bands": _bands(forecaster, channels),
+        "bands": bands,
         "why": why,
         "windows": samples,
     }
@@ -83,6 +96,30 @@ def unpack(packed: list[list[Any]]) -> NDArray[np.float64]:
     whole = np.stack([np.frombuffer(base64.b64decode(text), "<u2") for _, _, text in packed])
     low, step = (np.array([row[i] for row in packed])[:, None] for i in (0, 1))
     return np.where(whole == MISSING, np.nan, low + step * whole)
+
+
+class _Kept:
+    """Keeps what is scored; see `femts.evaluation.evaluator.Sums`."""
+
+    def __init__(self) -> None:
+        self.forecasts, self.quantiles = list[Tensor](), list[Tensor]()
+
+    def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
+        self.forecasts.append(forecast)
+        self.quantiles += [] if quantiles is None else [quantiles]
+
+
+def _bounds(
+    forecaster: Forecaster, quantiles: Sequence[Tensor], shown: Sequence[str]
+) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """Lower and upper bounds (windows, P, T) in scaled units of the levels `shown`, from learned `quantiles`."""
+    intervals = forecaster.intervals
+    if intervals is None:
+        return {}
+    widths = intervals.half_widths[:, : forecaster.config.pred_len]
+    ends = conformal_bounds(torch.cat(list(quantiles)), forecaster.model.quantiles, intervals.levels, widths)
+    found = {f"{level:g}": pair for level, pair in zip(intervals.levels, ends, strict=True)}
+    return {level: (found[level][0].numpy(), found[level][1].numpy()) for level in shown}
 
 
 def _explained_model(forecaster: Forecaster) -> tuple[SegmentForecaster | None, str | None]:

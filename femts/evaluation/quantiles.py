@@ -1,0 +1,101 @@
+"""Quantiles that a model has learned, made honest: conformalized quantile regression.
+
+The interval of a level lies between the learned quantiles at its two ends, and both ends move outwards by a correction, inwards
+where that is negative: the ceil((n + 1) * level / 100)-th smallest of the n scores max(low - y, y - high) on the validation
+part (Romano, Patterson & Candes, "Conformalized Quantile Regression", NeurIPS 2019). What is promised is what split-conformal
+intervals promise, whatever the quantiles are worth; the width is the window's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from femts.errors import UsageError
+from femts.models.pinball import pinball
+
+
+def check_quantiles(quantiles: Sequence[float] | float) -> tuple[float, ...]:
+    """Quantiles, each once and in the order given; UsageError for what is no number between 0 and 1."""
+    several = quantiles if isinstance(quantiles, Iterable) and not isinstance(quantiles, str) else [quantiles]
+    numbers: dict[float, None] = {}
+    for quantile in several:
+        if isinstance(quantile, bool) or not isinstance(quantile, (int, float, np.number)) or not 0 < quantile < 1:
+            raise UsageError(f"Quantile '{quantile}' is not a number between 0 and 1; give some such as 0.1 or 0.9.")
+        numbers[float(quantile)] = None
+    if not numbers:
+        raise UsageError("No quantile is named; give some such as 0.1 or 0.9.")
+    return tuple(numbers)
+
+
+def ends_of(level: float) -> tuple[float, float]:
+    """The two quantiles that bound the central interval of `level` percent."""
+    tail = (1 - Fraction(str(level)) / 100) / 2  # in floats, those of 95 are not 0.025 and 0.975
+    return float(tail), float(1 - tail)
+
+
+def level_of(quantile: float) -> float:
+    """Percent of the central interval that `quantile` bounds; 0 for the median."""
+    return float(100 * abs(1 - 2 * Fraction(str(quantile))))
+
+
+def quantile_at(forecast: Tensor, known: Sequence[float], quantile: float) -> Tensor:
+    """One quantile (B, S, C) of `forecast` (B, S, Q, C), those `known`: between two on a line, and beyond all the last."""
+    place = float(np.interp(quantile, known, range(len(known))))
+    below = int(place)
+    lower = forecast[:, :, below]
+    return lower if place == below else torch.lerp(lower, forecast[:, :, below + 1], place - below)
+
+
+def conformity_scores(forecast: Tensor, known: Sequence[float], level: float, target: Tensor) -> Tensor:
+    """How far `target` (B, S, C) is outside the quantiles that bound `level`; negative inside."""
+    low, high = (quantile_at(forecast, known, end).float() for end in ends_of(level))
+    return torch.maximum(low - target, target - high)
+
+
+def conformal_bounds(
+    forecast: Tensor, known: Sequence[float], levels: Sequence[float], corrections: NDArray[np.float32]
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Lower and upper bounds (B, S, C), float64 on the CPU, level by level.
+
+    Each interval holds the median and the one before it: corrections are made level by level and might let them cross, and
+    what is made wider covers no less.
+
+    Args:
+        forecast: quantiles (B, S, Q, C), rising.
+        known: their Q levels.
+        levels: K of them in percent, rising.
+        corrections: (K, S, C), what each level's ends move outwards by.
+    """
+    lower = upper = quantile_at(forecast, known, 0.5).cpu().double()
+    for level, correction in zip(levels, corrections, strict=True):
+        low, high = (quantile_at(forecast, known, end).cpu().double() for end in ends_of(level))
+        moved = torch.from_numpy(correction.astype(np.float64))
+        lower, upper = torch.minimum(lower, low - moved), torch.maximum(upper, high + moved)
+        yield lower, upper
+
+
+class PinballSums:
+    """Float64 sums of the pinball loss of a model's own quantiles, as they come out of it."""
+
+    def __init__(self, quantiles: Sequence[float], device: torch.device | str = "cpu") -> None:
+        self.quantiles = tuple(quantiles)
+        kind = torch.device(device).type
+        self.sums = torch.zeros(2, dtype=torch.float64, device="cpu" if kind == "mps" else device)  # losses, values
+
+    def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
+        """Add windows: `quantiles` (B, S, Q, C) and `target` (B, S, C), scaled, NaN where a target is missing."""
+        assert quantiles is not None
+        losses = pinball(quantiles.float(), target.float(), self.quantiles).mean(-2).to(self.sums.device)
+        self.sums[0] += losses.nansum(dtype=torch.float64)
+        self.sums[1] += (~losses.isnan()).sum()
+
+    @property
+    def mean(self) -> float:
+        """Mean over quantiles and values; NaN before anything was added."""
+        return float(self.sums[0] / self.sums[1])

@@ -1,0 +1,41 @@
+"""The pinball loss, whose least mean is at a quantile (Koenker & Bassett, "Regression Quantiles", Econometrica 1978)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+
+def pinball(forecast: Tensor, target: Tensor, quantiles: Sequence[float], dim: int = -2) -> Tensor:
+    """Pinball loss of each value.
+
+    Args:
+        forecast: Q quantiles along `dim`, which is negative.
+        target: without that dimension.
+        quantiles: Q levels in (0, 1).
+
+    Returns:
+        As `forecast`: level * (target - forecast) where the target is above, (1 - level) * (forecast - target) where below.
+    """
+    levels = torch.tensor(quantiles, dtype=torch.float32, device=forecast.device).view(-1, *[1] * (-1 - dim))
+    error = target.unsqueeze(dim) - forecast
+    return torch.maximum(levels * error, (levels - 1) * error)
+
+
+def mean_pinball(
+    outputs: Tensor, target: Tensor, quantiles: Sequence[float], seen: Tensor | None = None, dim: int = -2
+) -> Tensor:
+    """Mean pinball loss over all quantiles, and over what is `seen` of the target, if that is given.
+
+    Args:
+        outputs: P steps of Q quantiles along `dim`, those of a step side by side.
+        target: the same with P along `dim`.
+        quantiles: Q levels in (0, 1).
+        seen: as `target`, bool.
+    """
+    losses = pinball(outputs.unflatten(dim, (-1, len(quantiles))), target, quantiles, dim)
+    if seen is None:
+        return losses.mean()
+    return (losses.mean(dim) * seen).sum() / seen.sum().clamp(min=1)

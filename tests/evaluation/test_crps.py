@@ -1,0 +1,65 @@
+"""The continuous ranked probability score from quantiles, against closed forms."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import norm
+
+from femts.evaluation.coverage import CoverageSums
+from femts.evaluation.intervals import LEVELS
+
+N = 20_000
+
+
+def closed_form(y: np.ndarray, deviation: float) -> np.ndarray:
+    """CRPS of a normal around 0 (Gneiting & Raftery, 2007, eq. 21)."""
+    z = y / deviation
+    return np.asarray(deviation * (z * (2 * norm.cdf(z) - 1) + 2 * norm.pdf(z) - 1 / math.sqrt(math.pi)))
+
+
+def crps_of_normal(levels: tuple[float, ...], deviation: float, y: np.ndarray) -> float:
+    """From the quantiles of a normal around 0 that bound `levels`."""
+    half = deviation * norm.ppf(0.5 + np.array(levels) / 200)
+    sums = CoverageSums(levels, half[:, None, None].astype(np.float32))
+    target = torch.from_numpy(y).float()[:, None, None]
+    for some in target.split(1000):
+        sums.add(some, torch.zeros_like(some), some)
+    assert sums.crps.shape == (1, 1)
+    return sums.crps.item()
+
+
+@pytest.mark.parametrize("deviation", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize(("levels", "apart"), [(tuple(np.arange(1.0, 100.0)), 0.003), (LEVELS, 0.06)], ids=["99", "5"])
+def test_a_normal_has_its_closed_form(deviation: float, levels: tuple[float, ...], apart: float) -> None:
+    """Close with many levels; the usual five leave out what lies between and beyond them, and stay below."""
+    y = np.random.default_rng(0).normal(size=N)
+    expected = closed_form(y, deviation).mean()
+    found = crps_of_normal(levels, deviation, y)
+    assert found == pytest.approx(expected, rel=apart)
+
+
+def test_the_true_distribution_scores_best() -> None:
+    y = np.random.default_rng(1).normal(size=N)
+    scores = {deviation: crps_of_normal(LEVELS, deviation, y) for deviation in (0.6, 0.8, 1.0, 1.25, 1.6)}
+    assert min(scores, key=lambda deviation: scores[deviation]) == 1.0
+
+
+def test_a_certain_forecast_scores_its_absolute_error() -> None:
+    """All quantiles in one place: the shares of the quantiles sum to 1."""
+    y = torch.tensor([1.0, -2.0, 4.0])[:, None, None]
+    for levels in ((80.0,), LEVELS, (2.5, 60.0, 97.0)):
+        sums = CoverageSums(levels, np.zeros((len(levels), 1, 1), dtype=np.float32))
+        sums.add(y, torch.full_like(y, 0.5), y)
+        assert sums.crps.item() == pytest.approx((0.5 + 2.5 + 3.5) / 3)
+
+
+def test_what_is_missing_does_not_count() -> None:
+    y = torch.tensor([1.0, torch.nan, 4.0])[:, None, None]
+    whole, there = (CoverageSums((80.0,), np.ones((1, 1, 1), dtype=np.float32)) for _ in range(2))
+    whole.add(y, torch.zeros_like(y), y)
+    there.add(y[::2], torch.zeros_like(y[::2]), y[::2])
+    assert whole.crps.item() == there.crps.item()

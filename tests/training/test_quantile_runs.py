@@ -1,0 +1,264 @@
+"""Runs trained by the pinball loss: chosen, kept, resumed, calibrated, and used as other runs are."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import yaml
+from sklearn.metrics import mean_pinball_loss
+from small_runs import DATA, MODELS, essence, signal_at, small_run
+from small_tables import small_table
+
+import femts
+from femts.cli import main
+from femts.errors import UsageError
+from femts.evaluation.evaluator import evaluate
+from femts.evaluation.quantiles import conformal_bounds, ends_of, quantile_at
+from femts.forecaster import Forecaster
+from femts.training.config import TrainingConfig
+from femts.training.stopping import Interrupted
+
+PINBALL = {"training.loss": "pinball"}
+LEARNED = TrainingConfig().quantiles
+L, P, C = 48, 24, len(DATA.columns)
+NETWORKS = ("dlinear", "fem_sm")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("runs") / "run"
+    small_run(out=out, settings=PINBALL)
+    return out
+
+
+@pytest.fixture
+def forecaster(folder: Path) -> Forecaster:
+    return femts.load(folder)
+
+
+@pytest.fixture
+def history() -> pd.DataFrame:
+    return DATA.frame().tail(L)
+
+
+def learned(forecaster: Forecaster, part: str, steps: int = P) -> tuple[torch.Tensor, np.ndarray]:
+    """Quantiles as they come out of the model and targets, in scaled units."""
+    windows = forecaster._windows(part, steps, DATA)
+    x, y = windows.gather(torch.arange(len(windows)))
+    with torch.no_grad():
+        return forecaster.model.forecast_quantiles(x, steps), y.numpy()
+
+
+def test_a_model_of_means_is_the_one_without_the_setting() -> None:
+    """The quantiles named in a recipe that does not learn them change nothing."""
+    other = small_run(settings={"training.loss": "mse", "training.quantiles": "0.1,0.5"})
+    assert essence(other) == essence(small_run())
+    assert other.model.quantiles == () and "val_pinball" not in other.history[0]
+
+
+def test_the_best_epoch_is_that_of_the_lowest_pinball_loss(forecaster: Forecaster) -> None:
+    losses = [row["val_pinball"] for row in forecaster.history]
+    best = int(np.argmin(losses))
+    assert forecaster.metrics["best_epoch"] == best + 1
+    assert forecaster.metrics["val"]["pinball"] == losses[best]
+    quantiles, y = learned(forecaster, "val")
+    expected = np.mean([mean_pinball_loss(y.ravel(), quantiles[:, :, q].ravel(), alpha=a) for q, a in enumerate(LEARNED)])
+    assert losses[best] == pytest.approx(expected, rel=1e-5)
+    median = quantiles[:, :, LEARNED.index(0.5)].numpy()
+    assert forecaster.metrics["val"]["mae"] == pytest.approx(np.abs(median - y).mean(), rel=1e-5)
+    assert losses[-1] < losses[0], "it has learned nothing"
+
+
+def test_a_run_says_what_it_learned_and_loads(forecaster: Forecaster, folder: Path, tmp_path: Path) -> None:
+    config = yaml.safe_load((folder / "config.yaml").read_text())["training"]
+    assert (config["loss"], config["quantiles"]) == ("pinball", list(LEARNED))
+    assert forecaster.model.quantiles == LEARNED
+    trained = small_run(settings=PINBALL)
+    forecaster.save(tmp_path / "copy")
+    assert essence(forecaster) == essence(trained) == essence(femts.load(tmp_path / "copy"))
+    assert (folder / "metrics.csv").read_text().startswith("epoch,train_loss,val_mse,val_mae,val_pinball,lr,seconds\n")
+
+
+@pytest.mark.parametrize("model", NETWORKS)
+def test_interrupted_and_resumed_it_ends_the_same(model: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    whole = essence(small_run(model, settings=PINBALL))
+    with monkeypatch.context() as patch:
+        signal_at(patch, 8, signal.SIGTERM)
+        with pytest.raises(Interrupted):
+            small_run(model, out=tmp_path / "run", settings=PINBALL)
+    with pytest.raises(UsageError, match=r"begun with training.loss=pinball, not mse"):
+        small_run(model, out=tmp_path / "run", resume=True)
+    assert essence(small_run(model, out=tmp_path / "run", settings=PINBALL, resume=True)) == whole
+
+
+def test_a_run_begun_before_there_was_a_choice_is_resumed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with monkeypatch.context() as patch:
+        signal_at(patch, 8, signal.SIGTERM)
+        with pytest.raises(Interrupted):
+            small_run(out=tmp_path / "run")
+    path = tmp_path / "run" / "config.yaml"
+    config = yaml.safe_load(path.read_text())
+    config["training"] = {key: value for key, value in config["training"].items() if key not in ("loss", "quantiles")}
+    path.write_text(yaml.safe_dump(config, sort_keys=False))
+    assert essence(small_run(out=tmp_path / "run", resume=True)) == essence(small_run())
+
+
+def test_bounds_are_the_corrected_quantiles_in_raw_units(forecaster: Forecaster, history: pd.DataFrame) -> None:
+    table = forecaster.predict(history, level=[50, 80, 90, 95], quantiles=[0.1, 0.5, 0.975])
+    plain = forecaster.predict(history)
+    pd.testing.assert_frame_equal(table[list(plain)], plain)
+    assert list(table)[1:4] + list(table)[9:14] == [
+        "s0", "s0-lo-50", "s0-hi-50", "s0-hi-95", "s0-q-10", "s0-q-50", "s0-q-97.5", "s1"
+    ]  # fmt: skip
+    with torch.no_grad():
+        quantiles = forecaster.model.forecast_quantiles(forecaster._scaled(history[list(DATA.columns)].to_numpy()[None]), P)
+    val, y = learned(forecaster, "val")
+    inner = {"lo": np.inf, "hi": -np.inf}
+    for level in (50.0, 80.0, 90.0, 95.0):
+        (low, high), (val_low, val_high) = (
+            [quantile_at(v, LEARNED, end).numpy() for end in ends_of(level)] for v in (quantiles, val)
+        )
+        outside = np.sort(np.maximum(val_low - y, y - val_high), axis=0)
+        correction = outside[-(-int(level) * (len(outside) + 1) // 100) - 1]
+        inner["lo"] = np.minimum(inner["lo"], low[0] - correction)  # each interval holds those within
+        inner["hi"] = np.maximum(inner["hi"], high[0] + correction)
+        for name, bound in inner.items():
+            found = table[[f"{column}-{name}-{level:g}" for column in DATA.columns]].to_numpy()
+            np.testing.assert_allclose(found, forecaster.scaler.inverse(bound.astype(np.float64)), rtol=1e-4)
+    for column in DATA.columns:
+        assert (table[f"{column}-q-10"] == table[f"{column}-lo-80"]).all()
+        assert (table[f"{column}-q-97.5"] == table[f"{column}-hi-95"]).all()
+        assert (table[f"{column}-q-50"] == table[column]).all()
+
+
+@pytest.mark.parametrize("settings", [PINBALL, {}], ids=["pinball", "mse"])
+def test_quantiles_and_levels_never_cross(settings: dict[str, Any], history: pd.DataFrame) -> None:
+    forecaster = small_run(settings=settings)
+    assert forecaster.intervals is not None
+    table = forecaster.predict(history, quantiles=forecaster.intervals.quantiles)
+    assert len(forecaster.intervals.quantiles) == 11
+    for column in DATA.columns:
+        names = [f"{column}-q-{100 * q:g}" for q in forecaster.intervals.quantiles]
+        assert (table[names].diff(axis=1).iloc[:, 1:] >= 0).all(axis=None)
+
+
+def test_any_level_is_calibrated_and_any_horizon(forecaster: Forecaster, history: pd.DataFrame) -> None:
+    """85 lies between learned quantiles, 99 beyond them; beyond P the median is fed back and the corrections make up for it."""
+    with pytest.raises(UsageError, match=rf"calibrated for {P} steps, not for 40"):
+        forecaster.predict(history, 40, level=[80])
+    with pytest.raises(UsageError, match="Level 85 is not calibrated"):
+        forecaster.predict(history, quantiles=[0.075])
+    made = forecaster.calibrate(40, [85], dataset=DATA)
+    assert made.levels == (50, 80, 85, 90, 95, 99)
+    table = forecaster.predict(history, 40, level=[85], quantiles=[0.075])
+    assert len(table) == 40 and (table["s0-q-7.5"] == table["s0-lo-85"]).all()
+    validated = forecaster.coverage("val", [50, 85, 99], 40, dataset=DATA).groupby("level")["coverage"].min()
+    # On the windows that it was calibrated on, in every step and channel; the last bits put one of them on either side.
+    assert (validated >= np.array([0.5, 0.85, 0.99]) - 1 / made.windows).all()
+
+
+def test_coverage_and_scores_are_those_of_the_bounds(forecaster: Forecaster) -> None:
+    table = forecaster.coverage("test", [95, 80], dataset=DATA)
+    assert table["level"].unique().tolist() == [95, 80] and len(table) == 2 * P * C
+    scaled, raw = (row for _, row in forecaster.scores(level=[80, 95], dataset=DATA).iterrows())
+    reported = forecaster.metrics["intervals"]["test"]
+    for level in (80, 95):
+        mine = table[table["level"] == level]
+        assert scaled[f"coverage-{level}"] == pytest.approx(mine["coverage"].mean())
+        assert raw[f"width-{level}"] == pytest.approx(mine["width"].mean())
+        assert reported[str(level)]["coverage"] == pytest.approx(scaled[f"coverage-{level}"])
+        assert reported[str(level)]["width"] == pytest.approx(scaled[f"width-{level}"])
+    assert 0 < scaled["crps"] < scaled["mae"], "a spread that says something is worth more than none"
+    for levels in ([80], [99, 50]):
+        assert forecaster.scores(level=levels, dataset=DATA)["crps"].tolist() == [scaled["crps"], raw["crps"]]
+    grouped = forecaster.scores(by="channel", level=[80], dataset=DATA).query("units == 'raw'")
+    assert grouped["crps"].mean() == pytest.approx(raw["crps"])
+
+
+@pytest.mark.parametrize("model", NETWORKS)
+def test_audit_and_backtest(model: str) -> None:
+    run = small_run(model, settings=PINBALL)
+    assert femts.audit(run, DATA).failed == ()
+    table = femts.backtest(run, DATA, windows=2, step=P)
+    assert len(table) == 2 * P * C
+    before = DATA.frame().iloc[:-P]
+    np.testing.assert_array_equal(table["forecast"].tail(P * C), run.predict(before)[list(DATA.columns)].to_numpy().ravel())
+
+
+def test_a_refit_learns_quantiles_too() -> None:
+    run = small_run(max_epochs=1, settings=PINBALL)
+    assert len(femts.backtest(run, DATA, windows=1, step=P, refit=True)) == P * C
+
+
+@pytest.mark.parametrize("model", ["itransformer", "patchtst", "fem_gla"])
+def test_other_networks_learn_them(model: str, history: pd.DataFrame) -> None:
+    known = {"d_model": 16, "d_ff": 16, "n_layers": 1, "n_heads": 2}
+    settings: dict[str, Any] = {f"model.{key}": value for key, value in known.items() if model != "fem_gla" or key != "d_ff"}
+    run = small_run(model, max_epochs=1, settings={**settings, "training.batch_size": 400, **PINBALL})
+    assert run.predict(history, level=[90]).shape == (P, 1 + 3 * C)
+
+
+def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table, run = tmp_path / "mine.csv", tmp_path / "run"
+    DATA.frame().to_csv(table, index=False)
+    small = [f"--set={key}={value}" for key, value in {**MODELS["dlinear"], **PINBALL}.items()]
+    few = ["--set", "training.quantiles=.1,.5,.9"]
+    train = ["train", "--dataset", str(table), "--model", "dlinear", "--pred-len", "24", "--seq-len", "48", "--max-epochs", "1"]
+    assert main([*train, *small, *few, "--out", str(run)]) == 0
+    capsys.readouterr()
+    assert main(["evaluate", str(run), "--level", "80,95", "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["crps_quantiles"] == [0.005, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975, 0.995]
+    assert [row["units"] for row in record["scores"]] == ["scaled", "raw"] and all(row["crps"] > 0 for row in record["scores"])
+    assert main(["evaluate", str(run), "--by", "channel", "--level", "80"]) == 0
+    out, err = capsys.readouterr()
+    assert " crps " in out.splitlines()[0]
+    assert err == "note: crps is over the quantiles 0.005, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975, 0.995\n"
+    out_csv, picture = tmp_path / "out.csv", tmp_path / "out.png"
+    more = ["--level", "95", "--quantiles", "0.1,.9", "-o", str(out_csv), "--plot", str(picture)]
+    assert main(["predict", str(run), str(table), *more]) == 0
+    written = pd.read_csv(out_csv)
+    assert list(written)[1:6] == ["s0", "s0-lo-95", "s0-hi-95", "s0-q-10", "s0-q-90"] and picture.stat().st_size > 0
+    assert main(["audit", str(run)]) == 0
+    assert main(["calibrate", str(run), "--pred-len", "30", "--level", "85"]) == 0
+    assert femts.load(run).predict(DATA.frame(), 30, level=[85]).shape == (30, 1 + 3 * C)
+
+
+@pytest.mark.parametrize("model", ["dlinear", "itransformer"])
+def test_beside_known_columns_the_bounds_are_those_that_are_scored(model: str) -> None:
+    """What is known in advance moves quantiles as it moves the forecast; a column that is read only has none."""
+    frame = small_table(400)
+    frame["open"] = (np.random.default_rng(5).uniform(size=len(frame)) < 0.3).astype(float)
+    frame["load"] += 3 * frame["open"]
+    past = ["heat"] if model == "itransformer" else []
+    data = femts.load_dataset(frame, target=["load"], past=past, future=["open"])
+    run = femts.train(data, model, seq_len=24, pred_len=12, max_epochs=1, device="cpu", settings=PINBALL)
+    assert run.intervals is not None and run.targets == ("load",)
+    kept = []
+
+    class Keep:
+        def add(
+            self, x: torch.Tensor, forecast: torch.Tensor, target: torch.Tensor, quantiles: torch.Tensor | None = None
+        ) -> None:
+            assert quantiles is not None
+            kept.append(quantiles)
+
+    evaluate(run.model, run._windows("test", None, data), also=[Keep()])
+    last = torch.cat(kept)[-1:]
+    table = run.predict(frame[:-12], level=[80], quantiles=[0.5], future=frame[-12:])
+    assert list(table) == ["date", "load", "load-lo-80", "load-hi-80", "load-q-50"]
+    levels = run.intervals.levels
+    for level, (lower, upper) in zip(levels, conformal_bounds(last, LEARNED, levels, run.intervals.half_widths), strict=True):
+        if level == 80:
+            for name, bound in (("lo", lower), ("hi", upper)):
+                expected = run.scaler.first(1).inverse(bound[0].numpy())[:, 0]
+                np.testing.assert_allclose(table[f"load-{name}-80"], expected, rtol=1e-4, atol=1e-4)
+    assert femts.audit(run).failed == ()
+    assert list(run.coverage(level=[80])["channel"].unique()) == ["load"]
