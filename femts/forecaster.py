@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -30,6 +30,9 @@ from femts.models.base import ForecastModel
 from femts.models.registry import build_model
 from femts.runs import RunConfig, check_new_folder, read_run, write_run
 from femts.scoring import Scoring
+
+if TYPE_CHECKING:
+    from femts.export import Exported
 
 
 @dataclass(eq=False)
@@ -91,17 +94,15 @@ class Forecaster(Scoring):
         Raises:
             UsageError: the history, the horizon or a level cannot be used; the text says why.
         """
-        steps = self.config.pred_len if horizon is None else horizon
-        if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1:
-            raise UsageError(f"A horizon of {steps} steps cannot be forecast; ask for a whole number of 1 or more.")
+        steps = check_steps(self.config.pred_len if horizon is None else horizon)
         levels = None if level is None else check_levels(level)
-        half_widths = None if levels is None else self._calibrated().at(levels, int(steps)) * self.scaler.scale
+        half_widths = None if levels is None else self._calibrated().at(levels, steps) * self.scaler.scale
         past = look_back(history, self.config, self.columns, self.freq)
         if self.freq is None:
             ahead = pd.DataFrame({"step": np.arange(past.when[-1] + 1, past.when[-1] + 1 + steps)})
         else:
-            ahead = pd.DataFrame({"date": future_dates(past.when[-1], self.freq, int(steps))})
-        forecast = pd.DataFrame(self.predict_array(past.values[None], int(steps))[0], columns=list(self.columns))
+            ahead = pd.DataFrame({"date": future_dates(past.when[-1], self.freq, steps)})
+        forecast = pd.DataFrame(self.predict_array(past.values[None], steps)[0], columns=list(self.columns))
         if half_widths is not None:
             forecast = with_bounds(forecast, levels or (), half_widths)
         return in_form_of(pd.concat([ahead, forecast], axis=1), past, self.config.form, self.columns)
@@ -212,6 +213,12 @@ class Forecaster(Scoring):
         intervals = None if self.intervals is None else self.intervals.to_bytes()
         write_run(folder, self.config, weights_bytes(state), self.preprocess(), self.history, self.metrics, intervals)
 
+    def export(self, path: str | Path, horizon: int | None = None) -> Exported:
+        """Write the model as ONNX, raw units in and out, checked with onnxruntime before; see `femts.export.export`."""
+        from femts.export import export
+
+        return export(self, path, None if horizon is None else check_steps(horizon))
+
     def preprocess(self) -> dict[str, Any]:
         """What turns raw data into the model's input, in plain types; `preprocess.json`."""
         return {
@@ -240,6 +247,13 @@ class Forecaster(Scoring):
             intervals=None if run.intervals is None else Intervals.from_bytes(run.intervals),
         )
         return forecaster.to(device)
+
+
+def check_steps(steps: int) -> int:
+    """A horizon, if it is one; else UsageError."""
+    if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1:
+        raise UsageError(f"A horizon of {steps} steps cannot be forecast; ask for a whole number of 1 or more.")
+    return int(steps)
 
 
 def data_record(dataset: Dataset) -> dict[str, Any]:

@@ -84,7 +84,7 @@ def predict(
     Raw units in; raw units and future time stamps out, for any horizon.
     """
     check_targets(out, plot)
-    steps = None if horizon is None else _steps(horizon)
+    steps = None if horizon is None else parse_steps(horizon)
     check_single(run)
     from femts.data.frames import write_table
     from femts.forecaster import Forecaster
@@ -148,7 +148,7 @@ def calibrate(
 
     Training has done it for the model's own horizon. It takes the run's data: their validation part.
     """
-    steps = None if pred_len is None else _steps(pred_len, "--pred-len")
+    steps = None if pred_len is None else parse_steps(pred_len, "--pred-len")
     forecaster = _load(run, device)
     made = forecaster.calibrate(steps, () if level is None else _levels(level), data_root=data_root)
     write_intervals(run, made.to_bytes())
@@ -180,7 +180,8 @@ def _levels(text: str) -> tuple[float, ...]:
         raise UsageError(f"Level '{text}' is not a number; write --level 80 or 80,95, in percent.") from error
 
 
-def _steps(text: str, option: str = "--horizon") -> int:
+def parse_steps(text: str, option: str = "--horizon") -> int:
+    """A horizon as a number; UsageError when it is none."""
     if not text.isdecimal() or int(text) < 1:
         raise UsageError(f"Horizon '{text}' is not a number of steps; write {option} 96.")
     return int(text)
