@@ -81,8 +81,8 @@ class Forecaster(Scoring):
         Args:
             history: raw units; `date` (unless trained without) and the training columns, in any order, at least L rows; or
                 the same in long form, `unique_id, ds, y`.
-                Only the last L rows are used and checked; the frame is not changed. What is missing in them is filled as in
-                training, and a `GapWarning` says how much that was.
+                Only the last L rows (in long form those of the last L stamps) are used and checked; the frame is not changed.
+                What is missing in them is filled as in training, and a `GapWarning` says how much that was.
             horizon: steps to forecast, P by default; beyond P the model reads its own forecasts as history.
             level: percent, such as [80, 95]; adds split-conformal intervals (see `femts.evaluation.intervals`).
 

@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -61,9 +62,10 @@ def test_commands_on_own_data_in_their_order(tmp_path: Path) -> None:
     frame.iloc[:3000].to_csv(tmp_path / "mine.csv", index=False)
     frame.iloc[3000:6000].to_csv(tmp_path / "recent.csv", index=False)
     own = [line for line in FEMTS if "ETTh1" not in line]
-    assert len(own) == 6
+    assert len(own) == 7
     for command in own:
-        run(command, tmp_path)
+        if not command.startswith("femts export") or find_spec("onnxruntime"):
+            run(command, tmp_path)
     assert (tmp_path / "forecast.csv").read_text().count("\n") == 49
     for picture in ("forecast.png", "why.png"):
         assert (tmp_path / picture).read_bytes().startswith(b"\x89PNG")

@@ -90,7 +90,8 @@ def predict(
     from femts.forecaster import Forecaster
 
     forecaster = Forecaster.load(run)
-    history = read_history(table, forecaster)
+    drawn = 0 if plot is None else 2 * (steps or forecaster.config.pred_len)
+    history = read_history(table, forecaster, drawn)
     with gaps_as_notes():
         forecast = forecaster.predict(history, steps, None if level is None else _levels(level))
     if out is None:
@@ -106,11 +107,12 @@ def predict(
         plot_forecast(to_draw(history, forecaster), to_draw(forecast, forecaster), plot)
 
 
-def read_history(table: Path, forecaster: Forecaster) -> pd.DataFrame:
-    """The rows of a user's file, in the form that the run was trained on."""
-    from femts.data.frames import read_headless, read_table
+def read_history(table: Path, forecaster: Forecaster, steps: int = 0) -> pd.DataFrame:
+    """The end of a user's file, in the form that the run was trained on: a look-back, or `steps` where these are more."""
+    from femts.data.recent import read_recent
 
-    return read_headless(table) if forecaster.freq is None else read_table(table, forecaster.config.form)
+    config = forecaster.config
+    return read_recent(table, max(config.seq_len, steps), forecaster.freq, config.form)
 
 
 @contextmanager

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from femts.data.catalog import CATALOG, DatasetCard, card
 from femts.data.dates import season_of, step_of
 from femts.data.form import USUAL, Form
-from femts.data.frames import check_frame, read_csv, read_headless, read_table
+from femts.data.frames import check_frame
+from femts.data.reading import read_csv, read_headless, read_table
 from femts.data.sources import fetch, file_sha256
 from femts.data.splits import Split, ratio_split
 from femts.data.synthetic import synthetic_frame
