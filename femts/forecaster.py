@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -16,13 +16,11 @@ from safetensors.torch import load as read_weights
 from safetensors.torch import save as weights_bytes
 from torch import Tensor
 
-from femts.data.catalog import CATALOG
-from femts.data.dataset import Dataset, load_dataset
+from femts.data.dataset import Dataset
 from femts.data.dates import future_dates
 from femts.data.scaler import Scaler
-from femts.data.windows import Windows, fill_gaps, part_windows
+from femts.data.windows import fill_gaps
 from femts.errors import UsageError
-from femts.evaluation.evaluator import evaluate
 from femts.evaluation.intervals import Intervals, check_levels, with_bounds
 from femts.evaluation.quantiles import check_quantiles, level_of
 from femts.explain import explainable, explanation
@@ -31,6 +29,9 @@ from femts.models.base import ForecastModel
 from femts.models.registry import build_model
 from femts.runs import RunConfig, check_new_folder, read_run, write_run
 from femts.scoring import Scoring
+
+if TYPE_CHECKING:
+    from femts.export import Exported
 
 
 @dataclass(eq=False)
@@ -92,8 +93,8 @@ class Forecaster(Scoring):
         Args:
             history: raw units; `date` (unless trained without) and the training columns, in any order, at least L rows; or
                 the same in long form, `unique_id, ds, y`.
-                Only the last L rows are used and checked; the frame is not changed. What is missing in them is filled as in
-                training, and a `GapWarning` says how much that was.
+                Only the last L rows (in long form those of the last L stamps) are used and checked; the frame is not changed.
+                What is missing in them is filled as in training, and a `GapWarning` says how much that was.
             horizon: steps to forecast, P by default; beyond P the model reads its own forecasts as history.
             level: percent, such as [80, 95]; adds conformal intervals (see `femts.evaluation.intervals`, and for a run that has
                 learned quantiles, whose forecast is the median, `femts.evaluation.quantiles`).
@@ -109,21 +110,19 @@ class Forecaster(Scoring):
         Raises:
             UsageError: the history, the horizon, a level, a quantile or the known columns cannot be used; the text says why.
         """
-        steps = self.config.pred_len if horizon is None else horizon
-        if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1:
-            raise UsageError(f"A horizon of {steps} steps cannot be forecast; ask for a whole number of 1 or more.")
+        steps = check_steps(self.config.pred_len if horizon is None else horizon)
         levels = () if level is None else check_levels(level)
         wanted = () if quantiles is None else check_quantiles(quantiles)
         if levels or wanted:
-            self._calibrated().at((*levels, *(level_of(q) for q in wanted if q != 0.5)), int(steps))
+            self._calibrated().at((*levels, *(level_of(q) for q in wanted if q != 0.5)), steps)
         past = look_back(history, self.config, self.columns, self.freq)
         if self.freq is None:
             when: pd.Index = pd.RangeIndex(past.when[-1] + 1, past.when[-1] + 1 + steps)
         else:
-            when = future_dates(past.when[-1], self.freq, int(steps))
+            when = future_dates(past.when[-1], self.freq, steps)
         known = np.concatenate([past.known, known_ahead(future, self.config, when, self.freq)])
         effects = None if self.scaler.effects is None else self.scaler.effects.of(known, past.when.append(when))[None]
-        forecast = pd.DataFrame(self.predict_array(past.values[None], int(steps), effects)[0], columns=list(self.targets))
+        forecast = pd.DataFrame(self.predict_array(past.values[None], steps, effects)[0], columns=list(self.targets))
         ahead = pd.DataFrame({"step" if self.freq is None else "date": when})
         if levels or wanted:
             bounds = self._bounds(past.values[None], effects, forecast.to_numpy(), levels, wanted)
@@ -199,69 +198,6 @@ class Forecaster(Scoring):
         scaled = self.scaler.transform(values)
         return torch.from_numpy(fill_gaps(scaled if effects is None else scaled - effects)).float().to(self.device)
 
-    def evaluate(
-        self,
-        part: str = "test",
-        pred_len: int | None = None,
-        dataset: Dataset | None = None,
-        data_root: str | Path | None = None,
-    ) -> dict[str, float | int]:
-        """Scores over every window of `part`, in scaled units.
-
-        Args:
-            part: `test`, `val` or `train`.
-            pred_len: horizon to score, P by default; beyond P the forecasts are rolled out.
-            dataset: the data; None takes that of the training, loaded again by its name or path and verified by its hash.
-            data_root: where a data set of the catalogue is looked for.
-
-        Returns:
-            `mse`, `mae` and the number of `windows`.
-
-        Raises:
-            UsageError: unknown part, a horizon that does not fit, or data that is not there or has changed.
-        """
-        windows = self._windows(part, pred_len, self._data(dataset, data_root))
-        return evaluate(self.model, windows, int(self.config.training["eval_batch_size"]))
-
-    def _windows(self, part: str, pred_len: int | None, data: Dataset) -> Windows:
-        steps = self.config.pred_len if pred_len is None else pred_len
-        return part_windows(data, self.scaler, part, self.config.seq_len, steps).to(self.device)
-
-    def _data(self, dataset: Dataset | None, data_root: str | Path | None) -> Dataset:
-        data = dataset if dataset is not None else self.training_data(data_root)
-        if data.columns != self.columns:
-            raise UsageError(f"Data set '{data.name}' has other columns than the training data; give one with the same.")
-        return data
-
-    def training_data(self, data_root: str | Path | None = None) -> Dataset:
-        """The data of the training, loaded again by its name or path.
-
-        Args:
-            data_root: where a data set of the catalogue is looked for.
-
-        Returns:
-            The data set, the same object at every call.
-
-        Raises:
-            UsageError: it is gone, has changed, or was passed as an object, which a run does not keep.
-        """
-        if self._dataset is None:
-            source = self.config.source
-            if source is None:
-                raise UsageError(
-                    f"The training data '{self.config.dataset}' was passed as an object and is not kept in the run; "
-                    "pass it again as dataset=."
-                )
-            if source not in CATALOG and not Path(source).is_file():
-                raise UsageError(f"The training data {source} is no longer there; put it back or pass it as dataset=.")
-            data = load_dataset(
-                source, data_root, na=self.config.na, columns=self.config.form.named(), **asdict(self.config.roles)
-            )
-            if data_record(data) != self.data:
-                raise UsageError(f"The data {source} is not what this model was trained on; pass other data as dataset=.")
-            self._dataset = data
-        return self._dataset
-
     def save(self, folder: str | Path) -> None:
         """Write a run folder that `load` reads; UsageError when `folder` holds something, RunFailure when the disk refuses."""
         check_new_folder(Path(folder))
@@ -272,6 +208,12 @@ class Forecaster(Scoring):
         state = {name: value.detach().cpu().contiguous() for name, value in self.model.state_dict().items()}
         intervals = None if self.intervals is None else self.intervals.to_bytes()
         write_run(folder, self.config, weights_bytes(state), self.preprocess(), self.history, self.metrics, intervals)
+
+    def export(self, path: str | Path, horizon: int | None = None) -> Exported:
+        """Write the model as ONNX, raw units in and out, checked with onnxruntime before; see `femts.export.export`."""
+        from femts.export import export
+
+        return export(self, path, None if horizon is None else check_steps(horizon))
 
     def preprocess(self) -> dict[str, Any]:
         """What turns raw data into the model's input, in plain types; `preprocess.json`."""
@@ -314,7 +256,8 @@ class Forecaster(Scoring):
         return forecaster.to(device)
 
 
-def data_record(dataset: Dataset) -> dict[str, Any]:
-    """What identifies the data of a training: hash and split, in plain types."""
-    split = {part: list(getattr(dataset.split, part)) for part in ("train", "val", "test")}
-    return {"sha256": dataset.sha256, "split": split}
+def check_steps(steps: int) -> int:
+    """A horizon, if it is one; else UsageError."""
+    if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1:
+        raise UsageError(f"A horizon of {steps} steps cannot be forecast; ask for a whole number of 1 or more.")
+    return int(steps)

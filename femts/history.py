@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from femts.data.form import USUAL, Form
 from femts.data.frames import check_frame, check_values
+from femts.data.recent import last_stamps
 from femts.errors import GapWarning, UsageError
 from femts.runs import RunConfig
 
@@ -52,7 +53,9 @@ def look_back(history: pd.DataFrame, config: RunConfig, columns: Sequence[str], 
     time, long = form.time_of(history), form.is_long(history)
     given = tuple(map(str, history.columns)) if long else ()
     if long:
-        history, form = check_frame(history, where="The history", na=config.na, form=form), USUAL
+        history = last_stamps([history], needed, freq, form)
+        where = f"The recent history ({len(history)} rows)"
+        history, form = check_frame(history, None, freq, where, config.na, form), USUAL
     ahead = config.roles.future
     if config.roles.any:
         history = _only(history, (*columns, *ahead), form)

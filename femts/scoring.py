@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,9 +14,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from femts.data.dataset import Dataset
+from femts.data.catalog import CATALOG
+from femts.data.dataset import Dataset, load_dataset
 from femts.data.scaler import Scaler
-from femts.data.windows import Windows
+from femts.data.windows import Windows, part_windows
 from femts.errors import UsageError
 from femts.evaluation.coverage import CoverageSums
 from femts.evaluation.evaluator import Sums, evaluate
@@ -32,7 +35,14 @@ class Scoring(ABC):
     config: RunConfig
     scaler: Scaler
     columns: tuple[str, ...]
+    data: Mapping[str, Any]
     intervals: Intervals | None
+    _dataset: Dataset | None
+
+    @property
+    @abstractmethod
+    def device(self) -> torch.device:
+        """Where the model is."""
 
     @property
     @abstractmethod
@@ -40,16 +50,71 @@ class Scoring(ABC):
         """Names of the columns that are scored."""
 
     @abstractmethod
-    def _data(self, dataset: Dataset | None, data_root: str | Path | None) -> Dataset:
-        """`dataset` if it fits, or the training data."""
-
-    @abstractmethod
     def _scaled(self, values: NDArray[np.float64], effects: NDArray[np.float64] | None = None) -> Tensor:
         """Raw look-backs (B, L, C) as the model reads them."""
 
-    @abstractmethod
+    def evaluate(
+        self,
+        part: str = "test",
+        pred_len: int | None = None,
+        dataset: Dataset | None = None,
+        data_root: str | Path | None = None,
+    ) -> dict[str, float | int]:
+        """Scores over every window of `part`, in scaled units.
+
+        Args:
+            part: `test`, `val` or `train`.
+            pred_len: horizon to score, P by default; beyond P the forecasts are rolled out.
+            dataset: the data; None takes that of the training, loaded again by its name or path and verified by its hash.
+            data_root: where a data set of the catalogue is looked for.
+
+        Returns:
+            `mse`, `mae` and the number of `windows`.
+
+        Raises:
+            UsageError: unknown part, a horizon that does not fit, or data that is not there or has changed.
+        """
+        windows = self._windows(part, pred_len, self._data(dataset, data_root))
+        return evaluate(self.model, windows, int(self.config.training["eval_batch_size"]))
+
     def _windows(self, part: str, pred_len: int | None, data: Dataset) -> Windows:
-        """Windows of a part on the model's device."""
+        steps = self.config.pred_len if pred_len is None else pred_len
+        return part_windows(data, self.scaler, part, self.config.seq_len, steps).to(self.device)
+
+    def _data(self, dataset: Dataset | None, data_root: str | Path | None) -> Dataset:
+        data = dataset if dataset is not None else self.training_data(data_root)
+        if data.columns != self.columns:
+            raise UsageError(f"Data set '{data.name}' has other columns than the training data; give one with the same.")
+        return data
+
+    def training_data(self, data_root: str | Path | None = None) -> Dataset:
+        """The data of the training, loaded again by its name or path.
+
+        Args:
+            data_root: where a data set of the catalogue is looked for.
+
+        Returns:
+            The data set, the same object at every call.
+
+        Raises:
+            UsageError: it is gone, has changed, or was passed as an object, which a run does not keep.
+        """
+        if self._dataset is None:
+            source = self.config.source
+            if source is None:
+                raise UsageError(
+                    f"The training data '{self.config.dataset}' was passed as an object and is not kept in the run; "
+                    "pass it again as dataset=."
+                )
+            if source not in CATALOG and not Path(source).is_file():
+                raise UsageError(f"The training data {source} is no longer there; put it back or pass it as dataset=.")
+            data = load_dataset(
+                source, data_root, na=self.config.na, columns=self.config.form.named(), **asdict(self.config.roles)
+            )
+            if data.record != self.data:
+                raise UsageError(f"The data {source} is not what this model was trained on; pass other data as dataset=.")
+            self._dataset = data
+        return self._dataset
 
     def scores(
         self,

@@ -27,7 +27,7 @@ TINY = "--seq-len 48 --max-epochs 1 --set model.n_layers=1 --set model.d_model=1
 
 
 COMMANDS = (
-    "train,evaluate,predict,calibrate,explain,backtest,audit,report,table,verify,datasets,datasets info,models,doctor"
+    "train,evaluate,predict,calibrate,explain,export,backtest,audit,report,table,verify,datasets,datasets info,models,doctor"
     ",bench,bench mixer,bench stream,bench train,bench data"
 )
 

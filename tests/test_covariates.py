@@ -201,6 +201,8 @@ def test_other_refusals(known: femts.Forecaster) -> None:
         known.predict_array(np.zeros((1, L, 1)))
     with pytest.raises(UsageError, match="loaded without its known columns; load it with"):
         known.evaluate(dataset=femts.load_dataset(frame, target=["load"]))
+    with pytest.raises(UsageError, match="cannot be exported, as a graph has no place"):
+        known.export("never.onnx")
     plain = femts.train(femts.load_dataset(frame, target=["load"]), "naive", **QUICK)
     with pytest.raises(UsageError, match="trained without any; leave it out"):
         plain.predict(frame, future=frame)

@@ -15,6 +15,7 @@ from femts.cli.backtest_command import backtest
 from femts.cli.bench_command import bench
 from femts.cli.doctor import doctor
 from femts.cli.explain_command import explain
+from femts.cli.export_command import export
 from femts.cli.forecast_commands import calibrate, evaluate, predict
 from femts.cli.info_commands import datasets, models
 from femts.cli.report_command import report
@@ -33,7 +34,8 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for _command in (train, evaluate, predict, calibrate, explain, backtest, audit, report, table, verify, models, doctor):
+_COMMANDS = (train, evaluate, predict, calibrate, explain, export, backtest, audit, report, table, verify, models, doctor)
+for _command in _COMMANDS:
     app.command()(_command)
 app.add_typer(datasets, name="datasets")
 app.add_typer(bench, name="bench")

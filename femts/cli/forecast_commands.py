@@ -96,15 +96,16 @@ def predict(
     Raw units in; raw units and future time stamps out, for any horizon.
     """
     check_targets(out, plot)
-    steps = None if horizon is None else _steps(horizon)
+    steps = None if horizon is None else parse_steps(horizon)
     check_single(run)
     from femts.data.frames import write_table
     from femts.forecaster import Forecaster
 
     forecaster = Forecaster.load(run)
-    history = read_history(table, forecaster)
+    drawn = 0 if plot is None else 2 * (steps or forecaster.config.pred_len)
+    history = read_history(table, forecaster, drawn)
     with gaps_as_notes():
-        known = None if future is None else read_history(future, forecaster)
+        known = None if future is None else _read_ahead(future, forecaster)
         levels, wanted = None if level is None else _levels(level), None if quantiles is None else _quantiles(quantiles)
         forecast = forecaster.predict(history, steps, levels, known, wanted)
     if out is None:
@@ -120,9 +121,17 @@ def predict(
         plot_forecast(to_draw(history, forecaster), to_draw(forecast, forecaster), plot)
 
 
-def read_history(table: Path, forecaster: Forecaster) -> pd.DataFrame:
-    """The rows of a user's file, in the form that the run was trained on."""
-    from femts.data.frames import read_headless, read_table
+def read_history(table: Path, forecaster: Forecaster, steps: int = 0) -> pd.DataFrame:
+    """The end of a user's file, in the form that the run was trained on: a look-back, or `steps` where these are more."""
+    from femts.data.recent import read_recent
+
+    config = forecaster.config
+    return read_recent(table, max(config.seq_len, steps), forecaster.freq, config.form)
+
+
+def _read_ahead(table: Path, forecaster: Forecaster) -> pd.DataFrame:
+    """The whole of a file with the steps to come, as they may be anywhere in it."""
+    from femts.data.reading import read_headless, read_table
 
     return read_headless(table) if forecaster.freq is None else read_table(table, forecaster.config.form)
 
@@ -162,7 +171,7 @@ def calibrate(
 
     Training has done it for the model's own horizon. It takes the run's data: their validation part.
     """
-    steps = None if pred_len is None else _steps(pred_len, "--pred-len")
+    steps = None if pred_len is None else parse_steps(pred_len, "--pred-len")
     forecaster = _load(run, device)
     made = forecaster.calibrate(steps, () if level is None else _levels(level), data_root=data_root)
     write_intervals(run, made.to_bytes())
@@ -206,7 +215,8 @@ def _quantiles(text: str) -> tuple[float, ...]:
         raise UsageError(f"Quantile '{text}' is not a number; write --quantiles 0.1 or 0.1,0.9.") from error
 
 
-def _steps(text: str, option: str = "--horizon") -> int:
+def parse_steps(text: str, option: str = "--horizon") -> int:
+    """A horizon as a number; UsageError when it is none."""
     if not text.isdecimal() or int(text) < 1:
         raise UsageError(f"Horizon '{text}' is not a number of steps; write {option} 96.")
     return int(text)

@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from femts.data.catalog import CATALOG, DatasetCard, card
     from femts.data.dataset import Dataset, load_dataset
     from femts.data.dates import future_dates, season_of, step_of
-    from femts.data.frames import check_frame, check_values, read_headless, read_table, write_table
+    from femts.data.frames import check_frame, check_values, write_table
     from femts.data.protocols import PROTOCOLS, default_seq_len
+    from femts.data.reading import read_headless, read_table
     from femts.data.scaler import Scaler
     from femts.data.sources import data_root, fetch, locate, verify
     from femts.data.splits import PARTS, Split, ett_split, ratio_split
@@ -24,8 +25,9 @@ _HOME = {
     "catalog": ["CATALOG", "DatasetCard", "card"],
     "dataset": ["Dataset", "load_dataset"],
     "dates": ["future_dates", "season_of", "step_of"],
-    "frames": ["check_frame", "check_values", "read_headless", "read_table", "write_table"],
+    "frames": ["check_frame", "check_values", "write_table"],
     "protocols": ["PROTOCOLS", "default_seq_len"],
+    "reading": ["read_headless", "read_table"],
     "scaler": ["Scaler"],
     "sources": ["data_root", "fetch", "locate", "verify"],
     "splits": ["PARTS", "Split", "ett_split", "ratio_split"],

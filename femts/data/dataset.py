@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,8 @@ from numpy.typing import NDArray
 from femts.data.catalog import CATALOG, DatasetCard, card
 from femts.data.dates import season_of, step_of
 from femts.data.form import USUAL, Form
-from femts.data.frames import check_frame, read_headless, read_table
+from femts.data.frames import check_frame
+from femts.data.reading import read_headless, read_table
 from femts.data.roles import NO_ROLES, Roles, check_known
 from femts.data.sources import fetch, file_sha256
 from femts.data.splits import Split, ratio_split
@@ -69,6 +71,12 @@ class Dataset:
     def targets(self) -> int:
         """How many of the columns, the first ones, are to be forecast and scored; after them come those known up to now."""
         return len(self.columns) - len(self.roles.past)
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """What identifies the data of a training: hash and split, in plain types."""
+        split = {part: list(getattr(self.split, part)) for part in ("train", "val", "test")}
+        return {"sha256": self.sha256, "split": split}
 
     @property
     def train_values(self) -> NDArray[np.float64]:

@@ -16,13 +16,15 @@ LIKE_DATES = ((1800, 2200), (18000101, 22000101))
 _WRITE = "write it as 2024-12-31 23:00:00"
 
 
-def read_dates(column: pd.Series, where: str = "The frame") -> pd.Index:
+def read_dates(column: pd.Series, where: str = "The frame", freq: str | None = None) -> pd.Index:
     """The stamps of a column of text, datetimes or whole numbers, in the order they come.
+
+    Whole numbers that could be years or days are those, unless their step `freq` is known to be a number.
 
     Raises:
         UsageError: a cell is no date, or could be two; the text says which.
     """
-    counted = _counted(column)
+    counted = _counted(column, freq)
     if counted is not None:
         return counted
     dates = column if pd.api.types.is_datetime64_any_dtype(column) else _parse(column.astype(str), where)
@@ -148,11 +150,13 @@ def _off_grid(dates: pd.DatetimeIndex, freq: str) -> np.ndarray:
     return np.asarray(grid.as_unit("ns") != dates.as_unit("ns"))
 
 
-def _counted(column: pd.Series) -> pd.Index | None:
-    """Whole numbers, written as such; None for anything else, for years and for 20241231."""
+def _counted(column: pd.Series, freq: str | None) -> pd.Index | None:
+    """Whole numbers, written as such; None for anything else and, where `freq` is no number, for years and for 20241231."""
     if pd.api.types.is_datetime64_any_dtype(column) or not column.astype(str).str.fullmatch(r"-?\d{1,18}").all():
         return None
     numbers = pd.Index(column.astype(str).astype("int64"))
+    if freq is not None and freq.isdecimal():
+        return numbers
     return None if any(numbers.min() >= low and numbers.max() < high for low, high in LIKE_DATES) else numbers
 
 

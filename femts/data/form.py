@@ -28,7 +28,7 @@ class Form:
 
     def is_long(self, frame: pd.DataFrame) -> bool:
         """Whether the table has one row for each series and stamp."""
-        return set(frame.columns) == {self.series, self.value, self.time or "ds"}
+        return len(frame.columns) == 3 and set(frame.columns) == {self.series, self.value, self.time or "ds"}
 
     def time_of(self, frame: pd.DataFrame) -> str:
         """The column of time stamps."""

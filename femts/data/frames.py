@@ -1,11 +1,8 @@
-"""Tables from users: read, checked, and refused in one sentence that says what is wrong and where."""
+"""Tables from users: checked, and refused in one sentence that says what is wrong and where; and written."""
 
 from __future__ import annotations
 
-import csv
 import os
-import warnings
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,53 +16,6 @@ from femts.data.form import USUAL, Form
 from femts.errors import RunFailure, UsageError
 
 PARQUET = (".parquet", ".pq")
-
-
-def read_table(path: str | Path, form: Form = USUAL) -> pd.DataFrame:
-    """A CSV file with a header, or a Parquet file, its cells not yet checked; stamps and series names of a CSV stay text.
-
-    Raises:
-        UsageError: missing, a folder, empty, not UTF-8 text, rows of different lengths, or column names that are
-            missing or used twice.
-    """
-    path = Path(path)
-    if path.suffix.lower() in PARQUET:
-        return _read_parquet(path)
-    _check_text(path)
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            header = next((row for row in csv.reader(file) if row), [])
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)  # a row longer than the header, cut short
-            stamps_and_names = dict.fromkeys(("date", "ds", form.series, form.time), str)
-            frame = pd.read_csv(path, encoding="utf-8-sig", index_col=False, low_memory=False, dtype=stamps_and_names)
-    except UnicodeDecodeError as error:
-        raise UsageError(f"File {path} is not UTF-8 text (byte {error.start}); save it as CSV in UTF-8.") from error
-    except (pd.errors.ParserError, pd.errors.ParserWarning, pd.errors.EmptyDataError, csv.Error) as error:
-        detail = str(error).strip().removeprefix("Error tokenizing data. C error: ")
-        raise UsageError(f"File {path} is not a table ({detail}); give every row the header's cells.") from error
-    if len(header) == 1 and any(mark in header[0] for mark in ";\t"):
-        raise UsageError(f"File {path} does not separate its columns by commas; save it with ',' between the cells.")
-    if "" in header:
-        raise UsageError(f"File {path} has no name for column {header.index('') + 1}; name it or leave it out.")
-    _check_unique(header, f"File {path}")
-    return frame
-
-
-def read_headless(path: str | Path) -> pd.DataFrame:
-    """A comma-separated matrix without header and dates, gzipped or not (the form of Solar); columns are `0`, `1`, ...
-
-    Raises:
-        UsageError: as `read_table`, or a cell that is text or infinite.
-    """
-    path = Path(path)
-    try:
-        if path.suffix != ".gz":
-            _check_text(path)
-        frame = pd.read_csv(path, header=None, encoding="utf-8-sig")
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError, EOFError, OSError, zlib.error) as error:
-        raise UsageError(f"File {path} cannot be read as a matrix of numbers ({str(error).strip()}).") from error
-    return check_values(frame, where=f"File {path}")
 
 
 def check_frame(
@@ -91,7 +41,7 @@ def check_frame(
     Raises:
         UsageError: a column, date or cell is not as it must be; the text names it, its place and the remedy.
     """
-    _check_unique([str(c) for c in frame.columns], where)
+    check_unique([str(c) for c in frame.columns], where)
     time = form.time_of(frame)
     if time not in frame.columns:
         raise UsageError(
@@ -100,9 +50,9 @@ def check_frame(
         )
     if time != "date" and "date" in frame.columns:
         raise UsageError(f"{where} has a column 'date' beside its time stamps in '{time}'; rename or drop it.")
-    frame = _to_wide(frame, where, form) if form.is_long(frame) else frame.rename(columns={time: "date"})
+    frame = _to_wide(frame, where, form, freq) if form.is_long(frame) else frame.rename(columns={time: "date"})
     values = check_values(frame.drop(columns="date"), columns, where, na)
-    dates = read_dates(frame["date"], where)
+    dates = read_dates(frame["date"], where, freq)
     check_order(dates, where)
     if freq is None:
         freq = step_of(dates, where)
@@ -127,7 +77,7 @@ def check_values(
         UsageError: columns differ from `columns`, or a cell is text or infinite; the text says which.
     """
     frame = frame.set_axis([str(c) for c in frame.columns], axis=1)
-    _check_unique(frame.columns, where)
+    check_unique(frame.columns, where)
     if columns is not None:
         missing = [c for c in columns if c not in frame.columns]
         unknown = [c for c in frame.columns if c not in columns]
@@ -161,7 +111,7 @@ def write_table(frame: pd.DataFrame, path: str | Path) -> Path:
     partial = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         if path.suffix.lower() in PARQUET:
-            with _parquet(path):
+            with parquet_library(path):
                 frame.to_parquet(partial, index=False)
         else:
             frame.to_csv(partial, index=False)
@@ -174,45 +124,16 @@ def write_table(frame: pd.DataFrame, path: str | Path) -> Path:
 
 
 @contextmanager
-def _parquet(path: Path) -> Iterator[None]:
+def parquet_library(path: Path) -> Iterator[None]:
+    """Where pyarrow is missing, a UsageError that says so."""
     try:
         yield
     except ImportError as error:
         raise UsageError(f"{path} needs pyarrow, which is not installed; run pip install pyarrow, or use CSV.") from error
 
 
-def _read_parquet(path: Path) -> pd.DataFrame:
-    _check_file(path)
-    try:
-        with _parquet(path):
-            return pd.read_parquet(path)
-    except (OSError, ValueError) as error:  # pyarrow's own errors are of these kinds
-        raise UsageError(f"File {path} cannot be read as Parquet ({str(error).strip().splitlines()[0]}).") from error
-
-
-def _check_text(path: Path) -> None:
-    head = _check_file(path)
-    if b"\0" in head:
-        raise UsageError(f"File {path} is binary; save it as CSV text in UTF-8.")
-
-
-def _check_file(path: Path) -> bytes:
-    """The first bytes of a file that can be read and is not empty."""
-    if path.is_dir():
-        raise UsageError(f"{path} is a folder; name the file in it.")
-    try:
-        with path.open("rb") as file:
-            head = file.read(8192)
-    except FileNotFoundError as error:
-        raise UsageError(f"File {path} does not exist; check its name.") from error
-    except OSError as error:
-        raise UsageError(f"File {path} cannot be opened ({error.strerror}).") from error
-    if not head.strip():
-        raise UsageError(f"File {path} is empty; give a table with a header and rows.")
-    return head
-
-
-def _check_unique(names: Sequence[str], where: str) -> None:
+def check_unique(names: Sequence[str], where: str) -> None:
+    """UsageError for a name that two columns have."""
     twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
     if twice is not None:
         raise UsageError(f"{where} has two columns named '{twice}'; rename one.")
@@ -237,10 +158,10 @@ def _numbers(column: pd.Series, name: str, where: str) -> np.ndarray:
     return numbers.to_numpy(dtype=np.float64)
 
 
-def _to_wide(frame: pd.DataFrame, where: str, form: Form) -> pd.DataFrame:
+def _to_wide(frame: pd.DataFrame, where: str, form: Form, freq: str | None) -> pd.DataFrame:
     y = _numbers(frame[form.value], form.value, where)
     names = frame[form.series].astype(str).to_numpy()
-    table = pd.DataFrame({"id": names, "date": read_dates(frame[form.time_of(frame)], where), "y": y})
+    table = pd.DataFrame({"id": names, "date": read_dates(frame[form.time_of(frame)], where, freq), "y": y})
     again = table.duplicated(["id", "date"]).to_numpy()
     if again.any():
         row = int(np.argmax(again))

@@ -20,7 +20,7 @@ from femts.errors import UsageError
 from femts.evaluation.audit import TOLERANCE, Check, check_channels, check_order, distance, sample, scored_forecasts, small
 from femts.evaluation.conventions import ConventionScore, convention_scores, window_errors
 from femts.evaluation.evaluator import evaluate
-from femts.forecaster import Forecaster, data_record
+from femts.forecaster import Forecaster
 from femts.models.base import ForecastModel
 from femts.models.registry import build_model
 
@@ -71,7 +71,7 @@ def audit(
     found = forecaster_or_run
     forecaster = found if isinstance(found, Forecaster) else Forecaster.load(found)
     data = forecaster.training_data(data_root) if dataset is None else dataset
-    if data_record(data) != forecaster.data:
+    if data.record != forecaster.data:
         raise UsageError(f"Data set '{data.name}' is not what this model was trained on; audit it on its own data.")
     model, batch_size = forecaster.model.eval(), int(forecaster.config.training["eval_batch_size"])
     windows = _test_windows(forecaster, data)

@@ -16,7 +16,8 @@ import torch
 from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset, load_dataset
 from femts.data.dates import season_of
-from femts.data.frames import check_frame, check_values, read_headless
+from femts.data.frames import check_frame, check_values
+from femts.data.reading import read_headless
 from femts.data.splits import Split
 from femts.errors import UsageError
 from femts.evaluation.backtest import cutoff_rows, scores

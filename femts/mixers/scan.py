@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -22,12 +23,14 @@ def decayed_sum(u: Tensor, log_decay: Tensor, chunk: int | None = None) -> Tenso
         u: (B, T, ...).
         log_decay: g <= 0, of as many dimensions as `u` and broadcastable to it; (B, T) are those of `u`.
         chunk: steps in a chunk of the torch form; the default is the whole of a short sequence and about sqrt(T) of a long
-            one, or a Triton kernel, as `femts.mixers.kernels` chooses.
+            one, or a Triton kernel, as `femts.mixers.kernels` chooses. `torch.export` gets a form without steps.
 
     Returns:
         h, shaped as `u`; summed in float32 at least.
     """
     kind = torch.promote_types(u.dtype, torch.float32)
+    if torch.compiler.is_exporting():
+        return prefixes((log_decay.to(kind).exp(), u.to(kind)), _join)[1].to(u.dtype)
     if chunk is None and chosen("scan", u.device, kind) == "triton":
         from femts.mixers.kernels.scan_triton import decayed_sum_triton
 
@@ -41,6 +44,34 @@ def decayed_sum(u: Tensor, log_decay: Tensor, chunk: int | None = None) -> Tenso
 def default_chunk(length: int, whole: int) -> int:
     """Steps in a chunk: all of a sequence of up to `whole` tokens, about the root of a longer one's `length`."""
     return length if length <= whole else 2 ** math.ceil(math.log2(length) / 2)
+
+
+Parts = tuple[Tensor, ...]
+
+
+def prefixes(x: Parts, join: Callable[[Parts, Parts], Parts]) -> Parts:
+    """What the associative `join(earlier, later)` makes of each prefix of `x`, tensors (B, T, ...), along dimension 1.
+
+    In log2 T rounds instead of T steps (Hillis & Steele, 1986): more work, but a graph that is written out stays small.
+    """
+    reach = 1
+    while reach < x[0].shape[1]:
+        joined = join(tuple(part[:, :-reach] for part in x), tuple(part[:, reach:] for part in x))
+        x = tuple(torch.cat([part[:, :reach], new], dim=1) for part, new in zip(x, joined, strict=True))
+        reach *= 2
+    return x
+
+
+def running_max(x: Tensor) -> Tensor:
+    """The largest value so far along dimension 1 of `x` (B, T, ...)."""
+    if torch.compiler.is_exporting():  # ONNX has no cummax
+        return prefixes((x,), lambda earlier, later: (torch.maximum(earlier[0], later[0]),))[0]
+    return torch.cummax(x, dim=1).values
+
+
+def _join(earlier: Parts, later: Parts) -> Parts:
+    """Two stretches of the recurrence as one, each a decay and a sum."""
+    return earlier[0] * later[0], earlier[1] * later[0] + later[1]
 
 
 def reversed_decayed_sum(u: Tensor, log_decay: Tensor, chunk: int | None = None) -> Tensor:

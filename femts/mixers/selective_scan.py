@@ -47,6 +47,8 @@ def selective_scan(u: Tensor, delta: Tensor, rate: Tensor, b: Tensor, c: Tensor,
         u, delta, rate, b, c: as the module says.
         chunk: steps in a chunk of the torch form; the default is the whole of a short sequence and about sqrt(T) of a long one.
     """
+    if torch.compiler.is_exporting():
+        return selective_scan_plain(u, delta, rate, b, c)
     kernel = "torch" if chunk is not None else chosen("selective_scan", u.device, u.dtype)
     if kernel == "triton":
         from femts.mixers.kernels.selective_scan_triton import selective_scan_triton

@@ -21,7 +21,7 @@ from femts.errors import UsageError
 from femts.evaluation.coverage import CoverageSums
 from femts.evaluation.evaluator import evaluate
 from femts.evaluation.intervals import LEVELS, calibrate, passes
-from femts.forecaster import Forecaster, data_record
+from femts.forecaster import Forecaster
 from femts.mixers.kernels import recorded
 from femts.models.registry import build_model
 from femts.runs import begin_run, remove_parts
@@ -106,7 +106,7 @@ def train(
             scaler=scaler,
             columns=data.columns,
             freq=data.freq,
-            data=data_record(data),
+            data=data.record,
             _dataset=data,
         )
         state = find_state(config, forecaster.preprocess(), Path(out) if out is not None else None, resume)

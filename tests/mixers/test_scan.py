@@ -104,3 +104,23 @@ def test_layers_do_not_depend_on_the_chunk_size(prior, causal, monkeypatch):
         monkeypatch.setattr(linear, "CHUNK", chunk)
         torch.testing.assert_close(layer(x), expected, rtol=1e-10, atol=1e-11)
     assert set(seen) == {5, 32, 150}
+
+
+@pytest.mark.parametrize("rate", [0.0, 1.0, 1e4])
+@pytest.mark.parametrize("length", [1, 2, 7, 64, 130])
+def test_the_form_for_export_is_the_same_sum(length, rate, monkeypatch):
+    u, decay = case(length, rate=rate)
+    expected, highest = decayed_sum(u, decay), u.cummax(1).values
+    monkeypatch.setattr(torch.compiler, "is_exporting", lambda: True)
+    torch.testing.assert_close(decayed_sum(u, decay), expected, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(scan.running_max(u), highest, rtol=0, atol=0)
+
+
+@over_directions
+@pytest.mark.parametrize("prior", SCAN_PRIORS)
+def test_layers_in_the_form_for_export_are_the_same(prior, causal, monkeypatch):
+    layer, x = make_layer(prior, causal=causal), make_input(length=150)
+    with torch.no_grad():
+        expected = layer(x)
+        monkeypatch.setattr(torch.compiler, "is_exporting", lambda: True)
+        torch.testing.assert_close(layer(x), expected, rtol=1e-9, atol=1e-10)

@@ -9,7 +9,7 @@ from femts.errors import UsageError
 from femts.experiments.report.measure import measure
 from femts.experiments.report.page import as_html
 from femts.experiments.report.samples import sample_windows
-from femts.forecaster import Forecaster, data_record
+from femts.forecaster import Forecaster
 from femts.runs import atomic_write
 
 
@@ -41,7 +41,7 @@ def report(
     found = forecaster_or_run
     forecaster = found if isinstance(found, Forecaster) else Forecaster.load(found)
     data = forecaster.training_data(data_root) if dataset is None else dataset
-    if data_record(data) != forecaster.data:
+    if data.record != forecaster.data:
         raise UsageError(f"Data set '{data.name}' is not what this model was trained on; report it on its own data.")
     page = as_html(forecaster, data, measure(forecaster, data), sample_windows(forecaster, data))
     atomic_write(Path(path), page.encode())

@@ -10,7 +10,7 @@ from torch import Tensor
 from femts.mixers.budget import Widths, has_query_gate
 from femts.mixers.config import FreeEnergyMixerConfig
 from femts.mixers.priors.base import Params, PerChannelBound, Prior, at_least_float32, register_prior, visible
-from femts.mixers.scan import decayed_sum
+from femts.mixers.scan import decayed_sum, running_max
 
 
 class AFTState(NamedTuple):
@@ -42,7 +42,7 @@ class AFTPrior(Prior):
             return PerChannelBound(
                 lambda u: (weight * u).sum(1, keepdim=True).expand_as(u), k, mask, visible(mask, causal=False)
             )
-        top = torch.cummax(seen, dim=1).values
+        top = running_max(seen)
         fade = (torch.cat([top[:, :1], top[:, :-1]], dim=1) - top).unsqueeze(2)
         weight = torch.exp(k - top).unsqueeze(2)
         return PerChannelBound(lambda u: decayed_sum(weight * u, fade), k, mask, visible(mask, causal=True))

@@ -1,0 +1,210 @@
+"""The end of a file, read in pieces of any size: the same forecast, to the bit, as from the whole file."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from data_cases import wide
+
+import femts
+from femts.cli import main
+from femts.data import read_headless, read_table, write_table
+from femts.data import recent as module
+from femts.data.recent import last_stamps, read_recent
+from femts.errors import GapWarning, UsageError
+from femts.forecaster import Forecaster
+
+L, P, ROWS = 6, 3, 60
+PIECES = [1, 13, 50, 2**20]  # cells
+
+
+def uneven() -> pd.DataFrame:
+    """Two series with values whose decimals do not end, gaps at their end, and sentinels."""
+    table = wide(ROWS)
+    table[["a", "b"]] = np.sin(np.arange(2 * ROWS)).reshape(ROWS, 2) / 3
+    table.loc[[3, 57], "a"] = np.nan
+    table.loc[[5, 58], "b"] = -9999.0
+    return table.drop(index=[20, 55])
+
+
+def long(table: pd.DataFrame) -> pd.DataFrame:
+    return table.melt("date", var_name="unique_id", value_name="y").rename(columns={"date": "ds"})
+
+
+def zoned(table: pd.DataFrame) -> pd.DataFrame:
+    return table.assign(date=table["date"].dt.tz_localize("UTC"))
+
+
+def days(table: pd.DataFrame, how: str = "%d/%m/%Y") -> pd.DataFrame:
+    """Dates of which only some say which number is the day."""
+    return table.assign(date=pd.date_range("2024-01-20", periods=len(table), freq="D").strftime(how))
+
+
+TABLES: dict[str, Callable[[], pd.DataFrame]] = {
+    "wide": uneven,
+    "wide, zone": lambda: zoned(uneven()),
+    "wide, counted": lambda: uneven().assign(date=lambda f: f.index * 5 + 1700),
+    "long": lambda: long(uneven()),
+    "long, by time": lambda: long(uneven()).sort_values("ds", kind="stable"),
+    "long, in no order": lambda: long(uneven()).sample(frac=1, random_state=1),
+    "long, zone": lambda: long(zoned(uneven())),
+    "long, counted": lambda: long(uneven().assign(date=lambda f: f.index * 5 + 1700)),
+    "long, one series begins late": lambda: long(uneven()).drop(index=range(58, 90)).iloc[::-1],
+    "long, day first": lambda: long(days(uneven().head(40).reset_index(drop=True))),
+}
+
+
+@pytest.fixture(scope="module")
+def forecaster() -> dict[str, Forecaster]:
+    """A forecaster for each step that the tables have."""
+    quick = {"seq_len": L, "pred_len": P, "device": "cpu", "settings": {"season": 1}}
+    dates = {
+        "h": wide(ROWS)["date"],
+        "5": np.arange(ROWS) * 5,
+        "D": pd.date_range("2024-01-01", periods=ROWS, freq="D"),
+    }
+    made = {}
+    for freq, when in dates.items():
+        data = femts.load_dataset(wide(ROWS).assign(date=when), na=[-9999])
+        made[freq] = femts.train(data, "ridge", **{**quick, "settings": {"model.longest": P}})
+    return made
+
+
+def of(forecaster: dict[str, Forecaster], name: str) -> Forecaster:
+    return forecaster["5" if "counted" in name else "D" if "day first" in name else "h"]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize("name", TABLES)
+def test_the_same_forecast_from_pieces_of_any_size(
+    name: str, suffix: str, forecaster: dict[str, Forecaster], tmp_path: Path
+) -> None:
+    if suffix == ".parquet":
+        pytest.importorskip("pyarrow")
+    path, made = write_table(TABLES[name](), tmp_path / f"mine{suffix}"), of(forecaster, name)
+    with pytest.warns(GapWarning) if "day first" not in name else pytest.MonkeyPatch.context():
+        expected = made.predict(read_table(path))
+    for cells in PIECES:
+        history = read_recent(path, L, made.freq, cells=cells)
+        assert len(history) <= L * (2 if "long" in name else 1)
+        with pytest.warns(GapWarning) if "day first" not in name else pytest.MonkeyPatch.context():
+            pd.testing.assert_frame_equal(made.predict(history), expected, check_exact=True)
+
+
+@pytest.mark.parametrize("name", ["mine.csv", "mine.csv.gz"])
+def test_a_matrix_without_stamps_keeps_its_row_numbers(name: str, tmp_path: Path) -> None:
+    uneven()[["a", "b"]].to_csv(tmp_path / name, index=False, header=False)
+    whole = read_headless(tmp_path / name)
+    for cells in PIECES:
+        recent = read_recent(tmp_path / name, L, None, cells=cells)
+        pd.testing.assert_frame_equal(recent.set_axis(["0", "1"], axis=1), whole.tail(L), check_exact=True)
+
+
+@pytest.mark.parametrize("cells", [9, 2**20])
+def test_what_a_forecast_reads_is_still_checked(cells: int, forecaster: dict[str, Forecaster], tmp_path: Path) -> None:
+    def refusal(table: pd.DataFrame) -> str:
+        path = write_table(table, tmp_path / "mine.csv")
+        with pytest.raises(UsageError) as caught:
+            forecaster["h"].predict(read_recent(path, L, "h", cells=cells))
+        return str(caught.value)
+
+    good = wide(ROWS)
+    tall = long(good)
+    assert "has 4 rows, but this model looks back 6" in refusal(good.head(4))
+    assert "has 4 rows, but this model looks back 6" in refusal(long(good.head(4)))
+    assert "repeats 1 dates, the first 2024-01-03 11:00:00 at data row 6" in refusal(pd.concat([good, good.tail(1)]))
+    assert "goes back in time at data row 5 (2024-01-03 10:00:00)" not in refusal(good.iloc[::-1])
+    assert "sort it by date" in refusal(good.iloc[::-1])
+    assert "gives series 'b' twice at 2024-01-03 11:00:00" in refusal(pd.concat([tall, tall.tail(1)]))
+    assert "lacks 'b'" in refusal(tall[tall["unique_id"] == "a"])
+    assert "has no value in column 'b'; at least one is needed" in refusal(tall.head(-30))
+    assert "has 'c' besides" in refusal(pd.concat([tall.head(1).assign(unique_id="c"), tall]))
+    assert "has the text 'x' in column 'y'" in refusal(tall.astype({"y": object}).replace({"y": {tall["y"].iloc[-1]: "x"}}))
+    assert "infinite" in refusal(tall.replace(tall["y"].iloc[-1], np.inf))
+    assert "has 'soon' where data row 61 should have a date" in refusal(
+        tall.assign(ds=tall["ds"].astype(str).where(np.arange(len(tall)) != 60, "soon"))
+    )
+    assert "several time zones" in refusal(
+        tall.assign(ds=[f"{when.isoformat()}+0{1 + (when.day > 2)}:00" for when in tall["ds"]])
+    )
+    assert "does not keep the step 'h'" in refusal(tall.assign(ds=tall["ds"] + 2 * (tall["ds"] - tall["ds"][0])))
+
+
+def test_what_lies_before_is_not(forecaster: dict[str, Forecaster], tmp_path: Path) -> None:
+    good = long(wide(ROWS))
+    expected = forecaster["h"].predict(good)
+    for spoilt in (
+        pd.concat([good.head(1), good]),  # twice
+        good.assign(y=good["y"].where(good.index != 2, np.inf)),
+        good.astype({"y": object}).assign(y=lambda f: f["y"].where(f.index != 2, "x")),
+        good.assign(ds=good["ds"].where(good.index != 2, good["ds"] + pd.Timedelta("1min"))),
+    ):
+        path = write_table(spoilt, tmp_path / "mine.csv")
+        pd.testing.assert_frame_equal(forecaster["h"].predict(read_recent(path, L, "h")), expected)
+        pd.testing.assert_frame_equal(forecaster["h"].predict(spoilt), expected)
+
+
+def test_malformed_files_are_refused_wherever_the_fault_is(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    rows = [f"2024-01-01 {hour:02}:00,{hour},1\n" for hour in range(20)]
+    for text, words in (
+        ("date,a,b\n" + "".join([*rows[:15], "2024-01-01 15:00,1,2,3\n", *rows[16:]]), "is not a table"),
+        ("date;a;b\n1;2;3\n", "does not separate its columns by commas"),
+        ("date,a,\n1,2,3\n", "has no name for column 3"),
+        ("date,a,a\n1,2,3\n", "two columns named 'a'"),
+    ):
+        path.write_text(text)
+        for cells in PIECES:
+            with pytest.raises(UsageError, match=words):
+                read_recent(path, L, "h", cells=cells)
+    path.write_bytes(b"date,a\n" + b"2024-01-01,1\n" * 10 + b"2024-01-01,\xff\n")
+    with pytest.raises(UsageError, match="is not UTF-8"):
+        read_recent(path, L, "h", cells=4)
+    for header in ("date,a,b\n", "unique_id,ds,y\n"):
+        path.write_text(header)
+        assert len(read_recent(path, L, "h")) == 0
+
+
+def test_numbers_that_could_be_years_are_steps_where_steps_are_numbers(forecaster: dict[str, Forecaster]) -> None:
+    table = wide(ROWS).assign(date=np.arange(1700, 2000, 5))
+    forecast = forecaster["5"].predict(table.tail(L))
+    assert forecast["date"].tolist() == [2000, 2005, 2010]
+
+
+def test_the_frame_is_left_alone_and_the_other_series_stays(forecaster: dict[str, Forecaster]) -> None:
+    table = long(wide(ROWS))
+    before = table.copy(deep=True)
+    kept = last_stamps([table.head(90)], L, "h")
+    pd.testing.assert_frame_equal(table, before)
+    assert kept["unique_id"].tolist() == ["a"] * L + ["b"] and np.isnan(kept["y"].iloc[-1])
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
+    peaks = []
+    for name, table in (("wide", wide(15000)), ("wide", wide(60000)), ("long", long(wide(8000))), ("long", long(wide(30000)))):
+        path = write_table(table, tmp_path / f"{name}.csv")
+        read_recent(path, L, "h", cells=20_000)  # what is imported and cached stays out of it
+        tracemalloc.start()
+        assert len(read_recent(path, L, "h", cells=20_000)) == (L if name == "wide" else 2 * L)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.5 * peaks[0] and peaks[3] < 1.5 * peaks[2]
+
+
+def test_the_command_draws_more_than_a_look_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_table(wide(ROWS), tmp_path / "mine.csv")
+    lengths = ["--seq-len", str(L), "--pred-len", str(P)]
+    assert main(["train", "--dataset", str(path), "--model", "naive", "--out", str(tmp_path / "run"), *lengths]) == 0
+    seen: list[int] = []
+    real = module.read_recent
+    monkeypatch.setattr(module, "read_recent", lambda path, steps, *rest: seen.append(steps) or real(path, steps, *rest))
+    command = ["predict", str(tmp_path / "run"), str(path), "--horizon", "10", "-o", str(tmp_path / "o.csv")]
+    assert main(command) == 0
+    assert main([*command, "--plot", str(tmp_path / "o.svg")]) == 0
+    assert seen == [L, 20]
+    assert (tmp_path / "o.svg").read_text().startswith("<?xml")
