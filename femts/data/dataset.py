@@ -18,7 +18,7 @@ from femts.data.dates import season_of, step_of
 from femts.data.form import USUAL, Form
 from femts.data.frames import check_frame
 from femts.data.reading import read_headless, read_table
-from femts.data.roles import NO_ROLES, Roles, check_known
+from femts.data.roles import NO_ROLES, Roles
 from femts.data.sources import fetch, file_sha256
 from femts.data.splits import Split, ratio_split
 from femts.data.synthetic import synthetic_frame
@@ -151,9 +151,22 @@ def with_roles(data: Dataset, roles: Roles) -> Dataset:
     columns = (*roles.target, *roles.past)
     values = np.ascontiguousarray(data.values[:, [at[name] for name in columns]])
     known = np.ascontiguousarray(data.values[:, [at[name] for name in roles.future]])
-    check_known(values, known, roles, data.dates)
+    _check_known(values, known, roles, data.dates)
     something = known if roles.future or roles.calendar else None
     return replace(data, values=values, columns=columns, roles=roles, known=something)
+
+
+def _check_known(values: NDArray[np.float64], known: NDArray[np.float64], roles: Roles, dates: pd.Index | None) -> None:
+    """Refuse what would tell the future: a known column that is a target, under another name; and a calendar without dates."""
+    if roles.calendar and not isinstance(dates, pd.DatetimeIndex):
+        raise UsageError("Calendar features need dates, which these data do not have; leave --calendar out.")
+    for k, name in enumerate(roles.future):
+        for c, target in enumerate(roles.target):
+            if np.array_equal(known[:, k], values[:, c], equal_nan=True):
+                raise UsageError(
+                    f"Column '{name}' of --future equals '{target}' in every row, so it would tell what is to be forecast; "
+                    "leave it out."
+                )
 
 
 def _load(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import pandas as pd
-from numpy.typing import NDArray
-
-from femts.data.form import Form
 from femts.errors import UsageError, suggest
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from femts.data.form import Form
 
 
 @dataclass(frozen=True)
@@ -79,26 +79,6 @@ class Roles:
                     )
                 seen[column] = role
         return seen
-
-
-def check_known(values: NDArray[np.float64], known: NDArray[np.float64], roles: Roles, dates: pd.Index | None) -> None:
-    """Refuse what would tell the future: a known column that is a target, under another name; and a calendar without dates.
-
-    Args:
-        values: targets (rows, C), in the order of `roles.target`, and more.
-        known: columns of `roles.future` (rows, K).
-        roles: all names.
-        dates: the stamps.
-    """
-    if roles.calendar and not isinstance(dates, pd.DatetimeIndex):
-        raise UsageError("Calendar features need dates, which these data do not have; leave --calendar out.")
-    for k, name in enumerate(roles.future):
-        for c, target in enumerate(roles.target):
-            if np.array_equal(known[:, k], values[:, c], equal_nan=True):
-                raise UsageError(
-                    f"Column '{name}' of --future equals '{target}' in every row, so it would tell what is to be forecast; "
-                    "leave it out."
-                )
 
 
 NO_ROLES = Roles()
