@@ -196,7 +196,7 @@ def test_evaluate_prints_scores_in_detail(own: Path, capsys: pytest.CaptureFixtu
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert lines[0][-6:] == [f"{name}-{level}" for level in (80, 90) for name in ("coverage", "width", "pinball")]
     assert [line[1] for line in lines[1:]] == ["scaled", "raw"]
-    assert float(lines[1][9]) == pytest.approx(forecaster.metrics["intervals"]["test"]["80"]["coverage"], abs=5e-5)
+    assert float(lines[1][10]) == pytest.approx(forecaster.metrics["intervals"]["test"]["80"]["coverage"], abs=5e-5)
 
 
 def test_json_has_null_for_nan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
