@@ -66,7 +66,7 @@ class RunConfig:
     @property
     def quantiles(self) -> tuple[float, ...]:
         """Quantiles that come out of the model; none where a mean does."""
-        return tuple(self.training["quantiles"]) if self.training.get("loss") == "pinball" else ()
+        return tuple(self.training["quantiles"]) if self.training["loss"] == "pinball" else ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types for YAML, in the order in which a person reads them."""

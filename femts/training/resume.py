@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from femts.errors import UsageError
 from femts.runs import CHECKPOINT, METRICS, RunConfig, check_new_folder, read_config, read_metrics, read_preprocess
-from femts.training.config import TrainingConfig
 from femts.training.state import TrainState
 
 # What may differ when a run goes on: how far and where, never what is learned from what.
 _FREE = {"training.max_epochs", "training.max_time", "training.device", "training.devices", "training.eval_batch_size"}
-
-# A run that was begun before femts had some setting was begun with its default.
-_DEFAULTS = {f"training.{key}": list(v) if isinstance(v, tuple) else v for key, v in asdict(TrainingConfig()).items()}
 
 
 def find_state(config: RunConfig, preprocess: Mapping[str, Any], out: Path | None, resume: bool) -> TrainState:
@@ -58,7 +53,7 @@ def _check_same(before: RunConfig, now: RunConfig, out: Path) -> None:
     old, new = _flat(before.to_dict()), _flat(now.to_dict())
     for key in old | new:
         # The same file may be named in two ways; its hash is compared instead.
-        if key in _FREE or key == "dataset.source" or old.get(key, _DEFAULTS.get(key)) == new.get(key):
+        if key in _FREE or key == "dataset.source" or old.get(key) == new.get(key):
             continue
         raise UsageError(
             f"Run {out} was begun with {key}={old.get(key)}, not {new.get(key)}; resume it with that, or choose another folder."

@@ -98,18 +98,6 @@ def test_interrupted_and_resumed_it_ends_the_same(model: str, monkeypatch: pytes
     assert essence(small_run(model, out=tmp_path / "run", settings=PINBALL, resume=True)) == whole
 
 
-def test_a_run_begun_before_there_was_a_choice_is_resumed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    with monkeypatch.context() as patch:
-        signal_at(patch, 8, signal.SIGTERM)
-        with pytest.raises(Interrupted):
-            small_run(out=tmp_path / "run")
-    path = tmp_path / "run" / "config.yaml"
-    config = yaml.safe_load(path.read_text())
-    config["training"] = {key: value for key, value in config["training"].items() if key not in ("loss", "quantiles")}
-    path.write_text(yaml.safe_dump(config, sort_keys=False))
-    assert essence(small_run(out=tmp_path / "run", resume=True)) == essence(small_run())
-
-
 def test_bounds_are_the_corrected_quantiles_in_raw_units(forecaster: Forecaster, history: pd.DataFrame) -> None:
     table = forecaster.predict(history, level=[50, 80, 90, 95], quantiles=[0.1, 0.5, 0.975])
     plain = forecaster.predict(history)
