@@ -210,7 +210,7 @@ class Forecaster(Scoring):
         write_run(folder, self.config, weights_bytes(state), self.preprocess(), self.history, self.metrics, intervals)
 
     def export(self, path: str | Path, horizon: int | None = None) -> Exported:
-        """Write the model as ONNX, raw units in and out, checked with onnxruntime before; see `femts.export.export`."""
+        """Write the model as ONNX to `path`, raw units in and `horizon` steps of them out; see `femts.export.export`."""
         from femts.export import export
 
         return export(self, path, None if horizon is None else check_steps(horizon))
