@@ -117,12 +117,14 @@ def interval_tables(forecaster: Forecaster, measured: Measured) -> Markup:
     rows = (
         (name, *_covered(channels.iloc[c], measured.levels), raw(widths.iloc[c])) for c, name in enumerate(forecaster.targets)
     )
+    kind = "Split-conformal intervals, as wide for each step and channel as the errors"
+    if forecaster.model.quantiles:
+        kind = "Learned quantiles, for each step and channel as far apart as the misses"
     by_channel = ("Channel", *(f"{level:g} %" for level in measured.levels), f"Width at {highest} %, raw")
     return Markup(
         table(header, overall, "Part of the test values inside the intervals", "levels")
         + table(by_channel, rows, "Covered by channel", "long")
-        + "<p class=note>Split-conformal intervals, as wide for each step and channel as the errors on the validation part "
-        f"say. They promise as much as the test rows resemble that part; \u25be and \u25b4 mark what is more than "
+        + f"<p class=note>{kind} on the validation part say. They promise as much as the test rows resemble that part; \u25be and \u25b4 mark what is more than "
         f"{100 * STRAYED:.0f} points below or above.</p>"
     )
 
