@@ -124,8 +124,8 @@ def interval_tables(forecaster: Forecaster, measured: Measured) -> Markup:
     return Markup(
         table(header, overall, "Part of the test values inside the intervals", "levels")
         + table(by_channel, rows, "Covered by channel", "long")
-        + f"<p class=note>{kind} on the validation part say. They promise as much as the test rows resemble that part; \u25be and \u25b4 mark what is more than "
-        f"{100 * STRAYED:.0f} points below or above.</p>"
+        + f"<p class=note>{kind} on the validation part say. They promise as much as the test rows resemble that part; "
+        f"\u25be and \u25b4 mark what is more than {100 * STRAYED:.0f} points below or above.</p>"
     )
 
 
