@@ -24,7 +24,7 @@ from femts.errors import UsageError
 from femts.evaluation.intervals import Intervals, check_levels, with_bounds
 from femts.evaluation.quantiles import check_quantiles, level_of
 from femts.explain import explainable, explanation
-from femts.history import in_form_of, known_ahead, look_back
+from femts.history import in_form_of, known_ahead, look_back, tell_ended
 from femts.models.base import ForecastModel
 from femts.models.registry import build_model
 from femts.runs import RunConfig, check_new_folder, read_run, write_run
@@ -94,7 +94,8 @@ class Forecaster(Scoring):
             history: raw units; `date` (unless trained without) and the training columns, in any order, at least L rows; or
                 the same in long form, `unique_id, ds, y`.
                 Only the last L rows (in long form those of the last L stamps) are used and checked; the frame is not changed.
-                What is missing in them is filled as in training, and a `GapWarning` says how much that was.
+                What is missing in them is filled as in training, and a `GapWarning` says how much that was; a target without a
+                value in them, such as a series that has ended, has none in the forecast.
             horizon: steps to forecast, P by default; beyond P the model reads its own forecasts as history.
             level: percent, such as [80, 95]; adds conformal intervals (see `femts.evaluation.intervals`, and for a run that has
                 learned quantiles, whose forecast is the median, `femts.evaluation.quantiles`).
@@ -127,6 +128,10 @@ class Forecaster(Scoring):
         if levels or wanted:
             bounds = self._bounds(past.values[None], effects, forecast.to_numpy(), levels, wanted)
             forecast = with_bounds(forecast, bounds)
+        ended = np.asarray(np.isnan(past.values[:, : len(self.targets)]).all(axis=0))
+        forecast.loc[:, np.repeat(ended, forecast.shape[1] // len(self.targets))] = np.nan
+        if ended.any():
+            tell_ended([name for name, over in zip(self.targets, ended, strict=True) if over], self.config.seq_len)
         return in_form_of(pd.concat([ahead, forecast], axis=1), past, self.config.form, self.targets)
 
     def explain(self, history: pd.DataFrame) -> pd.DataFrame:

@@ -120,10 +120,10 @@ def in_form_of(forecast: pd.DataFrame, past: LookBack, form: Form, columns: Sequ
 
 
 def _tell_gaps(values: pd.DataFrame, where: str, rule: str) -> None:
-    """Warn of missing values and say by which `rule` they are filled; refuse a column without any value."""
+    """Warn of missing values and say by which `rule` they are filled; refuse a table without any value."""
     missing = values.isna()
-    for name in values.columns[missing.all()]:
-        raise UsageError(f"{where} has no value in column '{name}'; at least one is needed to forecast from.")
+    if len(values.columns) and missing.all(axis=None):
+        raise UsageError(f"{where} has no value at all; at least one is needed to forecast from.")
     if missing.to_numpy().any():
         first = values.columns[missing.any()][0]
         warnings.warn(
@@ -131,3 +131,9 @@ def _tell_gaps(values: pd.DataFrame, where: str, rule: str) -> None:
             GapWarning,
             stacklevel=4,
         )
+
+
+def tell_ended(names: Sequence[str], steps: int) -> None:
+    """Warn of targets that have no value in the last `steps` steps."""
+    some = ", ".join(f"'{name}'" for name in names[:6]) + f" and {len(names) - 6} more" * (len(names) > 6)
+    warnings.warn(f"{some}: no value in the last {steps} steps, so none in the forecast.", GapWarning, stacklevel=3)

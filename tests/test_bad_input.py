@@ -124,7 +124,7 @@ CASES = {
     "column missing": Case("predict run one_column.csv", r"lacks 'heat'"),
     "column too many": Case("predict run three_columns.csv", r"has 'wind' besides"),
     "history too short": Case("predict run short.csv", r"has 20 rows.*looks back 24"),
-    "history with an empty column": Case("predict run nan_last.csv", r"has no value in column 'heat'"),
+    "history without a value": Case("predict run nan_last.csv", r"has no value at all; at least one is needed"),
     "history with another step": Case("predict run quarters.csv", r"step 'h'"),
     "output into a missing folder": Case("predict run good.csv -o none/out.csv", r"Folder none does not exist"),
     "output onto a folder": Case("predict run good.csv -o empty", r"empty is a folder"),
@@ -168,7 +168,7 @@ CASES = {
     "backtest from an empty column": Case(
         "backtest run nan.csv -o out.csv", r"'load' of 'nan' has no value in its 210 training rows"
     ),
-    "backtest out of an empty past": Case("backtest run nan_last.csv --windows 1 -o out.csv", r"has no value in column 'heat'"),
+    "backtest out of an empty past": Case("backtest run nan_last.csv --windows 1 -o out.csv", r"has no value at all"),
     "backtest with text": Case("backtest run text.csv -o out.csv", r"'broken' in column 'heat' at data row 8"),
     "backtest of a missing table": Case("backtest run none.csv", r"none.csv does not exist"),
     "backtest of an unknown dataset": Case("backtest run ETTh11", r"'ETTh11'.*did you mean 'ETTh[12]'"),
@@ -287,7 +287,7 @@ def _write_tables(folder: Path) -> None:
     good.assign(date=good["date"][0] + (good["date"] - good["date"][0]) / 4).to_csv(folder / "quarters.csv", index=False)
     _spoilt(good, {"heat": [7]}, "broken").to_csv(folder / "text.csv", index=False)
     _spoilt(good, {"load": range(250)}, None).to_csv(folder / "nan.csv", index=False)
-    _spoilt(good, {"heat": range(250, 300)}, None).to_csv(folder / "nan_last.csv", index=False)
+    _spoilt(good, {"load": range(250, 300), "heat": range(250, 300)}, None).to_csv(folder / "nan_last.csv", index=False)
     _spoilt(good, {"heat": [8]}, float("inf")).to_csv(folder / "inf.csv", index=False)
     (folder / "empty.csv").write_text("")
     (folder / "binary.csv").write_bytes(bytes(range(256)))

@@ -43,6 +43,16 @@ def test_gaps_are_filled_with_what_came_before_them() -> None:
     assert np.isnan(values).sum() == 4
 
 
+def test_a_series_that_has_ended_has_no_forecast_and_keeps_nobody_up() -> None:
+    frame = small_table(300)
+    forecaster = femts.train(frame, "seasonal_naive", **QUICK)
+    ended = frame.assign(heat=frame["heat"].where(frame.index < 300 - L))
+    with pytest.warns(GapWarning, match="'heat': no value in the last 24 steps, so none in the forecast"):
+        forecast = forecaster.predict(ended, level=[80])
+    assert forecast.filter(like="heat").shape == (P, 3) and forecast.filter(like="heat").isna().all(axis=None)
+    pd.testing.assert_series_equal(forecast["load-lo-80"], forecaster.predict(frame, level=[80])["load-lo-80"])
+
+
 def test_sentinels_missing_rows_and_empty_cells_are_the_same_gap() -> None:
     whole = small_table(300)
     empty, sentinel = whole.copy(), whole.copy()
