@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from femts.explain_picture import plot_explanation
 from femts.forecaster import Forecaster
 from femts.models.registry import build_config, build_model
 from femts.runs import RunConfig
+from femts.training.config import TrainingConfig
 
 L, P, N = 22, 4, 6  # the oldest of the segments is 2 steps short
 COLUMNS = ("load", "heat")
@@ -39,7 +41,7 @@ def make(name: str = "fem_sm", freq: str | None = "h", columns: tuple[str, ...] 
     with torch.no_grad():
         for weights in model.parameters():
             weights.add_(0.3 * torch.randn_like(weights))
-    run = RunConfig("small", None, name, config, "paper", {})
+    run = RunConfig("small", None, name, config, "paper", asdict(TrainingConfig()))
     scaler = Scaler(np.zeros(len(columns)), np.ones(len(columns)))
     return Forecaster(model=model.eval(), config=run, scaler=scaler, columns=columns, freq=freq, data={})
 
