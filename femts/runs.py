@@ -72,13 +72,8 @@ class RunConfig:
         """Plain types for YAML, in the order in which a person reads them."""
         return {
             "format": FORMAT,
-            "dataset": {
-                "name": self.dataset,
-                "source": self.source,
-                "na": list(self.na),
-                "columns": self.form.named(),
-                "roles": self.roles.to_dict(),
-            },
+            "dataset": {"name": self.dataset, "source": self.source, "na": list(self.na)}
+            | {"columns": self.form.named(), "roles": self.roles.to_dict()},
             "model": {"name": self.model, **_plain(asdict(self.model_config))},
             "pred_len": self.pred_len,
             "seq_len": self.seq_len,

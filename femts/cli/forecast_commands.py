@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -195,24 +195,23 @@ def _levels(text: str) -> tuple[float, ...]:
     """`80,95` as numbers."""
     from femts.evaluation.intervals import check_levels
 
-    try:
-        return check_levels([float(part) for part in text.split(",")])
-    except ValueError as error:
-        if isinstance(error, UsageError):
-            raise
-        raise UsageError(f"Level '{text}' is not a number; write --level 80 or 80,95, in percent.") from error
+    return _numbers(text, check_levels, f"Level '{text}' is not a number; write --level 80 or 80,95, in percent.")
 
 
 def _quantiles(text: str) -> tuple[float, ...]:
     """`0.1,0.9` as numbers."""
     from femts.evaluation.quantiles import check_quantiles
 
+    return _numbers(text, check_quantiles, f"Quantile '{text}' is not a number; write --quantiles 0.1 or 0.1,0.9.")
+
+
+def _numbers(text: str, check: Callable[[list[float]], tuple[float, ...]], otherwise: str) -> tuple[float, ...]:
+    """Numbers with commas between them, checked; UsageError that says `otherwise` where they are none."""
     try:
-        return check_quantiles([float(part) for part in text.split(",")])
+        numbers = [float(part) for part in text.split(",")]
     except ValueError as error:
-        if isinstance(error, UsageError):
-            raise
-        raise UsageError(f"Quantile '{text}' is not a number; write --quantiles 0.1 or 0.1,0.9.") from error
+        raise UsageError(otherwise) from error
+    return check(numbers)
 
 
 def parse_steps(text: str, option: str = "--horizon") -> int:
