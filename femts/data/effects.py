@@ -122,9 +122,9 @@ def _plain(known: Array, calendar: bool, dates: pd.Index | None) -> Effects:
 def _calendar(dates: pd.DatetimeIndex) -> list[Array]:
     """Waves over the day, apart for each day of the week, and over the year."""
     day = (dates - dates.normalize()) / pd.Timedelta(days=1)
-    year = dates.dayofyear.to_numpy() / 365.25
+    year = dates.day_of_year.to_numpy() / 365.25
     hours = [np.ones(len(dates)), *_waves(np.asarray(day), DAY_WAVES)]
-    weekdays = [(dates.weekday == weekday) * wave for weekday in range(7) for wave in hours]
+    weekdays = [(dates.day_of_week == weekday) * wave for weekday in range(7) for wave in hours]
     return [*weekdays, *_waves(year, YEAR_WAVES)]
 
 
@@ -149,7 +149,7 @@ def _regress(terms: Array, targets: Array) -> tuple[Array, Array]:
             error += square - 2 * (weight * product).sum(-1) + np.einsum("cm,cmk,ck->c", weight, gram, weight)
     weights = np.stack([_solve(total, penalty) for penalty in PENALTIES])[errors.argmin(0), np.arange(targets.shape[1])]
     square = np.asarray(total[2])
-    return weights.T, 1 - errors.min(0) / np.where(square > 0, square, np.inf)
+    return weights.T, np.where(square > 0, 1 - errors.min(0) / np.where(square > 0, square, 1), 0.0)
 
 
 def _moments(terms: Array, targets: Array) -> tuple[Array, Array, Array, Array]:

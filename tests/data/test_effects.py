@@ -82,6 +82,12 @@ def test_gaps_count_for_nothing() -> None:
     assert both.explained[1] == 0
 
 
+def test_of_a_target_that_never_moves_nothing_is_explained() -> None:
+    data = load_dataset(driven().assign(load=2.0), target=["load"], future=["cold"])
+    effects = fit_scaler(data).effects
+    assert effects is not None and effects.explained.tolist() == [0.0]
+
+
 def test_a_binary_column_is_one_step_and_a_constant_one_nothing() -> None:
     frame = driven()
     frame["open"] = (np.arange(ROWS) // 50 % 2).astype(float)
