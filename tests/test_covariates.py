@@ -17,6 +17,7 @@ from femts.cli import main
 from femts.data.dataset import Dataset
 from femts.data.effects import Effects, fit_effects
 from femts.data.scaler import Scaler
+from femts.data.windows import known_effects
 from femts.errors import GapWarning, UsageError
 from femts.experiments.report.samples import unpack
 
@@ -111,6 +112,13 @@ def later(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[["date", "open"]].assign(
         date=frame["date"] + (frame["date"].iloc[-1] - frame["date"].iloc[0]) + pd.Timedelta("1h")
     )
+
+
+def test_effects_are_computed_once_for_all_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+    monkeypatch.setattr("femts.data.windows.known_effects", lambda data, scaler: calls.append(1) or known_effects(data, scaler))
+    femts.train(femts.load_dataset(table(), target=["load"], future=["open"]), "naive", **QUICK)
+    assert len(calls) == 1
 
 
 def test_the_calendar_needs_nothing_but_the_stamps(tmp_path: Path) -> None:

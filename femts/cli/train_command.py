@@ -144,13 +144,13 @@ def _train_all(recipe: Recipe, folder: Path, data_root: Path | None, resume: boo
 def _check_horizons(recipe: Recipe, data: Dataset) -> None:
     """UsageError for a horizon that does not fit, before hours are spent on the others."""
     from femts.data.scaler import Scaler
-    from femts.data.windows import part_windows, scaled_series
+    from femts.data.windows import part_windows
     from femts.training.prepare import resolve_run, resolve_training
 
     settings, training = resolve_training(recipe.model, {}, recipe.settings)
     scaler = Scaler.fit(data.train_values)
-    series = scaled_series(data, scaler)
+    windows = None
     for pred_len in recipe.pred_lens:
         config = resolve_run(data, recipe.model, pred_len, recipe.seq_len, recipe.protocol, settings, training)
         for part in ("train", "val", "test"):
-            part_windows(data, scaler, part, config.seq_len, pred_len, series)
+            windows = part_windows(data, scaler, part, config.seq_len, pred_len, windows)

@@ -99,9 +99,13 @@ class Windows:
 
 def scaled_series(dataset: Dataset, scaler: Scaler) -> Tensor:
     """The whole of `dataset` in scaled units, known effects taken off, gaps filled: (rows, C), float32."""
-    effects = known_effects(dataset, scaler)
+    return _without(known_effects(dataset, scaler), dataset, scaler)
+
+
+def _without(known: NDArray[np.float64] | None, dataset: Dataset, scaler: Scaler) -> Tensor:
+    """As `scaled_series`, from what `known_effects` gave."""
     scaled = scaler.transform(dataset.values)
-    return torch.from_numpy(fill_gaps(scaled if effects is None else scaled - effects)).float()
+    return torch.from_numpy(fill_gaps(scaled if known is None else scaled - known)).float()
 
 
 def known_effects(dataset: Dataset, scaler: Scaler) -> NDArray[np.float64] | None:
@@ -126,7 +130,7 @@ def fill_gaps(scaled: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def part_windows(
-    dataset: Dataset, scaler: Scaler, part: str, seq_len: int, pred_len: int, series: Tensor | None = None
+    dataset: Dataset, scaler: Scaler, part: str, seq_len: int, pred_len: int, like: Windows | None = None
 ) -> Windows:
     """The windows of one part (`train`, `val`, `test`) of `dataset`.
 
@@ -136,7 +140,7 @@ def part_windows(
         part: which rows are forecast; look-backs of `val` and `test` reach into the rows before them.
         seq_len: look-back, steps.
         pred_len: forecast, steps.
-        series: what `scaled_series` gave, when several parts are to share it.
+        like: windows of another part or length, of the same data and scaler, whose values are shared.
 
     Raises:
         UsageError: unknown part, or a length that does not fit it; the text says which length would.
@@ -145,12 +149,15 @@ def part_windows(
     first = start if part == "train" else start + seq_len
     if min(seq_len, pred_len) >= 1:  # shorter ones are named by Windows itself
         _check_fit(dataset.name, part, first, stop, seq_len, pred_len)
-    observed = None if dataset.observed is None else torch.from_numpy(dataset.observed)
+    if like is None:
+        known = known_effects(dataset, scaler)
+        effects = None if known is None else torch.from_numpy(known).float()
+        series = _without(known, dataset, scaler)
+        observed = None if dataset.observed is None else torch.from_numpy(dataset.observed)
+    else:
+        series, observed, effects = like.series, like.observed, like.effects
     if observed is not None and not observed[first:stop].any():
         raise UsageError(f"No value of '{dataset.name}' is there in its {part} rows; bring a table without such a gap.")
-    known = known_effects(dataset, scaler)
-    effects = None if known is None else torch.from_numpy(known).float()
-    series = scaled_series(dataset, scaler) if series is None else series
     return Windows(series, seq_len, pred_len, start, stop, observed, effects, dataset.targets)
 
 

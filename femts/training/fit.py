@@ -16,7 +16,7 @@ import torch
 import femts
 from femts.data.dataset import Dataset, load_dataset
 from femts.data.effects import fit_scaler
-from femts.data.windows import Windows, part_windows, scaled_series
+from femts.data.windows import Windows, part_windows
 from femts.errors import UsageError
 from femts.evaluation.coverage import CoverageSums
 from femts.evaluation.evaluator import evaluate
@@ -95,8 +95,9 @@ def train(
     data = dataset if isinstance(dataset, Dataset) else load_dataset(dataset, data_root)
     config = resolve_run(data, model, pred_len, seq_len, protocol, model_settings, training)
     scaler = fit_scaler(data)
-    series = scaled_series(data, scaler)
-    windows = {p: part_windows(data, scaler, p, config.seq_len, pred_len, series) for p in ("train", "val", "test")}
+    first = part_windows(data, scaler, "train", config.seq_len, pred_len)
+    others = {part: part_windows(data, scaler, part, config.seq_len, pred_len, first) for part in ("val", "test")}
+    windows = {"train": first, **others}
     # The caller's random state stays as it was.
     with torch.random.fork_rng(devices=[torch.cuda.current_device()] if place.device == "cuda" else []):
         torch.manual_seed(training.seed)
@@ -113,8 +114,8 @@ def train(
         with _folder(out) as folder:
             remove_parts(Path(folder))
             if not state.model:
-                rows, observed = slice(*data.split.train), windows["train"].observed
-                forecaster.model.prepare(series[rows], None if observed is None else observed[rows])
+                rows, observed = slice(*data.split.train), first.observed
+                forecaster.model.prepare(first.series[rows], None if observed is None else observed[rows])
                 begin_run(Path(folder), config, forecaster.preprocess())
             try:
                 with recorded() as kernels:

@@ -64,9 +64,11 @@ def test_parts_are_scaled_by_training_rows_and_reach_back_for_their_look_back():
     train = series[slice(*data.split.train)].double()
     np.testing.assert_allclose(train.mean(0), 0, atol=1e-5)
     np.testing.assert_allclose(train.std(0, unbiased=False), 1, atol=1e-5)
+    shared = part_windows(data, scaler, "train", 48, 24)
+    assert torch.equal(shared.series, series)
     for part in ("train", "val", "test"):
-        windows = part_windows(data, scaler, part, 48, 24, series=series)
-        assert windows.series is series
+        windows = part_windows(data, scaler, part, 48, 24, like=shared)
+        assert windows.series is shared.series
         first, stop = {"train": data.split.train, "val": data.split.val, "test": data.split.test}[part]
         first += 48 if part == "train" else 0
         _, y = windows.gather(torch.tensor([0, len(windows) - 1]))
