@@ -9,6 +9,9 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 from femts.errors import UsageError, suggest
 
+# Fields of a model's configuration that say the shape of its data: they follow from the run, and nobody sets them.
+SHAPE = ("seq_len", "pred_len", "n_channels")
+
 _Config = TypeVar("_Config")
 
 
@@ -24,9 +27,11 @@ def apply_settings(config: _Config, settings: Mapping[str, Any], where: str) -> 
         UsageError: unknown name, or a value that the field cannot take; the text names both.
     """
     hints = get_type_hints(type(config))
-    known = [f.name for f in fields(config)]  # type: ignore[arg-type]
+    known = [f.name for f in fields(config) if f.name not in SHAPE]  # type: ignore[arg-type]
     changes = {}
     for name, value in settings.items():
+        if name in SHAPE:
+            raise UsageError(f"Setting '{where}.{name}' follows from the data, --seq-len and --pred-len; leave it out.")
         if name not in known:
             raise UsageError(f"Unknown setting '{where}.{name}'{suggest(name, known)}")
         changes[name] = _read(value, hints[name], f"{where}.{name}")

@@ -9,12 +9,12 @@ from typing import Any
 
 from femts.data.roles import NO_ROLES, Roles
 from femts.errors import UsageError, suggest
+from femts.settings import SHAPE
 
 HORIZONS = (96, 192, 336, 720)
 SECTIONS = ("model", "training")
 _ROLES = ("target", "past", "future", "calendar")
 _KEYS = ("dataset", "na", "columns", *_ROLES, "model", "pred_len", "seq_len", "protocol", "training")
-_SHAPE = ("seq_len", "pred_len", "n_channels")
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ def _flatten(top: dict[str, Any], path: Path) -> tuple[dict[str, Any], dict[str,
     model = top.pop("model", None)
     if isinstance(model, dict):
         model = {str(key): value for key, value in model.items()}
-        settings |= {f"model.{key}": value for key, value in model.items() if key not in ("name", *_SHAPE)}
+        settings |= {f"model.{key}": value for key, value in model.items() if key not in ("name", *SHAPE)}
         model = model.get("name")
     training = top.pop("training", {})
     if not isinstance(training, dict):

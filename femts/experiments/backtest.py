@@ -23,6 +23,7 @@ from femts.errors import UsageError
 from femts.evaluation.backtest import cutoff_rows, scores
 from femts.forecaster import Forecaster
 from femts.models.naive import SeasonalNaive, SeasonalNaiveConfig
+from femts.settings import SHAPE
 
 VALIDATION = 8  # with refit, one row of so many before the cutoff validates
 
@@ -185,6 +186,5 @@ def _refitted(forecaster: Forecaster, past: pd.DataFrame, season: int, where: st
     rows = Dataset(name, values, dates, forecaster.columns, forecaster.freq, split, sha256, season)
     data = replace(rows, na=config.na, form=config.form, roles=roles, known=known)
     settings = {f"training.{key}": value for key, value in config.training.items()}
-    shape = ("seq_len", "pred_len", "n_channels")
-    settings |= {f"model.{key}": value for key, value in asdict(config.model_config).items() if key not in shape}
+    settings |= {f"model.{key}": value for key, value in asdict(config.model_config).items() if key not in SHAPE}
     return train(data, config.model, config.pred_len, seq_len=config.seq_len, protocol=config.protocol, settings=settings)

@@ -69,22 +69,38 @@ def make_grid(
     """
     from femts.data.catalog import card
     from femts.data.protocols import default_seq_len
-    from femts.models.registry import model_card
-    from femts.training.prepare import resolve_training
 
     for key in settings:
         if key.removeprefix("training.") in (*PLACE, "seed"):
             raise UsageError(f"Setting '{key}' is no part of a cell; it has an option of 'femts table', or none there.")
     cards = [card(name) for name in datasets]
-    for model in models:
-        model_card(model)
-        resolve_training(model, {}, settings)
-    for pred_len in pred_lens:
-        default_seq_len(protocol, pred_len, 10**9)
     if any(seed < 0 for seed in seeds):
         raise UsageError(f"Seed {min(seeds)} is none; give whole numbers of at least 0.")
-    return [
-        Cell(data.name, model, pred_len, seed, protocol, seq_len, settings)
-        for data, pred_len, seed, model, seq_len in product(cards, pred_lens, seeds, models, seq_lens)
-        if len(seq_lens) == 1 or seq_len is None or data.split.windows("train", seq_len, pred_len) > 0
-    ]
+    cells = []
+    for data, pred_len, seed, model, seq_len in product(cards, pred_lens, seeds, models, seq_lens):
+        if len(seq_lens) > 1 and seq_len is not None and data.split.windows("train", seq_len, pred_len) < 1:
+            continue
+        first, stop = data.split.train
+        steps = seq_len or default_seq_len(protocol, pred_len, stop - first)
+        changes = _changes(model, settings, seq_len=steps, pred_len=pred_len, n_channels=data.channels)
+        cells.append(Cell(data.name, model, pred_len, seed, protocol, seq_len, changes))
+    return cells
+
+
+def _changes(model: str, settings: Mapping[str, Any], **shape: int) -> dict[str, Any]:
+    """Those of `settings` that are not the model's own anyway; UsageError for one that it cannot take."""
+    from femts.models.registry import build_config
+    from femts.training.prepare import resolve_training
+
+    own = {"training": resolve_training(model, {}, {})[1], "model": build_config(model, **shape, settings={})}
+    try:
+        given, training = resolve_training(model, {}, settings)
+        made = {"training": training, "model": build_config(model, **shape, settings=given)}
+    except UsageError as error:
+        raise UsageError(f"Model '{model}' cannot be set so: {error}") from error
+    found = {}
+    for key, value in settings.items():
+        part, _, name = key.partition(".")
+        if getattr(made[part], name) != getattr(own[part], name):
+            found[key] = value
+    return found

@@ -9,6 +9,7 @@ from typing import Any
 from femts.errors import UsageError
 from femts.experiments.grid import PLACE
 from femts.experiments.record import place
+from femts.settings import SHAPE
 
 TOLERANCE = 0.02  # of the test MSE, on other hardware or with other libraries
 
@@ -58,8 +59,7 @@ def verify_record(record: Mapping[str, Any], device: str = "auto", data_root: st
         raise UsageError(
             f"The data of {cell['dataset']} are not those of the record (sha256 {record['data']['sha256'][:12]}...)."
         )
-    shape = ("name", "seq_len", "pred_len", "n_channels")
-    settings = {f"model.{key}": value for key, value in config["model"].items() if key not in shape}
+    settings = {f"model.{key}": value for key, value in config["model"].items() if key not in ("name", *SHAPE)}
     settings |= {f"training.{key}": value for key, value in config["training"].items() if key not in PLACE}
     before = torch.get_num_threads()
     torch.set_num_threads(record["place"]["threads"])  # sums are formed in another order with another number

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from femts.errors import UsageError, suggest
 from femts.models.base import ForecastModel
-from femts.settings import apply_settings
+from femts.settings import SHAPE, apply_settings
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,7 @@ class ModelCard:
 
     def default_settings(self) -> dict[str, Any]:
         """Settable fields (all but the shape of the data) with their defaults under this name."""
-        data_fields = ("seq_len", "pred_len", "n_channels")
-        defaults = {f.name: f.default for f in fields(self.model_class.Config) if f.name not in data_fields}
+        defaults = {f.name: f.default for f in fields(self.model_class.Config) if f.name not in SHAPE}
         return {**defaults, **self.overrides}
 
 

@@ -40,6 +40,12 @@ def test_what_changes_a_number_changes_the_path() -> None:
     assert small_grid()[0].path.startswith("paper-")
 
 
+def test_what_a_recipe_says_anyway_changes_nothing() -> None:
+    settings = {"training.patience": "3", "model.dropout": "0.3"}
+    cells = make_grid(("ETTh1",), ("itransformer", "patchtst"), (96,), (1,), "paper", (None,), settings)
+    assert [dict(cell.settings) for cell in cells] == [{"model.dropout": "0.3"}, {"training.patience": "3"}]
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -47,6 +53,9 @@ def test_what_changes_a_number_changes_the_path() -> None:
         ({"models": ("fem_smm",)}, "Unknown model 'fem_smm'; did you mean 'fem_sm'"),
         ({"protocol": "papers"}, "Unknown protocol 'papers'"),
         ({"settings": {"training.lrr": "1"}}, "did you mean 'lr'"),
+        ({"settings": {"model.seasn": "1"}}, "Unknown setting 'model.seasn'"),
+        ({"settings": {"model.seq_len": "48"}}, "'model.seq_len' follows from the data, --seq-len and --pred-len"),
+        ({"models": ("patchtst",), "settings": {"model.n_heads": "3"}}, "takes a multiple of 'model.n_heads' \\(3\\)"),
         ({"settings": {"training.max_time": "1m"}}, "'training.max_time' is no part of a cell"),
         ({"settings": {"training.seed": "1"}}, "'training.seed' is no part of a cell"),
         ({"seeds": (-1,)}, "Seed -1 is none"),

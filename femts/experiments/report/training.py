@@ -14,6 +14,7 @@ from femts.experiments.report.tables import NONE, Markup, escape, facts, folded,
 from femts.forecaster import Forecaster
 from femts.models.registry import model_card
 from femts.runs import config_yaml
+from femts.settings import SHAPE
 
 MOST_NAMES = 12
 STOPPED = {
@@ -22,7 +23,6 @@ STOPPED = {
     "max_time": "the time was up",
     "interrupted": "it was interrupted",
 }
-_SHAPE = ("name", "seq_len", "pred_len", "n_channels")
 
 
 def data_facts(forecaster: Forecaster, data: Dataset) -> Markup:
@@ -78,7 +78,7 @@ def _when(data: Dataset, row: int) -> str:
 def model_facts(forecaster: Forecaster) -> Markup:
     """The model and its settings, how it was trained, where, and with what."""
     config, metrics = forecaster.config, forecaster.metrics
-    settings = {key: value for key, value in config.to_dict()["model"].items() if key not in _SHAPE}
+    settings = {key: value for key, value in config.to_dict()["model"].items() if key not in ("name", *SHAPE)}
     epochs, best = metrics.get("epochs"), metrics.get("best_epoch")
     stopped = metrics.get("stopped")
     why = f"; ended as {STOPPED.get(stopped, stopped)}" if stopped else ""
