@@ -12,6 +12,7 @@ import pytest
 import torch
 from small_tables import small_table
 
+import femts
 from femts.cli import main
 
 if not torch.cuda.is_available():  # before any kernel is made: Triton then runs it as NumPy
@@ -27,6 +28,12 @@ def femts_process() -> Callable[..., subprocess.CompletedProcess[str]]:
         return subprocess.run(command, capture_output=True, text=True, timeout=120, **options)  # type: ignore[call-overload]
 
     return run
+
+
+@pytest.fixture
+def forecaster(folder: Path) -> femts.Forecaster:
+    """The run in `folder`, which the test's own module makes."""
+    return femts.load(folder)
 
 
 @pytest.fixture(scope="session")

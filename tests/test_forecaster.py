@@ -33,11 +33,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def forecaster(folder: Path) -> Forecaster:
-    return femts.load(folder)
-
-
-@pytest.fixture
 def history() -> pd.DataFrame:
     return synthetic_frame(200)
 

@@ -39,11 +39,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def forecaster(folder: Path) -> Forecaster:
-    return femts.load(folder)
-
-
-@pytest.fixture
 def history() -> pd.DataFrame:
     return DATA.frame().tail(L)
 
