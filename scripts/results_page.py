@@ -1,0 +1,44 @@
+#!/usr/bin/env python
+"""Write the tables of results/README.md again, each below the command that prints it; the words around them stay.
+
+python scripts/results_page.py            # after new records
+python scripts/results_page.py --check    # writes nothing; status 1 where the page is not what the records say
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import shlex
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))  # this checkout, also where another one is installed
+
+from femts.cli import main  # noqa: E402
+
+PAGE = ROOT / "results" / "README.md"
+TABLES = re.compile(r"^`femts (table [^`\n]* --show --format md)`\n(?:\n|\|.*\n)*", re.MULTILINE)
+
+
+def rewritten(page: str) -> str:
+    """The text `page` with the tables below its commands made again from the records of this checkout."""
+    return TABLES.sub(lambda found: f"`femts {found[1]}`\n\n{_printed(found[1])}\n", page).rstrip("\n") + "\n"
+
+
+def _printed(command: str) -> str:
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()), contextlib.chdir(ROOT):
+        if main(shlex.split(command)) != 0:
+            raise SystemExit(f"'femts {command}' of {PAGE} does not run")
+    return out.getvalue()
+
+
+if __name__ == "__main__":
+    before = PAGE.read_text(encoding="utf-8")
+    now = rewritten(before)
+    if "--check" in sys.argv[1:]:
+        sys.exit(f"{PAGE} is not what the records say; run scripts/results_page.py." if now != before else 0)
+    PAGE.write_text(now, encoding="utf-8")
