@@ -137,7 +137,7 @@ def test_ridge_leaves_missing_targets_out() -> None:
     def weight(values: Tensor, seen: Tensor | None) -> Tensor:
         model = build_model("ridge", config)
         model.prepare(values, seen)
-        return model.state_dict()["linear.dense.weight"]
+        return model.state_dict()["linear.dense"]
 
     filled = series.masked_fill(~observed, 0.0)
     assert (weight(filled, observed) - weight(series, None)).abs().max() < (
@@ -157,7 +157,7 @@ def test_ridge_learns_a_series_that_begins_late_as_well() -> None:
     for values, seen in ((series, None), (series.masked_fill(~observed, 0.0), observed)):
         model = build_model("ridge", config)
         model.prepare(values, seen)
-        weights.append(model.state_dict()["linear.dense.weight"])
+        weights.append(model.state_dict()["linear.dense"])
     torch.testing.assert_close(weights[1], weights[0], rtol=0, atol=0.05)
 
 

@@ -2,7 +2,7 @@
 
 That a linear map fitted exactly rivals trained forecasters is a finding of Toner & Darlow, "An Analysis of Linear Time Series
 Forecasting Models" (ICML 2024), and that a map between steps of equal phase needs a thousandth of the weights one of Lin et
-al., "SparseTSF" (ICML 2024). Both are fitted here, and their forecasts averaged.
+al., "SparseTSF" (ICML 2024). Both are fitted here, the former for each channel, and their forecasts averaged in shares.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from torch import Tensor, nn
 
 from femts.errors import UsageError
 from femts.models.base import ForecastModel
+from femts.models.moments import level
 from femts.models.registry import register
+from femts.models.ridge_fit import APART, SHARED, Windows, choose, dense_map, departure, seasonal_map
 
-MOST_WINDOWS = 65_536  # neighbouring windows are nearly the same, so that more of them cost time and change little
-CHUNK = 2048  # windows at a time
+MOST_MAPS = 32  # channels with a dense map of their own, of 3 MB each at 1024 steps of look-back and 720 of forecast
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class RidgeConfig:
         n_channels: channels.
         season: steps of one season; None takes the season of the data set (one day for hourly data) where a look-back holds
             it, else 1.
-        ridge: penalty on the squared weights, beside the mean squared error in scaled units.
+        ridge: penalty on the squared weights that channels share, beside the mean squared error in scaled units.
         longest: steps that are forecast from a look-back at once; None takes 720 in whole forecasts, or as many as half of
             the training rows leave room for.
     """
@@ -55,6 +56,8 @@ class LinearConfig(Protocol):
     @property
     def pred_len(self) -> int: ...
     @property
+    def n_channels(self) -> int: ...
+    @property
     def season(self) -> int | None: ...
     @property
     def ridge(self) -> float: ...
@@ -77,92 +80,66 @@ def check_linear(config: LinearConfig) -> None:
         )
 
 
-class PhaseMap(nn.Module):
-    """A linear map from a look-back's steps to the later ones of the same phase, one for all phases and channels.
-
-    Args:
-        seq_len: steps of look-back L, of which the last whole periods are used.
-        longest: most steps of a forecast.
-        period: steps of a period; with 1, every step counts for every later one.
-    """
-
-    weight: Tensor
-
-    def __init__(self, seq_len: int, longest: int, period: int) -> None:
-        super().__init__()
-        self.period = period
-        self.register_buffer("weight", torch.zeros(seq_len // period, -(-longest // period)))
-
-    def fit(self, series: Tensor, season: int, ridge: float, observed: Tensor | None = None) -> None:
-        """Minimise the mean squared error over the windows of `series` (rows, C), plus `ridge` times the squared weights.
-
-        Computed in float64; of very many windows, some are drawn. Where `observed` (rows, C) is given, a window counts by how
-        much of what it forecasts is real, and with each later step only where that is. UsageError when there is no window.
-        """
-        before, after = (count * self.period for count in self.weight.shape)
-        if len(series) < before + after:
-            raise UsageError(
-                f"A ridge regression from {before} to {after} steps does not fit in {len(series)} training rows; "
-                "set model.longest lower, take a shorter --seq-len, or bring more rows."
-            )
-        windows = series.detach().cpu().double().unfold(0, before + after, 1)  # (N, C, before + after), not copied
-        real = (torch.ones_like(series) if observed is None else observed).cpu().double().unfold(0, before + after, 1)
-        most = max(1, MOST_WINDOWS // series.shape[1])
-        drawn = torch.randperm(len(windows), generator=torch.Generator().manual_seed(0))[:most]  # each phase of each season
-        gram, moments, counts = torch.zeros(3, 1, dtype=torch.float64)
-        for some in drawn.split(max(1, CHUNK // series.shape[1])):
-            chunk = windows[some].flatten(0, 1)
-            phases = self._phases(chunk - level(chunk[:, :before], season)).flatten(0, 1)
-            past, future = phases.split(list(self.weight.shape), dim=1)
-            there = self._phases(real[some].flatten(0, 1)).flatten(0, 1)[:, len(self.weight) :]
-            gram = gram + past.T @ (past * there.mean(1, keepdim=True))
-            moments, counts = moments + past.T @ (future * there), counts + there.sum(0)
-        penalty = ridge * torch.eye(len(self.weight), dtype=torch.float64)
-        self.weight.copy_(torch.linalg.solve(gram / counts.mean() + penalty, moments / counts.clamp(min=1)))
-
-    def forward(self, x: Tensor, steps: int) -> Tensor:
-        """The next `steps` of `x` (..., L): (..., steps)."""
-        past = self._phases(x[..., -self.weight.shape[0] * self.period :])
-        return (past @ self.weight[:, : -(-steps // self.period)]).transpose(-1, -2).flatten(-2)[..., :steps]
-
-    def _phases(self, x: Tensor) -> Tensor:
-        """(..., T), whole periods, to (..., period, T / period)."""
-        return x.unflatten(-1, (-1, self.period)).transpose(-1, -2)
-
-
-def level(x: Tensor, season: int) -> Tensor:
-    """Mean of the last season of `x` (..., T): (..., 1)."""
-    return x[..., -season:].mean(-1, keepdim=True)
-
-
 class LinearForecast(nn.Module):
-    """Mean of a dense and a seasonal map, both of what differs from the level of the last season.
+    """A dense and a seasonal linear map, in shares, both of what differs from the level of the last season.
+
+    The dense map takes every step of the look-back to every later one. Channels have one each, drawn towards one for all of
+    them by a penalty on the difference; where there are very many they share it. The seasonal one takes steps to later ones of
+    the same phase, and is the same for all phases and channels. How strongly channels are drawn together, and what share each
+    map has, is chosen on held-out ends of the training rows.
 
     Args:
         seq_len: steps of look-back L.
         longest: most steps of a forecast.
         season: steps of a season.
+        n_channels: channels C.
     """
 
-    def __init__(self, seq_len: int, longest: int, season: int) -> None:
+    dense: Tensor
+    seasonal: Tensor
+    share: Tensor
+
+    def __init__(self, seq_len: int, longest: int, season: int, n_channels: int) -> None:
         super().__init__()
-        self.longest, self.season = longest, season
-        self.dense, self.seasonal = (PhaseMap(seq_len, longest, period) for period in (1, season))
+        self.seq_len, self.longest, self.season, self.n_channels = seq_len, longest, season, n_channels
+        self.register_buffer("dense", torch.zeros(n_channels if n_channels <= MOST_MAPS else 1, seq_len, longest))
+        self.register_buffer("seasonal", torch.zeros(seq_len // season, -(-longest // season)))
+        self.register_buffer("share", torch.tensor(SHARED.share))
 
     def fit(self, series: Tensor, ridge: float, observed: Tensor | None = None) -> None:
-        """Fit both maps to `series` (rows, C); see `PhaseMap.fit`."""
-        self.dense.fit(series, self.season, ridge, observed)
-        self.seasonal.fit(series, self.season, ridge, observed)
+        """Minimise the mean squared error over the windows of `series` (rows, C), plus `ridge` times the squares of shared weights.
+
+        Computed in float64. `observed` (rows, C) is as in `window_moments`. UsageError when there is no window.
+        """
+        before, after = self.seq_len, self.seasonal.shape[1] * self.season
+        if len(series) < before + after:
+            raise UsageError(
+                f"A ridge regression from {before} to {after} steps does not fit in {len(series)} training rows; "
+                "set model.longest lower, take a shorter --seq-len, or bring more rows."
+            )
+        series, observed = series.detach().cpu().double(), None if observed is None else observed.cpu()
+        windows = Windows(series, observed, before, after, self.season)
+        choice = choose(windows, ridge, APART if len(self.dense) > 1 else APART[:1])
+        pooled = windows.pooled()
+        dense = dense_map(pooled, ridge)
+        for channel, own in enumerate(self.dense):
+            own.copy_((dense + departure(windows.moments(channel), dense, choice.penalty))[:, : self.longest])
+        self.seasonal.copy_(seasonal_map(pooled, self.season, ridge))
+        self.share.fill_(choice.share)
 
     def forward(self, x: Tensor, steps: int) -> Tensor:
         """The next `steps`, at most `longest`, of `x` (B, L, C): (B, steps, C)."""
         x = x.transpose(1, 2)
         middle = level(x, self.season)
-        mean = (self.dense(x - middle, steps) + self.seasonal(x - middle, steps)) / 2
-        return (mean + middle).transpose(1, 2)
+        past = x - middle
+        dense, seasonal = self.dense[..., :steps], self.seasonal[:, : -(-steps // self.season)]
+        direct = past @ dense[0] if len(dense) == 1 else (past.transpose(0, 1) @ dense).transpose(0, 1)
+        phases = past[..., -len(seasonal) * self.season :].unflatten(-1, (-1, self.season)).transpose(-1, -2)
+        repeated = (phases @ seasonal).transpose(-1, -2).flatten(-2)[..., :steps]
+        return (torch.lerp(direct, repeated, self.share) + middle).transpose(1, 2)
 
 
-@register("ridge", summary="Ridge regressions in closed form, dense and seasonal, averaged; no training.")
+@register("ridge", summary="Ridge regressions in closed form, dense and seasonal, in shares; no training.")
 class Ridge(ForecastModel):
     """See the module."""
 
@@ -190,4 +167,4 @@ class Ridge(ForecastModel):
 
 def make_linear(config: LinearConfig) -> LinearForecast:
     """The maps of a configuration, not fitted yet."""
-    return LinearForecast(config.seq_len, config.longest or config.pred_len, config.season or 1)
+    return LinearForecast(config.seq_len, config.longest or config.pred_len, config.season or 1, config.n_channels)

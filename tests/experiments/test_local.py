@@ -37,7 +37,7 @@ def test_every_cell_has_a_record_that_says_what_made_it(finished: Store) -> None
         assert record is not None
         assert record["cell"] == {
             **{"dataset": "synthetic", "model": cell.model, "pred_len": cell.pred_len, "seed": 42, "protocol": "paper"},
-            **{"seq_len": 48, "settings": SETTINGS},
+            **{"seq_len": 48, "settings": dict(cell.settings)},
         }
         assert record["test"]["mse"] > 0 and record["test"]["windows"] == 1753 - cell.pred_len
         assert record["config"]["seq_len"] == 48 and len(record["data"]["sha256"]) == 64

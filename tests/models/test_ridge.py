@@ -9,7 +9,8 @@ from sklearn.linear_model import Ridge as ReferenceRidge
 
 from femts.errors import UsageError
 from femts.models.registry import build_config, build_model
-from femts.models.ridge import PhaseMap
+from femts.models.ridge import LinearForecast
+from femts.models.ridge_fit import APART, SHARED, Windows, choose, dense_map, departure, seasonal_map
 from femts.models.segments import SegmentForecaster
 
 SERIES = torch.randn(90, 2, generator=torch.Generator().manual_seed(0)).cumsum(0)
@@ -21,33 +22,67 @@ def make(name: str, seq_len: int = 20, pred_len: int = 6, **settings):
     return build_model(name, build_config(name, seq_len=seq_len, pred_len=pred_len, n_channels=2, settings=settings)).eval()
 
 
-@pytest.mark.parametrize(("period", "season"), [(1, 4), (4, 4), (3, 5)])
-def test_a_map_is_the_ridge_regression_over_every_window(period: int, season: int) -> None:
-    before, after, penalty = 20 // period, -(-15 // period), 0.3
-    past, future = [], []
-    for channel in SERIES.double().numpy().T:
-        for first in range(len(channel) - (before + after) * period + 1):
-            window = channel[first : first + (before + after) * period]
-            phases = (window - window[: before * period][-season:].mean()).reshape(before + after, period).T
-            past.append(phases[:, :before])
-            future.append(phases[:, before:])
-    x, y = np.concatenate(past), np.concatenate(future)
-    reference = ReferenceRidge(alpha=penalty * len(x), fit_intercept=False, solver="cholesky").fit(x, y)
-    fitted = PhaseMap(20, 15, period)
-    fitted.fit(SERIES, season, penalty)
-    np.testing.assert_allclose(fitted.weight.numpy(), reference.coef_.T, rtol=1e-5, atol=1e-6)
+def regression(past: np.ndarray, future: np.ndarray, penalty: float) -> np.ndarray:
+    """What scikit-learn fits to windows: (L, H)."""
+    reference = ReferenceRidge(alpha=penalty * len(past), fit_intercept=False, solver="cholesky").fit(past, future)
+    return np.atleast_2d(reference.coef_).T  # type: ignore[no-any-return]
 
 
-def test_of_very_many_windows_those_drawn_say_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Each channel has its own law.
-    values = torch.randn(6000, 2, generator=torch.Generator().manual_seed(1))
-    series = torch.stack([values[2:, 0] + values[:-2, 0], values[2:, 1] - values[:-2, 1]], dim=1)
-    some, all_of_them = PhaseMap(3, 2, 1), PhaseMap(3, 2, 1)
-    all_of_them.fit(series, 3, 0.1)
-    monkeypatch.setattr("femts.models.ridge.MOST_WINDOWS", 4000)
-    some.fit(series, 3, 0.1)
-    assert not torch.equal(some.weight, all_of_them.weight)
-    torch.testing.assert_close(some.weight, all_of_them.weight, rtol=0, atol=0.05)
+def windows(season: int, channels: tuple[int, ...] = (0, 1)) -> tuple[np.ndarray, np.ndarray]:
+    """Look-backs of 20 steps and forecasts of 15 of `SERIES`, less their level."""
+    found = np.lib.stride_tricks.sliding_window_view(SERIES.double().numpy()[:, list(channels)], 35, axis=0).reshape(-1, 35)
+    found = found - found[:, 20 - season : 20].mean(1, keepdims=True)
+    return found[:, :20], found[:, 20:]
+
+
+@pytest.mark.parametrize("season", [1, 3, 5])
+def test_maps_are_the_ridge_regressions_over_every_window(season: int) -> None:
+    pooled = Windows(SERIES.double(), None, 20, 15, season).pooled()
+    past, future = windows(season)
+    np.testing.assert_allclose(dense_map(pooled, 0.3).numpy(), regression(past, future, 0.3), rtol=1e-9, atol=1e-9)
+    whole = past[:, 20 % season :]  # of steps that are a season apart, one for each phase of a window
+    past, future = (x.reshape(len(x), -1, season).swapaxes(1, 2).reshape(-1, x.shape[1] // season) for x in (whole, future))
+    np.testing.assert_allclose(seasonal_map(pooled, season, 0.3).numpy(), regression(past, future, 0.3), rtol=1e-9, atol=1e-9)
+
+
+def test_a_departure_is_the_ridge_regression_of_what_the_shared_map_leaves_over() -> None:
+    all_windows = Windows(SERIES.double(), None, 20, 15, 4)
+    shared, own = dense_map(all_windows.pooled(), 0.3), all_windows.moments(1)
+    past, future = windows(4, (1,))
+    wanted = regression(past, future - past @ shared.numpy(), 2.0)
+    np.testing.assert_allclose(departure(own, shared, 2.0).numpy(), wanted, rtol=1e-9, atol=1e-9)
+    assert departure(own, shared, float("inf")).abs().max() == 0
+
+
+def law(coefficients: tuple[float, ...], rows: int) -> torch.Tensor:
+    """Channels that each go on as a share of their last change, and noise."""
+    steps = torch.randn(rows, len(coefficients), generator=torch.Generator().manual_seed(0))
+    for row in range(1, rows):
+        steps[row] += torch.tensor(coefficients) * steps[row - 1]
+    return steps.cumsum(0).double()
+
+
+def test_channels_are_drawn_together_where_they_follow_one_law_and_not_where_each_has_its_own() -> None:
+    alike, unlike = (Windows(law(laws, 400), None, 20, 4, 1) for laws in ((0.8, 0.8, 0.8), (0.8, -0.8, 0.0)))
+    assert choose(alike, 1e-3, APART).penalty >= 10
+    assert choose(unlike, 1e-3, APART).penalty <= 0.1
+    assert choose(alike.part(0, 40), 1e-3, APART) == SHARED  # no room to hold rows out
+
+
+@pytest.mark.parametrize(("channels", "maps"), [(1, 1), (32, 32), (33, 1)])
+def test_very_many_channels_share_a_map(channels: int, maps: int) -> None:
+    model = LinearForecast(12, 8, 4, channels)
+    series = law((0.5,) * channels, 200).float()
+    model.fit(series, 0.3)
+    assert len(model.dense) == maps and model.dense.abs().amax((1, 2)).min() > 0.01
+    x = series[None, :12]
+    level = x[:, -4:].mean(1, keepdim=True)
+    past = (x - level)[0].T
+    dense = torch.stack([past[c] @ model.dense[c % maps] for c in range(channels)])
+    seasonal = (past.reshape(channels, 3, 4).mT @ model.seasonal).mT.reshape(channels, -1)
+    wanted = ((1 - model.share) * dense + model.share * seasonal).T + level[0]
+    torch.testing.assert_close(model(x, 8)[0], wanted)
+    torch.testing.assert_close(model(x, 5)[0], wanted[:5])
 
 
 def test_what_repeats_is_forecast_at_any_horizon() -> None:

@@ -1,0 +1,75 @@
+"""Moments against windows that are made one by one."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from femts.models.moments import Moments, pool, window_moments
+
+L, H, ROWS = 9, 5, 80
+SERIES = torch.randn(ROWS, generator=torch.Generator().manual_seed(0), dtype=torch.float64).cumsum(0) + 3
+
+
+def by_hand(series: Tensor, season: int, observed: Tensor | None = None) -> Moments:
+    windows = series.unfold(0, L + H, 1)
+    windows = windows - windows[:, L - season : L].mean(1, keepdim=True)
+    real = torch.ones(len(series)) if observed is None else observed
+    weights = real.double()[L:].unfold(0, H, 1)
+    x, y, counts = windows[:, :L], windows[:, L:], weights.sum(0)
+    past = torch.einsum("ni,nj,nh->ij", x, x, weights) / weights.sum()
+    cross, future = torch.einsum("ni,nh,nh->ih", x, y, weights) / counts, (y.square() * weights).sum(0) / counts
+    return Moments(past, cross, future, counts)
+
+
+def assert_same(found: Moments, wanted: Moments) -> None:
+    for name in ("past", "cross", "future", "counts"):
+        torch.testing.assert_close(getattr(found, name), getattr(wanted, name), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("season", [1, 4, L])
+@pytest.mark.parametrize("rows", [L + H, L + H + 1, 40, ROWS])
+def test_all_windows(rows: int, season: int) -> None:
+    assert_same(window_moments(SERIES[:rows], L, H, season), by_hand(SERIES[:rows], season))
+
+
+@pytest.mark.parametrize("missing", [(30,), (0, 1, 2), (79,), tuple(range(20, 60))])
+@pytest.mark.parametrize("most", [0, 10_000])
+def test_steps_that_are_not_real_do_not_count(missing: tuple[int, ...], most: int) -> None:
+    """Neither where the windows that they touch are taken out of all, nor where windows are drawn one by one."""
+    observed = torch.ones(ROWS, dtype=torch.bool)
+    observed[list(missing)] = False
+    found = window_moments(SERIES, L, H, 4, observed, most or ROWS)
+    if most:
+        assert_same(found, by_hand(SERIES, 4, observed))
+    assert_same(window_moments(SERIES, L, H, 4, torch.ones(ROWS, dtype=torch.bool)), by_hand(SERIES, 4))
+
+
+def test_of_very_many_touched_windows_those_drawn_say_the_same() -> None:
+    series = torch.randn(6000, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    observed = torch.rand(6000, generator=torch.Generator().manual_seed(2)) > 0.2
+    some, every = (window_moments(series, L, H, 4, observed, most) for most in (3000, 6000))
+    assert some.counts.max() < 3000 < every.counts.min()
+    assert 0 < (some.past - every.past).abs().max() < 0.1 and (some.cross - every.cross).abs().max() < 0.1
+
+
+def test_moments_of_many_are_those_of_all_their_windows() -> None:
+    halves = SERIES[:50], SERIES[20:]
+    one, two = (by_hand(half, 4) for half in halves)
+    n, m = 50 - L - H + 1, 60 - L - H + 1
+    means = [(getattr(one, name) * n + getattr(two, name) * m) / (n + m) for name in ("past", "cross", "future")]
+    wanted = Moments(*means, counts=torch.full((H,), n + m, dtype=torch.float64))
+    assert_same(pool([one, two]), wanted)
+    with pytest.raises(ValueError, match="no moments"):
+        pool([])
+
+
+def test_errors_of_a_map_are_those_of_its_forecasts() -> None:
+    weight = torch.randn(L, H, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    windows = SERIES.unfold(0, L + H, 1)
+    windows = windows - windows[:, L - 4 : L].mean(1, keepdim=True)
+    wanted = (windows[:, :L] @ weight - windows[:, L:]).square().mean(0)
+    found = window_moments(SERIES, L, H, 4)
+    torch.testing.assert_close(found.error(weight), wanted)
+    torch.testing.assert_close(found.thinned(2).error(weight[:, ::2]), wanted[::2])
