@@ -107,7 +107,7 @@ class LinearForecast(nn.Module):
         self.register_buffer("share", torch.tensor(SHARED.share))
 
     def fit(self, series: Tensor, ridge: float, observed: Tensor | None = None) -> None:
-        """Minimise the mean squared error over the windows of `series` (rows, C), plus `ridge` times the squares of shared weights.
+        """Minimise the mean squared error over the windows of `series` (rows, C), plus `ridge` times the squared weights.
 
         Computed in float64. `observed` (rows, C) is as in `window_moments`. UsageError when there is no window.
         """
