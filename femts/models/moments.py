@@ -72,14 +72,14 @@ def window_moments(
         return _means(*_all_windows(series, before, after, season))
     real = observed.to(series.dtype)
     missing = torch.cat([real.new_zeros(1), (1 - real).cumsum(0)])
-    windows, there = series.unfold(0, before + after, 1), real[before:].unfold(0, after, 1)
     touched = (missing[before + after :] - missing[before:-after]).nonzero().flatten()
+    windows = series.unfold(0, before + after, 1)  # a view, as those of the weights are
     if len(touched) <= most:
         every = _all_windows(series, before, after, season)
-        unreal = _some_windows(windows, 1 - there, touched, before, season)
+        unreal = _some_windows(windows, (1 - real)[before:].unfold(0, after, 1), touched, before, season)
         return _means(*(a - b for a, b in zip(every, unreal, strict=True)))
     drawn = torch.randperm(len(windows), generator=torch.Generator().manual_seed(0))[:most]  # each phase of each season
-    return _means(*_some_windows(windows, there, drawn, before, season))
+    return _means(*_some_windows(windows, real[before:].unfold(0, after, 1), drawn, before, season))
 
 
 def _means(past: Tensor, cross: Tensor, future: Tensor, counts: Tensor) -> Moments:
