@@ -17,7 +17,7 @@ from femts.errors import UsageError
 from femts.models.base import ForecastModel
 from femts.models.moments import level
 from femts.models.registry import register
-from femts.models.ridge_fit import APART, SHARED, Windows, choose, dense_map, departure, seasonal_map
+from femts.models.ridge_fit import APART, SHARED, TrainingRows, choose, dense_map, departure, seasonal_map
 
 MOST_MAPS = 32  # channels with a dense map of their own, of 3 MB each at 1024 steps of look-back and 720 of forecast
 
@@ -101,7 +101,7 @@ class LinearForecast(nn.Module):
 
     def __init__(self, seq_len: int, longest: int, season: int, n_channels: int) -> None:
         super().__init__()
-        self.seq_len, self.longest, self.season, self.n_channels = seq_len, longest, season, n_channels
+        self.seq_len, self.longest, self.season = seq_len, longest, season
         self.register_buffer("dense", torch.zeros(n_channels if n_channels <= MOST_MAPS else 1, seq_len, longest))
         self.register_buffer("seasonal", torch.zeros(seq_len // season, -(-longest // season)))
         self.register_buffer("share", torch.tensor(SHARED.share))
@@ -118,7 +118,7 @@ class LinearForecast(nn.Module):
                 "set model.longest lower, take a shorter --seq-len, or bring more rows."
             )
         series, observed = series.detach().cpu().double(), None if observed is None else observed.cpu()
-        windows = Windows(series, observed, before, after, self.season)
+        windows = TrainingRows(series, observed, before, after, self.season)
         choice = choose(windows, ridge, APART if len(self.dense) > 1 else APART[:1])
         pooled = windows.pooled()
         dense = dense_map(pooled, ridge)

@@ -31,8 +31,8 @@ SHARED = Choice(math.inf, 0.5)  # where there are too few rows to choose
 
 
 @dataclass(frozen=True)
-class Windows:
-    """The windows of `series` (rows, C): look-backs of `before` steps and forecasts of `after`; see `window_moments`."""
+class TrainingRows:
+    """`series` (rows, C), seen as windows of `before` steps of look-back and `after` of forecast; see `window_moments`."""
 
     series: Tensor
     observed: Tensor | None
@@ -40,7 +40,7 @@ class Windows:
     after: int
     season: int
 
-    def part(self, first: int, stop: int) -> Windows:
+    def part(self, first: int, stop: int) -> TrainingRows:
         """Those of the rows from `first` up to `stop`."""
         observed = None if self.observed is None else self.observed[first:stop]
         return replace(self, series=self.series[first:stop], observed=observed)
@@ -78,7 +78,7 @@ def seasonal_map(moments: Moments, season: int, ridge: float) -> Tensor:
     return _solve(past, cross, ridge)
 
 
-def choose(windows: Windows, ridge: float, penalties: Sequence[float]) -> Choice:
+def choose(windows: TrainingRows, ridge: float, penalties: Sequence[float]) -> Choice:
     """Of `penalties` and `SHARES`, those of the lowest error on held-out ends of the rows, relative to `SHARED`."""
     rows, channels = windows.series.shape
     judged = range(0, channels, -(-channels // MOST_JUDGED))

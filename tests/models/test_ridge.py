@@ -10,7 +10,7 @@ from sklearn.linear_model import Ridge as ReferenceRidge
 from femts.errors import UsageError
 from femts.models.registry import build_config, build_model
 from femts.models.ridge import LinearForecast
-from femts.models.ridge_fit import APART, SHARED, Windows, choose, dense_map, departure, seasonal_map
+from femts.models.ridge_fit import APART, SHARED, TrainingRows, choose, dense_map, departure, seasonal_map
 from femts.models.segments import SegmentForecaster
 
 SERIES = torch.randn(90, 2, generator=torch.Generator().manual_seed(0)).cumsum(0)
@@ -37,7 +37,7 @@ def windows(season: int, channels: tuple[int, ...] = (0, 1)) -> tuple[np.ndarray
 
 @pytest.mark.parametrize("season", [1, 3, 5])
 def test_maps_are_the_ridge_regressions_over_every_window(season: int) -> None:
-    pooled = Windows(SERIES.double(), None, 20, 15, season).pooled()
+    pooled = TrainingRows(SERIES.double(), None, 20, 15, season).pooled()
     past, future = windows(season)
     np.testing.assert_allclose(dense_map(pooled, 0.3).numpy(), regression(past, future, 0.3), rtol=1e-9, atol=1e-9)
     whole = past[:, 20 % season :]  # of steps that are a season apart, one for each phase of a window
@@ -46,7 +46,7 @@ def test_maps_are_the_ridge_regressions_over_every_window(season: int) -> None:
 
 
 def test_a_departure_is_the_ridge_regression_of_what_the_shared_map_leaves_over() -> None:
-    all_windows = Windows(SERIES.double(), None, 20, 15, 4)
+    all_windows = TrainingRows(SERIES.double(), None, 20, 15, 4)
     shared, own = dense_map(all_windows.pooled(), 0.3), all_windows.moments(1)
     past, future = windows(4, (1,))
     wanted = regression(past, future - past @ shared.numpy(), 2.0)
@@ -63,7 +63,7 @@ def law(coefficients: tuple[float, ...], rows: int) -> torch.Tensor:
 
 
 def test_channels_are_drawn_together_where_they_follow_one_law_and_not_where_each_has_its_own() -> None:
-    alike, unlike = (Windows(law(laws, 400), None, 20, 4, 1) for laws in ((0.8, 0.8, 0.8), (0.8, -0.8, 0.0)))
+    alike, unlike = (TrainingRows(law(laws, 400), None, 20, 4, 1) for laws in ((0.8, 0.8, 0.8), (0.8, -0.8, 0.0)))
     assert choose(alike, 1e-3, APART).penalty >= 10
     assert choose(unlike, 1e-3, APART).penalty <= 0.1
     assert choose(alike.part(0, 40), 1e-3, APART) == SHARED  # no room to hold rows out
