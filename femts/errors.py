@@ -26,5 +26,5 @@ def suggest(name: str, choices: Iterable[str]) -> str:
     """How a sentence about an unknown `name` ends: with the nearest right one, or all of them when none is near."""
     choices = list(choices)
     by_lower = {choice.lower(): choice for choice in choices}
-    near = difflib.get_close_matches(name.lower(), list(by_lower), n=1)
+    near = difflib.get_close_matches(name.lower(), list(by_lower), n=1, cutoff=0.7)  # 'gpu' is not near 'cpu'
     return f"; did you mean '{by_lower[near[0]]}'?" if near else f"; choose from {', '.join(choices)}."

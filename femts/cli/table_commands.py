@@ -57,11 +57,11 @@ def table(
     show: Annotated[bool, typer.Option("--show", help="Only print what there is.")] = False,
     data_root: DataRoot = None,
     device: Device = "auto",
-) -> None:
+) -> int:
     """Train what is missing of a table, and print it.
 
     Every finished cell is a record in the folder of results. Called again, or after an interruption, the command goes on
-    with what is left; cells that crashed are tried again.
+    with what is left; cells that crashed are tried again. Exit status 1 when some crashed.
     """
     if form not in FORMATS:
         raise UsageError(f"Unknown format '{form}'{suggest(form, FORMATS)}")
@@ -89,6 +89,7 @@ def table(
     missing = sum(not store.finished(cell) for cell in cells)
     if missing:
         print(f"note: {missing} of {len(cells)} cells are not finished; the same command goes on with them", file=sys.stderr)
+    return 0 if show or all(store.failure(cell) is None for cell in cells) else 1
 
 
 def _seed(text: str) -> int:

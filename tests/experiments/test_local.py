@@ -99,6 +99,15 @@ def test_a_cell_that_crashes_leaves_its_reason_and_the_others_go_on(tmp_path: Pa
     assert store.finished(good) and store.failure(good) is None
 
 
+def test_the_command_ends_with_status_1_when_a_cell_crashed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["table", "--datasets", "synthetic", "--models", "dlinear", "--pred-lens", "12", "--seq-len", "48"]
+    command += ["--set", "training.lr=1e30", "--jobs", "1", "--device", "cpu", "--results", str(tmp_path)]
+    assert main(command) == 1
+    out, err = capsys.readouterr()
+    assert "failed: synthetic dlinear 12" in out and "1 of 1 cells are not finished" in err
+    assert main([*command, "--show"]) == 0
+
+
 @pytest.mark.parametrize("seconds", [0.3, 12.0], ids=["while it starts", "while it trains"])
 def test_a_deadline_stops_in_time_and_leaves_the_rest(seconds: float, tmp_path: Path) -> None:
     store, said = Store(tmp_path), list[str]()
