@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from femts.cli.data_options import DataRoot
 from femts.cli.forecast_commands import Run, check_single
-from femts.cli.info_commands import DataRoot
 from femts.cli.output import table
 
 if TYPE_CHECKING:

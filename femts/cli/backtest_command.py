@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from femts.cli.bench_output import count
+from femts.cli.data_options import DataRoot
 from femts.cli.forecast_commands import Run, check_single, check_targets
-from femts.cli.info_commands import DataRoot
 from femts.cli.output import say_notes, table
 from femts.errors import GapWarning
 

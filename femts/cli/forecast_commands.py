@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from femts.cli.info_commands import DataRoot
+from femts.cli.data_options import DataRoot
 from femts.cli.output import details_table, mean_scores, say_notes, scores_table
 from femts.cli.recipe import parse_horizons
 from femts.errors import GapWarning, UsageError

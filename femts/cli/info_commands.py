@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from femts.cli.data_options import DataRoot
 from femts.cli.output import table
 
-DataRoot = Annotated[Path | None, typer.Option(help="Folder of the data files.", metavar="DIR", show_default=False)]
 DatasetName = Annotated[str, typer.Argument(metavar="NAME", help="A name of `femts datasets list`.")]
 
 REFERENCE_SHAPE = {"seq_len": 1024, "pred_len": 96, "n_channels": 7}

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from femts.data.roles import NO_ROLES, Roles
 from femts.errors import UsageError, suggest
 from femts.settings import SHAPE
 
@@ -28,9 +27,7 @@ class Recipe:
         seq_len: look-back; None leaves it to the protocol.
         protocol: named protocol.
         settings: dotted keys (`model.components`, `training.lr`) -> value or text.
-        na: numbers that stand for a missing value.
-        columns: names of the `time`, `series` and `value` columns of one's own data, where they are not the usual ones.
-        roles: what the columns are for.
+        reading: how the data are read, arguments of `load_dataset`.
     """
 
     dataset: str
@@ -39,9 +36,7 @@ class Recipe:
     seq_len: int | None
     protocol: str
     settings: Mapping[str, Any]
-    na: tuple[float, ...] = ()
-    columns: Mapping[str, str] = field(default_factory=dict)
-    roles: Roles = NO_ROLES
+    reading: Mapping[str, Any]
 
     @property
     def default_name(self) -> str:
@@ -79,10 +74,19 @@ def make_recipe(config: Path | None, flags: Mapping[str, Any], assignments: Sequ
         seq_len=_seq_len(given["seq_len"]),
         protocol=given["protocol"],
         settings=settings,
-        na=parse_na(given.get("na")),
-        columns=_columns(given.get("columns")),
-        roles=_roles(given),
+        reading=parse_reading(given),
     )
+
+
+def parse_reading(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of `load_dataset` from what was given for `na`, `columns`, `target`, `past`, `future` and `calendar`; those
+    that say nothing are left out.
+
+    Raises:
+        UsageError: one cannot be read.
+    """
+    reading = {"na": _na(given.get("na")), "columns": _columns(given.get("columns")), **_roles(given)}
+    return {key: value for key, value in reading.items() if value}
 
 
 def parse_horizons(value: object) -> tuple[int, ...]:
@@ -110,7 +114,7 @@ def _columns(value: object) -> dict[str, str]:
     return pairs
 
 
-def _roles(given: Mapping[str, Any]) -> Roles:
+def _roles(given: Mapping[str, Any]) -> dict[str, Any]:
     """Names as a list, or as text with commas between them; `calendar` as a flag or a YAML boolean."""
     names = {}
     for role in ("target", "past", "future"):
@@ -122,10 +126,10 @@ def _roles(given: Mapping[str, Any]) -> Roles:
     calendar = given.get("calendar") or False
     if not isinstance(calendar, bool):
         raise UsageError(f"Setting 'calendar' takes true or false, not {calendar}.")
-    return Roles(**names, calendar=calendar)
+    return {**names, "calendar": calendar}
 
 
-def parse_na(value: object) -> tuple[float, ...]:
+def _na(value: object) -> tuple[float, ...]:
     """`-9999`, `-9999,0`, `[-9999]` or nothing as numbers."""
     parts = value if isinstance(value, list | tuple) else [] if value is None else str(value).split(",")
     try:

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from femts.cli.data_options import DataRoot
 from femts.cli.forecast_commands import Run, check_single, check_targets
-from femts.cli.info_commands import DataRoot
 
 
 def report(

@@ -10,7 +10,9 @@ from typing import Annotated
 import typer
 
 from femts.cli.bench_output import count, names
-from femts.cli.recipe import parse_assignment, parse_horizons
+from femts.cli.data_options import Calendar, Columns, DataRoot, Future, Na, Past, Target
+from femts.cli.output import say_notes
+from femts.cli.recipe import parse_assignment, parse_horizons, parse_reading
 from femts.cli.table_output import as_csv, as_text
 from femts.errors import UsageError, suggest
 
@@ -19,12 +21,13 @@ ENGINES = ("local", "ray")
 LOOK_BACKS = (512, 1024, 2048, 4096)
 MODELS = "fem_sm,fem_gla,fem_mamba,fem_aft,sm,gla,aft,lintrans,itransformer,patchtst,dlinear,naive,seasonal_naive"
 
-DataRoot = Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of the data files.", show_default=False)]
 Device = Annotated[str, typer.Option(metavar="auto|cpu|cuda|mps", help="Where to train.")]
 
 
 def table(
-    datasets: Annotated[str, typer.Option(metavar="NAME[,NAME...]", help="Data sets.")] = "ETTh1",
+    datasets: Annotated[
+        str, typer.Option(metavar="NAME|FILE[,...]", help="Names of `femts datasets list`, and files of your own.")
+    ] = "ETTh1",
     models: Annotated[str, typer.Option(metavar="NAME[,NAME...]", help="Names of `femts models`.")] = MODELS,
     pred_lens: Annotated[str, typer.Option(metavar="N[,N...]|all", help="Horizons.")] = "all",
     roll_out: Annotated[
@@ -39,6 +42,12 @@ def table(
     seq_len: Annotated[
         str, typer.Option(metavar="N[,N...]|auto|protocol", help="Look-back; of several, auto's four too, validation chooses.")
     ] = "protocol",
+    na: Na = None,
+    columns: Columns = None,
+    target: Target = None,
+    past: Past = None,
+    future: Future = None,
+    calendar: Calendar = False,
     protocol: Annotated[str, typer.Option(metavar="paper|lookback96", help="Where look-backs come from.")] = "paper",
     assignments: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="One setting of all models.", show_default=False)
@@ -75,7 +84,9 @@ def table(
     presets: dict[str, tuple[int | None, ...]] = {"auto": LOOK_BACKS, "protocol": (None,)}
     seq_lens = presets.get(seq_len.lower()) or tuple(count("--seq-len", part) for part in names(seq_len))
     settings = dict(parse_assignment(text) for text in assignments or [])
-    cells = make_grid(names(datasets), names(models), parse_horizons(pred_lens), numbers, protocol, seq_lens, settings)
+    given = {"na": na, "columns": columns, "target": target, "past": past, "future": future, "calendar": calendar}
+    grid = names(datasets), names(models), parse_horizons(pred_lens), numbers, protocol, seq_lens, settings
+    cells = make_grid(*grid, parse_reading(given), data_root)
     store = Store(results)
     if not show:
         _run(engine, cells, store, jobs, max_time, data_root, device)
@@ -101,7 +112,6 @@ def _seed(text: str) -> int:
 def _run(engine, cells, store, jobs, max_time, data_root, device) -> None:  # type: ignore[no-untyped-def]
     import time
 
-    from femts.data.dataset import load_dataset
     from femts.experiments.local import Resources, run_local
     from femts.experiments.ray_engine import run_ray
     from femts.training.config import TrainingConfig, parse_span
@@ -114,8 +124,10 @@ def _run(engine, cells, store, jobs, max_time, data_root, device) -> None:  # ty
     many = (4 if found == "cuda" else cores) if jobs is None else count("--jobs", jobs)
     resources = Resources(many, max(1, cores // many), found, None if data_root is None else str(data_root.resolve()))
     left = [cell for cell in cells if not store.finished(cell)]
-    for name in dict.fromkeys(cell.dataset for cell in left):
-        load_dataset(name, data_root)  # fetched once, and refused before anything runs
+    for cell in {cell.dataset: cell for cell in left}.values():
+        say_notes(
+            f"{cell.dataset}: {note}" for note in cell.load(data_root).notes
+        )  # fetched once, and refused before anything runs
     run = {"local": run_local, "ray": run_ray}[engine]
     run(left, store, resources, deadline, lambda line: print(line, file=sys.stderr, flush=True))
 

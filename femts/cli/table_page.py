@@ -90,15 +90,16 @@ def _sample(sample: Mapping[str, Any]) -> str:
     return _figure(lines, f"{sample['channel']} from row {sample['row']}: past, what happened, forecast")
 
 
-def _figure(lines: Mapping[str, tuple[int, Sequence[float]]], caption: str) -> str:
+def _figure(lines: Mapping[str, tuple[int, Sequence[float | None]]], caption: str) -> str:
     """Lines by class, each from its own first place on."""
-    values = [value for _, series in lines.values() for value in series]
+    values = [value for _, series in lines.values() for value in series if value is not None]
     low, span = min(values), (max(values) - min(values)) or 1.0
     last = max(first + len(series) for first, series in lines.values()) - 1 or 1
     drawn = []
     for kind, (first, series) in lines.items():
-        across = [MARGIN + (WIDE - 2 * MARGIN) * (first + i) / last for i in range(len(series))]
-        down = [HIGH - MARGIN - (HIGH - 2 * MARGIN) * (value - low) / span for value in series]
+        there = [(first + i, value) for i, value in enumerate(series) if value is not None]  # a line leads over gaps
+        across = [MARGIN + (WIDE - 2 * MARGIN) * at / last for at, _ in there]
+        down = [HIGH - MARGIN - (HIGH - 2 * MARGIN) * (value - low) / span for _, value in there]
         points = " ".join(f"{x:.1f},{y:.1f}" for x, y in zip(across, down, strict=True))
         drawn.append(f'<polyline class={kind} points="{points}"/>')
     said = html.escape(caption)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from femts.cli.info_commands import DataRoot
+from femts.cli.data_options import Calendar, Columns, DataRoot, Future, Na, Past, Target, option
 from femts.cli.output import mean_scores, say_notes, scores_table
 from femts.cli.recipe import Recipe, make_recipe
 from femts.errors import UsageError
@@ -22,37 +21,29 @@ if TYPE_CHECKING:
 _DEFAULT_PLACE = Path("runs")
 
 
-def _option(text: str, metavar: str, *names: str) -> Any:
-    """An option whose default is filled in by the recipe."""
-    return typer.Option(*names, help=text, metavar=metavar, show_default=False)
-
-
 def train(
-    dataset: Annotated[str | None, _option("A name of `femts datasets list`, or a CSV file.", "NAME|FILE")] = None,
-    model: Annotated[str | None, _option("A name of `femts models`; fem_sm unless given.", "NAME")] = None,
+    dataset: Annotated[str | None, option("A name of `femts datasets list`, or a CSV file.", "NAME|FILE")] = None,
+    model: Annotated[str | None, option("A name of `femts models`; fem_sm unless given.", "NAME")] = None,
     pred_len: Annotated[
-        str | None, _option("Steps to forecast, 96 unless given; several train one model each.", "N[,N...]|all")
+        str | None, option("Steps to forecast, 96 unless given; several train one model each.", "N[,N...]|all")
     ] = None,
-    seq_len: Annotated[str | None, _option("Steps of look-back; auto leaves them to the protocol.", "N|auto")] = None,
-    protocol: Annotated[str | None, _option("Where look-backs come from; paper unless given.", "paper|lookback96")] = None,
-    na: Annotated[str | None, _option("Numbers that stand for a missing value, such as -9999.", "X[,X...]")] = None,
-    columns: Annotated[
-        str | None,
-        _option("What your columns are called, where not date, or unique_id, ds, y.", "time=NAME,series=NAME,value=NAME"),
-    ] = None,
-    target: Annotated[str | None, _option("Columns to forecast; all but the next two unless given.", "NAME[,NAME...]")] = None,
-    past: Annotated[str | None, _option("Columns known up to now, read and not scored.", "NAME[,NAME...]")] = None,
-    future: Annotated[str | None, _option("Columns known for the steps to come as well.", "NAME[,NAME...]")] = None,
-    calendar: Annotated[bool, typer.Option("--calendar", help="Let hour of the week and season of the year act.")] = False,
-    config: Annotated[Path | None, _option("Recipe in YAML; flags go before it.", "FILE")] = None,
-    assignments: Annotated[list[str] | None, _option("One setting, such as model.components=CL.", "KEY=VALUE", "--set")] = None,
+    seq_len: Annotated[str | None, option("Steps of look-back; auto leaves them to the protocol.", "N|auto")] = None,
+    protocol: Annotated[str | None, option("Where look-backs come from; paper unless given.", "paper|lookback96")] = None,
+    na: Na = None,
+    columns: Columns = None,
+    target: Target = None,
+    past: Past = None,
+    future: Future = None,
+    calendar: Calendar = False,
+    config: Annotated[Path | None, option("Recipe in YAML; flags go before it.", "FILE")] = None,
+    assignments: Annotated[list[str] | None, option("One setting, such as model.components=CL.", "KEY=VALUE", "--set")] = None,
     data_root: DataRoot = None,
-    out: Annotated[Path | None, _option("Folder of the run; runs/DATASET-MODEL-HORIZON unless given.", "DIR")] = None,
-    seed: Annotated[str | None, _option("Decides weights, order and dropout; 42 unless given.", "N")] = None,
-    max_epochs: Annotated[str | None, _option("Epochs at most; 100 unless given.", "N")] = None,
-    max_time: Annotated[str | None, _option("Longest time for one horizon, such as 9m.", "SPAN")] = None,
-    device: Annotated[str | None, _option("Where to train.", "auto|cpu|cuda|mps")] = None,
-    precision: Annotated[str | None, _option("What to compute in.", "auto|32|bf16")] = None,
+    out: Annotated[Path | None, option("Folder of the run; runs/DATASET-MODEL-HORIZON unless given.", "DIR")] = None,
+    seed: Annotated[str | None, option("Decides weights, order and dropout; 42 unless given.", "N")] = None,
+    max_epochs: Annotated[str | None, option("Epochs at most; 100 unless given.", "N")] = None,
+    max_time: Annotated[str | None, option("Longest time for one horizon, such as 9m.", "SPAN")] = None,
+    device: Annotated[str | None, option("Where to train.", "auto|cpu|cuda|mps")] = None,
+    precision: Annotated[str | None, option("What to compute in.", "auto|32|bf16")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
 ) -> None:
     """Train a model and print its test scores.
@@ -108,7 +99,7 @@ def _train_all(recipe: Recipe, folder: Path, data_root: Path | None, resume: boo
     from femts.data.dataset import load_dataset
     from femts.training.fit import train as fit
 
-    data = load_dataset(recipe.dataset, data_root, na=recipe.na, columns=recipe.columns, **asdict(recipe.roles))
+    data = load_dataset(recipe.dataset, data_root, **recipe.reading)
     say_notes(data.notes)
     single = len(recipe.pred_lens) == 1
     if not single:

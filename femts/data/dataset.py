@@ -180,7 +180,7 @@ def _load(
     if isinstance(source, pd.DataFrame):
         frame = check_frame(roles.narrow(source, form, "The frame"), na=na, form=form)
         return replace(_own(frame, "frame", None, na), form=form)
-    if isinstance(source, str) and not _is_path(source):
+    if isinstance(source, str) and not is_path(source):
         known = card(source)
         return replace(_from_catalogue(known, data_root, download, na), source=known.name)
     path = Path(source).expanduser()
@@ -195,7 +195,8 @@ def _load(
     return replace(data, notes=(note, *data.notes))
 
 
-def _is_path(source: str) -> bool:
+def is_path(source: str) -> bool:
+    """Whether `load_dataset` takes `source` for a file rather than for a name of the catalogue."""
     if source.lower() in (name.lower() for name in CATALOG):
         return False
     return bool(Path(source).suffix) or len(Path(source).parts) != 1 or Path(source).exists()

@@ -41,6 +41,23 @@ class Split:
         start, stop = self.rows(part, seq_len)
         return max(0, stop - start - seq_len - pred_len + 1) if start >= 0 else 0
 
+    def check(self, name: str, part: str, seq_len: int, pred_len: int) -> None:
+        """UsageError when the windows of `part` do not fit the data set `name`; the text says which length would."""
+        start, stop = self.rows(part, seq_len)
+        first = start if part == "train" else start + seq_len
+        rows = stop - first
+        room_for_forecast = rows - 1 if part == "train" else rows
+        if pred_len > room_for_forecast:
+            remedy = f"the longest that fits is {room_for_forecast}" if room_for_forecast > 0 else "bring more rows"
+            raise UsageError(f"A forecast of {pred_len} steps does not fit the {rows} {part} rows of '{name}'; {remedy}.")
+        room_for_lookback = rows - pred_len if part == "train" else first
+        if seq_len > room_for_lookback:
+            where = f"the {rows} train rows" if part == "train" else f"the {first} rows before the {part} rows"
+            raise UsageError(
+                f"A look-back of {seq_len} steps with a forecast of {pred_len} does not fit {where} of '{name}'; "
+                f"the longest look-back that fits is {room_for_lookback}."
+            )
+
 
 def ett_split(rows_per_hour: int) -> Split:
     """The split of the ETT files: 12, 4 and 4 months of 30 days; rows after those 20 months stay unused."""

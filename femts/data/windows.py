@@ -148,7 +148,7 @@ def part_windows(
     start, stop = dataset.split.rows(part, seq_len)
     first = start if part == "train" else start + seq_len
     if min(seq_len, pred_len) >= 1:  # shorter ones are named by Windows itself
-        _check_fit(dataset.name, part, first, stop, seq_len, pred_len)
+        dataset.split.check(dataset.name, part, seq_len, pred_len)
     if like is None:
         known = known_effects(dataset, scaler)
         effects = None if known is None else torch.from_numpy(known).float()
@@ -159,18 +159,3 @@ def part_windows(
     if observed is not None and not observed[first:stop].any():
         raise UsageError(f"No value of '{dataset.name}' is there in its {part} rows; bring a table without such a gap.")
     return Windows(series, seq_len, pred_len, start, stop, observed, effects, dataset.targets)
-
-
-def _check_fit(name: str, part: str, first: int, stop: int, seq_len: int, pred_len: int) -> None:
-    rows = stop - first
-    room_for_forecast = rows - 1 if part == "train" else rows
-    if pred_len > room_for_forecast:
-        remedy = f"the longest that fits is {room_for_forecast}" if room_for_forecast > 0 else "bring more rows"
-        raise UsageError(f"A forecast of {pred_len} steps does not fit the {rows} {part} rows of '{name}'; {remedy}.")
-    room_for_lookback = rows - pred_len if part == "train" else first
-    if seq_len > room_for_lookback:
-        where = f"the {rows} train rows" if part == "train" else f"the {first} rows before the {part} rows"
-        raise UsageError(
-            f"A look-back of {seq_len} steps with a forecast of {pred_len} does not fit {where} of '{name}'; "
-            f"the longest look-back that fits is {room_for_lookback}."
-        )

@@ -7,9 +7,14 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from femts.errors import UsageError
+from femts.experiments.subject import Subject
+
+if TYPE_CHECKING:
+    from femts.data.dataset import Dataset
 
 # Settings that change where and how fast a cell runs, or how long it may, but not what it is.
 PLACE = ("device", "devices", "compile", "max_time", "eval_batch_size")
@@ -20,13 +25,15 @@ class Cell:
     """One run of the table, as it was asked for.
 
     Attributes:
-        dataset: name of the catalogue.
+        dataset: name of the catalogue, or of a file without its ending.
         model: registered name.
         pred_len: horizon in steps.
         seed: of weights, order and dropout.
         protocol: what fills in the look-back.
         seq_len: look-back in steps; None leaves it to the protocol.
         settings: `model.*` and `training.*` that differ from the model's own recipe.
+        own: for a file, or a set of the catalogue that is read in one's own way, its `sha256` and the arguments of
+            `load_dataset` that find it again, in plain types.
     """
 
     dataset: str
@@ -36,6 +43,7 @@ class Cell:
     protocol: str = "paper"
     seq_len: int | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    own: Mapping[str, Any] | None = None
 
     @property
     def variant(self) -> str:
@@ -43,12 +51,35 @@ class Cell:
         changes = {**({"seq_len": self.seq_len} if self.seq_len else {}), **{k: str(v) for k, v in self.settings.items()}}
         if not changes:
             return self.protocol
-        return f"{self.protocol}-{hashlib.sha256(json.dumps(changes, sort_keys=True).encode()).hexdigest()[:8]}"
+        return f"{self.protocol}-{_hash(changes)}"
 
     @property
     def path(self) -> str:
-        """Where its record lies in a folder of results, without suffix."""
-        return f"{self.variant}/{self.dataset}/{self.model}-{self.pred_len}-seed{self.seed}"
+        """Where its record lies in a folder of results, without suffix. The name of data of one's own has a hash of what they
+        hold and of how they are read, so changed data make new cells; where their file lies makes no difference."""
+        data = self.dataset
+        if self.own is not None:
+            data += f"-{_hash({key: value for key, value in self.own.items() if key != 'source'})}"
+        return f"{self.variant}/{data}/{self.model}-{self.pred_len}-seed{self.seed}"
+
+    def load(self, data_root: str | Path | None = None) -> Dataset:
+        """The data set.
+
+        Raises:
+            UsageError: it is not there, or a file of one's own has changed since the cell was made.
+        """
+        from femts.data.dataset import load_dataset
+
+        if self.own is None:
+            return load_dataset(self.dataset, data_root)
+        data = load_dataset(**{key: value for key, value in self.own.items() if key != "sha256"}, data_root=data_root)
+        if data.sha256 != self.own["sha256"]:
+            raise UsageError(f"File {data.source} has changed since the table was begun; call 'femts table' again.")
+        return data
+
+
+def _hash(what: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:8]
 
 
 def make_grid(
@@ -59,31 +90,40 @@ def make_grid(
     protocol: str,
     seq_lens: Sequence[int | None],
     settings: Mapping[str, Any],
+    reading: Mapping[str, Any] | None = None,
+    data_root: str | Path | None = None,
 ) -> list[Cell]:
     """All combinations, dataset by dataset and horizon by horizon, so that whole rows are finished first.
 
-    Of several `seq_lens`, between which the table lets validation choose, those that do not fit a data set are left out.
+    `datasets` are names of the catalogue and files, read as `reading` says, arguments of `load_dataset`. Of several
+    `seq_lens`, between which the table lets validation choose, those that do not fit a data set are left out.
 
     Raises:
-        UsageError: an unknown dataset, model, protocol or setting, or a setting that only says where to run.
+        UsageError: an unknown dataset, model, protocol or setting, a setting that only says where to run, data that cannot be
+            read, or not by a model, two of one name, or a horizon that does not fit them.
     """
-    from femts.data.catalog import card
-    from femts.data.protocols import default_seq_len
+    from femts.training.prepare import check_past
 
+    for model in models:
+        check_past(model, (reading or {}).get("past", ()))
     for key in settings:
         if key.removeprefix("training.") in (*PLACE, "seed"):
             raise UsageError(f"Setting '{key}' is no part of a cell; it has an option of 'femts table', or none there.")
-    cards = [card(name) for name in datasets]
+    subjects = [Subject.find(name, reading or {}, data_root) for name in datasets]
+    by_name = dict[str, str]()
+    for source, subject in zip(datasets, subjects, strict=True):
+        if by_name.setdefault(subject.name, source) != source:
+            raise UsageError(
+                f"Data sets '{by_name[subject.name]}' and '{source}' have one name; leave one out, or rename a file."
+            )
     if any(seed < 0 for seed in seeds):
         raise UsageError(f"Seed {min(seeds)} is none; give whole numbers of at least 0.")
     cells = []
-    for data, pred_len, seed, model, seq_len in product(cards, pred_lens, seeds, models, seq_lens):
-        if len(seq_lens) > 1 and seq_len is not None and data.split.windows("train", seq_len, pred_len) < 1:
-            continue
-        first, stop = data.split.train
-        steps = seq_len or default_seq_len(protocol, pred_len, stop - first)
-        changes = _changes(model, settings, seq_len=steps, pred_len=pred_len, n_channels=data.channels)
-        cells.append(Cell(data.name, model, pred_len, seed, protocol, seq_len, changes))
+    for data, pred_len in product(subjects, pred_lens):
+        look_backs = data.look_backs(seq_lens, pred_len, protocol)
+        for seed, model, (seq_len, steps) in product(seeds, models, look_backs.items()):
+            changes = _changes(model, settings, seq_len=steps, pred_len=pred_len, n_channels=data.channels)
+            cells.append(Cell(data.name, model, pred_len, seed, protocol, seq_len, changes, data.own))
     return cells
 
 

@@ -29,6 +29,7 @@ def make_record(cell: Cell, forecaster: Forecaster, data: Dataset) -> dict[str, 
         "cell": {
             **{name: getattr(cell, name) for name in ("dataset", "model", "pred_len", "seed", "protocol", "seq_len")},
             "settings": {key: str(value) for key, value in cell.settings.items()},
+            **({} if cell.own is None else {"own": dict(cell.own)}),
         },
         "test": metrics["test"],
         "val": metrics["val"],

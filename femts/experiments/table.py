@@ -55,18 +55,19 @@ def make_entries(cells: Sequence[Cell], store: Store, roll_out: Sequence[int] = 
     entries = []
     for dataset, model in dict.fromkeys((cell.dataset, cell.model) for cell in cells):
         own = [cell for cell in cells if (cell.dataset, cell.model) == (dataset, model)]
+        theirs = own[0].own is None  # what is published is of the catalogue's data
         seeds = tuple(dict.fromkeys(cell.seed for cell in own))
         pred_lens = sorted({cell.pred_len for cell in own} | set(roll_out))
         records = [(cell, record) for cell in own if (record := store.record(cell))]
         scores = {p: {s: best for s in seeds if (best := _best(records, p, s, p in roll_out))} for p in pred_lens}
         for pred_len in pred_lens:
             failures = {c.seed: why for c in own if c.pred_len == pred_len and (why := store.failure(c))}
-            what = (dataset, model, pred_len)
-            entries.append(_entry(what, scores[pred_len], published(dataset, model, pred_len), failures))
+            known = published(dataset, model, pred_len) if theirs else None
+            entries.append(_entry((dataset, model, pred_len), scores[pred_len], known, failures))
         if len(pred_lens) > 1:
             whole = [seed for seed in seeds if all(seed in scores[pred_len] for pred_len in pred_lens)]
             means = {seed: _mean([scores[pred_len][seed] for pred_len in pred_lens]) for seed in whole}
-            known = published(dataset, model, None) if tuple(pred_lens) == ALL else None
+            known = published(dataset, model, None) if theirs and tuple(pred_lens) == ALL else None
             entries.append(_entry((dataset, model, None), means, known, {}))
     return entries
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from femts.errors import UsageError
-from femts.experiments.grid import PLACE
+from femts.experiments.grid import PLACE, Cell
 from femts.experiments.record import place
 from femts.settings import SHAPE
 
@@ -50,11 +50,10 @@ def verify_record(record: Mapping[str, Any], device: str = "auto", data_root: st
     """
     import torch
 
-    from femts.data.dataset import load_dataset
     from femts.training.fit import train
 
     config, cell = record["config"], record["cell"]
-    data = load_dataset(cell["dataset"], data_root)
+    data = Cell(**cell).load(data_root)
     if data.sha256 != record["data"]["sha256"]:
         raise UsageError(
             f"The data of {cell['dataset']} are not those of the record (sha256 {record['data']['sha256'][:12]}...)."

@@ -23,7 +23,6 @@ def run_cell(cell: Cell, results: Path, device: str, threads: int, data_root: st
     """Train `cell`, or go on with what it has reached, and keep its record."""
     import torch
 
-    from femts.data.dataset import load_dataset
     from femts.experiments.record import make_record
     from femts.forecaster import Forecaster
     from femts.runs import METRICS
@@ -31,7 +30,7 @@ def run_cell(cell: Cell, results: Path, device: str, threads: int, data_root: st
 
     torch.set_num_threads(threads)
     store = Store(results)
-    work, data = store.work(cell), load_dataset(cell.dataset, data_root)
+    work, data = store.work(cell), cell.load(data_root)
     if (work / METRICS).is_file():  # it ended between its last line and its record
         forecaster = Forecaster.load(work)
     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from typing import Any
 
@@ -83,11 +83,7 @@ def resolve_run(
     if pred_len < 1:
         raise UsageError(f"A forecast of {pred_len} steps is none; give --pred-len 1 or more.")
     preset = default_seq_len(protocol, pred_len, data.split.train[1] - data.split.train[0])
-    if data.roles.past and model_card(model).model_class.channel_independent:
-        raise UsageError(
-            f"Model '{model}' forecasts each column from itself alone, so --past {','.join(data.roles.past)} would change "
-            "nothing; take one that reads all columns, such as fem_sm, or leave it out."
-        )
+    check_past(model, data.roles.past)
     config = build_config(
         model,
         seq_len=_steps(seq_len, preset),
@@ -102,6 +98,15 @@ def resolve_run(
         rows = data.split.train[1] - data.split.train[0]
         config = replace(config, longest=_longest(pred_len, (rows - config.seq_len) // 2))
     return RunConfig(data.name, data.source, model, config, protocol, asdict(training), data.na, data.form, data.roles)
+
+
+def check_past(model: str, past: Sequence[str]) -> None:
+    """UsageError where columns `past` are to be read by a model that reads none but the one it forecasts."""
+    if past and model_card(model).model_class.channel_independent:
+        raise UsageError(
+            f"Model '{model}' forecasts each column from itself alone, so --past {','.join(past)} would change nothing; take "
+            "one that reads all columns, such as fem_sm, or leave it out."
+        )
 
 
 def _longest(pred_len: int, room: int) -> int:

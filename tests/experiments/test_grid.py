@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 from small_grid import small_grid
+from small_tables import small_table
 
 from femts.errors import UsageError
 from femts.experiments.grid import Cell, make_grid
@@ -59,9 +63,38 @@ def test_what_a_recipe_says_anyway_changes_nothing() -> None:
         ({"settings": {"training.max_time": "1m"}}, "'training.max_time' is no part of a cell"),
         ({"settings": {"training.seed": "1"}}, "'training.seed' is no part of a cell"),
         ({"seeds": (-1,)}, "Seed -1 is none"),
+        ({"datasets": ("ETTh1", "etth1")}, "'ETTh1' and 'etth1' have one name; leave one out, or rename a file"),
+        ({"pred_lens": (2881,)}, "2881 steps does not fit the 2880 val rows of 'ETTh1'; the longest that fits is 2880"),
+        ({"seq_lens": (8600, 9000)}, "8600 steps with a forecast of 96 does not fit the 8640 train rows of 'ETTh1'"),
+        ({"reading": {"past": ("OT",)}}, "Model 'naive' forecasts each column from itself alone, so --past OT"),
+        ({"datasets": ("mine.csv",)}, "File mine.csv does not exist"),
     ],
 )
 def test_mistakes_are_named(changes: dict, message: str) -> None:
     given = {"datasets": ("ETTh1",), "models": ("naive",), "pred_lens": (96,), "seeds": (42,), "protocol": "paper"}
     with pytest.raises(UsageError, match=message):
         make_grid(**{**given, "seq_lens": (None,), "settings": {}, **changes})
+
+
+def test_a_file_is_known_by_what_it_holds_and_how_it_is_read(tmp_path: Path) -> None:
+    def cell(source: str | Path, reading: dict[str, Any] | None = None) -> Cell:
+        return make_grid((str(source),), ("naive",), (12,), (1,), "paper", (48,), {}, reading)[0]
+
+    mine = tmp_path / "mine.csv"
+    small_table().to_csv(mine, index=False)
+    first = cell(mine)
+    variant, folder, name = first.path.split("/")
+    assert variant.startswith("paper-") and folder.startswith("mine-") and name == "naive-12-seed1"
+    assert first.load().columns == ("load", "heat")
+    moved = tmp_path / "elsewhere" / "mine.csv"
+    moved.parent.mkdir()
+    mine.rename(moved)
+    assert cell(moved).path == first.path
+    other = cell(moved, {"target": ("load",), "na": (-1.0,)})
+    assert other.path != first.path and other.load().columns == ("load",)
+    assert cell("synthetic").path.split("/")[1] == "synthetic" != cell("synthetic", {"calendar": True}).path.split("/")[1]
+
+    small_table(301).to_csv(moved, index=False)
+    assert cell(moved).path != first.path
+    with pytest.raises(UsageError, match=r"mine\.csv has changed since the table was begun; call 'femts table' again"):
+        other.load()

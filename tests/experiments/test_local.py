@@ -12,9 +12,12 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
 import pytest
 from small_grid import COMMAND, SETTINGS, small_grid, without_times
+from small_tables import small_table
 
+import femts
 from femts.cli import main
 from femts.errors import UsageError
 from femts.experiments.grid import Cell
@@ -88,6 +91,29 @@ def test_the_page_has_tables_curves_and_forecasts_and_needs_no_network(
     assert page.count("<polyline class=forecast") == 4 * 2 and page.count("<polyline class=truth") == 4 * 2 + 2
     assert "4 of 8 cells are not run" in page and "4 of 8 cells are not finished" in err
     assert "http" not in page and "<script" not in page
+
+
+def test_a_file_with_gaps_and_known_columns_is_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table, results = small_table(columns=("load", "open", "heat")), tmp_path / "results"
+    table.loc[290:292, "load"] = np.nan
+    table.to_csv(tmp_path / "mine.csv", index=False)
+    command = ["table", "--datasets", str(tmp_path / "mine.csv"), "--models", "ridge,naive", "--pred-lens", "24", "--seq-len"]
+    command += ["48", "--target", "load", "--future", "open", "--device", "cpu", "--results", str(results)]
+    assert main(command) == 0
+    out, err = capsys.readouterr()
+    assert out.split()[:3] == ["mine", "ridge", "naive"] and "published" not in out
+    assert "note: mine: 3 of 600 values are missing, in 1 of 2 columns" in err
+    (path,) = results.rglob("ridge-24-seed42.json")
+    record, strict = read_record(path), json.loads(path.read_text(), parse_constant=pytest.fail)
+    last = strict["samples"][1]
+    assert last["channel"] == "load" and last["row"] == 276 and last["truth"][14:17] == [None] * 3
+    np.testing.assert_allclose(last["truth"][:14], table["load"][276:290], rtol=1e-4)
+    forecaster = femts.train(Cell(**record["cell"]).load(), "ridge", 24, seq_len=48, device="cpu")
+    forecast = forecaster.predict(table[["date", "load", "open"]][:276], 24, future=table[["date", "open"]][276:])
+    np.testing.assert_allclose(last["forecast"], forecast["load"], rtol=1e-3, atol=1e-4)
+    assert verify_record(record, "cpu").holds
+    assert main([*command, "--show", "--format", "html"]) == 0
+    assert capsys.readouterr().out.count("<polyline class=truth") == 2 * 2
 
 
 def test_a_cell_that_crashes_leaves_its_reason_and_the_others_go_on(tmp_path: Path) -> None:

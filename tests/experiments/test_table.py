@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from small_grid import record
+from small_tables import small_table
 
 from femts.cli.table_output import as_csv, as_text
 from femts.experiments.grid import make_grid
@@ -58,6 +59,18 @@ def test_csv_has_the_columns_of_the_interface(store: Store) -> None:
     assert lines[1].startswith("ETTh1,fem_sm,96,1024,1 2,0.11")
     assert lines[5].startswith("ETTh1,fem_sm,mean,,1 2,0.35") and lines[5].endswith(",0.5,0.419")
     assert lines[9] == "ETTh1,patchtst,720,,,,,,0.447"
+
+
+def test_nothing_is_published_on_data_of_ones_own(tmp_path: Path) -> None:
+    mine = tmp_path / "ETTh1.csv"
+    small_table(2000).to_csv(mine, index=False)
+
+    def known(dataset: str) -> float | None:
+        cells = make_grid((dataset,), ("patchtst",), (96,), (1,), "paper", (48,), {})
+        return make_entries(cells, Store(tmp_path))[0].published_mse
+
+    assert known("ETTh1") == 0.370
+    assert known(str(mine)) is None
 
 
 def test_validation_chooses_the_look_back(store: Store) -> None:
