@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -41,7 +42,7 @@ def train(
     out: Annotated[Path | None, option("Folder of the run; runs/DATASET-MODEL-HORIZON unless given.", "DIR")] = None,
     seed: Annotated[str | None, option("Decides weights, order and dropout; 42 unless given.", "N")] = None,
     max_epochs: Annotated[str | None, option("Epochs at most; 100 unless given.", "N")] = None,
-    max_time: Annotated[str | None, option("Longest time for one horizon, such as 9m.", "SPAN")] = None,
+    max_time: Annotated[str | None, option("Longest time for all horizons together, such as 9m.", "SPAN")] = None,
     device: Annotated[str | None, option("Where to train.", "auto|cpu|cuda|mps")] = None,
     precision: Annotated[str | None, option("What to compute in.", "auto|32|bf16")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
@@ -97,17 +98,23 @@ def _folder(out: Path | None, recipe: Recipe, resume: bool) -> Path:
 def _train_all(recipe: Recipe, folder: Path, data_root: Path | None, resume: bool) -> dict[int, dict[str, float | int]]:
     """Train one model for each horizon; returns their test scores. Several get a folder each, and a summary."""
     from femts.data.dataset import load_dataset
+    from femts.training.config import parse_span
     from femts.training.fit import train as fit
 
+    started = time.monotonic()
     data = load_dataset(recipe.dataset, data_root, **recipe.reading)
     say_notes(data.notes)
     single = len(recipe.pred_lens) == 1
-    if not single:
-        _check_horizons(recipe, data)
-    scores = {}
-    for pred_len in recipe.pred_lens:
-        run = folder if single else folder / str(pred_len)
-        if single or not (resume and (run / METRICS).is_file()):  # of several, the finished ones are kept
+    limit = None if single else _check_horizons(recipe, data)
+    runs = {pred_len: folder if single else folder / str(pred_len) for pred_len in recipe.pred_lens}
+    left = [p for p, run in runs.items() if single or not (resume and _finished(run))]
+    scores, settings = {}, dict(recipe.settings)
+    for pred_len, run in runs.items():
+        if pred_len in left:
+            if limit is not None:  # what one does not need is for those after it
+                rest = started + parse_span(limit) - time.monotonic()
+                settings["training.max_time"] = f"{max(1, round(rest / len(left)))}s"
+            left.remove(pred_len)
             fit(
                 data,
                 recipe.model,
@@ -116,7 +123,7 @@ def _train_all(recipe: Recipe, folder: Path, data_root: Path | None, resume: boo
                 protocol=recipe.protocol,
                 out=run,
                 resume=resume and (single or run.exists()),
-                settings=recipe.settings,
+                settings=settings,
                 progress=True,
             )
         record = read_metrics(run)
@@ -132,8 +139,13 @@ def _train_all(recipe: Recipe, folder: Path, data_root: Path | None, resume: boo
     return scores
 
 
-def _check_horizons(recipe: Recipe, data: Dataset) -> None:
-    """UsageError for a horizon that does not fit, before hours are spent on the others."""
+def _finished(run: Path) -> bool:
+    """Whether more time would change nothing."""
+    return (run / METRICS).is_file() and read_metrics(run)["stopped"] != "max_time"
+
+
+def _check_horizons(recipe: Recipe, data: Dataset) -> str | None:
+    """UsageError for a horizon that does not fit, before hours are spent on the others; returns the time that all have."""
     from femts.data.scaler import Scaler
     from femts.data.windows import part_windows
     from femts.training.prepare import resolve_run, resolve_training
@@ -145,3 +157,4 @@ def _check_horizons(recipe: Recipe, data: Dataset) -> None:
         config = resolve_run(data, recipe.model, pred_len, recipe.seq_len, recipe.protocol, settings, training)
         for part in ("train", "val", "test"):
             windows = part_windows(data, scaler, part, config.seq_len, pred_len, windows)
+    return training.max_time
