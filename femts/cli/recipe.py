@@ -146,11 +146,11 @@ def _seq_len(value: object) -> int | None:
     return int(str(value))
 
 
-def parse_assignment(text: str) -> tuple[str, str]:
-    """`section.name=value` as key and value."""
+def parse_assignment(text: str, option: str = "--set") -> tuple[str, str]:
+    """`section.name=value`, as `option` was given it, as key and value."""
     key, equals, value = text.partition("=")
     if not equals:
-        raise UsageError(f"--set '{text}' has no value; write it as {text or 'training.lr'}=VALUE.")
+        raise UsageError(f"{option} '{text}' has no value; write it as {text or 'training.lr'}=VALUE.")
     section, dot, name = key.strip().partition(".")
     if section not in SECTIONS or not dot or not name:
         raise UsageError(f"Unknown setting '{key}'; write model.NAME=VALUE or training.NAME=VALUE.")

@@ -52,6 +52,10 @@ def table(
     assignments: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="One setting of all models.", show_default=False)
     ] = None,
+    choices: Annotated[
+        list[str] | None,
+        typer.Option("--choose", metavar="KEY=VALUE,...", help="Values of a setting; validation chooses.", show_default=False),
+    ] = None,
     engine: Annotated[
         str, typer.Option(metavar="local|ray", help="What runs the cells: this machine, or a Ray cluster.")
     ] = "local",
@@ -86,7 +90,8 @@ def table(
     settings = dict(parse_assignment(text) for text in assignments or [])
     given = {"na": na, "columns": columns, "target": target, "past": past, "future": future, "calendar": calendar}
     grid = names(datasets), names(models), parse_horizons(pred_lens), numbers, protocol, seq_lens, settings
-    cells = make_grid(*grid, parse_reading(given), data_root)
+    several = {key: names(value) for key, value in (parse_assignment(text, "--choose") for text in choices or [])}
+    cells = make_grid(*grid, parse_reading(given), data_root, several)
     store = Store(results)
     if not show:
         _run(engine, cells, store, jobs, max_time, data_root, device)

@@ -48,7 +48,7 @@ def dataset_tables(entries: Sequence[Entry]) -> Iterator[tuple[list[str], list[R
 
 
 def as_text(entries: Sequence[Entry], markdown: bool = False) -> str:
-    """The tables, the lowest of a row marked, and why cells failed."""
+    """The tables, the lowest of a row marked, and why cells failed; as text also what validation chose."""
     parts = []
     for header, rows in dataset_tables(entries):
         if markdown:
@@ -56,7 +56,8 @@ def as_text(entries: Sequence[Entry], markdown: bool = False) -> str:
         else:
             parts.append(table(header, [[f"{text}*" if best else text for text, best in row] for row in rows]))
     failed = [f"failed: {e.dataset} {e.model} {e.pred_len} seed {s}: {why}" for e in entries for s, why in e.failures.items()]
-    return "\n\n".join([*parts, *(["\n".join(failed)] if failed else [])])
+    chosen = [f"chosen: {e.dataset} {e.model} {e.pred_len} seed {s}: {what}" for e in entries for s, what in e.chosen.items()]
+    return "\n\n".join([*parts, *("\n".join(lines) for lines in (() if markdown else chosen, failed) if lines)])
 
 
 def _row(entries: Sequence[Entry], models: Sequence[str]) -> Row:

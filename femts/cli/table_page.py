@@ -57,7 +57,8 @@ def as_html(entries: Sequence[Entry], cells: Sequence[Cell], store: Store) -> st
 
 def _cell(cell: Cell, record: Mapping[str, Any] | None, failure: str | None) -> str:
     """What there is of a cell; nothing for one that is not run."""
-    name = html.escape(f"{cell.dataset}, {cell.model}, horizon {cell.pred_len}, seed {cell.seed}")
+    settings = "".join(f", {key}={value}" for key, value in cell.settings.items())
+    name = html.escape(f"{cell.dataset}, {cell.model}, horizon {cell.pred_len}, seed {cell.seed}{settings}")
     if record is None:
         return f"<p>{name} <span class=quiet>failed: {html.escape(failure)}</span></p>" if failure else ""
     place, data = record["place"], record["data"]

@@ -92,11 +92,13 @@ def make_grid(
     settings: Mapping[str, Any],
     reading: Mapping[str, Any] | None = None,
     data_root: str | Path | None = None,
+    choices: Mapping[str, Sequence[Any]] | None = None,
 ) -> list[Cell]:
     """All combinations, dataset by dataset and horizon by horizon, so that whole rows are finished first.
 
-    `datasets` are names of the catalogue and files, read as `reading` says, arguments of `load_dataset`. Of several
-    `seq_lens`, between which the table lets validation choose, those that do not fit a data set are left out.
+    `datasets` are names of the catalogue and files, read as `reading` says, arguments of `load_dataset`. Between several
+    `seq_lens` and all combinations of `choices`, values of settings by key, the table lets validation choose; look-backs
+    that do not fit a data set are left out.
 
     Raises:
         UsageError: an unknown dataset, model, protocol or setting, a setting that only says where to run, data that cannot be
@@ -106,9 +108,13 @@ def make_grid(
 
     for model in models:
         check_past(model, (reading or {}).get("past", ()))
-    for key in settings:
+    choices = choices or {}
+    for key in (*settings, *choices):
         if key.removeprefix("training.") in (*PLACE, "seed"):
             raise UsageError(f"Setting '{key}' is no part of a cell; it has an option of 'femts table', or none there.")
+        if key in settings and key in choices:
+            raise UsageError(f"Setting '{key}' is given to --set and to --choose; leave one of them out.")
+    recipes = [{**settings, **dict(zip(choices, values, strict=True))} for values in product(*choices.values())]
     subjects = [Subject.find(name, reading or {}, data_root) for name in datasets]
     by_name = dict[str, str]()
     for source, subject in zip(datasets, subjects, strict=True):
@@ -118,13 +124,14 @@ def make_grid(
             )
     if any(seed < 0 for seed in seeds):
         raise UsageError(f"Seed {min(seeds)} is none; give whole numbers of at least 0.")
-    cells = []
+    cells = dict[str, Cell]()
     for data, pred_len in product(subjects, pred_lens):
         look_backs = data.look_backs(seq_lens, pred_len, protocol)
-        for seed, model, (seq_len, steps) in product(seeds, models, look_backs.items()):
-            changes = _changes(model, settings, seq_len=steps, pred_len=pred_len, n_channels=data.channels)
-            cells.append(Cell(data.name, model, pred_len, seed, protocol, seq_len, changes, data.own))
-    return cells
+        for seed, model, recipe, (seq_len, steps) in product(seeds, models, recipes, look_backs.items()):
+            changes = _changes(model, recipe, seq_len=steps, pred_len=pred_len, n_channels=data.channels)
+            cell = Cell(data.name, model, pred_len, seed, protocol, seq_len, changes, data.own)
+            cells.setdefault(cell.path, cell)  # two recipes may say the same
+    return list(cells.values())
 
 
 def _changes(model: str, settings: Mapping[str, Any], **shape: int) -> dict[str, Any]:

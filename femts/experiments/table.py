@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NamedTuple
 
 from femts.experiments.grid import Cell
@@ -23,6 +24,7 @@ class Entry:
         mse, mse_sd, mae: mean over the seeds, and the standard deviation of two and more; None while there is none.
         published_mse: None where nothing is published.
         failures: why cells crashed, by seed.
+        chosen: what validation chose where there were several look-backs or settings, by seed.
     """
 
     dataset: str
@@ -36,6 +38,7 @@ class Entry:
     mae: float | None
     published_mse: float | None
     failures: Mapping[int, str]
+    chosen: Mapping[int, str]
 
 
 class _Score(NamedTuple):
@@ -44,6 +47,7 @@ class _Score(NamedTuple):
     mae: float
     seq_len: int
     rolled: bool
+    chosen: str = ""
 
 
 def make_entries(cells: Sequence[Cell], store: Store, roll_out: Sequence[int] = ()) -> list[Entry]:
@@ -59,7 +63,8 @@ def make_entries(cells: Sequence[Cell], store: Store, roll_out: Sequence[int] = 
         seeds = tuple(dict.fromkeys(cell.seed for cell in own))
         pred_lens = sorted({cell.pred_len for cell in own} | set(roll_out))
         records = [(cell, record) for cell in own if (record := store.record(cell))]
-        scores = {p: {s: best for s in seeds if (best := _best(records, p, s, p in roll_out))} for p in pred_lens}
+        varied = _varied(own)
+        scores = {p: {s: best for s in seeds if (best := _best(records, p, s, p in roll_out, varied))} for p in pred_lens}
         for pred_len in pred_lens:
             failures = {c.seed: why for c in own if c.pred_len == pred_len and (why := store.failure(c))}
             known = published(dataset, model, pred_len) if theirs else None
@@ -72,20 +77,36 @@ def make_entries(cells: Sequence[Cell], store: Store, roll_out: Sequence[int] = 
     return entries
 
 
-def _best(records: Sequence[tuple[Cell, Mapping[str, Any]]], pred_len: int, seed: int, rolled: bool) -> _Score | None:
+def _varied(cells: Sequence[Cell]) -> list[str]:
+    """What there is a choice of: `seq_len`, then keys of settings, in which some of `cells` differ."""
+    recipes = [{"seq_len": cell.seq_len, **{key: str(value) for key, value in cell.settings.items()}} for cell in cells]
+    keys = dict.fromkeys(chain(*recipes))
+    return [key for key in keys if len({recipe.get(key) for recipe in recipes}) > 1]
+
+
+def _best(
+    records: Sequence[tuple[Cell, Mapping[str, Any]]], pred_len: int, seed: int, rolled: bool, varied: Sequence[str]
+) -> _Score | None:
     """Of what `records` have for a horizon and a seed, the score of the lowest validation error."""
     found = []
     for cell, record in records:
         if cell.seed != seed:
             continue
         if cell.pred_len == pred_len:
-            found.append((record, False))
+            scores = record
         elif rolled and str(pred_len) in record["rolled"]:
-            found.append((record["rolled"][str(pred_len)] | {"config": record["config"]}, True))
-    scores = [
-        _Score(r["val"]["mse"], r["test"]["mse"], r["test"]["mae"], r["config"]["seq_len"], rolled) for r, rolled in found
-    ]
-    return min(scores, default=None)
+            scores = record["rolled"][str(pred_len)]
+        else:
+            continue
+        val, test, config = scores["val"]["mse"], scores["test"], record["config"]
+        chosen = ", ".join(f"{key} {_setting(config, key)}" for key in varied)
+        found.append(_Score(val, test["mse"], test["mae"], config["seq_len"], cell.pred_len != pred_len, chosen))
+    return min(found, default=None)
+
+
+def _setting(config: Mapping[str, Any], key: str) -> Any:
+    part, _, name = key.partition(".")
+    return config[part][name] if name else config[key]
 
 
 def _mean(scores: Sequence[_Score]) -> _Score:
@@ -109,4 +130,5 @@ def _entry(
         mae=statistics.fmean(maes) if maes else None,
         published_mse=known,
         failures=failures,
+        chosen={seed: score.chosen for seed, score in scores.items() if score.chosen},
     )

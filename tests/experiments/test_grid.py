@@ -50,6 +50,20 @@ def test_what_a_recipe_says_anyway_changes_nothing() -> None:
     assert [dict(cell.settings) for cell in cells] == [{"model.dropout": "0.3"}, {"training.patience": "3"}]
 
 
+def test_every_combination_of_choices_is_a_cell_and_what_says_the_same_is_one() -> None:
+    choices = {"training.lr": ("1e-3", "5e-3"), "training.patience": ("3", "4")}  # 5e-3 and 3 are dlinear's own
+    cells = make_grid(("ETTh1",), ("dlinear",), (96,), (1,), "paper", (512, 1024), {}, choices=choices)
+    assert len({cell.path for cell in cells}) == len(cells) == 8
+    assert [dict(cell.settings) for cell in cells if cell.seq_len == 512] == [
+        {"training.lr": "1e-3"},
+        {"training.lr": "1e-3", "training.patience": "4"},
+        {},
+        {"training.patience": "4"},
+    ]
+    choices = {"training.lr": ("5e-3", "0.005")}
+    assert len(make_grid(("ETTh1",), ("dlinear",), (96,), (1,), "paper", (None,), {}, choices=choices)) == 1
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -66,6 +80,9 @@ def test_what_a_recipe_says_anyway_changes_nothing() -> None:
         ({"datasets": ("ETTh1", "etth1")}, "'ETTh1' and 'etth1' have one name; leave one out, or rename a file"),
         ({"pred_lens": (2881,)}, "2881 steps does not fit the 2880 val rows of 'ETTh1'; the longest that fits is 2880"),
         ({"seq_lens": (8600, 9000)}, "8600 steps with a forecast of 96 does not fit the 8640 train rows of 'ETTh1'"),
+        ({"settings": {"training.lr": "1"}, "choices": {"training.lr": ("1", "2")}}, "given to --set and to --choose"),
+        ({"choices": {"training.max_time": ("1m", "2m")}}, "'training.max_time' is no part of a cell"),
+        ({"choices": {"model.kernel_size": ("3", "25")}}, "Model 'naive' cannot be set so"),
         ({"reading": {"past": ("OT",)}}, "Model 'naive' forecasts each column from itself alone, so --past OT"),
         ({"datasets": ("mine.csv",)}, "File mine.csv does not exist"),
     ],

@@ -61,6 +61,21 @@ def test_csv_has_the_columns_of_the_interface(store: Store) -> None:
     assert lines[9] == "ETTh1,patchtst,720,,,,,,0.447"
 
 
+def test_validation_chooses_settings_for_each_model_and_seed_and_says_so(store: Store) -> None:
+    cells = make_grid(("ETTh1",), ("dlinear",), (96,), (1, 2), "paper", (512,), {}, choices={"training.lr": ("1e-3", "5e-3")})
+    for cell, val, test in zip(cells, (0.2, 0.1, 0.1, 0.2), (0.3, 0.4, 0.5, 0.6), strict=True):
+        scores = {"val": {"mse": val}, "test": {"mse": test, "mae": 0.5}}
+        lr = float(cell.settings.get("training.lr", 5e-3))
+        store.finish(cell, record(0.0) | scores | {"config": {"seq_len": 512, "training": {"lr": lr}}})
+    entries = make_entries(cells, store)
+    assert entries[0].mse == pytest.approx((0.4 + 0.5) / 2)
+    assert as_text(entries).splitlines()[-2:] == [
+        "chosen: ETTh1 dlinear 96 seed 1: training.lr 0.005",
+        "chosen: ETTh1 dlinear 96 seed 2: training.lr 0.001",
+    ]
+    assert "chosen" not in as_text(entries, markdown=True)
+
+
 def test_nothing_is_published_on_data_of_ones_own(tmp_path: Path) -> None:
     mine = tmp_path / "ETTh1.csv"
     small_table(2000).to_csv(mine, index=False)
