@@ -129,10 +129,8 @@ def _run(engine, cells, store, jobs, max_time, data_root, device) -> None:  # ty
     many = (4 if found == "cuda" else cores) if jobs is None else count("--jobs", jobs)
     resources = Resources(many, max(1, cores // many), found, None if data_root is None else str(data_root.resolve()))
     left = [cell for cell in cells if not store.finished(cell)]
-    for cell in {cell.dataset: cell for cell in left}.values():
-        say_notes(
-            f"{cell.dataset}: {note}" for note in cell.load(data_root).notes
-        )  # fetched once, and refused before anything runs
+    for cell in {cell.dataset: cell for cell in left}.values():  # fetched once, and refused before anything runs
+        say_notes(f"{cell.dataset}: {note}" for note in cell.load(data_root).notes)
     run = {"local": run_local, "ray": run_ray}[engine]
     run(left, store, resources, deadline, lambda line: print(line, file=sys.stderr, flush=True))
 
