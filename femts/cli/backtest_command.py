@@ -10,7 +10,7 @@ import typer
 
 from femts.cli.bench_output import count
 from femts.cli.data_options import DataRoot
-from femts.cli.forecast_commands import Run, check_single, check_targets
+from femts.cli.forecast_commands import Device, Run, check_targets, load_run
 from femts.cli.output import say_notes, table
 from femts.errors import GapWarning
 
@@ -28,6 +28,7 @@ def backtest(
         Path | None, typer.Option("--out", "-o", metavar="OUT.csv", help="Where to write the forecasts.", show_default=False)
     ] = None,
     data_root: DataRoot = None,
+    device: Device = "auto",
 ) -> None:
     """Forecast from several past moments and compare with what followed.
 
@@ -37,13 +38,11 @@ def backtest(
     check_targets(out, None)
     steps = None if horizon is None else count("--horizon", horizon)
     many, apart = count("--windows", windows), None if step is None else count("--step", step)
-    check_single(run)
     from femts.data.frames import write_table
     from femts.experiments.backtest import backtest as run_backtest
     from femts.experiments.backtest import backtest_scores
-    from femts.forecaster import Forecaster
 
-    forecaster = Forecaster.load(run)
+    forecaster = load_run(run, device)
     apart = apart or steps or forecaster.config.pred_len
     with warnings.catch_warnings(record=True) as gaps:
         warnings.simplefilter("always", GapWarning)

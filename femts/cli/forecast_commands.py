@@ -52,7 +52,7 @@ def evaluate(
     horizons = None if pred_len is None else parse_horizons(pred_len)
     if as_csv and (as_json or (by is None and level is None)):
         raise UsageError("Option --csv prints what --by or --level ask for; add one of them, and leave --json out.")
-    forecaster = _load(run, device)
+    forecaster = load_run(run, device)
     horizons = horizons or (forecaster.config.pred_len,)
     if by is not None or level is not None:
         groups, levels = None if by is None else by.split(","), None if level is None else _levels(level)
@@ -172,15 +172,15 @@ def calibrate(
     Training has done it for the model's own horizon. It takes the run's data: their validation part.
     """
     steps = None if pred_len is None else parse_steps(pred_len, "--pred-len")
-    forecaster = _load(run, device)
+    forecaster = load_run(run, device)
     made = forecaster.calibrate(steps, () if level is None else _levels(level), data_root=data_root)
     write_intervals(run, made.to_bytes())
     levels = ", ".join(f"{known:g}" for known in made.levels)
     print(f"{run / INTERVALS}: levels {levels} for {made.steps} steps, from {made.windows} windows")
 
 
-def _load(run: Path, device: str) -> Forecaster:
-    """The run's forecaster on `device`."""
+def load_run(run: Path, device: str) -> Forecaster:
+    """The forecaster of a run of one horizon on `device`."""
     from femts.forecaster import Forecaster
     from femts.settings import apply_settings
     from femts.training.config import TrainingConfig

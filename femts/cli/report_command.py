@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from femts.cli.data_options import DataRoot
-from femts.cli.forecast_commands import Run, check_single, check_targets
+from femts.cli.forecast_commands import Device, Run, check_targets, load_run
 
 
 def report(
@@ -17,14 +17,14 @@ def report(
         Path | None, typer.Option("--out", "-o", metavar="OUT.html", help="Where to write.", show_default="RUN/report.html")
     ] = None,
     data_root: DataRoot = None,
+    device: Device = "auto",
 ) -> None:
     """Write one HTML page on a run: scores, errors, intervals, forecasts to browse, what was read, the training.
 
     It needs the run's data, and scores every test window. The page opens without a network.
     """
-    check_single(run)
     check_targets(out, None)
     from femts.experiments.report import report as report_run
 
-    written = report_run(run, out or run / "report.html", data_root=data_root)
+    written = report_run(load_run(run, device), out or run / "report.html", data_root=data_root)
     print(f"{written}: {written.stat().st_size / 1e6:.2f} MB")

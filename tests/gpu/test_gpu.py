@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -75,6 +77,16 @@ def test_one_epoch_in_bf16_scores_near_the_cpu() -> None:
     cpu = femts.train(data, "fem_gla", 24, device="cpu", **few)
     assert gpu.metrics["device"] == "cuda" and gpu.metrics["precision"] == "bf16"
     assert gpu.metrics["val"]["mse"] == pytest.approx(cpu.metrics["val"]["mse"], rel=0.05)
+
+
+def test_report_and_backtest_compute_there(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    few = {"max_epochs": 1, "seq_len": 192, "out": run, "settings": {"model.d_model": 16, "model.n_layers": 1}}
+    femts.train("synthetic", "fem_sm", 24, device="cuda", **few)
+    assert main(["report", str(run), "--device", "cuda"]) == 0
+    forecaster = femts.Forecaster.load(run, "cuda")
+    past, later = (femts.backtest(forecaster, "synthetic", windows=1, step=24, refit=refit) for refit in (False, True))
+    assert np.isfinite(past["forecast"]).all() and np.isfinite(later["forecast"]).all()
 
 
 def test_peak_of_known_allocations_is_exact() -> None:
