@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from small_tables import small_table
+from bad_files import write_bad_configs, write_bad_tables
 
 from femts.cli import main
 
@@ -218,6 +218,11 @@ CASES = {
     "unknown format": Case("table --format tex", r"Unknown format 'tex'"),
     "no jobs": Case("table --datasets synthetic --jobs 0", r"'--jobs' takes .*at least 1, not '0'"),
     "time for a cell": Case("table --set training.max_time=1m", r"'training.max_time' is no part of a cell"),
+    "horizon beyond a table's rows": Case(
+        "table --datasets good.csv --models naive --pred-lens 96", r"96 steps does not fit the 30 val rows of 'good'"
+    ),
+    "table of a file with text": Case("table --datasets text.csv --models naive --pred-lens 12", r"'broken'"),
+    "choice without values": Case("table --datasets good.csv --choose training.lr", r"--choose 'training.lr' has no value"),
     "time that is none, table": Case("table --datasets synthetic --max-time soon", r"'soon'"),
     "unknown setting, table": Case("table --set training.lrr=1", r"did you mean 'lr'"),
     "record that is missing": Case("verify none.json", r"none.json cannot be read"),
@@ -246,8 +251,8 @@ CASES = {
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with every kind of bad file, and one good run."""
     folder = tmp_path_factory.mktemp("bad")
-    _write_tables(folder)
-    _write_configs(folder)
+    write_bad_tables(folder)
+    write_bad_configs(folder)
     for name in ("empty", "wrong"):
         (folder / name).mkdir()
     shutil.copy(folder / "good.csv", folder / "wrong" / "ETTh1.csv")
@@ -268,50 +273,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     content = swapped.read_bytes()
     swapped.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     return folder
-
-
-def _write_tables(folder: Path) -> None:
-    good = small_table()
-    good.to_csv(folder / "good.csv", index=False)
-    good.head(20).to_csv(folder / "short.csv", index=False)
-    good.head(0).to_csv(folder / "header.csv", index=False)
-    good.drop(columns="date").to_csv(folder / "undated.csv", index=False)
-    good.drop(columns="heat").to_csv(folder / "one_column.csv", index=False)
-    good.assign(wind=1.5).to_csv(folder / "three_columns.csv", index=False)
-    good.to_csv(folder / "semicolon.csv", index=False, sep=";")
-    good.assign(date=good["date"].where(good.index != 40, good["date"] + good["date"].diff() / 3)).to_csv(
-        folder / "uneven.csv", index=False
-    )
-    good.iloc[[0, 2, 1, *range(3, 300)]].to_csv(folder / "unordered.csv", index=False)
-    good.iloc[[*range(6), 5, *range(6, 300)]].to_csv(folder / "repeated.csv", index=False)
-    good.assign(date=good["date"][0] + (good["date"] - good["date"][0]) / 4).to_csv(folder / "quarters.csv", index=False)
-    _spoilt(good, {"heat": [7]}, "broken").to_csv(folder / "text.csv", index=False)
-    _spoilt(good, {"load": range(250)}, None).to_csv(folder / "nan.csv", index=False)
-    _spoilt(good, {"load": range(250, 300), "heat": range(250, 300)}, None).to_csv(folder / "nan_last.csv", index=False)
-    _spoilt(good, {"heat": [8]}, float("inf")).to_csv(folder / "inf.csv", index=False)
-    (folder / "empty.csv").write_text("")
-    (folder / "binary.csv").write_bytes(bytes(range(256)))
-
-
-def _spoilt(good, cells, value):  # type: ignore[no-untyped-def]
-    table = good.astype(dict.fromkeys(cells, object))
-    for name, rows in cells.items():
-        table.loc[rows, name] = value
-    return table
-
-
-def _write_configs(folder: Path) -> None:
-    texts = {
-        "broken": "dataset: synthetic\nmodel: [naive\n",
-        "list": "- dataset\n- model\n",
-        "key": "datset: synthetic\n",
-        "setting": "dataset: synthetic\nmodel: naive\ntraining:\n  lrr: 1\n",
-        "value": "dataset: synthetic\nmodel: naive\ntraining:\n  lr: fast\n",
-        "number": "dataset: 7\n",
-        "flat": "dataset: synthetic\ntraining: fast\n",
-    }
-    for name, text in texts.items():
-        (folder / f"{name}.yaml").write_text(text)
 
 
 def _state_of(folder: Path) -> dict[str, bytes | None]:

@@ -187,7 +187,5 @@ def _refitted(forecaster: Forecaster, past: pd.DataFrame, season: int, where: st
     data = replace(rows, na=config.na, form=config.form, roles=roles, known=known)
     settings = {f"training.{key}": value for key, value in config.training.items()}
     settings |= {f"model.{key}": value for key, value in asdict(config.model_config).items() if key not in SHAPE}
-    return train(
-        data, config.model, config.pred_len, seq_len=config.seq_len, protocol=config.protocol, settings=settings,
-        device=forecaster.device.type,
-    )  # fmt: skip
+    settings["training.device"] = forecaster.device.type
+    return train(data, config.model, config.pred_len, seq_len=config.seq_len, protocol=config.protocol, settings=settings)
