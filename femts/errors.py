@@ -26,10 +26,5 @@ def suggest(name: str, choices: Iterable[str]) -> str:
     """How a sentence about an unknown `name` ends: with the nearest right one, or all of them when none is near."""
     choices = list(choices)
     by_lower = {choice.lower(): choice for choice in choices}
-    lower = name.lower()
-    near = [
-        found
-        for found in difflib.get_close_matches(lower, list(by_lower), n=1)
-        if len(lower) > 3 or len(found) != len(lower) or sorted(found) == sorted(lower)  # 'gal' is 'gla', 'gpu' is not 'cpu'
-    ]
+    near = difflib.get_close_matches(name.lower(), list(by_lower), n=1)
     return f"; did you mean '{by_lower[near[0]]}'?" if near else f"; choose from {', '.join(choices)}."
