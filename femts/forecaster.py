@@ -49,7 +49,7 @@ class Forecaster(Scoring):
         freq: step between stamps, a pandas frequency; None for data without dates.
         data: hash and split of the training data, to know it again.
         metrics: scores and circumstances of the training, as in `metrics.json`.
-        history: one row for each epoch, as in `metrics.csv`.
+        history: one row for each validation, as in `metrics.csv`.
         intervals: what bounds a forecast, calibrated on the validation part; None for a run that has none.
     """
 

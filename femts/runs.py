@@ -144,9 +144,9 @@ def check_new_folder(folder: Path) -> None:
 
 
 def history_csv(history: Sequence[Mapping[str, Any]]) -> bytes:
-    """`metrics.csv`: one row for each finished epoch."""
+    """`metrics.csv`: one row for each validation."""
     text = io.StringIO()
-    names = ["epoch", "train_loss", "val_mse", "val_mae", "lr", "seconds"]
+    names = ["step", "train_loss", "val_mse", "val_mae", "lr", "seconds"]
     if history and "val_pinball" in history[0]:
         names.insert(4, "val_pinball")
     writer = csv.DictWriter(text, names, lineterminator="\n")
@@ -241,7 +241,7 @@ def read_run(folder: str | Path) -> SavedRun:
             raise UsageError(f"Run {folder} was changed after it was saved: {name} does not match; train again.")
     history = folder / HISTORY
     rows = list(csv.DictReader(io.StringIO(history.read_text()))) if history.is_file() else []
-    kept = [{k: int(v) if k == "epoch" else float(v) for k, v in row.items()} for row in rows]
+    kept = [{k: int(v) if k == "step" else float(v) for k, v in row.items()} for row in rows]
     intervals = (folder / INTERVALS).read_bytes() if calibrated else None
     return SavedRun(read_config(folder), (folder / WEIGHTS).read_bytes(), read_preprocess(folder), metrics, kept, intervals)
 

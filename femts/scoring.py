@@ -215,7 +215,7 @@ class Scoring(ABC):
         windows = self._windows("val", before if pred_len is None else pred_len, self._data(dataset, data_root))
         refuse_unreachable(more, len(windows))
         batch_size = int(self.config.training["eval_batch_size"])
-        self.intervals = calibrate(self.model, windows, (*LEVELS, *more), batch_size)
+        self.intervals, _ = calibrate(self.model, windows, (*LEVELS, *more), batch_size)
         return self.intervals
 
     def _calibrated(self) -> Intervals:

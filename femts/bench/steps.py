@@ -20,8 +20,8 @@ from femts.models.base import ForecastModel
 from femts.models.registry import build_model
 from femts.training.config import TrainingConfig
 from femts.training.device import Place
+from femts.training.schedule import Budget
 from femts.training.state import TrainState
-from femts.training.stopping import Deadline
 
 BATCHES = 40  # steps of an epoch of the trainer; with few, what an epoch costs by itself would seem to be the step's
 
@@ -105,14 +105,13 @@ class BareSteps:
         return counted.get_total_flops()
 
     def through_trainer(self) -> float:
-        """Seconds of one epoch of the trainer, `BATCHES` steps over the same windows and a validation of one window."""
-        from femts.training.loop import run_epochs  # Lightning takes seconds to import
+        """Seconds of `BATCHES` steps of the trainer over the same windows, and a validation of one window."""
+        from femts.training.loop import Job, run_steps  # Lightning takes seconds to import
 
-        limits = Deadline(None, 0.0, 0)
+        budget = Budget(BATCHES, None, 0.0, 0)
         with tempfile.TemporaryDirectory(prefix="femts-") as folder:
-            end = run_epochs(
-                self.model, self.windows, self._one, self.training, self.place, TrainState(), Path(folder), limits, False, False
-            )
-        self.model.to(self.place.device).train()  # Lightning leaves it on the CPU
+            job = Job(self.model, self.windows, self._one, self.training, self.place, TrainState(), Path(folder), budget)
+            end = run_steps(job)
+        self.model.train()
         self.optimizer.zero_grad()
         return float(end.history[-1]["seconds"])

@@ -126,7 +126,7 @@ def train(
     """Training steps of whole models on random data.
 
     Step time, its ratio to the first model and to its matrix products alone (floor), windows a second in training and
-    in scoring, peak memory of a step, and the part of a trainer's epoch that is spent outside the steps.
+    in scoring, peak memory of a step, and the part of a training that is spent outside the steps.
     """
     settings = {}
     for key, value in map(parse_assignment, assignments or []):

@@ -63,7 +63,7 @@ def _cell(cell: Cell, record: Mapping[str, Any] | None, failure: str | None) -> 
         return f"<p>{name} <span class=quiet>failed: {html.escape(failure)}</span></p>" if failure else ""
     place, data = record["place"], record["data"]
     facts = (
-        f"look-back {record['config']['seq_len']}, {_epochs(record)}"
+        f"look-back {record['config']['seq_len']}, {_steps(record)}"
         f"{record['seconds']:.0f} s on {place['name']} ({place['device']}, {place['precision']}), "
         f"torch {place['libraries']['torch']}, "
         f"commit {(record['commit'] or 'unknown')[:12]}, data {data['sha256'][:12]}"
@@ -76,13 +76,13 @@ def _cell(cell: Cell, record: Mapping[str, Any] | None, failure: str | None) -> 
     )
 
 
-def _epochs(record: Mapping[str, Any]) -> str:
-    return f"best epoch {record['best_epoch']} of {record['epochs']}, " if record["epochs"] else ""
+def _steps(record: Mapping[str, Any]) -> str:
+    return f"weights of step {record['kept_step']} of {record['steps']}, " if record["steps"] else ""
 
 
 def _curve(history: Sequence[Mapping[str, Any]]) -> str:
     validation = [row["val_mse"] for row in history]
-    return _figure({"truth": (0, validation)}, f"validation MSE, epochs 1 to {len(validation)}: lowest {min(validation):.4f}")
+    return _figure({"truth": (0, validation)}, f"validation MSE, up to step {last}: lowest {min(validation):.4f}")
 
 
 def _sample(sample: Mapping[str, Any]) -> str:

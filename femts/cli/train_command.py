@@ -41,8 +41,9 @@ def train(
     data_root: DataRoot = None,
     out: Annotated[Path | None, option("Folder of the run; runs/DATASET-MODEL-HORIZON unless given.", "DIR")] = None,
     seed: Annotated[str | None, option("Decides weights, order and dropout; 42 unless given.", "N")] = None,
-    max_epochs: Annotated[str | None, option("Epochs at most; 100 unless given.", "N")] = None,
-    max_time: Annotated[str | None, option("Longest time for all horizons together, such as 9m.", "SPAN")] = None,
+    max_steps: Annotated[str | None, option("Optimiser steps; the model's recipe, mostly 1200, unless given.", "N")] = None,
+    max_epochs: Annotated[str | None, option("The same in passes over the training rows.", "N")] = None,
+    max_time: Annotated[str | None, option("Longest time for all horizons, such as 9m; the schedule fits it.", "SPAN")] = None,
     device: Annotated[str | None, option("Where to train.", "auto|cpu|cuda|mps")] = None,
     precision: Annotated[str | None, option("What to compute in.", "auto|32|bf16")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
@@ -51,7 +52,8 @@ def train(
 
     A run that was interrupted goes on where it stood with the same command and --resume.
     """
-    training = {"seed": seed, "max_epochs": max_epochs, "max_time": max_time, "device": device, "precision": precision}
+    training = {"seed": seed, "max_steps": max_steps, "max_epochs": max_epochs, "max_time": max_time}
+    training |= {"device": device, "precision": precision}
     flags = {
         "dataset": dataset,
         "na": na,
@@ -107,7 +109,7 @@ def _train_all(recipe: Recipe, folder: Path, data_root: Path | None, resume: boo
     single = len(recipe.pred_lens) == 1
     limit = None if single else _check_horizons(recipe, data)
     runs = {pred_len: folder if single else folder / str(pred_len) for pred_len in recipe.pred_lens}
-    left = [p for p, run in runs.items() if single or not (resume and _finished(run))]
+    left = [p for p, run in runs.items() if single or not (resume and (run / METRICS).is_file())]
     scores, settings = {}, dict(recipe.settings)
     for pred_len, run in runs.items():
         if pred_len in left:
@@ -132,16 +134,11 @@ def _train_all(recipe: Recipe, folder: Path, data_root: Path | None, resume: boo
             parts = ", ".join(f"{name} {100 * part:.0f} %" for name, part in record["known"].items())
             say_notes([f"of the changes over a season, what is known in advance explains: {parts}"])
         if record["stopped"] == "max_time":
-            say_notes([f"{run} reached its time limit in epoch {record['epochs'] + 1}; more time and --resume continue it"])
+            say_notes([f"{run} had time for {record['steps']} steps; the learning rate fell to zero over them"])
     if not single:
         summary = {"pred_len": {str(p): s for p, s in scores.items()}, "mean": mean_scores(scores)}
         atomic_write(folder / METRICS, (json.dumps(summary, indent=2) + "\n").encode())
     return scores
-
-
-def _finished(run: Path) -> bool:
-    """Whether more time would change nothing."""
-    return (run / METRICS).is_file() and read_metrics(run)["stopped"] != "max_time"
 
 
 def _check_horizons(recipe: Recipe, data: Dataset) -> str | None:

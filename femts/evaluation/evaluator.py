@@ -53,6 +53,7 @@ def evaluate(
     windows: WindowSource,
     batch_size: int = 256,
     *,
+    most: int | None = None,
     rank: int = 0,
     world: int = 1,
     reduce: Callable[[Tensor], Tensor] | None = None,
@@ -64,6 +65,7 @@ def evaluate(
         model: forecaster on the device of `windows`.
         windows: every window of the part, built for the horizon asked for.
         batch_size: windows at a time, fewer where there are many channels; the score does not depend on it.
+        most: windows at most, spread evenly over the part; None scores all.
         rank, world: this process scores every `world`-th window from the `rank`-th on.
         reduce: adds up the sums (3,) of all processes; needed where `world` is above 1.
         also: further sums, which see the windows of this process in their order.
@@ -73,12 +75,12 @@ def evaluate(
     """
     device = windows.series.device
     batch_size = max(1, min(batch_size, SERIES_PER_BATCH // windows.series.shape[1]))
-    sums = ErrorSums(device)
+    sums, scored = ErrorSums(device), _spread(len(windows), most).to(device)
     was_training = model.training
     model.eval()
     try:
         with torch.no_grad(), torch.autocast(device.type, enabled=False):
-            for index in torch.arange(rank, len(windows), world, device=device).split(batch_size):
+            for index in scored[rank::world].split(batch_size):
                 x, y = windows.gather(index)
                 quantiles = model.forecast_quantiles(x, windows.pred_len) if model.quantiles else None
                 forecast = model.forecast(x, windows.pred_len) if quantiles is None else model.point(quantiles)
@@ -97,4 +99,11 @@ def evaluate(
         model.train(was_training)
     if reduce is not None:
         sums.sums = reduce(sums.sums)
-    return {"mse": sums.mse, "mae": sums.mae, "windows": len(windows)}
+    return {"mse": sums.mse, "mae": sums.mae, "windows": len(scored)}
+
+
+def _spread(count: int, most: int | None) -> Tensor:
+    """Numbers of all of `count` windows, or of `most` at even distances, the first and the last among them."""
+    if most is None or count <= most:
+        return torch.arange(count)
+    return torch.linspace(0, count - 1, most, dtype=torch.float64).round().long()

@@ -180,8 +180,8 @@ def calibrate(
     levels: Sequence[float] = LEVELS,
     batch_size: int = 256,
     most: int = MOST_ERRORS,
-) -> Intervals:
-    """Intervals from the errors of `model` over `windows`, exact, a block of steps at a time.
+) -> tuple[Intervals, dict[str, float | int]]:
+    """Intervals from the errors of `model` over `windows`, exact, a block of steps at a time; and its scores there.
 
     Args:
         model: forecaster on the device of `windows`.
@@ -201,12 +201,12 @@ def calibrate(
     for first in range(0, steps, block):
         some = slice(first, min(first + block, steps))
         errors = [_Errors(some, channels, count, model.quantiles, levels) for levels in kinds]
-        evaluate(model, windows, batch_size, also=errors)
+        scores = evaluate(model, windows, batch_size, also=errors)
         if not all(kind.finite for kind in errors):
             raise RunFailure("Intervals cannot be calibrated: forecasts of the validation part are not finite; train again.")
         found = [_smallest(kind.values, levels, count) for kind, levels in zip(errors, kinds, strict=True)]
         half_widths[:, some] = np.concatenate(found)
-    return Intervals(kept, half_widths, count)
+    return Intervals(kept, half_widths, count), scores
 
 
 def _smallest(errors: NDArray[np.float32], levels: Sequence[float], count: int) -> NDArray[np.float32]:

@@ -12,16 +12,6 @@ from torch.nn import functional as F
 from femts.errors import UsageError
 from femts.models.pinball import mean_pinball
 
-# What the baselines' papers share: Adam at a low rate that falls by the epoch, no average of the weights, next to no clipping.
-PUBLISHED_TRAINING: Mapping[str, Any] = {
-    "lr": 1e-4,
-    "betas": (0.9, 0.999),
-    "weight_decay": 0.0,
-    "clip": 1e6,
-    "ema": 0.0,
-    "schedule": "exponential",
-}
-
 
 def mean_square(forecast: Tensor, target: Tensor, seen: Tensor | None = None) -> Tensor:
     """Mean squared error of two tensors of one shape, over what is `seen` of the target, if that is given."""
@@ -45,6 +35,7 @@ class ForecastModel(nn.Module):
         training_defaults: fields of `TrainingConfig` that this model wants different.
         rolls_out: made to go on beyond its horizon, where tables score it, too.
         channel_independent: claims that the forecast of a channel depends on that channel alone; `femts audit` holds it to it.
+        draws_channels: can form its loss of some of the channels, in a wide table those that are drawn for the step.
         learns_quantiles: takes `quantiles`, and then has `n_outputs` numbers a step and channel come out of `forward`.
     """
 
@@ -52,6 +43,7 @@ class ForecastModel(nn.Module):
     training_defaults: ClassVar[Mapping[str, Any]] = {}
     rolls_out: ClassVar[bool] = False
     channel_independent: ClassVar[bool] = False
+    draws_channels: ClassVar[bool] = False
     learns_quantiles: ClassVar[bool] = False
 
     def __init__(self, config: Any, quantiles: Sequence[float] = ()) -> None:
@@ -67,11 +59,14 @@ class ForecastModel(nn.Module):
         """Forecast the next P steps: `x` (B, L, C) -> (B, P, C), or (B, P Q, C) with a step's quantiles side by side."""
         raise TypeError(f"{type(self).__name__} does not define forward")
 
-    def loss(self, x: Tensor, y: Tensor, seen: Tensor | None = None) -> Tensor:
+    def loss(self, x: Tensor, y: Tensor, seen: Tensor | None = None, channels: Tensor | None = None) -> Tensor:
         """Training loss, a scalar, for the look-back `x` (B, L, C) and what followed, `y` (B, P, C).
 
-        `seen` (B, L + P, C) says which of these values are real; the loss leaves the others out.
+        `seen` (B, L + P, C) says which of these values are real; the loss leaves the others out. `channels` are the numbers of
+        those that it is formed of, where `draws_channels`; None means all.
         """
+        if channels is not None:  # a model that reads several at once to forecast one defines a loss of its own
+            x, y, seen = x[..., channels], y[..., channels], None if seen is None else seen[..., channels]
         return self.error(self(x), y, None if seen is None else seen[:, x.shape[1] :])
 
     def error(self, outputs: Tensor, target: Tensor, seen: Tensor | None = None, dim: int = -2) -> Tensor:

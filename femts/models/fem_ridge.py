@@ -7,9 +7,8 @@ overfits (results/trials.md).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -48,7 +47,6 @@ class FemRidge(SegmentForecaster):
 
     Config: ClassVar[type] = FemRidgeConfig
     learns_quantiles = False  # the ridge regression has a mean alone
-    training_defaults: ClassVar[Mapping[str, Any]] = {"patience": 6}
 
     def __init__(self, config: FemRidgeConfig) -> None:
         super().__init__(config)

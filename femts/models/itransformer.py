@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from femts.errors import UsageError
-from femts.models.base import PUBLISHED_TRAINING, ForecastModel
+from femts.models.base import ForecastModel
 from femts.models.normalise import normalise
 from femts.models.registry import register
 
@@ -53,7 +53,7 @@ class ITransformer(ForecastModel):
 
     Config: ClassVar[type] = ITransformerConfig
     learns_quantiles = True
-    training_defaults: ClassVar[Mapping[str, Any]] = {**PUBLISHED_TRAINING, "max_epochs": 10, "patience": 3}
+    training_defaults: ClassVar[Mapping[str, Any]] = {"lr": 5e-4}
 
     def __init__(self, config: ITransformerConfig, quantiles: Sequence[float] = ()) -> None:
         super().__init__(config, quantiles)

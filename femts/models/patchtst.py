@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from femts.errors import UsageError
 from femts.mixers.dropout import Dropout
-from femts.models.base import PUBLISHED_TRAINING, ForecastModel
+from femts.models.base import ForecastModel
 from femts.models.normalise import normalise
 from femts.models.registry import register
 
@@ -95,14 +95,9 @@ class PatchTST(ForecastModel):
 
     Config: ClassVar[type] = PatchTSTConfig
     channel_independent = True
+    draws_channels = True
     learns_quantiles = True
-    training_defaults: ClassVar[Mapping[str, Any]] = {
-        **PUBLISHED_TRAINING,
-        "batch_size": 128,
-        "hold_epochs": 4,
-        "epoch_decay": 0.9,
-        "patience": 20,
-    }
+    training_defaults: ClassVar[Mapping[str, Any]] = {"lr": 1e-3}
 
     def __init__(self, config: PatchTSTConfig, quantiles: Sequence[float] = ()) -> None:
         super().__init__(config, quantiles)

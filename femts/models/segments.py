@@ -129,6 +129,7 @@ class SegmentForecaster(ForecastModel):
 
     Config: ClassVar[type] = SegmentConfig
     rolls_out = True
+    draws_channels = True
     learns_quantiles = True
 
     def __init__(self, config: SegmentConfig, quantiles: Sequence[float] = ()) -> None:
@@ -162,10 +163,13 @@ class SegmentForecaster(ForecastModel):
         segments, mean, std = self._segments(x)
         return self._forecast(self._predict(segments)[:, :, -1], mean, std)
 
-    def loss(self, x: Tensor, y: Tensor, seen: Tensor | None = None) -> Tensor:
+    def loss(self, x: Tensor, y: Tensor, seen: Tensor | None = None, channels: Tensor | None = None) -> Tensor:
         """Error of the forecast in scaled units plus that of each earlier segment's successor in window-normalised units."""
         segments, mean, std = self._segments(x)
-        predicted = self._predict(segments)
+        predicted = self._predict(segments, channels)
+        if channels is not None:
+            segments, mean, std, y = segments[:, channels], mean[:, channels], std[:, channels], y[..., channels]
+            seen = None if seen is None else seen[..., channels]
         past, future = (None, None) if seen is None else (self._cut(seen[:, : x.shape[1]].mT), seen[:, x.shape[1] :])
         loss = self.error(self._forecast(predicted[:, :, -1], mean, std), y, future)
         if segments.shape[2] > 1:
@@ -185,14 +189,19 @@ class SegmentForecaster(ForecastModel):
         x = F.pad(x, (self.config.n_segments * self.config.pred_len - x.shape[-1], 0))
         return x.unflatten(-1, (self.config.n_segments, self.config.pred_len))
 
-    def _predict(self, segments: Tensor) -> Tensor:
-        """The segment that follows each segment: (B, C, N, P) -> (B, C, N, P n_outputs)."""
-        context = torch.einsum("bcnp,dc->bdnp", segments, self.context_channels.weight)
-        context = context + self.context_channels.bias[:, None, None]
+    def _predict(self, segments: Tensor, channels: Tensor | None = None) -> Tensor:
+        """The segment that follows each segment: (B, C, N, P) -> (B, C, N, P n_outputs).
+
+        With `channels` (D,) those of them alone, (B, D, N, P n_outputs); their context still comes from all.
+        """
+        drawn = slice(None) if channels is None else channels
+        context = torch.einsum("bcnp,dc->bdnp", segments, self.context_channels.weight[drawn])
+        context = context + self.context_channels.bias[drawn, None, None]
+        segments = segments[:, drawn]
         tokens = torch.stack(
             [self.context_norm(self.context_in(context)), self.main_norm(self.main_in(segments))], dim=3
         ).flatten(2, 3)  # (B, C, 2N, d): context before main
-        tokens = self.token_norm(self.dropout(tokens) + self.position + self.channel_position)
+        tokens = self.token_norm(self.dropout(tokens) + self.position + self.channel_position[drawn])
         hidden = tokens.flatten(0, 1)
         for block in self.blocks[:-1]:
             hidden = block(hidden)

@@ -12,9 +12,13 @@ from femts.errors import UsageError
 _SPAN = re.compile(r"(?=\d)(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s?)?")
 
 
+MAX_STEPS = 1200  # optimiser steps of a default training; chosen on validation, see results/trials.md
+VALIDATIONS = 8  # of a training that does not say how often
+
+
 @dataclass(frozen=True)
 class TrainingConfig:
-    """The training recipe; the defaults are those of the SAMoVAR protocol (arXiv 2502.07244) and an average of the weights.
+    """The training recipe: a budget of optimiser steps, over which the learning rate warms up and falls to zero.
 
     Attributes:
         lr: highest learning rate of AdamW.
@@ -25,21 +29,29 @@ class TrainingConfig:
             as they are.
         batch_size: windows in one batch, over all devices.
         accumulate: batches in one optimiser step.
-        max_epochs: epochs at most.
-        schedule: `one_cycle` moves linearly up and down with every step, `exponential` falls by the epoch.
-        schedule_epochs: epochs that the one-cycle schedule is laid out for, at least `max_epochs`.
-        pct_start: part of the one-cycle schedule that warms up.
-        div_factor: highest over first learning rate of the one-cycle schedule.
+        channels: channels drawn anew for each step, which the loss is formed of; None takes all of a model's up to 16 and
+            draws 8 of more, where the model can.
+        max_steps: optimiser steps at most; None takes 1200, or what `max_epochs` makes of the data.
+        max_epochs: the same in passes over the training windows; at most one of the two.
+        schedule: shape of the learning rate over the budget. After the warm-up `cosine` and `linear` fall to zero exactly at
+            its end; `exponential` has no warm-up and falls by the epoch.
+        warm_up: part of the budget in which the rate rises linearly.
+        div_factor: highest over first learning rate of the warm-up.
         hold_epochs: epochs of the exponential schedule at the full rate.
         epoch_decay: factor on the rate in each epoch after them.
-        patience: epochs without a better validation MSE (by `pinball`, a better pinball loss) before training stops.
+        val_every: optimiser steps between two validations; None takes an epoch with `max_epochs`, else an eighth of the budget.
+        val_windows: validation windows, spread evenly, that a validation scores at most; None takes all of them. All are
+            scored once at the end.
+        keep: weights that are kept: the `last`, at the end of the schedule, or the `best` by validation.
+        patience: validations without a better MSE (by `pinball`, a better pinball loss) before training stops.
         seed: decides initial weights, order of the windows and dropout.
         device: `auto` takes CUDA where it is, else the CPU.
         precision: `auto` takes bf16 on CUDA where it is native, else 32.
         devices: processes that share each batch (DDP).
         compile: take the passes of a step through `torch.compile`: a minute or more at the start; whether steps are faster
             then, `femts bench train --compile` says. The draws of dropout differ from those without.
-        max_time: longest time for the whole call (`90s`, `9m`, `1h30m`).
+        max_time: longest time for the whole call (`90s`, `9m`, `1h30m`); where it is shorter than the budget takes, the
+            schedule is laid out over it.
         eval_batch_size: windows scored at a time.
         loss: `mse` learns a mean; `pinball` learns `quantiles`, and the median is the forecast.
         quantiles: levels that `pinball` learns; these bound the intervals of 50, 80, 90 and 95 percent.
@@ -52,13 +64,17 @@ class TrainingConfig:
     ema: float = 0.998
     batch_size: int = 32
     accumulate: int = 1
-    max_epochs: int = 100
-    schedule: Literal["one_cycle", "exponential"] = "one_cycle"
-    schedule_epochs: int = 101
-    pct_start: float = 0.05
+    channels: int | None = None
+    max_steps: int | None = None
+    max_epochs: int | None = None
+    schedule: Literal["cosine", "linear", "exponential"] = "cosine"
+    warm_up: float = 0.05
     div_factor: float = 10.0
     hold_epochs: int = 2
     epoch_decay: float = 0.5
+    val_every: int | None = None
+    val_windows: int | None = 512
+    keep: Literal["last", "best"] = "last"
     patience: int = 12
     seed: int = 42
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
@@ -71,39 +87,30 @@ class TrainingConfig:
     quantiles: tuple[float, ...] = (0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975)
 
     def __post_init__(self) -> None:
-        counts = (
-            "batch_size",
-            "accumulate",
-            "max_epochs",
-            "schedule_epochs",
-            "patience",
-            "devices",
-            "eval_batch_size",
-            "hold_epochs",
-        )
-        for name in counts:
+        counts = ("batch_size", "accumulate", "patience", "devices", "eval_batch_size", "hold_epochs")
+        optional = ("channels", "max_steps", "max_epochs", "val_every", "val_windows")
+        for name in (*counts, *(name for name in optional if getattr(self, name) is not None)):
             if getattr(self, name) < 1:
                 raise UsageError(f"Setting 'training.{name}' takes a whole number of at least 1, not {getattr(self, name)}.")
+        if self.max_steps is not None and self.max_epochs is not None:
+            raise UsageError(
+                f"Settings 'training.max_steps' ({self.max_steps}) and 'training.max_epochs' ({self.max_epochs}) say the same "
+                "in two ways; give one."
+            )
         for name in ("lr", "clip", "div_factor"):
             if not 0 < getattr(self, name) < float("inf"):
                 raise UsageError(f"Setting 'training.{name}' takes a number above 0, not {getattr(self, name)}.")
         if not 0 <= self.weight_decay < float("inf"):
             raise UsageError(f"Setting 'training.weight_decay' takes a number of at least 0, not {self.weight_decay}.")
-        if not 0 <= self.ema < 1:
-            raise UsageError(f"Setting 'training.ema' takes a number in [0, 1), not {self.ema}.")
-        if not 0 < self.pct_start < 1:
-            raise UsageError(f"Setting 'training.pct_start' takes a number between 0 and 1, not {self.pct_start}.")
+        for name in ("ema", "warm_up"):
+            if not 0 <= getattr(self, name) < 1:
+                raise UsageError(f"Setting 'training.{name}' takes a number in [0, 1), not {getattr(self, name)}.")
         if not all(0 <= beta < 1 for beta in self.betas):
             raise UsageError(f"Setting 'training.betas' takes two numbers in [0, 1), not {self.betas}.")
         if self.seed < 0:
             raise UsageError(f"Setting 'training.seed' takes a whole number of at least 0, not {self.seed}.")
         if not 0 < self.epoch_decay <= 1:
             raise UsageError(f"Setting 'training.epoch_decay' takes a number above 0 and up to 1, not {self.epoch_decay}.")
-        if self.schedule == "one_cycle" and self.max_epochs > self.schedule_epochs:
-            raise UsageError(
-                f"Setting 'training.max_epochs' ({self.max_epochs}) is beyond 'training.schedule_epochs' "
-                f"({self.schedule_epochs}), where the learning rate ends at 0; raise both."
-            )
         if self.max_time is not None:
             parse_span(self.max_time)
         if 0.5 not in self.quantiles or not _rise_within_1(self.quantiles):
@@ -111,6 +118,12 @@ class TrainingConfig:
                 "Setting 'training.quantiles' takes rising numbers between 0 and 1 with 0.5, the forecast, among them, "
                 f"not {', '.join(f'{q:g}' for q in self.quantiles)}."
             )
+
+    def steps(self, epoch: int) -> int:
+        """Optimiser steps of the budget, where an epoch has `epoch` of them."""
+        if self.max_epochs is not None:
+            return self.max_epochs * epoch
+        return MAX_STEPS if self.max_steps is None else self.max_steps
 
     @property
     def learned_quantiles(self) -> tuple[float, ...]:

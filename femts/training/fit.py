@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,12 +26,14 @@ from femts.forecaster import Forecaster
 from femts.mixers.kernels import recorded
 from femts.models.registry import build_model
 from femts.runs import begin_run, remove_parts
+from femts.training.batches import StepBatches
 from femts.training.config import parse_span
-from femts.training.device import Place, resolve_place
+from femts.training.device import Place, kept_memory, resolve_place
 from femts.training.prepare import resolve_run, resolve_training
-from femts.training.resume import find_state, is_complete
+from femts.training.resume import find_state
+from femts.training.schedule import Budget
 from femts.training.state import TrainState
-from femts.training.stopping import Deadline, Interrupted
+from femts.training.stopping import Interrupted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,6 +54,7 @@ def train(
     protocol: str = "paper",
     out: str | Path | None = None,
     seed: int = 42,
+    max_steps: int | None = None,
     max_epochs: int | None = None,
     max_time: str | None = None,
     device: str = "auto",
@@ -60,7 +64,7 @@ def train(
     progress: bool = False,
     data_root: str | Path | None = None,
 ) -> Forecaster:
-    """Train `model` on `dataset`, restore the weights of its best validation epoch, and score them once on the test part.
+    """Train `model` on `dataset` for a budget of steps, and score it once on the test part.
 
     Args:
         dataset: what `load_dataset` gave, or anything it takes.
@@ -70,8 +74,10 @@ def train(
         protocol: `paper` or `lookback96`.
         out: run folder; None keeps nothing on disk (`Forecaster.save` does).
         seed: decides initial weights, order of the windows and dropout.
-        max_epochs: epochs at most; None takes the recipe's.
-        max_time: longest time for this call, as `90s`, `9m` or `1h30m`; training ends early enough for the scores.
+        max_steps: optimiser steps; None takes the recipe's.
+        max_epochs: the same in passes over the training windows; at most one of the two.
+        max_time: longest time for this call, as `90s`, `9m` or `1h30m`; where the steps would take longer, the learning rate
+            falls to zero within it all the same, and time for the scores is left.
         device: `auto`, `cpu`, `cuda` or `mps`.
         precision: `auto`, `32` or `bf16`.
         resume: continue the run in `out`; on a CPU the result is the same to the bit as without the break.
@@ -87,19 +93,22 @@ def train(
         RunFailure: the loss became NaN or infinite, the disk is full, or (as `Interrupted`) a signal came.
     """
     started = time.monotonic()
-    given = {"seed": seed, "max_epochs": max_epochs, "max_time": max_time, "device": device, "precision": precision}
+    given = {"seed": seed, "max_steps": max_steps, "max_epochs": max_epochs, "max_time": max_time}
+    given |= {"device": device, "precision": precision}
     model_settings, training = resolve_training(model, given, settings or {})
     place = resolve_place(training)
     if place.devices > 1 and getattr(multiprocessing.current_process(), "_inheriting", False):
         raise UsageError("A script that trains on several devices needs its code under `if __name__ == '__main__':`.")
     data = dataset if isinstance(dataset, Dataset) else load_dataset(dataset, data_root)
     config = resolve_run(data, model, pred_len, seq_len, protocol, model_settings, training)
+    training = replace(training, channels=config.training["channels"])
     scaler = fit_scaler(data)
     first = part_windows(data, scaler, "train", config.seq_len, pred_len)
     others = {part: part_windows(data, scaler, part, config.seq_len, pred_len, first) for part in ("val", "test")}
     windows = {"train": first, **others}
     # The caller's random state stays as it was.
-    with torch.random.fork_rng(devices=[torch.cuda.current_device()] if place.device == "cuda" else []):
+    devices = [torch.cuda.current_device()] if place.device == "cuda" else []
+    with torch.random.fork_rng(devices=devices), kept_memory(place.device):
         torch.manual_seed(training.seed)
         forecaster = Forecaster(
             model=_initial_model(config),
@@ -156,24 +165,23 @@ def _fit(
     """Train the forecaster's model from `state` on, give it its best weights, and fill in scores and circumstances."""
     model, before = forecaster.model, state.seconds
     trainable = any(p.requires_grad for p in model.parameters())
-    if trainable and not is_complete(state, training.max_epochs):
-        from femts.training.loop import run_epochs  # Lightning takes seconds to import, and naive models need none
+    if trainable and not state.complete:
+        from femts.training.loop import Job, run_steps  # Lightning takes seconds to import, and naive models need none
 
         limit = None if training.max_time is None else parse_span(training.max_time)
-        # Validation is shared by the processes; intervals and test are the work of one.
-        count, kinds = len(windows["val"]), len(LEVELS) if model.quantiles else 1
-        calibration = count * passes(count, forecaster.config.pred_len, windows["val"].targets, kinds=kinds)
-        alone = calibration + len(windows["test"])
-        deadline = Deadline(limit, started, len(windows["val"]) + place.devices * alone)
-        state = run_epochs(model, windows["train"], windows["val"], training, place, state, folder, deadline, progress, events)
+        first, count, kinds = windows["train"], len(windows["val"]), len(LEVELS) if model.quantiles else 1
+        calibration = count * passes(count, forecaster.config.pred_len, first.targets, kinds=kinds)
+        epoch = StepBatches(len(first), training.batch_size, training.accumulate, training.seed).epoch
+        budget = Budget(training.steps(epoch), limit, started, calibration + len(windows["test"]))
+        state = run_steps(Job(model, first, windows["val"], training, place, state, folder, budget, progress, events))
         if state.stopped == "interrupted":
             raise KeyboardInterrupt
+    weights, kept_step = state.kept(training.keep)
     if trainable:
-        model.load_state_dict(state.best or state.average)  # without a finished epoch: the weights that there are
+        model.load_state_dict(weights)
     model.to(place.device)
     past, future = windows["val"].to(place.device), windows["test"].to(place.device)
-    val = state.best_val or evaluate(model, past, training.eval_batch_size)
-    intervals = calibrate(model, past, batch_size=training.eval_batch_size)
+    intervals, val = calibrate(model, past, batch_size=training.eval_batch_size)
     covered = CoverageSums(intervals.levels, intervals.half_widths, model.quantiles)
     test = evaluate(model, future, training.eval_batch_size, also=[covered])
     model.eval()
@@ -186,8 +194,8 @@ def _fit(
         "seq_len": config.seq_len,
         "protocol": config.protocol,
         "seed": training.seed,
-        "best_epoch": state.best_epoch,
-        "epochs": state.epoch,
+        "kept_step": kept_step,
+        "steps": state.step,
         "stopped": state.stopped,
         "val": val,
         "test": test,

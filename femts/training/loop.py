@@ -1,49 +1,76 @@
-"""The loop over epochs, run by Lightning and silent: only `TrainState` and the run folder tell what happened."""
+"""The training loop, on Lightning Fabric: steps, validations, and the one file that keeps where it stands."""
 
 from __future__ import annotations
 
-import logging
-import os
-import sys
-import tempfile
-import warnings
+import copy
+import importlib.util
+import math
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pytorch_lightning as pl
-from pytorch_lightning.strategies import DDPStrategy
-from torch.multiprocessing.spawn import ProcessExitedException, ProcessRaisedException
+import torch
+from lightning_fabric import Fabric
+from lightning_fabric.strategies import DDPStrategy
+from torch import Tensor, nn
+from torch.optim import AdamW
 
 from femts.data.windows import Windows
 from femts.errors import RunFailure
+from femts.evaluation.evaluator import evaluate
+from femts.evaluation.quantiles import PinballSums
 from femts.models.base import ForecastModel
-from femts.runs import CHECKPOINT
-from femts.training.callbacks import ProgressLine, Recorder
-from femts.training.config import TrainingConfig
-from femts.training.device import Place
-from femts.training.module import ForecastModule
+from femts.runs import CHECKPOINT, HISTORY, atomic_write, history_csv
+from femts.training.averaging import RunningAverage
+from femts.training.batches import StepBatches, derive_seed, drawn_channels
+from femts.training.config import VALIDATIONS, TrainingConfig
+from femts.training.device import Place, seed_device
+from femts.training.processes import InProcess, launched
+from femts.training.progress import ProgressLine
+from femts.training.schedule import Budget, learning_rate
 from femts.training.state import TrainState
-from femts.training.stopping import Deadline, StopSignals
+from femts.training.stopping import StopSignals
 
-_ACCELERATORS = {"cpu": "cpu", "cuda": "gpu", "mps": "mps"}
+CHECK_EVERY = 50  # steps between two looks at the losses; each look waits for the device
+AGREE_EVERY = 10  # steps between two agreements of several processes to stop
+_ACCELERATORS = {"cpu": "cpu", "cuda": "cuda", "mps": "mps"}
 _PRECISIONS: dict[str, Any] = {"32": "32-true", "bf16": "bf16-mixed"}
 
 
-def run_epochs(
-    model: ForecastModel,
-    train: Windows,
-    val: Windows,
-    training: TrainingConfig,
-    place: Place,
-    state: TrainState,
-    folder: Path,
-    deadline: Deadline,
-    progress: bool,
-    events: bool,
-) -> TrainState:
-    """Train `model` from `state` on until a reason to stop; what was reached is read back from `folder`.
+@dataclass
+class Job:
+    """What is trained, on what, and where it is kept.
+
+    Attributes:
+        model: the forecaster.
+        train, val: windows to learn from, and to validate on.
+        config: the recipe.
+        place: device, precision and processes.
+        state: where training starts.
+        folder: the run folder, for `checkpoints/last.ckpt` and `metrics.csv`.
+        budget: steps and time.
+        progress: whether a line on a terminal is wanted.
+        events: whether TensorBoard events are wanted, where that is installed.
+    """
+
+    model: ForecastModel
+    train: Windows
+    val: Windows
+    config: TrainingConfig
+    place: Place
+    state: TrainState
+    folder: Path
+    budget: Budget
+    progress: bool = False
+    events: bool = False
+
+
+def run_steps(job: Job) -> TrainState:
+    """Train from `job.state` on until a reason to stop; what was reached is read back from the run folder.
 
     Several devices run as processes of their own, started by spawn: that works from the command line and from a script
     alike, and the caller's code after training runs once.
@@ -52,101 +79,240 @@ def run_epochs(
         RunFailure: the loss became NaN or infinite, the disk is full, or a process died.
         KeyboardInterrupt: a second Ctrl-C.
     """
-    state.stopped = None
-    if state.model:
-        model.load_state_dict(state.model)
-    module = ForecastModule(model, train, training, state.epoch, state.batch)
+    place = job.place
     strategy: Any = DDPStrategy(start_method="spawn") if place.devices > 1 else "auto"
-    with StopSignals() as signals, _quiet(), _scratch(place.devices > 1):
-        callbacks: list[pl.Callback] = [Recorder(state, folder, val, deadline, signals, events), _QuietWorker()]
-        if progress and sys.stderr.isatty():
-            callbacks.append(ProgressLine(state))
-        trainer = pl.Trainer(
+    with launched(several=place.devices > 1):
+        fabric = Fabric(
             accelerator=_ACCELERATORS[place.device],
             devices=place.devices,
             strategy=strategy,
             precision=_PRECISIONS[place.precision],
-            max_epochs=training.max_epochs - state.epoch,
-            accumulate_grad_batches=training.accumulate,
-            callbacks=callbacks,
-            default_root_dir=str(folder),
-            limit_val_batches=0,  # the Recorder validates, with the evaluator that also gives the final scores
-            num_sanity_val_steps=0,
-            use_distributed_sampler=False,
-            logger=False,
-            enable_checkpointing=False,
-            enable_progress_bar=False,
-            enable_model_summary=False,
         )
-        try:
-            trainer.fit(module)
-        except ProcessRaisedException as error:
-            raise _failure_of_worker(error) from error
-        except ProcessExitedException as error:
-            raise RunFailure(f"A training process ended early ({error}); look at its message above.") from error
-        except SystemExit as error:  # what Lightning makes of a KeyboardInterrupt
-            raise KeyboardInterrupt from error
-    return TrainState.load(folder / CHECKPOINT)
+        with StopSignals() if place.devices > 1 else nullcontext():  # of the process that waits
+            fabric.launch(InProcess(partial(_train, job)))
+    return TrainState.load(job.folder / CHECKPOINT)
 
 
-def _failure_of_worker(error: ProcessRaisedException) -> RunFailure:
-    """A worker's exception arrives as the text of its traceback; its last line has the sentence."""
-    last = str(error).strip().splitlines()[-1]
-    _, found, sentence = last.partition(f"{RunFailure.__module__}.{RunFailure.__name__}: ")
-    return RunFailure(sentence if found else f"A training process failed with {last}.")
+def _train(job: Job, fabric: Fabric) -> None:
+    """The loop, in each process."""
+    if fabric.world_size > 1:
+        job.model = copy.deepcopy(job.model)  # what travels to several processes, they share
+    config, state = job.config, job.state
+    state.stopped = None
+    with StopSignals() as signals, _events(job, fabric) as writer:
+        trainer = _Trainer(fabric, job)
+        line = ProgressLine(job.progress and fabric.is_global_zero, state, job.budget)
+        began, before, checked = time.monotonic(), state.seconds, time.monotonic()
+        while not state.complete and state.stopped is None:
+            started = time.monotonic()
+            trainer.step()
+            if state.step % CHECK_EVERY == 0:
+                trainer.take_losses()
+            if state.step > 1:  # the first warms up and may take many times as long as the others
+                job.budget.guess_scoring((time.monotonic() - started) / (config.batch_size * config.accumulate))
+            line.show()
+            due = trainer.spend()
+            if due:
+                trainer.validate(time.monotonic() - checked)
+                checked = time.monotonic()
+            if not state.complete and trainer.agreed(signals.received > 0):
+                state.stopped = "interrupted"
+            if due or state.stopped is not None:
+                state.seconds = before + time.monotonic() - began
+                trainer.save()
+                if due and writer is not None:
+                    _write_events(writer, state.history[-1])
+        line.clear()
 
 
-class _QuietWorker(pl.Callback):
-    """Travels into the worker processes and quietens Lightning there, before it says anything."""
+class _Loss(nn.Module):
+    """The loss of windows by their numbers, as a module: DDP joins the processes in its forward pass."""
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _quiet_worker, ()
+    def __init__(self, job: Job, device: torch.device) -> None:
+        super().__init__()
+        self.model, self.windows = job.model, job.train.to(device)
+        self._compiled = torch.compile(job.model.loss, dynamic=False) if job.config.compile else None
+
+    def forward(self, index: Tensor, channels: Tensor | None, whole: bool) -> Tensor:
+        """Mean loss of the windows `index` (B,); only `whole` batches are compiled, for each further size would be anew."""
+        loss = self._compiled if self._compiled is not None and whole else self.model.loss
+        x, y = self.windows.gather(index)
+        value: Tensor = loss(x, y, self.windows.seen(index), channels)
+        return value
 
 
-def _quiet_worker() -> _QuietWorker:
-    _set_levels(logging.ERROR)
-    warnings.simplefilter("ignore")
-    return _QuietWorker()
+class _Trainer:
+    """A step, a validation, a save; `job.state` says how far they have come."""
+
+    def __init__(self, fabric: Fabric, job: Job) -> None:
+        self.fabric, self.job, self.state, self.config = fabric, job, job.state, job.config
+        self.model, self.device = job.model, fabric.device
+        if job.state.model:
+            job.model.load_state_dict(job.state.model)
+        self.loss = fabric.setup_module(_Loss(job, fabric.device))
+        job.model.train()
+        self.val = job.val.to(self.device)
+        self.optimizer: Any = fabric.setup_optimizers(_adamw(job.model, job.config, self.device))
+        if job.state.optimizer:
+            self.optimizer.load_state_dict(job.state.optimizer)
+        self.average = RunningAverage(job.model, job.config.ema, job.state.average, job.state.step)
+        self.batches = StepBatches(
+            len(job.train), self.config.batch_size, self.config.accumulate, self.config.seed, fabric.global_rank,
+            fabric.world_size, self.device,
+        )  # fmt: skip
+        self._losses: list[tuple[Tensor, int, int]] = []  # loss, windows, step; reading one waits for the device
+
+    def step(self) -> None:
+        """One optimiser step; its randomness follows from (seed, step, process), so a resumed run draws what it would have."""
+        state, config, rank = self.state, self.config, self.fabric.global_rank
+        for group in self.optimizer.param_groups:
+            group["lr"] = learning_rate(config, state.progress, state.step // self.batches.epoch)
+        seed_device(self.device, derive_seed("step", config.seed, state.step, rank))
+        shares = self.batches.of(state.step)
+        whole = len(range(rank, config.batch_size, self.fabric.world_size))
+        channels = None
+        if config.channels is not None:
+            channels = drawn_channels(config.channels, self.val.series.shape[1], config.seed, state.step).to(self.device)
+        for number, share in enumerate(shares, start=1):
+            with self.fabric.no_backward_sync(self.loss, enabled=number < len(shares)):
+                loss = self.loss(share.windows, channels, len(share.windows) == whole)
+                self.fabric.backward(loss if share.weight == 1.0 else loss * share.weight)
+            self._losses.append((loss.detach(), share.real, state.step + 1))
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), config.clip)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        self.average.update()
+        state.step += 1
+
+    def spend(self) -> bool:
+        """Move the progress on, by steps or by time where that is shorter, and say whether a validation is due."""
+        config, budget, state, before = self.config, self.job.budget, self.state, self.state.progress
+        spent = state.step / budget.steps
+        if budget.seconds is not None:
+            passed = self.fabric.broadcast(budget.time_spent())  # the same in every process
+            spent, state.stopped = max(spent, passed, before), "max_time" if passed >= 1 else None
+        state.progress = min(1.0, spent)
+        if state.step >= budget.steps:
+            state.stopped = "max_steps"
+        if state.complete:
+            return True
+        if config.val_every is not None or config.max_epochs is not None:
+            return state.step % (config.val_every or self.batches.epoch) == 0
+        return int(VALIDATIONS * state.progress) > int(VALIDATIONS * before)
+
+    def agreed(self, here: bool) -> bool:
+        """Whether any process says so; asked now and then, for each time they wait for each other."""
+        if self.fabric.world_size == 1:
+            return here
+        if self.state.step % AGREE_EVERY:
+            return False
+        return bool(self._summed(torch.tensor(float(here), device=self.device)))
+
+    def _summed(self, values: Tensor) -> Tensor:
+        summed: Any = self.fabric.all_reduce(values, reduce_op="sum")
+        return summed  # type: ignore[no-any-return]
+
+    def take_losses(self) -> None:
+        """Move the losses of the last batches to the state; RunFailure, in every process alike, when one is no number."""
+        if not self._losses:
+            return
+        losses, counts, steps = zip(*self._losses, strict=True)
+        self._losses.clear()
+        means = torch.stack(losses).float()
+        windows = means.new_tensor(counts)
+        sums, total = self._summed(torch.stack([means * windows, windows])).tolist()
+        for value, step in zip(sums, steps, strict=True):
+            if not math.isfinite(value):
+                raise RunFailure(f"The training loss became {value} at step {step}; {self._remedy}")
+        self.state.losses.extend(sums)
+        self.state.windows += int(sum(total))
+
+    @property
+    def _remedy(self) -> str:
+        return f"lower training.lr (it is {self.config.lr:g}) or look for extreme values in the data."
+
+    def validate(self, seconds: float) -> None:
+        """Score the averaged weights, write a row, and decide whether to go on; `seconds` are those since the last time."""
+        self.take_losses()
+        state, config, fabric = self.state, self.config, self.fabric
+        learned, began = self.model.quantiles, time.monotonic()
+        pinball = PinballSums(learned, self.device) if learned else None
+        scores = evaluate(
+            self.average.model,
+            self.val,
+            config.eval_batch_size,
+            most=config.val_windows,
+            rank=fabric.global_rank,
+            world=fabric.world_size,
+            reduce=self._summed,
+            also=() if pinball is None else [pinball],
+        )
+        if pinball is not None:
+            pinball.sums = self._summed(pinball.sums)
+            scores["pinball"] = pinball.mean
+        took = time.monotonic() - began
+        self.job.budget.seconds_per_window = took / scores["windows"]
+        if not math.isfinite(scores["mse"]):
+            raise RunFailure(f"The validation MSE became {scores['mse']} after step {state.step}; {self._remedy}")
+        state.history.append(
+            {
+                "step": state.step,
+                "train_loss": math.fsum(state.losses) / state.windows,
+                "val_mse": scores["mse"],
+                "val_mae": scores["mae"],
+                **({} if pinball is None else {"val_pinball": scores["pinball"]}),
+                "lr": learning_rate(config, state.progress, state.step // self.batches.epoch),
+                "seconds": round(seconds + took, 3),
+            }
+        )
+        state.losses, state.windows = [], 0
+        if scores.get("pinball", scores["mse"]) < state.best_loss:
+            state.best_step, state.best_val = state.step, scores
+            state.best = {name: value.detach().cpu().clone() for name, value in self.average.model.state_dict().items()}
+        since = sum(row["step"] > (state.best_step or 0) for row in state.history)
+        if not state.complete and since >= config.patience:
+            state.stopped = "early"
+
+    def save(self) -> None:
+        """Write the state; one process does."""
+        self.take_losses()
+        if not self.fabric.is_global_zero:
+            return
+        state = self.state
+        state.model, state.average = self.model.state_dict(), self.average.model.state_dict()
+        state.optimizer = self.optimizer.state_dict()
+        state.save(self.job.folder / CHECKPOINT)
+        atomic_write(self.job.folder / HISTORY, history_csv(state.history))
+
+
+def _adamw(model: ForecastModel, config: TrainingConfig, device: torch.device) -> AdamW:
+    decayed: list[Tensor] = []
+    plain: list[Tensor] = []
+    for parameter in model.parameters():
+        (plain if getattr(parameter, "no_weight_decay", False) else decayed).append(parameter)
+    groups: list[dict[str, Any]] = [{"params": decayed}, {"params": plain, "weight_decay": 0.0}]
+    return AdamW(
+        [group for group in groups if group["params"]],
+        lr=config.lr,
+        betas=config.betas,
+        weight_decay=config.weight_decay,
+        fused=device.type in ("cpu", "cuda"),
+    )
 
 
 @contextmanager
-def _scratch(workers: bool) -> Iterator[None]:
-    """Around worker processes: Lightning leaves a temporary folder behind and its port in the environment."""
-    if not workers:
-        yield
+def _events(job: Job, fabric: Fabric) -> Iterator[Any]:
+    """TensorBoard's writer, where it is wanted and there."""
+    if not (job.events and fabric.is_global_zero and importlib.util.find_spec("tensorboard")):
+        yield None
         return
-    names = ("TMPDIR", "MASTER_ADDR", "MASTER_PORT")
-    before = {name: os.environ.get(name) for name in names}
-    with tempfile.TemporaryDirectory(prefix="femts-") as folder:
-        os.environ["TMPDIR"] = folder  # of the workers; this process has looked it up already
-        try:
-            yield
-        finally:
-            for name, value in before.items():
-                os.environ.pop(name, None)
-                if value is not None:
-                    os.environ[name] = value
+    from torch.utils.tensorboard import SummaryWriter
+
+    with SummaryWriter(str(job.folder / "tensorboard")) as writer:
+        yield writer
 
 
-def _loggers() -> list[logging.Logger]:
-    return [logging.getLogger(name) for name in ("pytorch_lightning", "lightning_fabric", "lightning.pytorch")]
-
-
-def _set_levels(level: int) -> None:
-    for logger in _loggers():
-        logger.setLevel(level)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    before = [(logger, logger.level) for logger in _loggers()]
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", module=r"(pytorch_lightning|lightning_fabric)\b.*")
-        # RMSNorm keeps float32 weights inside bf16 on purpose.
-        warnings.filterwarnings("ignore", message="Mismatch dtype between input and weight")
-        _set_levels(logging.ERROR)
-        try:
-            yield
-        finally:
-            for logger, level in before:
-                logger.setLevel(level)
+def _write_events(writer: Any, row: dict[str, Any]) -> None:
+    for name, value in row.items():
+        if name not in ("step", "seconds"):
+            writer.add_scalar(name, value, row["step"])

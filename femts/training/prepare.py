@@ -14,6 +14,9 @@ from femts.runs import RunConfig
 from femts.settings import apply_settings
 from femts.training.config import TrainingConfig
 
+_BUDGETS = ("max_steps", "max_epochs")
+_MANY, _DRAWN = 16, 8  # channels, from which on a part of them is drawn for a step, and how many are
+
 _DEFAULTS = {f.name: f.default for f in fields(TrainingConfig)}
 
 
@@ -48,6 +51,9 @@ def resolve_training(
         if name in parts["training"] and str(value) != str(training[name]):
             raise UsageError(f"'{name}' is given twice, as {value} and as training.{name}={training[name]}; give one.")
         training[name] = value
+    asked = {name for name in _BUDGETS if name in parts["training"] or given.get(name) is not None}
+    if len(asked) == 1:  # said in one way, it takes the place of the recipe's other one
+        training = {name: value for name, value in training.items() if name not in _BUDGETS or name in asked}
     resolved = apply_settings(TrainingConfig(), training, where="training")
     if resolved.learned_quantiles:
         check_learns_quantiles(model)
@@ -97,7 +103,17 @@ def resolve_run(
     if "longest" in _model_fields(model) and config.longest is None:
         rows = data.split.train[1] - data.split.train[0]
         config = replace(config, longest=_longest(pred_len, (rows - config.seq_len) // 2))
+    training = replace(training, channels=_drawn(model, training.channels, len(data.columns)))
     return RunConfig(data.name, data.source, model, config, protocol, asdict(training), data.na, data.form, data.roles)
+
+
+def _drawn(model: str, asked: int | None, channels: int) -> int | None:
+    """Channels to draw for each step; None for all of them."""
+    if asked is not None and not model_card(model).model_class.draws_channels:
+        raise UsageError(f"Model '{model}' learns from all channels at every step; leave training.channels out.")
+    if asked is None:
+        asked = _DRAWN if channels > _MANY and model_card(model).model_class.draws_channels else None
+    return None if asked is None or asked >= channels else asked
 
 
 def check_past(model: str, past: Sequence[str]) -> None:

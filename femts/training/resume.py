@@ -11,7 +11,7 @@ from femts.runs import CHECKPOINT, METRICS, RunConfig, check_new_folder, read_co
 from femts.training.state import TrainState
 
 # What may differ when a run goes on: how far and where, never what is learned from what.
-_FREE = {"training.max_epochs", "training.max_time", "training.device", "training.devices", "training.eval_batch_size"}
+_FREE = {"training.max_time", "training.device", "training.devices", "training.eval_batch_size"}
 
 
 def find_state(config: RunConfig, preprocess: Mapping[str, Any], out: Path | None, resume: bool) -> TrainState:
@@ -33,20 +33,14 @@ def find_state(config: RunConfig, preprocess: Mapping[str, Any], out: Path | Non
         raise UsageError(f"The data '{config.dataset}' changed since run {out} began; train again in a new folder.")
     state = TrainState.load(out / CHECKPOINT) if begun else TrainState()
     if (out / METRICS).is_file():
-        _check_unfinished(read_metrics(out), state, config, out)
+        _check_unfinished(read_metrics(out), state, out)
     return state
 
 
-def is_complete(state: TrainState, max_epochs: int) -> bool:
-    """Whether no epoch is left to train: the run stopped early, or reached its epochs."""
-    return state.stopped == "early" or state.epoch >= max_epochs
-
-
-def _check_unfinished(metrics: Mapping[str, Any], state: TrainState, config: RunConfig, out: Path) -> None:
-    if not state.model or is_complete(state, config.training["max_epochs"]):
-        how = f"stopped early after {state.epoch} epochs" if state.stopped == "early" else f"{state.epoch} epochs"
+def _check_unfinished(metrics: Mapping[str, Any], state: TrainState, out: Path) -> None:
+    if not state.model or state.complete:
         score = metrics["test"]["mse"]
-        raise UsageError(f"Run {out} is finished ({how}, test MSE {score:.4f}); use it, or train in a new folder.")
+        raise UsageError(f"Run {out} is finished ({state.step} steps, test MSE {score:.4f}); use it, or train in a new folder.")
 
 
 def _check_same(before: RunConfig, now: RunConfig, out: Path) -> None:

@@ -21,41 +21,53 @@ class TrainState:
     """Where training stands.
 
     Attributes:
-        epoch: epochs finished and validated.
-        batch: batches done of the epoch after those; above 0 when stopped in the middle of it.
-        losses: loss of each of those batches, summed over its windows.
-        model, optimizer, scheduler: their state now; empty before the first step.
+        step: optimiser steps done.
+        progress: part of the budget that is spent, in [0, 1].
+        losses: loss of each batch since the last validation, summed over its windows.
+        windows: how many windows those are.
+        model, optimizer: their state now; empty before the first step.
         average: running average of the weights; empty before the first step.
-        best: this average at `best_epoch`.
-        best_epoch: epoch (from 1) with the lowest `best_loss` so far; None before the first validation.
+        best: this average at `best_step`.
+        best_step: step (from 1) after which `best_loss` was lowest so far; None before the first validation.
         best_val: its scores.
-        history: one row for each finished epoch, as in `metrics.csv`.
-        stopped: why training stopped (`early`, `max_epochs`, `max_time`, `interrupted`); None while it runs.
+        history: one row for each validation, as in `metrics.csv`.
+        stopped: why training stopped (`early`, `max_steps`, `max_time`, `interrupted`); None while it runs.
         seconds: time spent in training, over all sittings.
     """
 
-    epoch: int = 0
-    batch: int = 0
+    step: int = 0
+    progress: float = 0.0
     losses: list[float] = field(default_factory=list)
+    windows: int = 0
     model: dict[str, Tensor] = field(default_factory=dict)
     optimizer: dict[str, Any] = field(default_factory=dict)
-    scheduler: dict[str, Any] = field(default_factory=dict)
     average: dict[str, Tensor] = field(default_factory=dict)
     best: dict[str, Tensor] = field(default_factory=dict)
-    best_epoch: int | None = None
+    best_step: int | None = None
     best_val: dict[str, float] = field(default_factory=dict)
     history: list[dict[str, Any]] = field(default_factory=list)
     stopped: str | None = None
     seconds: float = 0.0
 
     @property
+    def complete(self) -> bool:
+        """Whether no step is left."""
+        return self.stopped in ("early", "max_steps", "max_time")
+
+    def kept(self, keep: str) -> tuple[dict[str, Tensor], int | None]:
+        """The weights that the run is scored with, and their step: those of the `best` validation or the `last` ones; after a
+        training that was ended because they became worse, the best."""
+        best = keep == "best" or self.stopped == "early"
+        return (self.best, self.best_step) if best else (self.average, self.step or None)
+
+    @property
     def best_mse(self) -> float:
-        """Validation MSE at `best_epoch`; infinite before the first validation."""
+        """Validation MSE at `best_step`; infinite before the first validation."""
         return self.best_val.get("mse", math.inf)
 
     @property
     def best_loss(self) -> float:
-        """What epochs are chosen by: the lowest validation MSE so far, or with quantiles the lowest pinball loss."""
+        """What validations are compared by: the lowest validation MSE so far, or with quantiles the lowest pinball loss."""
         return self.best_val.get("pinball", self.best_mse)
 
     def save(self, path: Path) -> None:

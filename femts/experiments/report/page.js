@@ -163,7 +163,6 @@ const plain = (lines, unit, first, label, mark) => () => {
   };
 };
 chart("steps", plain(numbers.steps, "MSE, scaled", 1, "step"), 260);
-const best = numbers.best_epoch ? numbers.best_epoch - numbers.first_epoch : null;
-for (const [name, values] of Object.entries(numbers.epochs))
-  chart(name.split(" ")[0], plain({ [name]: values }, "scaled", numbers.first_epoch, "epoch", best), 220);
+for (const [name, values] of Object.entries(numbers.learning))
+  chart(name.split(" ")[0], plain({ [name]: values }, "scaled", 1, "validation", numbers.kept), 220);
 document.documentElement.dataset.ready = "yes";

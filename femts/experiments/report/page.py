@@ -11,8 +11,8 @@ from typing import Any
 from femts.data.dataset import Dataset
 from femts.experiments.report.measure import Measured
 from femts.experiments.report.scores import channel_table, interval_tables, mse_by_step, score_tables, step_table
-from femts.experiments.report.tables import NONE, Markup, escape, folded, percent, scaled, steps_lasting
-from femts.experiments.report.training import curves, data_facts, epoch_table, model_facts, record
+from femts.experiments.report.tables import Markup, escape, folded, percent, scaled, steps_lasting
+from femts.experiments.report.training import curves, data_facts, kept_validation, model_facts, record, validation_table
 from femts.experiments.shell import whole_page
 from femts.forecaster import Forecaster
 from femts.models.fem_ridge import FemRidge
@@ -35,7 +35,7 @@ addEventListener("error", (event) => (document.documentElement.dataset.error = e
 def as_html(forecaster: Forecaster, data: Dataset, measured: Measured, samples: Mapping[str, Any]) -> str:
     """The whole page; `samples` is what `sample_windows` gave."""
     config = forecaster.config
-    by_step, epochs = mse_by_step(forecaster, measured), curves(forecaster)
+    by_step, learned = mse_by_step(forecaster, measured), curves(forecaster)
     sections = {
         "Forecasts": _browser(forecaster, samples),
         "Scores": score_tables(forecaster, measured),
@@ -45,7 +45,7 @@ def as_html(forecaster: Forecaster, data: Dataset, measured: Measured, samples: 
         "Intervals": interval_tables(forecaster, measured),
         "What was read": _explanation(forecaster, samples),
         "Data": data_facts(forecaster, data),
-        "Model and training": model_facts(forecaster) + _epochs(forecaster, bool(epochs)),
+        "Model and training": model_facts(forecaster) + _learning(forecaster, bool(learned)),
         "Record": record(forecaster),
     }
     links = "".join(f'<a href="#{_place(name)}">{name}</a>' for name in sections)
@@ -57,9 +57,8 @@ def as_html(forecaster: Forecaster, data: Dataset, measured: Measured, samples: 
         "samples": samples,
         "columns": forecaster.targets[: samples["channels"]],
         "steps": by_step,
-        "epochs": epochs,
-        "first_epoch": int(forecaster.history[0]["epoch"]) if epochs else 1,
-        "best_epoch": forecaster.metrics.get("best_epoch"),
+        "learning": learned,
+        "kept": kept_validation(forecaster),
     }
     title, script = f"{config.model} on {data.name}", _SCRIPT.format(_file("chart.js") + _file("page.js"))
     return whole_page(
@@ -163,10 +162,9 @@ def _explanation(forecaster: Forecaster, samples: Mapping[str, Any]) -> Markup:
     )
 
 
-def _epochs(forecaster: Forecaster, there: bool) -> str:
+def _learning(forecaster: Forecaster, there: bool) -> str:
     if not there:
-        return "<p class=note>There are no learning curves, as no epoch was trained.</p>"
-    best = forecaster.metrics.get("best_epoch") or NONE
-    charts = _chart("training", "Training loss by epoch") + _chart("validation", "Validation error by epoch")
-    kept = f"<p class=note>The weights kept are those of epoch {best}.</p>"
-    return f"<h3>Learning curves</h3><div class=pair>{charts}</div>{kept}{epoch_table(forecaster)}"
+        return "<p class=note>There are no learning curves, as nothing was trained by steps.</p>"
+    charts = _chart("training", "Training loss by validation") + _chart("validation", "Validation error by validation")
+    kept = f"<p class=note>The weights kept are those of step {forecaster.metrics['kept_step']}.</p>"
+    return f"<h3>Learning curves</h3><div class=pair>{charts}</div>{kept}{validation_table(forecaster)}"

@@ -1,4 +1,4 @@
-"""The sections of a report on what was trained on what, and on the epochs."""
+"""The sections of a report on what was trained on what, and on how that went."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from femts.settings import SHAPE
 MOST_NAMES = 12
 STOPPED = {
     "early": "the validation error no longer fell",
-    "max_epochs": "the most epochs were reached",
-    "max_time": "the time was up",
+    "max_steps": "its steps were done",
+    "max_time": "its time was used",
     "interrupted": "it was interrupted",
 }
 
@@ -79,10 +79,10 @@ def model_facts(forecaster: Forecaster) -> Markup:
     """The model and its settings, how it was trained, where, and with what."""
     config, metrics = forecaster.config, forecaster.metrics
     settings = {key: value for key, value in config.to_dict()["model"].items() if key not in ("name", *SHAPE)}
-    epochs, best = metrics.get("epochs"), metrics.get("best_epoch")
+    steps = metrics.get("steps")
     stopped = metrics.get("stopped")
     why = f"; ended as {STOPPED.get(stopped, stopped)}" if stopped else ""
-    trained = f"{epochs}, best {best}{why}" if epochs else f"none{why}"
+    trained = f"{steps}, weights of step {metrics['kept_step']}{why}" if steps else f"none{why}"
     recipe = {key: value for key, value in config.training.items() if value is not None}
     return facts(
         [
@@ -92,7 +92,7 @@ def model_facts(forecaster: Forecaster) -> Markup:
             ("Horizon", steps_lasting(forecaster.freq, config.pred_len)),
             ("Parameters", f"{metrics['parameters']:,}" if "parameters" in metrics else NONE),
             ("Protocol", config.protocol),
-            ("Epochs", trained),
+            ("Steps", trained),
             ("Recipe", folded("Settings of the training", _settings(recipe))),
             ("Wall time", lasting(metrics["seconds"]) if "seconds" in metrics else NONE),
             ("Device", _device(metrics)),
@@ -119,21 +119,28 @@ def _device(metrics: Mapping[str, Any]) -> str:
 
 
 def curves(forecaster: Forecaster) -> dict[str, list[float | None]]:
-    """Losses by epoch for the page's script; empty for a model without epochs."""
+    """Losses at each validation for the page's script; empty for a model without steps."""
     names = {"training loss": "train_loss", "validation MSE": "val_mse"}
     rows = forecaster.history
     shown = {name: [float(row[key]) for row in rows] for name, key in names.items()} if rows else {}
     return {name: [float(f"{v:.5g}") if np.isfinite(v) else None for v in values] for name, values in shown.items()}
 
 
-def epoch_table(forecaster: Forecaster) -> Markup:
-    """A row an epoch."""
+def kept_validation(forecaster: Forecaster) -> int | None:
+    """Place of the validation whose weights were kept; None where there is none."""
+    steps = [int(row["step"]) for row in forecaster.history]
+    kept = forecaster.metrics.get("kept_step")
+    return steps.index(kept) if kept in steps else None
+
+
+def validation_table(forecaster: Forecaster) -> Markup:
+    """A row for each validation."""
     rows = []
     for row in forecaster.history:
         errors = (scaled(row[name]) for name in ("train_loss", "val_mse", "val_mae"))
-        rows.append((int(row["epoch"]), *errors, f"{row['lr']:.3g}", f"{row['seconds']:.1f}"))
-    header = ("Epoch", "Training loss", "Validation MSE", "Validation MAE", "Learning rate", "Seconds")
-    return folded("Epochs as a table", table(header, rows, "Epochs, scaled units"))
+        rows.append((int(row["step"]), *errors, f"{row['lr']:.3g}", f"{row['seconds']:.1f}"))
+    header = ("Step", "Training loss", "Validation MSE", "Validation MAE", "Learning rate", "Seconds")
+    return folded("Validations as a table", table(header, rows, "Validations, scaled units"))
 
 
 def record(forecaster: Forecaster) -> Markup:

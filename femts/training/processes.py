@@ -1,0 +1,90 @@
+"""Around the processes of a training: Lightning silent, its traces removed, and a worker's failure as one sentence."""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from torch.multiprocessing.spawn import ProcessExitedException, ProcessRaisedException
+
+from femts.errors import RunFailure
+
+_LIGHTNING = "lightning_fabric"
+
+
+@contextmanager
+def launched(several: bool) -> Iterator[None]:
+    """Around a launch, of `several` processes or of this one alone.
+
+    Raises:
+        RunFailure: a process failed or died.
+    """
+    with _quiet(), _scratch(several):
+        try:
+            yield
+        except ProcessRaisedException as error:
+            raise _failure_of_worker(error) from error
+        except ProcessExitedException as error:
+            raise RunFailure(f"A training process ended early ({error}); look at its message above.") from error
+
+
+class InProcess:
+    """A function for a process that is launched, in which Lightning is silent from the moment the function arrives there."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+
+    def __call__(self, fabric: Any) -> Any:
+        return self._function(fabric)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        logging.getLogger(_LIGHTNING).setLevel(logging.ERROR)
+        warnings.simplefilter("ignore")
+        self.__dict__.update(state)
+
+
+def _failure_of_worker(error: ProcessRaisedException) -> RunFailure:
+    """A worker's exception arrives as the text of its traceback; its last line has the sentence."""
+    last = str(error).strip().splitlines()[-1]
+    _, found, sentence = last.partition(f"{RunFailure.__module__}.{RunFailure.__name__}: ")
+    return RunFailure(sentence if found else f"A training process failed with {last}.")
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without what Lightning and torch say of themselves."""
+    logger = logging.getLogger(_LIGHTNING)
+    before = logger.level
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module=r"lightning_fabric\b.*")
+        # RMSNorm keeps float32 weights inside bf16 on purpose.
+        warnings.filterwarnings("ignore", message="Mismatch dtype between input and weight")
+        logger.setLevel(logging.ERROR)
+        try:
+            yield
+        finally:
+            logger.setLevel(before)
+
+
+@contextmanager
+def _scratch(several: bool) -> Iterator[None]:
+    """Around several processes: Lightning leaves a temporary folder behind and its port in the environment."""
+    if not several:
+        yield
+        return
+    names = ("TMPDIR", "MASTER_ADDR", "MASTER_PORT")
+    before = {name: os.environ.get(name) for name in names}
+    with tempfile.TemporaryDirectory(prefix="femts-") as folder:
+        os.environ["TMPDIR"] = folder  # of the workers; this process has looked it up already
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                os.environ.pop(name, None)
+                if value is not None:
+                    os.environ[name] = value
