@@ -81,7 +81,7 @@ def _steps(record: Mapping[str, Any]) -> str:
 
 
 def _curve(history: Sequence[Mapping[str, Any]]) -> str:
-    validation = [row["val_mse"] for row in history]
+    validation, last = [row["val_mse"] for row in history], history[-1]["step"]
     return _figure({"truth": (0, validation)}, f"validation MSE, up to step {last}: lowest {min(validation):.4f}")
 
 

@@ -6,8 +6,7 @@ import copy
 import importlib.util
 import math
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 
 import torch
 from lightning_fabric import Fabric
+from lightning_fabric.loggers import TensorBoardLogger
 from lightning_fabric.strategies import DDPStrategy
 from torch import Tensor, nn
 from torch.optim import AdamW
@@ -87,10 +87,15 @@ def run_steps(job: Job) -> TrainState:
             devices=place.devices,
             strategy=strategy,
             precision=_PRECISIONS[place.precision],
+            loggers=[TensorBoardLogger(job.folder, name="tensorboard", version="")] if job.events and _has_events() else [],
         )
         with StopSignals() if place.devices > 1 else nullcontext():  # of the process that waits
             fabric.launch(InProcess(partial(_train, job)))
     return TrainState.load(job.folder / CHECKPOINT)
+
+
+def _has_events() -> bool:
+    return importlib.util.find_spec("tensorboard") is not None
 
 
 def _train(job: Job, fabric: Fabric) -> None:
@@ -99,8 +104,8 @@ def _train(job: Job, fabric: Fabric) -> None:
         job.model = copy.deepcopy(job.model)  # what travels to several processes, they share
     config, state = job.config, job.state
     state.stopped = None
-    with StopSignals() as signals, _events(job, fabric) as writer:
-        trainer = _Trainer(fabric, job)
+    with StopSignals() as signals:
+        trainer = Trainer(fabric, job)
         line = ProgressLine(job.progress and fabric.is_global_zero, state, job.budget)
         began, before, checked = time.monotonic(), state.seconds, time.monotonic()
         while not state.complete and state.stopped is None:
@@ -108,8 +113,7 @@ def _train(job: Job, fabric: Fabric) -> None:
             trainer.step()
             if state.step % CHECK_EVERY == 0:
                 trainer.take_losses()
-            if state.step > 1:  # the first warms up and may take many times as long as the others
-                job.budget.guess_scoring((time.monotonic() - started) / (config.batch_size * config.accumulate))
+            job.budget.note_step((time.monotonic() - started) / (config.batch_size * config.accumulate))
             line.show()
             due = trainer.spend()
             if due:
@@ -120,8 +124,6 @@ def _train(job: Job, fabric: Fabric) -> None:
             if due or state.stopped is not None:
                 state.seconds = before + time.monotonic() - began
                 trainer.save()
-                if due and writer is not None:
-                    _write_events(writer, state.history[-1])
         line.clear()
 
 
@@ -141,7 +143,7 @@ class _Loss(nn.Module):
         return value
 
 
-class _Trainer:
+class Trainer:
     """A step, a validation, a save; `job.state` says how far they have come."""
 
     def __init__(self, fabric: Fabric, job: Job) -> None:
@@ -152,9 +154,10 @@ class _Trainer:
         self.loss = fabric.setup_module(_Loss(job, fabric.device))
         job.model.train()
         self.val = job.val.to(self.device)
-        self.optimizer: Any = fabric.setup_optimizers(_adamw(job.model, job.config, self.device))
+        optimizer = _adamw(job.model, job.config, self.device)
         if job.state.optimizer:
-            self.optimizer.load_state_dict(job.state.optimizer)
+            optimizer.load_state_dict(job.state.optimizer)
+        self.optimizer: Any = fabric.setup_optimizers(optimizer)
         self.average = RunningAverage(job.model, job.config.ema, job.state.average, job.state.step)
         self.batches = StepBatches(
             len(job.train), self.config.batch_size, self.config.accumulate, self.config.seed, fabric.global_rank,
@@ -251,7 +254,7 @@ class _Trainer:
             pinball.sums = self._summed(pinball.sums)
             scores["pinball"] = pinball.mean
         took = time.monotonic() - began
-        self.job.budget.seconds_per_window = took / scores["windows"]
+        self.job.budget.note_scoring(took / scores["windows"])
         if not math.isfinite(scores["mse"]):
             raise RunFailure(f"The validation MSE became {scores['mse']} after step {state.step}; {self._remedy}")
         state.history.append(
@@ -265,6 +268,7 @@ class _Trainer:
                 "seconds": round(seconds + took, 3),
             }
         )
+        self.fabric.log_dict({name: value for name, value in state.history[-1].items() if name != "seconds"}, state.step)
         state.losses, state.windows = [], 0
         if scores.get("pinball", scores["mse"]) < state.best_loss:
             state.best_step, state.best_val = state.step, scores
@@ -298,21 +302,3 @@ def _adamw(model: ForecastModel, config: TrainingConfig, device: torch.device) -
         weight_decay=config.weight_decay,
         fused=device.type in ("cpu", "cuda"),
     )
-
-
-@contextmanager
-def _events(job: Job, fabric: Fabric) -> Iterator[Any]:
-    """TensorBoard's writer, where it is wanted and there."""
-    if not (job.events and fabric.is_global_zero and importlib.util.find_spec("tensorboard")):
-        yield None
-        return
-    from torch.utils.tensorboard import SummaryWriter
-
-    with SummaryWriter(str(job.folder / "tensorboard")) as writer:
-        yield writer
-
-
-def _write_events(writer: Any, row: dict[str, Any]) -> None:
-    for name, value in row.items():
-        if name not in ("step", "seconds"):
-            writer.add_scalar(name, value, row["step"])

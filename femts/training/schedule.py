@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
 
 from femts.training.config import TrainingConfig
 
 _SCORING_TO_TRAINING = 0.4  # seconds a window; a guess that holds until the first validation is timed
+_FEW = 5  # steps; of fewer, each may have been held up by the machine
 
 
 def learning_rate(config: TrainingConfig, progress: float, epoch: int) -> float:
@@ -28,37 +28,39 @@ def learning_rate(config: TrainingConfig, progress: float, epoch: int) -> float:
     return config.lr * (left if config.schedule == "linear" else math.sin(math.pi / 2 * left) ** 2)
 
 
-@dataclass
 class Budget:
-    """The steps of a training and, where `seconds` says so, its time, part of which is kept for the final scores.
+    """The steps of a training and, where there is a limit, its time, part of which is kept for the final scores.
 
-    Attributes:
+    Args:
         steps: optimiser steps.
         seconds: length of the whole call; None is no limit.
         called: `time.monotonic()` when the call began.
         scored: windows that are still to be scored after the last step.
-        seconds_per_window: of scoring, as far as is known.
     """
 
-    steps: int
-    seconds: float | None
-    called: float
-    scored: int
-    seconds_per_window: float = 0.0
+    def __init__(self, steps: int, seconds: float | None, called: float, scored: int) -> None:
+        self.steps, self.seconds, self._called, self._scored = steps, seconds, called, scored
+        self._began = time.monotonic()
+        self._fastest, self._noted = math.inf, 0
+        self._per_window: float | None = None  # of scoring, in seconds
 
-    def __post_init__(self) -> None:
-        self.began = time.monotonic()
+    def note_step(self, seconds_per_window: float) -> None:
+        """Take in a step of the training: until a validation is timed, the fastest one says what scoring will take."""
+        self._noted += 1
+        self._fastest = min(self._fastest, seconds_per_window)
 
-    def guess_scoring(self, seconds_per_window: float) -> None:
-        """Take what a window of training takes for a first idea of what scoring one does."""
-        if self.seconds_per_window == 0.0:
-            self.seconds_per_window = _SCORING_TO_TRAINING * seconds_per_window
+    def note_scoring(self, seconds_per_window: float) -> None:
+        """Take in a validation."""
+        self._per_window = seconds_per_window
 
     def time_spent(self) -> float:
         """Part of the time for training that is over, 1 when the final scores have to begin; 0 without a limit."""
         if self.seconds is None:
             return 0.0
-        reserve = 1.2 * self.scored * self.seconds_per_window  # a little more than measured: other processes run too
-        span = self.called + self.seconds - reserve - self.began
-        now = time.monotonic() - self.began
+        per_window = self._per_window
+        if per_window is None:
+            per_window = _SCORING_TO_TRAINING * self._fastest if self._noted >= _FEW else 0.0
+        reserve = 1.2 * self._scored * per_window  # a little more than measured: other processes run too
+        span = self._called + self.seconds - reserve - self._began
+        now = time.monotonic() - self._began
         return 1.0 if now >= span else now / span

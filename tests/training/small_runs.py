@@ -7,23 +7,23 @@ import signal
 from typing import Any
 
 import pytest
-import torch
 
 from femts.data.dataset import load_dataset
 from femts.data.synthetic import synthetic_frame
 from femts.forecaster import Forecaster
 from femts.training.fit import train
-from femts.training.module import ForecastModule
+from femts.training.loop import Trainer
 
 DATA = load_dataset(synthetic_frame(2000))
 TRAIN, VAL, TEST = (DATA.split.windows(part, 48, 24) for part in ("train", "val", "test"))
 SMALL: dict[str, Any] = {"seq_len": 48, "pred_len": 24, "max_epochs": 3, "device": "cpu"}
 MODELS: dict[str, dict[str, Any]] = {
     # By the default recipe, not by its paper's.
-    "dlinear": {"training.batch_size": 125, "training.lr": 1e-3, "training.schedule": "one_cycle", "training.ema": 0.998},
+    "dlinear": {"training.batch_size": 125, "training.lr": 1e-3, "training.keep": "best"},
     # Dropout on, several batches in an epoch, small enough for a second a run.
     "fem_sm": {
         "training.batch_size": 320,
+        "training.keep": "best",
         "model.d_model": 16,
         "model.n_layers": 1,
         "model.n_heads": 2,
@@ -42,7 +42,7 @@ def small_run(model: str = "dlinear", **changes: Any) -> Forecaster:
 def essence(forecaster: Forecaster) -> dict[str, Any]:
     """All that two equal runs must share to the bit: scores, history without its times, weights, intervals."""
     history = [{k: v for k, v in row.items() if k != "seconds"} for row in forecaster.history]
-    kept = {k: forecaster.metrics[k] for k in ("best_epoch", "epochs", "stopped", "val", "test")}
+    kept = {k: forecaster.metrics[k] for k in ("kept_step", "steps", "stopped", "val", "test")}
     weights = {name: value.cpu().tolist() for name, value in forecaster.model.state_dict().items()}
     assert forecaster.intervals is not None
     return {**kept, "history": history, "weights": weights, "intervals": forecaster.intervals.to_bytes().hex()}
@@ -50,13 +50,13 @@ def essence(forecaster: Forecaster) -> dict[str, Any]:
 
 def signal_at(monkeypatch: pytest.MonkeyPatch, call: int, number: signal.Signals) -> None:
     """Send this process a real signal in the `call`-th training step."""
-    step, calls = ForecastModule.training_step, 0
+    take, calls = Trainer.step, 0
 
-    def training_step(self: ForecastModule, batch: Any, batch_idx: int) -> torch.Tensor:
+    def step(self: Trainer) -> None:
         nonlocal calls
         calls += 1
         if calls == call:
             os.kill(os.getpid(), number)
-        return step(self, batch, batch_idx)
+        take(self)
 
-    monkeypatch.setattr(ForecastModule, "training_step", training_step)
+    monkeypatch.setattr(Trainer, "step", step)

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from small_runs import DATA, TEST, TRAIN, VAL, essence, small_run
+from small_runs import DATA, MODELS, TEST, TRAIN, VAL, essence, small_run
 
 import femts
 from femts.data.synthetic import synthetic_frame
 from femts.errors import RunFailure, UsageError
 from femts.models.dlinear import DLinear
 from femts.training.fit import train
-from femts.training.module import ForecastModule
+from femts.training.loop import Trainer
 from femts.training.state import TrainState
 
 
@@ -31,17 +31,17 @@ def test_one_seed_gives_one_result_and_another_seed_another(model: str) -> None:
     assert essence(small_run(model, max_epochs=2, seed=43))["test"] != first["test"]
 
 
-def test_the_report_is_the_test_score_at_the_best_validation_epoch(tmp_path: Path) -> None:
-    settings = {"training.lr": 0.02, "training.pct_start": 0.3, "training.patience": 3}
+def test_after_an_early_stop_the_report_is_the_test_score_at_the_best_validation(tmp_path: Path) -> None:
+    settings = {"training.lr": 0.02, "training.warm_up": 0.3, "training.patience": 3, "training.val_windows": None}
     run = small_run(out=tmp_path / "run", max_epochs=40, settings=settings)
     metrics, history = run.metrics, run.history
     val = [row["val_mse"] for row in history]
     best = int(np.argmin(val))
-    assert metrics["best_epoch"] == best + 1
-    assert best + 1 < len(history), "the last epoch is the best: this run proves nothing"
+    assert metrics["kept_step"] == history[best]["step"]
+    assert best + 1 < len(history), "the last validation is the best: this run proves nothing"
     assert metrics["stopped"] == "early"
-    assert metrics["epochs"] == len(history) == best + 1 + 3
-    # The weights in the forecaster and on disk are really those of that epoch, not the last ones.
+    assert metrics["steps"] == history[-1]["step"] and len(history) == best + 1 + 3
+    # The weights in the forecaster and on disk are really those of that step, not the last ones.
     for forecaster in (run, femts.load(tmp_path / "run")):
         assert forecaster.evaluate("val", dataset=DATA)["mse"] == min(val) == metrics["val"]["mse"]
         assert forecaster.evaluate("test", dataset=DATA) == metrics["test"]
@@ -65,8 +65,8 @@ def test_scores_are_means_over_every_window_without_a_dropped_batch() -> None:
 @pytest.mark.parametrize("model", ["naive", "seasonal_naive"])
 def test_models_without_parameters_skip_fitting_and_still_make_a_run(model: str, tmp_path: Path) -> None:
     run = small_run(model, out=tmp_path / "run")
-    assert run.metrics["epochs"] == run.metrics["parameters"] == 0
-    assert run.metrics["best_epoch"] is run.metrics["stopped"] is None
+    assert run.metrics["steps"] == run.metrics["parameters"] == 0
+    assert run.metrics["kept_step"] is run.metrics["stopped"] is None
     again = femts.load(tmp_path / "run")
     assert again.evaluate("test", dataset=DATA) == run.metrics["test"]
     with pytest.raises(UsageError, match="is finished"):
@@ -84,15 +84,15 @@ def test_what_has_a_closed_form_sees_the_training_rows_alone() -> None:
 
 
 def test_a_run_folder_has_its_files_and_nothing_else(tmp_path: Path) -> None:
-    run = small_run(out=tmp_path / "run")
+    small_run(out=tmp_path / "run")
     found = {str(path.relative_to(tmp_path / "run")) for path in (tmp_path / "run").rglob("*") if path.is_file()}
     events = {name for name in found if name.startswith("tensorboard/events.out")}
     files = {"config.yaml", "model.safetensors", "preprocess.json", "intervals.safetensors", "metrics.json", "metrics.csv"}
     files |= {"checkpoints/last.ckpt"}
     assert found - events == files
     lines = (tmp_path / "run" / "metrics.csv").read_text().splitlines()
-    assert lines[0] == "epoch,train_loss,val_mse,val_mae,lr,seconds"
-    assert len(lines) == 1 + run.metrics["epochs"]
+    assert lines[0] == "step,train_loss,val_mse,val_mae,lr,seconds"
+    assert len(lines) == 1 + 3
 
 
 def test_without_out_nothing_stays_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,28 +133,50 @@ def test_accumulated_batches_give_the_step_of_one_large_batch() -> None:
         assert other["train_loss"] == pytest.approx(one["train_loss"], rel=1e-5)
 
 
-def test_the_exponential_schedule_holds_and_then_falls_by_the_epoch() -> None:
-    settings = {"training.schedule": "exponential", "training.hold_epochs": 2, "training.epoch_decay": 0.5, "training.lr": 1e-3}
-    run = small_run(max_epochs=4, settings=settings)
-    assert [row["lr"] for row in run.history] == pytest.approx([1e-3, 5e-4, 2.5e-4, 1.25e-4]), "what the next epoch starts with"
+def test_the_schedule_ends_at_zero_after_the_last_step_of_the_budget() -> None:
+    by_epochs = small_run(max_epochs=2)
+    assert by_epochs.metrics["steps"] == 2 * math.ceil(TRAIN / 125)
+    by_steps = small_run(max_epochs=None, max_steps=50)
+    assert by_steps.metrics["steps"] == by_steps.metrics["kept_step"] == 50 and by_steps.metrics["stopped"] == "max_steps"
+    assert len(by_steps.history) == 8, "an eighth of the budget between two validations"
+    for run in (by_epochs, by_steps):
+        assert run.history[-1]["lr"] == 0.0 < run.history[-2]["lr"]
 
 
-def test_the_schedule_is_one_linear_cycle_over_schedule_epochs() -> None:
-    lr, steps = 1e-3, math.ceil(TRAIN / 125)
-    run = small_run(settings={"training.lr": lr, "training.schedule_epochs": 10, "training.pct_start": 0.5})
-    total = 10 * steps
-    warm = 0.5 * total - 1
-    for row in run.history:
-        step = row["epoch"] * steps
-        assert row["lr"] == pytest.approx(lr / 10 + (lr - lr / 10) * step / warm, rel=1e-9)
+def test_the_recipe_says_which_weights_are_kept() -> None:
+    settings = {"training.lr": 0.05, "training.warm_up": 0.5, "training.val_windows": None}
+    last, best = (small_run(max_epochs=8, settings={**settings, "training.keep": keep}) for keep in ("last", "best"))
+    val = [row["val_mse"] for row in best.history]
+    assert min(val) < val[-1], "the last validation is the best: this run proves nothing"
+    assert (last.metrics["kept_step"], last.metrics["val"]["mse"]) == (last.history[-1]["step"], val[-1])
+    assert (best.metrics["kept_step"], best.metrics["val"]["mse"]) == (best.history[int(np.argmin(val))]["step"], min(val))
+
+
+def test_validations_score_some_windows_and_the_end_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = small_run(settings={"training.val_windows": 50, "training.val_every": 4})
+    assert [row["step"] for row in run.history] == [4, 8, 12, 16, 20, 24, 28, 32, 33]
+    assert run.metrics["val"]["windows"] == VAL
+    assert run.history[-1]["val_mse"] != run.metrics["val"]["mse"] == run.evaluate("val", dataset=DATA)["mse"]
+
+
+@pytest.mark.parametrize("model", ["fem_sm", "patchtst"])
+def test_a_step_of_some_channels_is_drawn_from_the_seed(model: str) -> None:
+    changes: dict[str, Any] = {"max_epochs": 1, "settings": {**MODELS.get(model, {}), "training.channels": 2}}
+    run = small_run(model, **changes)
+    assert run.config.training["channels"] == 2
+    assert essence(small_run(model, **changes)) == essence(run)
+    assert essence(small_run(model, max_epochs=1))["test"] != essence(run)["test"]
+    as_many = small_run(model, max_epochs=1, settings={"training.channels": len(DATA.columns)})
+    assert as_many.config.training["channels"] is None and essence(as_many) == essence(small_run(model, max_epochs=1))
 
 
 def test_gradients_are_clipped() -> None:
     """AdamW forgives any scale of the gradient but one far below its epsilon of 1e-8."""
 
     def moved(clip: float) -> float:
-        still = small_run(max_epochs=1, settings={"training.clip": clip, "training.lr": 1e-12}).model.trend.weight.detach()
-        run = small_run(max_epochs=1, settings={"training.clip": clip})
+        settings = {"training.clip": clip, "training.weight_decay": 0.0}
+        still = small_run(max_epochs=1, settings={**settings, "training.lr": 1e-12}).model.trend.weight.detach()
+        run = small_run(max_epochs=1, settings=settings)
         return float((run.model.trend.weight.detach() - still).abs().max())
 
     assert moved(1e-12) < 1e-3 * moved(1.0)
@@ -204,16 +226,16 @@ def test_a_loss_that_is_no_number_stops_training_and_never_becomes_best(
 ) -> None:
     loss, calls, out = DLinear.loss, 0, tmp_path / "run"
 
-    def poisoned(self: DLinear, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    def poisoned(self: DLinear, *batch: Any) -> torch.Tensor:
         nonlocal calls
         calls += 1
-        return loss(self, x, y) * (float("nan") if calls == 11 + 4 else 1.0)
+        return loss(self, *batch) * (float("nan") if calls == 11 + 4 else 1.0)
 
     monkeypatch.setattr(DLinear, "loss", poisoned)
-    with pytest.raises(RunFailure, match=r"loss became nan in epoch 2 at step 4; lower training\.lr \(it is 0\.001\)"):
+    with pytest.raises(RunFailure, match=r"loss became nan at step 15; lower training\.lr \(it is 0\.001\)"):
         small_run(out=out)
     state = TrainState.load(out / "checkpoints" / "last.ckpt")
-    assert (state.epoch, state.best_epoch) == (1, 1)
+    assert (state.step, state.best_step) == (11, 11)
     assert all(value.isfinite().all() for value in [*state.best.values(), *state.model.values()])
     with pytest.raises(UsageError, match="unfinished"):
         femts.load(out)
@@ -223,14 +245,14 @@ def test_a_loss_that_is_no_number_stops_training_and_never_becomes_best(
 
 @pytest.mark.parametrize("every", [1, 50])
 def test_an_exploding_loss_is_found_wherever_the_look_falls(every: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("femts.training.callbacks.CHECK_EVERY", every)
-    with pytest.raises(RunFailure, match=r"loss became (inf|nan) in epoch 1 at step [23];"):
+    monkeypatch.setattr("femts.training.loop.CHECK_EVERY", every)
+    with pytest.raises(RunFailure, match=r"loss became (inf|nan) at step [23];"):
         small_run(settings={"training.lr": 1e30})
 
 
 def test_weights_broken_by_the_last_step_are_found_by_validation() -> None:
     """One batch an epoch: its loss is fine, the step it causes is not."""
-    with pytest.raises(RunFailure, match=r"validation MSE became (inf|nan) after epoch 1, step 1;"):
+    with pytest.raises(RunFailure, match=r"validation MSE became (inf|nan) after step 1;"):
         small_run(settings={"training.lr": 1e30, "training.batch_size": 5000})
 
 
@@ -245,6 +267,9 @@ def test_weights_broken_by_the_last_step_are_found_by_validation() -> None:
         ({"precision": "16"}, "'16'"),
         ({"max_time": "soon"}, "'soon'"),
         ({"max_epochs": 0}, "not 0"),
+        ({"max_epochs": None, "max_steps": 0}, "not 0"),
+        ({"max_steps": 5}, "say the same in two ways"),
+        ({"settings": {"training.channels": 2}}, "learns from all channels"),
         ({"settings": {"model.kernel_size": "wide"}}, "'wide'"),
         ({"model": "fem_sm", "settings": {"model.components": "CLX"}}, "X"),
         ({"model": "fem_sm", "settings": {"model.n_heads": "7"}}, "7"),
@@ -272,26 +297,33 @@ def test_a_frame_and_a_file_can_be_trained_on(tmp_path: Path) -> None:
 
 
 def test_one_step_that_the_machine_holds_up_does_not_end_a_run_that_has_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    step, calls = ForecastModule.training_step, 0
+    take, calls = Trainer.step, 0
 
-    def training_step(self: ForecastModule, batch: Any, batch_idx: int) -> torch.Tensor:
+    def step(self: Trainer) -> None:
         nonlocal calls
         calls += 1
         if calls == 2:
             time.sleep(2)  # by this step alone, the scores would seem to need minutes
-        return step(self, batch, batch_idx)
+        take(self)
 
-    monkeypatch.setattr(ForecastModule, "training_step", training_step)
+    monkeypatch.setattr(Trainer, "step", step)
     run = small_run(max_epochs=1, max_time="40s", settings={"training.batch_size": 8})
-    assert run.metrics["stopped"] == "max_epochs"
+    assert run.metrics["stopped"] == "max_steps"
 
 
-def test_time_that_runs_out_in_the_first_epoch_still_gives_scores(tmp_path: Path) -> None:
-    run = small_run(out=tmp_path / "run", max_time="0.001s")
-    assert run.metrics["stopped"] == "max_time"
-    assert (run.metrics["best_epoch"], run.metrics["epochs"]) == (None, 0)
-    assert run.metrics["val"]["windows"] == VAL and math.isfinite(run.metrics["test"]["mse"])
+def test_a_limit_of_time_ends_at_a_rate_of_zero_and_the_run_is_finished(tmp_path: Path) -> None:
+    run = small_run(out=tmp_path / "run", max_epochs=100_000, max_time="3s")
+    assert run.metrics["stopped"] == "max_time" and run.metrics["steps"] > 10
+    assert run.history[-1]["lr"] == 0.0 and run.history[-1]["step"] == run.metrics["kept_step"]
     assert femts.load(tmp_path / "run").evaluate("val", dataset=DATA) == run.metrics["val"]
+    with pytest.raises(UsageError, match="is finished"):
+        small_run(out=tmp_path / "run", max_epochs=100_000, max_time="3s", resume=True)
+
+
+def test_time_that_is_up_at_once_still_gives_a_step_and_scores() -> None:
+    run = small_run(max_time="0.001s")
+    assert (run.metrics["stopped"], run.metrics["steps"]) == ("max_time", 1)
+    assert run.metrics["val"]["windows"] == VAL and math.isfinite(run.metrics["test"]["mse"])
 
 
 def test_metrics_tell_the_circumstances() -> None:

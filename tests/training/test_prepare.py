@@ -2,12 +2,14 @@
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from femts.data.dataset import load_dataset
 from femts.data.synthetic import synthetic_frame
 from femts.errors import UsageError
+from femts.models.dlinear import DLinear
 from femts.training.config import TrainingConfig
 from femts.training.prepare import resolve_run, resolve_training
 
@@ -28,8 +30,33 @@ def test_settings_go_to_model_and_training_by_their_prefix() -> None:
 
 def test_the_models_own_recipe_gives_way_to_the_users() -> None:
     recipe = resolve_training("dlinear", {}, {})[1]
-    assert recipe.weight_decay == 0.0 != TrainingConfig().weight_decay
-    assert resolve_training("dlinear", {}, {"training.weight_decay": "0.5"})[1].weight_decay == 0.5
+    assert recipe.lr == DLinear.training_defaults["lr"] != TrainingConfig().lr
+    assert resolve_training("dlinear", {}, {"training.lr": "0.5"})[1].lr == 0.5
+
+
+def test_a_budget_in_epochs_takes_the_place_of_one_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DLinear, "training_defaults", {"max_steps": 700})
+    assert resolve_training("dlinear", {}, {})[1].max_steps == 700
+    for given, settings in (({"max_epochs": 3}, {}), ({}, {"training.max_epochs": "3"})):
+        recipe = resolve_training("dlinear", given, settings)[1]
+        assert (recipe.max_steps, recipe.max_epochs) == (None, 3)
+    with pytest.raises(UsageError, match="give one"):
+        resolve_training("dlinear", {"max_epochs": 3}, {"training.max_steps": "5"})
+
+
+@pytest.mark.parametrize(
+    ("channels", "asked", "drawn"), [(16, None, None), (17, None, 8), (17, 3, 3), (17, 17, None), (5, 9, None)]
+)
+def test_wide_tables_are_learned_some_channels_at_a_time(channels: int, asked: int | None, drawn: int | None) -> None:
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(400, channels)), columns=[f"c{i}" for i in range(channels)])
+    frame.insert(0, "date", pd.date_range("2024-01-01", periods=400, freq="h"))
+    data, training = load_dataset(frame), TrainingConfig(channels=asked)
+    assert resolve_run(data, "fem_sm", 2, 10, "paper", {}, training).training["channels"] == drawn
+    if asked is None:
+        assert resolve_run(data, "dlinear", 2, 10, "paper", {}, training).training["channels"] is None
+    else:
+        with pytest.raises(UsageError, match=r"'dlinear' learns from all channels at every step; leave training\.channels out"):
+            resolve_run(data, "dlinear", 2, 10, "paper", {}, training)
 
 
 @pytest.mark.parametrize(

@@ -20,11 +20,11 @@ def test_what_was_saved_is_read_back(tmp_path: Path) -> None:
     optimizer = torch.optim.AdamW(layer.parameters())
     layer(torch.ones(1, 2)).sum().backward()
     optimizer.step()
-    state = TrainState(epoch=2, batch=1, losses=[0.5], model=layer.state_dict(), optimizer=optimizer.state_dict())
-    state.best_val, state.history = {"mse": 0.25}, [{"epoch": 1, "lr": 1e-3}]
+    state = TrainState(step=2, progress=0.5, losses=[0.5], model=layer.state_dict(), optimizer=optimizer.state_dict())
+    state.best_val, state.history = {"mse": 0.25}, [{"step": 1, "lr": 1e-3}]
     state.save(tmp_path / "checkpoints" / "last.ckpt")
     again = TrainState.load(tmp_path / "checkpoints" / "last.ckpt")
-    assert (again.epoch, again.batch, again.losses, again.best_mse) == (2, 1, [0.5], 0.25)
+    assert (again.step, again.progress, again.losses, again.best_mse) == (2, 0.5, [0.5], 0.25)
     assert again.history == state.history
     assert torch.equal(again.model["weight"], layer.weight)
     optimizer.load_state_dict(again.optimizer)
@@ -39,11 +39,11 @@ def test_a_damaged_checkpoint_is_refused_in_one_sentence(
     tmp_path: Path, fault: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "last.ckpt"
-    TrainState(epoch=1).save(path)
+    TrainState(step=1).save(path)
     content = path.read_bytes()
     path.write_bytes({"empty": b"", "text": b"hello", "cut": content[: len(content) // 2]}.get(fault, content))
     if fault == "executable":
-        torch.save({"format": 1, "epoch": _Bomb()}, path)
+        torch.save({"format": 1, "step": _Bomb()}, path)
     if fault == "other":
         torch.save([1, 2], path)
     with pytest.raises(UsageError, match=r"last\.ckpt is damaged and cannot be resumed"):

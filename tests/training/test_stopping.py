@@ -1,13 +1,12 @@
-"""Signals become a flag, the clock a decision."""
+"""Signals become a flag."""
 
 import os
 import signal
 import threading
-import time
 
 import pytest
 
-from femts.training.stopping import Deadline, StopSignals
+from femts.training.stopping import StopSignals
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -25,14 +24,6 @@ def test_the_second_signal_ends_at_once() -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
 
-def test_signals_can_be_taken_back_from_another_library() -> None:
-    with StopSignals() as signals:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        signals.claim()
-        os.kill(os.getpid(), signal.SIGTERM)
-        assert signals.received == 1
-
-
 def test_a_thread_that_may_not_set_handlers_changes_nothing() -> None:
     before, failures = signal.getsignal(signal.SIGINT), []
 
@@ -47,13 +38,3 @@ def test_a_thread_that_may_not_set_handlers_changes_nothing() -> None:
     thread.start()
     thread.join()
     assert not failures and signal.getsignal(signal.SIGINT) is before
-
-
-def test_a_deadline_keeps_time_for_the_scores() -> None:
-    now = time.monotonic()
-    assert not Deadline(None, now, 10**9).passed()
-    deadline = Deadline(60, now, 100)
-    assert not deadline.passed()
-    deadline.seconds_per_window = 0.6  # 100 windows would take the minute
-    assert deadline.passed()
-    assert Deadline(60, now - 61, 0).passed()

@@ -26,6 +26,10 @@ def test_other_spans_are_refused_by_name(text: str) -> None:
         ("batch_size", 0),
         ("accumulate", 0),
         ("max_epochs", 0),
+        ("max_steps", 0),
+        ("channels", 0),
+        ("val_windows", 0),
+        ("val_every", 0),
         ("patience", 0),
         ("devices", 0),
         ("lr", 0.0),
@@ -33,7 +37,7 @@ def test_other_spans_are_refused_by_name(text: str) -> None:
         ("clip", -1.0),
         ("weight_decay", -0.1),
         ("ema", 1.0),
-        ("pct_start", 1.0),
+        ("warm_up", 1.0),
         ("betas", (0.9, 1.0)),
         ("seed", -1),
         ("max_time", "later"),
@@ -44,14 +48,15 @@ def test_senseless_values_are_refused_by_name(field: str, value: object) -> None
         TrainingConfig(**{field: value})  # type: ignore[arg-type]
 
 
-def test_an_exponential_schedule_has_no_end_and_a_decay_within_bounds() -> None:
-    assert TrainingConfig(schedule="exponential", max_epochs=200).max_epochs == 200
+def test_an_exponential_schedules_decay_has_bounds() -> None:
     for decay in (0.0, 1.5):
         with pytest.raises(UsageError, match=rf"training.epoch_decay' takes .* not {decay}"):
             TrainingConfig(epoch_decay=decay)
 
 
-def test_epochs_beyond_the_schedule_are_refused() -> None:
-    with pytest.raises(UsageError, match=r"max_epochs' \(200\).*schedule_epochs' \(101\).*raise both"):
-        TrainingConfig(max_epochs=200)
-    assert TrainingConfig(max_epochs=200, schedule_epochs=200).max_epochs == 200
+def test_a_budget_is_said_in_one_way() -> None:
+    with pytest.raises(UsageError, match=r"max_steps' \(200\) and 'training.max_epochs' \(3\).*give one"):
+        TrainingConfig(max_steps=200, max_epochs=3)
+    assert TrainingConfig().steps(50) == 1200
+    assert TrainingConfig(max_steps=7).steps(50) == 7
+    assert TrainingConfig(max_epochs=3).steps(50) == 150
