@@ -31,7 +31,7 @@ def test_a_guide_does_what_it_says(guide: str, tmp_path: Path, monkeypatch: pyte
     if checkout:
         shutil.copytree(ROOT / "femts", tmp_path / "femts", ignore=shutil.ignore_patterns("__pycache__"))
     with patch.dict(registry._CARDS), patch.dict(base._PRIORS), patch.dict(CATALOG):
-        Reader(tmp_path, less(max_epochs=1), checkout).read(DOCS / f"{guide}.md")
+        Reader(tmp_path, less(max_steps=8), checkout).read(DOCS / f"{guide}.md")
 
 
 def test_there_is_a_guide_for_every_task_and_the_readme_names_it() -> None:

@@ -13,6 +13,7 @@ from femts.settings import SHAPE
 HORIZONS = (96, 192, 336, 720)
 SECTIONS = ("model", "training")
 _ROLES = ("target", "past", "future", "calendar")
+_BUDGETS = {"training.max_steps", "training.max_epochs"}
 _KEYS = ("dataset", "na", "columns", *_ROLES, "model", "pred_len", "seq_len", "protocol", "training")
 
 
@@ -61,10 +62,12 @@ def make_recipe(config: Path | None, flags: Mapping[str, Any], assignments: Sequ
     if config is not None:
         top, settings = _read_config(config)
         given |= top
-    settings |= dict(parse_assignment(text) for text in assignments)
-    for name, value in flags.items():
-        if value is not None:
-            (settings if "." in name else given)[name] = value
+    said = {name: value for name, value in flags.items() if value is not None}
+    given |= {name: value for name, value in said.items() if "." not in name}
+    for more in (dict(map(parse_assignment, assignments)), {name: value for name, value in said.items() if "." in name}):
+        if _BUDGETS & more.keys():  # what says how long goes before what said it in another way
+            settings = {name: value for name, value in settings.items() if name not in _BUDGETS}
+        settings |= more
     if "dataset" not in given:
         raise UsageError("No dataset is named; add --dataset NAME (see 'femts datasets list') or --dataset FILE.csv.")
     return Recipe(

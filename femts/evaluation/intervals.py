@@ -22,7 +22,7 @@ from safetensors.numpy import load, save
 from torch import Tensor
 
 from femts.errors import RunFailure, UsageError
-from femts.evaluation.evaluator import WindowSource, evaluate
+from femts.evaluation.evaluator import Sums, WindowSource, evaluate
 from femts.evaluation.quantiles import conformity_scores, ends_of
 from femts.models.base import ForecastModel
 
@@ -180,6 +180,7 @@ def calibrate(
     levels: Sequence[float] = LEVELS,
     batch_size: int = 256,
     most: int = MOST_ERRORS,
+    also: Sequence[Sums] = (),
 ) -> tuple[Intervals, dict[str, float | int]]:
     """Intervals from the errors of `model` over `windows`, exact, a block of steps at a time; and its scores there.
 
@@ -188,6 +189,7 @@ def calibrate(
         windows: those of the validation part, as long as the horizon to calibrate.
         levels: percent; those for which there are too few windows are left out, as their interval is infinite.
         batch_size: windows at a time.
+        also: further sums, which see every window once.
         most: errors held at a time; each further block costs another pass over the windows.
 
     Raises:
@@ -201,7 +203,7 @@ def calibrate(
     for first in range(0, steps, block):
         some = slice(first, min(first + block, steps))
         errors = [_Errors(some, channels, count, model.quantiles, levels) for levels in kinds]
-        scores = evaluate(model, windows, batch_size, also=errors)
+        scores = evaluate(model, windows, batch_size, also=[*errors, *(also if first == 0 else ())])
         if not all(kind.finite for kind in errors):
             raise RunFailure("Intervals cannot be calibrated: forecasts of the validation part are not finite; train again.")
         found = [_smallest(kind.values, levels, count) for kind, levels in zip(errors, kinds, strict=True)]

@@ -22,6 +22,7 @@ from femts.errors import UsageError
 from femts.evaluation.coverage import CoverageSums
 from femts.evaluation.evaluator import evaluate
 from femts.evaluation.intervals import LEVELS, calibrate, passes
+from femts.evaluation.quantiles import PinballSums
 from femts.forecaster import Forecaster
 from femts.mixers.kernels import recorded
 from femts.models.registry import build_model
@@ -181,7 +182,9 @@ def _fit(
         model.load_state_dict(weights)
     model.to(place.device)
     past, future = windows["val"].to(place.device), windows["test"].to(place.device)
-    intervals, val = calibrate(model, past, batch_size=training.eval_batch_size)
+    pinball = [PinballSums(model.quantiles, past.series.device)] if model.quantiles else []
+    intervals, val = calibrate(model, past, batch_size=training.eval_batch_size, also=pinball)
+    val |= {"pinball": pinball[0].mean} if pinball else {}
     covered = CoverageSums(intervals.levels, intervals.half_widths, model.quantiles)
     test = evaluate(model, future, training.eval_batch_size, also=[covered])
     model.eval()

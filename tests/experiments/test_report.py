@@ -297,4 +297,4 @@ def test_the_script_draws_and_answers_without_an_error(page: str, forecaster: Fo
     assert [float(text.replace("\u2212", "-")) for text in read] == [float(happened), float(forecast)]
     table = drawn[drawn.index('<div id="table">') :]
     assert len(re.findall("<tr>", table[: table.index("</table>")])) == 1 + P
-    assert "<span>step <b>1</b></span>" in drawn and "<span>epoch <b>1</b></span>" in drawn
+    assert "<span>step <b>1</b></span>" in drawn and "<span>validation <b>1</b></span>" in drawn

@@ -72,7 +72,7 @@ def test_forecaster_agrees_with_cpu(name: str) -> None:
 
 
 def test_one_epoch_in_bf16_scores_near_the_cpu() -> None:
-    data, few = load_dataset("synthetic"), {"max_epochs": 1, "seq_len": 192, "settings": {"model.dropout": 0.0}}
+    data, few = load_dataset("synthetic"), {"max_steps": 50, "seq_len": 192, "settings": {"model.dropout": 0.0}}
     gpu = femts.train(data, "fem_gla", 24, device="cuda", precision="bf16", **few)
     cpu = femts.train(data, "fem_gla", 24, device="cpu", **few)
     assert gpu.metrics["device"] == "cuda" and gpu.metrics["precision"] == "bf16"
@@ -81,7 +81,7 @@ def test_one_epoch_in_bf16_scores_near_the_cpu() -> None:
 
 def test_report_and_backtest_compute_there(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    few = {"max_epochs": 1, "seq_len": 192, "out": run, "settings": {"model.d_model": 16, "model.n_layers": 1}}
+    few = {"max_steps": 50, "seq_len": 192, "out": run, "settings": {"model.d_model": 16, "model.n_layers": 1}}
     femts.train("synthetic", "fem_sm", 24, device="cuda", **few)
     assert main(["report", str(run), "--device", "cuda"]) == 0
     forecaster = femts.Forecaster.load(run, "cuda")

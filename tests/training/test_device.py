@@ -1,11 +1,14 @@
 """Devices: what is there is taken, what is not is refused."""
 
+import platform
+import resource
+
 import pytest
 import torch
 
 from femts.errors import UsageError
 from femts.training.config import TrainingConfig
-from femts.training.device import resolve_place
+from femts.training.device import kept_memory, resolve_place
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has CUDA")
@@ -35,3 +38,21 @@ def test_mps_that_is_not_there_is_refused() -> None:
 def test_the_cpu_takes_what_it_is_asked_for() -> None:
     place = resolve_place(TrainingConfig(device="cpu", precision="bf16", devices=2))
     assert (place.device, place.precision, place.devices) == ("cpu", "bf16", 2)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc is told to keep memory")
+def test_large_blocks_are_reused_while_memory_is_kept() -> None:
+    def pages_touched_anew() -> int:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        for _ in range(5):
+            torch.ones(16 * 2**20)  # 64 MiB
+        return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+    pages = 64 * 2**20 // resource.getpagesize()
+    with kept_memory("cuda"):
+        usual = pages_touched_anew()
+    with kept_memory("cpu"):
+        torch.ones(16 * 2**20)
+        kept = pages_touched_anew()
+    assert kept < pages / 4 < usual
+    assert pages_touched_anew() > pages / 4, "it goes on after the end"

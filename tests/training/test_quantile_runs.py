@@ -58,10 +58,10 @@ def test_a_model_of_means_is_the_one_without_the_setting() -> None:
     assert other.model.quantiles == () and "val_pinball" not in other.history[0]
 
 
-def test_the_best_epoch_is_that_of_the_lowest_pinball_loss(forecaster: Forecaster) -> None:
+def test_the_best_validation_is_that_of_the_lowest_pinball_loss(forecaster: Forecaster) -> None:
     losses = [row["val_pinball"] for row in forecaster.history]
     best = int(np.argmin(losses))
-    assert forecaster.metrics["best_epoch"] == best + 1
+    assert forecaster.metrics["kept_step"] == forecaster.history[best]["step"]
     assert forecaster.metrics["val"]["pinball"] == losses[best]
     quantiles, y = learned(forecaster, "val")
     expected = np.mean([mean_pinball_loss(y.ravel(), quantiles[:, :, q].ravel(), alpha=a) for q, a in enumerate(LEARNED)])
@@ -78,7 +78,7 @@ def test_a_run_says_what_it_learned_and_loads(forecaster: Forecaster, folder: Pa
     trained = small_run(settings=PINBALL)
     forecaster.save(tmp_path / "copy")
     assert essence(forecaster) == essence(trained) == essence(femts.load(tmp_path / "copy"))
-    assert (folder / "metrics.csv").read_text().startswith("epoch,train_loss,val_mse,val_mae,val_pinball,lr,seconds\n")
+    assert (folder / "metrics.csv").read_text().startswith("step,train_loss,val_mse,val_mae,val_pinball,lr,seconds\n")
 
 
 @pytest.mark.parametrize("model", NETWORKS)
