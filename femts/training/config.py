@@ -42,8 +42,10 @@ class TrainingConfig:
         val_every: optimiser steps between two validations; None takes an epoch with `max_epochs`, else an eighth of the budget.
         val_windows: validation windows, spread evenly, that a validation scores at most; None takes all of them. All are
             scored once at the end.
-        keep: weights that are kept: the `last`, at the end of the schedule, or the `best` by validation.
-        patience: validations without a better MSE (by `pinball`, a better pinball loss) before training stops.
+        keep: weights that are kept where training is not stopped early: the `last`, at the end of the schedule, or the `best`
+            by validation.
+        patience: validations in a row without a better MSE (by `pinball`, a better pinball loss) before training stops and the
+            best weights are kept.
         seed: decides initial weights, order of the windows and dropout.
         device: `auto` takes CUDA where it is, else the CPU.
         precision: `auto` takes bf16 on CUDA where it is native, else 32.
@@ -75,7 +77,7 @@ class TrainingConfig:
     val_every: int | None = None
     val_windows: int | None = 512
     keep: Literal["last", "best"] = "last"
-    patience: int = 12
+    patience: int = 3
     seed: int = 42
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     precision: Literal["auto", "32", "bf16"] = "auto"

@@ -11,6 +11,7 @@ from small_tables import small_table
 
 from femts.errors import UsageError
 from femts.experiments.grid import Cell, make_grid
+from femts.models.registry import model_card
 
 
 def test_a_grid_is_every_combination_row_by_row() -> None:
@@ -45,9 +46,10 @@ def test_what_changes_a_number_changes_the_path() -> None:
 
 
 def test_what_a_recipe_says_anyway_changes_nothing() -> None:
-    settings = {"training.patience": "3", "model.dropout": "0.3"}
+    own = model_card("itransformer").model_class.training_defaults["lr"]
+    settings = {"training.lr": str(own), "model.dropout": "0.3"}
     cells = make_grid(("ETTh1",), ("itransformer", "patchtst"), (96,), (1,), "paper", (None,), settings)
-    assert [dict(cell.settings) for cell in cells] == [{"model.dropout": "0.3"}, {"training.patience": "3"}]
+    assert [dict(cell.settings) for cell in cells] == [{"model.dropout": "0.3"}, {"training.lr": str(own)}]
 
 
 def test_every_combination_of_choices_is_a_cell_and_what_says_the_same_is_one() -> None:
