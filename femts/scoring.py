@@ -20,7 +20,7 @@ from femts.data.scaler import Scaler
 from femts.data.windows import Windows, part_windows
 from femts.errors import UsageError
 from femts.evaluation.coverage import CoverageSums
-from femts.evaluation.evaluator import Sums, evaluate
+from femts.evaluation.evaluator import Sums, evaluate, evaluate_horizons
 from femts.evaluation.intervals import LEVELS, Intervals, calibrate, check_levels, refuse_unreachable
 from femts.evaluation.quantiles import conformal_bounds, level_of
 from femts.evaluation.scores import DetailSums, check_groups, scores_frame
@@ -77,9 +77,36 @@ class Scoring(ABC):
         windows = self._windows(part, pred_len, self._data(dataset, data_root))
         return evaluate(self.model, windows, int(self.config.training["eval_batch_size"]))
 
-    def _windows(self, part: str, pred_len: int | None, data: Dataset) -> Windows:
+    def evaluate_horizons(
+        self,
+        part: str = "test",
+        horizons: Sequence[int] = (96, 192, 336, 720),
+        dataset: Dataset | None = None,
+        data_root: str | Path | None = None,
+    ) -> dict[int, dict[str, float | int]]:
+        """Scores at several horizons, each as `evaluate` has it, from one roll-out of each window.
+
+        Args:
+            part, dataset, data_root: as in `evaluate`.
+            horizons: steps of each forecast to score.
+
+        Returns:
+            What `evaluate` returns, by horizon, in the order given.
+
+        Raises:
+            UsageError: as in `evaluate`.
+        """
+        if not horizons:
+            raise UsageError("No horizon was given to score; write evaluate_horizons(horizons=[96, 192]).")
+        data = self._data(dataset, data_root)
+        windows = [self._windows(part, horizons[0], data)]
+        for steps in horizons[1:]:
+            windows.append(self._windows(part, steps, data, windows[0]))
+        return evaluate_horizons(self.model, windows, int(self.config.training["eval_batch_size"]))
+
+    def _windows(self, part: str, pred_len: int | None, data: Dataset, like: Windows | None = None) -> Windows:
         steps = self.config.pred_len if pred_len is None else pred_len
-        return part_windows(data, self.scaler, part, self.config.seq_len, steps).to(self.device)
+        return part_windows(data, self.scaler, part, self.config.seq_len, steps, like).to(self.device)
 
     def _data(self, dataset: Dataset | None, data_root: str | Path | None) -> Dataset:
         data = dataset if dataset is not None else self.training_data(data_root)

@@ -111,6 +111,7 @@ MISTAKES: dict[str, Callable[[femts.Forecaster], object]] = {
     "Forecaster.predict_array": lambda fc: fc.predict_array([[1.0]]),
     "Forecaster.explain": lambda fc: fc.explain(small_table()),
     "Forecaster.evaluate": lambda fc: fc.evaluate("tset"),
+    "Forecaster.evaluate_horizons": lambda fc: fc.evaluate_horizons("test", [12, 0]),
     "Forecaster.scores": lambda fc: fc.scores(by="week"),
     "Forecaster.coverage": lambda fc: fc.coverage(level=[100]),
     "Forecaster.calibrate": lambda fc: fc.calibrate(level=[0]),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -11,8 +12,10 @@ from torch import Tensor
 from femts.evaluation.metrics import ErrorSums
 from femts.models.base import ForecastModel
 
-# A forecaster that folds channels into the batch sees windows x channels sequences; more than this swells memory.
+# A forecaster that folds channels into the batch sees windows x channels sequences: more than this swells memory, and on a CPU,
+# whose cache they leave, time.
 SERIES_PER_BATCH = 4096
+SERIES_PER_BATCH_ON_CPU = 512
 
 
 class WindowSource(Protocol):
@@ -73,30 +76,14 @@ def evaluate(
     Returns:
         `mse` and `mae` in scaled units and the number of `windows`.
     """
-    device = windows.series.device
-    batch_size = max(1, min(batch_size, SERIES_PER_BATCH // windows.series.shape[1]))
+    device, also = windows.series.device, list(also)
     sums, scored = ErrorSums(device), _spread(len(windows), most).to(device)
-    was_training = model.training
-    model.eval()
-    try:
-        with torch.no_grad(), torch.autocast(device.type, enabled=False):
-            for index in scored[rank::world].split(batch_size):
-                x, y = windows.gather(index)
-                quantiles = model.forecast_quantiles(x, windows.pred_len) if model.quantiles else None
-                forecast = model.forecast(x, windows.pred_len) if quantiles is None else model.point(quantiles)
-                seen, effect = windows.seen(index), windows.effect(index)
-                future = None if seen is None else seen[:, x.shape[1] :, : windows.targets]
-                if effect is not None:
-                    before, after = effect.split([x.shape[1], windows.pred_len], dim=1)
-                    x, forecast, y = x + before, forecast + after, y + after
-                    quantiles = None if quantiles is None else quantiles + after[:, :, None]
-                x, forecast, y = (each[..., : windows.targets] for each in (x, forecast, y))
-                quantiles = None if quantiles is None else quantiles[..., : windows.targets]
-                sums.add(forecast, y, future)
-                for more in also:
-                    more.add(x, forecast, y if future is None else y.masked_fill(~future, torch.nan), quantiles)
-    finally:
-        model.train(was_training)
+    with _scoring(model, device):
+        for index in scored[rank::world].split(windows_at_a_time(windows.series, batch_size)):
+            x, forecast, y, observed, quantiles = _forecast(model, windows, index)
+            sums.add(forecast, y, observed)
+            for more in also:
+                more.add(x, forecast, y if observed is None else y.masked_fill(~observed, torch.nan), quantiles)
     if reduce is not None:
         sums.sums = reduce(sums.sums)
     return {"mse": sums.mse, "mae": sums.mae, "windows": len(scored)}
@@ -107,3 +94,76 @@ def _spread(count: int, most: int | None) -> Tensor:
     if most is None or count <= most:
         return torch.arange(count)
     return torch.linspace(0, count - 1, most, dtype=torch.float64).round().long()
+
+
+def evaluate_horizons(
+    model: ForecastModel, windows: Sequence[WindowSource], batch_size: int = 256
+) -> dict[int, dict[str, float | int]]:
+    """Mean errors at several horizons, as `evaluate` has them, from one roll-out of each window, as long as it has room for.
+
+    A shorter forecast is the beginning of a longer one (`ForecastModel.at_once`).
+
+    Args:
+        model: forecaster on the device of `windows`.
+        windows: every window of one part for each horizon; window i begins in all of them at the same row.
+        batch_size: as in `evaluate`.
+
+    Returns:
+        What `evaluate` returns, by horizon P, in the order of `windows`.
+    """
+    device = windows[0].series.device
+    batch_size = windows_at_a_time(windows[0].series, batch_size)
+    sums = {each.pred_len: ErrorSums(device) for each in windows}
+    first = 0
+    with _scoring(model, device):
+        for longest in sorted(windows, key=lambda each: each.pred_len, reverse=True):  # it has the fewest windows
+            for index in torch.arange(first, len(longest), device=device).split(batch_size):
+                _, forecast, y, observed, _ = _forecast(model, longest, index)
+                for steps in (steps for steps in sums if steps <= longest.pred_len):
+                    sums[steps].add(forecast[:, :steps], y[:, :steps], None if observed is None else observed[:, :steps])
+            first = len(longest)
+    counts = {each.pred_len: len(each) for each in windows}
+    return {steps: {"mse": each.mse, "mae": each.mae, "windows": counts[steps]} for steps, each in sums.items()}
+
+
+class _Scored(NamedTuple):
+    """Windows of T targets as they are scored: `x` (B, L, T), `forecast` and `y` (B, P, T), `quantiles` (B, P, Q, T)."""
+
+    x: Tensor
+    forecast: Tensor
+    y: Tensor
+    observed: Tensor | None
+    quantiles: Tensor | None
+
+
+def _forecast(model: ForecastModel, windows: WindowSource, index: Tensor) -> _Scored:
+    """Forecasts of the windows `index` (B,) and what followed, known effects put back."""
+    x, y = windows.gather(index)
+    quantiles = model.forecast_quantiles(x, windows.pred_len) if model.quantiles else None
+    forecast = model.forecast(x, windows.pred_len) if quantiles is None else model.point(quantiles)
+    seen, effect = windows.seen(index), windows.effect(index)
+    observed = None if seen is None else seen[:, x.shape[1] :, : windows.targets]
+    if effect is not None:
+        before, after = effect.split([x.shape[1], windows.pred_len], dim=1)
+        x, forecast, y = x + before, forecast + after, y + after
+        quantiles = None if quantiles is None else quantiles + after[:, :, None]
+    x, forecast, y = (each[..., : windows.targets] for each in (x, forecast, y))
+    return _Scored(x, forecast, y, observed, None if quantiles is None else quantiles[..., : windows.targets])
+
+
+@contextmanager
+def _scoring(model: ForecastModel, device: torch.device) -> Iterator[None]:
+    """In evaluation mode, without gradients and in float32 even inside a bf16 run; the mode is put back."""
+    was_training = model.training
+    model.eval()
+    try:
+        with torch.no_grad(), torch.autocast(device.type, enabled=False):
+            yield
+    finally:
+        model.train(was_training)
+
+
+def windows_at_a_time(series: Tensor, batch_size: int) -> int:
+    """Windows of `series` (rows, C) to score at once: `batch_size`, fewer where there are many channels."""
+    most = SERIES_PER_BATCH_ON_CPU if series.device.type == "cpu" else SERIES_PER_BATCH
+    return max(1, min(batch_size, most // series.shape[1]))

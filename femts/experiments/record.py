@@ -55,7 +55,10 @@ def _rolled(forecaster: Forecaster, data: Dataset) -> dict[str, Any]:
         return {}
     own, look_back = forecaster.config.pred_len, forecaster.config.seq_len
     fitting = [p for p in ALL if p > own and all(data.split.windows(part, look_back, p) for part in ("val", "test"))]
-    return {str(p): {part: forecaster.evaluate(part, p, data) for part in ("val", "test")} for p in fitting}
+    if not fitting:
+        return {}
+    scores = {part: forecaster.evaluate_horizons(part, fitting, data) for part in ("val", "test")}
+    return {str(p): {part: of_part[p] for part, of_part in scores.items()} for p in fitting}
 
 
 def place(device: str, precision: str) -> dict[str, Any]:

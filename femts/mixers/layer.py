@@ -17,6 +17,7 @@ from femts.mixers.config import PER_CHANNEL_PRIORS, FreeEnergyMixerConfig
 from femts.mixers.dropout import Dropout
 from femts.mixers.kernels import chosen
 from femts.mixers.priors import BoundPrior, make_prior
+from femts.mixers.projection import ALL, project
 from femts.mixers.read import FreeEnergyRead, free_energy_read, outer_gate
 from femts.mixers.temperature import find_hidden_temperature, log_tilted
 
@@ -83,23 +84,29 @@ class FreeEnergyMixer(nn.Module):
             if config.bias:
                 nn.init.zeros_(linear.bias)
 
-    def forward(self, x: Tensor, attention_mask: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, attention_mask: Tensor | None = None, rows: slice = ALL) -> Tensor:
         """Mix tokens.
 
         Args:
             x: (B, T, D).
             attention_mask: (B, T), true for tokens that may be read; None means all.
+            rows: the Q tokens whose outputs are wanted; queries, gates and the output are made for no others.
 
         Returns:
-            (B, T, D); rows that see no token are 0.
+            (B, Q, D); rows that see no token are 0.
 
         Raises:
             ValueError: a mask of another shape.
             UsageError: float16 with L, which cannot hold its exponentials.
         """
-        parts, bound = self._prepare(x, attention_mask)
+        if x.device.type != "cpu" or self.config.softmax_backend == "flash":  # the kernels read every row
+            late, rows = rows, ALL
+        else:
+            late = ALL
+        parts, bound = self._prepare(x, attention_mask, rows)
         y = self._output(self._gated_read(bound.mix, parts, bound.support), parts)
-        return y if bound.support is None else y.masked_fill(~bound.support.unsqueeze(-1), 0.0)
+        y = y if bound.support is None else y.masked_fill(~bound.support.unsqueeze(-1), 0.0)
+        return y if late == ALL else y[:, late]
 
     def init_state(self, batch_size: int) -> MixerState:
         """The state of streams before their first token.
@@ -230,35 +237,25 @@ class FreeEnergyMixer(nn.Module):
         p = p.unsqueeze(3) if self.config.prior_type in PER_CHANNEL_PRIORS else p.permute(0, 2, 3, 1).unsqueeze(-1)
         return p, parts, bound
 
-    def _prepare(self, x: Tensor, attention_mask: Tensor | None) -> tuple[dict[str, Tensor], BoundPrior]:
+    def _prepare(self, x: Tensor, attention_mask: Tensor | None, rows: slice = ALL) -> tuple[dict[str, Tensor], BoundPrior]:
         mask = _as_mask(attention_mask, x)
-        parts = self._project(x, mask)
-        return parts, self.prior.bind({name: parts[name] for name in self.prior.param_widths}, mask)
+        parts = self._project(x, mask, rows)
+        params = {name: parts[name] for name in self.prior.param_widths}
+        return parts, self.prior.bind(params, mask) if rows == ALL else self.prior.bind_rows(params, mask, rows)
 
-    def _project(self, x: Tensor, mask: Tensor | None) -> dict[str, Tensor]:
-        return self._parts(x, None if self.conditioner is None else self.conditioner(x, mask))
+    def _project(self, x: Tensor, mask: Tensor | None, rows: slice = ALL) -> dict[str, Tensor]:
+        return self._parts(x, None if self.conditioner is None else self.conditioner(x, mask), rows)
 
-    def _parts(self, x: Tensor, features: Tensor | None) -> dict[str, Tensor]:
-        """The projection by name, modulated by the conditioner's `features`."""
-        width = self.split_sizes["v"]
-        if features is None or self.conditioner is None:
-            v, *rest = self.in_proj(x).split(list(self.split_sizes.values()), dim=-1)
-        else:
-            # One product of [x, features] gives v, the modulated rest and the values' scale: three outputs of this size
-            # made apart and added up would cost more than the conditioner itself. One split, because the gradient of each
-            # further one fills a whole product with zeros.
-            inner, outer = self.in_proj.weight, self.conditioner.out_proj.weight
-            weight = torch.cat([inner, outer], dim=1)
-            scale = F.pad(outer[:width], (inner.shape[1], 0))
-            weight = torch.cat([F.pad(inner[:width], (0, outer.shape[1])), weight[width:], scale])
-            bias = None if self.in_proj.bias is None else F.pad(self.in_proj.bias, (0, width))
-            product = F.linear(torch.cat([x, features], dim=-1), weight, bias)
-            v, *rest, eta = product.split([*self.split_sizes.values(), width], dim=-1)
-            v = torch.addcmul(v, v, eta)
-        return dict(zip(self.split_sizes, (v, *rest), strict=True))
+    def _parts(self, x: Tensor, features: Tensor | None, rows: slice = ALL) -> dict[str, Tensor]:
+        """The projection by name, modulated by the conditioner's `features`; see `project`."""
+        outer = None if self.conditioner is None else self.conditioner.out_proj
+        return project(x, features, self.in_proj, outer, self.split_sizes, rows, {"lam", "g"} | self.prior.row_params)
 
     def _values(self, parts: dict[str, Tensor]) -> Tensor:
-        return parts["v"].unflatten(-1, (self.config.heads, -1))
+        return self._heads(parts["v"])
+
+    def _heads(self, x: Tensor) -> Tensor:
+        return x.unflatten(-1, (self.config.heads, -1))
 
     def _beta(self, v: Tensor) -> Tensor:
         if v.dtype == torch.float16:
@@ -268,8 +265,8 @@ class FreeEnergyMixer(nn.Module):
     def _read(self, mix: Callable[[Tensor], Tensor], parts: dict[str, Tensor], support: Tensor | None) -> FreeEnergyRead:
         v = self._values(parts)
         beta = self._beta(v) if self.config.use_lse else None
-        lam = torch.sigmoid(parts["lam"]).view_as(v) if self.config.use_temperature else None
-        gate = outer_gate(parts["g"], self.config.eps).view_as(v) if self.config.use_outer_gate else None
+        lam = self._heads(torch.sigmoid(parts["lam"])) if self.config.use_temperature else None
+        gate = self._heads(outer_gate(parts["g"], self.config.eps)) if self.config.use_outer_gate else None
         return free_energy_read(mix, v, beta, lam, gate, self.config.value_logexp_cap, support)
 
     def _gated_read(self, mix: Callable[[Tensor], Tensor], parts: dict[str, Tensor], support: Tensor | None) -> Tensor:

@@ -88,6 +88,7 @@ class ForecastModel(nn.Module):
     def at_once(self, x: Tensor, steps: int) -> Tensor:
         """What the model forecasts of the next `steps` without going on from a forecast: `x` (B, L, C) -> (B, P or more, C).
 
+        A forecast of fewer steps is the beginning of one of more: scores at several horizons come from one roll-out.
         With quantiles (B, P, Q, C), rising: sorting what has crossed brings no quantile further from the true one
         (Chernozhukov, Fernandez-Val & Galichon, "Quantile and Probability Curves Without Crossing", Econometrica 2010).
         """

@@ -22,9 +22,10 @@ class UnnormalisedLinearAttention(nn.Module):
         self.out_proj = nn.Linear(d_model, d_model)
         self.dropout = Dropout(dropout)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, rows: slice = slice(None)) -> Tensor:
+        """Mix `x` (B, T, D) for the Q tokens `rows`: (B, Q, D)."""
         q, k, v = self.in_proj(x).unflatten(-1, (3, self.n_heads, -1)).unbind(2)
-        scores = torch.einsum("bthd,bihd->bhti", q, k).tril()
+        scores = torch.einsum("bthd,bihd->bhti", q, k).tril()[:, :, rows]
         mixed = torch.einsum("bhti,bihd->bthd", scores, v).flatten(2)
         y: Tensor = self.out_proj(self.dropout(mixed))
         return y

@@ -25,6 +25,7 @@ from femts.models.lintrans import UnnormalisedLinearAttention
 from femts.models.registry import register
 
 MAIN = slice(1, None, 2)  # the main tokens among [context, main, context, ...]
+LAST = slice(-1, None)  # the last of them
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ class SegmentConfig:
 
 
 class Block(nn.Module):
-    """Pre-norm block: mixer, then MLP, each with its residual; only the tokens `wanted` come out."""
+    """Pre-norm block: mixer, then MLP, each with its residual; only the tokens `rows` come out, and are made."""
 
     def __init__(self, config: SegmentConfig) -> None:
         super().__init__()
@@ -108,8 +109,8 @@ class Block(nn.Module):
         self.mlp_norm = RMSNorm(width, eps=1e-5)
         self.mlp = nn.Sequential(nn.Linear(width, hidden), nn.GELU(), nn.Linear(hidden, width), Dropout(config.dropout))
 
-    def forward(self, x: Tensor, wanted: slice = slice(None)) -> Tensor:
-        x = (x + self.mixer(self.mixer_norm(x)))[:, wanted]
+    def forward(self, x: Tensor, rows: slice = slice(None)) -> Tensor:
+        x = x[:, rows] + self.mixer(self.mixer_norm(x), rows=rows)
         return x + self.mlp(self.mlp_norm(x))
 
 
@@ -161,12 +162,12 @@ class SegmentForecaster(ForecastModel):
 
     def forward(self, x: Tensor) -> Tensor:
         segments, mean, std = self._segments(x)
-        return self._forecast(self._predict(segments)[:, :, -1], mean, std)
+        return self._forecast(self._predict(segments, LAST)[:, :, -1], mean, std)
 
     def loss(self, x: Tensor, y: Tensor, seen: Tensor | None = None, channels: Tensor | None = None) -> Tensor:
         """Error of the forecast in scaled units plus that of each earlier segment's successor in window-normalised units."""
         segments, mean, std = self._segments(x)
-        predicted = self._predict(segments, channels)
+        predicted = self._predict(segments, channels=channels)
         if channels is not None:
             segments, mean, std, y = segments[:, channels], mean[:, channels], std[:, channels], y[..., channels]
             seen = None if seen is None else seen[..., channels]
@@ -189,10 +190,10 @@ class SegmentForecaster(ForecastModel):
         x = F.pad(x, (self.config.n_segments * self.config.pred_len - x.shape[-1], 0))
         return x.unflatten(-1, (self.config.n_segments, self.config.pred_len))
 
-    def _predict(self, segments: Tensor, channels: Tensor | None = None) -> Tensor:
-        """The segment that follows each segment: (B, C, N, P) -> (B, C, N, P n_outputs).
+    def _predict(self, segments: Tensor, rows: slice = MAIN, channels: Tensor | None = None) -> Tensor:
+        """What follows each segment, or at `rows` the last alone: (B, C, N, P) -> (B, C, N or 1, P n_outputs).
 
-        With `channels` (D,) those of them alone, (B, D, N, P n_outputs); their context still comes from all.
+        With `channels` (D,) that of those alone, (B, D, ...); their context still comes from all.
         """
         drawn = slice(None) if channels is None else channels
         context = torch.einsum("bcnp,dc->bdnp", segments, self.context_channels.weight[drawn])
@@ -205,7 +206,7 @@ class SegmentForecaster(ForecastModel):
         hidden = tokens.flatten(0, 1)
         for block in self.blocks[:-1]:
             hidden = block(hidden)
-        main = self.blocks[-1](hidden, MAIN)
+        main = self.blocks[-1](hidden, rows)
         predicted: Tensor = self.out(self.out_norm(main))
         return predicted.unflatten(0, segments.shape[:2])
 

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from femts.data.windows import Windows
 from femts.errors import UsageError
-from femts.evaluation.evaluator import SERIES_PER_BATCH, evaluate
+from femts.evaluation.evaluator import SERIES_PER_BATCH, SERIES_PER_BATCH_ON_CPU, evaluate, windows_at_a_time
 from femts.models.base import ForecastModel
 from femts.models.dlinear import DLinear, DLinearConfig
 from femts.models.naive import Naive, NaiveConfig
@@ -86,7 +86,14 @@ def test_many_channels_shrink_the_batch() -> None:
             return super().forward(x)
 
     evaluate(Watch(NaiveConfig(2, 1, 137)), Windows(torch.randn(80, 137), 2, 1, 0, 80), 256)
-    assert 0 < largest <= SERIES_PER_BATCH
+    assert 0 < largest <= SERIES_PER_BATCH_ON_CPU < SERIES_PER_BATCH
+
+
+@pytest.mark.parametrize(
+    ("channels", "device", "windows"), [(1, "cpu", 256), (21, "cpu", 24), (9999, "cpu", 1), (21, "meta", 195)]
+)
+def test_a_batch_is_as_large_as_the_device_takes(channels: int, device: str, windows: int) -> None:
+    assert windows_at_a_time(torch.empty(5, channels, device=device), 256) == windows
 
 
 def test_the_model_scores_in_evaluation_mode_and_float32_and_is_put_back(windows: Windows) -> None:

@@ -26,6 +26,7 @@ class AFTPrior(Prior):
     all time would let the future change the rounding, or the value, of the past."""
 
     NAME = "rnn_softmax"
+    row_params = frozenset({"q"})
 
     def __init__(self, config: FreeEnergyMixerConfig, widths: Widths) -> None:
         super().__init__(config, widths)

@@ -44,15 +44,28 @@ class BoundPrior(ABC):
         return self.mix(eye[None, :, None, :].expand(batch, length, heads, length)).transpose(1, 2)
 
 
+class RowsOfBound(BoundPrior):
+    """The rows of another bound prior that are wanted, taken from all of them."""
+
+    def __init__(self, bound: BoundPrior, rows: slice) -> None:
+        super().__init__(None if bound.support is None else bound.support[:, rows], bound.shape, bound.like)
+        self._bound, self._rows = bound, rows
+
+    def mix(self, values: Tensor) -> Tensor:
+        return self._bound.mix(values)[:, self._rows]
+
+
 class Prior(nn.Module):
     """What makes a `BoundPrior`; subclasses hold the prior's own parameters.
 
     Attributes:
         param_widths: name -> width of what the layer's projection must provide for each token.
+        row_params: names among them that only a token that reads needs, such as a query.
     """
 
     NAME: ClassVar[str]
     param_widths: dict[str, int]
+    row_params: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, config: FreeEnergyMixerConfig, widths: Widths) -> None:
         super().__init__()
@@ -61,6 +74,13 @@ class Prior(nn.Module):
     def bind(self, params: Params, mask: Tensor | None) -> BoundPrior:
         """Make the prior of an input: `params` (B, T, width) by name, `mask` (B, T) True where a token may be read."""
         raise TypeError(f"{type(self).__name__} does not define bind")
+
+    def bind_rows(self, params: Params, mask: Tensor | None, rows: slice) -> BoundPrior:
+        """As `bind`, to be read at the Q tokens `rows` alone: `row_params` are theirs (B, Q, width), `mix` gives (B, Q, H, c).
+
+        Unless a prior knows better, it mixes for every token; its `bind` then may not read `row_params`.
+        """
+        return RowsOfBound(self.bind(params, mask), rows)
 
     def init_state(self, batch_size: int, value_width: int) -> Any:
         """State before the first token, for values of `value_width` channels a head."""

@@ -25,14 +25,22 @@ class BoundLinear(BoundPrior):
     Args:
         q, k: features (B, T, H, d_k), positive; `k` is 0 for tokens that nobody may read.
         log_decay: (B, T, H), g <= 0, or None for no decay.
+        rows: the tokens that `q` and `support` are of; others than all in the dense form alone.
     """
 
     def __init__(
-        self, q: Tensor, k: Tensor, log_decay: Tensor | None, causal: bool, support: Tensor | None, dense: bool | None = None
+        self,
+        q: Tensor,
+        k: Tensor,
+        log_decay: Tensor | None,
+        causal: bool,
+        support: Tensor | None,
+        dense: bool | None = None,
+        rows: slice = slice(None),
     ) -> None:
-        super().__init__(support, (q.shape[0], q.shape[1], q.shape[2]), q)
-        self.q, self.k, self.log_decay, self.causal = q, k, log_decay, causal
-        self.dense = q.shape[1] <= DENSE_UP_TO if dense is None else dense
+        super().__init__(support, (k.shape[0], k.shape[1], k.shape[2]), q)
+        self.q, self.k, self.log_decay, self.causal, self.rows = q, k, log_decay, causal, rows
+        self.dense = is_dense(k) if dense is None else dense
 
     def mix(self, values: Tensor) -> Tensor:
         with torch.autocast(self.q.device.type, enabled=False):
@@ -44,9 +52,11 @@ class BoundLinear(BoundPrior):
         q, k, v = (x.transpose(1, 2).flatten(0, 1) for x in (self.q, self.k, v))  # (B H, T, .)
         scores = torch.bmm(q, k.mT).unflatten(0, (-1, self.shape[2]))
         if self.log_decay is not None:
-            scores = scores * decay_matrix(self.log_decay, self.causal).transpose(1, 2).contiguous()
-        elif self.causal:
+            scores = scores * decay_matrix(self.log_decay, self.causal)[:, self.rows].transpose(1, 2).contiguous()
+        elif self.causal and self.rows == slice(None):
             scores = scores.tril()
+        elif self.causal:
+            scores = scores * scores.new_ones(scores.shape[-1], scores.shape[-1]).tril()[self.rows]
         support = None if self.support is None else self.support[:, None]
         mass = scores.sum(-1, keepdim=True)
         p = _stop_at_zero(scores * divide(torch.ones_like(mass), mass, support)).flatten(0, 1)
@@ -67,6 +77,11 @@ class BoundLinear(BoundPrior):
             ahead = chunked_scores(q.flip(1), k.flip(1), v.flip(1), g.flip(1), strict=True).flip(1)
             scores = chunked_scores(q, k, v, g) + ahead
         return divide(scores[..., :-1], scores[..., -1:], self.support)
+
+
+def is_dense(k: Tensor) -> bool:
+    """Whether the dense form serves the tokens of `k` (B, T, ...)."""
+    return k.shape[1] <= DENSE_UP_TO
 
 
 def decay_matrix(log_decay: Tensor, causal: bool = True) -> Tensor:
@@ -121,6 +136,7 @@ class LinearPrior(Prior):
     """Features `relu(x) + eps` of rotated queries and keys, without decay."""
 
     NAME = "linear"
+    row_params = frozenset({"q"})
 
     def __init__(self, config: FreeEnergyMixerConfig, widths: Widths) -> None:
         super().__init__(config, widths)
@@ -130,19 +146,30 @@ class LinearPrior(Prior):
         """Logarithm g <= 0 of the decay of each token and head, (..., H), or None."""
         return None
 
-    def _features(self, params: Params, start: int = 0) -> tuple[Tensor, Tensor]:
-        q, k = query_key(params, self.config, start)
+    def _features(self, params: Params, start: int = 0, rows: slice = slice(None)) -> tuple[Tensor, Tensor]:
+        q, k = query_key(params, self.config, start, rows)
         # Laid out in memory as their product wants them; their gradients then are, too.
         q, k = q.transpose(1, 2).contiguous().transpose(1, 2), k.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)
         return tuple(F.relu(at_least_float32(x)) + self.config.eps for x in (q, k))  # type: ignore[return-value]
 
     def bind(self, params: Params, mask: Tensor | None) -> BoundLinear:
-        q, k = self._features(params)
+        return self._bind(params, mask, slice(None))
+
+    def bind_rows(self, params: Params, mask: Tensor | None, rows: slice) -> BoundPrior:
+        if is_dense(params["k"]):
+            return self._bind(params, mask, rows)
+        q = torch.ones_like(params["k"])  # the chunked form reads at every token; at the others, whatever it finds
+        q[:, rows] = params["q"]
+        return super().bind_rows({**params, "q": q}, mask, rows)
+
+    def _bind(self, params: Params, mask: Tensor | None, rows: slice) -> BoundLinear:
+        q, k = self._features(params, rows=rows)
         g = self.log_decay(params)
         if mask is not None:  # a token that nobody may read counts as absent: no mass and no decay
             k = k * mask[:, :, None, None]
             g = None if g is None else g.masked_fill(~mask[:, :, None], 0.0)
-        return BoundLinear(q, k, g, self.config.causal, visible(mask, self.config.causal))
+        support = visible(mask, self.config.causal)
+        return BoundLinear(q, k, g, self.config.causal, None if support is None else support[:, rows], rows=rows)
 
     def init_state(self, batch_size: int, value_width: int) -> LinearState:
         heads = self.config.n_head

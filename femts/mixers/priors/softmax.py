@@ -31,36 +31,45 @@ class KeyValueCache(NamedTuple):
 class BoundSoftmax(BoundPrior):
     """Attention rows over the visible tokens; O(T^2) time, by torch's scaled dot product attention or, when short, densely."""
 
-    def __init__(self, q: Tensor, k: Tensor, mask: Tensor | None, causal: bool, backend: str) -> None:
-        super().__init__(visible(mask, causal), (q.shape[0], q.shape[1], q.shape[2]), q)
-        self.q, self.k, self.causal, self.backend = q.transpose(1, 2), k.transpose(1, 2), causal, backend
-        self.allowed = None if mask is None else self._allowed(mask)
+    def __init__(
+        self, q: Tensor, k: Tensor, mask: Tensor | None, causal: bool, backend: str, rows: slice = slice(None)
+    ) -> None:
+        support = visible(mask, causal)
+        super().__init__(None if support is None else support[:, rows], (k.shape[0], k.shape[1], k.shape[2]), q)
+        self.q, self.k, self.causal, self.backend, self.rows = q.transpose(1, 2), k.transpose(1, 2), causal, backend, rows
+        self.allowed = None if mask is None or support is None else self._allowed(mask, support)[:, :, rows]
 
-    def _allowed(self, mask: Tensor) -> Tensor:
+    def _allowed(self, mask: Tensor, support: Tensor) -> Tensor:
         length = mask.shape[1]
         allowed = mask[:, None, :].expand(-1, length, -1)
         if self.causal:
             allowed = allowed.tril()
         # A row that sees nothing looks at itself and is set to 0 afterwards: no kernel then meets an empty softmax.
         eye = torch.eye(length, dtype=torch.bool, device=mask.device)
-        return (allowed | (eye & ~self.support[:, :, None]))[:, None]  # type: ignore[index]
+        return (allowed | (eye & ~support[:, :, None]))[:, None]
 
     def mix(self, values: Tensor) -> Tensor:
         if self.backend == "auto" and self.allowed is None and is_short(self.q, values):
-            return short_attention(self.q, self.k, values.transpose(1, 2).to(self.q.dtype), self.causal).transpose(1, 2)
+            values = values.transpose(1, 2).to(self.q.dtype)
+            return short_attention(self.q, self.k, values, self.causal, self.rows).transpose(1, 2)
         width = max(self.q.shape[-1], values.shape[-1])
         flash = self.backend == "flash"
         if flash:
             self._check_flash(width)
         # The kernels without a (T, T) tensor want equal widths, and zeros change neither scores nor reads.
         q, k, v = (_widened(x, width) for x in (self.q, self.k, values.transpose(1, 2).to(self.q.dtype)))
+        allowed = self.allowed
+        if (
+            allowed is None and self.causal and self.rows != slice(None)
+        ):  # is_causal would take the first row for the first token
+            allowed = torch.ones(k.shape[2], k.shape[2], dtype=torch.bool, device=k.device).tril()[self.rows]
         with sdpa_kernel(SDPBackend.FLASH_ATTENTION) if flash else nullcontext():
             mixed = F.scaled_dot_product_attention(
                 q,
                 k,
                 v,
-                attn_mask=self.allowed,
-                is_causal=self.causal and self.allowed is None,
+                attn_mask=allowed,
+                is_causal=self.causal and allowed is None,
                 scale=1 / math.sqrt(self.q.shape[-1]),
             )
         mixed = mixed[..., : values.shape[-1]].transpose(1, 2)
@@ -89,17 +98,17 @@ def _widened(x: Tensor, width: int) -> Tensor:
 
 def is_short(q: Tensor, values: Tensor) -> bool:
     """Whether `short_attention` is the faster form."""
-    return q.device.type == "cpu" and q.shape[2] <= SHORT and max(q.shape[3], values.shape[3]) <= NARROW
+    return q.device.type == "cpu" and values.shape[1] <= SHORT and max(q.shape[3], values.shape[3]) <= NARROW
 
 
-def short_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool) -> Tensor:
-    """Attention of many short sequences, (B, H, T, d) each, by its dense weights."""
-    heads, length = q.shape[:2], q.shape[2]
+def short_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool, rows: slice = slice(None)) -> Tensor:
+    """Attention of many short sequences, (B, H, T, d) each, by its dense weights; `q` (B, H, Q, d) are those of `rows`."""
+    heads, length = q.shape[:2], k.shape[2]
     q, k, v = (x.flatten(0, 1) for x in (q / math.sqrt(q.shape[3]), k, v))
     bias = torch.zeros(length, length, device=q.device, dtype=q.dtype)
     if causal:
         bias = bias.masked_fill_(torch.ones_like(bias, dtype=torch.bool).triu_(1), -torch.inf)
-    p = torch.baddbmm(bias, q, k.mT).softmax(dim=-1)
+    p = torch.baddbmm(bias[rows], q, k.mT).softmax(dim=-1)
     return weigh(p, v).unflatten(0, heads)
 
 
@@ -108,14 +117,18 @@ class SoftmaxPrior(Prior):
     """Queries and keys of `qk_dim` over `n_head` heads, rotated by position unless `use_rope` is off."""
 
     NAME = "softmax"
+    row_params = frozenset({"q"})
 
     def __init__(self, config: FreeEnergyMixerConfig, widths: Widths) -> None:
         super().__init__(config, widths)
         self.param_widths = {"q": widths.qk_dim, "k": widths.qk_dim}
 
     def bind(self, params: Params, mask: Tensor | None) -> BoundSoftmax:
-        q, k = query_key(params, self.config)
-        return BoundSoftmax(q, k, mask, self.config.causal, self.config.softmax_backend)
+        return self.bind_rows(params, mask, slice(None))
+
+    def bind_rows(self, params: Params, mask: Tensor | None, rows: slice) -> BoundSoftmax:
+        q, k = query_key(params, self.config, rows=rows)
+        return BoundSoftmax(q, k, mask, self.config.causal, self.config.softmax_backend, rows)
 
     def init_state(self, batch_size: int, value_width: int) -> KeyValueCache:
         heads = self.config.n_head
@@ -133,9 +146,12 @@ class SoftmaxPrior(Prior):
         return mixed, KeyValueCache(keys, stored)
 
 
-def query_key(params: Params, config: FreeEnergyMixerConfig, start: int = 0) -> tuple[Tensor, Tensor]:
-    """q and k in heads, (B, T, H, d_k), rotated by their positions, the first of which is `start`."""
+def query_key(
+    params: Params, config: FreeEnergyMixerConfig, start: int = 0, rows: slice = slice(None)
+) -> tuple[Tensor, Tensor]:
+    """q, of `rows` alone, and k in heads, (B, T, H, d_k), rotated by their positions, the first of which is `start`."""
     q, k = (params[name].unflatten(-1, (config.n_head, -1)) for name in ("q", "k"))
     if config.use_rope:
-        q, k = rotate(q, config.rope_theta, start), rotate(k, config.rope_theta, start)
+        first, _, stride = rows.indices(k.shape[1])
+        q, k = rotate(q, config.rope_theta, start + first, stride), rotate(k, config.rope_theta, start)
     return q, k

@@ -1,0 +1,62 @@
+"""A layer that is read at some tokens alone gives what it would have given there, gradients included."""
+
+from __future__ import annotations
+
+from unittest.mock import patch
+
+import pytest
+import torch
+from mixer_cases import make_input, make_layer, over_components, over_directions, over_priors
+
+from femts.mixers import FreeEnergyMixer
+from femts.mixers.priors import linear, softmax
+from femts.mixers.priors.linear import BoundLinear
+from femts.mixers.priors.softmax import BoundSoftmax
+
+ROWS = [slice(1, None, 2), slice(-1, None), slice(2, 6), slice(None)]
+over_rows = pytest.mark.parametrize("rows", ROWS, ids=["odd", "last", "some", "all"])
+
+
+def both(layer: FreeEnergyMixer, rows: slice, mask: torch.Tensor | None = None) -> None:
+    """Outputs and all gradients, of the input and the parameters, by both ways."""
+    x, found = make_input(), []
+    weight = make_input(seed=3)[:, rows]
+    for way in (lambda x: layer(x, mask, rows), lambda x: layer(x, mask)[:, rows]):
+        leaf = x.clone().requires_grad_()
+        layer.zero_grad()
+        y = way(leaf)
+        (y * weight).sum().backward()
+        grads = [leaf.grad, *(p.grad for p in layer.parameters())]
+        found.append([y.detach(), *(g.clone() for g in grads if g is not None)])
+    assert len(found[0]) == len(found[1])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-12)
+
+
+@over_rows
+@over_priors
+@over_components
+def test_rows_are_those_of_the_whole(prior: str, components: str, rows: slice) -> None:
+    both(make_layer(prior, components), rows)
+
+
+@over_rows
+@over_priors
+@over_directions
+@pytest.mark.parametrize("masked", [False, True], ids=["all", "masked"])
+def test_rows_under_masks_in_both_directions_and_long_forms(prior: str, causal: bool, masked: bool, rows: slice) -> None:
+    mask = torch.ones(2, 9, dtype=torch.bool)
+    mask[0, :3] = mask[1, 5:] = False  # the first rows of one see nothing, where causal
+    rope = prior in ("softmax", "linear", "gla")
+    layer = make_layer(prior, causal=causal, use_rope=rope)
+    both(layer, rows, mask if masked else None)
+    with patch.object(softmax, "SHORT", 0), patch.object(linear, "DENSE_UP_TO", 0):
+        both(layer, rows, mask if masked else None)
+
+
+@pytest.mark.parametrize("prior", ["softmax", "linear", "gla"])
+def test_what_is_not_read_is_not_made(prior: str) -> None:
+    layer = make_layer(prior)
+    parts, bound = layer._prepare(make_input(), None, slice(-1, None))
+    assert {name: part.shape[1] for name, part in parts.items() if part.shape[1] != 9} == {"lam": 1, "g": 1, "q": 1}
+    assert isinstance(bound, (BoundSoftmax, BoundLinear)) and bound.q.shape[1 + (prior == "softmax")] == 1
