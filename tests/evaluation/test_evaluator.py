@@ -60,6 +60,19 @@ def test_scores_do_not_depend_on_the_batch_size(windows: Windows) -> None:
     assert one["mse"] == pytest.approx(all_at_once["mse"], rel=1e-6)
 
 
+@pytest.mark.parametrize("most", [1, 5, 39, 100])
+def test_some_windows_are_spread_evenly_over_all(windows: Windows, most: int) -> None:
+    model = CountUp()
+    model.config = NaiveConfig(10, 3, 1)
+    series = torch.arange(70.0).unsqueeze(1)
+    scores = evaluate(model, Windows(series, 10, 3, 0, 51), most=most)
+    begins = torch.cat([x[:, 0, 0] for x in model.seen])
+    assert scores["windows"] == len(begins) == min(most, 39)
+    gaps = begins.diff()
+    assert begins[0] == 0 and (most == 1 or begins[-1] == 38) and (most < 3 or gaps.max() - gaps.min() <= 1)
+    assert scores["mse"] == 0
+
+
 def test_shares_add_up_to_the_whole(windows: Windows) -> None:
     model = DLinear(DLinearConfig(10, 5, 3))
     kept: list[Tensor] = []

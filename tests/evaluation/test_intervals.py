@@ -47,7 +47,7 @@ def test_half_widths_are_the_corrected_quantiles_of_the_absolute_errors(windows:
     n = len(windows)
     assert n == 139
     rising = np.sort(errors_of(windows), axis=0)
-    made = calibrate(MODEL, windows)
+    made, _ = calibrate(MODEL, windows)
     assert (made.levels, made.windows, made.steps) == ((50, 80, 90, 95, 99), n, 5)
     for level, widths in zip(made.levels, made.half_widths, strict=True):
         np.testing.assert_array_equal(widths, rising[math.ceil(140 * level / 100) - 1])
@@ -75,14 +75,14 @@ def test_blocks_of_steps_make_no_difference(windows: Windows, most: int) -> None
             calls += 1
             return super().forward(x)
 
-    made = calibrate(Count(NaiveConfig(10, 5, 3)), windows, batch_size=1000, most=most)
-    np.testing.assert_array_equal(made.half_widths, calibrate(MODEL, windows, batch_size=7).half_widths)
+    made, _ = calibrate(Count(NaiveConfig(10, 5, 3)), windows, batch_size=1000, most=most)
+    np.testing.assert_array_equal(made.half_widths, calibrate(MODEL, windows, batch_size=7)[0].half_widths)
     assert calls == passes(139, 5, 3, most) == {1: 5, 417: 5, 835: 3, 10**9: 1}[most]
 
 
 def test_levels_beyond_the_windows_are_left_out_and_refused_by_name(windows: Windows) -> None:
     few = Windows(windows.series, 10, 5, 0, 10 + 5 + 18)
-    made = calibrate(MODEL, few)
+    made, _ = calibrate(MODEL, few)
     assert (made.windows, made.levels) == (19, (50, 80, 90, 95))
     assert made.at([95], 5).shape == (1, 5, 3)
     with pytest.raises(UsageError, match=r"Level 99 is not calibrated, for 19 .*too few for it; choose from 50, 80, 90, 95\.$"):
@@ -117,7 +117,7 @@ def test_exchangeable_errors_are_covered_as_promised() -> None:
 
     model = Zero(NaiveConfig(1, 1, 2))
     val, test = Windows(noise, 1, 1, 0, 2000), Windows(noise, 1, 1, 2000, 12_000)
-    made = calibrate(model, val)
+    made, _ = calibrate(model, val)
     sums = CoverageSums(made.levels, made.at(made.levels, 1))
     evaluate(model, test, also=[sums])
     for level, measured in zip(made.levels, sums.coverage, strict=True):
@@ -127,7 +127,7 @@ def test_exchangeable_errors_are_covered_as_promised() -> None:
 
 
 def test_coverage_width_and_pinball_against_sklearn(windows: Windows) -> None:
-    made = calibrate(MODEL, windows)
+    made, _ = calibrate(MODEL, windows)
     levels = (80.0, 95.0)
     test = Windows(torch.randn(90, 3, generator=torch.Generator().manual_seed(1)) * 1.3, 10, 5, 0, 90)
     one_by_one, at_once = (CoverageSums(levels, made.at(levels, 5)) for _ in range(2))
@@ -155,7 +155,7 @@ def test_coverage_width_and_pinball_against_sklearn(windows: Windows) -> None:
 
 
 def test_intervals_survive_their_file(windows: Windows) -> None:
-    made = calibrate(MODEL, windows, (80, 99.5, 2.5))
+    made, _ = calibrate(MODEL, windows, (80, 99.5, 2.5))
     again = Intervals.from_bytes(made.to_bytes())
     assert (again.levels, again.windows) == (made.levels, made.windows) == ((2.5, 80), 139)
     np.testing.assert_array_equal(again.half_widths, made.half_widths)

@@ -101,7 +101,7 @@ def test_quantiles_between_and_beyond_those_known() -> None:
 
 def test_corrections_are_the_order_statistics_of_how_far_targets_are_outside() -> None:
     model, val = Spread(0.7), windows(139)
-    made = calibrate(model, val)
+    made, _ = calibrate(model, val)
     assert (made.levels, made.windows) == ((50, 80, 90, 95, 99), 139)
     forecast, y = quantiles_of(model, val)
     for level, correction in zip(made.levels, made.half_widths, strict=True):
@@ -109,7 +109,7 @@ def test_corrections_are_the_order_statistics_of_how_far_targets_are_outside() -
         outside = np.sort(np.maximum(low - y, y - high), axis=0)
         np.testing.assert_array_equal(correction, outside[math.ceil(140 * level / 100) - 1])
     assert (made.half_widths[1:] > 0).all(), "too narrow quantiles move outwards"
-    assert (calibrate(Spread(3.0), val).half_widths[:4] < 0).all(), "and too wide ones inwards"
+    assert (calibrate(Spread(3.0), val)[0].half_widths[:4] < 0).all(), "and too wide ones inwards"
 
 
 @pytest.mark.parametrize("most", [1, 5 * 139 * C, 10**9])
@@ -122,9 +122,9 @@ def test_blocks_of_steps_make_no_difference(most: int) -> None:
             calls += 1
             return super().forward(x)
 
-    made = calibrate(Count(), windows(139), batch_size=1000, most=most)
+    made, _ = calibrate(Count(), windows(139), batch_size=1000, most=most)
     assert calls == passes(139, P, C, most, kinds=5) == {1: 2, 5 * 139 * C: 2, 10**9: 1}[most]
-    np.testing.assert_array_equal(made.half_widths, calibrate(Spread(), windows(139), batch_size=7).half_widths)
+    np.testing.assert_array_equal(made.half_widths, calibrate(Spread(), windows(139), batch_size=7)[0].half_widths)
 
 
 def test_bounds_hold_the_median_and_each_other_whatever_the_corrections() -> None:
@@ -145,7 +145,7 @@ def test_bounds_hold_the_median_and_each_other_whatever_the_corrections() -> Non
 def test_exchangeable_windows_are_covered_as_promised(factor: float) -> None:
     """However wrong the quantiles are; 4 standard deviations bound the share of independent windows."""
     model, val, test = Spread(factor), windows(2000), windows(10_000, seed=1)
-    made = calibrate(model, val)
+    made, _ = calibrate(model, val)
     sums = CoverageSums(made.levels, made.half_widths, KNOWN)
     evaluate(model, test, also=[sums])
     for level, measured in zip(made.levels, sums.coverage, strict=True):
@@ -157,7 +157,7 @@ def test_exchangeable_windows_are_covered_as_promised(factor: float) -> None:
 @pytest.mark.parametrize("gaps", [0.0, 0.3])
 def test_coverage_width_and_pinball_against_sklearn(gaps: float) -> None:
     model, test = Spread(0.8), windows(90, 1, gaps)
-    made = calibrate(model, windows(300, 0, gaps))
+    made, _ = calibrate(model, windows(300, 0, gaps))
     one_by_one, at_once = (CoverageSums(made.levels, made.half_widths, KNOWN) for _ in range(2))
     own = PinballSums(KNOWN)
     evaluate(model, test, 1, also=[one_by_one])
@@ -192,7 +192,7 @@ def test_the_median_alone_is_split_conformal() -> None:
             return torch.zeros(len(x), P * self.n_outputs, C)
 
     val = windows(139)
-    made, plain = (calibrate(Zero(known=known), val) for known in ((0.5,), ()))
+    made, plain = (calibrate(Zero(known=known), val)[0] for known in ((0.5,), ()))
     np.testing.assert_array_equal(made.half_widths, plain.half_widths)
     sums = [CoverageSums(made.levels, made.half_widths, known) for known in ((0.5,), ())]
     for model, each in zip((Zero(known=(0.5,)), Zero(known=())), sums, strict=True):
