@@ -1,11 +1,13 @@
-"""How the linear maps of `ridge` are solved for, and what is chosen about them on held-out rows."""
+"""How the linear maps of `ridge` are solved for, and their weights in its forecast, which held-out rows choose.
+
+Weights that are not negative and sum to one, chosen for the lowest error of the mean on what they were not fitted to, are the
+stacked regressions of Breiman (Machine Learning 24, 1996). The mean errs less than the best of them, and less depends on chance.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+import itertools
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,20 +16,9 @@ from torch.nn import functional as F
 from femts.models.moments import Moments, pool, window_moments
 
 MOST_WINDOWS = 65_536  # of all channels together, where they are made one by one
-APART = (math.inf, 100.0, 10.0, 1.0, 0.1, 0.01)
-SHARES = (0.0, 0.25, 0.5, 0.75)
 FOLDS = ((0.6, 0.8), (0.8, 1.0))  # fitted to the training rows before the first, judged by those up to the second
-MOST_JUDGED, STEPS_JUDGED = 16, 90  # channels, and steps of a forecast
-
-
-class Choice(NamedTuple):
-    """The penalty on what a channel's dense map differs by from the shared one, and the share of the seasonal map."""
-
-    penalty: float
-    share: float
-
-
-SHARED = Choice(math.inf, 0.5)  # where there are too few rows to choose
+MOST_JUDGED, STEPS_JUDGED = 16, 90  # channels where they share their weights, and steps of a forecast
+KINDS, SHORTER = 3, 3  # maps that are fitted to the same windows; the part of the look-back that some maps keep to is one in so many
 
 
 @dataclass(frozen=True)
@@ -38,7 +29,6 @@ class TrainingRows:
     observed: Tensor | None
     before: int
     after: int
-    season: int
 
     def part(self, first: int, stop: int) -> TrainingRows:
         """Those of the rows from `first` up to `stop`."""
@@ -49,11 +39,23 @@ class TrainingRows:
         """The moments of one channel."""
         observed = None if self.observed is None else self.observed[:, channel]
         most = max(1, MOST_WINDOWS // self.series.shape[1])
-        return window_moments(self.series[:, channel], self.before, self.after, self.season, observed, most)
+        return window_moments(self.series[:, channel], self.before, self.after, observed, most)
 
     def pooled(self) -> Moments:
         """The moments of all channels."""
         return pool(self.moments(channel) for channel in range(self.series.shape[1]))
+
+
+def maps(moments: Moments, season: int, ridge: float, every: int = 1) -> Tensor:
+    """Maps from a look-back to each `every`-th forecast step, both less the look-back's last value: (KINDS, L, H / every).
+
+    One from every step of the look-back, one from those of a part of it, and one from steps to later ones of the same phase.
+    `ridge` is the penalty on squared weights.
+    """
+    before, thinned = len(moments.past), moments.thinned(every)
+    recent = thinned.recent(-(-before // SHORTER))
+    short = F.pad(dense_map(recent, ridge), (0, 0, before - len(recent.past), 0))
+    return torch.stack([dense_map(thinned, ridge), short, seasonal_map(moments, season, ridge)[:, ::every]])
 
 
 def dense_map(moments: Moments, ridge: float) -> Tensor:
@@ -61,55 +63,64 @@ def dense_map(moments: Moments, ridge: float) -> Tensor:
     return _solve(moments.past, moments.cross, ridge)
 
 
-def departure(own: Moments, shared: Tensor, penalty: float) -> Tensor:
-    """By what a channel's own dense map differs from the `shared` one, with `penalty` on the squares of it: (L, H)."""
-    if math.isinf(penalty):
-        return torch.zeros_like(shared)
-    return _solve(own.past, own.cross - own.past @ shared, penalty)
-
-
 def seasonal_map(moments: Moments, season: int, ridge: float) -> Tensor:
-    """The look-back's whole seasons to those of the forecast, one map for all phases: (L / season, H / season)."""
-    skipped = len(moments.past) % season
-    past, cross = moments.past[skipped:, skipped:], moments.cross[skipped:]
+    """Steps to later ones of the same phase, one map of whole seasons for all phases, fitted less the last season's mean: (L, H)."""
+    before, (whole, ahead) = len(moments.past), (size // season for size in moments.cross.shape)
+    mean = F.pad(moments.past.new_full((season,), 1 / season), (before - season, 0))
+    of_past, of_cross = moments.past @ mean, mean @ moments.cross  # of the last season's mean with either
+    past = moments.past - of_past - of_past[:, None] + mean @ of_past
+    cross = moments.cross - of_cross - of_past[:, None] + mean @ of_past
+    past, cross = past[-whole * season :, -whole * season :], cross[-whole * season :, : ahead * season]
     past, cross = (
         torch.einsum("ifjf->ij", both.unflatten(1, (-1, season)).unflatten(0, (-1, season))) / season for both in (past, cross)
     )
-    return _solve(past, cross, ridge)
+    small, phases = _solve(past, cross, ridge), torch.eye(season, dtype=past.dtype)
+    wide = torch.einsum("ij,fg->ifjg", small, phases).flatten(2).flatten(0, 1)
+    wide = F.pad(wide, (0, 0, before - len(wide), 0))
+    return wide + torch.outer(mean, 1 - wide.sum(0))  # of what differs from the mean, and the mean
 
 
-def choose(windows: TrainingRows, ridge: float, penalties: Sequence[float]) -> Choice:
-    """Of `penalties` and `SHARES`, those of the lowest error on held-out ends of the rows, relative to `SHARED`."""
-    rows, channels = windows.series.shape
-    judged = range(0, channels, -(-channels // MOST_JUDGED))
-    every = -(-windows.after // STEPS_JUDGED)
-    ratios = torch.zeros(len(penalties), len(SHARES), dtype=torch.float64)
+def choose(rows: TrainingRows, season: int, ridge: float, apart: bool) -> Tensor:
+    """Weights of each channel's own `maps`, then of those of all channels: (C, 2 KINDS); if not `apart`, of the latter: (1, KINDS).
+
+    They have the lowest error on held-out ends of the rows, relative to the best map at each step. A channel's are those for
+    the mean of its errors and all channels', so that one that is hard to foresee does not follow chance. Where there are too
+    few rows to hold any out, the maps of all channels have equal weights.
+    """
+    n, channels = rows.series.shape
+    judged = range(0, channels, 1 if apart else -(-channels // MOST_JUDGED))
+    every = -(-rows.after // STEPS_JUDGED)
+    products: list[Tensor] = []
     for cut, end in FOLDS:
-        first, stop = int(cut * rows), int(end * rows)
-        if first < 2 * (windows.before + windows.after) or stop - first < windows.after:
-            return SHARED
-        fitted, ahead = windows.part(0, first), windows.part(first - windows.before, stop)
-        pooled = fitted.pooled()
-        small = seasonal_map(pooled, windows.season, ridge)
-        seasonal = _widened(small, windows.before, windows.season)[:, ::every]
-        dense = dense_map(pooled.thinned(every), ridge)
-        errors = torch.zeros(*ratios.shape, dense.shape[1], dtype=torch.float64)
+        first, stop = int(cut * n), int(end * n)
+        if first < 2 * (rows.before + rows.after) or stop - first < rows.after:
+            even = torch.full((channels if apart else 1, KINDS), 1 / KINDS, dtype=torch.float64)
+            return F.pad(even, (KINDS if apart else 0, 0))
+        fitted, ahead = rows.part(0, first), rows.part(first - rows.before, stop)
+        common = maps(fitted.pooled(), season, ridge, every)
         for channel in judged:
-            own, truth = fitted.moments(channel).thinned(every), ahead.moments(channel).thinned(every)
-            for i, penalty in enumerate(penalties):
-                weight = dense + departure(own, dense, penalty)
-                errors[i] += torch.stack([truth.error(weight.lerp(seasonal, share)) for share in SHARES])
-        plain = errors[0, SHARES.index(SHARED.share)]
-        ratios += ((errors + 1e-9) / (plain + 1e-9)).mean(-1)  # what is forecast without error stays as it is
-    best = int(ratios.argmin())
-    return Choice(penalties[best // len(SHARES)], SHARES[best % len(SHARES)])
+            tried = torch.cat([maps(fitted.moments(channel), season, ridge, every), common]) if apart else common
+            errors = ahead.moments(channel).thinned(every).errors(tried)
+            best = errors.diagonal().amin(-1)
+            products.append(((errors + 1e-9) / (best + 1e-9)).mean(-1))  # what is forecast without error stays as it is
+    relative = torch.stack(products).unflatten(0, (len(FOLDS), -1)).mean(0)
+    return torch.stack([stacked(own + relative.mean(0)) for own in relative]) if apart else stacked(relative.mean(0))[None]
 
 
-def _widened(seasonal: Tensor, before: int, season: int) -> Tensor:
-    """The same map from every step of the look-back to every step of the forecast: (L, H)."""
-    phases = torch.eye(season, dtype=seasonal.dtype)
-    wide = torch.einsum("ij,fg->ifjg", seasonal, phases).flatten(2).flatten(0, 1)
-    return F.pad(wide, (0, 0, before - len(wide), 0))
+def stacked(products: Tensor) -> Tensor:
+    """The weights, not negative and of sum one, that have the lowest mean square, of mean `products` (K, K): (K,).
+
+    On the maps that have a weight the rest is a linear equation, and so few are there that all choices of them are tried.
+    """
+    size = len(products)
+    chosen = torch.tensor(list(itertools.product((0.0, 1.0), repeat=size))[1:], dtype=products.dtype)
+    both = chosen[:, :, None] * chosen[:, None]
+    even = 1e-9 * products.diagonal().mean() * torch.eye(size, dtype=products.dtype)  # where two maps are the same
+    system = both * (products + even) + torch.diag_embed(1 - chosen)
+    weights = torch.linalg.solve(system, chosen) * chosen
+    weights = weights / weights.sum(1, keepdim=True)
+    squares = torch.einsum("ni,ij,nj->n", weights, products, weights)
+    return weights[squares.masked_fill(~(weights >= 0).all(1), torch.inf).argmin()]
 
 
 def _solve(past: Tensor, cross: Tensor, penalty: float) -> Tensor:
