@@ -107,18 +107,19 @@ def _some_windows(windows: Tensor, weights: Tensor, which: Tensor, before: int) 
 
 def _all_windows(series: Tensor, before: int, after: int) -> _Sums:
     """The same sums over all windows, each later step counting, without making one."""
-    length, n = before + after, len(series) - before - after + 1
+    n = len(series) - before - after + 1
     size = 1 << (len(series) + n - 1).bit_length()
     spectrum = torch.fft.rfft(series, size) * torch.fft.rfft(series[:n], size).conj()
-    first = torch.fft.irfft(spectrum, size)[:length]  # sums of x_t x_(t+j), t < n
-    head, tail = series[: length - 1], series[n:]  # what leaves and what enters as both steps move by one
-    sums = torch.outer(tail, tail) - torch.outer(head, head)
-    whole = series.new_empty(length, length)
-    whole[0], whole[:, 0] = first, first
-    for row in range(1, length):
+    first = torch.fft.irfft(spectrum, size)[: before + after]  # sums of x_t x_(t+j), t < n
+    head, tail = series[: before + after - 1], series[n:]  # what leaves and what enters as both steps move by one
+    sums = torch.outer(tail[: before - 1], tail) - torch.outer(head[: before - 1], head)
+    whole = series.new_empty(before, before + after)
+    whole[0], whole[:, 0] = first, first[:before]
+    for row in range(1, before):
         whole[row, 1:] = whole[row - 1, :-1] + sums[row - 1]
-    last = whole[before - 1].clone()
-    whole = whole - last - last[:, None] + last[before - 1]
-    future = whole.diagonal()[before:].clone()
-    return whole[:before, :before], whole[:before, before:], future, torch.full_like(future, n)
-
+    squares = first[0] + (tail.square() - head.square()).cumsum(0)[before - 1 :]
+    last = whole[-1].clone()
+    whole -= last
+    whole += (last[before - 1] - last[:before])[:, None]
+    future = squares - 2 * last[before:] + last[before - 1]
+    return whole[:, :before], whole[:, before:], future, torch.full_like(future, n)

@@ -7,6 +7,7 @@ stacked regressions of Breiman (Machine Learning 24, 1996). The mean errs less t
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import torch
@@ -16,30 +17,43 @@ from torch.nn import functional as F
 from femts.models.moments import Moments, pool, window_moments
 
 MOST_WINDOWS = 65_536  # of all channels together, where they are made one by one
-FOLDS = ((0.6, 0.8), (0.8, 1.0))  # fitted to the training rows before the first, judged by those up to the second
+BLOCKS = 5  # of the training rows; each is judged by what is fitted to the others
 MOST_JUDGED, STEPS_JUDGED = 16, 90  # channels where they share their weights, and steps of a forecast
-KINDS, SHORTER = 3, 3  # maps that are fitted to the same windows; the part of the look-back that some maps keep to is one in so many
+KINDS, SHORTER = 3, 3  # maps that are fitted to the same windows; the part of the look-back that one keeps to is one in so many
 
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """`series` (rows, C), seen as windows of `before` steps of look-back and `after` of forecast; see `window_moments`."""
+    """`series` (rows, C), seen as windows of `before` steps of look-back and `after` of forecast; see `window_moments`.
+
+    No window has one of the rows from the first of `left_out` up to the second.
+    """
 
     series: Tensor
     observed: Tensor | None
     before: int
     after: int
+    left_out: tuple[int, int] = (0, 0)
 
-    def part(self, first: int, stop: int) -> TrainingRows:
-        """Those of the rows from `first` up to `stop`."""
-        observed = None if self.observed is None else self.observed[first:stop]
-        return replace(self, series=self.series[first:stop], observed=observed)
+    @property
+    def pieces(self) -> list[slice]:
+        """Of rows that have windows."""
+        both = slice(0, self.left_out[0]), slice(self.left_out[1], len(self.series))
+        return [piece for piece in both if piece.stop - piece.start >= self.before + self.after]
+
+    @property
+    def windows(self) -> int:
+        """Of one channel."""
+        return sum(piece.stop - piece.start - self.before - self.after + 1 for piece in self.pieces)
 
     def moments(self, channel: int) -> Moments:
         """The moments of one channel."""
-        observed = None if self.observed is None else self.observed[:, channel]
         most = max(1, MOST_WINDOWS // self.series.shape[1])
-        return window_moments(self.series[:, channel], self.before, self.after, observed, most)
+        series, observed = self.series[:, channel], None if self.observed is None else self.observed[:, channel]
+        return pool(
+            window_moments(series[piece], self.before, self.after, None if observed is None else observed[piece], most)
+            for piece in self.pieces
+        )
 
     def pooled(self) -> Moments:
         """The moments of all channels."""
@@ -64,59 +78,82 @@ def dense_map(moments: Moments, ridge: float) -> Tensor:
 
 
 def seasonal_map(moments: Moments, season: int, ridge: float) -> Tensor:
-    """Steps to later ones of the same phase, one map of whole seasons for all phases, fitted less the last season's mean: (L, H)."""
-    before, (whole, ahead) = len(moments.past), (size // season for size in moments.cross.shape)
+    """Steps to later ones of the same phase, one map of whole seasons for all phases, of what differs from the last one's mean.
+
+    (L, H), from the look-back less its last value, as `dense_map` is; H is a number of whole seasons.
+    """
+    before, whole = len(moments.past), len(moments.past) // season * season
     mean = F.pad(moments.past.new_full((season,), 1 / season), (before - season, 0))
-    of_past, of_cross = moments.past @ mean, mean @ moments.cross  # of the last season's mean with either
-    past = moments.past - of_past - of_past[:, None] + mean @ of_past
-    cross = moments.cross - of_cross - of_past[:, None] + mean @ of_past
-    past, cross = past[-whole * season :, -whole * season :], cross[-whole * season :, : ahead * season]
+    of_past, of_cross = moments.past @ mean, mean @ moments.cross  # products of the last season's mean with either
+    past = (moments.past - of_past - of_past[:, None] + mean @ of_past)[-whole:, -whole:]
+    cross = (moments.cross - of_cross - of_past[:, None] + mean @ of_past)[-whole:]
     past, cross = (
         torch.einsum("ifjf->ij", both.unflatten(1, (-1, season)).unflatten(0, (-1, season))) / season for both in (past, cross)
     )
     small, phases = _solve(past, cross, ridge), torch.eye(season, dtype=past.dtype)
     wide = torch.einsum("ij,fg->ifjg", small, phases).flatten(2).flatten(0, 1)
-    wide = F.pad(wide, (0, 0, before - len(wide), 0))
+    wide = F.pad(wide, (0, 0, before - whole, 0))
     return wide + torch.outer(mean, 1 - wide.sum(0))  # of what differs from the mean, and the mean
 
 
 def choose(rows: TrainingRows, season: int, ridge: float, apart: bool) -> Tensor:
     """Weights of each channel's own `maps`, then of those of all channels: (C, 2 KINDS); if not `apart`, of the latter: (1, KINDS).
 
-    They have the lowest error on held-out ends of the rows, relative to the best map at each step. A channel's are those for
-    the mean of its errors and all channels', so that one that is hard to foresee does not follow chance. Where there are too
-    few rows to hold any out, the maps of all channels have equal weights.
+    They have the lowest error on blocks of the rows that were held out, relative to the best map at each step. A channel's are
+    those for the mean of its errors and all channels', so that one that is hard to foresee does not follow chance. Where there
+    are too few rows to hold any out, the maps of all channels have equal weights.
     """
-    n, channels = rows.series.shape
+    channels = rows.series.shape[1]
     judged = range(0, channels, 1 if apart else -(-channels // MOST_JUDGED))
     every = -(-rows.after // STEPS_JUDGED)
-    products: list[Tensor] = []
-    for cut, end in FOLDS:
-        first, stop = int(cut * n), int(end * n)
-        if first < 2 * (rows.before + rows.after) or stop - first < rows.after:
-            even = torch.full((channels if apart else 1, KINDS), 1 / KINDS, dtype=torch.float64)
-            return F.pad(even, (KINDS if apart else 0, 0))
-        fitted, ahead = rows.part(0, first), rows.part(first - rows.before, stop)
-        common = maps(fitted.pooled(), season, ridge, every)
+    products = []
+    for fitted, ahead in _held_out(rows):
+        own: list[Tensor] = []
+        common = maps(pool(_noting(fitted, own, season, ridge, every, apart)), season, ridge, every)
         for channel in judged:
-            tried = torch.cat([maps(fitted.moments(channel), season, ridge, every), common]) if apart else common
+            tried = torch.cat([own[channel], common]) if apart else common
             errors = ahead.moments(channel).thinned(every).errors(tried)
             best = errors.diagonal().amin(-1)
             products.append(((errors + 1e-9) / (best + 1e-9)).mean(-1))  # what is forecast without error stays as it is
-    relative = torch.stack(products).unflatten(0, (len(FOLDS), -1)).mean(0)
-    return torch.stack([stacked(own + relative.mean(0)) for own in relative]) if apart else stacked(relative.mean(0))[None]
+    if not products:
+        even = torch.full((channels if apart else 1, KINDS), 1 / KINDS, dtype=torch.float64)
+        return F.pad(even, (KINDS if apart else 0, 0))
+    relative = torch.stack(products).unflatten(0, (-1, len(judged))).mean(0)
+    return torch.stack([stacked(one + relative.mean(0)) for one in relative]) if apart else stacked(relative.mean(0))[None]
+
+
+def _held_out(rows: TrainingRows) -> Iterator[tuple[TrainingRows, TrainingRows]]:
+    """All rows but a block, and that block after a look-back: where it has a window, and the others as many as one has steps."""
+    n = len(rows.series)
+    for block in range(BLOCKS):
+        first, stop = n * block // BLOCKS, n * (block + 1) // BLOCKS
+        start = max(0, first - rows.before)
+        observed = None if rows.observed is None else rows.observed[start:stop]
+        fitted, ahead = replace(rows, left_out=(first, stop)), replace(rows, series=rows.series[start:stop], observed=observed)
+        if ahead.windows and fitted.windows >= rows.before + rows.after:
+            yield fitted, ahead
+
+
+def _noting(
+    rows: TrainingRows, own: list[Tensor], season: int, ridge: float, every: int, apart: bool
+) -> Iterator[Moments]:
+    """The moments of each channel, whose maps are added to `own` on the way if channels are `apart`."""
+    for channel in range(rows.series.shape[1]):
+        moments = rows.moments(channel)
+        if apart:
+            own.append(maps(moments, season, ridge, every))
+        yield moments
 
 
 def stacked(products: Tensor) -> Tensor:
-    """The weights, not negative and of sum one, that have the lowest mean square, of mean `products` (K, K): (K,).
+    """Weights, not negative and of sum one, of the lowest mean square where `products` (K, K) are means: (K,).
 
-    On the maps that have a weight the rest is a linear equation, and so few are there that all choices of them are tried.
+    Given which maps have a weight, the weights solve a linear equation; there are so few that all subsets are tried.
     """
     size = len(products)
     chosen = torch.tensor(list(itertools.product((0.0, 1.0), repeat=size))[1:], dtype=products.dtype)
-    both = chosen[:, :, None] * chosen[:, None]
     even = 1e-9 * products.diagonal().mean() * torch.eye(size, dtype=products.dtype)  # where two maps are the same
-    system = both * (products + even) + torch.diag_embed(1 - chosen)
+    system = chosen[:, :, None] * chosen[:, None] * (products + even) + torch.diag_embed(1 - chosen)
     weights = torch.linalg.solve(system, chosen) * chosen
     weights = weights / weights.sum(1, keepdim=True)
     squares = torch.einsum("ni,ij,nj->n", weights, products, weights)
