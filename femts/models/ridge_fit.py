@@ -1,7 +1,7 @@
 """How the linear maps of `ridge` are solved for, and their weights in its forecast, which held-out rows choose.
 
-Weights that are not negative and sum to one, chosen for the lowest error of the mean on what they were not fitted to, are the
-stacked regressions of Breiman (Machine Learning 24, 1996). The mean errs less than the best of them, and less depends on chance.
+Weights that are not negative and sum to one, chosen for the lowest error of the mean on what the maps were not fitted to, make
+the stacked regressions of Breiman (Machine Learning 24, 1996). The mean errs less than the best of the maps.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from femts.models.moments import Moments, pool, window_moments
 
 MOST_WINDOWS = 65_536  # of all channels together, where they are made one by one
 BLOCKS = 5  # of the training rows; each is judged by what is fitted to the others
+EVEN = 0.03  # penalty on squared weights, beside the square of the forecast's error as a multiple of the best map's
 MOST_JUDGED, STEPS_JUDGED = 16, 90  # channels where they share their weights, and steps of a forecast
 KINDS, SHORTER = 3, 3  # maps that are fitted to the same windows; the part of the look-back that one keeps to is one in so many
 
@@ -37,13 +38,13 @@ class TrainingRows:
 
     @property
     def pieces(self) -> list[slice]:
-        """Of rows that have windows."""
+        """Rows that have windows, one or two runs of them."""
         both = slice(0, self.left_out[0]), slice(self.left_out[1], len(self.series))
         return [piece for piece in both if piece.stop - piece.start >= self.before + self.after]
 
     @property
     def windows(self) -> int:
-        """Of one channel."""
+        """Number of windows of one channel."""
         return sum(piece.stop - piece.start - self.before - self.after + 1 for piece in self.pieces)
 
     def moments(self, channel: int) -> Moments:
@@ -97,11 +98,11 @@ def seasonal_map(moments: Moments, season: int, ridge: float) -> Tensor:
 
 
 def choose(rows: TrainingRows, season: int, ridge: float, apart: bool) -> Tensor:
-    """Weights of each channel's own `maps`, then of those of all channels: (C, 2 KINDS); if not `apart`, of the latter: (1, KINDS).
+    """Weights of each channel's own `maps` and of those of all channels: (C, 2 KINDS); if not `apart`, of the latter: (1, KINDS).
 
     They have the lowest error on blocks of the rows that were held out, relative to the best map at each step. A channel's are
-    those for the mean of its errors and all channels', so that one that is hard to foresee does not follow chance. Where there
-    are too few rows to hold any out, the maps of all channels have equal weights.
+    those for the mean of its errors and all channels', so that one that is hard to foresee does not follow chance.
+    Where there are too few rows to hold any out, the maps of all channels have equal weights.
     """
     channels = rows.series.shape[1]
     judged = range(0, channels, 1 if apart else -(-channels // MOST_JUDGED))
@@ -119,24 +120,23 @@ def choose(rows: TrainingRows, season: int, ridge: float, apart: bool) -> Tensor
         even = torch.full((channels if apart else 1, KINDS), 1 / KINDS, dtype=torch.float64)
         return F.pad(even, (KINDS if apart else 0, 0))
     relative = torch.stack(products).unflatten(0, (-1, len(judged))).mean(0)
-    return torch.stack([stacked(one + relative.mean(0)) for one in relative]) if apart else stacked(relative.mean(0))[None]
+    mean = relative.mean(0)
+    return torch.stack([stacked((one + mean) / 2, EVEN) for one in relative]) if apart else stacked(mean, EVEN)[None]
 
 
 def _held_out(rows: TrainingRows) -> Iterator[tuple[TrainingRows, TrainingRows]]:
-    """All rows but a block, and that block after a look-back: where it has a window, and the others as many as one has steps."""
-    n = len(rows.series)
+    """All rows but a block, where they have as many windows in one piece as a window has steps, and the block after a look-back."""
+    n, least = len(rows.series), 2 * (rows.before + rows.after) - 1
     for block in range(BLOCKS):
         first, stop = n * block // BLOCKS, n * (block + 1) // BLOCKS
-        start = max(0, first - rows.before)
+        start, left_out = max(0, first - rows.before), (first if first >= least else 0, stop if n - stop >= least else n)
         observed = None if rows.observed is None else rows.observed[start:stop]
-        fitted, ahead = replace(rows, left_out=(first, stop)), replace(rows, series=rows.series[start:stop], observed=observed)
-        if ahead.windows and fitted.windows >= rows.before + rows.after:
-            yield fitted, ahead
+        ahead = replace(rows, series=rows.series[start:stop], observed=observed)
+        if ahead.windows and left_out != (0, n):
+            yield replace(rows, left_out=left_out), ahead
 
 
-def _noting(
-    rows: TrainingRows, own: list[Tensor], season: int, ridge: float, every: int, apart: bool
-) -> Iterator[Moments]:
+def _noting(rows: TrainingRows, own: list[Tensor], season: int, ridge: float, every: int, apart: bool) -> Iterator[Moments]:
     """The moments of each channel, whose maps are added to `own` on the way if channels are `apart`."""
     for channel in range(rows.series.shape[1]):
         moments = rows.moments(channel)
@@ -145,15 +145,16 @@ def _noting(
         yield moments
 
 
-def stacked(products: Tensor) -> Tensor:
+def stacked(products: Tensor, even: float = 1e-9) -> Tensor:
     """Weights, not negative and of sum one, of the lowest mean square where `products` (K, K) are means: (K,).
 
-    Given which maps have a weight, the weights solve a linear equation; there are so few that all subsets are tried.
+    `even` is a penalty on their squares, which brings them nearer to each other. Given which maps have a weight, the weights
+    solve a linear equation; there are so few that all subsets are tried.
     """
     size = len(products)
     chosen = torch.tensor(list(itertools.product((0.0, 1.0), repeat=size))[1:], dtype=products.dtype)
-    even = 1e-9 * products.diagonal().mean() * torch.eye(size, dtype=products.dtype)  # where two maps are the same
-    system = chosen[:, :, None] * chosen[:, None] * (products + even) + torch.diag_embed(1 - chosen)
+    products = products + even * torch.eye(size, dtype=products.dtype)
+    system = chosen[:, :, None] * chosen[:, None] * products + torch.diag_embed(1 - chosen)
     weights = torch.linalg.solve(system, chosen) * chosen
     weights = weights / weights.sum(1, keepdim=True)
     squares = torch.einsum("ni,ij,nj->n", weights, products, weights)
