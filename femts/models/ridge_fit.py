@@ -49,11 +49,12 @@ class TrainingRows:
 
     def moments(self, channel: int) -> Moments:
         """The moments of one channel."""
-        most = max(1, MOST_WINDOWS // self.series.shape[1])
+        pieces = self.pieces
+        most = max(1, MOST_WINDOWS // self.series.shape[1] // len(pieces))
         series, observed = self.series[:, channel], None if self.observed is None else self.observed[:, channel]
         return pool(
             window_moments(series[piece], self.before, self.after, None if observed is None else observed[piece], most)
-            for piece in self.pieces
+            for piece in pieces
         )
 
     def pooled(self) -> Moments:
@@ -98,7 +99,7 @@ def seasonal_map(moments: Moments, season: int, ridge: float) -> Tensor:
 
 
 def choose(rows: TrainingRows, season: int, ridge: float, apart: bool) -> Tensor:
-    """Weights of each channel's own `maps` and of those of all channels: (C, 2 KINDS); if not `apart`, of the latter: (1, KINDS).
+    """Weights of each channel's own `maps` and those of all channels: (C, 2 KINDS); if not `apart`, of the latter: (1, KINDS).
 
     They have the lowest error on blocks of the rows that were held out, relative to the best map at each step. A channel's are
     those for the mean of its errors and all channels', so that one that is hard to foresee does not follow chance.
@@ -125,7 +126,7 @@ def choose(rows: TrainingRows, season: int, ridge: float, apart: bool) -> Tensor
 
 
 def _held_out(rows: TrainingRows) -> Iterator[tuple[TrainingRows, TrainingRows]]:
-    """All rows but a block, where they have as many windows in one piece as a window has steps, and the block after a look-back."""
+    """All rows but a block, less any piece of fewer windows than a window has steps, and that block after a look-back."""
     n, least = len(rows.series), 2 * (rows.before + rows.after) - 1
     for block in range(BLOCKS):
         first, stop = n * block // BLOCKS, n * (block + 1) // BLOCKS
