@@ -19,7 +19,7 @@ _Sums = tuple[Tensor, ...]  # the fields of `Moments` before they are divided
 
 @dataclass(frozen=True)
 class Moments:
-    """Means over windows of look-back L and forecast H, less the level of the look-back's last season, in float64.
+    """Means over windows of look-back L and forecast H, less the last value of the look-back, in float64.
 
     Attributes:
         past: products of look-back steps, (L, L).
@@ -37,9 +37,14 @@ class Moments:
         """Those of each `every`-th forecast step."""
         return replace(self, cross=self.cross[:, ::every], future=self.future[::every], counts=self.counts[::every])
 
-    def error(self, weight: Tensor) -> Tensor:
-        """Mean squared error at each forecast step of the linear map `weight` (L, H): (H,)."""
-        return self.future - 2 * (weight * self.cross).sum(0) + (weight * (self.past @ weight)).sum(0)
+    def recent(self, steps: int) -> Moments:
+        """Those of the last `steps` of the look-back."""
+        return replace(self, past=self.past[-steps:, -steps:], cross=self.cross[-steps:])
+
+    def errors(self, maps: Tensor) -> Tensor:
+        """Mean products of the errors that linear `maps` (K, L, H) make at each forecast step: (K, K, H)."""
+        fit = torch.einsum("klh,lh->kh", maps, self.cross)
+        return self.future - fit - fit[:, None] + torch.einsum("klh,mlh->kmh", maps, self.past @ maps)
 
 
 def pool(many: Iterable[Moments]) -> Moments:
@@ -53,47 +58,44 @@ def pool(many: Iterable[Moments]) -> Moments:
     return _means(*total)
 
 
-def window_moments(
-    series: Tensor, before: int, after: int, season: int, observed: Tensor | None = None, most: int = 65_536
-) -> Moments:
+def window_moments(series: Tensor, before: int, after: int, observed: Tensor | None = None, most: int = 65_536) -> Moments:
     """Moments of every window of one channel.
 
     Args:
         series: the values, (rows,), at least `before + after` of them.
         before: look-back L in steps.
         after: forecast H in steps.
-        season: steps of the look-back's end whose mean is taken off.
         observed: which of them are real, (rows,); None if all are. A window counts by how much of what it forecasts is real,
             and with each later step only where that is.
         most: where more windows than that forecast something that is not real, so many are drawn of all.
     """
     series = series.double()
     if observed is None or bool(observed.all()):
-        return _means(*_all_windows(series, before, after, season))
+        return _means(*_all_windows(series, before, after))
     real = observed.to(series.dtype)
     missing = torch.cat([real.new_zeros(1), (1 - real).cumsum(0)])
     touched = (missing[before + after :] - missing[before:-after]).nonzero().flatten()
     windows = series.unfold(0, before + after, 1)  # a view, as those of the weights are
     if len(touched) <= most:
-        every = _all_windows(series, before, after, season)
-        unreal = _some_windows(windows, (1 - real)[before:].unfold(0, after, 1), touched, before, season)
+        every = _all_windows(series, before, after)
+        unreal = _some_windows(windows, (1 - real)[before:].unfold(0, after, 1), touched, before)
         return _means(*(a - b for a, b in zip(every, unreal, strict=True)))
     drawn = torch.randperm(len(windows), generator=torch.Generator().manual_seed(0))[:most]  # each phase of each season
-    return _means(*_some_windows(windows, real[before:].unfold(0, after, 1), drawn, before, season))
+    return _means(*_some_windows(windows, real[before:].unfold(0, after, 1), drawn, before))
 
 
 def _means(past: Tensor, cross: Tensor, future: Tensor, counts: Tensor) -> Moments:
     return Moments(past / counts.mean().clamp(min=1), cross / counts.clamp(min=1), future / counts.clamp(min=1), counts)
 
 
-def _some_windows(windows: Tensor, weights: Tensor, which: Tensor, before: int, season: int) -> _Sums:
+def _some_windows(windows: Tensor, weights: Tensor, which: Tensor, before: int) -> _Sums:
     """Sums over the windows (n, L + H) that `which` names, each later step weighed by `weights` (n, H)."""
     after = windows.shape[1] - before
     shapes = ((before, before), (before, after), (after,), (after,))
     past, cross, future, counts = (windows.new_zeros(shape) for shape in shapes)
     for some in which.split(CHUNK):
         chunk, weight = windows[some], weights[some]
-        x, y = (chunk - level(chunk[:, :before], season)).split([before, after], dim=1)
+        x, y = (chunk - chunk[:, before - 1 : before]).split([before, after], dim=1)
         past += x.T @ (x * weight.mean(1, keepdim=True))
         cross += x.T @ (y * weight)
         future += (y.square() * weight).sum(0)
@@ -101,26 +103,21 @@ def _some_windows(windows: Tensor, weights: Tensor, which: Tensor, before: int, 
     return past, cross, future, counts
 
 
-def _all_windows(series: Tensor, before: int, after: int, season: int) -> _Sums:
+def _all_windows(series: Tensor, before: int, after: int) -> _Sums:
     """The same sums over all windows, each later step counting, without making one."""
-    length, n = before + after, len(series) - before - after + 1
+    n = len(series) - before - after + 1
     size = 1 << (len(series) + n - 1).bit_length()
     spectrum = torch.fft.rfft(series, size) * torch.fft.rfft(series[:n], size).conj()
-    first = torch.fft.irfft(spectrum, size)[:length]  # sums of x_t x_(t+j), t < n
-    head, tail = series[: length - 1], series[n:]  # what leaves and what enters as both steps move by one
-    sums = torch.outer(tail, tail) - torch.outer(head, head)
-    whole = series.new_empty(length, length)
-    whole[0], whole[:, 0] = first, first
-    for row in range(1, length):
+    first = torch.fft.irfft(spectrum, size)[: before + after]  # sums of x_t x_(t+j), t < n
+    head, tail = series[: before + after - 1], series[n:]  # what leaves and what enters as both steps move by one
+    sums = torch.outer(tail[: before - 1], tail) - torch.outer(head[: before - 1], head)
+    whole = series.new_empty(before, before + after)
+    whole[0], whole[:, 0] = first, first[:before]
+    for row in range(1, before):
         whole[row, 1:] = whole[row - 1, :-1] + sums[row - 1]
-    mean = series.new_zeros(length)
-    mean[before - season : before] = 1 / season
-    across = whole @ mean
-    whole = whole - across - across[:, None] + mean @ across
-    future = whole.diagonal()[before:].clone()
-    return whole[:before, :before], whole[:before, before:], future, torch.full_like(future, n)
-
-
-def level(x: Tensor, season: int) -> Tensor:
-    """Mean of the last season of `x` (..., T): (..., 1)."""
-    return x[..., -season:].mean(-1, keepdim=True)
+    squares = first[0] + (tail.square() - head.square()).cumsum(0)[before - 1 :]
+    last = whole[-1].clone()
+    whole -= last
+    whole += (last[before - 1] - last[:before])[:, None]
+    future = squares - 2 * last[before:] + last[before - 1]
+    return whole[:, :before], whole[:, before:], future, torch.full_like(future, n)

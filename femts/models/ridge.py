@@ -2,7 +2,7 @@
 
 That a linear map fitted exactly rivals trained forecasters is a finding of Toner & Darlow, "An Analysis of Linear Time Series
 Forecasting Models" (ICML 2024), and that a map between steps of equal phase needs a thousandth of the weights one of Lin et
-al., "SparseTSF" (ICML 2024). Both are fitted here, the former for each channel, and their forecasts averaged in shares.
+al., "SparseTSF" (ICML 2024). Both are fitted here, to each channel and to all, and the forecast is their mean in weights.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ from torch import Tensor, nn
 
 from femts.errors import UsageError
 from femts.models.base import ForecastModel
-from femts.models.moments import level
 from femts.models.registry import register
-from femts.models.ridge_fit import APART, SHARED, TrainingRows, choose, dense_map, departure, seasonal_map
+from femts.models.ridge_fit import TrainingRows, choose, maps
 
-MOST_MAPS = 32  # channels with a dense map of their own, of 3 MB each at 1024 steps of look-back and 720 of forecast
+MOST_MAPS = 32  # channels with a map of their own, of 3 MB each at 1024 steps of look-back and 720 of forecast
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class RidgeConfig:
         n_channels: channels.
         season: steps of one season; None takes the season of the data set (one day for hourly data) where a look-back holds
             it, else 1.
-        ridge: penalty on the squared weights that channels share, beside the mean squared error in scaled units.
+        ridge: penalty on squared weights, beside the mean squared error in scaled units.
         longest: steps that are forecast from a look-back at once; None takes 720 in whole forecasts, or as many as half of
             the training rows leave room for.
     """
@@ -81,12 +80,11 @@ def check_linear(config: LinearConfig) -> None:
 
 
 class LinearForecast(nn.Module):
-    """A dense and a seasonal linear map, in shares, both of what differs from the level of the last season.
+    """A linear map, for each channel, of what differs from the last value of the look-back.
 
-    The dense map takes every step of the look-back to every later one. Channels have one each, drawn towards one for all of
-    them by a penalty on the difference; where there are very many they share it. The seasonal one takes steps to later ones of
-    the same phase, and is the same for all phases and channels. How strongly channels are drawn together, and what share each
-    map has, is chosen on held-out ends of the training rows.
+    It is the mean, in weights, of maps that are fitted to the channel and of maps that are fitted to all channels: from every
+    step of the look-back, from its last part alone, and from steps to later ones of the same phase of a season. The weights are
+    chosen on held-out ends of the training rows. Where channels are very many they share one map.
 
     Args:
         seq_len: steps of look-back L.
@@ -96,50 +94,39 @@ class LinearForecast(nn.Module):
     """
 
     dense: Tensor
-    seasonal: Tensor
-    share: Tensor
 
     def __init__(self, seq_len: int, longest: int, season: int, n_channels: int) -> None:
         super().__init__()
         self.seq_len, self.longest, self.season = seq_len, longest, season
         self.register_buffer("dense", torch.zeros(n_channels if n_channels <= MOST_MAPS else 1, seq_len, longest))
-        self.register_buffer("seasonal", torch.zeros(seq_len // season, -(-longest // season)))
-        self.register_buffer("share", torch.tensor(SHARED.share))
 
     def fit(self, series: Tensor, ridge: float, observed: Tensor | None = None) -> None:
         """Minimise the mean squared error over the windows of `series` (rows, C), plus `ridge` times the squared weights.
 
         Computed in float64. `observed` (rows, C) is as in `window_moments`. UsageError when there is no window.
         """
-        before, after = self.seq_len, self.seasonal.shape[1] * self.season
+        before, after = self.seq_len, -(-self.longest // self.season) * self.season
         if len(series) < before + after:
             raise UsageError(
                 f"A ridge regression from {before} to {after} steps does not fit in {len(series)} training rows; "
                 "set model.longest lower, take a shorter --seq-len, or bring more rows."
             )
         series, observed = series.detach().cpu().double(), None if observed is None else observed.cpu()
-        windows = TrainingRows(series, observed, before, after, self.season)
-        choice = choose(windows, ridge, APART if len(self.dense) > 1 else APART[:1])
-        pooled = windows.pooled()
-        dense = dense_map(pooled, ridge)
-        for channel, own in enumerate(self.dense):
-            own.copy_((dense + departure(windows.moments(channel), dense, choice.penalty))[:, : self.longest])
-        self.seasonal.copy_(seasonal_map(pooled, self.season, ridge))
-        self.share.fill_(choice.share)
+        rows, apart = TrainingRows(series, observed, before, after), len(self.dense) > 1
+        common = maps(rows.pooled(), self.season, ridge)
+        for channel, weights in enumerate(choose(rows, self.season, ridge, apart)):
+            both = torch.cat([maps(rows.moments(channel), self.season, ridge), common]) if apart else common
+            self.dense[channel] = torch.tensordot(weights, both, 1)[:, : self.longest]
 
     def forward(self, x: Tensor, steps: int) -> Tensor:
         """The next `steps`, at most `longest`, of `x` (B, L, C): (B, steps, C)."""
-        x = x.transpose(1, 2)
-        middle = level(x, self.season)
-        past = x - middle
-        dense, seasonal = self.dense[..., :steps], self.seasonal[:, : -(-steps // self.season)]
+        last = x[:, -1:]
+        past, dense = (x - last).transpose(1, 2), self.dense[..., :steps]
         direct = past @ dense[0] if len(dense) == 1 else (past.transpose(0, 1) @ dense).transpose(0, 1)
-        phases = past[..., -len(seasonal) * self.season :].unflatten(-1, (-1, self.season)).transpose(-1, -2)
-        repeated = (phases @ seasonal).transpose(-1, -2).flatten(-2)[..., :steps]
-        return (torch.lerp(direct, repeated, self.share) + middle).transpose(1, 2)
+        return direct.transpose(1, 2) + last
 
 
-@register("ridge", summary="Ridge regressions in closed form, dense and seasonal, in shares; no training.")
+@register("ridge", summary="Ridge regressions in closed form, dense and seasonal, averaged in weights; no training.")
 class Ridge(ForecastModel):
     """See the module."""
 

@@ -1,11 +1,14 @@
-"""How the linear maps of `ridge` are solved for, and what is chosen about them on held-out rows."""
+"""How the linear maps of `ridge` are solved for, and their weights in its forecast, which held-out rows choose.
+
+Weights that are not negative and sum to one, chosen for the lowest error of the mean on what the maps were not fitted to, make
+the stacked regressions of Breiman (Machine Learning 24, 1996). The mean errs less than the best of the maps.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,46 +17,61 @@ from torch.nn import functional as F
 from femts.models.moments import Moments, pool, window_moments
 
 MOST_WINDOWS = 65_536  # of all channels together, where they are made one by one
-APART = (math.inf, 100.0, 10.0, 1.0, 0.1, 0.01)
-SHARES = (0.0, 0.25, 0.5, 0.75)
-FOLDS = ((0.6, 0.8), (0.8, 1.0))  # fitted to the training rows before the first, judged by those up to the second
-MOST_JUDGED, STEPS_JUDGED = 16, 90  # channels, and steps of a forecast
-
-
-class Choice(NamedTuple):
-    """The penalty on what a channel's dense map differs by from the shared one, and the share of the seasonal map."""
-
-    penalty: float
-    share: float
-
-
-SHARED = Choice(math.inf, 0.5)  # where there are too few rows to choose
+BLOCKS = 5  # of the training rows; each is judged by what is fitted to the others
+EVEN = 0.03  # penalty on squared weights, beside the square of the forecast's error as a multiple of the best map's
+MOST_JUDGED, STEPS_JUDGED = 16, 90  # channels where they share their weights, and steps of a forecast
+KINDS, SHORTER = 3, 3  # maps that are fitted to the same windows; the part of the look-back that one keeps to is one in so many
 
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """`series` (rows, C), seen as windows of `before` steps of look-back and `after` of forecast; see `window_moments`."""
+    """`series` (rows, C), seen as windows of `before` steps of look-back and `after` of forecast; see `window_moments`.
+
+    No window has one of the rows from the first of `left_out` up to the second.
+    """
 
     series: Tensor
     observed: Tensor | None
     before: int
     after: int
-    season: int
+    left_out: tuple[int, int] = (0, 0)
 
-    def part(self, first: int, stop: int) -> TrainingRows:
-        """Those of the rows from `first` up to `stop`."""
-        observed = None if self.observed is None else self.observed[first:stop]
-        return replace(self, series=self.series[first:stop], observed=observed)
+    @property
+    def pieces(self) -> list[slice]:
+        """Rows that have windows, one or two runs of them."""
+        both = slice(0, self.left_out[0]), slice(self.left_out[1], len(self.series))
+        return [piece for piece in both if piece.stop - piece.start >= self.before + self.after]
+
+    @property
+    def windows(self) -> int:
+        """Number of windows of one channel."""
+        return sum(piece.stop - piece.start - self.before - self.after + 1 for piece in self.pieces)
 
     def moments(self, channel: int) -> Moments:
         """The moments of one channel."""
-        observed = None if self.observed is None else self.observed[:, channel]
-        most = max(1, MOST_WINDOWS // self.series.shape[1])
-        return window_moments(self.series[:, channel], self.before, self.after, self.season, observed, most)
+        pieces = self.pieces
+        most = max(1, MOST_WINDOWS // self.series.shape[1] // len(pieces))
+        series, observed = self.series[:, channel], None if self.observed is None else self.observed[:, channel]
+        return pool(
+            window_moments(series[piece], self.before, self.after, None if observed is None else observed[piece], most)
+            for piece in pieces
+        )
 
     def pooled(self) -> Moments:
         """The moments of all channels."""
         return pool(self.moments(channel) for channel in range(self.series.shape[1]))
+
+
+def maps(moments: Moments, season: int, ridge: float, every: int = 1) -> Tensor:
+    """Maps from a look-back to each `every`-th forecast step, both less the look-back's last value: (KINDS, L, H / every).
+
+    One from every step of the look-back, one from those of a part of it, and one from steps to later ones of the same phase.
+    `ridge` is the penalty on squared weights.
+    """
+    before, thinned = len(moments.past), moments.thinned(every)
+    recent = thinned.recent(-(-before // SHORTER))
+    short = F.pad(dense_map(recent, ridge), (0, 0, before - len(recent.past), 0))
+    return torch.stack([dense_map(thinned, ridge), short, seasonal_map(moments, season, ridge)[:, ::every]])
 
 
 def dense_map(moments: Moments, ridge: float) -> Tensor:
@@ -61,55 +79,87 @@ def dense_map(moments: Moments, ridge: float) -> Tensor:
     return _solve(moments.past, moments.cross, ridge)
 
 
-def departure(own: Moments, shared: Tensor, penalty: float) -> Tensor:
-    """By what a channel's own dense map differs from the `shared` one, with `penalty` on the squares of it: (L, H)."""
-    if math.isinf(penalty):
-        return torch.zeros_like(shared)
-    return _solve(own.past, own.cross - own.past @ shared, penalty)
-
-
 def seasonal_map(moments: Moments, season: int, ridge: float) -> Tensor:
-    """The look-back's whole seasons to those of the forecast, one map for all phases: (L / season, H / season)."""
-    skipped = len(moments.past) % season
-    past, cross = moments.past[skipped:, skipped:], moments.cross[skipped:]
+    """Steps to later ones of the same phase, one map of whole seasons for all phases, of what differs from the last one's mean.
+
+    (L, H), from the look-back less its last value, as `dense_map` is; H is a number of whole seasons.
+    """
+    before, whole = len(moments.past), len(moments.past) // season * season
+    mean = F.pad(moments.past.new_full((season,), 1 / season), (before - season, 0))
+    of_past, of_cross = moments.past @ mean, mean @ moments.cross  # products of the last season's mean with either
+    past = (moments.past - of_past - of_past[:, None] + mean @ of_past)[-whole:, -whole:]
+    cross = (moments.cross - of_cross - of_past[:, None] + mean @ of_past)[-whole:]
     past, cross = (
         torch.einsum("ifjf->ij", both.unflatten(1, (-1, season)).unflatten(0, (-1, season))) / season for both in (past, cross)
     )
-    return _solve(past, cross, ridge)
+    small, phases = _solve(past, cross, ridge), torch.eye(season, dtype=past.dtype)
+    wide = torch.einsum("ij,fg->ifjg", small, phases).flatten(2).flatten(0, 1)
+    wide = F.pad(wide, (0, 0, before - whole, 0))
+    return wide + torch.outer(mean, 1 - wide.sum(0))  # of what differs from the mean, and the mean
 
 
-def choose(windows: TrainingRows, ridge: float, penalties: Sequence[float]) -> Choice:
-    """Of `penalties` and `SHARES`, those of the lowest error on held-out ends of the rows, relative to `SHARED`."""
-    rows, channels = windows.series.shape
-    judged = range(0, channels, -(-channels // MOST_JUDGED))
-    every = -(-windows.after // STEPS_JUDGED)
-    ratios = torch.zeros(len(penalties), len(SHARES), dtype=torch.float64)
-    for cut, end in FOLDS:
-        first, stop = int(cut * rows), int(end * rows)
-        if first < 2 * (windows.before + windows.after) or stop - first < windows.after:
-            return SHARED
-        fitted, ahead = windows.part(0, first), windows.part(first - windows.before, stop)
-        pooled = fitted.pooled()
-        small = seasonal_map(pooled, windows.season, ridge)
-        seasonal = _widened(small, windows.before, windows.season)[:, ::every]
-        dense = dense_map(pooled.thinned(every), ridge)
-        errors = torch.zeros(*ratios.shape, dense.shape[1], dtype=torch.float64)
+def choose(rows: TrainingRows, season: int, ridge: float, apart: bool) -> Tensor:
+    """Weights of each channel's own `maps` and those of all channels: (C, 2 KINDS); if not `apart`, of the latter: (1, KINDS).
+
+    They have the lowest error on blocks of the rows that were held out, relative to the best map at each step. A channel's are
+    those for the mean of its errors and all channels', so that one that is hard to foresee does not follow chance.
+    Where there are too few rows to hold any out, the maps of all channels have equal weights.
+    """
+    channels = rows.series.shape[1]
+    judged = range(0, channels, 1 if apart else -(-channels // MOST_JUDGED))
+    every = -(-rows.after // STEPS_JUDGED)
+    products = []
+    for fitted, ahead in _held_out(rows):
+        own: list[Tensor] = []
+        common = maps(pool(_noting(fitted, own, season, ridge, every, apart)), season, ridge, every)
         for channel in judged:
-            own, truth = fitted.moments(channel).thinned(every), ahead.moments(channel).thinned(every)
-            for i, penalty in enumerate(penalties):
-                weight = dense + departure(own, dense, penalty)
-                errors[i] += torch.stack([truth.error(weight.lerp(seasonal, share)) for share in SHARES])
-        plain = errors[0, SHARES.index(SHARED.share)]
-        ratios += ((errors + 1e-9) / (plain + 1e-9)).mean(-1)  # what is forecast without error stays as it is
-    best = int(ratios.argmin())
-    return Choice(penalties[best // len(SHARES)], SHARES[best % len(SHARES)])
+            tried = torch.cat([own[channel], common]) if apart else common
+            errors = ahead.moments(channel).thinned(every).errors(tried)
+            best = errors.diagonal().amin(-1)
+            products.append(((errors + 1e-9) / (best + 1e-9)).mean(-1))  # what is forecast without error stays as it is
+    if not products:
+        even = torch.full((channels if apart else 1, KINDS), 1 / KINDS, dtype=torch.float64)
+        return F.pad(even, (KINDS if apart else 0, 0))
+    relative = torch.stack(products).unflatten(0, (-1, len(judged))).mean(0)
+    mean = relative.mean(0)
+    return torch.stack([stacked((one + mean) / 2, EVEN) for one in relative]) if apart else stacked(mean, EVEN)[None]
 
 
-def _widened(seasonal: Tensor, before: int, season: int) -> Tensor:
-    """The same map from every step of the look-back to every step of the forecast: (L, H)."""
-    phases = torch.eye(season, dtype=seasonal.dtype)
-    wide = torch.einsum("ij,fg->ifjg", seasonal, phases).flatten(2).flatten(0, 1)
-    return F.pad(wide, (0, 0, before - len(wide), 0))
+def _held_out(rows: TrainingRows) -> Iterator[tuple[TrainingRows, TrainingRows]]:
+    """All rows but a block, less any piece of fewer windows than a window has steps, and that block after a look-back."""
+    n, least = len(rows.series), 2 * (rows.before + rows.after) - 1
+    for block in range(BLOCKS):
+        first, stop = n * block // BLOCKS, n * (block + 1) // BLOCKS
+        start, left_out = max(0, first - rows.before), (first if first >= least else 0, stop if n - stop >= least else n)
+        observed = None if rows.observed is None else rows.observed[start:stop]
+        ahead = replace(rows, series=rows.series[start:stop], observed=observed)
+        if ahead.windows and left_out != (0, n):
+            yield replace(rows, left_out=left_out), ahead
+
+
+def _noting(rows: TrainingRows, own: list[Tensor], season: int, ridge: float, every: int, apart: bool) -> Iterator[Moments]:
+    """The moments of each channel, whose maps are added to `own` on the way if channels are `apart`."""
+    for channel in range(rows.series.shape[1]):
+        moments = rows.moments(channel)
+        if apart:
+            own.append(maps(moments, season, ridge, every))
+        yield moments
+
+
+def stacked(products: Tensor, even: float = 1e-9) -> Tensor:
+    """Weights, not negative and of sum one, of the lowest mean square where `products` (K, K) are means: (K,).
+
+    `even` is a penalty on their squares, which brings them nearer to each other. Given which maps have a weight, the weights
+    solve a linear equation; there are so few that all subsets are tried.
+    """
+    size = len(products)
+    chosen = torch.tensor(list(itertools.product((0.0, 1.0), repeat=size))[1:], dtype=products.dtype)
+    products = products + even * torch.eye(size, dtype=products.dtype)
+    system = chosen[:, :, None] * chosen[:, None] * products + torch.diag_embed(1 - chosen)
+    weights = torch.linalg.solve(system, chosen) * chosen
+    weights = weights / weights.sum(1, keepdim=True)
+    squares = torch.einsum("ni,ij,nj->n", weights, products, weights)
+    return weights[squares.masked_fill(~(weights >= 0).all(1), torch.inf).argmin()]
 
 
 def _solve(past: Tensor, cross: Tensor, penalty: float) -> Tensor:

@@ -1,4 +1,4 @@
-"""Ridge regression against scikit-learn's, and its mean with a mixer against the same written out."""
+"""Ridge regressions against scikit-learn's, their mean in weights, and its mean with a mixer against the same written out."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sklearn.linear_model import Ridge as ReferenceRidge
 from femts.errors import UsageError
 from femts.models.registry import build_config, build_model
 from femts.models.ridge import LinearForecast
-from femts.models.ridge_fit import APART, SHARED, TrainingRows, choose, dense_map, departure, seasonal_map
+from femts.models.ridge_fit import KINDS, TrainingRows, choose, maps, stacked
 from femts.models.segments import SegmentForecaster
 
 SERIES = torch.randn(90, 2, generator=torch.Generator().manual_seed(0)).cumsum(0)
@@ -28,30 +28,60 @@ def regression(past: np.ndarray, future: np.ndarray, penalty: float) -> np.ndarr
     return np.atleast_2d(reference.coef_).T  # type: ignore[no-any-return]
 
 
-def windows(season: int, channels: tuple[int, ...] = (0, 1)) -> tuple[np.ndarray, np.ndarray]:
-    """Look-backs of 20 steps and forecasts of 15 of `SERIES`, less their level."""
-    found = np.lib.stride_tricks.sliding_window_view(SERIES.double().numpy()[:, list(channels)], 35, axis=0).reshape(-1, 35)
-    found = found - found[:, 20 - season : 20].mean(1, keepdims=True)
+def windows(level: int, rows: slice = slice(None)) -> tuple[np.ndarray, np.ndarray]:
+    """Look-backs of 20 steps and forecasts of 15 of `SERIES`, less the mean of the last `level` steps of the look-back."""
+    found = np.lib.stride_tricks.sliding_window_view(SERIES.double().numpy()[rows], 35, axis=0).reshape(-1, 35)
+    found = found - found[:, 20 - level : 20].mean(1, keepdims=True)
     return found[:, :20], found[:, 20:]
 
 
 @pytest.mark.parametrize("season", [1, 3, 5])
 def test_maps_are_the_ridge_regressions_over_every_window(season: int) -> None:
-    pooled = TrainingRows(SERIES.double(), None, 20, 15, season).pooled()
+    whole, short, seasonal = maps(TrainingRows(SERIES.double(), None, 20, 15).pooled(), season, 0.3).numpy()
+    past, future = windows(1)
+    np.testing.assert_allclose(whole, regression(past, future, 0.3), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(short[-7:], regression(past[:, -7:], future, 0.3), rtol=1e-9, atol=1e-9)
+    assert not short[:-7].any()
+    forecast = past @ seasonal  # less the last value; by hand less the mean of the last season
+    mean = past[:, -season:].mean(1, keepdims=True)
     past, future = windows(season)
-    np.testing.assert_allclose(dense_map(pooled, 0.3).numpy(), regression(past, future, 0.3), rtol=1e-9, atol=1e-9)
-    whole = past[:, 20 % season :]  # of steps that are a season apart, one for each phase of a window
-    past, future = (x.reshape(len(x), -1, season).swapaxes(1, 2).reshape(-1, x.shape[1] // season) for x in (whole, future))
-    np.testing.assert_allclose(seasonal_map(pooled, season, 0.3).numpy(), regression(past, future, 0.3), rtol=1e-9, atol=1e-9)
+    phases = past[:, 20 % season :].reshape(len(past), -1, season).swapaxes(1, 2)  # of steps that are a season apart
+    ahead = future.reshape(len(future), -1, season).swapaxes(1, 2)
+    small = regression(phases.reshape(-1, 20 // season), ahead.reshape(-1, 15 // season), 0.3)
+    wanted = (phases @ small).swapaxes(1, 2).reshape(len(past), 15) + mean
+    np.testing.assert_allclose(forecast, wanted, rtol=1e-9, atol=1e-9)
 
 
-def test_a_departure_is_the_ridge_regression_of_what_the_shared_map_leaves_over() -> None:
-    all_windows = TrainingRows(SERIES.double(), None, 20, 15, 4)
-    shared, own = dense_map(all_windows.pooled(), 0.3), all_windows.moments(1)
-    past, future = windows(4, (1,))
-    wanted = regression(past, future - past @ shared.numpy(), 2.0)
-    np.testing.assert_allclose(departure(own, shared, 2.0).numpy(), wanted, rtol=1e-9, atol=1e-9)
-    assert departure(own, shared, float("inf")).abs().max() == 0
+def test_each_fewth_step_has_the_maps_of_all() -> None:
+    moments = TrainingRows(SERIES.double(), None, 20, 15).moments(1)
+    torch.testing.assert_close(maps(moments, 5, 0.3, 4), maps(moments, 5, 0.3)[..., ::4])
+
+
+def test_no_window_reaches_into_rows_that_are_left_out() -> None:
+    rows = TrainingRows(SERIES.double(), None, 20, 15, left_out=(40, 50))
+    past, future = (np.concatenate(both) for both in zip(windows(1, slice(0, 40)), windows(1, slice(50, 90)), strict=True))
+    assert len(past) == 2 * rows.windows == 24
+    np.testing.assert_allclose(maps(rows.pooled(), 1, 0.3)[0].numpy(), regression(past, future, 0.3), rtol=1e-9, atol=1e-9)
+    assert TrainingRows(SERIES.double(), None, 20, 15, left_out=(34, 56)).windows == 0
+
+
+def test_stacked_weights_have_the_lowest_mean_square() -> None:
+    errors = torch.randn(3, 50, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    grid = torch.tensor([(a, b, 100 - a - b) for a in range(101) for b in range(101 - a)]).double() / 100
+    for mixed in (errors, errors + 2 * errors[:1], errors * torch.tensor([[1.0], [5.0], [2.0]]), errors + errors.mean(0)):
+        weights = stacked(mixed @ mixed.T / 50)
+        assert weights.min() >= 0 and weights.sum() == pytest.approx(1)
+        lowest = grid[(grid @ mixed).square().mean(1).argmin()]
+        assert (weights @ mixed).square().mean() <= (lowest @ mixed).square().mean() + 1e-9
+        torch.testing.assert_close(weights, lowest, rtol=0, atol=0.011)
+
+
+def test_of_maps_that_are_the_same_each_has_some_weight() -> None:
+    errors = torch.tensor([[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 1.0, 1.0]]).double()
+    torch.testing.assert_close(stacked(errors @ errors.T), torch.tensor([0.5, 0.25, 0.25]).double(), rtol=0, atol=1e-6)
+    third = torch.full((3,), 1 / 3).double()
+    torch.testing.assert_close(stacked(torch.ones(3, 3).double()), third, rtol=0, atol=1e-6)
+    torch.testing.assert_close(stacked(errors @ errors.T, even=1e6), third, rtol=0, atol=1e-5)
 
 
 def law(coefficients: tuple[float, ...], rows: int) -> torch.Tensor:
@@ -62,27 +92,36 @@ def law(coefficients: tuple[float, ...], rows: int) -> torch.Tensor:
     return steps.cumsum(0).double()
 
 
-def test_channels_are_drawn_together_where_they_follow_one_law_and_not_where_each_has_its_own() -> None:
-    alike, unlike = (TrainingRows(law(laws, 400), None, 20, 4, 1) for laws in ((0.8, 0.8, 0.8), (0.8, -0.8, 0.0)))
-    assert choose(alike, 1e-3, APART).penalty >= 10
-    assert choose(unlike, 1e-3, APART).penalty <= 0.1
-    assert choose(alike.part(0, 40), 1e-3, APART) == SHARED  # no room to hold rows out
+def test_maps_of_all_channels_weigh_more_where_they_follow_one_law_and_not_where_each_has_its_own() -> None:
+    alike, unlike = (TrainingRows(law(laws, 400), None, 20, 4) for laws in ((0.8, 0.8, 0.8), (0.8, -0.8, 0.0)))
+    assert choose(alike, 1, 1e-3, apart=True)[:, KINDS:].sum(1).min() > 0.6
+    assert choose(unlike, 1, 1e-3, apart=True)[:, :KINDS].sum(1).min() > 0.9
+    assert choose(unlike, 1, 1e-3, apart=False).shape == (1, KINDS)
 
 
-@pytest.mark.parametrize(("channels", "maps"), [(1, 1), (32, 32), (33, 1)])
-def test_very_many_channels_share_a_map(channels: int, maps: int) -> None:
+def test_without_room_to_hold_rows_out_the_maps_of_all_channels_weigh_the_same() -> None:
+    rows = TrainingRows(law((0.8, 0.8), 40), None, 20, 4)
+    even = torch.full((KINDS,), 1 / KINDS, dtype=torch.float64)
+    torch.testing.assert_close(choose(rows, 1, 1e-3, apart=True), torch.cat([0 * even, even]).expand(2, -1))
+    torch.testing.assert_close(choose(rows, 1, 1e-3, apart=False), even[None])
+
+
+@pytest.mark.parametrize(("channels", "count"), [(1, 1), (32, 32), (33, 1)])
+def test_the_map_is_the_mean_of_maps_and_very_many_channels_share_it(channels: int, count: int) -> None:
     model = LinearForecast(12, 8, 4, channels)
     series = law((0.5,) * channels, 200).float()
     model.fit(series, 0.3)
-    assert len(model.dense) == maps and model.dense.abs().amax((1, 2)).min() > 0.01
+    rows = TrainingRows(series.double(), None, 12, 8)
+    weights, common = choose(rows, 4, 0.3, apart=count > 1), maps(rows.pooled(), 4, 0.3)
+    assert len(model.dense) == len(weights) == count
     x = series[None, :12]
-    level = x[:, -4:].mean(1, keepdim=True)
-    past = (x - level)[0].T
-    dense = torch.stack([past[c] @ model.dense[c % maps] for c in range(channels)])
-    seasonal = (past.reshape(channels, 3, 4).mT @ model.seasonal).mT.reshape(channels, -1)
-    wanted = ((1 - model.share) * dense + model.share * seasonal).T + level[0]
-    torch.testing.assert_close(model(x, 8)[0], wanted)
-    torch.testing.assert_close(model(x, 5)[0], wanted[:5])
+    last = x[0, -1:]
+    for channel in {0, channels - 1}:
+        both = torch.cat([maps(rows.moments(channel), 4, 0.3), common]) if count > 1 else common
+        dense = sum(weight * one for weight, one in zip(weights[channel % count], both, strict=True))
+        wanted = (x[0, :, channel] - last[:, channel]).double() @ dense + last[:, channel]
+        torch.testing.assert_close(model(x, 8)[0, :, channel].double(), wanted, rtol=0, atol=1e-5)
+        torch.testing.assert_close(model(x, 5)[0, :, channel].double(), wanted[:5], rtol=0, atol=1e-5)
 
 
 def test_what_repeats_is_forecast_at_any_horizon() -> None:
