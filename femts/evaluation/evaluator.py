@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from femts.evaluation.metrics import ErrorSums
+from femts.mixers.precision import low_precision_products
 from femts.models.base import ForecastModel
 
 # A forecaster that folds channels into the batch sees windows x channels sequences: more than this swells memory, and on a CPU,
@@ -157,7 +158,7 @@ def _scoring(model: ForecastModel, device: torch.device) -> Iterator[None]:
     was_training = model.training
     model.eval()
     try:
-        with torch.no_grad(), torch.autocast(device.type, enabled=False):
+        with torch.no_grad(), torch.autocast(device.type, enabled=False), low_precision_products(enabled=False):
             yield
     finally:
         model.train(was_training)

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from femts.mixers.precision import linear
+
 ALL = slice(None)
 
 
@@ -63,4 +65,4 @@ def project(
 
 
 def _product(x: Tensor, weight: Tensor, bias: Tensor | None, sizes: Mapping[str, int]) -> dict[str, Tensor]:
-    return dict(zip(sizes, F.linear(x, weight, bias).split(list(sizes.values()), dim=-1), strict=True))
+    return dict(zip(sizes, linear(x, weight, bias).split(list(sizes.values()), dim=-1), strict=True))

@@ -79,7 +79,13 @@ class DLinear(ForecastModel):
 
 
 def moving_average(series: Tensor, kernel_size: int) -> Tensor:
-    """Centred mean over `kernel_size` steps of `series` (B, C, L), same shape; the ends are padded with themselves."""
+    """Centred mean over `kernel_size` steps of `series` (B, C, L), same shape; the ends are padded with themselves.
+
+    By differences of prefix sums, as many for any kernel. The mean of each series is taken off, or the sums of a long one
+    that lies far from 0 would leave no digits for the differences.
+    """
     before = (kernel_size - 1) // 2
-    padded = F.pad(series, (before, kernel_size - 1 - before), mode="replicate")
-    return F.avg_pool1d(padded, kernel_size, stride=1)
+    mean = series.mean(-1, keepdim=True)
+    padded = F.pad(series - mean, (before, kernel_size - 1 - before), mode="replicate")
+    sums = F.pad(padded.cumsum(-1), (1, 0))
+    return torch.add(mean, sums[..., kernel_size:] - sums[..., :-kernel_size], alpha=1 / kernel_size)

@@ -20,6 +20,7 @@ from femts.errors import UsageError
 from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig, component_flags
 from femts.mixers.dropout import Dropout
 from femts.mixers.norm import RMSNorm
+from femts.mixers.precision import mlp
 from femts.models.base import ForecastModel
 from femts.models.lintrans import UnnormalisedLinearAttention
 from femts.models.registry import register
@@ -111,7 +112,9 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor, rows: slice = slice(None)) -> Tensor:
         x = x[:, rows] + self.mixer(self.mixer_norm(x), rows=rows)
-        return x + self.mlp(self.mlp_norm(x))
+        *layers, dropout = self.mlp
+        y: Tensor = x + dropout(mlp(self.mlp_norm(x), layers))
+        return y
 
 
 @register("fem_sm", "Free Energy Mixer on softmax attention, all of C, L, T, G", prior="softmax")

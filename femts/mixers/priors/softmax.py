@@ -49,7 +49,7 @@ class BoundSoftmax(BoundPrior):
         return (allowed | (eye & ~support[:, :, None]))[:, None]
 
     def mix(self, values: Tensor) -> Tensor:
-        if self.backend == "auto" and self.allowed is None and is_short(self.q, values):
+        if self.backend == "auto" and self.allowed is None and is_short(self.k, values):
             values = values.transpose(1, 2).to(self.q.dtype)
             return short_attention(self.q, self.k, values, self.causal, self.rows).transpose(1, 2)
         width = max(self.q.shape[-1], values.shape[-1])
@@ -98,17 +98,18 @@ def _widened(x: Tensor, width: int) -> Tensor:
 
 def is_short(q: Tensor, values: Tensor) -> bool:
     """Whether `short_attention` is the faster form."""
-    return q.device.type == "cpu" and values.shape[1] <= SHORT and max(q.shape[3], values.shape[3]) <= NARROW
+    return q.device.type == "cpu" and q.shape[2] <= SHORT and max(q.shape[3], values.shape[3]) <= NARROW
 
 
 def short_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool, rows: slice = slice(None)) -> Tensor:
     """Attention of many short sequences, (B, H, T, d) each, by its dense weights; `q` (B, H, Q, d) are those of `rows`."""
     heads, length = q.shape[:2], k.shape[2]
     q, k, v = (x.flatten(0, 1) for x in (q / math.sqrt(q.shape[3]), k, v))
-    bias = torch.zeros(length, length, device=q.device, dtype=q.dtype)
+    bias = torch.zeros(1, device=q.device, dtype=q.dtype)
     if causal:
-        bias = bias.masked_fill_(torch.ones_like(bias, dtype=torch.bool).triu_(1), -torch.inf)
-    p = torch.baddbmm(bias[rows], q, k.mT).softmax(dim=-1)
+        later = torch.ones(length, length, device=q.device, dtype=torch.bool).triu_(1)[rows]
+        bias = bias.expand(later.shape).masked_fill(later, -torch.inf)
+    p = torch.baddbmm(bias, q, k.mT).softmax(dim=-1)
     return weigh(p, v).unflatten(0, heads)
 
 
