@@ -16,6 +16,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from femts.bench.measure import timed
 from femts.data.windows import Windows
 from femts.evaluation.evaluator import SERIES_PER_BATCH
+from femts.mixers.precision import low_precision_products
 from femts.models.base import ForecastModel
 from femts.models.registry import build_model
 from femts.training.config import TrainingConfig
@@ -78,7 +79,9 @@ class BareSteps:
         self._batches = cycle(torch.randperm(stepped, device=place.device).split(training.batch_size))
 
     def _loss(self, index: Tensor) -> Tensor:
-        with torch.autocast(self.place.device, torch.bfloat16, enabled=self.place.precision == "bf16"):
+        low = self.place.precision == "bf16"
+        autocast = torch.autocast(self.place.device, torch.bfloat16, enabled=low and self.place.device != "cpu")
+        with autocast, low_precision_products(low):
             return (self._compiled_loss or self.model.loss)(*self.windows.gather(index))
 
     def step(self) -> None:

@@ -9,29 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-_low = False
+_low = ContextVar("low", default=False)  # of the thread that trains, not of one that forecasts beside it
 
 
 @contextmanager
 def low_precision_products(enabled: bool = True) -> Iterator[None]:
     """Switch bfloat16 products of float32 tensors on a CPU on, or off, for the forward passes inside; off by default."""
-    global _low
-    before, _low = _low, enabled
+    before = _low.set(enabled)
     try:
         yield
     finally:
-        _low = before
-
-
-def has_native_bfloat16() -> bool:
-    """Tell if this CPU has instructions for bfloat16; without them its products are slower than those of float32."""
-    names = ("_is_amx_tile_supported", "_is_avx512_bf16_supported")
-    return any(bool(getattr(torch.cpu, name)()) for name in names if hasattr(torch.cpu, name))
+        _low.reset(before)
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -54,4 +48,4 @@ def mlp(x: Tensor, layers: Iterable[nn.Module]) -> Tensor:
 
 
 def _lowers(x: Tensor) -> bool:
-    return _low and x.device.type == "cpu" and x.dtype == torch.float32
+    return _low.get() and x.device.type == "cpu" and x.dtype == torch.float32

@@ -48,7 +48,8 @@ class TrainingConfig:
             best weights are kept.
         seed: decides initial weights, order of the windows and dropout.
         device: `auto` takes CUDA where it is, else the CPU.
-        precision: `auto` takes bf16 on CUDA where it is native, else 32.
+        precision: `auto` takes bf16 on CUDA where it is native, else 32. On a CPU `bf16` forms the products of the MLP and of
+            the mixer's projection in bfloat16, all else in float32.
         devices: processes that share each batch (DDP).
         compile: take the passes of a step through `torch.compile`: a minute or more at the start; whether steps are faster
             then, `femts bench train --compile` says. The draws of dropout differ from those without.

@@ -23,6 +23,7 @@ from femts.data.windows import Windows
 from femts.errors import RunFailure
 from femts.evaluation.evaluator import evaluate
 from femts.evaluation.quantiles import PinballSums
+from femts.mixers.precision import low_precision_products
 from femts.models.base import ForecastModel
 from femts.runs import CHECKPOINT, HISTORY, atomic_write, history_csv
 from femts.training.averaging import RunningAverage
@@ -38,7 +39,6 @@ from femts.training.stopping import StopSignals
 CHECK_EVERY = 50  # steps between two looks at the losses; each look waits for the device
 AGREE_EVERY = 10  # steps between two agreements of several processes to stop
 _ACCELERATORS = {"cpu": "cpu", "cuda": "cuda", "mps": "mps"}
-_PRECISIONS: dict[str, Any] = {"32": "32-true", "bf16": "bf16-mixed"}
 
 
 @dataclass
@@ -86,7 +86,7 @@ def run_steps(job: Job) -> TrainState:
             accelerator=_ACCELERATORS[place.device],
             devices=place.devices,
             strategy=strategy,
-            precision=_PRECISIONS[place.precision],
+            precision="bf16-mixed" if place.precision == "bf16" and place.device != "cpu" else "32-true",
             loggers=[TensorBoardLogger(job.folder, name="tensorboard", version="")] if job.events and _has_events() else [],
         )
         with StopSignals() if place.devices > 1 else nullcontext():  # of the process that waits
@@ -133,13 +133,15 @@ class _Loss(nn.Module):
     def __init__(self, job: Job, device: torch.device) -> None:
         super().__init__()
         self.model, self.windows = job.model, job.train.to(device)
+        self._low = job.place.precision == "bf16"
         self._compiled = torch.compile(job.model.loss, dynamic=False) if job.config.compile else None
 
     def forward(self, index: Tensor, channels: Tensor | None, whole: bool) -> Tensor:
         """Mean loss of the windows `index` (B,); only `whole` batches are compiled, for each further size would be anew."""
         loss = self._compiled if self._compiled is not None and whole else self.model.loss
         x, y = self.windows.gather(index)
-        value: Tensor = loss(x, y, self.windows.seen(index), channels)
+        with low_precision_products(self._low):  # on a CPU, autocast over everything loses what products gain
+            value: Tensor = loss(x, y, self.windows.seen(index), channels)
         return value
 
 
