@@ -38,7 +38,6 @@ from femts.training.stopping import StopSignals
 
 CHECK_EVERY = 50  # steps between two looks at the losses; each look waits for the device
 AGREE_EVERY = 10  # steps between two agreements of several processes to stop
-_ACCELERATORS = {"cpu": "cpu", "cuda": "cuda", "mps": "mps"}
 
 
 @dataclass
@@ -81,21 +80,18 @@ def run_steps(job: Job) -> TrainState:
     """
     place = job.place
     strategy: Any = DDPStrategy(start_method="spawn") if place.devices > 1 else "auto"
+    events = job.events and importlib.util.find_spec("tensorboard") is not None
     with launched(several=place.devices > 1):
         fabric = Fabric(
-            accelerator=_ACCELERATORS[place.device],
+            accelerator=place.device,
             devices=place.devices,
             strategy=strategy,
             precision="bf16-mixed" if place.precision == "bf16" and place.device != "cpu" else "32-true",
-            loggers=[TensorBoardLogger(job.folder, name="tensorboard", version="")] if job.events and _has_events() else [],
+            loggers=[TensorBoardLogger(job.folder, name="tensorboard", version="")] if events else [],
         )
         with StopSignals() if place.devices > 1 else nullcontext():  # of the process that waits
             fabric.launch(InProcess(partial(_train, job)))
     return TrainState.load(job.folder / CHECKPOINT)
-
-
-def _has_events() -> bool:
-    return importlib.util.find_spec("tensorboard") is not None
 
 
 def _train(job: Job, fabric: Fabric) -> None:

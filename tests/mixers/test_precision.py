@@ -7,7 +7,7 @@ import torch
 
 from femts.data.windows import Windows
 from femts.evaluation.evaluator import evaluate
-from femts.mixers.precision import has_native_bfloat16, linear, low_precision_products
+from femts.mixers.precision import linear, low_precision_products
 from femts.models.registry import build_config, build_model
 
 
@@ -46,7 +46,3 @@ def test_the_switch_is_put_back_and_scores_never_see_it() -> None:
         raise ArithmeticError
     x = torch.randn(3, 4)
     assert torch.equal(linear(x, x, None), x @ x.T)
-
-
-def test_the_cpu_tells() -> None:
-    assert isinstance(has_native_bfloat16(), bool)
