@@ -142,7 +142,7 @@ class _Loss(nn.Module):
 
 
 class Trainer:
-    """A step, a validation, a save; `job.state` says how far they have come."""
+    """A step, a validation, a save."""
 
     def __init__(self, fabric: Fabric, job: Job) -> None:
         self.fabric, self.job, self.state, self.config = fabric, job, job.state, job.config
@@ -157,10 +157,8 @@ class Trainer:
             optimizer.load_state_dict(job.state.optimizer)
         self.optimizer: Any = fabric.setup_optimizers(optimizer)
         self.average = RunningAverage(job.model, job.config.ema, job.state.average, job.state.step)
-        self.batches = StepBatches(
-            len(job.train), self.config.batch_size, self.config.accumulate, self.config.seed, fabric.global_rank,
-            fabric.world_size, self.device,
-        )  # fmt: skip
+        sizes = (len(job.train), self.config.batch_size, self.config.accumulate)
+        self.batches = StepBatches(*sizes, self.config.seed, fabric.global_rank, fabric.world_size, self.device)
         self._losses: list[tuple[Tensor, int, int]] = []  # loss, windows, step; reading one waits for the device
 
     def step(self) -> None:
