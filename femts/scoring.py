@@ -83,12 +83,14 @@ class Scoring(ABC):
         horizons: Sequence[int] = (96, 192, 336, 720),
         dataset: Dataset | None = None,
         data_root: str | Path | None = None,
+        most: int | None = None,
     ) -> dict[int, dict[str, float | int]]:
         """Scores at several horizons, each as `evaluate` has it, from one roll-out of each window.
 
         Args:
             part, dataset, data_root: as in `evaluate`.
             horizons: steps of each forecast to score.
+            most: windows at most, spread evenly over those of the longest horizon; None scores all of each horizon.
 
         Returns:
             What `evaluate` returns, by horizon, in the order given.
@@ -102,7 +104,7 @@ class Scoring(ABC):
         windows = [self._windows(part, horizons[0], data)]
         for steps in horizons[1:]:
             windows.append(self._windows(part, steps, data, windows[0]))
-        return evaluate_horizons(self.model, windows, int(self.config.training["eval_batch_size"]))
+        return evaluate_horizons(self.model, windows, int(self.config.training["eval_batch_size"]), most)
 
     def _windows(self, part: str, pred_len: int | None, data: Dataset, like: Windows | None = None) -> Windows:
         steps = self.config.pred_len if pred_len is None else pred_len

@@ -95,7 +95,7 @@ def test_ctrl_c_ends_cleanly_and_can_be_resumed(tmp_path: Path) -> None:
 
     assert main([*command, "--resume"]) == 0
     metrics = json.loads((run / "metrics.json").read_text())
-    assert (metrics["steps"], metrics["stopped"]) == (1200, "max_steps")
+    assert (metrics["steps"], metrics["stopped"]) == (1000, "max_steps")
 
 
 def test_a_loss_that_is_no_number_fails_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

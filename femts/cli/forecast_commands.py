@@ -64,7 +64,7 @@ def evaluate(
                 say_notes([f"crps is over the quantiles {', '.join(f'{q:g}' for q in forecaster.intervals.quantiles)}"])
         print(details_table(frames, head, "json" if as_json else "csv" if as_csv else "text"))
         return
-    scores = {horizon: forecaster.evaluate(split, horizon, data_root=data_root) for horizon in horizons}
+    scores = forecaster.evaluate_horizons(split, horizons, data_root=data_root)
     if as_json:
         record = {"run": str(run), "split": split, "pred_len": scores, "mean": mean_scores(scores)}
         print(json.dumps(record))

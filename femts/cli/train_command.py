@@ -41,7 +41,7 @@ def train(
     data_root: DataRoot = None,
     out: Annotated[Path | None, option("Folder of the run; runs/DATASET-MODEL-HORIZON unless given.", "DIR")] = None,
     seed: Annotated[str | None, option("Decides weights, order and dropout; 42 unless given.", "N")] = None,
-    max_steps: Annotated[str | None, option("Optimiser steps; the model's recipe, mostly 1200, unless given.", "N")] = None,
+    max_steps: Annotated[str | None, option("Optimiser steps; 1000 unless given.", "N")] = None,
     max_epochs: Annotated[str | None, option("The same in passes over the training rows.", "N")] = None,
     max_time: Annotated[str | None, option("Longest time for all horizons, such as 9m; the schedule fits it.", "SPAN")] = None,
     device: Annotated[str | None, option("Where to train.", "auto|cpu|cuda|mps")] = None,

@@ -98,7 +98,7 @@ def _spread(count: int, most: int | None) -> Tensor:
 
 
 def evaluate_horizons(
-    model: ForecastModel, windows: Sequence[WindowSource], batch_size: int = 256
+    model: ForecastModel, windows: Sequence[WindowSource], batch_size: int = 256, most: int | None = None
 ) -> dict[int, dict[str, float | int]]:
     """Mean errors at several horizons, as `evaluate` has them, from one roll-out of each window, as long as it has room for.
 
@@ -108,6 +108,7 @@ def evaluate_horizons(
         model: forecaster on the device of `windows`.
         windows: every window of one part for each horizon; window i begins in all of them at the same row.
         batch_size: as in `evaluate`.
+        most: windows at most, spread evenly over those of the longest horizon; None scores all of each horizon.
 
     Returns:
         What `evaluate` returns, by horizon P, in the order of `windows`.
@@ -115,15 +116,19 @@ def evaluate_horizons(
     device = windows[0].series.device
     batch_size = windows_at_a_time(windows[0].series, batch_size)
     sums = {each.pred_len: ErrorSums(device) for each in windows}
+    counts = dict.fromkeys(sums, 0)
     first = 0
     with _scoring(model, device):
         for longest in sorted(windows, key=lambda each: each.pred_len, reverse=True):  # it has the fewest windows
-            for index in torch.arange(first, len(longest), device=device).split(batch_size):
+            begin = torch.arange(first, len(longest)) if most is None else _spread(len(longest), most)
+            for index in begin.to(device).split(batch_size):
                 _, forecast, y, observed, _ = _forecast(model, longest, index)
                 for steps in (steps for steps in sums if steps <= longest.pred_len):
                     sums[steps].add(forecast[:, :steps], y[:, :steps], None if observed is None else observed[:, :steps])
+                    counts[steps] += len(index)
+            if most is not None:
+                break
             first = len(longest)
-    counts = {each.pred_len: len(each) for each in windows}
     return {steps: {"mse": each.mse, "mae": each.mae, "windows": counts[steps]} for steps, each in sums.items()}
 
 

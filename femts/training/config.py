@@ -12,7 +12,7 @@ from femts.errors import UsageError
 _SPAN = re.compile(r"(?=\d)(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s?)?")
 
 
-MAX_STEPS = 1200  # optimiser steps of a default training; chosen on validation, see results/trials.md
+MAX_STEPS = 1000  # optimiser steps of a default training; chosen on validation, see results/trials.md
 VALIDATIONS = 8  # of a training that does not say how often
 
 
@@ -31,7 +31,7 @@ class TrainingConfig:
         accumulate: batches in one optimiser step.
         channels: channels drawn anew for each step, which the loss is formed of; None takes all of a model's up to 16 and
             draws 8 of more, where the model can.
-        max_steps: optimiser steps at most; None takes 1200, or what `max_epochs` makes of the data.
+        max_steps: optimiser steps at most; None takes 1000, or what `max_epochs` makes of the data.
         max_epochs: the same in passes over the training windows; at most one of the two.
         schedule: shape of the learning rate over the budget. After the warm-up `cosine` and `linear` fall to zero exactly at
             its end; `exponential` has no warm-up and falls by the epoch.
@@ -60,7 +60,7 @@ class TrainingConfig:
         quantiles: levels that `pinball` learns; these bound the intervals of 50, 80, 90 and 95 percent.
     """
 
-    lr: float = 6e-4
+    lr: float = 1e-3
     betas: tuple[float, float] = (0.9, 0.95)
     weight_decay: float = 0.1
     clip: float = 1.0
@@ -78,7 +78,7 @@ class TrainingConfig:
     val_every: int | None = None
     val_windows: int | None = 512
     keep: Literal["last", "best"] = "last"
-    patience: int = 3
+    patience: int = 4
     seed: int = 42
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     precision: Literal["auto", "32", "bf16"] = "auto"

@@ -76,3 +76,14 @@ def test_a_window_is_forecast_once() -> None:
     evaluate_horizons(Count(NaiveConfig(L, P, C)), [windows(steps) for steps in (P, 2 * P, 4 * P)])
     most = len(windows(P))
     assert forecasts == most + len(windows(2 * P)) + 2 * len(windows(4 * P))
+
+
+def test_some_windows_are_those_of_the_longest_horizon_at_even_distances() -> None:
+    model, lengths = make("dlinear"), (6, 12, 25)
+    found = evaluate_horizons(model, [windows(steps) for steps in lengths], most=4)
+    begins = torch.linspace(0, len(windows(25)) - 1, 4).round().long()
+    for steps, scores in found.items():
+        x, y = windows(steps).gather(begins)
+        expected = (model.forecast(x, steps) - y).square().mean()
+        assert scores["windows"] == 4 and scores["mse"] == pytest.approx(float(expected.detach()), rel=1e-5)
+    assert evaluate_horizons(model, [windows(25)], most=1000) == evaluate_horizons(model, [windows(25)])
