@@ -53,7 +53,7 @@ class ITransformer(ForecastModel):
 
     Config: ClassVar[type] = ITransformerConfig
     learns_quantiles = True
-    training_defaults: ClassVar[Mapping[str, Any]] = {"lr": 5e-4}
+    training_defaults: ClassVar[Mapping[str, Any]] = {"lr": 1e-4}
 
     def __init__(self, config: ITransformerConfig, quantiles: Sequence[float] = ()) -> None:
         super().__init__(config, quantiles)
