@@ -42,10 +42,10 @@ class TrainingConfig:
         val_every: optimiser steps between two validations; None takes an epoch with `max_epochs`, else an eighth of the budget.
         val_windows: validation windows, spread evenly, that a validation scores at most; None takes all of them. All are
             scored once at the end.
-        keep: weights that are kept where training is not stopped early: the `last`, at the end of the schedule, or the `best`
-            by validation.
-        patience: validations in a row without a better MSE (by `pinball`, a better pinball loss) before training stops and the
-            best weights are kept.
+        keep: weights that are kept: those of the `best` validation by MSE (by `pinball`, by pinball loss), or the `last`, at
+            the end of the schedule, unless their validation error is more than 2 percent above the best one's.
+        patience: validations in a row after which training stops, because they were no better than the best, with `keep` last
+            because they were worse by more than 2 percent.
         seed: decides initial weights, order of the windows and dropout.
         device: `auto` takes CUDA where it is, else the CPU.
         precision: `auto` takes bf16 on CUDA where it is native, else 32. On a CPU `bf16` forms the products of the MLP and of

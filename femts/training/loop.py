@@ -269,8 +269,7 @@ class Trainer:
         if scores.get("pinball", scores["mse"]) < state.best_loss:
             state.best_step, state.best_val = state.step, scores
             state.best = {name: value.detach().cpu().clone() for name, value in self.average.model.state_dict().items()}
-        since = sum(row["step"] > (state.best_step or 0) for row in state.history)
-        if not state.complete and since >= config.patience:
+        if not state.complete and state.worse_for(config.keep) >= config.patience:
             state.stopped = "early"
 
     def save(self) -> None:

@@ -30,6 +30,31 @@ def test_what_was_saved_is_read_back(tmp_path: Path) -> None:
     optimizer.load_state_dict(again.optimizer)
 
 
+def rows(*losses: float) -> list[dict[str, float]]:
+    return [{"step": 10.0 * (i + 1), "val_mse": loss} for i, loss in enumerate(losses)]
+
+
+@pytest.mark.parametrize(
+    ("losses", "kept", "worse_last", "worse_best"),
+    [
+        ((0.9, 0.8), "last", 0, 0),
+        ((0.8, 0.815), "last", 0, 1),  # within the margin
+        ((0.8, 0.9, 0.81), "last", 0, 2),
+        ((0.8, 0.9, 0.82), "best", 2, 2),
+        ((0.9, 0.8, 0.9, 0.805, 0.83), "best", 1, 3),
+    ],
+)
+def test_the_last_weights_are_kept_unless_they_are_clearly_worse(
+    losses: tuple[float, ...], kept: str, worse_last: int, worse_best: int
+) -> None:
+    best = losses.index(min(losses))
+    state = TrainState(step=10 * len(losses), history=rows(*losses), best_step=10 * (best + 1), best_val={"mse": min(losses)})
+    state.average, state.best = {"w": torch.zeros(1)}, {"w": torch.ones(1)}
+    assert state.kept("last") == ((state.best, state.best_step) if kept == "best" else (state.average, state.step))
+    assert state.kept("best") == (state.best, state.best_step)
+    assert (state.worse_for("last"), state.worse_for("best")) == (worse_last, worse_best)
+
+
 def test_nothing_validated_is_worse_than_anything() -> None:
     assert TrainState().best_mse == float("inf")
 
