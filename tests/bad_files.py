@@ -51,3 +51,8 @@ def write_bad_configs(folder: Path) -> None:
     }
     for name, text in texts.items():
         (folder / f"{name}.yaml").write_text(text)
+
+
+def state_of(folder: Path) -> dict[str, bytes | None]:
+    """What lies in a folder: the content of each file by its path, None for a folder."""
+    return {str(p.relative_to(folder)): p.read_bytes() if p.is_file() else None for p in folder.rglob("*")}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from bad_files import write_bad_configs, write_bad_tables
+from bad_files import state_of, write_bad_configs, write_bad_tables
 
 from femts.cli import main
 
@@ -60,6 +60,13 @@ CASES = {
     "number out of range": Case(f"{TRAIN} --set training.batch_size=0", r"'training.batch_size'.* at least 1, not 0"),
     "epochs that are no number": Case(f"{TRAIN} --max-epochs many", r"max_epochs' takes a whole number, not 'many'"),
     "no epochs": Case(f"{TRAIN} --max-epochs 0", r"max_epochs' takes a whole number of at least 1, not 0"),
+    "no steps": Case(f"{TRAIN} --max-steps 0", r"max_steps' takes a whole number of at least 1, not 0"),
+    "a budget in two ways": Case(
+        f"{TRAIN} --max-steps 5 --max-epochs 2", r"max_steps' \(5\) and .*max_epochs' \(2\).*; give one"
+    ),
+    "drawn channels": Case(
+        f"{TRAIN} --set training.channels=2", r"'naive' learns from all channels .* leave training.channels out"
+    ),
     "unreadable time": Case(f"{TRAIN} --max-time soon", r"'soon'.*9m"),
     "negative seed": Case(f"{TRAIN} --seed -1", r"seed.*-1"),
     "device that is not there": Case(f"{TRAIN} --device {ABSENT_DEVICE}", rf"'{ABSENT_DEVICE}' is not there.*--device cpu"),
@@ -275,17 +282,13 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def _state_of(folder: Path) -> dict[str, bytes | None]:
-    return {str(p.relative_to(folder)): p.read_bytes() if p.is_file() else None for p in folder.rglob("*")}
-
-
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_one_sentence_and_nothing_written(
     case: Case, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(place)
     monkeypatch.delenv("FEMTS_DATA", raising=False)
-    before = _state_of(place)
+    before = state_of(place)
     status = main(case.args.split())
     out, err = capsys.readouterr()
     assert status == case.status, err
@@ -293,7 +296,7 @@ def test_one_sentence_and_nothing_written(
     assert err.startswith("femts: ")
     assert err.count("\n") == 1, err
     assert out == ""
-    assert _state_of(place) == before
+    assert state_of(place) == before
 
 
 def test_there_are_at_least_thirty() -> None:

@@ -97,7 +97,7 @@ class PatchTST(ForecastModel):
     channel_independent = True
     draws_channels = True
     learns_quantiles = True
-    training_defaults: ClassVar[Mapping[str, Any]] = {"lr": 1e-3}
+    training_defaults: ClassVar[Mapping[str, Any]] = {"lr": 5e-4}
 
     def __init__(self, config: PatchTSTConfig, quantiles: Sequence[float] = ()) -> None:
         super().__init__(config, quantiles)

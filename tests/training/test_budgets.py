@@ -1,0 +1,84 @@
+"""A training's budget: steps, epochs or time, what is validated on the way, and which weights are kept."""
+
+from __future__ import annotations
+
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from small_runs import DATA, MODELS, TRAIN, VAL, essence, small_run
+
+import femts
+from femts.errors import UsageError
+from femts.training.loop import Trainer
+
+
+def test_the_schedule_ends_at_zero_after_the_last_step_of_the_budget() -> None:
+    by_epochs = small_run(max_epochs=2)
+    assert by_epochs.metrics["steps"] == 2 * math.ceil(TRAIN / 125)
+    by_steps = small_run(max_epochs=None, max_steps=50)
+    assert by_steps.metrics["steps"] == by_steps.metrics["kept_step"] == 50 and by_steps.metrics["stopped"] == "max_steps"
+    assert len(by_steps.history) == 8, "an eighth of the budget between two validations"
+    for run in (by_epochs, by_steps):
+        assert run.history[-1]["lr"] == 0.0 < run.history[-2]["lr"]
+
+
+def test_the_recipe_says_which_weights_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("femts.training.state.MARGIN", 1.0)  # the last validation is worse, but not by so much
+    settings = {"training.lr": 0.05, "training.warm_up": 0.5, "training.val_windows": None}
+    last, best = (small_run(max_epochs=8, settings={**settings, "training.keep": keep}) for keep in ("last", "best"))
+    val = [row["val_mse"] for row in best.history]
+    assert min(val) < val[-1], "the last validation is the best: this run proves nothing"
+    assert (last.metrics["kept_step"], last.metrics["val"]["mse"]) == (last.history[-1]["step"], val[-1])
+    assert (best.metrics["kept_step"], best.metrics["val"]["mse"]) == (best.history[int(np.argmin(val))]["step"], min(val))
+
+
+def test_validations_score_some_windows_and_the_end_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = small_run(settings={"training.val_windows": 50, "training.val_every": 4})
+    assert [row["step"] for row in run.history] == [4, 8, 12, 16, 20, 24, 28, 32, 33]
+    assert run.metrics["val"]["windows"] == VAL
+    assert run.history[-1]["val_mse"] != run.metrics["val"]["mse"] == run.evaluate("val", dataset=DATA)["mse"]
+
+
+@pytest.mark.parametrize("model", ["fem_sm", "patchtst"])
+def test_a_step_of_some_channels_is_drawn_from_the_seed(model: str) -> None:
+    changes: dict[str, Any] = {"max_epochs": 1, "settings": {**MODELS.get(model, {}), "training.channels": 2}}
+    run = small_run(model, **changes)
+    assert run.config.training["channels"] == 2
+    assert essence(small_run(model, **changes)) == essence(run)
+    assert essence(small_run(model, max_epochs=1))["test"] != essence(run)["test"]
+    as_many = small_run(model, max_epochs=1, settings={"training.channels": len(DATA.columns)})
+    assert as_many.config.training["channels"] is None and essence(as_many) == essence(small_run(model, max_epochs=1))
+
+
+def test_one_step_that_the_machine_holds_up_does_not_end_a_run_that_has_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    take, calls = Trainer.step, 0
+
+    def step(self: Trainer) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            time.sleep(2)  # by this step alone, the scores would seem to need minutes
+        take(self)
+
+    monkeypatch.setattr(Trainer, "step", step)
+    run = small_run(max_epochs=1, max_time="40s", settings={"training.batch_size": 8})
+    assert run.metrics["stopped"] == "max_steps"
+
+
+def test_a_limit_of_time_ends_at_a_rate_of_zero_and_the_run_is_finished(tmp_path: Path) -> None:
+    run = small_run(out=tmp_path / "run", max_epochs=100_000, max_time="3s")
+    assert run.metrics["stopped"] == "max_time" and run.metrics["steps"] > 10
+    assert run.history[-1]["lr"] == 0.0 and run.history[-1]["step"] == run.metrics["kept_step"]
+    assert femts.load(tmp_path / "run").evaluate("val", dataset=DATA) == run.metrics["val"]
+    with pytest.raises(UsageError, match="is finished"):
+        small_run(out=tmp_path / "run", max_epochs=100_000, max_time="3s", resume=True)
+
+
+def test_time_that_is_up_at_once_still_gives_a_step_and_scores() -> None:
+    run = small_run(max_time="0.001s")
+    assert (run.metrics["stopped"], run.metrics["steps"]) == ("max_time", 1)
+    assert run.metrics["val"]["windows"] == VAL and math.isfinite(run.metrics["test"]["mse"])
