@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -62,8 +62,6 @@ class DLinear(ForecastModel):
     Config: ClassVar[type] = DLinearConfig
     channel_independent = True
     learns_quantiles = True
-    # The authors' rates go from 1e-4 to 5e-2 with the data set; this one is theirs for ETTh1 and what validation prefers.
-    training_defaults: ClassVar[Mapping[str, Any]] = {"lr": 5e-3}
 
     def __init__(self, config: DLinearConfig, quantiles: Sequence[float] = ()) -> None:
         super().__init__(config, quantiles)

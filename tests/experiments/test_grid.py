@@ -53,14 +53,14 @@ def test_what_a_recipe_says_anyway_changes_nothing() -> None:
 
 
 def test_every_combination_of_choices_is_a_cell_and_what_says_the_same_is_one() -> None:
-    choices = {"training.lr": ("1e-3", "5e-3"), "training.patience": ("3", "4")}  # 5e-3 and 3 are dlinear's own
+    choices = {"training.lr": ("5e-3", "1e-3"), "training.patience": ("4", "3")}  # 1e-3 and 4 are dlinear's own
     cells = make_grid(("ETTh1",), ("dlinear",), (96,), (1,), "paper", (512, 1024), {}, choices=choices)
     assert len({cell.path for cell in cells}) == len(cells) == 8
     assert [dict(cell.settings) for cell in cells if cell.seq_len == 512] == [
-        {"training.lr": "1e-3"},
-        {"training.lr": "1e-3", "training.patience": "4"},
+        {"training.lr": "5e-3"},
+        {"training.lr": "5e-3", "training.patience": "3"},
         {},
-        {"training.patience": "4"},
+        {"training.patience": "3"},
     ]
     choices = {"training.lr": ("5e-3", "0.005")}
     assert len(make_grid(("ETTh1",), ("dlinear",), (96,), (1,), "paper", (None,), {}, choices=choices)) == 1

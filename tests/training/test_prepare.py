@@ -10,6 +10,7 @@ from femts.data.dataset import load_dataset
 from femts.data.synthetic import synthetic_frame
 from femts.errors import UsageError
 from femts.models.dlinear import DLinear
+from femts.models.patchtst import PatchTST
 from femts.training.config import TrainingConfig
 from femts.training.prepare import resolve_run, resolve_training
 
@@ -29,9 +30,9 @@ def test_settings_go_to_model_and_training_by_their_prefix() -> None:
 
 
 def test_the_models_own_recipe_gives_way_to_the_users() -> None:
-    recipe = resolve_training("dlinear", {}, {})[1]
-    assert recipe.lr == DLinear.training_defaults["lr"] != TrainingConfig().lr
-    assert resolve_training("dlinear", {}, {"training.lr": "0.5"})[1].lr == 0.5
+    recipe = resolve_training("patchtst", {}, {})[1]
+    assert recipe.lr == PatchTST.training_defaults["lr"] != TrainingConfig().lr
+    assert resolve_training("patchtst", {}, {"training.lr": "0.5"})[1].lr == 0.5
 
 
 def test_a_budget_in_epochs_takes_the_place_of_one_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
