@@ -62,7 +62,7 @@ def test_every_combination_of_choices_is_a_cell_and_what_says_the_same_is_one() 
         {},
         {"training.patience": "3"},
     ]
-    choices = {"training.lr": ("5e-3", "0.005")}
+    choices = {"training.lr": ("1e-3", "0.001")}
     assert len(make_grid(("ETTh1",), ("dlinear",), (96,), (1,), "paper", (None,), {}, choices=choices)) == 1
 
 
