@@ -56,7 +56,7 @@ def test_dry_run_measures_everything_that_has_a_target(
         assert record["command"].startswith(f"femts bench {command}") and record["rows"]
 
 
-def test_projection_counts_every_window_of_every_epoch(script: ModuleType) -> None:
+def test_projection_counts_the_steps_of_the_recipe_and_every_window_once(script: ModuleType) -> None:
     row = {
         "dataset": "ETTh1",
         "seq_len": 1024,
@@ -65,6 +65,6 @@ def test_projection_counts_every_window_of_every_epoch(script: ModuleType) -> No
         "scoring_windows_per_s": 500.0,
         "outside": 0.5,
     }
-    train, val, test = 8640 - 1024 - 96 + 1, 2880 - 96 + 1, 2785
-    expected = script.EPOCHS * train / 100 / 0.5 + (script.EPOCHS * val + test) / 500
+    val, test = 2880 - 96 + 1, 2785
+    expected = 1000 * 32 / 100 / 0.5 + (8 * 512 + val + test) / 500
     assert script.run_seconds(row) == pytest.approx(expected)
