@@ -173,7 +173,8 @@ def _fit(
         first, count, kinds = windows["train"], len(windows["val"]), len(LEVELS) if model.quantiles else 1
         calibration = count * passes(count, forecaster.config.pred_len, first.targets, kinds=kinds)
         epoch = StepBatches(len(first), training.batch_size, training.accumulate, training.seed).epoch
-        budget = Budget(training.steps(epoch), limit, started, calibration + len(windows["test"]))
+        alone = calibration + len(windows["test"])  # the work of one process, where validations are shared
+        budget = Budget(training.steps(epoch), limit, started, place.devices * alone)
         state = run_steps(Job(model, first, windows["val"], training, place, state, folder, budget, progress, events))
         if state.stopped == "interrupted":
             raise KeyboardInterrupt
