@@ -99,7 +99,8 @@ class FreeEnergyMixer(nn.Module):
             ValueError: a mask of another shape.
             UsageError: float16 with L, which cannot hold its exponentials.
         """
-        if x.device.type != "cpu" or self.config.softmax_backend == "flash":  # the kernels read every row
+        by_kernel = self.config.use_lse and chosen("read", x.device, x.dtype) == "triton"
+        if x.device.type != "cpu" or by_kernel or self.config.softmax_backend == "flash":  # the kernels read every row
             late, rows = rows, ALL
         else:
             late = ALL

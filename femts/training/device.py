@@ -53,6 +53,8 @@ def resolve_place(training: TrainingConfig) -> Place:
             raise UsageError(
                 f"Kernel '{operation}={name}' is not compiled; leave training.compile at false, or {operation} open."
             )
+    if training.compile and training.precision == "bf16" and device == "cpu":
+        raise UsageError("On a CPU, 'training.compile' goes with precision 32 alone; leave one of the two out.")
     if training.compile:
         missing = missing_compiler(device)
         if missing:
@@ -92,7 +94,8 @@ _KEPT, _USUAL = 2**30, 2**25  # bytes; the latter is where glibc's own threshold
 def kept_memory(device: str) -> Iterator[None]:
     """On a CPU with glibc, have large blocks reused: otherwise each one is mapped anew and page by page set to zero.
 
-    A step of large tensors spends up to two thirds of its time on that. Afterwards what is free goes back to the system.
+    A step of large tensors spends up to two thirds of its time on that. In any thread but the main one glibc maps them all
+    the same. Afterwards what is free goes back to the system.
     """
     if device != "cpu" or platform.libc_ver()[0] != "glibc":
         yield

@@ -65,7 +65,7 @@ def test_validation_chooses_settings_for_each_model_and_seed_and_says_so(store: 
     cells = make_grid(("ETTh1",), ("dlinear",), (96,), (1, 2), "paper", (512,), {}, choices={"training.lr": ("1e-3", "5e-3")})
     for cell, val, test in zip(cells, (0.2, 0.1, 0.1, 0.2), (0.3, 0.4, 0.5, 0.6), strict=True):
         scores = {"val": {"mse": val}, "test": {"mse": test, "mae": 0.5}}
-        lr = float(cell.settings.get("training.lr", 5e-3))
+        lr = float(cell.settings.get("training.lr", 1e-3))
         store.finish(cell, record(0.0) | scores | {"config": {"seq_len": 512, "training": {"lr": lr}}})
     entries = make_entries(cells, store)
     assert entries[0].mse == pytest.approx((0.4 + 0.5) / 2)

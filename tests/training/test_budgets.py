@@ -70,12 +70,13 @@ def test_one_step_that_the_machine_holds_up_does_not_end_a_run_that_has_time(mon
 
 
 def test_a_limit_of_time_ends_at_a_rate_of_zero_and_the_run_is_finished(tmp_path: Path) -> None:
-    run = small_run(out=tmp_path / "run", max_epochs=100_000, max_time="3s")
+    changes: dict[str, Any] = {"max_epochs": 100_000, "max_time": "3s", "settings": {"training.patience": 100_000}}
+    run = small_run(out=tmp_path / "run", **changes)
     assert run.metrics["stopped"] == "max_time" and run.metrics["steps"] > 10
-    assert run.history[-1]["lr"] == 0.0 and run.history[-1]["step"] == run.metrics["kept_step"]
+    assert run.history[-1]["lr"] == 0.0 and run.history[-1]["step"] == run.metrics["steps"]
     assert femts.load(tmp_path / "run").evaluate("val", dataset=DATA) == run.metrics["val"]
     with pytest.raises(UsageError, match="is finished"):
-        small_run(out=tmp_path / "run", max_epochs=100_000, max_time="3s", resume=True)
+        small_run(out=tmp_path / "run", **changes, resume=True)
 
 
 def test_time_that_is_up_at_once_still_gives_a_step_and_scores() -> None:

@@ -20,6 +20,8 @@ def test_without_a_compiler_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(UsageError, match=r"training.compile.*no C\+\+ compiler.*leave it at false"):
         resolve_place(TrainingConfig(device="cpu", compile=True))
     assert resolve_place(TrainingConfig(device="cpu")).device == "cpu"
+    with pytest.raises(UsageError, match="goes with precision 32 alone"):
+        resolve_place(TrainingConfig(device="cpu", compile=True, precision="bf16"))
 
 
 @needs_compiler
