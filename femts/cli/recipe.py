@@ -13,7 +13,7 @@ from femts.settings import SHAPE
 HORIZONS = (96, 192, 336, 720)
 SECTIONS = ("model", "training")
 _ROLES = ("target", "past", "future", "calendar")
-_BUDGETS = {"training.max_steps", "training.max_epochs"}
+_BUDGETS = {"training.max_steps", "training.max_epochs"}  # two ways to say one thing
 _KEYS = ("dataset", "na", "columns", *_ROLES, "model", "pred_len", "seq_len", "protocol", "training")
 
 

@@ -20,9 +20,7 @@ from femts.forecaster import Forecaster
 
 LIBRARIES = ("femts", "torch", "pytorch-lightning", "numpy", "pandas", "scikit-learn", "triton", "fla-core", "mamba-ssm")
 
-MOST_VALIDATED = (
-    2048  # windows, evenly spread, that say whether validation prefers a model rolled out; the test part is scored whole
-)
+MOST_VALIDATED = 2048  # windows, evenly spread, of a roll-out on the validation part; the test part is scored whole
 
 
 def make_record(cell: Cell, forecaster: Forecaster, data: Dataset) -> dict[str, Any]:
