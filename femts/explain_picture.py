@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from femts.errors import UsageError, suggest
+from femts.files import write_file
 from femts.plotting import DPI, MOST_PANELS, picture_format
-from femts.runs import atomic_write
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -109,7 +109,7 @@ def plot_explanation(
 
     buffer = io.BytesIO()
     figure.savefig(buffer, format=kind, dpi=DPI)
-    atomic_write(path, buffer.getvalue())
+    write_file(path, buffer.getvalue())
     return path
 
 

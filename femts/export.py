@@ -17,8 +17,8 @@ from torch import Tensor, nn
 
 import femts
 from femts.errors import UsageError
+from femts.files import write_file
 from femts.mixers.scan import prefixes
-from femts.runs import atomic_write
 
 if TYPE_CHECKING:
     from femts.forecaster import Forecaster
@@ -84,7 +84,7 @@ def export(forecaster: Forecaster, path: str | Path, horizon: int | None = None)
     steps = forecaster.config.pred_len if horizon is None else horizon
     content = _graph(forecaster, steps)
     difference = _difference(forecaster, content, steps)
-    atomic_write(Path(path), content)
+    write_file(Path(path), content)
     return Exported(Path(path), len(content), steps, difference)
 
 

@@ -24,6 +24,7 @@ from femts.errors import UsageError
 from femts.evaluation.intervals import Intervals, check_levels, with_bounds
 from femts.evaluation.quantiles import check_quantiles, level_of
 from femts.explain import explainable, explanation
+from femts.files import locked
 from femts.history import in_form_of, known_ahead, look_back, tell_ended
 from femts.models.base import ForecastModel
 from femts.models.registry import build_model
@@ -205,8 +206,9 @@ class Forecaster(Scoring):
 
     def save(self, folder: str | Path) -> None:
         """Write a run folder that `load` reads; UsageError when `folder` holds something, RunFailure when the disk refuses."""
-        check_new_folder(Path(folder))
-        self.write(Path(folder))
+        with locked(Path(folder)):
+            check_new_folder(Path(folder))
+            self.write(Path(folder))
 
     def write(self, folder: Path) -> None:
         """As `save`, over whatever `folder` holds."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from femts.errors import UsageError, suggest
-from femts.runs import atomic_write
+from femts.files import write_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,7 +72,7 @@ def plot_forecast(
 
     image = io.BytesIO()
     figure.savefig(image, format=kind, dpi=DPI)
-    atomic_write(path, image.getvalue())
+    write_file(path, image.getvalue())
     return path
 
 

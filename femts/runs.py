@@ -10,7 +10,6 @@ import csv
 import hashlib
 import io
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -19,12 +18,14 @@ from typing import Any
 from femts.data.form import USUAL, Form
 from femts.data.roles import NO_ROLES, Roles
 from femts.errors import RunFailure, UsageError
+from femts.files import PART, write_file
 
 FORMAT = 1  # raised when an older femts could not read the folder; not the version of the package
 CONFIG, WEIGHTS, PREPROCESS = "config.yaml", "model.safetensors", "preprocess.json"
 METRICS, HISTORY, CHECKPOINT = "metrics.json", "metrics.csv", "checkpoints/last.ckpt"
 HASHED = (CONFIG, WEIGHTS, PREPROCESS)
 INTERVALS = "intervals.safetensors"  # hashed, too, where `metrics.json` lists it; a run may be without
+RUN_FILES = (*HASHED, INTERVALS, METRICS, HISTORY, CHECKPOINT)
 
 
 @dataclass(frozen=True)
@@ -112,29 +113,11 @@ def _plain(value: Any) -> Any:
     return [_plain(v) for v in value] if isinstance(value, (list, tuple)) else value
 
 
-def atomic_write(path: Path, content: bytes) -> None:
-    """Write `content` to `path` whole or not at all; RunFailure naming `path` when the system refuses."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with open(part, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(part, path)
-        finally:
-            part.unlink(missing_ok=True)
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise RunFailure(f"Could not write {path}: {reason}; make room there or choose another folder.") from error
-
-
 def check_new_folder(folder: Path) -> None:
     """UsageError unless a new run can be written to `folder`: it is missing, empty, or a run that never got anywhere."""
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"The output {folder} is a file; name a folder.")
-    names = {path.name for path in folder.iterdir() if path.suffix != ".part"} if folder.is_dir() else set()
+    names = {path.name for path in folder.iterdir() if path.suffix != PART} if folder.is_dir() else set()
     if METRICS in names:
         raise UsageError(f"Folder {folder} already holds a finished run; choose another folder or remove it.")
     if (folder / CHECKPOINT).is_file():
@@ -164,14 +147,8 @@ def config_yaml(config: RunConfig) -> bytes:
 
 def begin_run(folder: Path, config: RunConfig, preprocess: Mapping[str, Any]) -> None:
     """Begin a run folder: with configuration and preprocessing alone it is unfinished and resumable."""
-    atomic_write(folder / CONFIG, config_yaml(config))
-    atomic_write(folder / PREPROCESS, _json(preprocess))
-
-
-def remove_parts(folder: Path) -> None:
-    """Remove what writes that were killed left beside their final place."""
-    for part in [*folder.glob(".*.part"), *(folder / CHECKPOINT).parent.glob(".*.part")]:
-        part.unlink(missing_ok=True)
+    write_file(folder / CONFIG, config_yaml(config))
+    write_file(folder / PREPROCESS, _json(preprocess))
 
 
 def write_run(
@@ -191,10 +168,10 @@ def write_run(
     except OSError as error:
         raise RunFailure(f"Could not write {folder / METRICS}: {error.strerror}; choose another folder.") from error
     for name, content in contents.items():
-        atomic_write(folder / name, content)
-    atomic_write(folder / HISTORY, history_csv(history))
+        write_file(folder / name, content)
+    write_file(folder / HISTORY, history_csv(history))
     hashes = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
-    atomic_write(folder / METRICS, _json({"format": FORMAT, **metrics, "files": hashes}))
+    write_file(folder / METRICS, _json({"format": FORMAT, **metrics, "files": hashes}))
 
 
 def write_intervals(folder: Path, intervals: bytes) -> None:
@@ -205,10 +182,10 @@ def write_intervals(folder: Path, intervals: bytes) -> None:
     """
     metrics = read_metrics(folder)
     files = {name: value for name, value in metrics["files"].items() if name != INTERVALS}
-    atomic_write(folder / METRICS, _json({**metrics, "files": files}))
-    atomic_write(folder / INTERVALS, intervals)
+    write_file(folder / METRICS, _json({**metrics, "files": files}))
+    write_file(folder / INTERVALS, intervals)
     files[INTERVALS] = hashlib.sha256(intervals).hexdigest()
-    atomic_write(folder / METRICS, _json({**metrics, "files": files}))
+    write_file(folder / METRICS, _json({**metrics, "files": files}))
 
 
 def _json(value: Mapping[str, Any]) -> bytes:

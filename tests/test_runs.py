@@ -16,8 +16,9 @@ import yaml
 import femts
 from femts.data.dataset import load_dataset
 from femts.errors import RunFailure, UsageError
+from femts.files import write_file
 from femts.models.dlinear import DLinearConfig
-from femts.runs import RunConfig, atomic_write, check_new_folder, read_run, write_intervals
+from femts.runs import RunConfig, check_new_folder, read_run, write_intervals
 from femts.training.fit import train
 
 TEST_WINDOWS = load_dataset("synthetic").split.windows("test", 48, 24)
@@ -103,9 +104,9 @@ def test_new_intervals_killed_at_any_moment_leave_a_run_that_loads(
         if len(written) == order.index(last):
             raise KeyboardInterrupt
         written.append(path.name)
-        atomic_write(path, content)
+        write_file(path, content)
 
-    monkeypatch.setattr("femts.runs.atomic_write", killed)
+    monkeypatch.setattr("femts.runs.write_file", killed)
     with pytest.raises(KeyboardInterrupt) if last != "nothing" else nullcontext():
         write_intervals(run, new.intervals.to_bytes())
     left = femts.load(run).intervals
@@ -174,7 +175,7 @@ def test_a_new_run_needs_a_folder_of_its_own(run: Path, tmp_path: Path) -> None:
 
 def test_writing_replaces_whole_files(tmp_path: Path) -> None:
     for content in (b"one", b"two"):
-        atomic_write(tmp_path / "deep" / "file", content)
+        write_file(tmp_path / "deep" / "file", content)
         assert (tmp_path / "deep" / "file").read_bytes() == content
     assert [path.name for path in (tmp_path / "deep").iterdir()] == ["file"]
 
@@ -182,7 +183,7 @@ def test_writing_replaces_whole_files(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(RunFailure, match=r"Could not write .*file/run/config\.yaml: Not a directory"):
-        atomic_write(tmp_path / "file" / "run" / "config.yaml", b"x")
+        write_file(tmp_path / "file" / "run" / "config.yaml", b"x")
 
 
 _FULL = """

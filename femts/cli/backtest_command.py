@@ -10,8 +10,9 @@ import typer
 
 from femts.cli.bench_output import count
 from femts.cli.data_options import DataRoot
-from femts.cli.forecast_commands import Device, Run, check_targets, load_run
+from femts.cli.forecast_commands import Device, Run, load_run
 from femts.cli.output import say_notes, table
+from femts.cli.targets import check_targets
 from femts.errors import GapWarning
 
 
@@ -35,7 +36,7 @@ def backtest(
     Each forecast is what `femts predict` would have made of the rows before its cutoff. Prints errors in scaled and in raw
     units, a cutoff at a time and overall, beside those of the season before, repeated.
     """
-    check_targets(out, None)
+    check_targets({"--out": out}, {"the data": Path(data)}, run)
     steps = None if horizon is None else count("--horizon", horizon)
     many, apart = count("--windows", windows), None if step is None else count("--step", step)
     from femts.data.frames import write_table

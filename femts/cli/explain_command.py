@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from femts.cli.forecast_commands import Run, check_single, check_targets, gaps_as_notes, read_history, to_draw
+from femts.cli.forecast_commands import Run, check_single, gaps_as_notes, read_history, to_draw
+from femts.cli.targets import check_targets
 
 
 def explain(
@@ -23,7 +24,7 @@ def explain(
 
     For models with a Free Energy Mixer: the posterior weight of each segment in each layer, and how sharply it was chosen.
     """
-    check_targets(out, plot)
+    check_targets({"--out": out, "--plot": plot}, {"the history": table}, run)
     check_single(run)
     from femts.data.frames import write_table
     from femts.forecaster import Forecaster

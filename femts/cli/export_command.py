@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from femts.cli.forecast_commands import Run, check_single, check_targets, parse_steps
+from femts.cli.forecast_commands import Run, check_single, parse_steps
+from femts.cli.targets import check_targets
 
 
 def export(
@@ -27,7 +28,7 @@ def export(
     from femts.forecaster import Forecaster
 
     forecaster = Forecaster.load(run)
-    check_targets(path, None)
+    check_targets({"--out": path}, run=run)
     made = forecaster.export(path, steps)
     columns, past = len(forecaster.columns), forecaster.config.seq_len
     print(

@@ -15,7 +15,9 @@ import typer
 from femts.cli.data_options import DataRoot
 from femts.cli.output import details_table, mean_scores, say_notes, scores_table
 from femts.cli.recipe import parse_horizons
+from femts.cli.targets import check_targets
 from femts.errors import GapWarning, UsageError
+from femts.files import locked
 from femts.runs import CONFIG, INTERVALS, write_intervals
 
 if TYPE_CHECKING:
@@ -95,7 +97,7 @@ def predict(
 
     Raw units in; raw units and future time stamps out, for any horizon.
     """
-    check_targets(out, plot)
+    check_targets({"--out": out, "--plot": plot}, {"the history": table, "the known columns": future}, run)
     steps = None if horizon is None else parse_steps(horizon)
     check_single(run)
     from femts.data.frames import write_table
@@ -174,7 +176,8 @@ def calibrate(
     steps = None if pred_len is None else parse_steps(pred_len, "--pred-len")
     forecaster = load_run(run, device)
     made = forecaster.calibrate(steps, () if level is None else _levels(level), data_root=data_root)
-    write_intervals(run, made.to_bytes())
+    with locked(run):
+        write_intervals(run, made.to_bytes())
     levels = ", ".join(f"{known:g}" for known in made.levels)
     print(f"{run / INTERVALS}: levels {levels} for {made.steps} steps, from {made.windows} windows")
 
@@ -219,19 +222,6 @@ def parse_steps(text: str, option: str = "--horizon") -> int:
     if not text.isdecimal() or int(text) < 1:
         raise UsageError(f"Horizon '{text}' is not a number of steps; write {option} 96.")
     return int(text)
-
-
-def check_targets(out: Path | None, plot: Path | None) -> None:
-    """UsageError for a table or a picture that could not be written there."""
-    for path in (out, plot):
-        if path is not None and not path.parent.is_dir():
-            raise UsageError(f"Folder {path.parent} does not exist; make it, or write {path.name} somewhere else.")
-        if path is not None and path.is_dir():
-            raise UsageError(f"{path} is a folder; name a file in it.")
-    if plot is not None:
-        from femts.plotting import picture_format
-
-        picture_format(plot)
 
 
 def check_single(run: Path) -> None:

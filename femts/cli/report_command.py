@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from femts.cli.data_options import DataRoot
-from femts.cli.forecast_commands import Device, Run, check_targets, load_run
+from femts.cli.forecast_commands import Device, Run, load_run
+from femts.cli.targets import check_targets
 
 
 def report(
@@ -23,7 +24,7 @@ def report(
 
     It needs the run's data, and scores every test window. The page opens without a network.
     """
-    check_targets(out, None)
+    check_targets({"--out": out}, run=run)
     from femts.experiments.report import report as report_run
 
     written = report_run(load_run(run, device), out or run / "report.html", data_root=data_root)

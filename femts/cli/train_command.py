@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from itertools import count
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from itertools import count, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,8 +15,9 @@ import typer
 from femts.cli.data_options import Calendar, Columns, DataRoot, Future, Na, Past, Target, option
 from femts.cli.output import mean_scores, say_notes, scores_table
 from femts.cli.recipe import Recipe, make_recipe
-from femts.errors import UsageError
-from femts.runs import METRICS, atomic_write, check_new_folder, read_metrics
+from femts.errors import RunFailure, UsageError
+from femts.files import write_file
+from femts.runs import METRICS, check_new_folder, read_metrics
 
 if TYPE_CHECKING:
     from femts.data.dataset import Dataset
@@ -69,32 +72,49 @@ def train(
     }
     flags |= {f"training.{name}": value for name, value in training.items()}
     recipe = make_recipe(config, flags, assignments or [])
-    folder = _folder(out, recipe, resume)
-    scores = _train_all(recipe, folder, data_root, resume)
+    if out is not None and not resume:
+        check_new_folder(out)
+    with _folder(out, recipe, resume) as folder:
+        scores = _train_all(recipe, folder, data_root, resume)
     print(f"run: {folder}")
     print(scores_table(scores))
 
 
-def _folder(out: Path | None, recipe: Recipe, resume: bool) -> Path:
-    """Where the run goes: a new folder, or with `resume` the one that is there."""
-    if out is not None:
-        if not resume:
-            check_new_folder(out)
-        return out
+@contextmanager
+def _folder(out: Path | None, recipe: Recipe, resume: bool) -> Iterator[Path]:
+    """Where the run goes: `out`, with `resume` the last folder of its name, else a new one that no other run can have."""
     first = _DEFAULT_PLACE / recipe.default_name
     numbered = (first if n == 1 else Path(f"{first}-{n}") for n in count(1))
-    taken = []
-    for folder in numbered:
-        if not folder.exists():
-            break
-        taken.append(folder)
+    if out is not None:
+        yield out
+        return
     if resume:
+        taken = list(takewhile(Path.exists, numbered))
         if not taken:
             raise UsageError(f"There is no run {first} to resume; name its folder with --out.")
-        return taken[-1]
-    if taken:
-        print(f"{taken[-1]} exists, so this run goes to {folder}")
-    return folder
+        yield taken[-1]
+        return
+    folder = next(filter(_made, numbered))
+    if folder != first:
+        print(f"{first} exists, so this run goes to {folder}")
+    try:
+        yield folder
+    except BaseException:
+        with suppress(OSError):  # of a folder in which something was kept
+            folder.rmdir()
+            folder.parent.rmdir()
+        raise
+
+
+def _made(folder: Path) -> bool:
+    """Make `folder`; False where it is there, also where another process was quicker."""
+    try:
+        folder.mkdir(parents=True)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise RunFailure(f"Could not write {folder}: {error.strerror}; name another folder with --out.") from error
+    return True
 
 
 def _train_all(recipe: Recipe, folder: Path, data_root: Path | None, resume: bool) -> dict[int, dict[str, float | int]]:
@@ -137,7 +157,7 @@ def _train_all(recipe: Recipe, folder: Path, data_root: Path | None, resume: boo
             say_notes([f"{run} had time for {record['steps']} steps; the learning rate fell to zero over them"])
     if not single:
         summary = {"pred_len": {str(p): s for p, s in scores.items()}, "mean": mean_scores(scores)}
-        atomic_write(folder / METRICS, (json.dumps(summary, indent=2) + "\n").encode())
+        write_file(folder / METRICS, (json.dumps(summary, indent=2) + "\n").encode())
     return scores
 
 

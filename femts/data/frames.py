@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +12,8 @@ import pandas as pd
 
 from femts.data.dates import check_order, check_step, grid_of, read_dates, step_of
 from femts.data.form import USUAL, Form
-from femts.errors import RunFailure, UsageError
+from femts.errors import UsageError
+from femts.files import write_file
 
 PARQUET = (".parquet", ".pq")
 
@@ -108,18 +108,12 @@ def write_table(frame: pd.DataFrame, path: str | Path) -> Path:
     if path.is_dir() or not path.parent.is_dir():
         wrong = "is a folder" if path.is_dir() else "is in a folder that does not exist"
         raise UsageError(f"The output {path} {wrong}; name a file in an existing folder.")
-    partial = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        if path.suffix.lower() in PARQUET:
-            with parquet_library(path):
-                frame.to_parquet(partial, index=False)
-        else:
-            frame.to_csv(partial, index=False)
-        os.replace(partial, path)
-    except OSError as error:
-        raise RunFailure(f"Cannot write {path} ({error.strerror or error}); make room or name another file.") from error
-    finally:
-        partial.unlink(missing_ok=True)
+    if path.suffix.lower() in PARQUET:
+        with parquet_library(path):
+            content = frame.to_parquet(None, index=False)
+    else:
+        content = frame.to_csv(index=False).encode()
+    write_file(path, content)
     return path
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from femts.errors import UsageError
 from femts.experiments.grid import Cell
-from femts.runs import atomic_write
+from femts.files import write_file
 
 RECORD_FORMAT = 1
 WORK = ".work"
@@ -79,4 +79,4 @@ def read_record(path: Path) -> dict[str, Any]:
 def _write(path: Path, content: dict[str, Any]) -> None:
     text = json.dumps(content, indent=1)
     text = _NUMBERS.sub(lambda found: re.sub(r"\s+", " ", found[0]), text)  # a series is one line
-    atomic_write(path, (text + "\n").encode())
+    write_file(path, (text + "\n").encode())

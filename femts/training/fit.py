@@ -6,8 +6,8 @@ import multiprocessing
 import platform
 import tempfile
 import time
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,10 +23,11 @@ from femts.evaluation.coverage import CoverageSums
 from femts.evaluation.evaluator import evaluate
 from femts.evaluation.intervals import LEVELS, calibrate, passes
 from femts.evaluation.quantiles import PinballSums
+from femts.files import locked, remove_parts
 from femts.forecaster import Forecaster
 from femts.mixers.kernels import recorded
 from femts.models.registry import build_model
-from femts.runs import begin_run, remove_parts
+from femts.runs import CHECKPOINT, begin_run, read_config
 from femts.training.batches import StepBatches
 from femts.training.config import parse_span
 from femts.training.device import Place, kept_memory, resolve_place
@@ -120,22 +121,27 @@ def train(
             data=data.record,
             _dataset=data,
         )
-        state = find_state(config, forecaster.preprocess(), Path(out) if out is not None else None, resume)
-        with _folder(out) as folder:
-            remove_parts(Path(folder))
+        if resume and out is not None:
+            read_config(Path(out))  # or the lock would make a folder to refuse
+        with _folder(out, place) as folder:
+            state = find_state(config, forecaster.preprocess(), None if out is None else folder, resume)
             if not state.model:
                 rows, observed = slice(*data.split.train), first.observed
                 forecaster.model.prepare(first.series[rows], None if observed is None else observed[rows])
-                begin_run(Path(folder), config, forecaster.preprocess())
+            if folder is not None:
+                remove_parts(folder)
+                remove_parts((folder / CHECKPOINT).parent)
+                if not state.model:
+                    begin_run(folder, config, forecaster.preprocess())
             try:
                 with recorded() as kernels:
-                    _fit(forecaster, training, place, windows, state, Path(folder), started, progress, out is not None)
+                    _fit(forecaster, training, place, windows, state, folder, started, progress)
                 forecaster.metrics = {**forecaster.metrics, "kernels": dict(sorted(kernels.items()))}
             except KeyboardInterrupt as error:
                 kept = "nothing was kept" if out is None else f"what was reached is in {out}; continue it with --resume"
                 raise Interrupted(f"Training was interrupted; {kept}.") from error
-            if out is not None:
-                forecaster.write(Path(folder))
+            if out is not None and folder is not None:
+                forecaster.write(folder)
     return forecaster
 
 
@@ -148,8 +154,17 @@ def _initial_model(config: RunConfig) -> ForecastModel:
         raise UsageError(f"Model '{config.model}' cannot be built with these settings: {error}.") from error
 
 
-def _folder(out: str | Path | None) -> AbstractContextManager[str | Path]:
-    return tempfile.TemporaryDirectory(prefix="femts-") if out is None else nullcontext(out)
+@contextmanager
+def _folder(out: str | Path | None, place: Place) -> Iterator[Path | None]:
+    """The run folder, held against others; several processes without one meet in a temporary folder."""
+    if out is not None:
+        with locked(Path(out)):
+            yield Path(out)
+    elif place.devices > 1:
+        with tempfile.TemporaryDirectory(prefix="femts-") as folder:
+            yield Path(folder)
+    else:
+        yield None
 
 
 def _fit(
@@ -158,10 +173,9 @@ def _fit(
     place: Place,
     windows: Mapping[str, Windows],
     state: TrainState,
-    folder: Path,
+    folder: Path | None,
     started: float,
     progress: bool,
-    events: bool,
 ) -> None:
     """Train the forecaster's model from `state` on, give it its best weights, and fill in scores and circumstances."""
     model, before = forecaster.model, state.seconds
@@ -175,7 +189,7 @@ def _fit(
         epoch = StepBatches(len(first), training.batch_size, training.accumulate, training.seed).epoch
         alone = calibration + len(windows["test"])  # the work of one process, where validations are shared
         budget = Budget(training.steps(epoch), limit, started, place.devices * alone)
-        state = run_steps(Job(model, first, windows["val"], training, place, state, folder, budget, progress, events))
+        state = run_steps(Job(model, first, windows["val"], training, place, state, folder, budget, progress))
         if state.stopped == "interrupted":
             raise KeyboardInterrupt
     weights, kept_step = state.kept(training.keep)

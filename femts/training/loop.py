@@ -23,9 +23,10 @@ from femts.data.windows import Windows
 from femts.errors import RunFailure
 from femts.evaluation.evaluator import evaluate
 from femts.evaluation.quantiles import PinballSums
+from femts.files import write_file
 from femts.mixers.precision import low_precision_products
 from femts.models.base import ForecastModel
-from femts.runs import CHECKPOINT, HISTORY, atomic_write, history_csv
+from femts.runs import CHECKPOINT, HISTORY, history_csv
 from femts.training.averaging import RunningAverage
 from femts.training.batches import StepBatches, derive_seed, drawn_channels
 from femts.training.config import VALIDATIONS, TrainingConfig
@@ -50,10 +51,9 @@ class Job:
         config: the recipe.
         place: device, precision and processes.
         state: where training starts.
-        folder: the run folder, for `checkpoints/last.ckpt` and `metrics.csv`.
+        folder: the run folder, for `checkpoints/last.ckpt` and `metrics.csv`; one process can do without.
         budget: steps and time.
         progress: whether a line on a terminal is wanted.
-        events: whether TensorBoard events are wanted, where that is installed.
     """
 
     model: ForecastModel
@@ -62,14 +62,13 @@ class Job:
     config: TrainingConfig
     place: Place
     state: TrainState
-    folder: Path
+    folder: Path | None
     budget: Budget
     progress: bool = False
-    events: bool = False
 
 
 def run_steps(job: Job) -> TrainState:
-    """Train from `job.state` on until a reason to stop; what was reached is read back from the run folder.
+    """Train from `job.state` on until a reason to stop; what was reached.
 
     Several devices run as processes of their own, started by spawn: that works from the command line and from a script
     alike, and the caller's code after training runs once.
@@ -80,18 +79,18 @@ def run_steps(job: Job) -> TrainState:
     """
     place = job.place
     strategy: Any = DDPStrategy(start_method="spawn") if place.devices > 1 else "auto"
-    events = job.events and importlib.util.find_spec("tensorboard") is not None
+    events = job.folder is not None and importlib.util.find_spec("tensorboard") is not None
     with launched(several=place.devices > 1):
         fabric = Fabric(
             accelerator=place.device,
             devices=place.devices,
             strategy=strategy,
             precision="bf16-mixed" if place.precision == "bf16" and place.device != "cpu" else "32-true",
-            loggers=[TensorBoardLogger(job.folder, name="tensorboard", version="")] if events else [],
+            loggers=[TensorBoardLogger(str(job.folder), name="tensorboard", version="")] if events else [],
         )
         with StopSignals() if place.devices > 1 else nullcontext():  # of the process that waits
             fabric.launch(InProcess(partial(_train, job)))
-    return TrainState.load(job.folder / CHECKPOINT)
+    return job.state if place.devices == 1 or job.folder is None else TrainState.load(job.folder / CHECKPOINT)
 
 
 def _train(job: Job, fabric: Fabric) -> None:
@@ -273,15 +272,16 @@ class Trainer:
             state.stopped = "early"
 
     def save(self) -> None:
-        """Write the state; one process does."""
+        """Complete the state and, where there is a folder, write it; one process does."""
         self.take_losses()
         if not self.fabric.is_global_zero:
             return
         state = self.state
         state.model, state.average = self.model.state_dict(), self.average.model.state_dict()
         state.optimizer = self.optimizer.state_dict()
-        state.save(self.job.folder / CHECKPOINT)
-        atomic_write(self.job.folder / HISTORY, history_csv(state.history))
+        if self.job.folder is not None:
+            state.save(self.job.folder / CHECKPOINT)
+            write_file(self.job.folder / HISTORY, history_csv(state.history))
 
 
 def _adamw(model: ForecastModel, config: TrainingConfig, device: torch.device) -> AdamW:

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from femts.errors import UsageError
-from femts.runs import FORMAT, atomic_write
+from femts.files import write_file
+from femts.runs import FORMAT
 
 MARGIN = 0.02  # of a validation error; on ETTh1 and ETTh2 lower ones by less do not mean lower test errors
 
@@ -82,7 +83,7 @@ class TrainState:
         """Write atomically; RunFailure naming `path` when the disk refuses."""
         content = io.BytesIO()  # torch.save to a path turns a full disk into an error without a reason
         torch.save({"format": FORMAT, **{f.name: getattr(self, f.name) for f in fields(self)}}, content)
-        atomic_write(path, content.getvalue())
+        write_file(path, content.getvalue())
 
     @classmethod
     def load(cls, path: Path) -> TrainState:

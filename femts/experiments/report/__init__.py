@@ -9,8 +9,8 @@ from femts.errors import UsageError
 from femts.experiments.report.measure import measure
 from femts.experiments.report.page import as_html
 from femts.experiments.report.samples import sample_windows
+from femts.files import write_file
 from femts.forecaster import Forecaster
-from femts.runs import atomic_write
 
 
 def report(
@@ -44,5 +44,5 @@ def report(
     if data.record != forecaster.data:
         raise UsageError(f"Data set '{data.name}' is not what this model was trained on; report it on its own data.")
     page = as_html(forecaster, data, measure(forecaster, data), sample_windows(forecaster, data))
-    atomic_write(Path(path), page.encode())
+    write_file(Path(path), page.encode())
     return Path(path)

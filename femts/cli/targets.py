@@ -1,0 +1,53 @@
+"""Where a command may write: checked before it works."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from itertools import combinations
+from pathlib import Path
+
+from femts.errors import UsageError
+from femts.runs import RUN_FILES
+
+
+def check_targets(
+    outputs: Mapping[str, Path | None], inputs: Mapping[str, Path | None] | None = None, run: Path | None = None
+) -> None:
+    """Check files that a command will write, by the option that names them.
+
+    Args:
+        outputs: what will be written.
+        inputs: what will be read.
+        run: a run folder, whose own files are not to be written over.
+
+    Raises:
+        UsageError: a folder is missing, or stands where a file should; one output is another or an input; or no picture
+            can be written in the format that `--plot` names.
+    """
+    given = {option: path for option, path in outputs.items() if path is not None}
+    for path in given.values():
+        if not path.parent.is_dir():
+            raise UsageError(f"Folder {path.parent} does not exist; make it, or write {path.name} somewhere else.")
+        if path.is_dir():
+            raise UsageError(f"{path} is a folder; name a file in it.")
+    for (option, path), (other, second) in combinations(given.items(), 2):
+        if _same_file(path, second):
+            raise UsageError(f"Options {option} and {other} both name {path}; name two files.")
+    kept = {f"{label} {path}": path for label, path in (inputs or {}).items() if path is not None}
+    kept |= {} if run is None else {f"{name} of the run {run}": run / name for name in RUN_FILES}
+    for path in given.values():
+        for label, taken in kept.items():
+            if _same_file(path, taken):
+                raise UsageError(f"Output {path} would replace {label}; name another file.")
+    if given.get("--plot") is not None:
+        from femts.plotting import picture_format
+
+        picture_format(given["--plot"])
+
+
+def _same_file(a: Path, b: Path) -> bool:
+    """Whether both are one file; a terminal or a device may well be named twice."""
+    if a.exists() and not a.is_file():
+        return False
+    return os.path.realpath(a) == os.path.realpath(b) or (a.exists() and b.exists() and os.path.samefile(a, b))

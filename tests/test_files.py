@@ -1,0 +1,241 @@
+"""Files written whole or not at all, and folders that one process at a time writes to."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from femts import files
+from femts.cli import main
+from femts.errors import FemtsError, RunFailure, UsageError
+from femts.files import locked, write_file
+
+TRAIN = [sys.executable, "-m", "femts", "train", "--dataset", "synthetic", "--model", "dlinear"]
+TRAIN += ["--pred-len", "12", "--seq-len", "24", "--max-steps", "30"]
+
+
+@pytest.fixture(params=["unnamed", "named"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Both ways in which a file may come to be: with a name at its end only, or from the start."""
+    if request.param == "named":
+        monkeypatch.setattr(files, "_unnamed", lambda folder: None)
+    return str(request.param)
+
+
+@pytest.mark.usefixtures("way")
+def test_a_new_file_has_the_usual_mode_and_nothing_beside_it(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        write_file(tmp_path / "deep" / "file", b"one")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "deep" / "file").read_bytes() == b"one"
+    assert stat.S_IMODE((tmp_path / "deep" / "file").stat().st_mode) == 0o640
+    assert [path.name for path in (tmp_path / "deep").iterdir()] == ["file"]
+
+
+@pytest.mark.usefixtures("way")
+def test_a_mode_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    for mode in (0o600, 0o444, 0o664):
+        path.write_bytes(b"old") if not path.exists() else None
+        path.chmod(mode)
+        write_file(path, b"new")
+        assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == (b"new", mode)
+
+
+@pytest.mark.usefixtures("way")
+def test_of_a_link_the_target_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "file").write_bytes(b"old")
+    (tmp_path / "link").symlink_to(Path("there") / "file")
+    (tmp_path / "ahead").symlink_to(Path("there") / "new")
+    write_file(tmp_path / "link", b"new")
+    write_file(tmp_path / "ahead", b"first")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "there" / "file").read_bytes() == b"new"
+    assert (tmp_path / "there" / "new").read_bytes() == b"first"
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_a_pipe_and_a_device_are_written_to(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    got: list[bytes] = []
+    reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()))
+    reader.start()
+    write_file(pipe, b"through")
+    reader.join(timeout=10)
+    assert got == [b"through"]
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    write_file("/dev/null", b"away")
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/stdout"), reason="this system has no /dev/stdout")
+def test_standard_output_by_name_goes_on_where_it_is(tmp_path: Path) -> None:
+    code = "from femts.files import write_file; write_file('/dev/stdout', b'table')"
+    (tmp_path / "kept").write_bytes(b"before ")
+    with open(tmp_path / "kept", "ab") as kept:
+        subprocess.run([sys.executable, "-c", code], stdout=kept, check=True)
+    assert (tmp_path / "kept").read_bytes() == b"before table"
+    assert subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True).stdout == b"table"
+
+
+@pytest.mark.usefixtures("way")
+def test_writers_side_by_side_never_tear_a_file(tmp_path: Path) -> None:
+    """Under one temporary name, four writers of one file failed in every fifth write."""
+    path, failures = tmp_path / "file", []
+    contents = [bytes([65 + i]) * 50_000 for i in range(4)]
+    write_file(path, contents[0])
+
+    def write(content: bytes) -> None:
+        for _ in range(20):
+            try:
+                write_file(path, content)
+                if path.read_bytes() not in contents:
+                    failures.append("torn")
+            except FemtsError as error:
+                failures.append(str(error))
+
+    writers = [threading.Thread(target=write, args=(content,)) for content in contents]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert failures == []
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_planted_link_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "_unnamed", lambda folder: None)
+    monkeypatch.setattr("secrets.token_hex", lambda count: "guessed")
+    (tmp_path / "victim").write_bytes(b"mine")
+    (tmp_path / ".guessed.part").symlink_to(tmp_path / "victim")
+    with pytest.raises(RunFailure, match="File exists"):
+        write_file(tmp_path / "file", b"evil")
+    assert (tmp_path / "victim").read_bytes() == b"mine"
+    assert not (tmp_path / "file").exists()
+
+
+@pytest.mark.usefixtures("way")
+def test_a_write_that_fails_leaves_the_former_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    write_file(tmp_path / "file", b"old")
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(RunFailure, match=r"Could not write .*file: No space left on device; make room"):
+        write_file(tmp_path / "file", b"new")
+    assert (tmp_path / "file").read_bytes() == b"old"
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]
+
+
+_WRITE = """
+import sys
+from femts.files import write_file
+print("ready", flush=True)
+while True:
+    write_file(sys.argv[1], b"x" * 3_000_000)
+"""
+
+
+def test_a_killed_writer_leaves_nothing(tmp_path: Path) -> None:
+    for wait in (0.01, 0.03, 0.05):
+        process = subprocess.Popen([sys.executable, "-c", _WRITE, tmp_path / "file"], stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(wait)
+        process.kill()
+        process.wait()
+        process.stdout.close()
+    assert [each.name for each in tmp_path.iterdir()] in ([], ["file"])
+    assert not (tmp_path / "file").exists() or (tmp_path / "file").stat().st_size == 3_000_000
+
+
+def test_a_lock_is_held_by_one_and_ends_with_it(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    with locked(folder):
+        (folder / "file").write_text("")
+        with pytest.raises(UsageError, match=r"Folder .*run is being written by another run; wait for it or choose another"):
+            locked(folder).__enter__()
+    code = "import sys, time; from pathlib import Path; from femts.files import locked\n"
+    code += "with locked(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
+    process = subprocess.Popen([sys.executable, "-c", code, folder], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.readline()
+    with pytest.raises(UsageError, match="being written"):
+        locked(folder).__enter__()
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    with locked(folder):
+        assert [each.name for each in folder.iterdir()] == ["file"]
+
+
+def test_a_folder_that_was_made_for_nothing_is_removed(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="refused"), locked(tmp_path / "deep" / "run"):
+        raise ValueError("refused")
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="is a file; name a folder"):
+        locked(tmp_path / "file").__enter__()
+    with pytest.raises(RunFailure, match=r"Could not write .*file/run: Not a directory"):
+        locked(tmp_path / "file" / "run").__enter__()
+
+
+def _raced(folder: Path, *out: str) -> list[subprocess.CompletedProcess[str]]:
+    """Two trainings of different seeds, started at once."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    both = [
+        subprocess.Popen(
+            [*TRAIN, "--seed", str(seed), *out],
+            cwd=folder, text=True, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )
+        for seed in (1, 2)
+    ]  # fmt: skip
+    return [subprocess.CompletedProcess(p.args, p.returncode, *said) for p, said in ((p, p.communicate()) for p in both)]
+
+
+def _scores(folder: Path) -> tuple[int, str]:
+    metrics = json.loads((folder / "metrics.json").read_text())
+    return metrics["seed"], f"{metrics['test']['mse']:.4f}"
+
+
+def test_trainings_at_once_get_folders_of_their_own(tmp_path: Path) -> None:
+    done = _raced(tmp_path)
+    folders = [
+        next(line.removeprefix("run: ") for line in each.stdout.splitlines() if line.startswith("run: ")) for each in done
+    ]
+    assert len(set(folders)) == 2
+    for seed, (each, folder) in enumerate(zip(done, folders, strict=True), 1):
+        found, score = _scores(tmp_path / folder)
+        assert (each.returncode, found) == (0, seed)
+        assert score in each.stdout
+
+
+def test_of_two_trainings_into_one_folder_the_second_is_refused(tmp_path: Path) -> None:
+    done = _raced(tmp_path, "--out", "run")
+    assert sorted(each.returncode for each in done) == [0, 2]
+    winner = next(seed for seed, each in enumerate(done, 1) if each.returncode == 0)
+    loser = done[2 - winner]
+    assert loser.stderr.startswith("femts: Folder run ")
+    assert loser.stderr.count("\n") == 1
+    seed, score = _scores(tmp_path / "run")
+    assert seed == winner
+    assert score in done[winner - 1].stdout
+
+
+def test_a_run_refused_by_its_data_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", "--dataset", "synthetic", "--model", "dlinear", "--seq-len", "999999"]) == 2
+    assert list(tmp_path.iterdir()) == []
