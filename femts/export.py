@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import logging
+import os
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from torch import Tensor, nn
 import femts
 from femts.errors import UsageError
 from femts.files import write_file
+from femts.imports import without_traces
 from femts.mixers.scan import prefixes
 
 if TYPE_CHECKING:
@@ -91,17 +93,20 @@ def export(forecaster: Forecaster, path: str | Path, horizon: int | None = None)
 def _graph(forecaster: Forecaster, steps: int) -> bytes:
     """The ONNX file's bytes."""
     config, columns = forecaster.config, forecaster.columns
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # or it gives this machine a number, kept in the user's cache
     try:
         import onnxruntime  # noqa: F401  # before the minute that the graph takes
         import onnxscript  # noqa: F401
     except ImportError as error:
         raise UsageError(f"ONNX needs {error.name}, which is not installed; run pip install 'femts[onnx]'.") from error
     example = torch.zeros(2, config.seq_len, len(columns))
-    chatty = logging.getLogger("torch.onnx")  # it tells of operators of libraries that are not installed
-    level = chatty.level
+    # They tell of operators of libraries that are not installed, and of what they leave as it is.
+    chatty = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript")]
+    levels = [logger.level for logger in chatty]
     try:
-        chatty.setLevel(logging.ERROR)
-        with warnings.catch_warnings(), torch.no_grad():
+        for logger in chatty:
+            logger.setLevel(logging.ERROR)
+        with warnings.catch_warnings(), without_traces(), torch.no_grad():
             warnings.simplefilter("ignore")
             program: Any = torch.onnx.export(
                 RawForecast(forecaster, steps),
@@ -121,7 +126,8 @@ def _graph(forecaster: Forecaster, steps: int) -> bytes:
             f"Model '{config.model}' cannot be exported to ONNX ({reason}); every model that comes with femts can."
         ) from error
     finally:
-        chatty.setLevel(level)
+        for logger, level in zip(chatty, levels, strict=True):
+            logger.setLevel(level)
     proto = program.model_proto
     for node in (*proto.graph.node, *(node for function in proto.functions for node in function.node)):
         del node.metadata_props[:]  # where in the source it comes from: most of a small file, and the paths of this machine

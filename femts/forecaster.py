@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +35,10 @@ from femts.scoring import Scoring
 
 if TYPE_CHECKING:
     from femts.export import Exported
+
+
+# A fork has none of the threads that OpenMP began before it, and would wait for them for ever.
+os.register_at_fork(after_in_child=partial(torch.set_num_threads, 1))
 
 
 @dataclass(eq=False)

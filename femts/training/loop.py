@@ -13,9 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from lightning_fabric import Fabric
-from lightning_fabric.loggers import TensorBoardLogger
-from lightning_fabric.strategies import DDPStrategy
 from torch import Tensor, nn
 from torch.optim import AdamW
 
@@ -24,6 +21,7 @@ from femts.errors import RunFailure
 from femts.evaluation.evaluator import evaluate
 from femts.evaluation.quantiles import PinballSums
 from femts.files import write_file
+from femts.imports import without_traces
 from femts.mixers.precision import low_precision_products
 from femts.models.base import ForecastModel
 from femts.runs import CHECKPOINT, HISTORY, history_csv
@@ -37,6 +35,11 @@ from femts.training.schedule import Budget, learning_rate
 from femts.training.state import TrainState
 from femts.training.stopping import StopSignals
 
+with without_traces():
+    from lightning_fabric import Fabric
+    from lightning_fabric.loggers import TensorBoardLogger
+    from lightning_fabric.strategies import DDPStrategy
+
 CHECK_EVERY = 50  # steps between two looks at the losses; each look waits for the device
 AGREE_EVERY = 10  # steps between two agreements of several processes to stop
 
@@ -48,12 +51,10 @@ class Job:
     Attributes:
         model: the forecaster.
         train, val: windows to learn from, and to validate on.
-        config: the recipe.
-        place: device, precision and processes.
+        config, place: the recipe; device, precision and processes.
         state: where training starts.
         folder: the run folder, for `checkpoints/last.ckpt` and `metrics.csv`; one process can do without.
-        budget: steps and time.
-        progress: whether a line on a terminal is wanted.
+        budget, progress: steps and time; whether a line on a terminal is wanted.
     """
 
     model: ForecastModel

@@ -1,0 +1,33 @@
+"""Forecasts in processes that were forked after the first one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+_POOL = """
+import multiprocessing, sys
+import pandas as pd
+import torch
+import femts
+
+torch.set_num_threads(2)
+forecaster, history = femts.load(sys.argv[1]), pd.read_csv(sys.argv[2])
+
+def total(_):
+    return float(forecaster.predict(history).iloc[:, 1:].to_numpy().sum())
+
+first = total(0)
+with multiprocessing.get_context("fork").Pool(2) as pool:
+    assert pool.map(total, range(4)) == [first] * 4
+assert torch.get_num_threads() == 2
+"""
+
+
+def test_a_pool_forked_after_a_forecast_answers(own: Path, tmp_path: Path) -> None:
+    """It waited for ever: threads of OpenMP do not survive a fork."""
+    command = [sys.executable, "-m", "femts", "train", "--dataset", own / "past.csv", "--model", "fem_sm", "--out", "run"]
+    command += ["--pred-len", "12", "--seq-len", "96", "--max-steps", "2", "--set", "model.d_model=128"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    subprocess.run([sys.executable, "-c", _POOL, tmp_path / "run", own / "past.csv"], check=True, timeout=120)
