@@ -96,7 +96,8 @@ class Reader:
         if command == "femts" and arguments[0] == "train" and self._cuts(_option(arguments, "--model")):
             arguments += self.less.flags
         if command != "femts" or self.checkout:
-            words = [sys.executable, "-m", "femts", *arguments] if command == "femts" else [command, *arguments]
+            module = ["-m", "femts"] if command == "femts" else []
+            words = [sys.executable, *module, *arguments] if command in ("femts", "python") else [command, *arguments]
             env = {**os.environ, "PYTHONPATH": str(self.folder if self.checkout else ROOT)}
             both = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
             done = subprocess.run(words, cwd=self.folder, text=True, env=env, check=False, **both)  # type: ignore[call-overload]
