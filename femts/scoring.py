@@ -133,15 +133,19 @@ class Scoring(ABC):
             if source is None:
                 raise UsageError(
                     f"The training data '{self.config.dataset}' was passed as an object and is not kept in the run; "
-                    "pass it again as dataset=."
+                    "pass it again as dataset= (--dataset)."
                 )
             if source not in CATALOG and not Path(source).is_file():
-                raise UsageError(f"The training data {source} is no longer there; put it back or pass it as dataset=.")
+                raise UsageError(
+                    f"The training data {source} is no longer there; put it back, or pass it as dataset= (--dataset)."
+                )
             data = load_dataset(
                 source, data_root, na=self.config.na, columns=self.config.form.named(), **asdict(self.config.roles)
             )
             if data.record != self.data:
-                raise UsageError(f"The data {source} is not what this model was trained on; pass other data as dataset=.")
+                raise UsageError(
+                    f"The data {source} is not what this model was trained on; pass other data as dataset= in Python."
+                )
             self._dataset = data
         return self._dataset
 

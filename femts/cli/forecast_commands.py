@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from femts.forecaster import Forecaster
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a finished run.", show_default=False)]
+Moved = Annotated[
+    str | None, typer.Option("--dataset", metavar="FILE", help="The run's data, where they have moved.", show_default=False)
+]
 Device = Annotated[str, typer.Option(metavar="auto|cpu|cuda|mps", help="Where to compute.")]
 
 
@@ -42,6 +46,7 @@ def evaluate(
     level: Annotated[
         str | None, typer.Option(metavar="N[,N...]", help="More scores, and what intervals cover.", show_default=False)
     ] = None,
+    dataset: Moved = None,
     data_root: DataRoot = None,
     device: Device = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
@@ -54,7 +59,7 @@ def evaluate(
     horizons = None if pred_len is None else parse_horizons(pred_len)
     if as_csv and (as_json or (by is None and level is None)):
         raise UsageError("Option --csv prints what --by or --level ask for; add one of them, and leave --json out.")
-    forecaster = load_run(run, device)
+    forecaster = load_run(run, device, dataset)
     horizons = horizons or (forecaster.config.pred_len,)
     if by is not None or level is not None:
         groups, levels = None if by is None else by.split(","), None if level is None else _levels(level)
@@ -166,6 +171,7 @@ def calibrate(
     level: Annotated[
         str | None, typer.Option(metavar="N[,N...]", help="Levels besides 50,80,90,95,99.", show_default=False)
     ] = None,
+    dataset: Moved = None,
     data_root: DataRoot = None,
     device: Device = "auto",
 ) -> None:
@@ -174,7 +180,7 @@ def calibrate(
     Training has done it for the model's own horizon. It takes the run's data: their validation part.
     """
     steps = None if pred_len is None else parse_steps(pred_len, "--pred-len")
-    forecaster = load_run(run, device)
+    forecaster = load_run(run, device, dataset)
     made = forecaster.calibrate(steps, () if level is None else _levels(level), data_root=data_root)
     with locked(run):
         write_intervals(run, made.to_bytes())
@@ -182,8 +188,8 @@ def calibrate(
     print(f"{run / INTERVALS}: levels {levels} for {made.steps} steps, from {made.windows} windows")
 
 
-def load_run(run: Path, device: str) -> Forecaster:
-    """The forecaster of a run of one horizon on `device`."""
+def load_run(run: Path, device: str, dataset: str | None = None) -> Forecaster:
+    """The forecaster of a run of one horizon on `device`; `dataset` says where its data are now."""
     from femts.forecaster import Forecaster
     from femts.settings import apply_settings
     from femts.training.config import TrainingConfig
@@ -191,7 +197,10 @@ def load_run(run: Path, device: str) -> Forecaster:
 
     check_single(run)
     place = resolve_place(apply_settings(TrainingConfig(), {"device": device}, where="training"))
-    return Forecaster.load(run, place.device)
+    forecaster = Forecaster.load(run, place.device)
+    if dataset is not None:
+        forecaster.config = replace(forecaster.config, source=dataset)
+    return forecaster
 
 
 def _levels(text: str) -> tuple[float, ...]:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from femts.cli.data_options import DataRoot
-from femts.cli.forecast_commands import Device, Run, load_run
+from femts.cli.forecast_commands import Device, Moved, Run, load_run
 from femts.cli.targets import check_targets
 
 
@@ -17,6 +17,7 @@ def report(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="OUT.html", help="Where to write.", show_default="RUN/report.html")
     ] = None,
+    dataset: Moved = None,
     data_root: DataRoot = None,
     device: Device = "auto",
 ) -> None:
@@ -27,5 +28,5 @@ def report(
     check_targets({"--out": out}, run=run)
     from femts.experiments.report import report as report_run
 
-    written = report_run(load_run(run, device), out or run / "report.html", data_root=data_root)
+    written = report_run(load_run(run, device, dataset), out or run / "report.html", data_root=data_root)
     print(f"{written}: {written.stat().st_size / 1e6:.2f} MB")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ def data_facts(forecaster: Forecaster, data: Dataset) -> Markup:
     known = facts(
         [
             ("Name", data.name),
-            ("Source", config.source or "a table in memory"),
+            ("Source", Path(config.source).name if config.source else "a table in memory"),  # the maker's folders stay at home
             ("SHA-256", Markup(f"<code>{escape(data.sha256[:16])}</code>")),
             ("Rows", f"{len(data.values)}"),
             ("Channels", f"{len(names)}: {', '.join(names[:MOST_NAMES])}{more}"),
