@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from femts.data.splits import PARTS
 from femts.experiments.report.tables import NONE, Markup, escape, facts, folded, lasting, percent, scaled, steps_lasting, table
 from femts.forecaster import Forecaster
 from femts.models.registry import model_card
-from femts.runs import config_yaml
+from femts.runs import RunConfig, config_yaml
 from femts.settings import SHAPE
 
 MOST_NAMES = 12
@@ -26,9 +27,14 @@ STOPPED = {
 }
 
 
+def _shown(config: RunConfig) -> RunConfig:
+    """The configuration of a page for others, which says nothing of the maker's folders."""
+    return config if config.source is None else replace(config, source=Path(config.source).name)
+
+
 def data_facts(forecaster: Forecaster, data: Dataset) -> Markup:
     """The data: what they are, and which rows are for what."""
-    config, names = forecaster.config, forecaster.columns
+    config, names = _shown(forecaster.config), forecaster.columns
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
     every = None if data.dates is None else steps_lasting(data.freq, 1).removeprefix("1 step").strip(" ()") or data.freq
     zone = getattr(data.dates, "tz", None)
@@ -37,7 +43,7 @@ def data_facts(forecaster: Forecaster, data: Dataset) -> Markup:
     known = facts(
         [
             ("Name", data.name),
-            ("Source", Path(config.source).name if config.source else "a table in memory"),  # the maker's folders stay at home
+            ("Source", config.source or "a table in memory"),
             ("SHA-256", Markup(f"<code>{escape(data.sha256[:16])}</code>")),
             ("Rows", f"{len(data.values)}"),
             ("Channels", f"{len(names)}: {', '.join(names[:MOST_NAMES])}{more}"),
@@ -147,7 +153,7 @@ def validation_table(forecaster: Forecaster) -> Markup:
 def record(forecaster: Forecaster) -> Markup:
     """The run's own files."""
     files = {
-        "config.yaml": config_yaml(forecaster.config).decode(),
+        "config.yaml": config_yaml(_shown(forecaster.config)).decode(),
         "metrics.json": json.dumps(dict(forecaster.metrics), indent=2),
     }
     return Markup("".join(folded(name, f"<pre tabindex=0>{escape(text)}</pre>") for name, text in files.items()))
