@@ -14,6 +14,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from femts.errors import UsageError
 from femts.mixers.budget import Widths
 from femts.mixers.config import FreeEnergyMixerConfig
+from femts.mixers.gradients import transformed
 from femts.mixers.priors.base import BoundPrior, Params, Prior, register_prior, visible, weigh
 from femts.mixers.rope import rotate
 
@@ -63,7 +64,9 @@ class BoundSoftmax(BoundPrior):
             allowed is None and self.causal and self.rows != slice(None)
         ):  # is_causal would take the first row for the first token
             allowed = torch.ones(k.shape[2], k.shape[2], dtype=torch.bool, device=k.device).tril()[self.rows]
-        with sdpa_kernel(SDPBackend.FLASH_ATTENTION) if flash else nullcontext():
+        # torch.func has a forward derivative and a batched form of torch's plain attention alone.
+        backend = SDPBackend.FLASH_ATTENTION if flash else SDPBackend.MATH if transformed() else None
+        with nullcontext() if backend is None else sdpa_kernel(backend):
             mixed = F.scaled_dot_product_attention(
                 q,
                 k,
