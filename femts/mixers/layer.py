@@ -19,7 +19,7 @@ from femts.mixers.kernels import chosen
 from femts.mixers.priors import BoundPrior, make_prior
 from femts.mixers.projection import ALL, project
 from femts.mixers.read import FreeEnergyRead, free_energy_read, outer_gate
-from femts.mixers.temperature import find_hidden_temperature, log_tilted
+from femts.mixers.temperature import hidden_selection
 
 
 class MixerState(NamedTuple):
@@ -219,17 +219,18 @@ class FreeEnergyMixer(nn.Module):
             queries: which tokens; all by default.
 
         Returns:
-            Of Q tokens, see `Selection`.
+            Of Q tokens, see `Selection`. Where the cap of the exponential acts (`value_logexp_cap`), of the capped values.
+
+        Raises:
+            UsageError: the read mixes the mean of such values with their capped free energy, and lies beyond the latter.
         """
         p, parts, bound = self._dense(x, attention_mask)
         p, v, read = p[:, queries], self._values(parts), self._read(bound.mix, parts, bound.support)
         if read.beta is None:
-            beta = torch.zeros_like(v[:, queries])
-        else:
-            lam = torch.ones_like(v) if read.lam is None else read.lam
-            beta = find_hidden_temperature(p, v, read.beta, lam[:, queries])
-        q = torch.softmax(log_tilted(p, v, beta), dim=2)
-        return Selection(p, torch.nan_to_num(q), beta)  # rows that see nothing select nothing
+            return Selection(p, p.expand(*p.shape[:4], v.shape[-1]), torch.zeros_like(v[:, queries]))
+        lam = torch.ones_like(v) if read.lam is None else read.lam
+        q, beta = hidden_selection(p, v, read.beta, lam[:, queries], self.config.value_logexp_cap)
+        return Selection(p, q, beta)
 
     def _dense(self, x: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, dict[str, Tensor], BoundPrior]:
         """The dense p (B, T query, T key, H, d_v or 1), and the parts and the bound prior it was made of."""
