@@ -60,6 +60,8 @@ def selective_scan(u: Tensor, delta: Tensor, rate: Tensor, b: Tensor, c: Tensor,
 
         return selective_scan_mamba_ssm(u, delta, rate, b, c)
     batch, length, stacks, width = u.shape
+    if not length:
+        return u
     if chunk is None:
         chunk = default_chunk(length, LONG)
     fed, log_decay = delta.unsqueeze(2) * u, log_decays(delta, rate)

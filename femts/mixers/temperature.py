@@ -18,6 +18,8 @@ def hidden_selection(p: Tensor, v: Tensor, beta_max: Tensor, lam: Tensor, cap: f
     Raises:
         UsageError: no temperature gives the read, because values beyond the cap have a mean that their free energy never takes.
     """
+    if not p.numel():
+        return p.expand(*p.shape[:4], v.shape[-1]), torch.zeros_like(lam)
     tilting = tilting_values(p, v, beta_max, cap)
     beta = find_hidden_temperature(p, v, beta_max, lam, tilting)
     if bool(beta.isnan().any()) and bool(v.isfinite().all()):

@@ -12,7 +12,18 @@ from femts.mixers.budget import Widths
 from femts.mixers.config import FreeEnergyMixerConfig
 from femts.mixers.gradients import READ, bounded
 from femts.mixers.kernels import chosen
-from femts.mixers.priors.base import BoundPrior, Params, Prior, at_least_float32, divide, register_prior, visible, weigh
+from femts.mixers.priors.base import (
+    BoundPrior,
+    Params,
+    Prior,
+    at_least_float32,
+    divide,
+    readable,
+    register_prior,
+    visible,
+    weigh,
+    without_autocast,
+)
 from femts.mixers.priors.softmax import query_key
 from femts.mixers.scan import decayed_sum, reversed_decayed_sum
 
@@ -27,6 +38,7 @@ class BoundLinear(BoundPrior):
         q, k: features (B, T, H, d_k), positive; `k` is 0 for tokens that nobody may read.
         log_decay: (B, T, H), g <= 0, or None for no decay.
         rows: the tokens that `q` and `support` are of; others than all in the dense form alone.
+        mask: (B, T), True where a token may be read, or None for all.
     """
 
     def __init__(
@@ -38,14 +50,16 @@ class BoundLinear(BoundPrior):
         support: Tensor | None,
         dense: bool | None = None,
         rows: slice = slice(None),
+        mask: Tensor | None = None,
     ) -> None:
         super().__init__(support, (k.shape[0], k.shape[1], k.shape[2]), q)
         self.q, self.k, self.log_decay, self.causal, self.rows = q, k, log_decay, causal, rows
+        self.mask = mask
         self.dense = is_dense(k) if dense is None else dense
 
     def mix(self, values: Tensor) -> Tensor:
-        with torch.autocast(self.q.device.type, enabled=False):
-            v = values.to(self.q.dtype)
+        with without_autocast(self.q):
+            v = readable(values.to(self.q.dtype), self.mask)
             mixed = self._mix_dense(v) if self.dense else self._mix_chunked(v)
         return mixed.to(values.dtype)
 
@@ -162,10 +176,11 @@ class LinearPrior(Prior):
         q, k = self._features(params, rows=rows)
         g = self.log_decay(params)
         if mask is not None:  # a token that nobody may read counts as absent: no mass and no decay
-            k = k * mask[:, :, None, None]
+            k = k.masked_fill(~mask[:, :, None, None], 0.0)
             g = None if g is None else g.masked_fill(~mask[:, :, None], 0.0)
         support = visible(mask, self.config.causal)
-        return BoundLinear(q, k, g, self.config.causal, None if support is None else support[:, rows], rows=rows)
+        support = None if support is None else support[:, rows]
+        return BoundLinear(q, k, g, self.config.causal, support, rows=rows, mask=mask)
 
     def init_state(self, batch_size: int, value_width: int) -> LinearState:
         heads = self.config.n_head
