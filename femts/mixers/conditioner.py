@@ -33,7 +33,7 @@ class TimeDecayConditioner(nn.Module):
         """`x` (B, T, D) -> features h (B, T, H_c); tokens where `mask` (B, T) is False count as absent."""
         log_decay, u, shortcut = self._convolved(x)
         if mask is not None:
-            u = u * mask.unsqueeze(-1)
+            u = u.masked_fill(~mask.unsqueeze(-1), 0.0)
             log_decay = log_decay.masked_fill(~mask.unsqueeze(-1), 0.0)
         h = decayed_sum(u, log_decay)
         if not self.causal:

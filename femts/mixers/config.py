@@ -32,7 +32,9 @@ class FreeEnergyMixerConfig:
         dropout: on the read, before the output projection; never on `p_t`.
         causal: False lets every token see every other, in the conditioner too.
         bias: biases in the linear maps.
-        value_logexp_cap: largest `|beta * v|` inside the exponential; the mean always sees the true v.
+        value_logexp_cap: largest `|beta * v|` inside the exponential; the mean always sees the true v. A value beyond it is
+            read by L as one at the cap and gets no gradient through L, so none at all without T; standardised tokens stay
+            far below it.
         eps: floor under what must stay positive: features of `linear` and `gla`, the system of `mamba`, the outer gate.
         use_rope: rotary positions on q and k of `softmax`, `linear`, `gla`; the other priors have no q and k.
         rope_theta: base of the rotary frequencies.

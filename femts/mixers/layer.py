@@ -16,10 +16,11 @@ from femts.mixers.conditioner import TimeDecayConditioner
 from femts.mixers.config import PER_CHANNEL_PRIORS, FreeEnergyMixerConfig
 from femts.mixers.dropout import Dropout
 from femts.mixers.kernels import chosen
+from femts.mixers.masks import as_mask, harmless
 from femts.mixers.priors import BoundPrior, make_prior
 from femts.mixers.projection import ALL, project
 from femts.mixers.read import FreeEnergyRead, free_energy_read, outer_gate
-from femts.mixers.temperature import find_hidden_temperature, log_tilted
+from femts.mixers.temperature import hidden_selection
 
 
 class MixerState(NamedTuple):
@@ -43,6 +44,10 @@ class FreeEnergyMixer(nn.Module):
     One projection of the tokens holds everything: values, gates and what the prior asks for. The conditioner modulates
     that projection as a whole: it scales the values (eq. 34b) and is added to the rest before its activation (eq. 34a),
     so that the inner gate stays in [0, 1].
+
+    What stands in masked tokens does not matter. A NaN that is not masked is the caller's: causal `rnn_softmax`, `rnn_decay`
+    and `mamba` keep it from earlier tokens, dense products of the other priors do not. Second derivatives and `torch.func`
+    work; for a second one through `softmax` over more than 32 tokens, run it under `sdpa_kernel(SDPBackend.MATH)`.
 
     Args:
         config: see `FreeEnergyMixerConfig`.
@@ -100,10 +105,9 @@ class FreeEnergyMixer(nn.Module):
             UsageError: float16 with L, which cannot hold its exponentials.
         """
         by_kernel = self.config.use_lse and chosen("read", x.device, x.dtype) == "triton"
+        late = ALL
         if x.device.type != "cpu" or by_kernel or self.config.softmax_backend == "flash":  # the kernels read every row
             late, rows = rows, ALL
-        else:
-            late = ALL
         parts, bound = self._prepare(x, attention_mask, rows)
         y = self._output(self._gated_read(bound.mix, parts, bound.support), parts)
         y = y if bound.support is None else y.masked_fill(~bound.support.unsqueeze(-1), 0.0)
@@ -119,10 +123,8 @@ class FreeEnergyMixer(nn.Module):
             What `step` takes, on the device of the layer.
         """
         value_width = (1 + self.config.use_lse) * self.widths.fem_dim // self.config.heads
-        state = MixerState(
-            None if self.conditioner is None else self.conditioner.init_state(batch_size),
-            self.prior.init_state(batch_size, value_width),
-        )
+        condition = None if self.conditioner is None else self.conditioner.init_state(batch_size)
+        state = MixerState(condition, self.prior.init_state(batch_size, value_width))
         moved: MixerState = tree_map_only(Tensor, lambda s: s.to(self.in_proj.weight.device), state)
         return moved
 
@@ -219,17 +221,18 @@ class FreeEnergyMixer(nn.Module):
             queries: which tokens; all by default.
 
         Returns:
-            Of Q tokens, see `Selection`.
+            Of Q tokens, see `Selection`. Where the cap of the exponential acts (`value_logexp_cap`), of the capped values.
+
+        Raises:
+            UsageError: the read mixes the mean of such values with their capped free energy, and lies beyond the latter.
         """
         p, parts, bound = self._dense(x, attention_mask)
         p, v, read = p[:, queries], self._values(parts), self._read(bound.mix, parts, bound.support)
         if read.beta is None:
-            beta = torch.zeros_like(v[:, queries])
-        else:
-            lam = torch.ones_like(v) if read.lam is None else read.lam
-            beta = find_hidden_temperature(p, v, read.beta, lam[:, queries])
-        q = torch.softmax(log_tilted(p, v, beta), dim=2)
-        return Selection(p, torch.nan_to_num(q), beta)  # rows that see nothing select nothing
+            return Selection(p, p.expand(*p.shape[:4], v.shape[-1]), torch.zeros_like(v[:, queries]))
+        lam = torch.ones_like(v) if read.lam is None else read.lam
+        q, beta = hidden_selection(p, v, read.beta, lam[:, queries], self.config.value_logexp_cap)
+        return Selection(p, q, beta)
 
     def _dense(self, x: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, dict[str, Tensor], BoundPrior]:
         """The dense p (B, T query, T key, H, d_v or 1), and the parts and the bound prior it was made of."""
@@ -239,8 +242,8 @@ class FreeEnergyMixer(nn.Module):
         return p, parts, bound
 
     def _prepare(self, x: Tensor, attention_mask: Tensor | None, rows: slice = ALL) -> tuple[dict[str, Tensor], BoundPrior]:
-        mask = _as_mask(attention_mask, x)
-        parts = self._project(x, mask, rows)
+        mask = as_mask(attention_mask, x)
+        parts = self._project(harmless(x, mask), mask, rows)
         params = {name: parts[name] for name in self.prior.param_widths}
         return parts, self.prior.bind(params, mask) if rows == ALL else self.prior.bind_rows(params, mask, rows)
 
@@ -284,11 +287,3 @@ class FreeEnergyMixer(nn.Module):
     def _output(self, o: Tensor, parts: dict[str, Tensor]) -> Tensor:
         y: Tensor = self.out_proj(self.dropout(self.prior.post_read(o.flatten(-2), parts)))
         return y
-
-
-def _as_mask(attention_mask: Tensor | None, x: Tensor) -> Tensor | None:
-    if attention_mask is None:
-        return None
-    if attention_mask.shape != x.shape[:2]:
-        raise ValueError(f"attention_mask has shape {tuple(attention_mask.shape)}; it must be {tuple(x.shape[:2])}, (B, T).")
-    return attention_mask.bool()

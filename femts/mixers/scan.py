@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import FunctionCtx
 
+from femts.mixers.gradients import transformed
 from femts.mixers.kernels import chosen
 
 
@@ -23,13 +24,13 @@ def decayed_sum(u: Tensor, log_decay: Tensor, chunk: int | None = None) -> Tenso
         u: (B, T, ...).
         log_decay: g <= 0, of as many dimensions as `u` and broadcastable to it; (B, T) are those of `u`.
         chunk: steps in a chunk of the torch form; the default is the whole of a short sequence and about sqrt(T) of a long
-            one, or a Triton kernel, as `femts.mixers.kernels` chooses. `torch.export` gets a form without steps.
+            one, or a Triton kernel, as `femts.mixers.kernels` chooses. Export and `torch.func` get a form without steps.
 
     Returns:
         h, shaped as `u`; summed in float32 at least.
     """
     kind = torch.promote_types(u.dtype, torch.float32)
-    if torch.compiler.is_exporting():
+    if torch.compiler.is_exporting() or transformed():
         return prefixes((log_decay.to(kind).exp(), u.to(kind)), _join)[1].to(u.dtype)
     if chunk is None and chosen("scan", u.device, kind) == "triton":
         from femts.mixers.kernels.scan_triton import decayed_sum_triton
@@ -105,15 +106,21 @@ class _DecayedSum(torch.autograd.Function):
     @staticmethod
     def backward(ctx: FunctionCtx, grad_h: Tensor) -> tuple[Tensor, Tensor | None, None, None]:  # type: ignore[override]
         h, log_decay = ctx.saved_tensors  # type: ignore[attr-defined]
-        backwards: bool = ctx.backwards  # type: ignore[attr-defined]
-        grad_u = _DecayedSum.apply(grad_h, log_decay, ctx.chunk, not backwards)  # type: ignore[attr-defined]
-        grad_log = None
-        if ctx.needs_input_grad[1]:  # type: ignore[attr-defined]
-            source, target = (grad_u, h) if backwards else (h, grad_u)
-            product = (log_decay[:, 1:].exp() * target[:, 1:]) * source[:, :-1]
-            product = product.sum_to_size(log_decay[:, 1:].shape)
-            grad_log = torch.cat([torch.zeros_like(log_decay[:, :1]), product], dim=1)
-        return grad_u, grad_log, None, None
+        needed: bool = ctx.needs_input_grad[1]  # type: ignore[attr-defined]
+        return *sum_gradients(grad_h, h, log_decay, needed, ctx.chunk, ctx.backwards), None, None  # type: ignore[attr-defined]
+
+
+def sum_gradients(
+    grad_h: Tensor, h: Tensor, log_decay: Tensor, needed: bool, chunk: int, backwards: bool = False
+) -> tuple[Tensor, Tensor | None]:
+    """Gradients of what is summed to `h` and, where it is `needed`, of its decays; they have gradients again."""
+    grad_u: Tensor = _DecayedSum.apply(grad_h, log_decay, chunk, not backwards)
+    if not needed:
+        return grad_u, None
+    source, target = (grad_u, h) if backwards else (h, grad_u)
+    product = (log_decay[:, 1:].exp() * target[:, 1:]) * source[:, :-1]
+    product = product.sum_to_size(log_decay[:, 1:].shape)
+    return grad_u, torch.cat([torch.zeros_like(log_decay[:, :1]), product], dim=1)
 
 
 def _steps(u: Tensor, decay: Tensor, backwards: bool = False) -> Tensor:

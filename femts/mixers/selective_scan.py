@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.autograd.function import FunctionCtx
 from torch.nn import functional as F
 
+from femts.mixers.gradients import bounded, derived, transformed, twice
 from femts.mixers.kernels import chosen
 from femts.mixers.scan import decayed_sum, default_chunk, reversed_decayed_sum
 
@@ -47,7 +48,7 @@ def selective_scan(u: Tensor, delta: Tensor, rate: Tensor, b: Tensor, c: Tensor,
         u, delta, rate, b, c: as the module says.
         chunk: steps in a chunk of the torch form; the default is the whole of a short sequence and about sqrt(T) of a long one.
     """
-    if torch.compiler.is_exporting():
+    if torch.compiler.is_exporting() or transformed():
         return selective_scan_plain(u, delta, rate, b, c)
     kernel = "torch" if chunk is not None else chosen("selective_scan", u.device, u.dtype)
     if kernel == "triton":
@@ -59,6 +60,8 @@ def selective_scan(u: Tensor, delta: Tensor, rate: Tensor, b: Tensor, c: Tensor,
 
         return selective_scan_mamba_ssm(u, delta, rate, b, c)
     batch, length, stacks, width = u.shape
+    if not length:
+        return u
     if chunk is None:
         chunk = default_chunk(length, LONG)
     fed, log_decay = delta.unsqueeze(2) * u, log_decays(delta, rate)
@@ -73,7 +76,7 @@ def selective_scan(u: Tensor, delta: Tensor, rate: Tensor, b: Tensor, c: Tensor,
     states = last.view(batch, -1, b.shape[-1], stacks, width)
     carry = decayed_sum(states, log_decay.sum(1).view(batch, -1, b.shape[-1], 1, width))
     before = torch.cat([torch.zeros_like(carry[:, :1]), carry[:, :-1]], dim=1).flatten(0, 1)  # (B chunks, N, K, E)
-    across = torch.einsum("btne,bnke->btke", c.unsqueeze(-1) * reach, before)
+    across = torch.einsum("btne,bnke->btke", bounded(c.unsqueeze(-1) * reach), before)
     return (within + across).reshape(batch, -1, stacks, width)[:, :length]
 
 
@@ -81,6 +84,12 @@ def _scan(u: Tensor, log_decay: Tensor, b: Tensor, c: Tensor) -> tuple[Tensor, T
     """y and the last states, (B, N, K E), of what is fed in, `u`, and decays (B, T, N, E)."""
     y, last = _SelectiveScan.apply(u, log_decay, b, c)
     return y, last
+
+
+def _scan_plain(u: Tensor, log_decay: Tensor, b: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
+    """`_scan` with every state of every step spread out."""
+    h = decayed_sum(b[:, :, None, :, None] * u.unsqueeze(3), log_decay.unsqueeze(2))  # (B, T, K, N, E)
+    return torch.einsum("btkne,btn->btke", h, c), h[:, -1].transpose(1, 2).flatten(2)
 
 
 class _SelectiveScan(torch.autograd.Function):
@@ -101,13 +110,14 @@ class _SelectiveScan(torch.autograd.Function):
                 h[t].zero_()
             h[t].baddbmm_(b[:, t, :, None], flat[:, t, None])
             y[:, t] = torch.bmm(c[:, t, None], h[t]).squeeze(1)
-        ctx.save_for_backward(u, decay, b, c, h)
+        ctx.save_for_backward(u, log_decay, b, c, decay, h)
         return y.view(u.shape), h[-1].clone()
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: FunctionCtx, grad_y: Tensor, grad_last: Tensor) -> tuple[Tensor, ...]:  # type: ignore[override]
-        u, decay, b, c, h = ctx.saved_tensors  # type: ignore[attr-defined]
+    def backward(ctx: FunctionCtx, grad_y: Tensor, grad_last: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        u, log_decay, b, c, decay, h = ctx.saved_tensors  # type: ignore[attr-defined]
+        if twice():
+            return derived(_scan_plain, (u, log_decay, b, c), grad_y, grad_last)
         batch, length, stacks, width = u.shape
         spread = (batch, b.shape[-1], stacks, width)
         flat, grad_y = u.flatten(2), grad_y.flatten(2)

@@ -5,13 +5,52 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-
-def log_tilted(p: Tensor, v: Tensor, beta: Tensor) -> Tensor:
-    """`log p_t(i) + beta_t v_i`: `p` (B, Q, T, H, d_v or 1), `v` (B, T, H, d_v), `beta` (B, Q, H, d_v) -> (B, Q, T, H, d_v)."""
-    return p.log() + beta.unsqueeze(2) * v.unsqueeze(1)
+from femts.errors import UsageError
 
 
-def find_hidden_temperature(p: Tensor, v: Tensor, beta_max: Tensor, lam: Tensor) -> Tensor:
+def hidden_selection(p: Tensor, v: Tensor, beta_max: Tensor, lam: Tensor, cap: float) -> tuple[Tensor, Tensor]:
+    """The posterior (B, Q, T, H, d_v) of eq. 5 at the hidden temperature, and that, (B, Q, H, d_v).
+
+    Args:
+        p, v, beta_max, lam: as in `find_hidden_temperature`.
+        cap: largest `|beta_max v|` in the exponential of the read.
+
+    Raises:
+        UsageError: no temperature gives the read, because values beyond the cap have a mean that their free energy never takes.
+    """
+    if not p.numel():
+        return p.expand(*p.shape[:4], v.shape[-1]), torch.zeros_like(lam)
+    tilting = tilting_values(p, v, beta_max, cap)
+    beta = find_hidden_temperature(p, v, beta_max, lam, tilting)
+    if bool(beta.isnan().any()) and bool(v.isfinite().all()):
+        raise UsageError(
+            f"No inverse temperature gives the read where |beta v| reaches {(beta_max * v).abs().max().item():.3g}, beyond "
+            f"value_logexp_cap={cap:g}; scale the inputs of the layer down."
+        )
+    q = torch.softmax(p.log() + beta.unsqueeze(2) * tilting, dim=2)
+    return torch.nan_to_num(q), beta  # rows that see nothing select nothing
+
+
+def tilting_values(p: Tensor, v: Tensor, beta_max: Tensor, cap: float) -> Tensor:
+    """The values of which the computed log-sum-exp is the free energy: `v`, or where the cap changes the read, `v` capped.
+
+    Args:
+        p, v, beta_max: as in `find_hidden_temperature`.
+        cap: largest `|beta_max v|` in the exponential.
+
+    Returns:
+        (B, Q or 1, T, H, d_v).
+    """
+    tilt = (beta_max * v).unsqueeze(1)
+    capped = tilt.clamp(-cap, cap)
+    if torch.equal(tilt, capped):
+        return v.unsqueeze(1)
+    exact, read = (torch.logsumexp(p.log() + each, dim=2, keepdim=True) for each in (tilt, capped))
+    unchanged = (exact - read).abs() <= _rounding(v) * read.abs().clamp_min(1.0)  # such as one value far below the others
+    return torch.where(unchanged, v.unsqueeze(1), capped / beta_max)
+
+
+def find_hidden_temperature(p: Tensor, v: Tensor, beta_max: Tensor, lam: Tensor, tilting: Tensor | None = None) -> Tensor:
     """The beta* in [0, beta_max] whose free energy is the gated read (proposition G.2), by bisection on the rising F.
 
     Where a channel is constant over the support every beta answers; the lowest is returned.
@@ -19,13 +58,16 @@ def find_hidden_temperature(p: Tensor, v: Tensor, beta_max: Tensor, lam: Tensor)
     Args:
         p: dense prior of Q tokens over T, (B, Q, T, H, d_v or 1); v: (B, T, H, d_v); lam: (B, Q, H, d_v); beta_max:
             broadcastable to it.
+        tilting: what `tilting_values` gives; None means that nothing is capped.
 
     Returns:
-        beta* (B, Q, H, d_v), to the precision of the type.
+        beta* (B, Q, H, d_v), to the precision of the type. Where the cap acts, the read mixes the mean of `v` with the free
+        energy of the capped values, and NaN says that it lies outside what the latter takes.
     """
     high = beta_max.expand_as(lam).clone()
-    mu = (p * v.unsqueeze(1)).sum(2)
-    away = v.unsqueeze(1) - mu.unsqueeze(2)
+    values = v.unsqueeze(1) if tilting is None else tilting
+    mu = (p * values).sum(2)
+    away = values - mu.unsqueeze(2)
 
     def gain(beta: Tensor) -> Tensor:
         """F(beta) - mu without cancellation, so that small gates are told apart."""
@@ -34,12 +76,19 @@ def find_hidden_temperature(p: Tensor, v: Tensor, beta_max: Tensor, lam: Tensor)
         small = (p * torch.expm1(tilt.clamp_max(1.0))).sum(2).log1p()
         return torch.where(top < 1.0, small, torch.logsumexp(p.log() + tilt, dim=2)) / beta
 
-    target = lam * gain(high)
+    largest, most = high.clone(), gain(high)
+    target = lam * most
+    if tilting is not None:
+        target = target + (1 - lam) * (p * (v.unsqueeze(1) - values)).sum(2)
     low, steps = torch.zeros_like(high), 60 if v.dtype == torch.float64 else 30
-    largest = high.clone()
     for _ in range(steps):
         middle = (low + high) / 2
         below = gain(middle) < target
         low, high = torch.where(below, middle, low), torch.where(below, high, middle)
-    found = (low + high) / 2
-    return torch.where(lam >= 1, largest, torch.where(lam <= 0, torch.zeros_like(found), found))
+    found = torch.where(lam >= 1, largest, torch.where(target <= 0, 0.0, (low + high) / 2))
+    slack = _rounding(v) * (mu.abs() + most)
+    return found.masked_fill((target < -slack) | (target > most + slack), torch.nan)
+
+
+def _rounding(x: Tensor) -> float:
+    return 64 * torch.finfo(x.dtype).eps

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mixer_cases import dense, make_input, make_layer, over_components, over_directions, over_priors, values
 
+from femts.errors import UsageError
 from femts.mixers.reference import free_energy
-from femts.mixers.temperature import find_hidden_temperature
+from femts.mixers.temperature import find_hidden_temperature, hidden_selection, tilting_values
 
 
 @over_priors
@@ -103,3 +104,52 @@ def test_small_gates_are_told_apart(lam):
     variance = (weights * (column - mu).square()).sum()
     gain = torch.logsumexp(weights.log() + 2.0 * column, 0) / 2.0 - mu
     assert star.flatten()[0].item() == pytest.approx((2 * lam * gain / variance).item(), rel=5 * lam + 1e-3)
+
+
+@over_priors
+@pytest.mark.parametrize("components", ["L", "LT"])
+@pytest.mark.parametrize("scale", [1, 30, 300, 3000])
+def test_of_the_read_that_is_computed_when_values_are_beyond_the_cap(prior, components, scale):
+    """F of what the exponential sees, at beta*, is the read; or one sentence says that nothing is."""
+    layer, x = make_layer(prior, components), make_input(length=10)
+    with torch.no_grad():
+        layer.in_proj.weight[: layer.widths.fem_dim].mul_(scale)  # the values alone
+    read, p, v, cap = layer.read(x), dense(layer, x), values(layer, x), layer.config.value_logexp_cap
+    assert ((read.beta * v).abs().max() > cap) == (scale > 1)
+    try:
+        star = layer.hidden_temperature(x)
+    except UsageError as error:
+        assert components == "LT" and scale > 1 and "beyond value_logexp_cap=40; scale the inputs" in str(error)
+        return
+    tilting = tilting_values(p, v, read.beta, cap)
+    f = torch.logsumexp(p.log() + star.clamp_min(1e-12).unsqueeze(2) * tilting, dim=2) / star.clamp_min(1e-12)
+    several = ((p > 1e-6).sum(2) > 1).expand_as(star)
+    assert ((f - read.f).abs() / (1 + v.abs().amax()))[several].max() < 1e-9
+    assert (layer.posterior(x).sum(2) - 1).abs().max() < 1e-12
+
+
+CAPPED = {  # values of equal weight and the inner gate; at beta_max = 20 the cap of 40 acts on |v| > 2
+    "one far below the others, of which nothing is left": ([-9.0, 0.0, 1.0], 0.5, "answered"),
+    "one at the cap": ([2.0, 0.0, 1.0], 0.5, "answered"),
+    "one beyond it, read as the log-sum-exp alone": ([9.0, 0.0, 1.0], 1.0, "answered"),
+    "one a little beyond it": ([2.2, 0.0, 1.0], 0.9, "answered"),
+    "one beyond it, whose mean is above the capped free energy": ([9.0, 0.0, 1.0], 0.5, "refused"),
+    "all below the cap": ([-9.0, -7.0, -8.0], 0.5, "refused"),
+}
+
+
+@pytest.mark.parametrize("column,lam,expected", CAPPED.values(), ids=list(CAPPED))
+def test_a_capped_read_is_answered_or_refused(column, lam, expected):
+    v = torch.tensor(column, dtype=torch.float64).view(1, 3, 1, 1)
+    p, beta = torch.full((1, 1, 3, 1, 1), 1 / 3, dtype=torch.float64), torch.full((1, 1), 20.0, dtype=torch.float64)
+    gate = torch.full((1, 1, 1, 1), lam, dtype=torch.float64)
+    if expected == "refused":
+        with pytest.raises(UsageError, match=r"No inverse temperature gives the read where \|beta v\| reaches 180"):
+            hidden_selection(p, v, beta, gate, 40.0)
+        return
+    q, star = hidden_selection(p, v, beta, gate, 40.0)
+    f_max = (p * (beta * v).clamp(-40, 40).unsqueeze(1).exp()).sum(2).log() / beta
+    read = (1 - lam) * v.mean() + lam * f_max
+    tilting = tilting_values(p, v, beta, 40.0)
+    torch.testing.assert_close(torch.logsumexp(p.log() + star * tilting, 2) / star, read, rtol=1e-9, atol=1e-9)
+    assert q.sum().item() == pytest.approx(1)

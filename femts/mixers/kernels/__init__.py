@@ -18,6 +18,7 @@ from importlib.util import find_spec
 import torch
 
 from femts.errors import UsageError, suggest
+from femts.mixers.gradients import transformed
 
 ASKED = "FEMTS_KERNELS"
 
@@ -83,12 +84,12 @@ _ran: ContextVar[dict[str, str] | None] = ContextVar("ran", default=None)
 
 
 def chosen(operation: str, device: torch.device, dtype: torch.dtype = torch.float32) -> str:
-    """The name of what computes `operation` on tensors of `device` and `dtype`; torch while torch.compile fuses.
+    """The name of what computes `operation` on tensors of `device` and `dtype`; torch under torch.compile and torch.func.
 
     Raises:
         UsageError: what was asked for, by `using` or `FEMTS_KERNELS`, does not exist or cannot run there.
     """
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_compiling() or transformed():
         return "torch"
     name, reasons = choice(operation, device, dtype)
     if name in reasons:

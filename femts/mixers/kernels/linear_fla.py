@@ -14,6 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from femts.mixers.gradients import first_only
+
 OPERATIONS = ("chunk_simple_gla", "fused_chunk_simple_gla")
 TOLERANCE = 2e-5  # of the largest entry, for outputs and gradients in float32
 
@@ -25,7 +27,7 @@ def scores_fla(q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor | None) -> Ten
     name, failures = checked_operation(q.device)
     if name is None:
         raise RuntimeError(f"No operation of flash-linear-attention is right on this device: {failures}.")
-    return scores_by(_operation(name), q, k, v, log_decay)
+    return first_only(scores_by(_operation(name), q, k, v, log_decay), "linear=fla")
 
 
 def scores_by(operation: Operation, q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor | None) -> Tensor:

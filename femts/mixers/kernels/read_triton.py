@@ -7,13 +7,17 @@ They take the place of some thirty passes over memory, and compute in float32 wh
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
-from torch.autograd.function import FunctionCtx, once_differentiable
+from torch.autograd.function import FunctionCtx
+
+from femts.mixers.gradients import derived, twice
+from femts.mixers.read import outer_gate
 
 ELEMENTS = 2048  # that a program holds at once
 
@@ -109,6 +113,18 @@ def _shape(rows: int, width: int) -> tuple[tuple[int], dict[str, int]]:
     return (triton.cdiv(rows, height),), {"width": width, "height": height, "padded": padded}
 
 
+def _plain_before(v: Tensor, beta: Tensor, cap: float) -> Tensor:
+    v = v.unflatten(-1, tuple(beta.shape))
+    return torch.cat([v, (beta * v).clamp(-cap, cap).exp().to(v.dtype)], dim=-1)
+
+
+def _plain_after(mixed: Tensor, beta: Tensor, lam: Tensor | None, gate: Tensor | None, eps: float) -> Tensor:
+    mu, z = mixed.chunk(2, dim=-1)
+    f = (z.log() / beta).flatten(-2)
+    f = f if lam is None else torch.lerp(mu.flatten(-2), f, torch.sigmoid(lam))
+    return f if gate is None else outer_gate(gate, eps) * f
+
+
 class _Before(torch.autograd.Function):
     @staticmethod
     def forward(ctx: FunctionCtx, v: Tensor, beta: Tensor, cap: float) -> Tensor:  # type: ignore[override]
@@ -124,9 +140,10 @@ class _Before(torch.autograd.Function):
         return out
 
     @staticmethod
-    @once_differentiable
-    def backward(ctx: FunctionCtx, grad_out: Tensor) -> tuple[Tensor, Tensor, None]:  # type: ignore[override]
+    def backward(ctx: FunctionCtx, grad_out: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
         v, beta = ctx.saved_tensors  # type: ignore[attr-defined]
+        if twice():
+            return *derived(partial(_plain_before, cap=ctx.cap), (v, beta), grad_out), None  # type: ignore[attr-defined]
         grid, block = _shape(*v.shape)
         grad_v, grad_beta = v.new_empty(v.shape), beta.new_empty(*grid, beta.numel())
         grad_out, rows = grad_out.contiguous(), v.shape[0]
@@ -152,9 +169,10 @@ class _After(torch.autograd.Function):
         return out
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: FunctionCtx, grad_out: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
         mixed, beta, lam, gate = ctx.saved_tensors  # type: ignore[attr-defined]
+        if twice():
+            return *derived(partial(_plain_after, eps=ctx.eps), (mixed, beta, lam, gate), grad_out), None  # type: ignore[attr-defined]
         grid, _ = _shape(mixed.shape[0], beta.numel())
         grad_beta = beta.new_empty(*grid, beta.numel())
         grads = [torch.empty_like(mixed), grad_beta, *(None if x is None else x.new_empty(x.shape) for x in (lam, gate))]
@@ -187,7 +205,7 @@ def gated_read_triton(
     eps: float,
     support: Tensor | None,
 ) -> Tensor:
-    """The read of `v` (..., H, d_v) at `beta` (H, d_v), times its outer gate: (..., H, d_v); once differentiable.
+    """The read of `v` (..., H, d_v) at `beta` (H, d_v), times its outer gate: (..., H, d_v).
 
     Args:
         lam, gate: what the inner and the outer gate are made of, shaped as `v`, or None without them.

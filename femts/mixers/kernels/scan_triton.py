@@ -8,7 +8,10 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
-from torch.autograd.function import FunctionCtx, once_differentiable
+from torch.autograd.function import FunctionCtx
+
+from femts.mixers.gradients import twice
+from femts.mixers.scan import default_chunk, sum_gradients
 
 TIME, WIDTH = 64, 16  # tokens and channels that a program holds at once
 
@@ -81,15 +84,17 @@ class _Scan(torch.autograd.Function):
         return h
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: FunctionCtx, grad_h: Tensor) -> tuple[Tensor, Tensor | None]:  # type: ignore[override]
         h, g = ctx.saved_tensors  # type: ignore[attr-defined]
-        grad_u, grad_g = _launch(grad_h.contiguous(), g, h if ctx.needs_input_grad[1] else None, backwards=True)  # type: ignore[attr-defined]
+        needed: bool = ctx.needs_input_grad[1]  # type: ignore[attr-defined]
+        if twice():
+            return sum_gradients(grad_h, h, g, needed, default_chunk(h.shape[1], 64))
+        grad_u, grad_g = _launch(grad_h.contiguous(), g, h if needed else None, backwards=True)
         return grad_u, None if grad_g is None else grad_g.sum_to_size(g.shape)
 
 
 def decayed_sum_triton(u: Tensor, log_decay: Tensor) -> Tensor:
-    """`femts.mixers.scan.decayed_sum` of float32 or float64 tensors; once differentiable."""
+    """`femts.mixers.scan.decayed_sum` of float32 or float64 tensors."""
     four = (*u.shape[:2], -1, u.shape[-1]) if u.dim() > 2 else (*u.shape, 1, 1)
     last = log_decay.shape[-1] if u.dim() > 2 else 1
     g = log_decay.expand(*u.shape[:-1], last) if u.dim() > 2 else log_decay.expand_as(u)

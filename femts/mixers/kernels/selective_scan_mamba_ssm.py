@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from femts.mixers.gradients import first_only
+
 
 def selective_scan_mamba_ssm(u: Tensor, delta: Tensor, rate: Tensor, b: Tensor, c: Tensor) -> Tensor:
     """`femts.mixers.selective_scan.selective_scan`: its stacks become more channels, which share their step sizes and rates."""
@@ -17,4 +19,4 @@ def selective_scan_mamba_ssm(u: Tensor, delta: Tensor, rate: Tensor, b: Tensor, 
         b.mT.contiguous(),
         c.mT.contiguous(),
     )
-    return y.mT.reshape(u.shape)
+    return first_only(y.mT.reshape(u.shape), "selective_scan=mamba_ssm")

@@ -11,9 +11,11 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
-from torch.autograd.function import FunctionCtx, once_differentiable
+from torch.autograd.function import FunctionCtx
 
+from femts.mixers.gradients import derived, twice
 from femts.mixers.kernels.scan_triton import joined
+from femts.mixers.selective_scan import selective_scan_plain
 
 TIME, WIDTH, WARPS = 16, 16, 8  # tokens, channels and warps of a program
 
@@ -130,9 +132,10 @@ class _SelectiveScan(torch.autograd.Function):
         return y
 
     @staticmethod
-    @once_differentiable
-    def backward(ctx: FunctionCtx, grad_y: Tensor) -> tuple[Tensor, ...]:  # type: ignore[override]
+    def backward(ctx: FunctionCtx, grad_y: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
         u, delta, rate, b, c, befores = ctx.saved_tensors  # type: ignore[attr-defined]
+        if twice():
+            return derived(selective_scan_plain, (u, delta, rate, b, c), grad_y)
         (stacks, width), n_states = u.shape[2:], rate.shape[0]
         grid, block = _shape(u, n_states)
         grad_u, grad_delta, grad_rate = torch.empty_like(u), torch.empty_like(u), rate.new_empty(grid[0], n_states, width)
@@ -152,6 +155,6 @@ def _shape(u: Tensor, n_states: int) -> tuple[tuple[int, int], dict[str, int]]:
 
 
 def selective_scan_triton(u: Tensor, delta: Tensor, rate: Tensor, b: Tensor, c: Tensor) -> Tensor:
-    """`femts.mixers.selective_scan.selective_scan` of float32 or float64 tensors; once differentiable."""
+    """`femts.mixers.selective_scan.selective_scan` of float32 or float64 tensors."""
     y: Tensor = _SelectiveScan.apply(*(x.contiguous() for x in (u, delta, rate, b, c)))
     return y

@@ -39,7 +39,8 @@ class AFTPrior(Prior):
             seen = seen.masked_fill(~mask[:, :, None], torch.finfo(k.dtype).min)
             k = torch.where(mask[:, :, None], k, seen)
         if not self.config.causal:
-            weight = torch.exp(k - seen.amax(dim=1, keepdim=True)).unsqueeze(2)
+            top = seen.amax(dim=1, keepdim=True) if seen.shape[1] else seen
+            weight = torch.exp(k - top).unsqueeze(2)
             return PerChannelBound(
                 lambda u: (weight * u).sum(1, keepdim=True).expand_as(u), k, mask, visible(mask, causal=False)
             )

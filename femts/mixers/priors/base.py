@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar
 
 import torch
@@ -35,7 +36,7 @@ class BoundPrior(ABC):
 
     @abstractmethod
     def mix(self, values: Tensor) -> Tensor:
-        """`sum_i p_t(i) values_i`: (B, T, H, c) -> (B, T, H, c)."""
+        """`sum_i p_t(i) values_i`: (B, T, H, c) -> (B, T, H, c); values that no token may read may be anything, NaN too."""
 
     def weights(self) -> Tensor:
         """The dense p (B, H, T, T), query by key: what the prior makes of one-hot values."""
@@ -118,6 +119,11 @@ def visible(mask: Tensor | None, causal: bool) -> Tensor | None:
     return torch.cummax(mask.int(), dim=1).values.bool() if causal else mask.any(dim=1, keepdim=True).expand_as(mask)
 
 
+def readable(values: Tensor, mask: Tensor | None) -> Tensor:
+    """`values` (B, T, H, c), 0 for tokens that nobody may read: a weight of 0 would not keep NaN out of a sum."""
+    return values if mask is None else values.masked_fill(~mask[:, :, None, None], 0.0)
+
+
 def weigh(p: Tensor, v: Tensor) -> Tensor:
     """`p v` for many short sequences: weights (n, T, T), values (n, T, c) -> (n, T, c).
 
@@ -150,8 +156,7 @@ class PerChannelBound(BoundPrior):
     def mix(self, values: Tensor) -> Tensor:
         columns = values.unflatten(-1, (-1, self.like.shape[-1])).squeeze(2)  # (B, T, k, E)
         columns = torch.cat([columns.to(self.like.dtype), torch.ones_like(self.like).unsqueeze(2)], dim=2)
-        if self._mask is not None:
-            columns = columns * self._mask[:, :, None, None]
+        columns = readable(columns, self._mask)
         scores = self._accumulate(columns)
         mixed = divide(scores[:, :, :-1], scores[:, :, -1:], self.support)
         return mixed.flatten(2).unsqueeze(2).to(values.dtype)
@@ -167,3 +172,9 @@ class PerChannelBound(BoundPrior):
 def at_least_float32(x: Tensor) -> Tensor:
     """`x` in the type that sums over time are formed in."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
+def without_autocast(x: Tensor) -> AbstractContextManager[Any]:
+    """No autocast on the device of `x` inside, where there is any: not on `meta`, which only knows shapes."""
+    kind = x.device.type
+    return torch.autocast(kind, enabled=False) if torch.amp.is_autocast_available(kind) else nullcontext()

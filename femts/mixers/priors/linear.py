@@ -10,8 +10,20 @@ from torch.nn import functional as F
 
 from femts.mixers.budget import Widths
 from femts.mixers.config import FreeEnergyMixerConfig
+from femts.mixers.gradients import READ, bounded
 from femts.mixers.kernels import chosen
-from femts.mixers.priors.base import BoundPrior, Params, Prior, at_least_float32, divide, register_prior, visible, weigh
+from femts.mixers.priors.base import (
+    BoundPrior,
+    Params,
+    Prior,
+    at_least_float32,
+    divide,
+    readable,
+    register_prior,
+    visible,
+    weigh,
+    without_autocast,
+)
 from femts.mixers.priors.softmax import query_key
 from femts.mixers.scan import decayed_sum, reversed_decayed_sum
 
@@ -26,6 +38,7 @@ class BoundLinear(BoundPrior):
         q, k: features (B, T, H, d_k), positive; `k` is 0 for tokens that nobody may read.
         log_decay: (B, T, H), g <= 0, or None for no decay.
         rows: the tokens that `q` and `support` are of; others than all in the dense form alone.
+        mask: (B, T), True where a token may be read, or None for all.
     """
 
     def __init__(
@@ -37,14 +50,16 @@ class BoundLinear(BoundPrior):
         support: Tensor | None,
         dense: bool | None = None,
         rows: slice = slice(None),
+        mask: Tensor | None = None,
     ) -> None:
         super().__init__(support, (k.shape[0], k.shape[1], k.shape[2]), q)
         self.q, self.k, self.log_decay, self.causal, self.rows = q, k, log_decay, causal, rows
+        self.mask = mask
         self.dense = is_dense(k) if dense is None else dense
 
     def mix(self, values: Tensor) -> Tensor:
-        with torch.autocast(self.q.device.type, enabled=False):
-            v = values.to(self.q.dtype)
+        with without_autocast(self.q):
+            v = readable(values.to(self.q.dtype), self.mask)
             mixed = self._mix_dense(v) if self.dense else self._mix_chunked(v)
         return mixed.to(values.dtype)
 
@@ -52,14 +67,14 @@ class BoundLinear(BoundPrior):
         q, k, v = (x.transpose(1, 2).flatten(0, 1) for x in (self.q, self.k, v))  # (B H, T, .)
         scores = torch.bmm(q, k.mT).unflatten(0, (-1, self.shape[2]))
         if self.log_decay is not None:
-            scores = scores * decay_matrix(self.log_decay, self.causal)[:, self.rows].transpose(1, 2).contiguous()
+            scores = bounded(scores * decay_matrix(self.log_decay, self.causal)[:, self.rows].transpose(1, 2).contiguous())
         elif self.causal and self.rows == slice(None):
             scores = scores.tril()
         elif self.causal:
             scores = scores * scores.new_ones(scores.shape[-1], scores.shape[-1]).tril()[self.rows]
         support = None if self.support is None else self.support[:, None]
         mass = scores.sum(-1, keepdim=True)
-        p = _stop_at_zero(scores * divide(torch.ones_like(mass), mass, support)).flatten(0, 1)
+        p = bounded(scores * divide(torch.ones_like(mass), mass, support)).flatten(0, 1)
         return weigh(p, v).unflatten(0, (-1, self.shape[2])).transpose(1, 2)
 
     def _mix_chunked(self, v: Tensor) -> Tensor:
@@ -76,7 +91,7 @@ class BoundLinear(BoundPrior):
         else:
             ahead = chunked_scores(q.flip(1), k.flip(1), v.flip(1), g.flip(1), strict=True).flip(1)
             scores = chunked_scores(q, k, v, g) + ahead
-        return divide(scores[..., :-1], scores[..., -1:], self.support)
+        return divide(bounded(scores[..., :-1], READ), scores[..., -1:], self.support)
 
 
 def is_dense(k: Tensor) -> bool:
@@ -109,19 +124,14 @@ def chunked_scores(q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor | None, st
     to_end = matrix[:, -1].transpose(1, 2)  # (B n, key, H)
     if strict:
         matrix = matrix * (1 - torch.eye(CHUNK, device=q.device, dtype=q.dtype)[None, :, None, :])
-    scores = _stop_at_zero(torch.einsum("bthd,bihd->bthi", q, k) * matrix)
+    scores = bounded(torch.einsum("bthd,bihd->bthi", q, k) * matrix)
     inside = torch.einsum("bthi,bihc->bthc", scores, v)
-    state = torch.einsum("bihd,bihc->bhdc", _stop_at_zero(k * to_end.unsqueeze(-1)), v).unflatten(0, (batch, n_chunks))
+    state = torch.einsum("bihd,bihc->bhdc", bounded(k * to_end.unsqueeze(-1)), v).unflatten(0, (batch, n_chunks))
     through = g.sum(1).unflatten(0, (batch, n_chunks))[..., None, None]
     state = decayed_sum(state, through)
     before = torch.cat([torch.zeros_like(state[:, :1]), state[:, :-1]], dim=1).flatten(0, 1)
-    across = torch.einsum("bthd,bhdc->bthc", _stop_at_zero(q * reach.unsqueeze(-1)), before)
+    across = torch.einsum("bthd,bhdc->bthc", bounded(q * reach.unsqueeze(-1)), before)
     return (inside + across).reshape(batch, n_chunks * CHUNK, heads, -1)[:, :length]
-
-
-def _stop_at_zero(weight: Tensor) -> Tensor:
-    """`weight`, without gradient where it is 0: there the value may be e^80 times what is read, and infinity times 0 is NaN."""
-    return weight.masked_fill(weight == 0, 0.0)
 
 
 class LinearState(NamedTuple):
@@ -166,10 +176,11 @@ class LinearPrior(Prior):
         q, k = self._features(params, rows=rows)
         g = self.log_decay(params)
         if mask is not None:  # a token that nobody may read counts as absent: no mass and no decay
-            k = k * mask[:, :, None, None]
+            k = k.masked_fill(~mask[:, :, None, None], 0.0)
             g = None if g is None else g.masked_fill(~mask[:, :, None], 0.0)
         support = visible(mask, self.config.causal)
-        return BoundLinear(q, k, g, self.config.causal, None if support is None else support[:, rows], rows=rows)
+        support = None if support is None else support[:, rows]
+        return BoundLinear(q, k, g, self.config.causal, support, rows=rows, mask=mask)
 
     def init_state(self, batch_size: int, value_width: int) -> LinearState:
         heads = self.config.n_head

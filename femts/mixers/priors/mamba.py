@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from femts.mixers.budget import Widths, delta_rank
 from femts.mixers.config import FreeEnergyMixerConfig
-from femts.mixers.priors.base import Params, PerChannelBound, Prior, at_least_float32, register_prior, visible
+from femts.mixers.priors.base import Params, PerChannelBound, Prior, at_least_float32, register_prior, visible, without_autocast
 from femts.mixers.selective_scan import log_decays, selective_scan, selective_scan_two_sided
 
 
@@ -52,7 +52,7 @@ class MambaPrior(Prior):
             delta = delta.masked_fill(~mask[:, :, None], 0.0)
 
         def accumulate(u: Tensor) -> Tensor:
-            with torch.autocast(u.device.type, enabled=False):
+            with without_autocast(u):
                 scan = selective_scan if causal else selective_scan_two_sided
                 return scan(u, delta, rate, b, c) + skip * u
 

@@ -14,7 +14,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from femts.errors import UsageError
 from femts.mixers.budget import Widths
 from femts.mixers.config import FreeEnergyMixerConfig
-from femts.mixers.priors.base import BoundPrior, Params, Prior, register_prior, visible, weigh
+from femts.mixers.gradients import transformed
+from femts.mixers.priors.base import BoundPrior, Params, Prior, readable, register_prior, visible, weigh
 from femts.mixers.rope import rotate
 
 # On a CPU, up to these sizes, a dense product over all heads at once beats the kernel that takes head by head (`femts bench`).
@@ -36,6 +37,7 @@ class BoundSoftmax(BoundPrior):
     ) -> None:
         support = visible(mask, causal)
         super().__init__(None if support is None else support[:, rows], (k.shape[0], k.shape[1], k.shape[2]), q)
+        self.mask, k = mask, readable(k, mask)
         self.q, self.k, self.causal, self.backend, self.rows = q.transpose(1, 2), k.transpose(1, 2), causal, backend, rows
         self.allowed = None if mask is None or support is None else self._allowed(mask, support)[:, :, rows]
 
@@ -52,18 +54,21 @@ class BoundSoftmax(BoundPrior):
         if self.backend == "auto" and self.allowed is None and is_short(self.k, values):
             values = values.transpose(1, 2).to(self.q.dtype)
             return short_attention(self.q, self.k, values, self.causal, self.rows).transpose(1, 2)
-        width = max(self.q.shape[-1], values.shape[-1])
+        v = readable(values, self.mask).transpose(1, 2).to(self.q.dtype)
+        width = max(self.q.shape[-1], v.shape[-1])
         flash = self.backend == "flash"
         if flash:
             self._check_flash(width)
         # The kernels without a (T, T) tensor want equal widths, and zeros change neither scores nor reads.
-        q, k, v = (_widened(x, width) for x in (self.q, self.k, values.transpose(1, 2).to(self.q.dtype)))
+        q, k, v = (_widened(x, width) for x in (self.q, self.k, v))
         allowed = self.allowed
         if (
             allowed is None and self.causal and self.rows != slice(None)
         ):  # is_causal would take the first row for the first token
             allowed = torch.ones(k.shape[2], k.shape[2], dtype=torch.bool, device=k.device).tril()[self.rows]
-        with sdpa_kernel(SDPBackend.FLASH_ATTENTION) if flash else nullcontext():
+        # torch.func has a forward derivative and a batched form of torch's plain attention alone.
+        backend = SDPBackend.FLASH_ATTENTION if flash else SDPBackend.MATH if transformed() else None
+        with nullcontext() if backend is None else sdpa_kernel(backend):
             mixed = F.scaled_dot_product_attention(
                 q,
                 k,

@@ -1,0 +1,50 @@
+"""No NaN in gradients of huge inputs: many seeds, lengths beyond every chunk, weights as made and moved."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from mixer_cases import PRIORS
+
+from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig, component_flags
+from femts.mixers.priors.linear import DENSE_UP_TO
+from femts.mixers.selective_scan import LONG
+
+HUGE = 1e3  # times a normal
+
+# Short sequences for the dense forms; one token beyond each length at which a form cuts into chunks; many chunks.
+CASES = [
+    *((prior, length, spread, 12) for prior in PRIORS for length in (7, 33) for spread in (0.0, 0.3)),
+    *((prior, length, spread, 2) for prior in PRIORS for length in (DENSE_UP_TO + 1, LONG + 1) for spread in (0.0, 0.3)),
+    *((prior, 1200, 0.3, 1) for prior in PRIORS),
+]
+
+
+@pytest.mark.parametrize("prior,length,spread,seeds", CASES, ids=[f"{p}-T{t}-moved{s}" for p, t, s, _ in CASES])
+def test_gradients_are_finite(prior, length, spread, seeds):
+    bad = [seed for seed in range(seeds) for part in ("LT", "CLTG") if not finite(prior, part, length, spread, seed)]
+    assert bad == []
+
+
+@pytest.mark.parametrize("scale", [1e3, 1e4])
+@pytest.mark.parametrize(
+    ("prior", "length", "spread", "seed"),
+    [("gla", 7, 0.3, 7), ("gla", 33, 0.3, 4), ("gla", 128, 0.0, 35), ("gla", 140, 0.0, 19), ("mamba", 257, 0.0, 0)],
+)
+def test_gradients_are_finite_where_they_once_were_not(prior, length, spread, seed, scale):
+    assert finite(prior, "LT", length, spread, seed, scale)
+
+
+def finite(prior, components, length, spread, seed, scale=HUGE):
+    torch.manual_seed(seed)
+    layer = FreeEnergyMixer(FreeEnergyMixerConfig(64, 4, prior, ssm_rank=8, **component_flags(components)))
+    with torch.no_grad():
+        if layer.conditioner is not None:
+            torch.nn.init.normal_(layer.conditioner.out_proj.weight, std=0.02)
+        for parameter in layer.parameters() if spread else ():
+            parameter.add_(spread * torch.randn_like(parameter))
+    x = (scale * torch.randn(2, length, 64)).requires_grad_()
+    y = layer(x)
+    y.square().mean().backward()
+    tensors = [y, *(t.grad for t in (x, *layer.parameters()) if t.grad is not None)]
+    return all(bool(t.isfinite().all()) for t in tensors)

@@ -1,0 +1,76 @@
+"""Masked tokens are ignored whatever stands in them; some priors keep a NaN of the future from the past; no tokens at all."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from mixer_cases import make_input, make_layer, over_components, over_directions, over_priors
+
+ANYTHING = {"NaN": torch.nan, "infinity": torch.inf, "minus infinity": -torch.inf, "the largest number": 3e38}
+
+
+@over_priors
+@over_directions
+@pytest.mark.parametrize("value", ANYTHING.values(), ids=list(ANYTHING))
+@pytest.mark.parametrize("length", [9, 140], ids=lambda t: f"T{t}")
+def test_what_stands_in_masked_tokens_changes_neither_reads_nor_gradients(prior, causal, value, length):
+    layer, mask = make_layer(prior, causal=causal, dtype=torch.float32), torch.ones(2, length, dtype=torch.bool)
+    mask[0, :3], mask[0, 5], mask[1, -2:] = False, False, False
+    results = []
+    for filler in (0.0, value):
+        x = make_input(length=length, dtype=torch.float32).masked_fill(~mask.unsqueeze(-1), filler).requires_grad_()
+        y = layer(x, mask)[mask]
+        results.append((y, *torch.autograd.grad(y.square().sum(), [x, *layer.parameters()])))
+    assert torch.equal(results[0][0], results[1][0])
+    for one, other in zip(*results, strict=True):
+        torch.testing.assert_close(other, one, rtol=1e-5, atol=1e-5 * one.abs().max().item())
+
+
+@over_priors
+@over_directions
+def test_bound_priors_mix_no_masked_value(prior, causal):
+    layer, x = make_layer(prior, causal=causal), make_input()
+    mask = torch.tensor([[0, 1, 1, 0, 1, 1, 1, 1, 0], [1] * 9]).bool()
+    bound = layer.bind(x, mask)
+    values = make_input(width=layer.widths.fem_dim).unflatten(-1, (layer.config.heads, -1))
+    bad = values.masked_fill(~mask[:, :, None, None], torch.nan)
+    assert torch.equal(bound.mix(bad), bound.mix(values))
+
+
+@pytest.mark.parametrize("prior", ["rnn_softmax", "rnn_decay", "mamba"])
+@pytest.mark.parametrize(("length", "cut"), [(2, 1), (12, 5), (90, 64), (300, 270), (600, 257)], ids=str)
+def test_a_nan_in_the_future_stays_there_where_the_docstring_says_so(prior, length, cut):
+    layer, x = make_layer(prior, dtype=torch.float32), make_input(length=length, dtype=torch.float32)
+    for value in (torch.nan, torch.inf, -torch.inf):
+        later = x.clone()
+        later[:, cut:] = value
+        assert torch.equal(layer(later)[:, :cut], layer(x)[:, :cut])
+
+
+@over_priors
+@over_directions
+@over_components
+@pytest.mark.parametrize("masked", [False, True], ids=["whole", "masked"])
+def test_no_tokens_and_no_samples_give_empty_outputs(prior, causal, components, masked):
+    layer = make_layer(prior, components, causal=causal)
+    for batch, length in ((2, 0), (0, 5), (0, 0)):
+        x = torch.zeros(batch, length, 16, dtype=torch.float64).requires_grad_()
+        mask = torch.ones(batch, length) if masked else None
+        y = layer(x, mask)
+        assert y.shape == x.shape
+        y.sum().backward()
+        assert layer.weights(x, mask).numel() == layer.posterior(x, mask).numel() == 0
+
+
+@over_priors
+@over_directions
+@pytest.mark.parametrize("length", [1, 9, 300], ids=lambda t: f"T{t}")
+def test_shapes_are_known_on_the_meta_device(prior, causal, length):
+    layer = copy.deepcopy(make_layer(prior, causal=causal, dtype=torch.float32)).to("meta")
+    x = torch.zeros(2, length, 16, device="meta").requires_grad_()
+    for mask in (None, torch.ones(2, length, device="meta")):
+        y = layer(x, mask)
+        assert (y.shape, y.device.type) == (x.shape, "meta")
+        y.sum().backward()
