@@ -61,6 +61,8 @@ class FreeEnergyMixer(nn.Module):
         torch.Size([2, 128, 64])
     """
 
+    NO_WEIGHT_DECAY = ("beta_raw",)
+
     def __init__(self, config: FreeEnergyMixerConfig) -> None:
         super().__init__()
         self.config, self.widths = config, resolve_widths(config)
@@ -82,7 +84,6 @@ class FreeEnergyMixer(nn.Module):
         )
         if config.use_lse:
             self.beta_raw = nn.Parameter(torch.zeros(heads, width // heads))
-            self.beta_raw.no_weight_decay = True  # type: ignore[attr-defined]
         self.dropout = Dropout(config.dropout)
         for linear in (self.in_proj, self.out_proj):  # appendix K
             nn.init.normal_(linear.weight, std=0.02)

@@ -23,7 +23,7 @@ class TrainingConfig:
     Attributes:
         lr: highest learning rate of AdamW.
         betas: AdamW's two decays.
-        weight_decay: decoupled decay of all parameters but those flagged `no_weight_decay`.
+        weight_decay: decoupled decay of all parameters but those that their modules list in `NO_WEIGHT_DECAY`.
         clip: largest gradient norm.
         ema: decay, an optimiser step, of the running average of the weights that is validated and kept; 0 keeps the weights
             as they are.
@@ -50,7 +50,8 @@ class TrainingConfig:
         device: `auto` takes CUDA where it is, else the CPU.
         precision: `auto` takes bf16 on CUDA where it is native, else 32. On a CPU `bf16` forms the products of the MLP and of
             the mixer's projection in bfloat16, all else in float32.
-        devices: processes that share each batch (DDP).
+        devices: processes that share each batch (DDP). Their weights are those of one process but for the order of sums, which
+            the steep features of `linear` and `gla` amplify step by step: to 1e-3 of a weight, 1e-7 of a score.
         compile: take the passes of a step through `torch.compile`: a minute or more at the start; whether steps are faster
             then, `femts bench train --compile` says. The draws of dropout differ from those without.
         max_time: longest time for the whole call (`90s`, `9m`, `1h30m`); where it is shorter than the budget takes, the

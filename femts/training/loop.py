@@ -23,6 +23,7 @@ from femts.evaluation.quantiles import PinballSums
 from femts.files import write_file
 from femts.imports import without_traces
 from femts.mixers.precision import low_precision_products
+from femts.mixers.weight_decay import undecayed
 from femts.models.base import ForecastModel
 from femts.runs import CHECKPOINT, HISTORY, history_csv
 from femts.training.averaging import RunningAverage
@@ -288,8 +289,9 @@ class Trainer:
 def _adamw(model: ForecastModel, config: TrainingConfig, device: torch.device) -> AdamW:
     decayed: list[Tensor] = []
     plain: list[Tensor] = []
-    for parameter in model.parameters():
-        (plain if getattr(parameter, "no_weight_decay", False) else decayed).append(parameter)
+    kept = undecayed(model)
+    for name, parameter in model.named_parameters():
+        (plain if name in kept else decayed).append(parameter)
     groups: list[dict[str, Any]] = [{"params": decayed}, {"params": plain, "weight_decay": 0.0}]
     return AdamW(
         [group for group in groups if group["params"]],

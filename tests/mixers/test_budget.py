@@ -11,6 +11,7 @@ from mixer_cases import PRIORS, over_priors
 from femts.errors import UsageError
 from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig, component_flags
 from femts.mixers.budget import resolve_widths, weight_count
+from femts.mixers.weight_decay import undecayed
 
 ALL_COMPONENTS = ("", "L", "LT", "G", "LG", "LTG", "C", "CL", "CLT", "CG", "CLG", "CLTG")
 HEADS = {64: (1, 2, 4, 8), 128: (2, 4, 8), 352: (4, 8), 512: (4, 8), 768: (8, 12)}
@@ -116,7 +117,7 @@ def test_temperature_starts_at_1953_without_weight_decay(prior):
     layer = FreeEnergyMixer(FreeEnergyMixerConfig(64, 4, prior))
     read = layer.read(torch.zeros(1, 2, 64))
     torch.testing.assert_close(read.beta, torch.full_like(read.beta, 1.9529), rtol=0, atol=1e-4)
-    assert layer.beta_raw.no_weight_decay is True
+    assert "beta_raw" in undecayed(layer)
     assert (layer.beta_raw == 0).all()
     assert torch.equal(layer.conditioner.out_proj.weight, torch.zeros_like(layer.conditioner.out_proj.weight))
 

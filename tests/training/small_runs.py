@@ -30,6 +30,7 @@ MODELS: dict[str, dict[str, Any]] = {
         "model.dropout": 0.3,
     },
 }
+MODELS["fem_mamba"] = MODELS["fem_sm"]  # beside weights that decay, more that do not
 MODELS["fem_sm_ridge"] = MODELS["fem_sm"]  # beside trained weights, some that are fitted before the first step
 
 

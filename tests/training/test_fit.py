@@ -164,17 +164,16 @@ def test_steps_do_not_seed_every_backend(monkeypatch: pytest.MonkeyPatch) -> Non
     assert calls < 5
 
 
-def test_flagged_parameters_do_not_decay(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At a learning rate whose steps vanish beside the decay, a flagged parameter stays and the others shrink."""
-    build, flagged = DLinear.__init__, "trend"
+def test_listed_parameters_do_not_decay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At a learning rate whose steps vanish beside the decay, a listed parameter stays and the others shrink."""
+    build = DLinear.__init__
 
     def init(self: DLinear, config: Any) -> None:
         build(self, config)
-        for parameter in getattr(self, flagged).parameters():
-            parameter.no_weight_decay = True
         self.initial = {name: p.detach().abs().sum().item() for name, p in self.named_parameters()}
 
     monkeypatch.setattr(DLinear, "__init__", init)
+    monkeypatch.setattr(DLinear, "NO_WEIGHT_DECAY", ("trend.weight", "trend.bias"), raising=False)
     run = small_run(max_epochs=1, settings={"training.lr": 1e-6, "training.weight_decay": 1e5, "training.patience": 1})
     shrunk = {name: p.abs().sum().item() / run.model.initial[name] for name, p in run.model.named_parameters()}
     assert shrunk["trend.weight"] == pytest.approx(1, abs=1e-2)

@@ -62,9 +62,11 @@ class Prior(nn.Module):
     Attributes:
         param_widths: name -> width of what the layer's projection must provide for each token.
         row_params: names among them that only a token that reads needs, such as a query.
+        NO_WEIGHT_DECAY: names of own parameters that weight decay leaves alone, see `undecayed`.
     """
 
     NAME: ClassVar[str]
+    NO_WEIGHT_DECAY: ClassVar[tuple[str, ...]] = ()
     param_widths: dict[str, int]
     row_params: ClassVar[frozenset[str]] = frozenset()
 

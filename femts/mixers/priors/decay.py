@@ -14,7 +14,11 @@ from femts.mixers.scan import decayed_sum, reversed_decayed_sum
 
 @register_prior
 class DecayPrior(Prior):
-    """One decay a channel and token, `sigmoid(projection + bias)`; the channels start with memories of 8 to 400 tokens."""
+    """One decay a channel and token, `sigmoid(projection + bias)`; the channels start with memories of 8 to 400 tokens.
+
+    Weight decay acts on the bias: over a default training it shrinks by 5 percent, the longest memory to 300 tokens. The
+    records of this repository were trained so.
+    """
 
     NAME = "rnn_decay"
 

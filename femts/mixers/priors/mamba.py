@@ -23,6 +23,7 @@ class MambaPrior(Prior):
     """Step sizes of each channel from a low-rank map; B and C shared by the channels; `ssm_rank` states a channel."""
 
     NAME = "mamba"
+    NO_WEIGHT_DECAY = ("A_log", "skip", "dt_proj.bias")
 
     def __init__(self, config: FreeEnergyMixerConfig, widths: Widths) -> None:
         super().__init__(config, widths)
@@ -34,8 +35,6 @@ class MambaPrior(Prior):
         with torch.no_grad():  # step sizes start log-uniform in [.001, .1], as Mamba's do
             step = torch.exp(torch.linspace(math.log(1e-3), math.log(1e-1), width))
             self.dt_proj.bias.copy_(step + torch.log(-torch.expm1(-step)))  # inverse softplus
-        for parameter in (self.A_log, self.skip, self.dt_proj.bias):
-            parameter.no_weight_decay = True  # type: ignore[attr-defined]
 
     def _system(self, params: Params) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         """step size (..., E), rate (N, E), b and c (..., N), skip (E,)."""

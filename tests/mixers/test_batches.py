@@ -1,0 +1,25 @@
+"""A sample has the same output and gradient whatever shares its batch, in every form that a length chooses."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from mixer_cases import make_input, make_layer, over_directions, over_priors
+
+
+@over_priors
+@over_directions
+@pytest.mark.parametrize("length", [1, 14, 40, 140, 300], ids=lambda t: f"T{t}")
+def test_gradients_of_a_batch_are_those_of_its_samples_summed(prior, causal, length):
+    layer, x = make_layer(prior, causal=causal), make_input(3, length)
+
+    def output_and_gradients(part):
+        y = layer(part)
+        return y, torch.autograd.grad(y.square().sum(), list(layer.parameters()))
+
+    y, whole = output_and_gradients(x)
+    ys, each = zip(*(output_and_gradients(x[i : i + 1]) for i in range(3)), strict=True)
+    torch.testing.assert_close(torch.cat(ys), y, rtol=1e-11, atol=1e-12)
+    top = max(gradient.abs().max().item() for gradient in whole)
+    for one, others in zip(whole, zip(*each, strict=True), strict=True):
+        torch.testing.assert_close(sum(others), one, rtol=1e-9, atol=1e-12 * top)
