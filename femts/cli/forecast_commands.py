@@ -16,7 +16,8 @@ from femts.cli.data_options import DataRoot
 from femts.cli.output import details_table, mean_scores, say_notes, scores_table
 from femts.cli.recipe import parse_horizons
 from femts.errors import GapWarning, UsageError
-from femts.runs import CONFIG, INTERVALS, write_intervals
+from femts.runs import CONFIG, INTERVALS
+from femts.saved_run import write_intervals
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,7 +14,8 @@ from femts.cli.data_options import Calendar, Columns, DataRoot, Future, Na, Past
 from femts.cli.output import mean_scores, say_notes, scores_table
 from femts.cli.recipe import Recipe, make_recipe
 from femts.errors import UsageError
-from femts.runs import METRICS, atomic_write, check_new_folder, read_metrics
+from femts.runs import METRICS, atomic_write, check_new_folder
+from femts.saved_run import read_metrics
 
 if TYPE_CHECKING:
     from femts.data.dataset import Dataset

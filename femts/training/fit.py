@@ -120,7 +120,7 @@ def train(
             data=data.record,
             _dataset=data,
         )
-        state = find_state(config, forecaster.preprocess(), Path(out) if out is not None else None, resume)
+        state = find_state(config, forecaster.preprocess(), None if out is None else Path(out), resume, forecaster.model)
         with _folder(out) as folder:
             remove_parts(Path(folder))
             if not state.model:

@@ -17,7 +17,6 @@ from lightning_fabric import Fabric
 from lightning_fabric.loggers import TensorBoardLogger
 from lightning_fabric.strategies import DDPStrategy
 from torch import Tensor, nn
-from torch.optim import AdamW
 
 from femts.data.windows import Windows
 from femts.errors import RunFailure
@@ -30,6 +29,7 @@ from femts.training.averaging import RunningAverage
 from femts.training.batches import StepBatches, derive_seed, drawn_channels
 from femts.training.config import VALIDATIONS, TrainingConfig
 from femts.training.device import Place, seed_device
+from femts.training.optimizer import adamw
 from femts.training.processes import InProcess, launched
 from femts.training.progress import ProgressLine
 from femts.training.schedule import Budget, learning_rate
@@ -152,7 +152,7 @@ class Trainer:
         self.loss = fabric.setup_module(_Loss(job, fabric.device))
         job.model.train()
         self.val = job.val.to(self.device)
-        optimizer = _adamw(job.model, job.config, self.device)
+        optimizer = adamw(job.model, job.config, self.device)
         if job.state.optimizer:
             optimizer.load_state_dict(job.state.optimizer)
         self.optimizer: Any = fabric.setup_optimizers(optimizer)
@@ -282,18 +282,3 @@ class Trainer:
         state.optimizer = self.optimizer.state_dict()
         state.save(self.job.folder / CHECKPOINT)
         atomic_write(self.job.folder / HISTORY, history_csv(state.history))
-
-
-def _adamw(model: ForecastModel, config: TrainingConfig, device: torch.device) -> AdamW:
-    decayed: list[Tensor] = []
-    plain: list[Tensor] = []
-    for parameter in model.parameters():
-        (plain if getattr(parameter, "no_weight_decay", False) else decayed).append(parameter)
-    groups: list[dict[str, Any]] = [{"params": decayed}, {"params": plain, "weight_decay": 0.0}]
-    return AdamW(
-        [group for group in groups if group["params"]],
-        lr=config.lr,
-        betas=config.betas,
-        weight_decay=config.weight_decay,
-        fused=device.type in ("cpu", "cuda"),
-    )
