@@ -75,7 +75,7 @@ PREPROCESS = fields(
         "scaler": fields({"mean": NUMBERS, "scale": SCALES}, {"effects": fields(_EFFECTS)}),
         "columns": several(text, 1),
         "freq": maybe(text),
-        "data": fields({"sha256": text, "split": fields({"train": SPAN, "val": SPAN, "test": SPAN})}),
+        "data": fields({}, {"sha256": text, "split": fields({"train": SPAN, "val": SPAN, "test": SPAN})}),
     }
 )
 # What training says of itself; a forecaster that was put together by hand says none of it.

@@ -116,7 +116,7 @@ PREPROCESS: list[tuple[Any, ...]] = [
     *(((*EFFECTS, "calendar"), value) for value in (True, None)),
     *(((*EFFECTS,), value) for value in (..., None, [])),
     *((("freq",), value) for value in (7, "fortnight", "0", "", [], ...)),
-    *((("data",), value) for value in (None, {}, {"sha256": 7, "split": {}})),
+    *((("data",), value) for value in (None, [], {"sha256": 7}, {"split": {}})),
     (("data", "split", "test"), [1]),
     (("scaler",), ...),
 ]
