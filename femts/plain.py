@@ -109,6 +109,16 @@ def maybe(rule: Rule) -> Rule:
     return lambda value, name: None if value is None else rule(value, name)
 
 
+def both(one: Rule, other: Rule) -> Rule:
+    """What `one` and `other` say."""
+
+    def rule(value: Any, name: str) -> None:
+        one(value, name)
+        other(value, name)
+
+    return rule
+
+
 def several(rule: Rule, least: int = 0, most: int = MOST) -> Rule:
     """A list of `least` to `most` values that keep `rule`."""
 

@@ -47,8 +47,7 @@ def restore(folder: str | Path) -> Restored:
     run = read_run(folder)
     try:
         _check_preprocess(run)
-        scaler = Scaler.from_dict(run.preprocess["scaler"])
-        _check_effects(run, scaler)
+        scaler = _scaler(run)
         model = _model(run)
         return Restored(run, model, scaler, None if run.intervals is None else _intervals(run, run.intervals))
     except Misfit as error:
@@ -111,11 +110,15 @@ def _check_preprocess(run: SavedRun) -> None:
         raise Misfit(f"{PREPROCESS}: freq", freq, "a step between stamps")
 
 
-def _check_effects(run: SavedRun, scaler: Scaler) -> None:
-    """The effects are tried on one row: their shapes depend on each other."""
+def _scaler(run: SavedRun) -> Scaler:
+    """The scaler, its effects tried on one row: their shapes depend on each other."""
+    try:
+        scaler = Scaler.from_dict(run.preprocess["scaler"])
+    except ValueError as error:  # a list of lists that are not as long as each other
+        raise Misfit(f"{PREPROCESS}: scaler", run.preprocess["scaler"], "in the form of arrays") from error
     roles, effects = run.config.roles, scaler.effects
     if effects is None and not roles.future and not roles.calendar:
-        return
+        return scaler
     name, wanted = f"{PREPROCESS}: scaler.effects", f"those of the columns {roles.future} and the calendar as config.yaml says"
     if (
         effects is None
@@ -129,6 +132,7 @@ def _check_effects(run: SavedRun, scaler: Scaler) -> None:
         raise Misfit(name, effects, wanted) from error
     if tried.shape != (1, len(scaler.mean)) or not np.isfinite(tried).all() or effects.weight.shape[1:] != effects.offset.shape:
         raise Misfit(name, effects, wanted)
+    return scaler
 
 
 def _intervals(run: SavedRun, content: bytes) -> Intervals:

@@ -11,6 +11,7 @@ from femts.plain import (
     Misfit,
     Rule,
     anything,
+    both,
     digest,
     entries,
     fields,
@@ -124,7 +125,7 @@ RECORD: Rule = fields(
                 "precision": text,
                 "system": text,
                 "python": text,
-                "libraries": fields({"femts": text, "torch": text, "numpy": text}, closed=False),
+                "libraries": both(entries(text), fields({"femts": text, "torch": text, "numpy": text}, closed=False)),
             }
         ),
         "commit": maybe(_commit),
@@ -135,9 +136,8 @@ RECORD: Rule = fields(
 def check_record(record: Any) -> None:
     """A Misfit that names the first field of `record` that cannot be."""
     RECORD(record, "")
-    entries(text)(record["place"]["libraries"], "place.libraries")
     cell, config = record["cell"], record["config"]
-    model, training = config["model"], config["training"]
+    model, training, place = config["model"], config["training"], record["place"]
     said = {  # each in two places, of which some readers take one and some the other
         "config.dataset.name": (config["dataset"]["name"], cell["dataset"]),
         "config.model.name": (model["name"], cell["model"]),
@@ -147,6 +147,7 @@ def check_record(record: Any) -> None:
         "config.model.seq_len": (model["seq_len"], config["seq_len"]),
         "config.protocol": (config["protocol"], cell["protocol"]),
         "config.training.seed": (training["seed"], cell["seed"]),
+        "config.training.device": (training["device"].replace("auto", place["device"]), place["device"]),
         "data.sha256": (record["data"]["sha256"], cell.get("own", record["data"])["sha256"]),
     }
     for name, (value, wanted) in said.items():

@@ -29,7 +29,7 @@ class Verdict:
 
     Attributes:
         recorded: test MSE in the record.
-        found: the same now; None where the cell was not run, because the record is not even of what it says.
+        found: the same now; None where the cell was not run, because already its configuration, data or model are not those.
         differences: what is not as it was then (hardware, libraries); empty where all must be equal to the bit.
         deviations: what the record says wrongly: field, what it says and what was found.
     """
@@ -48,7 +48,7 @@ class Verdict:
         more = len(self.deviations) - SHOWN
         wrong = "; ".join(self.deviations[:SHOWN]) + (f"; and {more} more" if more > 0 else "")
         if self.found is None:
-            return f"NOT run, for the record is not of what it says: {wrong}"
+            return f"NOT run, for this femts makes another thing of its cell: {wrong}"
         pair = f"test MSE {self.found:.6f}, recorded {self.recorded:.6f}"
         if not self.differences:
             return f"{pair}: {'equal to the bit' if self.holds else f'NOT equal, in the same place: {wrong}'}"
