@@ -14,8 +14,6 @@ import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import ArrayLike, NDArray
-from safetensors.torch import load as read_weights
-from safetensors.torch import save as weights_bytes
 from torch import Tensor
 
 from femts.data.dataset import Dataset
@@ -29,8 +27,8 @@ from femts.explain import explainable, explanation
 from femts.files import locked
 from femts.history import in_form_of, known_ahead, look_back, tell_ended
 from femts.models.base import ForecastModel
-from femts.models.registry import build_model
-from femts.runs import RunConfig, check_new_folder, read_run, write_run
+from femts.restore import restore, weights_bytes
+from femts.runs import RunConfig, check_new_folder, write_run
 from femts.scoring import Scoring
 
 if TYPE_CHECKING:
@@ -218,9 +216,9 @@ class Forecaster(Scoring):
 
     def write(self, folder: Path) -> None:
         """As `save`, over whatever `folder` holds."""
-        state = {name: value.detach().cpu().contiguous() for name, value in self.model.state_dict().items()}
-        intervals = None if self.intervals is None else self.intervals.to_bytes()
-        write_run(folder, self.config, weights_bytes(state), self.preprocess(), self.history, self.metrics, intervals)
+        intervals, preprocess = None if self.intervals is None else self.intervals.to_bytes(), self.preprocess()
+        weights = weights_bytes(self.model, preprocess)
+        write_run(folder, self.config, weights, preprocess, self.history, self.metrics, intervals)
 
     def export(self, path: str | Path, horizon: int | None = None) -> Exported:
         """Write the model as ONNX to `path`, raw units in and `horizon` steps of them out; see `femts.export.export`."""
@@ -251,20 +249,17 @@ class Forecaster(Scoring):
         Raises:
             UsageError: no run, an unfinished or a changed one, or one of a later femts.
         """
-        run = read_run(folder)
-        model = build_model(run.config.model, run.config.model_config, run.config.quantiles)
-        model.load_state_dict(read_weights(run.weights))
-        saved = run.preprocess
+        run, model, scaler, intervals = restore(folder)
         forecaster = cls(
-            model=model.eval(),
+            model=model,
             config=run.config,
-            scaler=Scaler.from_dict(saved["scaler"]),
-            columns=tuple(saved["columns"]),
-            freq=saved["freq"],
-            data=saved["data"],
-            metrics={k: v for k, v in run.metrics.items() if k not in ("format", "files")},
+            scaler=scaler,
+            columns=tuple(run.preprocess["columns"]),
+            freq=run.preprocess["freq"],
+            data=run.preprocess["data"],
+            metrics=run.metrics,
             history=run.history,
-            intervals=None if run.intervals is None else Intervals.from_bytes(run.intervals),
+            intervals=intervals,
         )
         return forecaster.to(device)
 

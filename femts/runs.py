@@ -1,7 +1,8 @@
-"""The run folder: the only place that knows its files, how they are written and how their faults read.
+"""The run folder: its files and how they are written; `femts.saved_run` reads them.
 
 Every file is written beside its final place and moved there, and `metrics.json`, which holds the hashes of the files a
-forecaster is loaded from, comes last. So a folder killed at any moment is finished, resumable or as it was before.
+forecaster is loaded from and of itself, comes last. So a folder killed at any moment is finished, resumable or as it was
+before, and a changed bit is found: in `checkpoints/last.ckpt` by a hash of its own. `metrics.csv` is for people alone.
 """
 
 from __future__ import annotations
@@ -19,11 +20,13 @@ from femts.data.form import USUAL, Form
 from femts.data.roles import NO_ROLES, Roles
 from femts.errors import RunFailure, UsageError
 from femts.files import PART, write_file
+from femts.plain import fingerprint
 
-FORMAT = 1  # raised when an older femts could not read the folder; not the version of the package
+FORMAT = 2  # raised when an older femts could not read the folder; not the version of the package
 CONFIG, WEIGHTS, PREPROCESS = "config.yaml", "model.safetensors", "preprocess.json"
 METRICS, HISTORY, CHECKPOINT = "metrics.json", "metrics.csv", "checkpoints/last.ckpt"
 HASHED = (CONFIG, WEIGHTS, PREPROCESS)
+SEAL = "sha256"  # of `metrics.json`, in itself
 INTERVALS = "intervals.safetensors"  # hashed, too, where `metrics.json` lists it; a run may be without
 RUN_FILES = (*HASHED, INTERVALS, METRICS, HISTORY, CHECKPOINT)
 
@@ -102,7 +105,7 @@ class RunConfig:
             record["protocol"],
             record["training"],
             tuple(data["na"]),
-            Form(**data["columns"]),
+            Form.of(data["columns"]),
             Roles.of(data["roles"]),
         )
 
@@ -171,105 +174,15 @@ def write_run(
         write_file(folder / name, content)
     write_file(folder / HISTORY, history_csv(history))
     hashes = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
-    write_file(folder / METRICS, _json({"format": FORMAT, **metrics, "files": hashes}))
+    rows = [dict(row) for row in history]
+    write_file(folder / METRICS, sealed({"format": FORMAT, **metrics, "history": rows, "files": hashes}))
 
 
-def write_intervals(folder: Path, intervals: bytes) -> None:
-    """Give a finished run these intervals for those it has; RunFailure when the disk refuses.
-
-    Killed at any moment it leaves a run that can be loaded, at worst without intervals: `metrics.json` forgets the old file
-    before that is replaced, and lists the new one after.
-    """
-    metrics = read_metrics(folder)
-    files = {name: value for name, value in metrics["files"].items() if name != INTERVALS}
-    write_file(folder / METRICS, _json({**metrics, "files": files}))
-    write_file(folder / INTERVALS, intervals)
-    files[INTERVALS] = hashlib.sha256(intervals).hexdigest()
-    write_file(folder / METRICS, _json({**metrics, "files": files}))
+def sealed(metrics: Mapping[str, Any]) -> bytes:
+    """`metrics.json`, with a hash of all else that it says."""
+    content = {name: value for name, value in json.loads(json.dumps(metrics)).items() if name != SEAL}
+    return _json({**content, SEAL: fingerprint(content)})
 
 
 def _json(value: Mapping[str, Any]) -> bytes:
     return (json.dumps(value, indent=2) + "\n").encode()
-
-
-@dataclass(frozen=True)
-class SavedRun:
-    """A finished run as read from its folder: verified, nothing built yet."""
-
-    config: RunConfig
-    weights: bytes
-    preprocess: Mapping[str, Any]
-    metrics: Mapping[str, Any]
-    history: Sequence[Mapping[str, Any]]
-    intervals: bytes | None = None
-
-
-def read_run(folder: str | Path) -> SavedRun:
-    """Read and verify a finished run; UsageError in one sentence for each way in which it cannot be one."""
-    folder = Path(folder)
-    metrics = read_metrics(folder)
-    files = metrics.get("files", {})
-    calibrated = INTERVALS in files
-    for name in (*HASHED, INTERVALS) if calibrated else HASHED:
-        path = folder / name
-        if not path.is_file():
-            raise UsageError(f"Run {folder} lacks {name}; copy the whole folder or train again.")
-        if hashlib.sha256(path.read_bytes()).hexdigest() != files.get(name):
-            raise UsageError(f"Run {folder} was changed after it was saved: {name} does not match; train again.")
-    history = folder / HISTORY
-    rows = list(csv.DictReader(io.StringIO(history.read_text()))) if history.is_file() else []
-    kept = [{k: int(v) if k == "step" else float(v) for k, v in row.items()} for row in rows]
-    intervals = (folder / INTERVALS).read_bytes() if calibrated else None
-    return SavedRun(read_config(folder), (folder / WEIGHTS).read_bytes(), read_preprocess(folder), metrics, kept, intervals)
-
-
-def read_config(folder: Path) -> RunConfig:
-    """`config.yaml` of a run, finished or not; UsageError when the folder is missing, no run, or of another format."""
-    import yaml
-
-    if not folder.is_dir():
-        raise UsageError(f"There is no run folder {folder}; give the --out of a `femts train`.")
-    if not (folder / CONFIG).is_file():
-        raise UsageError(f"Folder {folder} is not a femts run: it has no {CONFIG}; give the --out of a `femts train`.")
-    try:
-        record = yaml.safe_load((folder / CONFIG).read_bytes())
-        found = record["format"]
-        if found == FORMAT:
-            return RunConfig.from_dict(record)
-    except UsageError:
-        raise
-    except (yaml.YAMLError, UnicodeDecodeError, KeyError, TypeError, ValueError, AttributeError) as error:
-        raise UsageError(f"Run {folder} was changed after it was saved: {CONFIG} cannot be read; train again.") from error
-    raise UsageError(f"Run {folder} has format {found} but this femts reads format {FORMAT}; train again.")
-
-
-def read_preprocess(folder: Path) -> dict[str, Any]:
-    """`preprocess.json` of a run, finished or not; UsageError when it cannot be read."""
-    try:
-        record = json.loads((folder / PREPROCESS).read_bytes())
-        if isinstance(record, dict) and {"scaler", "columns", "freq", "data"} <= record.keys():
-            return record
-    except (OSError, ValueError) as error:
-        raise UsageError(f"Run {folder} lacks a readable {PREPROCESS}; train again.") from error
-    raise UsageError(f"Run {folder} was changed after it was saved: {PREPROCESS} lacks entries; train again.")
-
-
-def read_metrics(folder: Path) -> dict[str, Any]:
-    """`metrics.json` of a finished run; UsageError when the folder is missing, no run, unfinished or of another format."""
-    if not folder.is_dir():
-        raise UsageError(f"There is no run folder {folder}; give the --out of a `femts train`.")
-    if not (folder / CONFIG).is_file():
-        raise UsageError(f"Folder {folder} is not a femts run: it has no {CONFIG}; give the --out of a `femts train`.")
-    if not (folder / METRICS).is_file():
-        raise UsageError(f"Run {folder} is unfinished: it has no {METRICS}; finish it with `femts train ... --resume`.")
-    try:
-        metrics = json.loads((folder / METRICS).read_bytes())
-        found = metrics["format"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise UsageError(f"Run {folder} was changed after it was saved: {METRICS} cannot be read; train again.") from error
-    if found != FORMAT:
-        raise UsageError(
-            f"Run {folder} has format {found} but this femts reads format {FORMAT}; "
-            f"use femts {metrics.get('versions', {}).get('femts', 'of that format')} or train again."
-        )
-    return metrics

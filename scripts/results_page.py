@@ -29,10 +29,12 @@ def rewritten(page: str) -> str:
 
 
 def _printed(command: str) -> str:
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()), contextlib.chdir(ROOT):
-        if main(shlex.split(command)) != 0:
-            raise SystemExit(f"'femts {command}' of {PAGE} does not run")
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), contextlib.chdir(ROOT):
+        status = main(shlex.split(command))
+    if status != 0:
+        said = (line for line in err.getvalue().splitlines() if not line.endswith("the same command goes on with them"))
+        raise SystemExit(f"'femts {command}' of {PAGE} does not run: {next(said, '')}")
     return out.getvalue()
 
 

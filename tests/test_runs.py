@@ -18,7 +18,8 @@ from femts.data.dataset import load_dataset
 from femts.errors import RunFailure, UsageError
 from femts.files import write_file
 from femts.models.dlinear import DLinearConfig
-from femts.runs import RunConfig, check_new_folder, read_run, write_intervals
+from femts.runs import RunConfig, check_new_folder, sealed
+from femts.saved_run import read_run, write_intervals
 from femts.training.fit import train
 
 TEST_WINDOWS = load_dataset("synthetic").split.windows("test", 48, 24)
@@ -106,7 +107,7 @@ def test_new_intervals_killed_at_any_moment_leave_a_run_that_loads(
         written.append(path.name)
         write_file(path, content)
 
-    monkeypatch.setattr("femts.runs.write_file", killed)
+    monkeypatch.setattr("femts.saved_run.write_file", killed)
     with pytest.raises(KeyboardInterrupt) if last != "nothing" else nullcontext():
         write_intervals(run, new.intervals.to_bytes())
     left = femts.load(run).intervals
@@ -117,7 +118,7 @@ def test_new_intervals_killed_at_any_moment_leave_a_run_that_loads(
 
 def _edit(path: Path, **changes: Any) -> None:
     record = json.loads(path.read_text())
-    path.write_text(json.dumps({**record, **changes}))
+    path.write_bytes(sealed({**record, **changes}))
 
 
 def test_faults_of_a_folder_are_told_apart(run: Path, tmp_path: Path) -> None:
@@ -145,8 +146,8 @@ def test_faults_of_a_folder_are_told_apart(run: Path, tmp_path: Path) -> None:
 def test_another_format_is_refused_and_another_version_is_not(run: Path) -> None:
     _edit(run / "metrics.json", versions={"femts": "0.1.99", "torch": "2", "python": "3"})
     assert femts.load(run)
-    _edit(run / "metrics.json", format=2, versions={"femts": "9.0.0"})
-    with pytest.raises(UsageError, match=r"has format 2 but this femts reads format 1; use femts 9\.0\.0 or train again"):
+    _edit(run / "metrics.json", format=3, versions={"femts": "9.0.0"})
+    with pytest.raises(UsageError, match=r"has format 3 but this femts reads format 2; use femts 9\.0\.0 or train again"):
         femts.load(run)
 
 

@@ -19,7 +19,8 @@ from femts.cli.recipe import parse_horizons
 from femts.cli.targets import check_targets
 from femts.errors import GapWarning, UsageError
 from femts.files import locked
-from femts.runs import CONFIG, INTERVALS, write_intervals
+from femts.runs import CONFIG, INTERVALS
+from femts.saved_run import write_intervals
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -74,7 +74,8 @@ def table(
     """Train what is missing of a table, and print it.
 
     Every finished cell is a record in the folder of results. Called again, or after an interruption, the command goes on
-    with what is left; cells that crashed are tried again. Exit status 1 when some crashed.
+    with what is left; cells that crashed are tried again. Exit status 1 when some crashed, or with --show when records cannot
+    be used; without it such records are refused before anything is run.
     """
     if form not in FORMATS:
         raise UsageError(f"Unknown format '{form}'{suggest(form, FORMATS)}")
@@ -93,6 +94,9 @@ def table(
     several = {key: names(value) for key, value in (parse_assignment(text, "--choose") for text in choices or [])}
     cells = make_grid(*grid, parse_reading(given), data_root, several)
     store = Store(results)
+    damaged = [sentence for cell in cells if (sentence := store.damage(cell))]
+    if damaged and not show:  # to run these cells again would put new numbers in the place of what may be mended
+        raise UsageError(damaged[0])
     if not show:
         _run(engine, cells, store, jobs, max_time, data_root, device)
     entries = make_entries(cells, store, () if roll_out is None else parse_horizons(roll_out))
@@ -102,10 +106,13 @@ def table(
         print(as_html(entries, cells, store), end="")
     else:
         print(as_csv(entries).rstrip() if form == "csv" else as_text(entries, markdown=form == "md"))
+    say_notes(damaged)
     missing = sum(not store.finished(cell) for cell in cells)
     if missing:
         print(f"note: {missing} of {len(cells)} cells are not finished; the same command goes on with them", file=sys.stderr)
-    return 0 if show or all(store.failure(cell) is None for cell in cells) else 1
+    if show:
+        return 1 if damaged else 0
+    return 0 if all(store.failure(cell) is None for cell in cells) else 1
 
 
 def _seed(text: str) -> int:
@@ -142,8 +149,9 @@ def verify(
 ) -> int:
     """Run cells of a table again from their records, and compare.
 
-    The test MSE must be equal to the bit with the same hardware and libraries, and within 2 % elsewhere; says which it was.
-    Exit status 1 when one does not hold.
+    All that a record says of its cell, its data, its model and its scores must be equal to the bit with the same hardware and
+    libraries; elsewhere the scores must be within 2 %, and what does not depend on the place be equal. Says which it was, and
+    what differs. Where, when and how long the cell ran is not checked. Exit status 1 when one does not hold.
     """
     from femts.experiments.store import read_record
     from femts.experiments.verify import verify_record

@@ -48,19 +48,24 @@ def as_html(entries: Sequence[Entry], cells: Sequence[Cell], store: Store) -> st
     parts.append(
         "<h2>Cells</h2><p class=quiet>The past, <b class=truth>what happened</b>, <b class=forecast>the forecast</b>.</p>"
     )
-    parts += filter(None, (_cell(cell, store.record(cell), store.failure(cell)) for cell in cells))
-    missing = sum(store.record(cell) is None and store.failure(cell) is None for cell in cells)
+    parts += filter(None, (_cell(cell, store.readable(cell), _trouble(cell, store)) for cell in cells))
+    missing = sum(not store.finished(cell) and store.failure(cell) is None for cell in cells)
     if missing:
         parts.append(f"<p class=quiet>{missing} of {len(cells)} cells are not run.</p>")
     return whole_page("Forecasting table", STYLE, "\n".join(parts))
 
 
-def _cell(cell: Cell, record: Mapping[str, Any] | None, failure: str | None) -> str:
+def _trouble(cell: Cell, store: Store) -> str | None:
+    damage, failure = store.damage(cell), store.failure(cell)
+    return damage or (None if failure is None else f"failed: {failure}")
+
+
+def _cell(cell: Cell, record: Mapping[str, Any] | None, trouble: str | None) -> str:
     """What there is of a cell; nothing for one that is not run."""
     settings = "".join(f", {key}={value}" for key, value in cell.settings.items())
     name = html.escape(f"{cell.dataset}, {cell.model}, horizon {cell.pred_len}, seed {cell.seed}{settings}")
     if record is None:
-        return f"<p>{name} <span class=quiet>failed: {html.escape(failure)}</span></p>" if failure else ""
+        return f"<p>{name} <span class=quiet>{html.escape(trouble)}</span></p>" if trouble else ""
     place, data = record["place"], record["data"]
     facts = (
         f"look-back {record['config']['seq_len']}, {_steps(record)}"

@@ -17,7 +17,8 @@ from femts.cli.output import mean_scores, say_notes, scores_table
 from femts.cli.recipe import Recipe, make_recipe
 from femts.errors import RunFailure, UsageError
 from femts.files import write_file
-from femts.runs import METRICS, check_new_folder, read_metrics
+from femts.runs import METRICS, check_new_folder
+from femts.saved_run import read_metrics
 
 if TYPE_CHECKING:
     from femts.data.dataset import Dataset

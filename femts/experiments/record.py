@@ -14,8 +14,8 @@ import torch
 from femts.data.dataset import Dataset
 from femts.experiments.grid import Cell
 from femts.experiments.published import ALL
+from femts.experiments.record_rules import RECORD_FORMAT, cell_of
 from femts.experiments.samples import sample_forecasts
-from femts.experiments.store import RECORD_FORMAT
 from femts.forecaster import Forecaster
 
 LIBRARIES = ("femts", "torch", "pytorch-lightning", "numpy", "pandas", "scikit-learn", "triton", "fla-core", "mamba-ssm")
@@ -28,11 +28,7 @@ def make_record(cell: Cell, forecaster: Forecaster, data: Dataset) -> dict[str, 
     metrics = forecaster.metrics
     return {
         "format": RECORD_FORMAT,
-        "cell": {
-            **{name: getattr(cell, name) for name in ("dataset", "model", "pred_len", "seed", "protocol", "seq_len")},
-            "settings": {key: str(value) for key, value in cell.settings.items()},
-            **({} if cell.own is None else {"own": dict(cell.own)}),
-        },
+        "cell": cell_of(cell),
         "test": metrics["test"],
         "val": metrics["val"],
         "rolled": _rolled(forecaster, data),

@@ -8,12 +8,15 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from femts.errors import UsageError
+from femts.errors import RunFailure, UsageError
 from femts.experiments.grid import Cell
+from femts.experiments.record_rules import RECORD_FORMAT, check_is_of, check_record
 from femts.files import write_file
+from femts.plain import Misfit, fields, read_json, text
 
-RECORD_FORMAT = 1
+_FAILURE = fields({"reason": text})
 WORK = ".work"
+_REMEDY = "bring back the file that 'femts table' wrote, or remove it, and the cell is run again."
 _NUMBERS = re.compile(r"\[[-+.\de,\s]+\]")
 
 
@@ -44,16 +47,48 @@ class Store:
         return self.record_path(cell).is_file()
 
     def record(self, cell: Cell) -> dict[str, Any] | None:
-        """The record of a finished cell, or None."""
-        return read_record(self.record_path(cell)) if self.finished(cell) else None
+        """The record of a finished cell, or None; UsageError when its file holds something else."""
+        if not self.finished(cell):
+            return None
+        path = self.record_path(cell)
+        record = read_record(path)
+        try:
+            check_is_of(record, cell)
+        except Misfit as error:
+            raise UsageError(f"Record {path} is of another cell: {error}; {_REMEDY}") from error
+        return record
+
+    def readable(self, cell: Cell) -> dict[str, Any] | None:
+        """As `record`, and None also where the file holds something else."""
+        return None if self.damage(cell) else self.record(cell)
+
+    def damage(self, cell: Cell) -> str | None:
+        """Why the record of a finished cell cannot be used; None when it can, or when there is none."""
+        try:
+            self.record(cell)
+        except UsageError as error:
+            return str(error)
+        return None
 
     def failure(self, cell: Cell) -> str | None:
         """Why the cell crashed last, or None."""
         path = self.failure_path(cell)
-        return str(json.loads(path.read_text(encoding="utf-8"))["reason"]) if path.is_file() else None
+        if not path.is_file():
+            return None
+        try:
+            note = read_json(path)
+            _FAILURE(note, "")
+        except (Misfit, OSError) as error:  # it crashed, and is tried again: only the reason is lost
+            return f"its reason cannot be read from {path}: {error}"
+        return str(note["reason"])
 
     def finish(self, cell: Cell, record: dict[str, Any]) -> None:
-        """Keep the record of a cell and drop its work."""
+        """Keep the record of a cell and drop its work; RunFailure, with the work kept, for one that could not be read again."""
+        try:
+            check_record(record)
+            check_is_of(record, cell)
+        except Misfit as error:
+            raise RunFailure(f"The record of {cell.path} cannot be kept: {error}.") from error
         _write(self.record_path(cell), record)
         self.failure_path(cell).unlink(missing_ok=True)
         shutil.rmtree(self.work(cell), ignore_errors=True)
@@ -66,13 +101,17 @@ class Store:
 def read_record(path: Path) -> dict[str, Any]:
     """A record; UsageError when `path` holds none that this femts reads."""
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record = read_json(path)
     except OSError as error:
         raise UsageError(f"Record {path} cannot be read: {error.strerror}; give a file that 'femts table' wrote.") from error
-    except ValueError as error:
+    except Misfit as error:
         raise UsageError(f"Record {path} is not JSON; give a file that 'femts table' wrote.") from error
     if not isinstance(record, dict) or record.get("format") != RECORD_FORMAT:
         raise UsageError(f"File {path} is no record of format {RECORD_FORMAT}; give a file that 'femts table' wrote.")
+    try:
+        check_record(record)
+    except Misfit as error:
+        raise UsageError(f"Record {path} is damaged: {error}; {_REMEDY}") from error
     return record
 
 

@@ -54,7 +54,7 @@ def make_entries(cells: Sequence[Cell], store: Store, roll_out: Sequence[int] = 
     """What the store has of `cells`, horizon by horizon and then their mean, for each dataset and model.
 
     At the horizons `roll_out`, models of shorter ones that were rolled out count, too; of all that a seed has at a horizon,
-    the one of the lowest validation error is taken.
+    the one of the lowest validation error is taken. A record that cannot be used counts as none.
     """
     entries = []
     for dataset, model in dict.fromkeys((cell.dataset, cell.model) for cell in cells):
@@ -62,7 +62,7 @@ def make_entries(cells: Sequence[Cell], store: Store, roll_out: Sequence[int] = 
         theirs = own[0].own is None  # what is published is of the catalogue's data
         seeds = tuple(dict.fromkeys(cell.seed for cell in own))
         pred_lens = sorted({cell.pred_len for cell in own} | set(roll_out))
-        records = [(cell, record) for cell in own if (record := store.record(cell))]
+        records = [(cell, record) for cell in own if (record := store.readable(cell))]
         varied = _varied(own)
         scores = {p: {s: best for s in seeds if (best := _best(records, p, s, p in roll_out, varied))} for p in pred_lens}
         for pred_len in pred_lens:

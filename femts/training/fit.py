@@ -27,7 +27,8 @@ from femts.files import locked, remove_parts
 from femts.forecaster import Forecaster
 from femts.mixers.kernels import recorded
 from femts.models.registry import build_model
-from femts.runs import CHECKPOINT, begin_run, read_config
+from femts.runs import CHECKPOINT, begin_run
+from femts.saved_run import read_config
 from femts.training.batches import StepBatches
 from femts.training.config import parse_span
 from femts.training.device import Place, kept_memory, resolve_place
@@ -124,7 +125,7 @@ def train(
         if resume and out is not None:
             read_config(Path(out))  # or the lock would make a folder to refuse
         with _folder(out, place) as folder:
-            state = find_state(config, forecaster.preprocess(), None if out is None else folder, resume)
+            state = find_state(config, forecaster.preprocess(), None if out is None else folder, resume, forecaster.model)
             if not state.model:
                 rows, observed = slice(*data.split.train), first.observed
                 forecaster.model.prepare(first.series[rows], None if observed is None else observed[rows])

@@ -14,7 +14,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.optim import AdamW
 
 from femts.data.windows import Windows
 from femts.errors import RunFailure
@@ -23,13 +22,13 @@ from femts.evaluation.quantiles import PinballSums
 from femts.files import write_file
 from femts.imports import without_traces
 from femts.mixers.precision import low_precision_products
-from femts.mixers.weight_decay import undecayed
 from femts.models.base import ForecastModel
 from femts.runs import CHECKPOINT, HISTORY, history_csv
 from femts.training.averaging import RunningAverage
 from femts.training.batches import StepBatches, derive_seed, drawn_channels
 from femts.training.config import VALIDATIONS, TrainingConfig
 from femts.training.device import Place, seed_device
+from femts.training.optimizer import adamw
 from femts.training.processes import InProcess, launched
 from femts.training.progress import ProgressLine
 from femts.training.schedule import Budget, learning_rate
@@ -153,7 +152,7 @@ class Trainer:
         self.loss = fabric.setup_module(_Loss(job, fabric.device))
         job.model.train()
         self.val = job.val.to(self.device)
-        optimizer = _adamw(job.model, job.config, self.device)
+        optimizer = adamw(job.model, job.config, self.device)
         if job.state.optimizer:
             optimizer.load_state_dict(job.state.optimizer)
         self.optimizer: Any = fabric.setup_optimizers(optimizer)
@@ -284,19 +283,3 @@ class Trainer:
         if self.job.folder is not None:
             state.save(self.job.folder / CHECKPOINT)
             write_file(self.job.folder / HISTORY, history_csv(state.history))
-
-
-def _adamw(model: ForecastModel, config: TrainingConfig, device: torch.device) -> AdamW:
-    decayed: list[Tensor] = []
-    plain: list[Tensor] = []
-    kept = undecayed(model)
-    for name, parameter in model.named_parameters():
-        (plain if name in kept else decayed).append(parameter)
-    groups: list[dict[str, Any]] = [{"params": decayed}, {"params": plain, "weight_decay": 0.0}]
-    return AdamW(
-        [group for group in groups if group["params"]],
-        lr=config.lr,
-        betas=config.betas,
-        weight_decay=config.weight_decay,
-        fused=device.type in ("cpu", "cuda"),
-    )

@@ -7,15 +7,25 @@ from pathlib import Path
 from typing import Any
 
 from femts.errors import UsageError
-from femts.runs import CHECKPOINT, METRICS, RunConfig, check_new_folder, read_config, read_metrics, read_preprocess
-from femts.training.state import TrainState
+from femts.models.base import ForecastModel
+from femts.plain import Misfit
+from femts.restore import check_tensors
+from femts.runs import CHECKPOINT, METRICS, RunConfig, check_new_folder
+from femts.saved_run import read_config, read_metrics, read_preprocess
+from femts.training.config import TrainingConfig
+from femts.training.optimizer import adamw
+from femts.training.state import TrainState, damaged
 
 # What may differ when a run goes on: how far and where, never what is learned from what.
 _FREE = {"training.max_time", "training.device", "training.devices", "training.eval_batch_size"}
 
+_OF_A_STEP = ("params", "lr", "fused", "foreach")  # of the optimiser: what a step or a device decides, not the recipe
 
-def find_state(config: RunConfig, preprocess: Mapping[str, Any], out: Path | None, resume: bool) -> TrainState:
-    """Where to start: at the beginning, or with `resume` where the run in `out` stands. Nothing is written.
+
+def find_state(
+    config: RunConfig, preprocess: Mapping[str, Any], out: Path | None, resume: bool, model: ForecastModel
+) -> TrainState:
+    """Where to start: at the beginning, or with `resume` where the run of `model` in `out` stands. Nothing is written.
 
     Raises:
         UsageError: `out` holds another run, or with `resume` none, a finished one, or one of other settings or data.
@@ -32,6 +42,8 @@ def find_state(config: RunConfig, preprocess: Mapping[str, Any], out: Path | Non
     if begun and read_preprocess(out)["data"] != preprocess["data"]:
         raise UsageError(f"The data '{config.dataset}' changed since run {out} began; train again in a new folder.")
     state = TrainState.load(out / CHECKPOINT) if begun else TrainState()
+    if state.model:
+        _check_fits(state, model, TrainingConfig(**config.training), out / CHECKPOINT)
     if (out / METRICS).is_file():
         _check_unfinished(read_metrics(out), state, out)
     return state
@@ -41,6 +53,24 @@ def _check_unfinished(metrics: Mapping[str, Any], state: TrainState, out: Path) 
     if not state.model or state.complete:
         score = metrics["test"]["mse"]
         raise UsageError(f"Run {out} is finished ({state.step} steps, test MSE {score:.4f}); use it, or train in a new folder.")
+
+
+def _check_fits(state: TrainState, model: ForecastModel, config: TrainingConfig, path: Path) -> None:
+    """UsageError unless the tensors of `state` are those of `model`, and the optimiser is that of `config`."""
+    wanted = model.state_dict()
+    try:
+        for name in ("model", "average", *(["best"] if state.best_step is not None else [])):
+            check_tensors(getattr(state, name), wanted, name)
+        tried = adamw(model, config, next(model.parameters()).device)
+        before = [{key: value for key, value in group.items() if key not in _OF_A_STEP} for group in tried.param_groups]
+        tried.load_state_dict(state.optimizer)
+        if [{key: group.get(key) for key in known} for group, known in zip(tried.param_groups, before, strict=True)] != before:
+            raise Misfit("optimizer", tried.param_groups, "by the recipe")
+        for parameter in (each for group in tried.param_groups for each in group["params"]):
+            moments = {key: value for key, value in tried.state[parameter].items() if key != "step"}
+            check_tensors(moments, dict.fromkeys(("exp_avg", "exp_avg_sq"), parameter), "optimizer")
+    except (Misfit, ValueError, LookupError, TypeError, AttributeError, RuntimeError) as error:
+        raise damaged(path) from error
 
 
 def _check_same(before: RunConfig, now: RunConfig, out: Path) -> None:

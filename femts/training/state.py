@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import math
 import pickle
+import re
 from dataclasses import dataclass, field, fields
 from itertools import takewhile
 from pathlib import Path
@@ -15,9 +17,28 @@ from torch import Tensor
 
 from femts.errors import UsageError
 from femts.files import write_file
+from femts.plain import anything, entries, maybe, number, one_of, several, whole
+from femts.plain import fields as mapping
+from femts.run_rules import ROW
 from femts.runs import FORMAT
 
 MARGIN = 0.02  # of a validation error; on ETTh1 and ETTh2 lower ones by less do not mean lower test errors
+
+_NAME = "femts checkpoint"
+_HEAD = re.compile(_NAME.encode() + rb" (\d{1,9}) ([0-9a-f]{64})")
+_RECORD = mapping(
+    {
+        **dict.fromkeys(("step", "windows"), whole()),
+        "progress": number(0, 1),
+        "losses": several(number()),
+        **dict.fromkeys(("model", "optimizer", "average", "best"), entries(anything, anything)),
+        "best_step": maybe(whole(1)),
+        "best_val": entries(number()),
+        "history": several(ROW),
+        "stopped": maybe(one_of("early", "max_steps", "max_time", "interrupted")),
+        "seconds": number(0),
+    }
+)
 
 
 @dataclass
@@ -81,19 +102,35 @@ class TrainState:
 
     def save(self, path: Path) -> None:
         """Write atomically; RunFailure naming `path` when the disk refuses."""
-        content = io.BytesIO()  # torch.save to a path turns a full disk into an error without a reason
-        torch.save({"format": FORMAT, **{f.name: getattr(self, f.name) for f in fields(self)}}, content)
-        write_file(path, content.getvalue())
+        written = io.BytesIO()  # torch.save to a path turns a full disk into an error without a reason
+        torch.save({f.name: getattr(self, f.name) for f in fields(self)}, written)
+        content = written.getvalue()
+        write_file(path, f"{_NAME} {FORMAT} {hashlib.sha256(content).hexdigest()}\n".encode() + content)
 
     @classmethod
     def load(cls, path: Path) -> TrainState:
         """Read what `save` wrote, with tensors on the CPU and no code executed; UsageError when it cannot be read."""
         try:
-            record = torch.load(path, map_location="cpu", weights_only=True)
-            found = record.pop("format")
-            state = cls(**record) if found == FORMAT else None
-        except (pickle.UnpicklingError, RuntimeError, EOFError, KeyError, TypeError, AttributeError, OSError) as error:
-            raise UsageError(f"Checkpoint {path} is damaged and cannot be resumed; train again in a new folder.") from error
-        if state is None:
-            raise UsageError(f"Checkpoint {path} has format {found}, but this femts reads format {FORMAT}; train again.")
-        return state
+            head, _, content = path.read_bytes().partition(b"\n")
+        except OSError as error:
+            raise damaged(path) from error
+        found = _HEAD.fullmatch(head)
+        if found is None:
+            raise damaged(path)
+        if int(found[1]) != FORMAT:
+            raise UsageError(
+                f"Checkpoint {path} has format {int(found[1])}, but this femts reads format {FORMAT}; train again."
+            )
+        if hashlib.sha256(content).hexdigest() != found[2].decode():
+            raise damaged(path)
+        try:
+            record = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+            _RECORD(record, "")
+            return cls(**record)
+        except (pickle.UnpicklingError, RuntimeError, EOFError, LookupError, TypeError, AttributeError, ValueError) as error:
+            raise damaged(path) from error
+
+
+def damaged(path: Path) -> UsageError:
+    """What is said of a checkpoint that cannot be one."""
+    return UsageError(f"Checkpoint {path} is damaged and cannot be resumed; train again in a new folder.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from femts.experiments.grid import Cell, make_grid
+from femts.experiments.record_rules import cell_of
 
 SETTINGS = {"training.max_epochs": "2", "training.schedule": "exponential", "training.batch_size": "512"}
 COMMAND = (
@@ -17,10 +18,42 @@ def small_grid(models: tuple[str, ...] = ("naive", "dlinear"), seeds: tuple[int,
     return make_grid(("synthetic",), models, (12, 24), seeds, "paper", (48,), SETTINGS)
 
 
-def record(mse: float, mae: float = 0.5, seq_len: int = 48) -> dict[str, Any]:
-    """As much of a record as a table reads."""
-    scores = {"mse": mse, "mae": mae, "windows": 9}
-    return {"format": 1, "val": scores, "test": scores, "rolled": {}, "config": {"seq_len": seq_len}, "seconds": 1.0}
+def record(cell: Cell, mse: float, mae: float = 0.5, seq_len: int = 48, training: Any = None, **changes: Any) -> dict[str, Any]:
+    """A whole record of `cell` with one number for all scores."""
+    scores, steps = {"mse": mse, "mae": mae, "windows": 9}, cell.seq_len or seq_len
+    shape = {"seq_len": steps, "pred_len": cell.pred_len}
+    settings = {key.partition(".")[2]: value for key, value in cell.settings.items()}
+    source = {"name": cell.dataset, "source": cell.dataset, "na": [], "columns": {}, "roles": {}}
+    config = {
+        "format": 1,
+        "dataset": source,
+        "model": {"name": cell.model, **shape, "n_channels": 7},
+        **shape,
+        "protocol": cell.protocol,
+        "training": {"seed": cell.seed, "device": "cpu", **settings, **(training or {})},
+    }
+    return {
+        "format": 1,
+        "cell": cell_of(cell),
+        **{name: dict(scores) for name in ("test", "val")},
+        "rolled": {},
+        "kept_step": 10,
+        "steps": 10,
+        "stopped": "max_steps",
+        "seconds": 1.0,
+        "config": config,
+        "data": {"sha256": "0" * 64, "split": {"train": [0, 70], "val": [70, 80], "test": [80, 100]}},
+        "parameters": 4,
+        "history": [{"step": 10, "train_loss": 1.0, "val_mse": mse, "val_mae": mae, "lr": 0.0, "seconds": 1.0}],
+        "samples": [{"row": 80, "channel": "OT", "past": [1.0, None], "truth": [2.0], "forecast": [3.0]}],
+        "kernels": {},
+        "place": {
+            **{"device": "cpu", "name": "any", "threads": 1, "precision": "32", "system": "any", "python": "3"},
+            "libraries": {"femts": "0", "torch": "0", "numpy": "0"},
+        },
+        "commit": None,
+        **changes,
+    }
 
 
 def without_times(record: dict[str, Any]) -> dict[str, Any]:

@@ -79,7 +79,7 @@ def test_verify_finds_the_same_number_and_a_changed_one(finished: Store, capsys:
     verdict = verify_record(record, "cpu")
     assert verdict.holds and "within 2 %; different now: torch" in str(verdict)
     with pytest.raises(UsageError, match="not those of the record"):
-        verify_record({**record, "data": {"sha256": "0" * 64}})
+        verify_record({**record, "data": {**record["data"], "sha256": "0" * 64}})
 
 
 def test_the_page_has_tables_curves_and_forecasts_and_needs_no_network(

@@ -6,6 +6,8 @@ import re
 import runpy
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -16,3 +18,13 @@ def test_every_table_of_the_page_is_what_its_command_prints() -> None:
     assert len(commands) == len(script["TABLES"].findall(page)) >= 3
     emptied = re.sub(r"^\|.*\n", "", page, flags=re.MULTILINE)
     assert emptied != page and script["rewritten"](emptied) == page, "run scripts/results_page.py"
+
+
+def test_a_damaged_record_stops_the_page_with_its_name(tmp_path: Path) -> None:
+    script = runpy.run_path(str(ROOT / "scripts" / "results_page.py"))
+    path = tmp_path / "paper" / "ETTh1" / "naive-96-seed42.json"
+    path.parent.mkdir(parents=True)
+    path.write_text('{"format": 1}')
+    page = f"`femts table --datasets ETTh1 --models naive --pred-lens 96 --results {tmp_path} --show --format md`\n\n| 1 |\n"
+    with pytest.raises(SystemExit, match=rf"does not run: note: Record {path} is damaged: cell is missing"):
+        script["rewritten"](page)

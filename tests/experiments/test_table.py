@@ -17,15 +17,21 @@ from femts.experiments.table import make_entries
 CELLS = make_grid(("ETTh1",), ("fem_sm", "patchtst", "naive"), (96, 192, 336, 720), (1, 2), "paper", (None,), {})
 
 
+def scores(mse: float) -> dict[str, float]:
+    return {"mse": mse, "mae": 0.5, "windows": 9}
+
+
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     """Everything of `fem_sm`, one seed of `patchtst` without its last horizon, and a crash of `naive`."""
     store = Store(tmp_path)
     for cell in CELLS:
         if cell.model == "fem_sm":
-            store.finish(cell, record(cell.pred_len / 1000 + cell.seed / 100, seq_len=2048 if cell.pred_len == 192 else 1024))
+            store.finish(
+                cell, record(cell, cell.pred_len / 1000 + cell.seed / 100, seq_len=2048 if cell.pred_len == 192 else 1024)
+            )
         elif cell.model == "patchtst" and cell.seed == 1 and cell.pred_len < 720:
-            store.finish(cell, record(0.1))
+            store.finish(cell, record(cell, 0.1))
         elif cell.model == "naive" and (cell.seed, cell.pred_len) == (2, 96):
             store.fail(cell, "ValueError: no")
     return store
@@ -64,9 +70,8 @@ def test_csv_has_the_columns_of_the_interface(store: Store) -> None:
 def test_validation_chooses_settings_for_each_model_and_seed_and_says_so(store: Store) -> None:
     cells = make_grid(("ETTh1",), ("dlinear",), (96,), (1, 2), "paper", (512,), {}, choices={"training.lr": ("1e-3", "5e-3")})
     for cell, val, test in zip(cells, (0.2, 0.1, 0.1, 0.2), (0.3, 0.4, 0.5, 0.6), strict=True):
-        scores = {"val": {"mse": val}, "test": {"mse": test, "mae": 0.5}}
         lr = float(cell.settings.get("training.lr", 1e-3))
-        store.finish(cell, record(0.0) | scores | {"config": {"seq_len": 512, "training": {"lr": lr}}})
+        store.finish(cell, record(cell, test, training={"lr": lr}, val=scores(val)))
     entries = make_entries(cells, store)
     assert entries[0].mse == pytest.approx((0.4 + 0.5) / 2)
     assert as_text(entries).splitlines()[-2:] == [
@@ -91,27 +96,18 @@ def test_nothing_is_published_on_data_of_ones_own(tmp_path: Path) -> None:
 def test_validation_chooses_the_look_back(store: Store) -> None:
     cells = make_grid(("ETTh1",), ("sm",), (96,), (1,), "paper", (512, 1024), {})
     for cell, val, test in zip(cells, (0.2, 0.1), (0.3, 0.4), strict=True):
-        scores = {"val": {"mse": val}, "test": {"mse": test, "mae": 0.5}}
-        store.finish(cell, record(0.0, seq_len=cell.seq_len or 0) | scores)
+        store.finish(cell, record(cell, test, val=scores(val)))
     (entry,) = make_entries(cells, store)
     assert (entry.mse, entry.seq_len) == (0.4, 1024), "the test has no say"
 
 
 def test_rolled_out_models_count_where_validation_prefers_them(store: Store) -> None:
     cell = CELLS[0]
-    short = record(0.1) | {
-        "rolled": {
-            str(p): {part: {"mse": mse, "mae": 0.4} for part, mse in scores.items()}
-            for p, scores in {
-                192: {
-                    "val": 0.001,
-                    "test": 0.9,
-                },  # a lower error on validation than the direct model's .202, a higher one on test
-                336: {"val": 0.9, "test": 0.001},
-            }.items()
-        }
+    rolled = {
+        "192": {"val": scores(0.001), "test": scores(0.9)},  # on validation better than the direct model's .202, on test worse
+        "336": {"val": scores(0.9), "test": scores(0.001)},
     }
-    store.finish(cell, short)
+    store.finish(cell, record(cell, 0.1, rolled=rolled))
     entries = {(e.model, e.pred_len): e for e in make_entries(CELLS, store, roll_out=(192, 336))}
     assert entries["fem_sm", 192].rolled and entries["fem_sm", 192].mse == pytest.approx((0.9 + 0.212) / 2)
     assert not entries["fem_sm", 336].rolled and entries["fem_sm", 336].mse == pytest.approx(0.351)

@@ -1,5 +1,7 @@
 """One file holds the state of training; it is read without executing anything."""
 
+import hashlib
+import io
 import pickle
 from pathlib import Path
 
@@ -7,7 +9,18 @@ import pytest
 import torch
 
 from femts.errors import UsageError
+from femts.runs import FORMAT
 from femts.training.state import TrainState
+
+ROW = {"step": 1, "train_loss": 1.0, "val_mse": 1.0, "val_mae": 1.0, "lr": 1e-3, "seconds": 0.5}
+
+
+def _write(path: Path, content: object, number: int = FORMAT) -> None:
+    """A checkpoint with a hash that is right, whatever is in it."""
+    written = io.BytesIO()
+    torch.save(content, written)
+    digest = hashlib.sha256(written.getvalue()).hexdigest()
+    path.write_bytes(f"femts checkpoint {number} {digest}\n".encode() + written.getvalue())
 
 
 class _Bomb:
@@ -21,7 +34,7 @@ def test_what_was_saved_is_read_back(tmp_path: Path) -> None:
     layer(torch.ones(1, 2)).sum().backward()
     optimizer.step()
     state = TrainState(step=2, progress=0.5, losses=[0.5], model=layer.state_dict(), optimizer=optimizer.state_dict())
-    state.best_val, state.history = {"mse": 0.25}, [{"step": 1, "lr": 1e-3}]
+    state.best_val, state.history = {"mse": 0.25}, [ROW]
     state.save(tmp_path / "checkpoints" / "last.ckpt")
     again = TrainState.load(tmp_path / "checkpoints" / "last.ckpt")
     assert (again.step, again.progress, again.losses, again.best_mse) == (2, 0.5, [0.5], 0.25)
@@ -68,9 +81,9 @@ def test_a_damaged_checkpoint_is_refused_in_one_sentence(
     content = path.read_bytes()
     path.write_bytes({"empty": b"", "text": b"hello", "cut": content[: len(content) // 2]}.get(fault, content))
     if fault == "executable":
-        torch.save({"format": 1, "step": _Bomb()}, path)
+        _write(path, {"step": _Bomb()})
     if fault == "other":
-        torch.save([1, 2], path)
+        _write(path, [1, 2])
     with pytest.raises(UsageError, match=r"last\.ckpt is damaged and cannot be resumed"):
         TrainState.load(path)
     assert "boom" not in capsys.readouterr().out
@@ -78,6 +91,6 @@ def test_a_damaged_checkpoint_is_refused_in_one_sentence(
 
 
 def test_another_format_is_named(tmp_path: Path) -> None:
-    torch.save({"format": 99}, tmp_path / "last.ckpt")
+    _write(tmp_path / "last.ckpt", {}, 99)
     with pytest.raises(UsageError, match="has format 99"):
         TrainState.load(tmp_path / "last.ckpt")

@@ -1,0 +1,179 @@
+"""What a record has to be before anything is made of it: its fields, their bounds, and that they say the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from femts.experiments.grid import PLACE, Cell
+from femts.plain import (
+    HEXADECIMAL,
+    Misfit,
+    Rule,
+    anything,
+    both,
+    digest,
+    entries,
+    fields,
+    flag,
+    maybe,
+    number,
+    one_of,
+    several,
+    text,
+    whole,
+)
+
+RECORD_FORMAT = 1
+MOST_STEPS, MOST_THREADS = 10**6, 2**12
+STEPS = whole(1, MOST_STEPS)
+
+
+def _horizon(value: Any, name: str) -> None:
+    if not (isinstance(value, str) and value.isascii() and value.isdecimal() and 1 <= len(value) <= 6 and int(value) > 0):
+        raise Misfit(name, value, "a horizon")
+
+
+def _setting(value: Any, name: str) -> None:
+    part, _, rest = value.partition(".") if isinstance(value, str) else ("", "", "")
+    if part not in ("model", "training") or not rest or rest in (*PLACE, "seed"):
+        raise Misfit(name, value, "model.NAME or training.NAME, a part of a cell")
+
+
+def _commit(value: Any, name: str) -> None:
+    if not isinstance(value, str) or len(value.removesuffix("+")) != 40 or set(value.removesuffix("+")) - HEXADECIMAL:
+        raise Misfit(name, value, "a commit")
+
+
+LOSS = number(0)
+SCORES = fields({"mse": LOSS, "mae": LOSS, "windows": whole(1)}, {"pinball": LOSS})
+SPAN = several(whole(), 2, 2)
+SERIES = several(maybe(number()), 0, MOST_STEPS)
+RECORD: Rule = fields(
+    {
+        "format": one_of(RECORD_FORMAT),
+        "cell": fields(
+            {
+                "dataset": text,
+                "model": text,
+                "pred_len": STEPS,
+                "seed": whole(),
+                "protocol": text,
+                "seq_len": maybe(STEPS),
+                "settings": entries(text, _setting),
+            },
+            {
+                "own": fields(
+                    {"source": text, "sha256": digest},
+                    {
+                        "na": several(number()),
+                        "columns": entries(text),
+                        "target": several(text),
+                        "past": several(text),
+                        "future": several(text),
+                        "calendar": flag,
+                    },
+                )
+            },
+        ),
+        "test": SCORES,
+        "val": SCORES,
+        "rolled": entries(fields({"val": SCORES, "test": SCORES}), _horizon),
+        "kept_step": maybe(whole()),
+        "steps": whole(),
+        "stopped": maybe(text),
+        "seconds": number(0),
+        "config": fields(
+            {
+                "format": whole(),
+                "dataset": fields(
+                    {
+                        "name": text,
+                        "source": maybe(text),
+                        "na": several(number()),
+                        "columns": entries(text),
+                        "roles": entries(anything),
+                    }
+                ),
+                "model": fields({"name": text, "seq_len": STEPS, "pred_len": STEPS, "n_channels": STEPS}, closed=False),
+                "pred_len": STEPS,
+                "seq_len": STEPS,
+                "protocol": text,
+                "training": fields({"seed": whole(), "device": text}, closed=False),
+            }
+        ),
+        "data": fields({"sha256": digest, "split": fields({"train": SPAN, "val": SPAN, "test": SPAN})}),
+        "parameters": whole(),
+        "history": several(
+            fields(
+                {"step": whole(1), "train_loss": number(), "val_mse": LOSS, "val_mae": LOSS, "lr": LOSS, "seconds": LOSS},
+                {"val_pinball": LOSS},
+            )
+        ),
+        "samples": several(
+            fields(
+                {"row": whole(), "channel": text, "past": SERIES, "truth": SERIES, "forecast": several(number(), 1, MOST_STEPS)}
+            ),
+            1,
+        ),
+        "kernels": entries(text),
+        "place": fields(
+            {
+                "device": one_of("cpu", "cuda", "mps"),
+                "name": text,
+                "threads": whole(1, MOST_THREADS),
+                "precision": text,
+                "system": text,
+                "python": text,
+                "libraries": both(entries(text), fields({"femts": text, "torch": text, "numpy": text}, closed=False)),
+            }
+        ),
+        "commit": maybe(_commit),
+    }
+)
+
+
+def check_record(record: Any) -> None:
+    """A Misfit that names the first field of `record` that cannot be."""
+    RECORD(record, "")
+    cell, config = record["cell"], record["config"]
+    model, training, place = config["model"], config["training"], record["place"]
+    said = {  # each in two places, of which some readers take one and some the other
+        "config.dataset.name": (config["dataset"]["name"], cell["dataset"]),
+        "config.model.name": (model["name"], cell["model"]),
+        "config.pred_len": (config["pred_len"], cell["pred_len"]),
+        "config.model.pred_len": (model["pred_len"], cell["pred_len"]),
+        "config.seq_len": (config["seq_len"], cell["seq_len"] or model["seq_len"]),
+        "config.model.seq_len": (model["seq_len"], config["seq_len"]),
+        "config.protocol": (config["protocol"], cell["protocol"]),
+        "config.training.seed": (training["seed"], cell["seed"]),
+        "config.training.device": (training["device"].replace("auto", place["device"]), place["device"]),
+        "data.sha256": (record["data"]["sha256"], cell.get("own", record["data"])["sha256"]),
+    }
+    for name, (value, wanted) in said.items():
+        if value != wanted:
+            raise Misfit(name, value, f"{wanted!r} as elsewhere in it")
+    for key in cell["settings"]:
+        part, _, name = key.partition(".")
+        if name not in config[part]:
+            raise Misfit(f"cell.settings.{key}", cell["settings"][key], "a setting that config has")
+
+
+def check_is_of(record: Mapping[str, Any], cell: Cell) -> None:
+    """A Misfit when `record` is that of another cell than `cell`."""
+    found, wanted = record["cell"], cell_of(cell)
+    for name in wanted.keys() | found.keys():
+        value, other = found.get(name), wanted.get(name)
+        if name == "own":  # where a file lies makes no difference
+            value, other = (None if own is None else {**own, "source": None} for own in (value, other))
+        if value != other:
+            raise Misfit(f"cell.{name}", value, f"{other!r} as its place among the results says")
+
+
+def cell_of(cell: Cell) -> dict[str, Any]:
+    """The `cell` of a record."""
+    return {
+        **{name: getattr(cell, name) for name in ("dataset", "model", "pred_len", "seed", "protocol", "seq_len")},
+        "settings": {key: str(value) for key, value in cell.settings.items()},
+        **({} if cell.own is None else {"own": dict(cell.own)}),
+    }

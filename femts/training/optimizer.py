@@ -1,0 +1,30 @@
+"""The optimiser of a model: AdamW, without decay where a parameter asks for none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim import AdamW
+
+from femts.mixers.weight_decay import undecayed
+from femts.models.base import ForecastModel
+from femts.training.config import TrainingConfig
+
+
+def adamw(model: ForecastModel, config: TrainingConfig, device: torch.device) -> AdamW:
+    """AdamW by the recipe `config`, fused where `device` can."""
+    decayed: list[Tensor] = []
+    plain: list[Tensor] = []
+    kept = undecayed(model)
+    for name, parameter in model.named_parameters():
+        (plain if name in kept else decayed).append(parameter)
+    groups: list[dict[str, Any]] = [{"params": decayed}, {"params": plain, "weight_decay": 0.0}]
+    return AdamW(
+        [group for group in groups if group["params"]],
+        lr=config.lr,
+        betas=config.betas,
+        weight_decay=config.weight_decay,
+        fused=device.type in ("cpu", "cuda"),
+    )
