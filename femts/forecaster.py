@@ -19,8 +19,8 @@ from torch import Tensor
 from femts.data.dataset import Dataset
 from femts.data.dates import future_dates
 from femts.data.scaler import Scaler
-from femts.data.windows import fill_gaps
-from femts.errors import UsageError
+from femts.data.windows import single
+from femts.errors import RunFailure, UsageError
 from femts.evaluation.intervals import Intervals, check_levels, with_bounds
 from femts.evaluation.quantiles import check_quantiles, level_of
 from femts.explain import explainable, explanation
@@ -29,9 +29,12 @@ from femts.models.base import ForecastModel
 from femts.models.registry import build_model
 from femts.runs import RunConfig, check_new_folder, read_run, write_run
 from femts.scoring import Scoring
+from femts.text import shown
 
 if TYPE_CHECKING:
     from femts.export import Exported
+
+MOST_STEPS = 10**6  # of a forecast: a year of half minutes; what is asked for by mistake is often more
 
 
 @dataclass(eq=False)
@@ -110,6 +113,7 @@ class Forecaster(Scoring):
 
         Raises:
             UsageError: the history, the horizon, a level, a quantile or the known columns cannot be used; the text says why.
+            RunFailure: the model does not forecast finite numbers.
         """
         steps = check_steps(self.config.pred_len if horizon is None else horizon)
         levels = () if level is None else check_levels(level)
@@ -123,7 +127,10 @@ class Forecaster(Scoring):
             when = future_dates(past.when[-1], self.freq, steps)
         known = np.concatenate([past.known, known_ahead(future, self.config, when, self.freq)])
         effects = None if self.scaler.effects is None else self.scaler.effects.of(known, past.when.append(when))[None]
-        forecast = pd.DataFrame(self.predict_array(past.values[None], steps, effects)[0], columns=list(self.targets))
+        found = self.predict_array(past.values[None], steps, effects)[0]
+        if not np.isfinite(found).all():
+            raise RunFailure("The forecast is not finite; train again with a lower training.lr, or with other data.")
+        forecast = pd.DataFrame(found, columns=list(self.targets))
         ahead = pd.DataFrame({"step" if self.freq is None else "date": when})
         if levels or wanted:
             bounds = self._bounds(past.values[None], effects, forecast.to_numpy(), levels, wanted)
@@ -201,7 +208,8 @@ class Forecaster(Scoring):
     def _scaled(self, values: NDArray[np.float64], effects: NDArray[np.float64] | None = None) -> Tensor:
         """Raw look-backs (B, L, C) as the model reads them: what is known taken off, gaps filled."""
         scaled = self.scaler.transform(values)
-        return torch.from_numpy(fill_gaps(scaled if effects is None else scaled - effects)).float().to(self.device)
+        scaled = scaled if effects is None else scaled - effects
+        return single(scaled, self.columns, "The history").to(self.device)
 
     def save(self, folder: str | Path) -> None:
         """Write a run folder that `load` reads; UsageError when `folder` holds something, RunFailure when the disk refuses."""
@@ -263,6 +271,8 @@ class Forecaster(Scoring):
 
 def check_steps(steps: int) -> int:
     """A horizon, if it is one; else UsageError."""
-    if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1:
-        raise UsageError(f"A horizon of {steps} steps cannot be forecast; ask for a whole number of 1 or more.")
+    if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or not 1 <= steps <= MOST_STEPS:
+        raise UsageError(
+            f"A horizon of {shown(steps)} steps cannot be forecast; ask for a whole number from 1 to {MOST_STEPS}."
+        )
     return int(steps)

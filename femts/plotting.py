@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from femts.errors import UsageError, suggest
 from femts.runs import atomic_write
+from femts.text import shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,7 +100,7 @@ def _draw(panel: Any, history: pd.DataFrame, forecast: pd.DataFrame, actual: pd.
     for low in (name for name in forecast.columns if str(name).startswith(f"{column}-lo-")):
         high = forecast[str(low).replace(f"{column}-lo-", f"{column}-hi-")]
         panel.fill_between(ahead, forecast[low], high, color=FORECAST, alpha=0.15, linewidth=0)
-    panel.set_title(column, loc="left", fontsize=9, fontweight="bold", color="#2b2f33", parse_math=False)
+    panel.set_title(shown(column), loc="left", fontsize=9, fontweight="bold", color="#2b2f33", parse_math=False)
     panel.margins(x=0)
 
 

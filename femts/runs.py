@@ -19,6 +19,8 @@ from typing import Any
 from femts.data.form import USUAL, Form
 from femts.data.roles import NO_ROLES, Roles
 from femts.errors import RunFailure, UsageError
+from femts.plain import read_yaml
+from femts.text import strict_json
 
 FORMAT = 1  # raised when an older femts could not read the folder; not the version of the package
 CONFIG, WEIGHTS, PREPROCESS = "config.yaml", "model.safetensors", "preprocess.json"
@@ -212,7 +214,7 @@ def write_intervals(folder: Path, intervals: bytes) -> None:
 
 
 def _json(value: Mapping[str, Any]) -> bytes:
-    return (json.dumps(value, indent=2) + "\n").encode()
+    return (strict_json(value, indent=2) + "\n").encode()
 
 
 @dataclass(frozen=True)
@@ -248,20 +250,18 @@ def read_run(folder: str | Path) -> SavedRun:
 
 def read_config(folder: Path) -> RunConfig:
     """`config.yaml` of a run, finished or not; UsageError when the folder is missing, no run, or of another format."""
-    import yaml
-
     if not folder.is_dir():
         raise UsageError(f"There is no run folder {folder}; give the --out of a `femts train`.")
     if not (folder / CONFIG).is_file():
         raise UsageError(f"Folder {folder} is not a femts run: it has no {CONFIG}; give the --out of a `femts train`.")
     try:
-        record = yaml.safe_load((folder / CONFIG).read_bytes())
+        record = read_yaml(folder / CONFIG, "Configuration")
         found = record["format"]
         if found == FORMAT:
             return RunConfig.from_dict(record)
     except UsageError:
         raise
-    except (yaml.YAMLError, UnicodeDecodeError, KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UsageError(f"Run {folder} was changed after it was saved: {CONFIG} cannot be read; train again.") from error
     raise UsageError(f"Run {folder} has format {found} but this femts reads format {FORMAT}; train again.")
 

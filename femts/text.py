@@ -20,6 +20,11 @@ def printable(text: object) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in plain)
 
 
+def printable_lines(text: object) -> str:
+    """`text` as `printable` has it, its lines kept."""
+    return "\n".join(map(printable, str(text).split("\n")))
+
+
 def shown(value: object, most: int = MOST) -> str:
     """`value` as it stands in a message: printable, and where it is longer than `most` its beginning and its end."""
     if isinstance(value, int) and value.bit_length() > _LONG:

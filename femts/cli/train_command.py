@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from itertools import count
 from pathlib import Path
@@ -15,6 +14,7 @@ from femts.cli.output import mean_scores, say_notes, scores_table
 from femts.cli.recipe import Recipe, make_recipe
 from femts.errors import UsageError
 from femts.runs import METRICS, atomic_write, check_new_folder, read_metrics
+from femts.text import printable, strict_json
 
 if TYPE_CHECKING:
     from femts.data.dataset import Dataset
@@ -71,7 +71,7 @@ def train(
     recipe = make_recipe(config, flags, assignments or [])
     folder = _folder(out, recipe, resume)
     scores = _train_all(recipe, folder, data_root, resume)
-    print(f"run: {folder}")
+    print(f"run: {printable(folder)}")
     print(scores_table(scores))
 
 
@@ -93,7 +93,7 @@ def _folder(out: Path | None, recipe: Recipe, resume: bool) -> Path:
             raise UsageError(f"There is no run {first} to resume; name its folder with --out.")
         return taken[-1]
     if taken:
-        print(f"{taken[-1]} exists, so this run goes to {folder}")
+        print(f"{printable(taken[-1])} exists, so this run goes to {printable(folder)}")
     return folder
 
 
@@ -137,7 +137,7 @@ def _train_all(recipe: Recipe, folder: Path, data_root: Path | None, resume: boo
             say_notes([f"{run} had time for {record['steps']} steps; the learning rate fell to zero over them"])
     if not single:
         summary = {"pred_len": {str(p): s for p, s in scores.items()}, "mean": mean_scores(scores)}
-        atomic_write(folder / METRICS, (json.dumps(summary, indent=2) + "\n").encode())
+        atomic_write(folder / METRICS, (strict_json(summary, indent=2) + "\n").encode())
     return scores
 
 

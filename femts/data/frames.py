@@ -15,6 +15,7 @@ from femts.data.dates import check_order, check_step, grid_of, step_of
 from femts.data.form import USUAL, Form
 from femts.data.stamps import read_dates
 from femts.errors import RunFailure, UsageError
+from femts.plain import check_plain
 from femts.text import shown
 
 PARQUET = (".parquet", ".pq")
@@ -108,6 +109,15 @@ def check_values(
             "take a larger unit, or leave the cell empty."
         )
     return checked
+
+
+def sentinels(na: object) -> tuple[float, ...]:
+    """The numbers that stand for a missing value; UsageError where they are none."""
+    check_plain(na, "Argument 'na'")
+    try:
+        return tuple(float(number) for number in (na if isinstance(na, list | tuple) else [na]))  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError) as error:
+        raise UsageError(f"Sentinels '{shown(na)}' are not numbers; write na=[-9999].") from error
 
 
 def write_table(frame: pd.DataFrame, path: str | Path) -> Path:
