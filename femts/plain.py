@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from numbers import Integral, Real
@@ -87,8 +86,12 @@ def whole_number(value: object, what: str) -> int | None:
         if not _WHOLE.fullmatch(value.strip()):
             return None
         number = int(value) if len(value.strip()) < 20 else LARGEST_WHOLE + 1
-    elif (isinstance(value, Integral) and not isinstance(value, bool)) or (isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value) and value == int(value)):
+    elif isinstance(value, Integral) and not isinstance(value, bool):
         number = int(value)
+    elif isinstance(value, float) or (isinstance(value, Real) and not isinstance(value, bool)):
+        if not float(value).is_integer():  # nor are NaN and infinity
+            return None
+        number = int(float(value))
     else:
         return None
     if abs(number) > LARGEST_WHOLE:

@@ -87,7 +87,7 @@ def headless_pieces(path: str | Path, cells: int | None = None) -> Iterator[pd.D
     """The matrix of `read_headless`, not yet checked, about `cells` cells at a time; by default all at once."""
     path = Path(path)
     try:
-        packed = _check_file(path).startswith(GZIP)
+        packed = path.suffix == ".gz"
         if not packed:
             _check_text(path)
         how: Any = {"header": None, "encoding": "utf-8-sig", "compression": "gzip" if packed else None}
@@ -129,7 +129,7 @@ def _check_header(header: Sequence[str], path: Path) -> None:
 def _check_text(path: Path) -> None:
     head = _check_file(path)
     if head.startswith(PACKED):
-        raise UsageError(f"File {path} is packed; unpack it and name the CSV file.")
+        raise UsageError(f"File {path} is binary, a packed file; unpack it and name the CSV file in it.")
     if b"\0" in head:
         raise UsageError(f"File {path} is binary; save it as CSV text in UTF-8.")
 
