@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -202,7 +203,7 @@ def is_path(source: str) -> bool:
     """Whether `load_dataset` takes `source` for a file rather than for a name of the catalogue."""
     if source.lower() in (name.lower() for name in CATALOG):
         return False
-    return bool(Path(source).suffix) or len(Path(source).parts) != 1 or Path(source).exists()
+    return bool(Path(source).suffix) or len(Path(source).parts) != 1 or os.path.exists(source)
 
 
 def _own(frame: pd.DataFrame, name: str, sha256: str | None, na: tuple[float, ...]) -> Dataset:

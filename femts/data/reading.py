@@ -136,15 +136,19 @@ def _check_text(path: Path) -> None:
 
 def _check_file(path: Path) -> bytes:
     """The first bytes of a file that can be read and is not empty."""
-    if path.is_dir():
-        raise UsageError(f"{path} is a folder; name the file in it.")
     try:
+        if path.is_dir():
+            raise UsageError(f"{path} is a folder; name the file in it.")
         with path.open("rb") as file:
             head = file.read(8192)
     except FileNotFoundError as error:
         raise UsageError(f"File {path} does not exist; check its name.") from error
+    except ValueError as error:
+        if isinstance(error, UsageError):
+            raise
+        raise UsageError(f"File {shown(path)} cannot exist ({error}); check its name.") from error
     except OSError as error:
-        raise UsageError(f"File {path} cannot be opened ({error.strerror}).") from error
+        raise UsageError(f"File {path} cannot be opened ({error.strerror}); check its name and its rights.") from error
     if not head.strip():
         raise UsageError(f"File {path} is empty; give a table with a header and rows.")
     return head
