@@ -27,14 +27,12 @@ from femts.explain import explainable, explanation
 from femts.history import in_form_of, known_ahead, look_back, tell_ended
 from femts.models.base import ForecastModel
 from femts.models.registry import build_model
+from femts.plain import check_steps
 from femts.runs import RunConfig, check_new_folder, read_run, write_run
 from femts.scoring import Scoring
-from femts.text import shown
 
 if TYPE_CHECKING:
     from femts.export import Exported
-
-MOST_STEPS = 10**6  # of a forecast: a year of half minutes; what is asked for by mistake is often more
 
 
 @dataclass(eq=False)
@@ -267,12 +265,3 @@ class Forecaster(Scoring):
             intervals=None if run.intervals is None else Intervals.from_bytes(run.intervals),
         )
         return forecaster.to(device)
-
-
-def check_steps(steps: int) -> int:
-    """A horizon, if it is one; else UsageError."""
-    if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or not 1 <= steps <= MOST_STEPS:
-        raise UsageError(
-            f"A horizon of {shown(steps)} steps cannot be forecast; ask for a whole number from 1 to {MOST_STEPS}."
-        )
-    return int(steps)

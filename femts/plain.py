@@ -14,6 +14,7 @@ from femts.text import shown
 MOST_BYTES = 2**20  # of a file
 MOST_DEEP = 12  # lists in lists
 _WHOLE = re.compile(r"[+-]?\d+")
+MOST_STEPS = 10**6  # of a forecast: a year of half minutes; what is asked for by mistake is often more
 LARGEST_WHOLE = 2**32 - 1  # of a setting; random generators take no larger seed everywhere
 
 
@@ -97,3 +98,12 @@ def whole_number(value: object, what: str) -> int | None:
     if abs(number) > LARGEST_WHOLE:
         raise UsageError(f"{what} is {shown(value)}, and whole numbers go up to {LARGEST_WHOLE}; take a smaller one.")
     return number
+
+
+def check_steps(steps: object) -> int:
+    """A horizon, if it is one; else UsageError."""
+    if isinstance(steps, bool) or not isinstance(steps, Integral) or not 1 <= int(steps) <= MOST_STEPS:
+        raise UsageError(
+            f"A horizon of {shown(steps)} steps cannot be forecast; ask for a whole number from 1 to {MOST_STEPS}."
+        )
+    return int(steps)

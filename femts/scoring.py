@@ -25,6 +25,7 @@ from femts.evaluation.intervals import LEVELS, Intervals, calibrate, check_level
 from femts.evaluation.quantiles import conformal_bounds, level_of
 from femts.evaluation.scores import DetailSums, check_groups, scores_frame
 from femts.models.base import ForecastModel
+from femts.plain import check_steps
 from femts.runs import RunConfig
 
 
@@ -107,7 +108,7 @@ class Scoring(ABC):
         return evaluate_horizons(self.model, windows, int(self.config.training["eval_batch_size"]), most)
 
     def _windows(self, part: str, pred_len: int | None, data: Dataset, like: Windows | None = None) -> Windows:
-        steps = self.config.pred_len if pred_len is None else pred_len
+        steps = self.config.pred_len if pred_len is None else check_steps(pred_len)
         return part_windows(data, self.scaler, part, self.config.seq_len, steps, like).to(self.device)
 
     def _data(self, dataset: Dataset | None, data_root: str | Path | None) -> Dataset:

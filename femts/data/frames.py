@@ -170,7 +170,7 @@ def _few(names: Sequence[Any]) -> str:
 def _numbers(column: pd.Series, name: str, where: str) -> np.ndarray:
     if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_complex_dtype(column):
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
-    text = column.astype(str)  # dates and the like would turn into whatever number stands behind them
+    text = _as_text(column)  # dates and the like would turn into whatever number stands behind them
     numbers = pd.to_numeric(text, errors="coerce")
     unread = (numbers.isna() & column.notna() & (text.str.strip().str.lower() != "nan")).to_numpy()
     if unread.any():
@@ -178,6 +178,13 @@ def _numbers(column: pd.Series, name: str, where: str) -> np.ndarray:
         place = f"in column '{shown(name)}' at data row {row + 1}"
         raise UsageError(f"{where} has the text '{shown(column.iloc[row])}' {place}; put a number there.")
     return numbers.to_numpy(dtype=np.float64)
+
+
+def _as_text(column: pd.Series) -> pd.Series:
+    try:
+        return column.astype(str)
+    except ValueError:  # Python writes no number of thousands of digits
+        return column.map(shown).astype(str)
 
 
 def _to_wide(frame: pd.DataFrame, where: str, form: Form, freq: str | None) -> pd.DataFrame:
