@@ -186,7 +186,11 @@ class Forecaster(Scoring):
         Raises:
             UsageError: another shape, a horizon below 1, or effects that are missing or not wanted.
         """
-        values = np.asarray(x, dtype=np.float64)
+        try:
+            values = np.asarray(x, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"The look-backs are a {type(x).__name__} that is no array of numbers; give one.") from error
+        steps = self.config.pred_len if horizon is None else check_steps(horizon)
         if values.ndim != 3 or values.shape[1:] != (self.config.seq_len, len(self.columns)):
             wanted = f"(windows, {self.config.seq_len}, {len(self.columns)})"
             raise UsageError(f"The look-backs have shape {values.shape}; this model takes {wanted}.")
@@ -198,7 +202,7 @@ class Forecaster(Scoring):
         self.model.eval()
         with torch.no_grad():
             scaled = self._scaled(values, None if effects is None else effects[:, : self.config.seq_len])
-            forecast = self.model.forecast(scaled, self.config.pred_len if horizon is None else horizon)
+            forecast = self.model.forecast(scaled, steps)
         found = forecast.cpu().double().numpy()
         found = found if effects is None else found + effects[:, self.config.seq_len :]
         return self.scaler.inverse(found)[..., : len(self.targets)]

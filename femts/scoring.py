@@ -27,6 +27,7 @@ from femts.evaluation.scores import DetailSums, check_groups, scores_frame
 from femts.models.base import ForecastModel
 from femts.plain import check_steps
 from femts.runs import RunConfig
+from femts.text import shown
 
 
 class Scoring(ABC):
@@ -113,8 +114,10 @@ class Scoring(ABC):
 
     def _data(self, dataset: Dataset | None, data_root: str | Path | None) -> Dataset:
         data = dataset if dataset is not None else self.training_data(data_root)
+        if not isinstance(data, Dataset):
+            raise UsageError(f"The data are a {type(data).__name__}; pass what femts.load_dataset made of them as dataset=.")
         if data.columns != self.columns:
-            raise UsageError(f"Data set '{data.name}' has other columns than the training data; give one with the same.")
+            raise UsageError(f"Data set '{shown(data.name)}' has other columns than the training data; give one with the same.")
         return data
 
     def training_data(self, data_root: str | Path | None = None) -> Dataset:
