@@ -27,9 +27,9 @@ from femts.explain import explainable, explanation
 from femts.history import in_form_of, known_ahead, look_back, tell_ended
 from femts.models.base import ForecastModel
 from femts.models.registry import build_model
-from femts.plain import check_steps
 from femts.runs import RunConfig, check_new_folder, read_run, write_run
 from femts.scoring import Scoring
+from femts.values import check_steps
 
 if TYPE_CHECKING:
     from femts.export import Exported

@@ -19,8 +19,8 @@ from typing import Any
 from femts.data.form import USUAL, Form
 from femts.data.roles import NO_ROLES, Roles
 from femts.errors import RunFailure, UsageError
-from femts.plain import read_yaml
 from femts.text import strict_json
+from femts.values import read_yaml
 
 FORMAT = 1  # raised when an older femts could not read the folder; not the version of the package
 CONFIG, WEIGHTS, PREPROCESS = "config.yaml", "model.safetensors", "preprocess.json"

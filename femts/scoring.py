@@ -25,9 +25,9 @@ from femts.evaluation.intervals import LEVELS, Intervals, calibrate, check_level
 from femts.evaluation.quantiles import conformal_bounds, level_of
 from femts.evaluation.scores import DetailSums, check_groups, scores_frame
 from femts.models.base import ForecastModel
-from femts.plain import check_steps
 from femts.runs import RunConfig
 from femts.text import shown
+from femts.values import check_steps
 
 
 class Scoring(ABC):

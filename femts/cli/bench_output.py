@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from femts.cli.output import table
 from femts.errors import UsageError
-from femts.plain import whole_number
 from femts.text import shown, strict_json
+from femts.values import whole_number
 
 if TYPE_CHECKING:
     from femts.bench.data import DataRow

@@ -14,9 +14,9 @@ from femts.cli.data_options import DataRoot
 from femts.cli.output import details_table, mean_scores, say_notes, scores_table, write_data
 from femts.cli.recipe import parse_horizons
 from femts.errors import GapWarning, UsageError
-from femts.plain import whole_number
 from femts.runs import CONFIG, INTERVALS, write_intervals
 from femts.text import printable, shown, strict_json
+from femts.values import whole_number
 
 if TYPE_CHECKING:
     import pandas as pd

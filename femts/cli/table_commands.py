@@ -15,8 +15,8 @@ from femts.cli.output import say_notes, write_data
 from femts.cli.recipe import parse_assignment, parse_horizons, parse_reading
 from femts.cli.table_output import as_csv, as_text
 from femts.errors import UsageError, suggest
-from femts.plain import whole_number
 from femts.text import printable, shown
+from femts.values import whole_number
 
 FORMATS = ("text", "md", "csv", "html")
 ENGINES = ("local", "ray")

@@ -15,8 +15,8 @@ from femts.data.dates import check_order, check_step, grid_of, step_of
 from femts.data.form import USUAL, Form
 from femts.data.stamps import read_dates
 from femts.errors import RunFailure, UsageError
-from femts.plain import check_plain
 from femts.text import shown
+from femts.values import check_plain
 
 PARQUET = (".parquet", ".pq")
 LARGEST = 3.4e38  # that single precision holds

@@ -10,11 +10,11 @@ from femts.data.dataset import Dataset
 from femts.data.protocols import default_seq_len
 from femts.errors import UsageError, suggest
 from femts.models.registry import build_config, check_learns_quantiles, model_card
-from femts.plain import whole_number
 from femts.runs import RunConfig
 from femts.settings import apply_settings
 from femts.text import shown
 from femts.training.config import TrainingConfig
+from femts.values import whole_number
 
 _BUDGETS = ("max_steps", "max_epochs")
 _MANY, _DRAWN = 16, 8  # channels, from which on a part of them is drawn for a step, and how many are
