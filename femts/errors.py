@@ -5,9 +5,16 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from femts.text import MOST, sentence, shown
+
+MOST_CHOICES = 40  # that a sentence names
+
 
 class FemtsError(Exception):
-    """Base of every error that femts raises on purpose; its text is one sentence for the user."""
+    """Base of every error that femts raises on purpose; its text is one sentence for the user, whatever data it quotes."""
+
+    def __init__(self, text: object = "") -> None:
+        super().__init__(sentence(text))
 
 
 class UsageError(FemtsError, ValueError):
@@ -26,5 +33,7 @@ def suggest(name: str, choices: Iterable[str]) -> str:
     """How a sentence about an unknown `name` ends: with the nearest right one, or all of them when none is near."""
     choices = list(choices)
     by_lower = {choice.lower(): choice for choice in choices}
-    near = difflib.get_close_matches(name.lower(), list(by_lower), n=1)
-    return f"; did you mean '{by_lower[near[0]]}'?" if near else f"; choose from {', '.join(choices)}."
+    near = difflib.get_close_matches(str(name)[:MOST].lower(), list(by_lower), n=1)
+    if near:
+        return f"; did you mean '{shown(by_lower[near[0]])}'?"
+    return f"; choose from {', '.join(map(shown, choices[:MOST_CHOICES]))}{', ...' * (len(choices) > MOST_CHOICES)}."

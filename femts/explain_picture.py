@@ -12,6 +12,7 @@ import numpy as np
 from femts.errors import UsageError, suggest
 from femts.files import write_file
 from femts.plotting import DPI, MOST_PANELS, picture_format
+from femts.text import shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -153,7 +154,7 @@ def _draw_past(panel: Any, history: pd.DataFrame, explanation: pd.DataFrame, row
             ha="center", va="center", size=7, weight="bold", color=INK, path_effects=halo,
         )  # fmt: skip
         aside = {"ha": "right", "va": "center", "transform": panel.get_yaxis_transform(), "parse_math": False}
-        panel.text(-0.01, row + 0.22, name, size=9, weight="bold", color=INK, **aside)
+        panel.text(-0.01, row + 0.22, shown(name), size=9, weight="bold", color=INK, **aside)
         panel.text(-0.01, row + 0.5, f"{low:.3g} to {high:.3g}", size=7, color=FAINT, **aside)
         panel.text(-0.01, row + sum(CONTEXT) / 2, "all channels", size=7, color=FAINT, **aside)
     panel.set_title("the past of each channel, coloured by how much its forecast read of it", size=8.5, color=INK, loc="left")
@@ -171,7 +172,7 @@ def _steps(panel: Any, history: pd.DataFrame, explanation: pd.DataFrame) -> tupl
     from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
     from matplotlib.ticker import MaxNLocator
 
-    from femts.data.dates import read_dates
+    from femts.data.stamps import read_dates
 
     starts = explanation["start"].drop_duplicates()
     if "date" not in history.columns:

@@ -98,7 +98,7 @@ def _graph(forecaster: Forecaster, steps: int) -> bytes:
         import onnxruntime  # noqa: F401  # before the minute that the graph takes
         import onnxscript  # noqa: F401
     except ImportError as error:
-        raise UsageError(f"ONNX needs {error.name}, which is not installed; run pip install 'femts[onnx]'.") from error
+        raise UsageError(f"ONNX needs {error.name}, which is not installed; run pip install onnxruntime onnxscript.") from error
     example = torch.zeros(2, config.seq_len, len(columns))
     # They tell of operators of libraries that are not installed, and of what they leave as it is.
     chatty = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript")]

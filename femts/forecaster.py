@@ -19,8 +19,8 @@ from torch import Tensor
 from femts.data.dataset import Dataset
 from femts.data.dates import future_dates
 from femts.data.scaler import Scaler
-from femts.data.windows import fill_gaps
-from femts.errors import UsageError
+from femts.data.windows import single
+from femts.errors import RunFailure, UsageError
 from femts.evaluation.intervals import Intervals, check_levels, with_bounds
 from femts.evaluation.quantiles import check_quantiles, level_of
 from femts.explain import explainable, explanation
@@ -30,6 +30,7 @@ from femts.models.base import ForecastModel
 from femts.restore import restore, weights_bytes
 from femts.runs import RunConfig, check_new_folder, write_run
 from femts.scoring import Scoring
+from femts.values import check_steps
 
 if TYPE_CHECKING:
     from femts.export import Exported
@@ -115,6 +116,7 @@ class Forecaster(Scoring):
 
         Raises:
             UsageError: the history, the horizon, a level, a quantile or the known columns cannot be used; the text says why.
+            RunFailure: the model does not forecast finite numbers.
         """
         steps = check_steps(self.config.pred_len if horizon is None else horizon)
         levels = () if level is None else check_levels(level)
@@ -128,7 +130,10 @@ class Forecaster(Scoring):
             when = future_dates(past.when[-1], self.freq, steps)
         known = np.concatenate([past.known, known_ahead(future, self.config, when, self.freq)])
         effects = None if self.scaler.effects is None else self.scaler.effects.of(known, past.when.append(when))[None]
-        forecast = pd.DataFrame(self.predict_array(past.values[None], steps, effects)[0], columns=list(self.targets))
+        found = self.predict_array(past.values[None], steps, effects)[0]
+        if not np.isfinite(found).all():
+            raise RunFailure("The forecast is not finite; train again with a lower training.lr, or with other data.")
+        forecast = pd.DataFrame(found, columns=list(self.targets))
         ahead = pd.DataFrame({"step" if self.freq is None else "date": when})
         if levels or wanted:
             bounds = self._bounds(past.values[None], effects, forecast.to_numpy(), levels, wanted)
@@ -186,7 +191,11 @@ class Forecaster(Scoring):
         Raises:
             UsageError: another shape, a horizon below 1, or effects that are missing or not wanted.
         """
-        values = np.asarray(x, dtype=np.float64)
+        try:
+            values = np.asarray(x, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"The look-backs are a {type(x).__name__} that is no array of numbers; give one.") from error
+        steps = self.config.pred_len if horizon is None else check_steps(horizon)
         if values.ndim != 3 or values.shape[1:] != (self.config.seq_len, len(self.columns)):
             wanted = f"(windows, {self.config.seq_len}, {len(self.columns)})"
             raise UsageError(f"The look-backs have shape {values.shape}; this model takes {wanted}.")
@@ -198,7 +207,7 @@ class Forecaster(Scoring):
         self.model.eval()
         with torch.no_grad():
             scaled = self._scaled(values, None if effects is None else effects[:, : self.config.seq_len])
-            forecast = self.model.forecast(scaled, self.config.pred_len if horizon is None else horizon)
+            forecast = self.model.forecast(scaled, steps)
         found = forecast.cpu().double().numpy()
         found = found if effects is None else found + effects[:, self.config.seq_len :]
         return self.scaler.inverse(found)[..., : len(self.targets)]
@@ -206,7 +215,8 @@ class Forecaster(Scoring):
     def _scaled(self, values: NDArray[np.float64], effects: NDArray[np.float64] | None = None) -> Tensor:
         """Raw look-backs (B, L, C) as the model reads them: what is known taken off, gaps filled."""
         scaled = self.scaler.transform(values)
-        return torch.from_numpy(fill_gaps(scaled if effects is None else scaled - effects)).float().to(self.device)
+        scaled = scaled if effects is None else scaled - effects
+        return single(scaled, self.columns, "The history").to(self.device)
 
     def save(self, folder: str | Path) -> None:
         """Write a run folder that `load` reads; UsageError when `folder` holds something, RunFailure when the disk refuses."""
@@ -262,10 +272,3 @@ class Forecaster(Scoring):
             intervals=intervals,
         )
         return forecaster.to(device)
-
-
-def check_steps(steps: int) -> int:
-    """A horizon, if it is one; else UsageError."""
-    if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1:
-        raise UsageError(f"A horizon of {steps} steps cannot be forecast; ask for a whole number of 1 or more.")
-    return int(steps)

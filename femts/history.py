@@ -15,6 +15,7 @@ from femts.data.frames import check_frame, check_values
 from femts.data.recent import last_stamps
 from femts.errors import GapWarning, UsageError
 from femts.runs import RunConfig
+from femts.text import shown
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def known_ahead(future: pd.DataFrame | None, config: RunConfig, when: pd.Index, 
         if future is not None:
             raise UsageError("A table of known columns was given, but this model was trained without any; leave it out.")
         return np.empty((len(when), 0))
-    wanted = f"{', '.join(names)} for the {len(when)} steps from {when[0]} to {when[-1]}"
+    wanted = f"{', '.join(map(shown, names))} for the {len(when)} steps from {when[0]} to {when[-1]}"
     if not isinstance(future, pd.DataFrame):
         raise UsageError(f"This model was trained on columns known in advance; give {wanted} (future=, or --future FILE).")
     where = "The table of known columns"
@@ -102,7 +103,7 @@ def known_ahead(future: pd.DataFrame | None, config: RunConfig, when: pd.Index, 
     missing = np.argwhere(found.isna().to_numpy())
     if len(missing):
         step, column = missing[0]
-        raise UsageError(f"{where} has no '{names[column]}' at {when[step]}; give {wanted}.")
+        raise UsageError(f"{where} has no '{shown(names[column])}' at {when[step]}; give {wanted}.")
     return found.to_numpy()
 
 
@@ -125,9 +126,9 @@ def _tell_gaps(values: pd.DataFrame, where: str, rule: str) -> None:
     if len(values.columns) and missing.all(axis=None):
         raise UsageError(f"{where} has no value at all; at least one is needed to forecast from.")
     if missing.to_numpy().any():
-        first = values.columns[missing.any()][0]
+        first, count = shown(values.columns[missing.any()][0]), int(missing.to_numpy().sum())
         warnings.warn(
-            f"{where} lacks {int(missing.to_numpy().sum())} of {values.size} values, the first in column '{first}'; {rule}.",
+            f"{where} lacks {count} of {values.size} values, the first in column '{first}'; {rule}.",
             GapWarning,
             stacklevel=4,
         )
@@ -135,5 +136,5 @@ def _tell_gaps(values: pd.DataFrame, where: str, rule: str) -> None:
 
 def tell_ended(names: Sequence[str], steps: int) -> None:
     """Warn of targets that have no value in the last `steps` steps."""
-    some = ", ".join(f"'{name}'" for name in names[:6]) + f" and {len(names) - 6} more" * (len(names) > 6)
+    some = ", ".join(f"'{shown(name)}'" for name in names[:6]) + f" and {len(names) - 6} more" * (len(names) > 6)
     warnings.warn(f"{some}: no value in the last {steps} steps, so none in the forecast.", GapWarning, stacklevel=3)

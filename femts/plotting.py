@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from femts.errors import UsageError, suggest
 from femts.files import write_file
+from femts.text import shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,7 +42,8 @@ def plot_forecast(
         `path`.
 
     Raises:
-        UsageError: a column that the forecast does not have, or an image format that cannot be written.
+        UsageError: a column that the forecast does not have, cells that are no numbers, or an image format that cannot be
+            written.
         RunFailure: the disk refuses.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -49,7 +51,11 @@ def plot_forecast(
 
     path = Path(path)
     kind = picture_format(path)
-    named = [str(c) for c in forecast.columns if c != "date" and c in history.columns]
+    history = _with_numbers(history, forecast, "The history")
+    actual = None if actual is None else _with_numbers(actual, forecast, "What happened")
+    named = [str(c) for c in forecast.columns if c != "date" and str(c) in history.columns]
+    if not named:
+        raise UsageError("The forecast has no column of the history, so there is nothing to draw; give the history it is from.")
     for column in columns or ():
         if column not in named:
             raise UsageError(f"The forecast has no column '{column}'{suggest(column, named)}")
@@ -66,9 +72,7 @@ def plot_forecast(
         panels[(len(shown) - 1 - place) // across, place].tick_params(axis="x", labelbottom=True)
     for panel in panels.flat[len(shown) :]:
         panel.remove()
-    _finish(
-        figure, panels.flat[: len(shown)], dated="date" in forecast.columns, left_out=0 if columns else len(named) - len(shown)
-    )
+    _finish(figure, panels.flat[: len(shown)], dated=_dated(forecast), left_out=0 if columns else len(named) - len(shown))
 
     image = io.BytesIO()
     figure.savefig(image, format=kind, dpi=DPI)
@@ -87,19 +91,21 @@ def picture_format(path: Path) -> str:
 
 
 def _draw(panel: Any, history: pd.DataFrame, forecast: pd.DataFrame, actual: pd.DataFrame | None, column: str) -> None:
-    past, ahead = _steps(history, -len(history) + 1), _steps(forecast, 1)
+    past, ahead = _steps(history, -len(history) + 1, forecast), _steps(forecast, 1, forecast)
     panel.axvspan(past[-1], ahead[-1], color=SHADE, linewidth=0, zorder=0)
     panel.axvline(past[-1], color=PAST, linewidth=0.8, linestyle=(0, (2, 2)), zorder=1)
     panel.plot(past, history[column], color=PAST, linewidth=1.0, label="history")
     last = history[column].iloc[-1]  # lines start at the last value seen, so that no gap suggests missing data
     if actual is not None:
         known = actual.head(len(forecast))
-        panel.plot([past[-1], *_steps(known, 1)], [last, *known[column]], color=TRUTH, linewidth=1.0, label="what happened")
+        panel.plot(
+            [past[-1], *_steps(known, 1, forecast)], [last, *known[column]], color=TRUTH, linewidth=1.0, label="what happened"
+        )
     panel.plot([past[-1], *ahead], [last, *forecast[column]], color=FORECAST, linewidth=1.7, label="forecast")
     for low in (name for name in forecast.columns if str(name).startswith(f"{column}-lo-")):
         high = forecast[str(low).replace(f"{column}-lo-", f"{column}-hi-")]
         panel.fill_between(ahead, forecast[low], high, color=FORECAST, alpha=0.15, linewidth=0)
-    panel.set_title(column, loc="left", fontsize=9, fontweight="bold", color="#2b2f33", parse_math=False)
+    panel.set_title(shown(column), loc="left", fontsize=9, fontweight="bold", color="#2b2f33", parse_math=False)
     panel.margins(x=0)
 
 
@@ -130,8 +136,26 @@ def _finish(figure: Any, panels: Any, dated: bool, left_out: int) -> None:
         figure.text(0.99, 0.99, f"and {left_out} more columns", ha="right", va="top", fontsize=8, color="#4a5157")
 
 
-def _steps(frame: pd.DataFrame, first: int) -> list[Any]:
-    """Places on the time axis: dates where there are some, else steps counted from the forecast's start."""
+def _with_numbers(frame: pd.DataFrame, forecast: pd.DataFrame, where: str) -> pd.DataFrame:
+    """The stamps of `frame`, and those of its columns that are forecast as float64."""
+    from femts.data.frames import check_values
+
+    named = {str(c) for c in forecast.columns} - {"date"}
+    drawn = [c for c in frame.columns if str(c) in named]
+    values = check_values(frame[drawn], where=where) if drawn else frame[drawn]
+    return values.assign(date=frame["date"].reset_index(drop=True)) if "date" in frame.columns else values
+
+
+def _steps(frame: pd.DataFrame, first: int, forecast: pd.DataFrame) -> list[Any]:
+    """Places on the time axis: stamps of the forecast's kind where there are some, else steps counted from its start."""
+    from femts.data.stamps import read_dates
+
+    if "date" not in frame.columns:
+        return list(range(first, first + len(frame)))
+    return list(read_dates(frame["date"], "The table to draw", None if _dated(forecast) else "1"))
+
+
+def _dated(forecast: pd.DataFrame) -> bool:
     import pandas as pd
 
-    return list(pd.to_datetime(frame["date"])) if "date" in frame.columns else list(range(first, first + len(frame)))
+    return "date" in forecast.columns and pd.api.types.is_datetime64_any_dtype(forecast["date"])

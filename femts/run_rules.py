@@ -23,7 +23,7 @@ from femts.plain import (
 STEPS = whole(1, 10**6)
 SPAN = several(whole(), 2, 2)
 NUMBERS, SCALES, NAMES = several(number()), several(number(5e-324)), several(text)
-SCORES = fields({"mse": real, "mae": real, "windows": whole(1)}, closed=False)  # of a part without values, NaN
+SCORES = fields({"mse": maybe(number()), "mae": maybe(number()), "windows": whole(1)}, closed=False)  # none without values
 ROW = fields(
     {
         "step": whole(1),

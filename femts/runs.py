@@ -21,6 +21,7 @@ from femts.data.roles import NO_ROLES, Roles
 from femts.errors import RunFailure, UsageError
 from femts.files import PART, write_file
 from femts.plain import fingerprint
+from femts.text import strict_json
 
 FORMAT = 2  # raised when an older femts could not read the folder; not the version of the package
 CONFIG, WEIGHTS, PREPROCESS = "config.yaml", "model.safetensors", "preprocess.json"
@@ -180,9 +181,9 @@ def write_run(
 
 def sealed(metrics: Mapping[str, Any]) -> bytes:
     """`metrics.json`, with a hash of all else that it says."""
-    content = {name: value for name, value in json.loads(json.dumps(metrics)).items() if name != SEAL}
+    content = {name: value for name, value in json.loads(strict_json(metrics)).items() if name != SEAL}
     return _json({**content, SEAL: fingerprint(content)})
 
 
 def _json(value: Mapping[str, Any]) -> bytes:
-    return (json.dumps(value, indent=2) + "\n").encode()
+    return (strict_json(value, indent=2) + "\n").encode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,6 +118,8 @@ def read_metrics(folder: Path) -> dict[str, Any]:
         check_metrics(metrics)
     except Misfit as error:
         raise UsageError(f"Run {folder} was changed after it was saved: {METRICS}: {error}; train again.") from error
+    for part in metrics.keys() & {"val", "test"}:  # JSON has no NaN, which is the error of a part without values
+        metrics[part] = {name: math.nan if value is None else value for name, value in metrics[part].items()}
     return metrics
 
 

@@ -26,6 +26,8 @@ from femts.evaluation.quantiles import conformal_bounds, level_of
 from femts.evaluation.scores import DetailSums, check_groups, scores_frame
 from femts.models.base import ForecastModel
 from femts.runs import RunConfig
+from femts.text import shown
+from femts.values import check_steps
 
 
 class Scoring(ABC):
@@ -107,13 +109,15 @@ class Scoring(ABC):
         return evaluate_horizons(self.model, windows, int(self.config.training["eval_batch_size"]), most)
 
     def _windows(self, part: str, pred_len: int | None, data: Dataset, like: Windows | None = None) -> Windows:
-        steps = self.config.pred_len if pred_len is None else pred_len
+        steps = self.config.pred_len if pred_len is None else check_steps(pred_len)
         return part_windows(data, self.scaler, part, self.config.seq_len, steps, like).to(self.device)
 
     def _data(self, dataset: Dataset | None, data_root: str | Path | None) -> Dataset:
         data = dataset if dataset is not None else self.training_data(data_root)
+        if not isinstance(data, Dataset):
+            raise UsageError(f"The data are a {type(data).__name__}; pass what femts.load_dataset made of them as dataset=.")
         if data.columns != self.columns:
-            raise UsageError(f"Data set '{data.name}' has other columns than the training data; give one with the same.")
+            raise UsageError(f"Data set '{shown(data.name)}' has other columns than the training data; give one with the same.")
         return data
 
     def training_data(self, data_root: str | Path | None = None) -> Dataset:

@@ -8,6 +8,8 @@ from dataclasses import fields, replace
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from femts.errors import UsageError, suggest
+from femts.text import shown
+from femts.values import check_plain, is_single, whole_number
 
 # Fields of a model's configuration that say the shape of its data: they follow from the run, and nobody sets them.
 SHAPE = ("seq_len", "pred_len", "n_channels")
@@ -33,7 +35,8 @@ def apply_settings(config: _Config, settings: Mapping[str, Any], where: str) -> 
         if name in SHAPE:
             raise UsageError(f"Setting '{where}.{name}' follows from the data, --seq-len and --pred-len; leave it out.")
         if name not in known:
-            raise UsageError(f"Unknown setting '{where}.{name}'{suggest(name, known)}")
+            raise UsageError(f"Unknown setting '{where}.{shown(name)}'{suggest(name, known)}")
+        check_plain(value, f"Setting '{where}.{name}'")
         changes[name] = _read(value, hints[name], f"{where}.{name}")
     try:
         return replace(config, **changes)  # type: ignore[type-var]
@@ -41,38 +44,43 @@ def apply_settings(config: _Config, settings: Mapping[str, Any], where: str) -> 
         raise
     except ValueError as error:
         raise UsageError(
-            f"Setting {', '.join(f'{where}.{k}={v}' for k, v in settings.items())} cannot be used: {error}"
+            f"Setting {', '.join(f'{where}.{k}={shown(v)}' for k, v in settings.items())} cannot be used: {error}"
         ) from error
 
 
 def _read(value: Any, kind: Any, key: str) -> Any:
     origin, args = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
-        if type(None) in args and (value is None or str(value).lower() in ("none", "null")):
+        if type(None) in args and (value is None or (isinstance(value, str) and value.lower() in ("none", "null"))):
             return None
         return _read(value, next(a for a in args if a is not type(None)), key)
     if origin is Literal:
-        text = str(value)
+        text = shown(value)
         if text not in map(str, args):
-            raise UsageError(f"Setting '{key}' cannot be '{value}'{suggest(text, [str(a) for a in args])}")
+            raise UsageError(f"Setting '{key}' cannot be '{shown(value)}'{suggest(text, [str(a) for a in args])}")
         return next(a for a in args if str(a) == text)
     if origin is tuple:
-        parts = value.strip("()[] ").split(",") if isinstance(value, str) else list(value)
+        parts = value.strip("()[] ").split(",") if isinstance(value, str) else [value] if is_single(value) else list(value)
         if len(parts) != len(args) and Ellipsis not in args:
-            raise UsageError(f"Setting '{key}' takes {len(args)} values, not '{value}'; write them as a,b.")
+            raise UsageError(f"Setting '{key}' takes {len(args)} values, not '{shown(value)}'; write them as a,b.")
         return tuple(_read(p, args[0], key) for p in parts)
     if kind is bool:
-        text = str(value).strip().lower()
+        text = shown(value).strip().lower()
         if text not in ("true", "false", "1", "0", "yes", "no", "on", "off"):
-            raise UsageError(f"Setting '{key}' takes true or false, not '{value}'.")
+            raise UsageError(f"Setting '{key}' takes true or false, not '{shown(value)}'.")
         return text in ("true", "1", "yes", "on")
+    if kind is int:
+        number = whole_number(value, f"Setting '{key}'")
+        if number is None:
+            raise UsageError(f"Setting '{key}' takes a whole number, not '{shown(value)}'.")
+        return number
     try:
-        if kind is int and (isinstance(value, bool) or (isinstance(value, float) and not value.is_integer())):
+        if not is_single(value):
             raise ValueError
         read = kind(value.strip() if isinstance(value, str) else value)
         if kind is float and read != read:
             raise ValueError
         return read
-    except (TypeError, ValueError) as error:
-        article = "a whole number" if kind is int else "a number" if kind is float else f"a {kind.__name__}"
-        raise UsageError(f"Setting '{key}' takes {article}, not '{value}'.") from error
+    except (TypeError, ValueError, OverflowError) as error:
+        article = {float: "a number", str: "text"}.get(kind, f"a {kind.__name__}")
+        raise UsageError(f"Setting '{key}' takes {article}, not '{shown(value)}'.") from error

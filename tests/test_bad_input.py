@@ -3,30 +3,17 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import torch
-from bad_files import state_of, write_bad_configs, write_bad_tables
+from bad_cases import OWN, TRAIN, Case, check_case
+from bad_files import write_bad_configs, write_bad_tables
 
 from femts.cli import main
 
 ABSENT_DEVICE = "mps" if torch.cuda.is_available() else "cuda"
-TRAIN = "train --dataset synthetic --model naive"
-OWN = "train --model naive --pred-len 12 --seq-len 24 --dataset"
-
-
-@dataclass(frozen=True)
-class Case:
-    """A command line, what it must say, and the exit status."""
-
-    args: str
-    says: str
-    status: int = 2
-
 
 CASES = {
     # the command line itself
@@ -286,17 +273,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_one_sentence_and_nothing_written(
     case: Case, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(place)
-    monkeypatch.delenv("FEMTS_DATA", raising=False)
-    before = state_of(place)
-    status = main(case.args.split())
-    out, err = capsys.readouterr()
-    assert status == case.status, err
-    assert re.search(case.says, err), err
-    assert err.startswith("femts: ")
-    assert err.count("\n") == 1, err
-    assert out == ""
-    assert state_of(place) == before
+    check_case(case, place, monkeypatch, capsys)
 
 
 def test_there_are_at_least_thirty() -> None:

@@ -109,7 +109,7 @@ def test_what_onnx_cannot_say_or_says_otherwise_is_refused(
             patch.setitem(sys.modules, missing, None)
             assert main(command) == 2
             err = capsys.readouterr().err
-            assert err == f"femts: ONNX needs {missing}, which is not installed; run pip install 'femts[onnx]'.\n"
+            assert err == f"femts: ONNX needs {missing}, which is not installed; run pip install onnxruntime onnxscript.\n"
     assert main([*command[:2], "-o", str(tmp_path / "none" / "m.onnx")]) == 2
     assert "none does not exist" in capsys.readouterr().err
     assert main([*command, "--horizon", "0"]) == 2

@@ -19,13 +19,15 @@ from femts.cli.export_command import export
 from femts.cli.forecast_commands import calibrate, evaluate, predict
 from femts.cli.info_commands import datasets, models
 from femts.cli.report_command import report
+from femts.cli.streams import NO_MEMORY, check_streams, out_of_memory
 from femts.cli.table_commands import table, verify
 from femts.cli.train_command import train
 from femts.errors import FemtsError, UsageError
+from femts.text import sentence, shown
 
 INTERRUPTED = 130
 _Mistake = cast(type[Exception], typer.BadParameter.__mro__[1])  # base of all usage errors; typer does not export it
-_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EPIPE)
+_NAMES = (errno.ENAMETOOLONG, errno.ENOTDIR, errno.ELOOP, errno.EISDIR, errno.ENOENT)
 
 app = typer.Typer(
     help="Time-series forecasting with the Free Energy Mixer.",
@@ -52,6 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     command = typer.main.get_command(app)
     try:
+        check_streams()
         status = command.main(args=argv, prog_name="femts", standalone_mode=False)
         sys.stdout.flush()  # a full disk or a reader that left shows here, not in the interpreter's last breath
     except FemtsError as error:
@@ -64,13 +67,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     except typer.Abort:
         return _fail("interrupted", INTERRUPTED)
     except OSError as error:
-        if error.errno not in _UNWRITABLE:
+        if out_of_memory(error):
+            return _fail(NO_MEMORY, 1)
+        if error.errno is None:  # no word of the system's
             raise
         _drop_output()
         if error.errno == errno.EPIPE:  # as with `| head`: nothing went wrong that anybody wants to read about
             return 1
         where = error.filename or "the output"
+        if error.errno in _NAMES:
+            return _fail(f"{shown(where)} cannot be used: {error.strerror}; name another file or folder.", 2)
         return _fail(f"Could not write {where}: {error.strerror}; make room there or choose another place.", 1)
+    except (MemoryError, RuntimeError, ImportError, SystemError) as error:
+        if not out_of_memory(error):
+            raise
+        return _fail(NO_MEMORY, 1)
     if status == INTERRUPTED:
         return _fail("interrupted", INTERRUPTED)
     return status if isinstance(status, int) else 0
@@ -85,7 +96,7 @@ def _drop_output() -> None:
 
 
 def _fail(message: str, status: int) -> int:
-    print(f"femts: {' '.join(message.split())}", file=sys.stderr)
+    print(f"femts: {sentence(message)}", file=sys.stderr)
     return status
 
 

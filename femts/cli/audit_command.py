@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +10,7 @@ import typer
 from femts.cli.data_options import DataRoot
 from femts.cli.forecast_commands import Run, check_single
 from femts.cli.output import table
+from femts.text import strict_json
 
 if TYPE_CHECKING:
     from femts.evaluation.conventions import ConventionScore
@@ -33,7 +33,7 @@ def audit(
 
     found = audit_run(run, data_root=data_root)
     if as_json:
-        print(json.dumps({"run": str(run), **found.to_dict()}))
+        print(strict_json({"run": str(run), **found.to_dict()}))
     else:
         print(table(("check", "result", "what was found"), [(c.name, _RESULT[c.passed], c.says) for c in found.checks]))
         print()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -11,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from femts.cli.output import table
 from femts.errors import UsageError
+from femts.text import shown, strict_json
+from femts.values import whole_number
 
 if TYPE_CHECKING:
     from femts.bench.data import DataRow
@@ -38,9 +39,10 @@ def names(text: str) -> tuple[str, ...]:
 
 def count(option: str, text: str) -> int:
     """The number that `option` was given; UsageError where it is none, or below 1."""
-    if not text.isdecimal() or int(text) < 1:
-        raise UsageError(f"Option '{option}' takes a whole number of at least 1, not '{text}'.")
-    return int(text)
+    number = whole_number(text, f"Option '{option}'")
+    if number is None or number < 1:
+        raise UsageError(f"Option '{option}' takes a whole number of at least 1, not '{shown(text)}'.")
+    return number
 
 
 def place_of(device: str, precision: str, compiled: bool = False) -> Place:
@@ -88,7 +90,7 @@ def report(
     with recorded() as kernels:
         if as_json:
             answer = [asdict(row) for row in rows]
-            print(json.dumps({"machine": facts, "kernels": kernels, "settings": asdict(wanted), "rows": answer}))
+            print(strict_json({"machine": facts, "kernels": kernels, "settings": asdict(wanted), "rows": answer}))
             return
         print("{name} ({device}, {precision}), threads {threads}, torch {torch}, femts {femts}".format(**facts), flush=True)
         for _, group in groupby(map(cells, rows), key=lambda row: together or row[0]):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from femts.cli.forecast_commands import Run, check_single, gaps_as_notes, read_history, to_draw
+from femts.cli.output import write_data
 from femts.cli.targets import check_targets
 
 
@@ -34,7 +34,7 @@ def explain(
     with gaps_as_notes():
         explanation = forecaster.explain(history)
     if out is None:
-        sys.stdout.write(explanation.to_csv(index=False))
+        write_data(explanation.to_csv(index=False))
     else:
         write_table(explanation, out)
         layers = explanation["layer"].nunique()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,13 +12,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from femts.cli.data_options import DataRoot
-from femts.cli.output import details_table, mean_scores, say_notes, scores_table
+from femts.cli.output import details_table, mean_scores, say_notes, scores_table, write_data
 from femts.cli.recipe import parse_horizons
 from femts.cli.targets import check_targets
 from femts.errors import GapWarning, UsageError
 from femts.files import locked
 from femts.runs import CONFIG, INTERVALS
 from femts.saved_run import write_intervals
+from femts.text import printable, shown, strict_json
+from femts.values import whole_number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,12 +70,16 @@ def evaluate(
             head["crps_quantiles"] = forecaster.intervals.quantiles
             if not as_json:
                 say_notes([f"crps is over the quantiles {', '.join(f'{q:g}' for q in forecaster.intervals.quantiles)}"])
-        print(details_table(frames, head, "json" if as_json else "csv" if as_csv else "text"))
+        found = details_table(frames, head, "json" if as_json else "csv" if as_csv else "text")
+        if as_csv:
+            write_data(found + "\n")
+        else:
+            print(found)
         return
     scores = forecaster.evaluate_horizons(split, horizons, data_root=data_root)
     if as_json:
         record = {"run": str(run), "split": split, "pred_len": scores, "mean": mean_scores(scores)}
-        print(json.dumps(record))
+        print(strict_json(record))
     else:
         print(scores_table(scores))
 
@@ -117,12 +121,12 @@ def predict(
         levels, wanted = None if level is None else _levels(level), None if quantiles is None else _quantiles(quantiles)
         forecast = forecaster.predict(history, steps, levels, known, wanted)
     if out is None:
-        sys.stdout.write(forecast.to_csv(index=False))
+        write_data(forecast.to_csv(index=False))
     else:
         write_table(forecast, out)
         columns = len(forecaster.targets)
         rows = len(forecast) // (columns if forecaster.config.form.series in forecast.columns else 1)
-        print(f"{out}: {rows} steps of {columns} columns")
+        print(f"{printable(out)}: {rows} steps of {columns} columns")
     if plot is not None:
         from femts.plotting import plot_forecast
 
@@ -208,14 +212,14 @@ def _levels(text: str) -> tuple[float, ...]:
     """`80,95` as numbers."""
     from femts.evaluation.intervals import check_levels
 
-    return _numbers(text, check_levels, f"Level '{text}' is not a number; write --level 80 or 80,95, in percent.")
+    return _numbers(text, check_levels, f"Level '{shown(text)}' is not a number; write --level 80 or 80,95, in percent.")
 
 
 def _quantiles(text: str) -> tuple[float, ...]:
     """`0.1,0.9` as numbers."""
     from femts.evaluation.quantiles import check_quantiles
 
-    return _numbers(text, check_quantiles, f"Quantile '{text}' is not a number; write --quantiles 0.1 or 0.1,0.9.")
+    return _numbers(text, check_quantiles, f"Quantile '{shown(text)}' is not a number; write --quantiles 0.1 or 0.1,0.9.")
 
 
 def _numbers(text: str, check: Callable[[list[float]], tuple[float, ...]], otherwise: str) -> tuple[float, ...]:
@@ -229,9 +233,10 @@ def _numbers(text: str, check: Callable[[list[float]], tuple[float, ...]], other
 
 def parse_steps(text: str, option: str = "--horizon") -> int:
     """A horizon as a number; UsageError when it is none."""
-    if not text.isdecimal() or int(text) < 1:
-        raise UsageError(f"Horizon '{text}' is not a number of steps; write {option} 96.")
-    return int(text)
+    steps = whole_number(text, f"Horizon {option}")
+    if steps is None or steps < 1:
+        raise UsageError(f"Horizon '{shown(text)}' is not a number of steps; write {option} 96.")
+    return steps
 
 
 def check_single(run: Path) -> None:

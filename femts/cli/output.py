@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+from femts.errors import UsageError
+from femts.text import printable, shown, spreadsheet_safe, strict_json
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
+MOST_CELL = 400  # characters of a table on a terminal
+
+
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Columns two blanks apart; numbers are set to the right, floats get four digits."""
-    body = [[f"{cell:.4f}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows]
+    """Columns two blanks apart; numbers are set to the right, floats get four digits, and text is made fit to be shown."""
+    header = [shown(name, MOST_CELL) for name in header]
+    body = [[f"{cell:.4f}" if isinstance(cell, float) else _cell(cell) for cell in row] for row in rows]
     right = [all(_is_number(row[i]) for row in body) for i in range(len(header))]
     lines = [list(header), *body]
     widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
@@ -24,6 +30,10 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
         ).rstrip()
         for line in lines
     )
+
+
+def _cell(cell: object) -> str:
+    return "-" if cell is None else shown(cell, MOST_CELL)
 
 
 def _is_number(cell: str) -> bool:
@@ -41,7 +51,8 @@ def scores_table(scores: Mapping[int, Mapping[str, Any]]) -> str:
 
 def mean_scores(scores: Mapping[int, Mapping[str, Any]]) -> dict[str, float]:
     """Means of the horizons' `mse` and `mae`, each horizon counting once."""
-    return {name: sum(s[name] for s in scores.values()) / len(scores) for name in ("mse", "mae")}
+    nan = float("nan")  # a record has null where a score is no number
+    return {name: sum(nan if s[name] is None else s[name] for s in scores.values()) / len(scores) for name in ("mse", "mae")}
 
 
 def details_table(frames: Mapping[int, pd.DataFrame], head: Mapping[str, Any], kind: str) -> str:
@@ -51,14 +62,31 @@ def details_table(frames: Mapping[int, pd.DataFrame], head: Mapping[str, Any], k
     whole = pd.concat([frame.assign(pred_len=horizon) for horizon, frame in frames.items()], ignore_index=True)
     whole.insert(0, "pred_len", whole.pop("pred_len"))
     if kind == "csv":
-        return str(whole.to_csv(index=False)).rstrip("\n")
+        return str(whole.map(spreadsheet_safe).to_csv(index=False)).rstrip("\n")
     if kind == "json":
         plain = whole.astype(object)
-        return json.dumps({**head, "scores": plain.where(plain.notna(), None).to_dict("records")})
+        return strict_json({**head, "scores": plain.where(plain.notna(), None).to_dict("records")})
     return table(list(whole.columns), list(whole.itertuples(index=False)))
 
 
 def say_notes(notes: Iterable[str]) -> None:
     """What a user should hear once, on stderr, so that stdout stays parseable."""
     for note in notes:
-        print(f"note: {note}", file=sys.stderr)
+        print(f"note: {printable(note)}", file=sys.stderr)
+
+
+def write_data(text: str) -> None:
+    """Write a table for machines to standard output, as it is.
+
+    Raises:
+        UsageError: the encoding of standard output lacks a character, which nobody may replace in data.
+    """
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError as error:
+        raise UsageError(
+            f"Standard output is {encoding}, which has no '{shown(text[error.start])}'; name a file by -o, or set "
+            "PYTHONIOENCODING=utf-8."
+        ) from error
+    sys.stdout.write(text)

@@ -9,6 +9,8 @@ from typing import Any
 
 from femts.errors import UsageError, suggest
 from femts.settings import SHAPE
+from femts.text import shown
+from femts.values import check_plain, read_yaml, whole_number
 
 HORIZONS = (96, 192, 336, 720)
 SECTIONS = ("model", "training")
@@ -97,13 +99,11 @@ def parse_horizons(value: object) -> tuple[int, ...]:
     if str(value).strip().lower() == "all":
         return HORIZONS
     parts = value if isinstance(value, list | tuple) else str(value).split(",")
-    try:
-        horizons = tuple(dict.fromkeys(int(str(part)) for part in parts))
-    except ValueError:
-        horizons = ()
-    if not horizons or min(horizons) < 1:
-        raise UsageError(f"Horizon '{value}' is not a number of steps; write --pred-len 96, 96,192 or all.")
-    return horizons
+    horizons = tuple(dict.fromkeys(whole_number(part, "Horizon") for part in parts))
+    numbers = tuple(number for number in horizons if number is not None and number >= 1)
+    if not horizons or len(numbers) < len(horizons):
+        raise UsageError(f"Horizon '{shown(value)}' is not a number of steps; write --pred-len 96, 96,192 or all.")
+    return numbers
 
 
 def _columns(value: object) -> dict[str, str]:
@@ -113,7 +113,7 @@ def _columns(value: object) -> dict[str, str]:
     pairs = dict(part.partition("=")[::2] for part in str(value).split(",")) if value is not None else {}
     for key, name in pairs.items():
         if key not in ("time", "series", "value") or not name:
-            raise UsageError(f"Columns '{value}' cannot be read; write --columns time=NAME,series=NAME,value=NAME.")
+            raise UsageError(f"Columns '{shown(value)}' cannot be read; write --columns time=NAME,series=NAME,value=NAME.")
     return pairs
 
 
@@ -125,10 +125,10 @@ def _roles(given: Mapping[str, Any]) -> dict[str, Any]:
         parts = value if isinstance(value, list | tuple) else [] if value is None else str(value).split(",")
         names[role] = tuple(str(part) for part in parts)
         if "" in names[role]:
-            raise UsageError(f"Columns '{value}' cannot be read; write --{role} NAME or --{role} NAME,NAME.")
+            raise UsageError(f"Columns '{shown(value)}' cannot be read; write --{role} NAME or --{role} NAME,NAME.")
     calendar = given.get("calendar") or False
     if not isinstance(calendar, bool):
-        raise UsageError(f"Setting 'calendar' takes true or false, not {calendar}.")
+        raise UsageError(f"Setting 'calendar' takes true or false, not {shown(calendar)}.")
     return {**names, "calendar": calendar}
 
 
@@ -138,47 +138,39 @@ def _na(value: object) -> tuple[float, ...]:
     try:
         return tuple(float(str(part)) for part in parts)
     except ValueError as error:
-        raise UsageError(f"Sentinel '{value}' is not a number; write --na -9999 or --na -9999,0.") from error
+        raise UsageError(f"Sentinel '{shown(value)}' is not a number; write --na -9999 or --na -9999,0.") from error
 
 
 def _seq_len(value: object) -> int | None:
     if value is None or str(value).strip().lower() == "auto":
         return None
-    if not str(value).isdecimal() or int(str(value)) < 1:
-        raise UsageError(f"Look-back '{value}' is not a number of steps; write --seq-len 512 or auto.")
-    return int(str(value))
+    steps = whole_number(value, "Look-back")
+    if steps is None or steps < 1:
+        raise UsageError(f"Look-back '{shown(value)}' is not a number of steps; write --seq-len 512 or auto.")
+    return steps
 
 
 def parse_assignment(text: str, option: str = "--set") -> tuple[str, str]:
     """`section.name=value`, as `option` was given it, as key and value."""
     key, equals, value = text.partition("=")
     if not equals:
-        raise UsageError(f"{option} '{text}' has no value; write it as {text or 'training.lr'}=VALUE.")
+        raise UsageError(f"{option} '{shown(text)}' has no value; write it as {shown(text) or 'training.lr'}=VALUE.")
     section, dot, name = key.strip().partition(".")
     if section not in SECTIONS or not dot or not name:
-        raise UsageError(f"Unknown setting '{key}'; write model.NAME=VALUE or training.NAME=VALUE.")
+        raise UsageError(f"Unknown setting '{shown(key)}'; write model.NAME=VALUE or training.NAME=VALUE.")
     return key.strip(), value.strip()
 
 
 def _read_config(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """Top-level values and dotted settings of a YAML file."""
-    import yaml
-
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise UsageError(f"Configuration {path} cannot be read: {reason}; give a YAML file.") from error
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f" in line {mark.line + 1}" if mark else ""
-        raise UsageError(f"Configuration {path} is not YAML{line}; write it as 'key: value' lines.") from error
+    content = read_yaml(path, "Configuration")
+    check_plain(content, f"Configuration {path}")
     if not isinstance(content, dict):
         raise UsageError(f"Configuration {path} is not a list of 'key: value' lines; see the files in configs/.")
     top = {str(key): value for key, value in content.items() if key != "format"}
     for key in top:
         if key not in _KEYS:
-            raise UsageError(f"Configuration {path} has the unknown key '{key}'{suggest(key, _KEYS)}")
+            raise UsageError(f"Configuration {path} has the unknown key '{shown(key)}'{suggest(key, _KEYS)}")
     return _flatten(top, path)
 
 
@@ -194,11 +186,11 @@ def _flatten(top: dict[str, Any], path: Path) -> tuple[dict[str, Any], dict[str,
         model = model.get("name")
     training = top.pop("training", {})
     if not isinstance(training, dict):
-        raise UsageError(f"Configuration {path} has 'training: {training}'; give it indented lines such as 'lr: 1e-4'.")
+        raise UsageError(f"Configuration {path} has 'training: {shown(training)}'; give it indented lines such as 'lr: 1e-4'.")
     settings |= {f"training.{key}": value for key, value in training.items()}
     if model is not None:
         top["model"] = model
     for key in ("dataset", "model", "protocol"):
         if not isinstance(top.get(key, ""), str):
-            raise UsageError(f"Configuration {path} has '{key}: {top[key]}', which is not a name.")
+            raise UsageError(f"Configuration {path} has '{key}: {shown(top[key])}', which is not a name.")
     return top, settings

@@ -11,10 +11,12 @@ import typer
 
 from femts.cli.bench_output import count, names
 from femts.cli.data_options import Calendar, Columns, DataRoot, Future, Na, Past, Target
-from femts.cli.output import say_notes
+from femts.cli.output import say_notes, write_data
 from femts.cli.recipe import parse_assignment, parse_horizons, parse_reading
 from femts.cli.table_output import as_csv, as_text
 from femts.errors import UsageError, suggest
+from femts.text import printable, shown
+from femts.values import whole_number
 
 FORMATS = ("text", "md", "csv", "html")
 ENGINES = ("local", "ray")
@@ -103,9 +105,11 @@ def table(
     if form == "html":
         from femts.cli.table_page import as_html
 
-        print(as_html(entries, cells, store), end="")
+        write_data(as_html(entries, cells, store))
+    elif form == "csv":
+        write_data(as_csv(entries))
     else:
-        print(as_csv(entries).rstrip() if form == "csv" else as_text(entries, markdown=form == "md"))
+        print(as_text(entries, markdown=form == "md"))
     say_notes(damaged)
     missing = sum(not store.finished(cell) for cell in cells)
     if missing:
@@ -116,9 +120,10 @@ def table(
 
 
 def _seed(text: str) -> int:
-    if not text.isdecimal():
-        raise UsageError(f"Option '--seeds' takes whole numbers of at least 0, not '{text}'.")
-    return int(text)
+    number = whole_number(text, "Option '--seeds'")
+    if number is None or number < 0:
+        raise UsageError(f"Option '--seeds' takes whole numbers of at least 0, not '{shown(text)}'.")
+    return number
 
 
 def _run(engine, cells, store, jobs, max_time, data_root, device) -> None:  # type: ignore[no-untyped-def]
@@ -139,7 +144,7 @@ def _run(engine, cells, store, jobs, max_time, data_root, device) -> None:  # ty
     for cell in {cell.dataset: cell for cell in left}.values():  # fetched once, and refused before anything runs
         say_notes(f"{cell.dataset}: {note}" for note in cell.load(data_root).notes)
     run = {"local": run_local, "ray": run_ray}[engine]
-    run(left, store, resources, deadline, lambda line: print(line, file=sys.stderr, flush=True))
+    run(left, store, resources, deadline, lambda line: print(printable(line), file=sys.stderr, flush=True))
 
 
 def verify(
@@ -160,6 +165,6 @@ def verify(
     failed = 0
     for path, record in given:
         verdict = verify_record(record, device, None if data_root is None else str(data_root))
-        print(f"{path}: {verdict}", flush=True)
+        print(printable(f"{path}: {verdict}"), flush=True)
         failed += not verdict.holds
     return 1 if failed else 0

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from femts.cli.output import table
+from femts.text import sentence, shown, spreadsheet_safe
 
 if TYPE_CHECKING:
     from femts.experiments.table import Entry
@@ -24,7 +26,7 @@ def as_csv(entries: Sequence[Entry]) -> str:
     for entry in entries:
         row = {name: getattr(entry, name) for name in COLUMNS}
         row |= {"pred_len": entry.pred_len or "mean", "seeds": " ".join(map(str, entry.seeds))}
-        writer.writerow("" if row[name] is None else row[name] for name in COLUMNS)
+        writer.writerow("" if row[name] is None else spreadsheet_safe(row[name]) for name in COLUMNS)
     return text.getvalue()
 
 
@@ -52,12 +54,13 @@ def as_text(entries: Sequence[Entry], markdown: bool = False) -> str:
     parts = []
     for header, rows in dataset_tables(entries):
         if markdown:
-            parts.append(_markdown(header, [[f"**{text}**" if best else text for text, best in row] for row in rows]))
+            body = [[f"**{_as_markdown(text)}**" if best else _as_markdown(text) for text, best in row] for row in rows]
+            parts.append(_markdown([_as_markdown(name) for name in header], body))
         else:
             parts.append(table(header, [[f"{text}*" if best else text for text, best in row] for row in rows]))
     failed = [f"failed: {e.dataset} {e.model} {e.pred_len} seed {s}: {why}" for e in entries for s, why in e.failures.items()]
     chosen = [f"chosen: {e.dataset} {e.model} {e.pred_len} seed {s}: {what}" for e in entries for s, what in e.chosen.items()]
-    return "\n\n".join([*parts, *("\n".join(lines) for lines in (() if markdown else chosen, failed) if lines)])
+    return "\n\n".join([*parts, *("\n".join(map(sentence, lines)) for lines in (() if markdown else chosen, failed) if lines)])
 
 
 def _row(entries: Sequence[Entry], models: Sequence[str]) -> Row:
@@ -79,6 +82,11 @@ def _gap(entry: Entry) -> str:
     if entry.mse is None or entry.published_mse is None:
         return MISSING
     return f"{100 * (entry.mse / entry.published_mse - 1):+.1f}%"
+
+
+def _as_markdown(text: str) -> str:
+    """Text as it stands in a cell of Markdown, where a bar ends the cell and HTML would be HTML."""
+    return html.escape(shown(text), quote=False).replace("\\", "\\\\").replace("|", "\\|")
 
 
 def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from femts.cli.table_output import dataset_tables
 from femts.experiments.grid import Cell
+from femts.experiments.report.tables import escape
 from femts.experiments.shell import whole_page
 from femts.experiments.store import Store
 from femts.experiments.table import Entry
@@ -37,10 +37,10 @@ def as_html(entries: Sequence[Entry], cells: Sequence[Cell], store: Store) -> st
         "<p class=quiet>Test MSE over all windows in scaled units; the lowest of a row is bold.</p>",
     ]
     for header, rows in dataset_tables(entries):
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in header)
+        head = "".join(f"<th>{escape(name)}</th>" for name in header)
         body = "".join(
             f"<tr{' class=quiet' if row[0][0] in ('published', 'gap') else ''}>"
-            + "".join(f"<td{' class=best' if best else ''}>{html.escape(text)}</td>" for text, best in row)
+            + "".join(f"<td{' class=best' if best else ''}>{escape(text)}</td>" for text, best in row)
             + "</tr>"
             for row in rows
         )
@@ -63,9 +63,9 @@ def _trouble(cell: Cell, store: Store) -> str | None:
 def _cell(cell: Cell, record: Mapping[str, Any] | None, trouble: str | None) -> str:
     """What there is of a cell; nothing for one that is not run."""
     settings = "".join(f", {key}={value}" for key, value in cell.settings.items())
-    name = html.escape(f"{cell.dataset}, {cell.model}, horizon {cell.pred_len}, seed {cell.seed}{settings}")
+    name = escape(f"{cell.dataset}, {cell.model}, horizon {cell.pred_len}, seed {cell.seed}{settings}")
     if record is None:
-        return f"<p>{name} <span class=quiet>{html.escape(trouble)}</span></p>" if trouble else ""
+        return f"<p>{name} <span class=quiet>{escape(trouble)}</span></p>" if trouble else ""
     place, data = record["place"], record["data"]
     facts = (
         f"look-back {record['config']['seq_len']}, {_steps(record)}"
@@ -77,7 +77,7 @@ def _cell(cell: Cell, record: Mapping[str, Any] | None, trouble: str | None) -> 
     figures += [_sample(sample) for sample in record["samples"]]
     return (
         f"<details><summary>{name} <b>{record['test']['mse']:.4f}</b></summary>"
-        f"<p class=quiet>{html.escape(facts)}</p>{''.join(figures)}</details>"
+        f"<p class=quiet>{escape(facts)}</p>{''.join(figures)}</details>"
     )
 
 
@@ -108,6 +108,6 @@ def _figure(lines: Mapping[str, tuple[int, Sequence[float | None]]], caption: st
         down = [HIGH - MARGIN - (HIGH - 2 * MARGIN) * (value - low) / span for _, value in there]
         points = " ".join(f"{x:.1f},{y:.1f}" for x, y in zip(across, down, strict=True))
         drawn.append(f'<polyline class={kind} points="{points}"/>')
-    said = html.escape(caption)
+    said = escape(caption)
     picture = f'<svg viewBox="0 0 {WIDE} {HIGH}" width={WIDE} height={HIGH} role=img aria-label="{said}">{"".join(drawn)}</svg>'
     return f"<figure>{picture}<figcaption>{said}</figcaption></figure>"

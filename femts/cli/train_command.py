@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -19,6 +18,7 @@ from femts.errors import RunFailure, UsageError
 from femts.files import write_file
 from femts.runs import METRICS, check_new_folder
 from femts.saved_run import read_metrics
+from femts.text import printable, strict_json
 
 if TYPE_CHECKING:
     from femts.data.dataset import Dataset
@@ -77,7 +77,7 @@ def train(
         check_new_folder(out)
     with _folder(out, recipe, resume) as folder:
         scores = _train_all(recipe, folder, data_root, resume)
-    print(f"run: {folder}")
+    print(f"run: {printable(folder)}")
     print(scores_table(scores))
 
 
@@ -97,7 +97,7 @@ def _folder(out: Path | None, recipe: Recipe, resume: bool) -> Iterator[Path]:
         return
     folder = next(filter(_made, numbered))
     if folder != first:
-        print(f"{first} exists, so this run goes to {folder}")
+        print(f"{printable(first)} exists, so this run goes to {printable(folder)}")
     try:
         yield folder
     except BaseException:
@@ -158,7 +158,7 @@ def _train_all(recipe: Recipe, folder: Path, data_root: Path | None, resume: boo
             say_notes([f"{run} had time for {record['steps']} steps; the learning rate fell to zero over them"])
     if not single:
         summary = {"pred_len": {str(p): s for p, s in scores.items()}, "mean": mean_scores(scores)}
-        write_file(folder / METRICS, (json.dumps(summary, indent=2) + "\n").encode())
+        write_file(folder / METRICS, (strict_json(summary, indent=2) + "\n").encode())
     return scores
 
 

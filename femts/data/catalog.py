@@ -29,6 +29,7 @@ class DatasetCard:
         url: public source of the file, or None when there is none to download.
         sha256: hash of the file, or None where no published hash is known.
         git_blob: git's own hash of the file; pins a file whose sha256 nobody published.
+        most_bytes: largest size that a download of the file may have.
         dated: whether the file has a header and a `date` column.
     """
 
@@ -43,6 +44,7 @@ class DatasetCard:
     url: str | None = None
     sha256: str | None = None
     git_blob: str | None = None
+    most_bytes: int = 2**26
     dated: bool = True
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,13 +17,14 @@ from numpy.typing import NDArray
 from femts.data.catalog import CATALOG, DatasetCard, card
 from femts.data.dates import season_of, step_of
 from femts.data.form import USUAL, Form
-from femts.data.frames import check_frame
+from femts.data.frames import check_frame, sentinels
 from femts.data.reading import read_headless, read_table
-from femts.data.roles import NO_ROLES, Roles
+from femts.data.roles import NO_ROLES, Roles, names_of
 from femts.data.sources import fetch, file_sha256
 from femts.data.splits import Split, ratio_split
 from femts.data.synthetic import synthetic_frame
 from femts.errors import UsageError
+from femts.text import shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,9 +135,9 @@ def load_dataset(
         >>> data.values.shape, data.freq, data.split.test
         ((8760, 6), 'h', (7008, 8760))
     """
-    na = tuple(map(float, na))
+    na = sentinels(na)
     form = Form.of(columns or {})
-    roles = Roles(tuple(target), tuple(past), tuple(future), calendar)
+    roles = Roles(names_of(target, "target"), names_of(past, "past"), names_of(future, "future"), calendar)
     data = _load(source, data_root, download, na, form, roles)
     return with_roles(data, roles) if roles.any else data
 
@@ -164,8 +166,8 @@ def _check_known(values: NDArray[np.float64], known: NDArray[np.float64], roles:
         for c, target in enumerate(roles.target):
             if np.array_equal(known[:, k], values[:, c], equal_nan=True):
                 raise UsageError(
-                    f"Column '{name}' of --future equals '{target}' in every row, so it would tell what is to be forecast; "
-                    "leave it out."
+                    f"Column '{shown(name)}' of --future equals '{shown(target)}' in every row, so it would tell what is to be "
+                    "forecast; leave it out."
                 )
 
 
@@ -180,6 +182,8 @@ def _load(
     if isinstance(source, pd.DataFrame):
         frame = check_frame(roles.narrow(source, form, "The frame"), na=na, form=form)
         return replace(_own(frame, "frame", None, na), form=form)
+    if not isinstance(source, str | Path):
+        raise UsageError(f"The data are a {type(source).__name__}; give a name, the path of a file, or a DataFrame.")
     if isinstance(source, str) and not is_path(source):
         known = card(source)
         return replace(_from_catalogue(known, data_root, download, na), source=known.name)
@@ -199,7 +203,7 @@ def is_path(source: str) -> bool:
     """Whether `load_dataset` takes `source` for a file rather than for a name of the catalogue."""
     if source.lower() in (name.lower() for name in CATALOG):
         return False
-    return bool(Path(source).suffix) or len(Path(source).parts) != 1 or Path(source).exists()
+    return bool(Path(source).suffix) or len(Path(source).parts) != 1 or os.path.exists(source)
 
 
 def _own(frame: pd.DataFrame, name: str, sha256: str | None, na: tuple[float, ...]) -> Dataset:
@@ -252,9 +256,11 @@ def _dataset(
     train = pd.DataFrame(values[slice(*split.train)], columns=list(columns))
     empty = train.columns[train.isna().all()]
     if len(empty):
-        raise UsageError(f"Column '{empty[0]}' of '{name}' has no value in its {len(train)} training rows; leave it out.")
+        raise UsageError(
+            f"Column '{shown(empty[0])}' of '{shown(name)}' has no value in its {len(train)} training rows; leave it out."
+        )
     constant = train.columns[train.min() == train.max()]
-    notes += tuple(f"column '{c}' is constant in training, so its scale is 1" for c in constant)
+    notes += tuple(f"column '{shown(c)}' is constant in training, so its scale is 1" for c in constant)
     data = Dataset(name, values, dates, columns, freq, split, sha256, season, notes, na=na)
     return data if data.observed is None else replace(data, notes=(*notes, _gaps(data.observed, columns, dates)))
 
@@ -264,6 +270,6 @@ def _gaps(observed: NDArray[np.bool_], columns: Sequence[str], dates: pd.Index |
     row, column = np.argwhere(~observed)[0]
     when = f"row {row + 1}" if dates is None else str(dates[row])
     missing = int((~observed).sum())
-    where = f"in {int((~observed).any(0).sum())} of {len(columns)} columns, the first in '{columns[column]}' at {when}"
+    where = f"in {int((~observed).any(0).sum())} of {len(columns)} columns, the first in '{shown(columns[column])}' at {when}"
     rule = "they count neither in losses nor in scores, and models read the last value before them"
     return f"{missing} of {observed.size} values are missing, {where}; {rule}"

@@ -1,4 +1,4 @@
-"""Time stamps, dates or whole numbers: reading them, their order, the even step between them, and the stamps to come."""
+"""Time stamps, dates or whole numbers: their order, the even step between them, and the stamps to come."""
 
 from __future__ import annotations
 
@@ -9,29 +9,11 @@ import numpy as np
 import pandas as pd
 from pandas.tseries.frequencies import to_offset
 
+from femts.data.stamps import MOST_NUMBER, YEARS
 from femts.errors import UsageError
 
 STRETCHES = (12, 3)  # stamps that a step is read from where others are missing; twelve business days have a weekend
-LIKE_DATES = ((1800, 2200), (18000101, 22000101))
-_WRITE = "write it as 2024-12-31 23:00:00"
-
-
-def read_dates(column: pd.Series, where: str = "The frame", freq: str | None = None) -> pd.Index:
-    """The stamps of a column of text, datetimes or whole numbers, in the order they come.
-
-    Whole numbers that could be years or days are those, unless their step `freq` is known to be a number.
-
-    Raises:
-        UsageError: a cell is no date, or could be two; the text says which.
-    """
-    counted = _counted(column, freq)
-    if counted is not None:
-        return counted
-    dates = column if pd.api.types.is_datetime64_any_dtype(column) else _parse(column.astype(str), where)
-    if dates.isna().any():
-        row = int(np.argmax(dates.isna()))
-        raise UsageError(f"{where} has '{column.iloc[row]}' where data row {row + 1} should have a date; {_WRITE}.")
-    return pd.DatetimeIndex(dates)
+_NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 
 def check_order(dates: pd.Index, where: str = "The frame") -> None:
@@ -58,9 +40,13 @@ def step_of(dates: pd.Index, where: str = "The frame") -> str:
         raise UsageError(f"{where} has {len(dates)} data rows; at least 3 are needed to see the step between them.")
     if not isinstance(dates, pd.DatetimeIndex):
         step = int(np.gcd.reduce(np.diff(dates)))
-        if len(grid_of(dates, str(step))) <= 2 * len(dates):
+        if half_there(dates, str(step)):
             return str(step)
-        raise UsageError(f"{where} has times with no even step: less than half of {dates[0]}, {dates[0] + step}, ... is there.")
+        row = int(np.argmax(np.diff(dates)))
+        raise UsageError(
+            f"{where} has times with no even step: less than half of {dates[0]}, {dates[0] + step}, ... is there, and nothing "
+            f"between {dates[row]} and {dates[row + 1]} (data rows {row + 1} and {row + 2}); put the rows on an even grid."
+        )
     inferred = _inferred(dates)
     # Inference alone is not enough: it also names steps (business hours) that do not generate the same stamps.
     if inferred is not None and not _off_grid(dates, inferred).any():
@@ -72,16 +58,47 @@ def step_of(dates: pd.Index, where: str = "The frame") -> str:
     if fitting:
         return min(fitting, key=lambda freq: len(grid_of(dates, freq)))
     odd = int(np.argmax(steps != usual)) if counts.iloc[0] > 0.9 * len(steps) else int(np.argmax(steps))
+    odd = int(np.argmin(steps)) if steps[odd] == usual else odd
+    often = "mostly" if counts.iloc[0] > len(steps) / 2 else "elsewhere also"
     raise UsageError(
         f"{where} has an uneven step: from {dates[odd]} to {dates[odd + 1]} (data rows {odd + 1} and {odd + 2}) it is "
-        f"{steps[odd]}, mostly {usual}; put the rows on an even grid."
+        f"{steps[odd]}, {often} {usual}; put the rows on an even grid."
     )
 
 
+def half_there(dates: pd.Index, freq: str) -> bool:
+    """Tell if `dates` are at least half of the stamps of the step `freq` from the first of them to the last.
+
+    Where the step has one length these are counted, not made: one stray stamp would make billions of them.
+    """
+    return _stamps_between(dates, freq) <= 2 * len(dates)
+
+
+def _stamps_between(dates: pd.Index, freq: str) -> int:
+    if _other_kind(dates, freq):
+        return 0
+    if not isinstance(dates, pd.DatetimeIndex):
+        return (int(dates[-1]) - int(dates[0])) // int(freq) + 1
+    offset = to_offset(freq)
+    if isinstance(offset, pd.offsets.Tick):
+        span = (int(dates.asi8[-1]) - int(dates.asi8[0])) * _NANOSECONDS[dates.unit]
+        return span // int(offset.nanos) + 1
+    if isinstance(offset, pd.offsets.BusinessHour):  # made one by one, an hour of four at most
+        hours = (dates[-1] - dates[0]) // pd.Timedelta(hours=4 * offset.n)
+        if hours > 4 * len(dates):
+            return int(hours)
+    return len(grid_of(dates, freq))  # steps of days and more, of which the calendar has few
+
+
+def _other_kind(dates: pd.Index, freq: str) -> bool:
+    """Numbers for a step that is a frequency, or dates for one that is a number."""
+    return freq.isdecimal() == isinstance(dates, pd.DatetimeIndex)
+
+
 def grid_of(dates: pd.Index, freq: str) -> pd.Index:
-    """Every stamp of the step `freq` from the first of `dates` to the last."""
-    if freq.isdecimal() != (not isinstance(dates, pd.DatetimeIndex)):
-        return dates[:0]  # times of another kind have none
+    """Every stamp of the step `freq` from the first of `dates` to the last; `half_there` says before if they are few."""
+    if _other_kind(dates, freq):
+        return dates[:0]
     if freq.isdecimal():
         return pd.Index(np.arange(dates[0], dates[-1] + 1, int(freq)))
     return pd.date_range(dates[0], dates[-1], freq=freq).as_unit(dates.unit)
@@ -96,8 +113,7 @@ def _candidates(dates: pd.DatetimeIndex, usual: pd.Timedelta) -> list[str]:
 
 
 def _has_all(dates: pd.DatetimeIndex, freq: str) -> bool:
-    grid = grid_of(dates, freq)
-    return len(grid) <= 2 * len(dates) and bool(dates.isin(grid).all())
+    return half_there(dates, freq) and bool(dates.isin(grid_of(dates, freq)).all())
 
 
 def _inferred(dates: pd.DatetimeIndex) -> str | None:
@@ -111,10 +127,13 @@ def check_step(dates: pd.Index, freq: str, where: str = "The frame") -> None:
     """Refuse `dates` that are not stamps of the step `freq` with a UsageError that says where; some may be missing."""
     if not len(dates):
         raise UsageError(f"{where} has no data rows; give at least one.")
-    grid = grid_of(dates, freq)
-    wrong = ~np.asarray(dates.isin(grid))
-    if len(grid) > 2 * len(dates):  # more than half is missing: it is another step
-        wrong = np.arange(len(dates)) > 0
+    if not half_there(dates, freq):
+        row = int(np.argmax(dates[1:] - dates[:-1]))
+        raise UsageError(
+            f"{where} does not keep the step '{freq}' of the training data at data row {row + 2} ({dates[row + 1]}): more than "
+            f"half of the stamps are missing, most of them after {dates[row]}; put the rows on that grid."
+        )
+    wrong = ~np.asarray(dates.isin(grid_of(dates, freq)))
     if wrong.any():
         row = int(np.argmax(wrong))
         raise UsageError(
@@ -138,9 +157,18 @@ def season_of(freq: str | None) -> int:
 def future_dates(last: Any, freq: str, n: int) -> pd.Index:
     """The `n` stamps that follow `last` at the step `freq`."""
     if freq.isdecimal():
+        if int(last) + n * int(freq) > MOST_NUMBER:
+            raise UsageError(f"A forecast of {n} steps after {last} leads beyond {MOST_NUMBER}; number the steps from 0.")
         return pd.Index(np.arange(1, n + 1) * int(freq) + last)
-    after = pd.date_range(last, periods=n + 1, freq=freq)
-    return after[after > last][:n]
+    try:
+        after = pd.date_range(last, periods=n + 1, freq=freq)
+        if after[-1].year <= YEARS[1]:
+            return after[after > last][:n]
+    except (OverflowError, ValueError) as error:  # pandas' own for dates out of bounds is a ValueError
+        late: Exception | None = error
+    else:
+        late = None
+    raise UsageError(f"A forecast of {n} steps after {last} leads beyond the year {YEARS[1]}; ask for fewer steps.") from late
 
 
 def _off_grid(dates: pd.DatetimeIndex, freq: str) -> np.ndarray:
@@ -148,36 +176,3 @@ def _off_grid(dates: pd.DatetimeIndex, freq: str) -> np.ndarray:
     grid = pd.date_range(dates[0], periods=len(dates), freq=freq)
     # pandas 3 keeps several units; only stamps of one unit compare equal.
     return np.asarray(grid.as_unit("ns") != dates.as_unit("ns"))
-
-
-def _counted(column: pd.Series, freq: str | None) -> pd.Index | None:
-    """Whole numbers, written as such; None for anything else and, where `freq` is no number, for years and for 20241231."""
-    if pd.api.types.is_datetime64_any_dtype(column) or not column.astype(str).str.fullmatch(r"-?\d{1,18}").all():
-        return None
-    numbers = pd.Index(column.astype(str).astype("int64"))
-    if freq is not None and freq.isdecimal():
-        return numbers
-    return None if any(numbers.min() >= low and numbers.max() < high for low, high in LIKE_DATES) else numbers
-
-
-def _parse(text: pd.Series, where: str) -> pd.Series:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # pandas warns when it has to guess; the guesses are compared below
-            iso = _stamps(text, format="ISO8601")
-            # One ISO date makes the others mistakes; a bare number would be completed from today's date.
-            if iso.notna().any() or text.str.fullmatch(r"\d+(\.\d+)?").any():
-                return iso
-            month_first = _stamps(text)
-            day_first = _stamps(text, dayfirst=True)
-    except ValueError as error:
-        raise UsageError(f"{where} has dates of several time zones; write them all in UTC.") from error
-    if not month_first.isna().any() and not day_first.isna().any() and not month_first.equals(day_first):
-        row = int(np.argmax(month_first != day_first))
-        raise UsageError(f"{where} has dates such as '{text.iloc[row]}' whose day could be the month; {_WRITE}.")
-    return min((month_first, day_first), key=lambda dates: int(dates.isna().sum()))
-
-
-def _stamps(text: pd.Series, **how: Any) -> pd.Series:
-    # Through an index: pandas 2 returns several time zones as objects, which an index refuses as pandas 3 does at once.
-    return pd.Series(pd.DatetimeIndex(pd.to_datetime(text, errors="coerce", **how)))

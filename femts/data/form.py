@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from femts.errors import UsageError, suggest
+from femts.text import shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,14 +61,16 @@ class Form:
             UsageError: another key, or one name for two columns.
         """
         keys = ("time", "series", "value")
+        if not isinstance(names, Mapping) or not all(isinstance(name, str | None) for name in names.values()):
+            raise UsageError("Argument 'columns' takes names of columns, as in columns={'time': 'when'}.")
         for key in names:
             if key not in keys:
-                raise UsageError(f"Unknown kind of column '{key}'{suggest(key, keys)}")
+                raise UsageError(f"Unknown kind of column '{shown(key)}'{suggest(key, keys)}")
         form = cls(**names)
         used = [name for name in (form.time, form.series, form.value) if name is not None]
         twice = next((name for name in used if used.count(name) > 1), None)
         if twice is not None:
-            raise UsageError(f"Column '{twice}' cannot be two of time, series and value; name another.")
+            raise UsageError(f"Column '{shown(twice)}' cannot be two of time, series and value; name another.")
         return form
 
 

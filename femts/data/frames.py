@@ -10,12 +10,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from femts.data.dates import check_order, check_step, grid_of, read_dates, step_of
+from femts.data.dates import check_order, check_step, grid_of, step_of
 from femts.data.form import USUAL, Form
+from femts.data.stamps import read_dates
 from femts.errors import UsageError
 from femts.files import write_file
+from femts.text import shown
+from femts.values import check_plain
 
 PARQUET = (".parquet", ".pq")
+LARGEST = 3.4e38  # that single precision holds
+MOST_EMPTY, ROOM = 1000, 2**24  # cells for each value of a long table, and cells that any may have, once it is wide
 
 
 def check_frame(
@@ -41,15 +46,16 @@ def check_frame(
     Raises:
         UsageError: a column, date or cell is not as it must be; the text names it, its place and the remedy.
     """
-    check_unique([str(c) for c in frame.columns], where)
+    frame = frame.set_axis([str(c) for c in frame.columns], axis=1)
+    check_unique(frame.columns, where)
     time = form.time_of(frame)
     if time not in frame.columns:
         raise UsageError(
-            f"{where} has no '{time}' column (it has {_few(frame.columns)}); "
+            f"{where} has no '{shown(time)}' column (it has {_few(frame.columns)}); "
             f"name the column of time stamps so, or give the columns {form.series}, {form.time or 'ds'}, {form.value}."
         )
     if time != "date" and "date" in frame.columns:
-        raise UsageError(f"{where} has a column 'date' beside its time stamps in '{time}'; rename or drop it.")
+        raise UsageError(f"{where} has a column 'date' beside its time stamps in '{shown(time)}'; rename or drop it.")
     frame = _to_wide(frame, where, form, freq) if form.is_long(frame) else frame.rename(columns={time: "date"})
     values = check_values(frame.drop(columns="date"), columns, where, na)
     dates = read_dates(frame["date"], where, freq)
@@ -74,7 +80,7 @@ def check_values(
     A missing value, and each of the numbers `na`, becomes NaN.
 
     Raises:
-        UsageError: columns differ from `columns`, or a cell is text or infinite; the text says which.
+        UsageError: columns differ from `columns`, or a cell is text, infinite or beyond float32; the text says which.
     """
     frame = frame.set_axis([str(c) for c in frame.columns], axis=1)
     check_unique(frame.columns, where)
@@ -92,9 +98,26 @@ def check_values(
     bad = np.isinf(checked.to_numpy())
     if bad.any():
         row, column = np.argwhere(bad)[0]
-        first = f"the first in column '{checked.columns[column]}' at data row {row + 1}"
+        first = f"the first in column '{shown(checked.columns[column])}' at data row {row + 1}"
         raise UsageError(f"{where} has {int(bad.sum())} infinite cells, {first}; put numbers there, or leave them empty.")
+    large = np.abs(checked.to_numpy()) > LARGEST
+    if large.any():
+        row, column = np.argwhere(large)[0]
+        place = f"in column '{shown(checked.columns[column])}' at data row {row + 1}"
+        raise UsageError(
+            f"{where} has {checked.iat[row, column]:g} {place}, and single precision holds nothing beyond {LARGEST:g}; "
+            "take a larger unit, or leave the cell empty."
+        )
     return checked
+
+
+def sentinels(na: object) -> tuple[float, ...]:
+    """The numbers that stand for a missing value; UsageError where they are none."""
+    check_plain(na, "Argument 'na'")
+    try:
+        return tuple(float(number) for number in (na if isinstance(na, list | tuple) else [na]))  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError) as error:
+        raise UsageError(f"Sentinels '{shown(na)}' are not numbers; write na=[-9999].") from error
 
 
 def write_table(frame: pd.DataFrame, path: str | Path) -> Path:
@@ -130,37 +153,51 @@ def check_unique(names: Sequence[str], where: str) -> None:
     """UsageError for a name that two columns have."""
     twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
     if twice is not None:
-        raise UsageError(f"{where} has two columns named '{twice}'; rename one.")
+        raise UsageError(f"{where} has two columns named '{shown(twice)}'; rename one.")
 
 
 def _few(names: Sequence[Any]) -> str:
-    shown = ", ".join(f"'{name}'" for name in list(names)[:6]) or "nothing"
-    return shown if len(names) <= 6 else f"{shown} and {len(names) - 6} more"
+    some = ", ".join(f"'{shown(name)}'" for name in list(names)[:6]) or "nothing"
+    return some if len(names) <= 6 else f"{some} and {len(names) - 6} more"
 
 
 def _numbers(column: pd.Series, name: str, where: str) -> np.ndarray:
     if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_complex_dtype(column):
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
-    text = column.astype(str)  # dates and the like would turn into whatever number stands behind them
+    text = _as_text(column)  # dates and the like would turn into whatever number stands behind them
     numbers = pd.to_numeric(text, errors="coerce")
     unread = (numbers.isna() & column.notna() & (text.str.strip().str.lower() != "nan")).to_numpy()
     if unread.any():
         row = int(np.argmax(unread))
-        raise UsageError(
-            f"{where} has the text '{column.iloc[row]}' in column '{name}' at data row {row + 1}; put a number there."
-        )
+        place = f"in column '{shown(name)}' at data row {row + 1}"
+        raise UsageError(f"{where} has the text '{shown(column.iloc[row])}' {place}; put a number there.")
     return numbers.to_numpy(dtype=np.float64)
+
+
+def _as_text(column: pd.Series) -> pd.Series:
+    try:
+        return column.astype(str)
+    except ValueError:  # Python writes no number of thousands of digits
+        return column.map(shown).astype(str)
 
 
 def _to_wide(frame: pd.DataFrame, where: str, form: Form, freq: str | None) -> pd.DataFrame:
     y = _numbers(frame[form.value], form.value, where)
     names = frame[form.series].astype(str).to_numpy()
+    if "date" in names:
+        raise UsageError(f"{where} calls a series 'date', as the time stamps are called in a wide table; rename the series.")
     table = pd.DataFrame({"id": names, "date": read_dates(frame[form.time_of(frame)], where, freq), "y": y})
     again = table.duplicated(["id", "date"]).to_numpy()
     if again.any():
         row = int(np.argmax(again))
         raise UsageError(
-            f"{where} gives series '{table['id'][row]}' twice at {table['date'][row]} (data row {row + 1}); keep one."
+            f"{where} gives series '{shown(table['id'][row])}' twice at {table['date'][row]} (data row {row + 1}); keep one."
+        )
+    series, stamps = table["id"].nunique(), table["date"].nunique()
+    if series * stamps > max(ROOM, MOST_EMPTY * len(table)):
+        raise UsageError(
+            f"{where} has {series} series and {stamps} different dates, but only {len(table)} values; bring series that share "
+            "their dates."
         )
     wide = table.pivot(index="date", columns="id", values="y")[list(dict.fromkeys(names))]
     wide.columns.name = None

@@ -7,14 +7,18 @@ import warnings
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from femts.data.form import USUAL, Form
 from femts.data.frames import PARQUET, check_unique, check_values, parquet_library
 from femts.errors import UsageError
+from femts.text import shown
 
 ALL = 2**40  # rows, more than any file has
+GZIP = b"\x1f\x8b"
+PACKED = (GZIP, b"BZh", b"\xfd7zXZ", b"PK\x03\x04", b"\x28\xb5\x2f\xfd")  # gzip, bzip2, xz, zip, zstd
 
 
 def read_table(path: str | Path, form: Form = USUAL) -> pd.DataFrame:
@@ -44,7 +48,13 @@ def table_pieces(path: str | Path, form: Form = USUAL, cells: int | None = None)
         stamps_and_names = dict.fromkeys(("date", "ds", form.series, form.time), str)
         rows = ALL if cells is None else max(1, cells // max(1, len(header)))
         with pd.read_csv(
-            path, encoding="utf-8-sig", index_col=False, low_memory=False, dtype=stamps_and_names, chunksize=rows
+            path,
+            encoding="utf-8-sig",
+            compression=None,  # by its name a plain file would count as packed
+            index_col=False,
+            low_memory=False,
+            dtype=stamps_and_names,
+            chunksize=rows,
         ) as reader:
             while True:
                 with warnings.catch_warnings():
@@ -58,7 +68,9 @@ def table_pieces(path: str | Path, form: Form = USUAL, cells: int | None = None)
         raise UsageError(f"File {path} is not UTF-8 text (byte {error.start}); save it as CSV in UTF-8.") from error
     except (pd.errors.ParserError, pd.errors.ParserWarning, pd.errors.EmptyDataError, csv.Error) as error:
         detail = str(error).strip().removeprefix("Error tokenizing data. C error: ")
-        raise UsageError(f"File {path} is not a table ({detail}); give every row the header's cells.") from error
+        if "out of memory" in detail:
+            raise MemoryError(detail) from error
+        raise UsageError(f"File {path} is not a table ({shown(detail)}); give every row the header's cells.") from error
 
 
 def read_headless(path: str | Path) -> pd.DataFrame:
@@ -75,14 +87,17 @@ def headless_pieces(path: str | Path, cells: int | None = None) -> Iterator[pd.D
     """The matrix of `read_headless`, not yet checked, about `cells` cells at a time; by default all at once."""
     path = Path(path)
     try:
-        if path.suffix != ".gz":
+        packed = path.suffix == ".gz"
+        if not packed:
             _check_text(path)
-        width = 1 if cells is None else pd.read_csv(path, header=None, encoding="utf-8-sig", nrows=1).shape[1]
+        how: Any = {"header": None, "encoding": "utf-8-sig", "compression": "gzip" if packed else None}
+        width = 1 if cells is None else pd.read_csv(path, nrows=1, **how).shape[1]
         rows = ALL if cells is None else max(1, cells // width)
-        with pd.read_csv(path, header=None, encoding="utf-8-sig", chunksize=rows) as reader:
+        with pd.read_csv(path, chunksize=rows, **how) as reader:
             yield from reader
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError, EOFError, OSError, zlib.error) as error:
-        raise UsageError(f"File {path} cannot be read as a matrix of numbers ({str(error).strip()}).") from error
+        reason = shown(str(error).strip())
+        raise UsageError(f"File {path} cannot be read as a matrix of numbers ({reason}); get it anew.") from error
 
 
 def _parquet_pieces(path: Path, cells: int | None) -> Iterator[pd.DataFrame]:
@@ -99,7 +114,8 @@ def _parquet_pieces(path: Path, cells: int | None) -> Iterator[pd.DataFrame]:
             for batch in file.iter_batches(max(1, cells // max(1, len(schema.names)))):
                 yield batch.to_pandas()
     except (OSError, ValueError) as error:  # pyarrow's own errors are of these kinds
-        raise UsageError(f"File {path} cannot be read as Parquet ({str(error).strip().splitlines()[0]}).") from error
+        reason = shown(str(error).strip().partition("\n")[0])
+        raise UsageError(f"File {path} cannot be read as Parquet ({reason}); write it anew, or as CSV.") from error
 
 
 def _check_header(header: Sequence[str], path: Path) -> None:
@@ -112,21 +128,27 @@ def _check_header(header: Sequence[str], path: Path) -> None:
 
 def _check_text(path: Path) -> None:
     head = _check_file(path)
+    if head.startswith(PACKED):
+        raise UsageError(f"File {path} is binary, a packed file; unpack it and name the CSV file in it.")
     if b"\0" in head:
         raise UsageError(f"File {path} is binary; save it as CSV text in UTF-8.")
 
 
 def _check_file(path: Path) -> bytes:
     """The first bytes of a file that can be read and is not empty."""
-    if path.is_dir():
-        raise UsageError(f"{path} is a folder; name the file in it.")
     try:
+        if path.is_dir():
+            raise UsageError(f"{path} is a folder; name the file in it.")
         with path.open("rb") as file:
             head = file.read(8192)
     except FileNotFoundError as error:
         raise UsageError(f"File {path} does not exist; check its name.") from error
+    except ValueError as error:
+        if isinstance(error, UsageError):
+            raise
+        raise UsageError(f"File {shown(path)} cannot exist ({error}); check its name.") from error
     except OSError as error:
-        raise UsageError(f"File {path} cannot be opened ({error.strerror}).") from error
+        raise UsageError(f"File {path} cannot be opened ({error.strerror}); check its name and its rights.") from error
     if not head.strip():
         raise UsageError(f"File {path} is empty; give a table with a header and rows.")
     return head

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from femts.data.dates import read_dates
 from femts.data.form import USUAL, Form
 from femts.data.reading import headless_pieces, read_table, table_pieces
+from femts.data.stamps import read_dates
 from femts.errors import UsageError
 
 CELLS = 2**20  # read at a time

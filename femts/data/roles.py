@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from femts.errors import UsageError, suggest
+from femts.text import shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,7 +63,7 @@ class Roles:
         seen = self._check(columns, f"'{name}'")
         targets = self.target or tuple(c for c in columns if c not in seen)
         if not targets:
-            raise UsageError(f"No column of '{name}' is left to be forecast; name fewer of them in --past and --future.")
+            raise UsageError(f"No column of '{shown(name)}' is left to be forecast; name fewer of them in --past and --future.")
         return replace(self, target=targets)
 
     def _check(self, columns: Sequence[str], where: str) -> dict[str, str]:
@@ -71,14 +72,22 @@ class Roles:
         for role, names in (("target", self.target), ("past", self.past), ("future", self.future)):
             for column in names:
                 if column not in columns:
-                    raise UsageError(f"{where} has no column '{column}' for --{role}{suggest(column, columns)}")
+                    raise UsageError(f"{where} has no column '{shown(column)}' for --{role}{suggest(column, columns)}")
                 if column in seen:
                     raise UsageError(
-                        f"Column '{column}' is named for --{seen[column]} and for --{role}; what is to be forecast cannot be "
-                        "known, so name it once."
+                        f"Column '{shown(column)}' is named for --{seen[column]} and for --{role}; what is to be forecast "
+                        "cannot be known, so name it once."
                     )
                 seen[column] = role
         return seen
 
 
 NO_ROLES = Roles()
+
+
+def names_of(given: object, role: str) -> tuple[str, ...]:
+    """Names of columns, of which one may stand alone; UsageError for anything else."""
+    names = (given,) if isinstance(given, str) else given
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise UsageError(f"Argument '{role}' is a {type(given).__name__}; give names of columns, as in {role}=['OT'].")
+    return tuple(names)

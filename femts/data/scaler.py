@@ -45,7 +45,10 @@ class Scaler:
         from sklearn.preprocessing import StandardScaler
 
         fitted = StandardScaler().fit(values)
-        return cls(np.asarray(fitted.mean_, dtype=np.float64), np.asarray(fitted.scale_, dtype=np.float64))
+        mean, scale = np.asarray(fitted.mean_, dtype=np.float64), np.asarray(fitted.scale_, dtype=np.float64)
+        for c in np.flatnonzero((scale == 1) & (fitted.var_ != 1)):  # taken for constant, which is so up to rounding only
+            mean[c], scale[c] = _exactly(values[:, c])
+        return cls(mean, scale)
 
     def transform(self, values: Values) -> Values:
         """Scale `values` (..., C), an array or a tensor; a tensor keeps its dtype and device."""
@@ -87,3 +90,14 @@ class Scaler:
         from femts.data.effects import Effects
 
         return cls(mean, scale, Effects.from_dict(data["effects"]))
+
+
+def _exactly(column: NDArray[np.float64]) -> tuple[float, float]:
+    """Mean and deviation of a column that differs little, for its size: what is constant is its own mean, with a scale of 1."""
+    there = column[~np.isnan(column)]
+    first = float(there[0]) if len(there) else 0.0
+    apart = there - first
+    largest = float(np.abs(apart).max(initial=0.0))
+    if largest == 0:
+        return first, 1.0
+    return first + float(apart.mean()), largest * float((apart / largest).std()) or 1.0

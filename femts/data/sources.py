@@ -131,7 +131,7 @@ def _download(known: DatasetCard, target: Path) -> None:
                 part.unlink(missing_ok=True)
         elif isinstance(error, ValueError):
             part.unlink(missing_ok=True)
-            why = f"what came differs from {_pin(known)}"
+            why = str(error) if isinstance(error, TooLarge) else f"what came differs from {_pin(known)}"
         else:
             detail = error.strerror or error
             raise RunFailure(f"Cannot write {target} ({detail}); make room or name another data root.") from error
@@ -139,6 +139,10 @@ def _download(known: DatasetCard, target: Path) -> None:
             f"Cannot download {known.name} from {known.url} ({why}); "
             f"try again, or get {known.filename} elsewhere and put it at {target}."
         ) from error
+
+
+class TooLarge(ValueError):
+    """A download that is larger than the file can be."""
 
 
 class _Resuming:
@@ -165,6 +169,10 @@ class _Resuming:
         if self.known.sha256 is None and not _matches(self.known, Path(output_file)):
             raise ValueError("git blob differs")
 
+    def _check_size(self, size: int) -> None:
+        if size > self.known.most_bytes:
+            raise TooLarge(f"it is larger than {self.known.most_bytes} bytes, which {self.known.name} is not")
+
     def _size(self) -> int:
         return self.part.stat().st_size if self.part.exists() else 0
 
@@ -178,12 +186,15 @@ class _Resuming:
                 return
             answer.raise_for_status()
             resumed = answer.status_code == 206
+            length = answer.headers.get("Content-Length")
+            if length is not None:
+                self._check_size(int(length) + have * resumed)
             self.part.touch()
             # Neither cut short nor appended to: two processes at once then write the same bytes to the same places.
             with self.part.open("r+b") as file:
                 file.seek(have if resumed else 0)
                 for piece in answer.iter_content(1 << 13):  # small: a piece that is cut off is lost
+                    self._check_size(file.tell() + len(piece))
                     file.write(piece)
-            length = answer.headers.get("Content-Length")
         if length is not None and self._size() < int(length) + have * resumed:
             raise requests.ConnectionError("the answer ended early")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
@@ -12,6 +12,9 @@ from torch import Tensor
 from femts.data.dataset import Dataset
 from femts.data.scaler import Scaler
 from femts.errors import UsageError
+from femts.text import shown
+
+MOST_DEVIATIONS = 1e15  # sums of squares of such values are still within float32
 
 
 class Windows:
@@ -105,7 +108,24 @@ def scaled_series(dataset: Dataset, scaler: Scaler) -> Tensor:
 def _without(known: NDArray[np.float64] | None, dataset: Dataset, scaler: Scaler) -> Tensor:
     """As `scaled_series`, from what `known_effects` gave."""
     scaled = scaler.transform(dataset.values)
-    return torch.from_numpy(fill_gaps(scaled if known is None else scaled - known)).float()
+    scaled = scaled if known is None else scaled - known
+    return single(scaled, dataset.columns, f"Data set '{shown(dataset.name)}'")
+
+
+def single(scaled: NDArray[np.float64], columns: Sequence[str], where: str) -> Tensor:
+    """Scaled values (..., rows, C) as models read them, gaps filled, in float32.
+
+    Raises:
+        UsageError: a value so far off that its square would leave float32; the text names its column and its row.
+    """
+    far = np.abs(scaled) > MOST_DEVIATIONS
+    if far.any():
+        *_, row, column = np.argwhere(far)[0]
+        raise UsageError(
+            f"{where} has, in column '{shown(columns[column])}' at data row {row + 1}, a value more than {MOST_DEVIATIONS:g} "
+            "deviations from the mean of the training rows, too far for single precision; correct it, or leave it empty."
+        )
+    return torch.from_numpy(fill_gaps(scaled)).float()
 
 
 def known_effects(dataset: Dataset, scaler: Scaler) -> NDArray[np.float64] | None:

@@ -13,6 +13,7 @@ from torch import Tensor
 from femts.data.scaler import Scaler
 from femts.errors import UsageError, suggest
 from femts.evaluation.coverage import CoverageSums
+from femts.text import shown
 
 Array = NDArray[np.float64]
 GROUPS = ("step", "channel")
@@ -121,11 +122,11 @@ def scores_frame(
 
 def check_groups(by: str | Sequence[str] | None) -> tuple[str, ...]:
     """`by` as names of `GROUPS`; UsageError for another one."""
-    names = tuple(dict.fromkeys([by] if isinstance(by, str) else by or ()))
+    names = tuple(by) if isinstance(by, list | tuple) else () if by is None else (by,)
     for name in names:
         if name not in GROUPS:
-            raise UsageError(f"Scores cannot be grouped by '{name}'{suggest(str(name), GROUPS)}")
-    return names
+            raise UsageError(f"Scores cannot be grouped by '{shown(name)}'{suggest(str(name), GROUPS)}")
+    return tuple(dict.fromkeys(names))
 
 
 def _ratio(above: Array, below: Array) -> Array:

@@ -28,7 +28,7 @@ def run_ray(
         import ray
     except ImportError as error:
         raise UsageError(
-            "Engine 'ray' needs Ray, which is not installed; install femts[ray], or take --engine local."
+            "Engine 'ray' needs Ray, which is not installed; run pip install ray, or take --engine local."
         ) from error
     ends = None if deadline is None else time.time() + deadline - time.monotonic()  # of a clock that machines share
     ours = not ray.is_initialized()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import html
 
+from femts.text import printable
+
 # Of Okabe and Ito's palette, lighter where the page is dark; every text colour has a contrast of 4.5 or more.
 PALETTE = """:root {
   color-scheme: light dark;
@@ -19,7 +21,7 @@ def whole_page(title: str, style: str, body: str, head: str = "") -> str:
     """An HTML file; `title` is text, the others are HTML and CSS."""
     return f"""<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">{head}
-<title>{html.escape(title)}</title><style>{PALETTE}{style}</style>
+<title>{html.escape(printable(title))}</title><style>{PALETTE}{style}</style>
 {body}
 </html>
 """

@@ -12,7 +12,9 @@ from femts.errors import UsageError, suggest
 from femts.models.registry import build_config, check_learns_quantiles, model_card
 from femts.runs import RunConfig
 from femts.settings import apply_settings
+from femts.text import shown
 from femts.training.config import TrainingConfig
+from femts.values import whole_number
 
 _BUDGETS = ("max_steps", "max_epochs")
 _MANY, _DRAWN = 16, 8  # channels, from which on a part of them is drawn for a step, and how many are
@@ -42,14 +44,16 @@ def resolve_training(
     for key, value in settings.items():
         prefix, dot, name = key.partition(".")
         if not dot or prefix not in parts:
-            raise UsageError(f"Unknown setting '{key}'{_suggest_setting(key, model)}")
+            raise UsageError(f"Unknown setting '{shown(key)}'{_suggest_setting(key, model)}")
         parts[prefix][name] = value
     training = {**recipe, **parts["training"]}
     for name, value in given.items():
         if value is None or value == _DEFAULTS[name]:
             continue
-        if name in parts["training"] and str(value) != str(training[name]):
-            raise UsageError(f"'{name}' is given twice, as {value} and as training.{name}={training[name]}; give one.")
+        if name in parts["training"] and shown(value) != shown(training[name]):
+            raise UsageError(
+                f"'{name}' is given twice, as {shown(value)} and as training.{name}={shown(training[name])}; give one."
+            )
         training[name] = value
     asked = {name for name in _BUDGETS if name in parts["training"] or given.get(name) is not None}
     if len(asked) == 1:  # said in one way, it takes the place of the recipe's other one
@@ -86,8 +90,10 @@ def resolve_run(
         model, pred_len, seq_len, protocol: as in `train`.
         model_settings, training: as `resolve_training` returns them.
     """
-    if pred_len < 1:
-        raise UsageError(f"A forecast of {pred_len} steps is none; give --pred-len 1 or more.")
+    steps = whole_number(pred_len, "Horizon")
+    if steps is None or steps < 1:
+        raise UsageError(f"A forecast of {shown(pred_len)} steps is none; give --pred-len 1 or more.")
+    pred_len = steps
     preset = default_seq_len(protocol, pred_len, data.split.train[1] - data.split.train[0])
     check_past(model, data.roles.past)
     config = build_config(
@@ -133,10 +139,9 @@ def _longest(pred_len: int, room: int) -> int:
 def _steps(seq_len: int | str | None, preset: int) -> int:
     if seq_len is None or seq_len == "auto":
         return preset
-    try:
-        steps = int(seq_len)
-    except ValueError as error:
-        raise UsageError(f"Look-back '{seq_len}' is no number of steps; give a whole number or auto.") from error
+    steps = whole_number(seq_len, "Look-back")
+    if steps is None:
+        raise UsageError(f"Look-back '{shown(seq_len)}' is no number of steps; give a whole number or auto.")
     if steps < 1:
         raise UsageError(f"A look-back of {steps} steps is none; give --seq-len 1 or more.")
     return steps

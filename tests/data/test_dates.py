@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from femts.data import future_dates, season_of, step_of
-from femts.data.dates import check_order, grid_of, read_dates
+from femts.data.dates import check_order, grid_of
+from femts.data.stamps import read_dates
 from femts.errors import UsageError
 
 STEPS = ["s", "30s", "min", "10min", "15min", "h", "2h", "D", "B", "W-WED", "2W-SUN", "MS", "ME", "QS-JAN", "YS-JAN"]

@@ -237,3 +237,13 @@ def test_root_that_is_a_file(tmp_path):
 @pytest.mark.parametrize("name", [c.name for c in CATALOG.values() if c.sha256])
 def test_real_files_have_the_pinned_hashes(name, real_root):
     assert verify(name, real_root).is_file()
+
+
+@pytest.mark.parametrize("length", [True, False])
+def test_a_download_that_is_too_large_is_stopped_and_thrown_away(server, wanted, tmp_path, monkeypatch, length):
+    if not length:  # the server does not say how much is to come
+        monkeypatch.setattr(Handler, "send_header", lambda *_: None)
+    with pytest.raises(RunFailure, match="larger than 100000 bytes, which ETTh1 is not") as error:
+        fetch(replace(wanted, most_bytes=100_000), tmp_path)
+    assert_names_the_file_and_its_place(error, wanted, tmp_path)
+    assert names(tmp_path) == []

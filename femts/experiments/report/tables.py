@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 
 from pandas.tseries.frequencies import to_offset
 
+from femts.text import printable_lines
+
 NONE = "\u2013"
 _SECONDS = {"s": 1, "min": 60, "h": 3600, "D": 86400, "W": 7 * 86400}
 _MONTHS = {"MS": 1, "ME": 1, "QS": 3, "QE": 3, "YS": 12, "YE": 12}
@@ -66,8 +68,8 @@ def steps_lasting(freq: str | None, steps: int) -> str:
 
 
 def escape(text: object) -> Markup:
-    """Text as HTML; what is HTML already stays."""
-    return text if isinstance(text, Markup) else Markup(html.escape(str(text)))
+    """Text as HTML, without control characters, which no page may hold; what is HTML already stays."""
+    return text if isinstance(text, Markup) else Markup(html.escape(printable_lines(text)))
 
 
 def breaking(name: object) -> Markup:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from femts.forecaster import Forecaster
 from femts.models.registry import model_card
 from femts.runs import RunConfig, config_yaml
 from femts.settings import SHAPE
+from femts.text import strict_json
 
 MOST_NAMES = 12
 STOPPED = {
@@ -154,6 +154,6 @@ def record(forecaster: Forecaster) -> Markup:
     """The run's own files."""
     files = {
         "config.yaml": config_yaml(_shown(forecaster.config)).decode(),
-        "metrics.json": json.dumps(dict(forecaster.metrics), indent=2),
+        "metrics.json": strict_json(dict(forecaster.metrics), indent=2),
     }
     return Markup("".join(folded(name, f"<pre tabindex=0>{escape(text)}</pre>") for name, text in files.items()))

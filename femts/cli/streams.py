@@ -1,0 +1,42 @@
+"""What a process may lack: a standard output, an encoding for what it prints, and memory."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from femts.errors import UsageError
+
+NO_MEMORY = (
+    "There is not enough memory; take fewer rows or columns, a shorter --seq-len or --pred-len, a smaller "
+    "training.batch_size and training.eval_batch_size, or a machine with more."
+)
+# What libraries say where the system gives no memory, under `ulimit -v` also to their shared objects and threads.
+_SIGNS = ("can't allocate memory", "out of memory", "cannot allocate memory", "unable to allocate", "failed to map segment")
+_MORE_SIGNS = ("can't start new thread", "storage size calculation overflowed")
+
+
+def check_streams() -> None:
+    """Let text that the terminal's encoding lacks be printed by its escapes, and what goes to a closed stderr nowhere.
+
+    Raises:
+        UsageError: standard output is closed, and the first file that is opened would take what is printed.
+    """
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    if sys.stdout is None:
+        raise UsageError("Standard output is closed; leave it open, or send it to a file by > FILE.")
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Tell if `error`, or what it comes from, says that memory ran out."""
+    seen: BaseException | None = error
+    while seen is not None:
+        text = str(seen).lower()
+        if isinstance(seen, MemoryError) or any(sign in text for sign in (*_SIGNS, *_MORE_SIGNS)):
+            return True
+        seen = seen.__cause__ or seen.__context__
+    return False

@@ -1,0 +1,41 @@
+"""Command lines that must end with one sentence, and the check that they do."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from bad_files import state_of
+
+from femts.cli import main
+
+TRAIN = "train --dataset synthetic --model naive"
+OWN = "train --model naive --pred-len 12 --seq-len 24 --dataset"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A command line, what it must say, and the exit status."""
+
+    args: str
+    says: str
+    status: int = 2
+
+
+def check_case(case: Case, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Run a case in `place`: one sentence that a terminal can show on stderr, nothing on stdout, nothing written."""
+    monkeypatch.chdir(place)
+    monkeypatch.delenv("FEMTS_DATA", raising=False)
+    before = state_of(place)
+    status = main(shlex.split(case.args))
+    out, err = capsys.readouterr()
+    assert status == case.status, err
+    assert re.search(case.says, err), err
+    assert err.startswith("femts: ")
+    assert err.count("\n") == 1 and err.removesuffix("\n").isprintable(), err
+    assert len(err) < 1600
+    assert out == ""
+    assert state_of(place) == before

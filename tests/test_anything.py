@@ -1,0 +1,257 @@
+"""Frames, files, settings and orders of calls, drawn: an answer or a sentence, never a traceback, never a changed input.
+
+Forty draws of each kind in the suite; FEMTS_CASES=400 draws as many, anew each time, which takes a minute or two.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import os
+import tempfile
+import warnings
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from odd_frames import good_frames, odd_frames
+
+import femts
+from femts.cli import main
+from femts.errors import FemtsError
+from femts.plotting import plot_forecast
+
+ASKED = os.environ.get("FEMTS_CASES")
+DRAWN = settings(
+    max_examples=int(ASKED or 40),
+    derandomize=ASKED is None,
+    deadline=None,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+    phases=[Phase.generate],  # each case takes too long to be made smaller by hundreds more
+    print_blob=True,
+)
+
+MODELS = st.sampled_from(["naive", "ridge", "dlinear", "seasonal_naive"])
+ODD = st.sampled_from([0, -1, 10**20, "x", "", None, 2.5, True, float("nan"), [1], {}, b"1", np.int64(3), np.float64(4)])
+STEPS = st.one_of(st.integers(1, 8), ODD)
+KEYS = """training.lr training.batch_size training.seed training.betas training.loss training.max_steps training.eval_batch_size
+training.val_windows training.quantiles model.longest model.kernel training lr"""
+VALUES = st.sampled_from([1, 1e-3, "pinball", (0.5, 0.9), "0.1,0.5,0.9", 1e400, [[[1]]], pd.DataFrame(), 10**9])
+SETTINGS = st.dictionaries(st.sampled_from(KEYS.split()), st.one_of(ODD, VALUES), max_size=2)
+NO_FRAMES = st.sampled_from([None, 3, "x", [], {}, pd.Series([1.0]), np.zeros((3, 2)), pd.DataFrame(), b"x"])
+COLUMNS = st.one_of(st.lists(st.sampled_from(["a", "b", "é", "date", "", "nope"]), max_size=2), st.sampled_from(["a", None, 3]))
+ROLES = st.fixed_dictionaries(
+    {},
+    optional={
+        "target": COLUMNS,
+        "past": COLUMNS,
+        "future": COLUMNS,
+        "calendar": st.booleans(),
+        "na": st.one_of(ODD, st.sampled_from([(-9999,), [0, 1]])),
+        "columns": st.one_of(st.sampled_from([None, {"time": "ds"}, {"when": "x"}, {"time": 3}, ["a"], {"value": "a"}])),
+    },
+)
+
+
+def mostly(usual: Any, odd: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """`usual`, a value or where it comes from, three times of four."""
+    often = usual if isinstance(usual, st.SearchStrategy) else st.just(usual)
+    return st.integers(0, 3).flatmap(lambda n: odd if n == 3 else often)
+
+
+LEVELS = st.sampled_from([None, [80], [80, 95], [0], [101], "80", [float("nan")], [None], 80, []])
+
+
+def attempt(do: Callable[[], Any]) -> Any:
+    """What `do` returns; None where it raises a sentence. Anything else that is raised fails the test."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return do()
+    except FemtsError as error:
+        text = str(error)
+        assert text.isprintable() and text.endswith((".", "?")) and 10 < len(text) < 1600, text
+        return None
+
+
+def same(frame: object, before: object) -> bool:
+    """Tell if a frame is as it was: cells, types, names and rows."""
+    if not isinstance(frame, pd.DataFrame) or not isinstance(before, pd.DataFrame):
+        return True
+    alike = list(map(repr, frame.columns)) == list(map(repr, before.columns)) and list(frame.dtypes) == list(before.dtypes)
+    return alike and frame.index.equals(before.index) and all(map(_same_cells, _columns(frame), _columns(before)))
+
+
+def _columns(frame: pd.DataFrame) -> list[pd.Series]:
+    return [frame.iloc[:, place] for place in range(frame.shape[1])]
+
+
+def _same_cells(one: pd.Series, other: pd.Series) -> bool:
+    return (
+        one.equals(other) if one.dtype != object else all(a is b or a == b or a != a for a, b in zip(one, other, strict=True))
+    )
+
+
+def copied(frame: object) -> object:
+    return frame.copy(deep=True) if isinstance(frame, pd.DataFrame) else frame
+
+
+@DRAWN
+@given(
+    frame=mostly(good_frames(), st.one_of(odd_frames(), odd_frames(), odd_frames(), NO_FRAMES)),
+    model=MODELS,
+    pred_len=mostly(3, STEPS),
+    seq_len=mostly(24, STEPS),
+    given=mostly({}, SETTINGS),
+    roles=mostly({}, ROLES),
+)
+def test_training_answers_or_says_why(
+    frame: Any, model: str, pred_len: Any, seq_len: Any, given: dict[str, Any], roles: dict[str, Any]
+) -> None:
+    before = copied(frame)
+    data = attempt(lambda: femts.load_dataset(frame, **roles)) if roles else frame
+    if roles and data is None:
+        return
+    few = {"training.max_steps": 2, **given} if model == "dlinear" else given
+    made = attempt(lambda: femts.train(data, model, pred_len, seq_len=seq_len, settings=few, device="cpu"))
+    assert same(frame, before)
+    if made is not None:
+        assert np.isfinite(made.metrics["test"]["mse"])
+
+
+@DRAWN
+@given(
+    frame=good_frames(),
+    history=mostly(None, st.one_of(good_frames(), odd_frames(), odd_frames(), NO_FRAMES)),
+    model=MODELS,
+    horizon=mostly(None, STEPS),
+    level=mostly([80], LEVELS),
+    quantiles=mostly(None, LEVELS),
+    future=mostly(None, st.one_of(odd_frames(), NO_FRAMES)),
+    order=st.permutations(["predict", "evaluate", "scores", "calibrate", "save", "plot", "coverage", "explain"]),
+    part=mostly("test", st.sampled_from(["val", "train", "tset", None, 3])),
+    by=mostly("channel", st.sampled_from([None, "step", ["step", "channel"], "chanel", 3, [None]])),
+)
+def test_a_forecaster_answers_or_says_why(
+    frame: pd.DataFrame,
+    history: Any,
+    model: str,
+    horizon: Any,
+    level: Any,
+    quantiles: Any,
+    future: Any,
+    order: list[str],
+    part: Any,
+    by: Any,
+) -> None:
+    made = attempt(lambda: femts.train(frame, model, 3, seq_len=24, max_steps=2, device="cpu"))
+    if made is None:
+        return
+    read = frame if history is None else history
+    kept = [(each, copied(each)) for each in (frame, read, future)]
+    forecast = None
+    with tempfile.TemporaryDirectory() as folder:
+        for name in order:
+            if name == "predict":
+                forecast = attempt(lambda: made.predict(read, horizon, level, future, quantiles))
+                if forecast is not None:
+                    steps = 3 if horizon is None else int(horizon)
+                    assert len(forecast) in (steps, steps * len(made.targets))
+                    assert not np.isinf(forecast.select_dtypes("number").to_numpy(dtype=float)).any()
+            elif name == "evaluate":
+                attempt(lambda: made.evaluate(part, horizon))
+            elif name == "scores":
+                attempt(lambda: made.scores(part, horizon, by, level))
+            elif name == "coverage":
+                attempt(lambda: made.coverage("test", level, horizon))
+            elif name == "calibrate":
+                attempt(lambda: made.calibrate(horizon, level if level is not None else ()))
+            elif name == "save":
+                attempt(lambda: made.save(Path(folder) / "run"))
+                attempt(lambda: femts.load(Path(folder) / "run").predict(read))
+            elif name == "plot" and forecast is not None and isinstance(read, pd.DataFrame):
+                attempt(partial(plot_forecast, read, forecast, Path(folder) / "x.svg"))
+            elif name == "explain":
+                attempt(lambda: made.explain(read))
+    for each, before in kept:
+        assert same(each, before)
+
+
+def _spoil(content: bytes, kind: str, at: int) -> bytes:
+    at %= len(content) + 1
+    kinds = {
+        "cut": content[:at],
+        "zero byte": content[:at] + b"\0" + content[at:],
+        "odd byte": content[:at] + b"\xff" + content[at:],
+        "quote": content[:at] + b'"' + content[at:],
+        "lines": content[:at] + b"\n\n\r" + content[at:],
+        "packed": gzip.compress(content),
+        "packed and cut": gzip.compress(content)[: max(2, at // 4)],
+        "semicolons": content.replace(b",", b";"),
+        "sixteen bits": content.decode(errors="replace").encode("utf-16"),
+        "escape": content[:at] + b"\x1b[2J" + content[at:],
+        "comma": content[:at] + b"," + content[at:],
+        "nine": content[:at] + b"9" * 30 + content[at:],
+    }
+    return kinds.get(kind, content)
+
+
+FILES = st.sampled_from(["in.csv.gz", "in.zip", "in.parquet", "in.txt", "in", "in.pq", "-in.csv"])
+SPOILS = "; ; ; cut; zero byte; odd byte; quote; lines; packed; packed and cut; semicolons; sixteen bits; escape; comma; nine"
+FLAGS = """--pred-len 3; --pred-len 0; --seq-len 6; --seq-len x; --na -9999; --na x; --columns time=date; --target a; --past b
+--future b; --calendar; --set training.lr=nan; --seed 99999999999999999999; --max-time 0s; --set model.x=1; --resume
+--device cpu; --precision 16; --protocol x; --config in.csv"""
+ORDERS = """train; predict run {0}; predict run {0}; predict run {0} -o out.csv; predict run {0} --plot out.svg; evaluate run
+evaluate run --json; evaluate run --by channel --csv; calibrate run; explain run {0}; backtest run {0} --windows 2; audit run
+datasets info {0}; verify {0}; predict run {0} --horizon 7 --level 80; predict run {0} --future {0}; train --config {0}
+evaluate run --pred-len 2,9; report run"""
+
+
+def _one_of(lines: str) -> st.SearchStrategy[str]:
+    return st.sampled_from([part.strip() for part in lines.replace("\n", ";").split(";")])
+
+
+@DRAWN
+@given(
+    frame=mostly(good_frames(), odd_frames()),
+    name=mostly("in.csv", FILES),
+    spoil=mostly("", _one_of(SPOILS)),
+    at=st.integers(0, 3000),
+    model=MODELS,
+    flags=mostly([], st.lists(_one_of(FLAGS), max_size=2)),
+    orders=st.lists(_one_of(ORDERS), min_size=1, max_size=4),
+)
+def test_commands_answer_or_say_why(
+    frame: pd.DataFrame, name: str, spoil: str, at: int, model: str, flags: list[str], orders: list[str]
+) -> None:
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        file = Path(name)
+        try:
+            frame.to_parquet(file) if file.suffix in (".parquet", ".pq") else frame.to_csv(file, index=False)
+        except (ValueError, TypeError, OverflowError, ArithmeticError, NotImplementedError, KeyError):
+            return  # pandas does not write it
+        content = _spoil(file.read_bytes(), spoil, at)
+        file.write_bytes(content)
+        first = f"train --dataset ./{name} --model {model} --pred-len 3 --seq-len 24 --max-steps 2 --out run"
+        for order in [f"{first} {' '.join(flags)}", *orders]:
+            line = f"{first} --resume" if order == "train" else order.format(f"./{name}")
+            _check(line.split())
+            assert file.read_bytes() == content, line
+
+
+def _check(arguments: list[str]) -> None:
+    out, err = io.StringIO(), io.StringIO()
+    with warnings.catch_warnings(), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        warnings.simplefilter("ignore")
+        status = main(arguments)
+    assert status in (0, 1, 2), arguments
+    lines = [line for line in err.getvalue().splitlines() if not line.startswith("note: ")]
+    assert all(line.isprintable() for line in lines), (arguments, lines)
+    assert (len(lines) == 1 and lines[0].startswith("femts: ")) if status else not lines, (arguments, lines)

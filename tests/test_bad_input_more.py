@@ -1,0 +1,159 @@
+"""Bad input of a stranger kind: stray stamps, sizes nobody means, files that are not what they are called, text that acts."""
+
+from __future__ import annotations
+
+import gzip
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from bad_cases import OWN, TRAIN, Case, check_case
+from small_tables import small_table
+
+from femts.cli import main
+
+HUGE = "9" * 20
+LONG = "x" * 300
+PREDICT = "predict run"
+
+CASES = {
+    # stamps
+    "a stamp of 1970": Case(f"{OWN} stamp1970.csv", r"from 1970-01-01 .* to 2024-01-01 01:00:00 \(data rows 1 and 2\)"),
+    "a stamp of 2224, predict": Case(f"{PREDICT} stamp2224.csv", r"step 'h' .*data row 24 \(2224-01-01 .*after 2024-01-13 10"),
+    "a number far off": Case(f"{OWN} number.csv", r"nothing between 298 and 4000000000 \(data rows 299 and 300\)"),
+    "a number beyond all": Case(f"{OWN} number18.csv", r"stamp 900000000000000000 at data row 300"),
+    "times of day": Case(f"{OWN} clock.csv", r"'00:00' at data row 1, a time without its date; write it as 2024-12-31"),
+    "days without a year": Case(f"{OWN} yearless.csv", r"'1 May' at data row 1, a time without its date"),
+    "a year too early": Case(f"{OWN} year1500.csv", r"the year 1500 at data row 1; dates are from 1678"),
+    "a year too late": Case(f"{OWN} year2300.csv", r"the year 2300 at data row 1; dates are from 1678"),
+    "months, one of them late": Case(f"{OWN} months.csv", r"from 2020-05-01 .* it is 45 days.*mostly 31 days"),
+    "a series called date": Case(f"{OWN} series_date.csv", r"calls a series 'date'"),
+    "a long table of strangers": Case(f"{OWN} strangers.csv", r"6000 series and 6000 different dates, but only 6000 values"),
+    # numbers
+    "a cell beyond float32": Case(f"{OWN} big.csv", r"1e\+200 in column 'heat' at data row 8, and single precision"),
+    "a cell beyond its scale": Case(f"{OWN} jump.csv", r"'jump' has, in column 'heat' at data row 290, .*1e\+15 deviations"),
+    "a history beyond its scale": Case(f"{PREDICT} jump.csv", r"The history has, in column 'heat' at data row 14"),
+    "a seed of twenty digits": Case(f"{TRAIN} --seed {HUGE}", r"'training.seed' is 9{20}, and .* up to 4294967295"),
+    "a batch of twenty digits": Case(f"{TRAIN} --set training.batch_size={HUGE}", r"'training.batch_size' is 9{20}, and"),
+    "a seed of too many digits": Case(f"{TRAIN} --seed {'9' * 5000}", r"'training.seed' is 9+\.\.\.9+, and"),
+    "a horizon of twenty digits": Case(f"{PREDICT} good.csv --horizon {HUGE}", r"Horizon --horizon is 9{20}, and"),
+    "a horizon of a billion": Case(f"{PREDICT} good.csv --horizon 1000000000", r"1000000000 steps .* from 1 to 1000000"),
+    "a training horizon of twenty digits": Case(f"{TRAIN} --pred-len {HUGE}", r"Horizon is 9{20}, and"),
+    "a look-back of twenty digits": Case(f"{TRAIN} --seq-len {HUGE}", r"Look-back is 9{20}, and"),
+    "windows of twenty digits": Case(f"backtest run good.csv --windows {HUGE}", r"Option '--windows' is 9{20}, and"),
+    "seeds of twenty digits": Case(f"table --seeds {HUGE}", r"Option '--seeds' is 9{20}, and"),
+    # recipes
+    "a recipe that grows a billionfold": Case(
+        "train --config laughs.yaml", r"laughs.yaml has the alias '\*a' in line 2; write"
+    ),
+    "a recipe of lists in lists": Case(
+        "train --config deep.yaml", r"deep.yaml has lists in lists in line 1, more than 12 deep"
+    ),
+    "a recipe of five thousand digits": Case("train --config digits.yaml", r"digits.yaml is not YAML"),
+    "a recipe of two megabytes": Case("train --config large.yaml", r"large.yaml is larger than 1 MB"),
+    "a recipe with a date": Case("train --config dated.yaml", r"text, numbers and lists of them, not a date"),
+    "a recipe with one beta": Case("train --config beta.yaml", r"'training.betas' takes 2 values, not '5'"),
+    # files that are not what they are called, and names that no file can have
+    "a packed table": Case(f"{OWN} packed.csv.gz", r"packed.csv.gz is binary, a packed file; unpack it"),
+    "a broken packed table": Case(f"{OWN} cut.csv.gz", r"cut.csv.gz is binary, a packed file; unpack it"),
+    "a zip file": Case(f"{OWN} packed.zip", r"packed.zip is binary, a packed file; unpack it"),
+    "a zip file by another name": Case(f"{PREDICT} zipped.csv", r"zipped.csv is binary, a packed file"),
+    "no Parquet": Case(f"{OWN} not.parquet", r"not.parquet cannot be read as Parquet"),
+    "an input of too long a name": Case(f"{OWN} {LONG}.csv", r"File x+\.csv cannot be opened \(File name too long\)"),
+    "a run of too long a name": Case(f"{OWN} good.csv --out {LONG}", r"File name too long"),
+    "an output of too long a name": Case(f"{PREDICT} good.csv -o {LONG}.csv", r"File name too long"),
+    "a recipe of too long a name": Case(f"train --config {LONG}.yaml", r"File name too long"),
+    "a data root of too long a name": Case(f"train --dataset ETTh1 --data-root {LONG}", r"File name too long"),
+    # text that acts on a terminal, and text without end
+    "a cell that clears the screen": Case(f"{OWN} clears.csv", r"the text '\\x1b\[2Jowned' in column 'heat' at data row 8"),
+    "a column that clears the screen": Case(f"{OWN} clears_column.csv", r"in column '\\x1b\[2Jheat' at data row 8"),
+    "a cell without end": Case(f"{OWN} endless.csv", r"the text 'y+\.\.\.y+' in column 'heat'"),
+    "a date without end": Case(f"{OWN} endless_date.csv", r"has 'z+\.\.\.z+' where data row 1 should have a date"),
+    "an option that clears the screen": Case(f"{TRAIN} --model '\x1b[2J'", r"'\\x1b\[2J'"),
+}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of such files, and one good run."""
+    folder = tmp_path_factory.mktemp("more")
+    good = small_table()
+    good.to_csv(folder / "good.csv", index=False)
+    for name, table in _tables(good).items():
+        table.to_csv(folder / f"{name}.csv", index=False)
+    text = (folder / "good.csv").read_bytes()
+    (folder / "packed.csv.gz").write_bytes(gzip.compress(text))
+    (folder / "cut.csv.gz").write_bytes(gzip.compress(text)[:500])
+    for name in ("packed.zip", "zipped.csv"):
+        with zipfile.ZipFile(folder / name, "w") as archive:
+            archive.writestr("good.csv", text)
+    (folder / "not.parquet").write_bytes(text)
+    for name, recipe in _recipes().items():
+        (folder / f"{name}.yaml").write_text(recipe)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert main(f"{OWN} good.csv --out run".split()) == 0
+    return folder
+
+
+def _tables(good: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    def dates(values: object) -> pd.DataFrame:
+        return good.assign(date=values)
+
+    def stamp(row: int, value: str) -> pd.DataFrame:
+        return dates(good["date"].where(good.index != row, pd.Timestamp(value)))
+
+    def cell(row: int, value: object) -> pd.DataFrame:
+        return good.assign(heat=[value if i == row else each for i, each in enumerate(good["heat"])])
+
+    late = pd.Series(pd.date_range("2020-01-01", periods=300, freq="MS"))
+    late[5] = pd.Timestamp("2020-06-15")
+    days = [str(day) for day in np.datetime64("2024-01-01") + np.arange(6000)]
+    return {
+        "stamp1970": stamp(0, "1970-01-01"),
+        "stamp2224": stamp(299, "2224-01-01"),
+        "number": dates([*range(299), 4_000_000_000]),
+        "number18": dates([*range(299), 9 * 10**17]),
+        "clock": dates([f"{i // 60:02d}:{i % 60:02d}" for i in range(300)]),
+        "yearless": dates([f"{i % 28 + 1} May" for i in range(300)]),
+        "year1500": dates([str(day) for day in np.datetime64("1500-01-01") + np.arange(300)]),
+        "year2300": dates([str(day) for day in np.datetime64("2300-01-01") + np.arange(300)]),
+        "months": dates(late),
+        "series_date": good.rename(columns={"load": "date", "date": "ds"}).melt("ds", var_name="unique_id", value_name="y"),
+        "strangers": pd.DataFrame({"unique_id": [f"s{i}" for i in range(6000)], "ds": days, "y": 1.5}),
+        "big": cell(7, 1e200),
+        "jump": cell(289, 1e37),
+        "clears": cell(7, "\x1b[2Jowned"),
+        "clears_column": cell(7, "text").rename(columns={"heat": "\x1b[2Jheat"}),
+        "endless": cell(7, "y" * 100_000),
+        "endless_date": dates(["z" * 100_000, *good["date"].astype(str)[1:]]),
+    }
+
+
+def _recipes() -> dict[str, str]:
+    laughs = "".join(
+        f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+    )
+    return {
+        "laughs": f"a: &a [x, x]\n{laughs}dataset: *i\n",
+        "deep": f"dataset: {'[' * 2000}{']' * 2000}\n",
+        "digits": f"dataset: synthetic\ntraining:\n  seed: {'9' * 5000}\n",
+        "large": "dataset: synthetic\n" + "# nothing\n" * 200_000,
+        "dated": "dataset: synthetic\ntraining:\n  lr: 2024-01-01\n",
+        "beta": "dataset: synthetic\nmodel: dlinear\ntraining:\n  betas: 5\n",
+    }
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_one_sentence_and_nothing_written(
+    case: Case, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    check_case(case, place, monkeypatch, capsys)
+
+
+def test_a_table_that_is_only_called_packed_is_read(place: Path, tmp_path: Path) -> None:
+    named = tmp_path / "plain.csv.gz"
+    named.write_bytes((place / "good.csv").read_bytes())
+    assert main(f"{OWN} {named} --out {tmp_path / 'run'}".split()) == 0

@@ -1,0 +1,109 @@
+"""Text from data on terminals, pages and spreadsheets, and JSON that is JSON."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from small_tables import small_table
+
+import femts
+from femts.cli.output import details_table, scores_table, table
+from femts.cli.table_output import as_csv, as_text
+from femts.errors import FemtsError, UsageError, suggest
+from femts.experiments.report.tables import escape
+from femts.experiments.table import Entry
+from femts.plotting import plot_forecast
+from femts.text import MOST, shown, spreadsheet_safe, strict_json
+
+EVIL = "a\x1b]0;owned\x07\u202eb"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("plain", "plain"),
+        ("größe 温度", "größe 温度"),
+        ("\x1b[2J", r"\x1b[2J"),
+        ("two\nlines", r"two\nlines"),
+        ("\u202eturned", r"\u202eturned"),
+        (None, "None"),
+        (10**30, "1" + "0" * 30),
+        pytest.param(10**5000, "a number of about 5001 digits", id="digits"),
+    ],
+)
+def test_a_value_is_shown_so_that_nothing_acts(value: object, text: str) -> None:
+    assert shown(value) == text
+
+
+def test_what_is_long_is_shown_by_its_ends() -> None:
+    text = shown("begin" + "x" * 200_000 + "end")
+    assert len(text) <= MOST and text.startswith("beginx") and text.endswith("xend") and "..." in text
+
+
+def test_every_error_is_one_printable_sentence() -> None:
+    error = UsageError(f"Column '{EVIL}'\nis {'long ' * 10_000}; rename it.")
+    assert str(error).isprintable() and len(str(error)) < 2000 and str(error).endswith("rename it.")
+    assert len(str(FemtsError(suggest("nothing", [f"column {i}" for i in range(100_000)])))) < 2000
+
+
+def test_tables_on_a_terminal_hold_no_control_characters() -> None:
+    text = table(("name", EVIL), [(EVIL, 1.5), (None, "x" * 100_000)])
+    assert text.replace("\n", "").isprintable() and len(text) < 3000
+
+
+def test_json_has_null_for_what_is_no_number() -> None:
+    found = strict_json({"a": [float("nan"), float("inf"), 1.5], "b": {"c": float("-inf")}, "d": (1, "x")})
+    assert json.loads(found, parse_constant=pytest.fail) == {"a": [None, None, 1.5], "b": {"c": None}, "d": [1, "x"]}
+
+
+def test_scores_without_a_number_are_printed() -> None:
+    nothing = {"mse": None, "mae": None, "windows": 3}
+    assert scores_table({1: nothing, 2: nothing}).splitlines()[-1].split() == ["mean", "nan", "nan", "-"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "safe"),
+    [
+        ("=1+1", "'=1+1"),
+        ("@x", "'@x"),
+        ("+x", "'+x"),
+        ("-x", "'-x"),
+        ("-1.5", "-1.5"),
+        ("+2", "+2"),
+        (-1.5, -1.5),
+        ("a=b", "a=b"),
+    ],
+)
+def test_a_spreadsheet_takes_no_name_for_a_formula(cell: object, safe: object) -> None:
+    assert spreadsheet_safe(cell) == safe
+
+
+def test_tables_of_scores_are_safe_for_spreadsheets_and_markdown() -> None:
+    entry = Entry("=cmd|<b>", "naive", 12, 24, (42,), False, 1.0, None, 1.0, None, {}, {})
+    assert "\n'=cmd|<b>,naive" in as_csv([entry])
+    assert r"| =cmd\|&lt;b&gt; | naive |" in as_text([entry], markdown=True)
+    scores = pd.DataFrame({"channel": ["=cmd"], "mse": [1.0]})
+    assert details_table({12: scores}, {}, "csv").splitlines()[1] == "12,'=cmd,1.0"
+
+
+def test_a_forecast_carries_the_names_of_its_history() -> None:
+    names = ("=1+1", "-load")
+    frame = small_table(columns=names)
+    forecast = femts.train(frame, "naive", 12, seq_len=24).predict(frame)
+    assert tuple(forecast.columns) == ("date", *names)
+
+
+def test_an_svg_of_evil_names_is_xml(tmp_path: Path) -> None:
+    history = small_table(columns=(EVIL, "b<&>"))
+    picture = plot_forecast(history, history.tail(12), tmp_path / "forecast.svg")
+    text = picture.read_text(encoding="utf-8")
+    ElementTree.fromstring(text)
+    assert "\x1b" not in text
+
+
+def test_html_holds_no_control_characters_and_keeps_lines() -> None:
+    assert escape("<a>\x1b\nb") == "&lt;a&gt;\\x1b\nb"
