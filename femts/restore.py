@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load as read_tensors
 from safetensors.torch import save as tensors_bytes
 from torch import Tensor
+from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from femts.data.scaler import Scaler
 from femts.errors import UsageError
@@ -21,9 +23,10 @@ from femts.evaluation.intervals import Intervals
 from femts.models.base import ForecastModel
 from femts.models.registry import build_model
 from femts.plain import MISSING, Misfit, fingerprint
-from femts.runs import INTERVALS, PREPROCESS, WEIGHTS
+from femts.runs import INTERVALS, PREPROCESS, WEIGHTS, RunConfig
 from femts.saved_run import SavedRun, read_run
 
+SPARE = 100_000  # weights that a model may make and replace while it is built
 _UNREADABLE = (SafetensorError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, ArithmeticError)
 
 
@@ -64,16 +67,36 @@ def _model(run: SavedRun) -> ForecastModel:
         raise Misfit(PREPROCESS, "another one", f"that of {WEIGHTS}")
     given = (run.config.model, run.config.model_config, run.config.quantiles)
     try:
-        with torch.device("meta"):  # as large as it may be, it takes no memory
-            outline = build_model(*given).state_dict()
+        wanted = outline(run.config, sum(value.numel() for value in weights.values())).state_dict()
+    except Misfit:
+        raise
     except UsageError as error:
         raise Misfit("model of config.yaml", run.config.model, f"one that can be built: {str(error).rstrip('.')}") from error
     except (*_UNREADABLE, AssertionError, LookupError) as error:
         raise Misfit("model of config.yaml", run.config.model, f"one that can be built ({error})") from error
-    check_tensors(weights, outline, WEIGHTS)
+    check_tensors(weights, wanted, WEIGHTS)
     model = build_model(*given)
     model.load_state_dict(weights)
     return model.eval()
+
+
+def outline(config: RunConfig, parameters: int) -> ForecastModel:
+    """The model of `config` without memory for its weights; a Misfit when it has many more of them than `parameters`."""
+    left, thread = 2 * parameters + SPARE, threading.get_ident()
+
+    def count(module: torch.nn.Module, name: str, parameter: torch.nn.Parameter) -> None:
+        nonlocal left
+        if threading.get_ident() == thread:
+            left -= 0 if parameter is None else parameter.numel()
+            if left < 0:  # before a million layers that somebody wrote are built
+                raise Misfit("model of config.yaml", "larger", f"one of {parameters} weights")
+
+    hook = register_module_parameter_registration_hook(count)
+    try:
+        with torch.device("meta"):
+            return build_model(config.model, config.model_config, config.quantiles)
+    finally:
+        hook.remove()
 
 
 def check_tensors(found: object, wanted: dict[str, Tensor], where: str) -> None:

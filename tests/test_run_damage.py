@@ -193,6 +193,15 @@ def test_bytes_that_are_no_file_of_their_kind_are_told(run: Path, tmp_path: Path
                 femts.load(tmp_path / "forged")
 
 
+def test_a_model_of_a_million_layers_is_not_built(tmp_path: Path) -> None:
+    settings = {"training.max_steps": 1, "model.n_layers": 1, "model.d_model": 8, "model.n_heads": 1}
+    femts.train("synthetic", "sm", 24, seq_len=48, settings=settings, out=tmp_path / "run", device="cpu")
+    edit(tmp_path / "run", "config.yaml", _put("model", "n_layers", value=10**6))
+    reseal(tmp_path / "run")
+    with pytest.raises(UsageError, match=r"model of config\.yaml is 'larger'"):
+        femts.load(tmp_path / "run")
+
+
 def test_the_command_says_the_same(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     edit(run, "model.safetensors", _each(TENSORS["not a number"]))
     reseal(run)

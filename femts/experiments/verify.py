@@ -99,9 +99,7 @@ def _run_again(cell: Cell, data: Dataset, device: str, threads: int) -> dict[str
 
 def _untrue_claims(record: Mapping[str, Any], cell: Cell, data: Dataset) -> tuple[str, ...]:
     """What the record says wrongly of its configuration, its data and the size of its model."""
-    import torch
-
-    from femts.models.registry import build_model
+    from femts.restore import outline
     from femts.training.prepare import resolve_run, resolve_training
 
     settings, training = resolve_training(cell.model, {"seed": cell.seed}, cell.settings)
@@ -111,8 +109,9 @@ def _untrue_claims(record: Mapping[str, Any], cell: Cell, data: Dataset) -> tupl
     if untrue:
         return untrue
     try:
-        with torch.device("meta"):  # as large as it may be, it takes no memory
-            model = build_model(config.model, config.model_config, config.quantiles)
+        model = outline(config, record["parameters"])
+    except Misfit as error:
+        return (str(error),)
     except ValueError as error:
         raise UsageError(f"The model of the record cannot be built: {error}.") from error
     count = sum(parameter.numel() for parameter in model.parameters())
