@@ -99,6 +99,8 @@ def _layer() -> femts.FreeEnergyMixer:
     return femts.FreeEnergyMixer(femts.FreeEnergyMixerConfig(n_embd=8, n_head=2, causal=False))
 
 
+BEYOND_THE_CAP = 1e5 * torch.randn(1, 9, 8, generator=torch.Generator().manual_seed(0))
+
 MISTAKES: dict[str, Callable[[femts.Forecaster], object]] = {
     "audit": lambda fc: femts.audit("none"),
     "backtest": lambda fc: femts.backtest(fc, small_table(), windows=0, step=1),
@@ -117,6 +119,9 @@ MISTAKES: dict[str, Callable[[femts.Forecaster], object]] = {
     "Forecaster.calibrate": lambda fc: fc.calibrate(level=[0]),
     "Forecaster.training_data": lambda fc: fc.training_data(),
     "FreeEnergyMixer.forward": lambda fc: _layer()(torch.zeros(1, 3, 8), torch.ones(1, 2)),
+    "FreeEnergyMixer.hidden_temperature": lambda fc: _layer().hidden_temperature(BEYOND_THE_CAP),
+    "FreeEnergyMixer.posterior": lambda fc: _layer().posterior(BEYOND_THE_CAP),
+    "FreeEnergyMixer.selection": lambda fc: _layer().selection(BEYOND_THE_CAP),
     "FreeEnergyMixer.step": lambda fc: _layer().step(torch.zeros(1, 8), None),  # type: ignore[arg-type]
 }
 

@@ -1,4 +1,8 @@
-"""Widths of a layer: every variant spends what a softmax attention block does, 4 D^2 weights (section 2.3.3, appendix H.7)."""
+"""Widths of a layer: every variant spends what a softmax attention block does, 4 D^2 weights (section 2.3.3, appendix H.7).
+
+As in the paper, the conditioner comes on top: 5 to 9 percent from D = 128 on, 11 at D = 64, 22 at D = 32. A variant without C
+has so much less; to compare the two at equal weights, give the one without C a larger `fem_dim`.
+"""
 
 from __future__ import annotations
 

@@ -200,6 +200,9 @@ class FreeEnergyMixer(nn.Module):
 
         Returns:
             beta* (B, T, H, d_v), 0 where the read is the mean.
+
+        Raises:
+            UsageError: as `selection`.
         """
         return self.selection(x, attention_mask).beta
 
@@ -211,6 +214,9 @@ class FreeEnergyMixer(nn.Module):
 
         Returns:
             (B, T query, T key, H, d_v), which sums to 1 over the keys.
+
+        Raises:
+            UsageError: as `selection`.
         """
         return self.selection(x, attention_mask).posterior
 
