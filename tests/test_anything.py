@@ -1,6 +1,6 @@
 """Frames, files, settings and orders of calls, drawn: an answer or a sentence, never a traceback, never a changed input.
 
-Forty draws of each kind in the suite; FEMTS_CASES=400 draws as many, anew each time, which takes a minute or two.
+A dozen draws of each kind in the suite; FEMTS_CASES=100 draws as many, anew each time, which takes a minute or two.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from femts.plotting import plot_forecast
 
 ASKED = os.environ.get("FEMTS_CASES")
 DRAWN = settings(
-    max_examples=int(ASKED or 40),
+    max_examples=int(ASKED or 12),
     derandomize=ASKED is None,
     deadline=None,
     database=None,
