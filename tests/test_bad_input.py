@@ -12,6 +12,7 @@ from bad_cases import OWN, TRAIN, Case, check_case
 from bad_files import write_bad_configs, write_bad_tables
 
 from femts.cli import main
+from femts.runs import sealed
 
 ABSENT_DEVICE = "mps" if torch.cuda.is_available() else "cuda"
 
@@ -262,7 +263,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     metrics = folder / "future" / "metrics.json"
     metrics.write_text(json.dumps(json.loads(metrics.read_text()) | {"format": 99}))
     bare = folder / "bare" / "metrics.json"
-    bare.write_text(bare.read_text().replace('"intervals.safetensors"', '"none"'))
+    metrics = json.loads(bare.read_text())
+    del metrics["files"]["intervals.safetensors"]
+    bare.write_bytes(sealed(metrics))
     swapped = folder / "swapped" / "intervals.safetensors"
     content = swapped.read_bytes()
     swapped.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
