@@ -35,9 +35,17 @@ def test_gradients_are_finite_where_they_once_were_not(prior, length, spread, se
     assert finite(prior, "LT", length, spread, seed, scale)
 
 
-def finite(prior, components, length, spread, seed, scale=HUGE):
+@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize("spread", [0.0, 0.3])
+def test_gradients_are_finite_in_both_directions(prior, spread):
+    cases = [(length, seed) for length in (33, 140, 300) for seed in range(8 if length < 300 else 3)]
+    assert [case for case in cases if not finite(prior, "LT", case[0], spread, case[1], causal=False)] == []
+
+
+def finite(prior, components, length, spread, seed, scale=HUGE, causal=True):
     torch.manual_seed(seed)
-    layer = FreeEnergyMixer(FreeEnergyMixerConfig(64, 4, prior, ssm_rank=8, **component_flags(components)))
+    config = FreeEnergyMixerConfig(64, 4, prior, causal=causal, ssm_rank=8, **component_flags(components))
+    layer = FreeEnergyMixer(config)
     with torch.no_grad():
         if layer.conditioner is not None:
             torch.nn.init.normal_(layer.conditioner.out_proj.weight, std=0.02)
