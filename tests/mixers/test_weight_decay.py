@@ -12,7 +12,11 @@ from mixer_cases import make_layer
 from femts.mixers.weight_decay import undecayed
 from femts.models.registry import build_config, build_model
 
-OF_PRIOR = {"mamba": {"prior.A_log", "prior.skip", "prior.dt_proj.bias"}}
+OF_PRIOR = {
+    "gla": {"prior.decay_bias"},
+    "rnn_decay": {"prior.decay_bias"},
+    "mamba": {"prior.A_log", "prior.skip", "prior.dt_proj.bias"},
+}
 CASES = [(prior, parts) for prior in ("softmax", "gla", "rnn_decay", "mamba") for parts in ("", "CLTG")]
 
 

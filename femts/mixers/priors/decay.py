@@ -14,13 +14,10 @@ from femts.mixers.scan import decayed_sum, reversed_decayed_sum
 
 @register_prior
 class DecayPrior(Prior):
-    """One decay a channel and token, `sigmoid(projection + bias)`; the channels start with memories of 8 to 400 tokens.
-
-    Weight decay acts on the bias: over a default training it shrinks by 5 percent, the longest memory to 300 tokens. The
-    records of this repository were trained so.
-    """
+    """One decay a channel and token, `sigmoid(projection + bias)`; the channels start with memories of 8 to 400 tokens."""
 
     NAME = "rnn_decay"
+    NO_WEIGHT_DECAY = ("decay_bias",)
 
     def __init__(self, config: FreeEnergyMixerConfig, widths: Widths) -> None:
         super().__init__(config, widths)

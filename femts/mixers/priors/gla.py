@@ -14,12 +14,10 @@ from femts.mixers.priors.linear import LinearPrior
 
 @register_prior
 class GatedLinearPrior(LinearPrior):
-    """One decay a head and token, `exp(g_t) = sigmoid(projection + bias)`; the heads start with memories of 8 to 400 tokens.
-
-    Weight decay acts on the bias, as on that of `rnn_decay`.
-    """
+    """One decay a head and token, `exp(g_t) = sigmoid(projection + bias)`; the heads start with memories of 8 to 400 tokens."""
 
     NAME = "gla"
+    NO_WEIGHT_DECAY = ("decay_bias",)
 
     def __init__(self, config: FreeEnergyMixerConfig, widths: Widths) -> None:
         super().__init__(config, widths)
