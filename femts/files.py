@@ -142,7 +142,7 @@ def _lock(folder: Path) -> int:
 
 def _made(folder: Path) -> list[Path]:
     """Make `folder` and those above it; what was made, the innermost first."""
-    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    missing = [path for path in (folder, *folder.parents) if not os.path.exists(path)]
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except FileExistsError as error:

@@ -11,6 +11,7 @@ import csv
 import hashlib
 import io
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -119,9 +120,9 @@ def _plain(value: Any) -> Any:
 
 def check_new_folder(folder: Path) -> None:
     """UsageError unless a new run can be written to `folder`: it is missing, empty, or a run that never got anywhere."""
-    if folder.exists() and not folder.is_dir():
+    if os.path.exists(folder) and not os.path.isdir(folder):
         raise UsageError(f"The output {folder} is a file; name a folder.")
-    names = {path.name for path in folder.iterdir() if path.suffix != PART} if folder.is_dir() else set()
+    names = {path.name for path in folder.iterdir() if path.suffix != PART} if os.path.isdir(folder) else set()
     if METRICS in names:
         raise UsageError(f"Folder {folder} already holds a finished run; choose another folder or remove it.")
     if (folder / CHECKPOINT).is_file():

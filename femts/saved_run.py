@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,7 +63,7 @@ def read_config(folder: Path) -> RunConfig:
     """`config.yaml` of a run, finished or not; UsageError when the folder is missing, no run, or of another format."""
     import yaml
 
-    if not folder.is_dir():
+    if not os.path.isdir(folder):  # False, where Path would raise, for a name that no folder can have
         raise UsageError(f"There is no run folder {folder}; give the --out of a `femts train`.")
     if not (folder / CONFIG).is_file():
         raise UsageError(f"Folder {folder} is not a femts run: it has no {CONFIG}; give the --out of a `femts train`.")
@@ -95,7 +96,7 @@ def read_preprocess(folder: Path) -> dict[str, Any]:
 
 def read_metrics(folder: Path) -> dict[str, Any]:
     """`metrics.json` of a finished run; UsageError when the folder is missing, no run, unfinished or of another format."""
-    if not folder.is_dir():
+    if not os.path.isdir(folder):  # False, where Path would raise, for a name that no folder can have
         raise UsageError(f"There is no run folder {folder}; give the --out of a `femts train`.")
     if not (folder / CONFIG).is_file():
         raise UsageError(f"Folder {folder} is not a femts run: it has no {CONFIG}; give the --out of a `femts train`.")

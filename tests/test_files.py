@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import femts
 from femts import files
 from femts.cli import main
 from femts.errors import FemtsError, RunFailure, UsageError
@@ -191,6 +192,14 @@ def test_a_folder_that_was_made_for_nothing_is_removed(tmp_path: Path) -> None:
         locked(tmp_path / "file").__enter__()
     with pytest.raises(RunFailure, match=r"Could not write .*file/run: Not a directory"):
         locked(tmp_path / "file" / "run").__enter__()
+
+
+def test_a_name_that_no_folder_can_have(tmp_path: Path) -> None:
+    long = tmp_path / ("x" * 300)
+    with pytest.raises(UsageError, match="There is no run folder"):
+        femts.load(long)
+    with pytest.raises(RunFailure, match="Could not write .*: File name too long; choose another folder"):
+        femts.train("synthetic", "naive", 12, seq_len=24, out=long)
 
 
 def _raced(folder: Path, *out: str) -> list[subprocess.CompletedProcess[str]]:

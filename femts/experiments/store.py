@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from pathlib import Path
@@ -13,6 +12,7 @@ from femts.experiments.grid import Cell
 from femts.experiments.record_rules import RECORD_FORMAT, check_is_of, check_record
 from femts.files import write_file
 from femts.plain import Misfit, fields, read_json, text
+from femts.text import strict_json
 
 _FAILURE = fields({"reason": text})
 WORK = ".work"
@@ -116,6 +116,6 @@ def read_record(path: Path) -> dict[str, Any]:
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:
-    text = json.dumps(content, indent=1)
+    text = strict_json(content, indent=1)
     text = _NUMBERS.sub(lambda found: re.sub(r"\s+", " ", found[0]), text)  # a series is one line
     write_file(path, (text + "\n").encode())
