@@ -198,7 +198,7 @@ def test_a_name_that_no_folder_can_have(tmp_path: Path) -> None:
     long = tmp_path / ("x" * 300)
     with pytest.raises(UsageError, match="There is no run folder"):
         femts.load(long)
-    with pytest.raises(RunFailure, match="Could not write .*: File name too long; choose another folder"):
+    with pytest.raises(RunFailure, match=r"Could not write .*: File name too long; choose another folder"):
         femts.train("synthetic", "naive", 12, seq_len=24, out=long)
 
 
