@@ -5,18 +5,19 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from femts._version import __version__
+
 if TYPE_CHECKING:
+    from femts.analysis.audit.run import audit
+    from femts.analysis.backtest.run import backtest, backtest_scores
+    from femts.analysis.report import report
     from femts.data.dataset import load_dataset
-    from femts.experiments.audit import audit
-    from femts.experiments.backtest import backtest, backtest_scores
-    from femts.experiments.report import report
-    from femts.forecaster import Forecaster
+    from femts.forecaster.forecaster import Forecaster
     from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig
-    from femts.training.fit import train
+    from femts.training.train import train
 
     load = Forecaster.load
 
-__version__ = "0.1.0"
 __all__ = [
     "Forecaster",
     "FreeEnergyMixer",
@@ -32,21 +33,21 @@ __all__ = [
 ]
 
 _HOME = {
-    "Forecaster": "femts.forecaster",
+    "Forecaster": "femts.forecaster.forecaster",
     "FreeEnergyMixer": "femts.mixers",
     "FreeEnergyMixerConfig": "femts.mixers",
-    "audit": "femts.experiments.audit",
-    "backtest": "femts.experiments.backtest",
-    "backtest_scores": "femts.experiments.backtest",
+    "audit": "femts.analysis.audit.run",
+    "backtest": "femts.analysis.backtest.run",
+    "backtest_scores": "femts.analysis.backtest.run",
     "load_dataset": "femts.data.dataset",
-    "report": "femts.experiments.report",
-    "train": "femts.training.fit",
+    "report": "femts.analysis.report",
+    "train": "femts.training.train",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name == "load":
-        return import_module("femts.forecaster").Forecaster.load
+        return import_module("femts.forecaster.forecaster").Forecaster.load
     if name not in _HOME:
         raise AttributeError(f"module 'femts' has no attribute '{name}'")
     return getattr(import_module(_HOME[name]), name)

@@ -148,7 +148,7 @@ def _with_numbers(frame: pd.DataFrame, forecast: pd.DataFrame, where: str) -> pd
 
 def _steps(frame: pd.DataFrame, first: int, forecast: pd.DataFrame) -> list[Any]:
     """Places on the time axis: stamps of the forecast's kind where there are some, else steps counted from its start."""
-    from femts.data.stamps import read_dates
+    from femts.data.timestamps import read_dates
 
     if "date" not in frame.columns:
         return list(range(first, first + len(frame)))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 MOST = 80  # characters of a name or a cell within a sentence
 MOST_IN_ALL = 1500  # of a sentence; the paths in it may be long
+MOST_CELL = 400  # characters of a table on a terminal
 _LONG = 256  # bits of a number that is written out; Python refuses to write very long ones
 
 
@@ -52,6 +53,30 @@ def _finite(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _finite(each) for key, each in value.items()}
     return [_finite(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Columns two blanks apart; numbers are set to the right, floats get four digits, and text is made fit to be shown."""
+    header = [shown(name, MOST_CELL) for name in header]
+    body = [[f"{cell:.4f}" if isinstance(cell, float) else _cell(cell) for cell in row] for row in rows]
+    right = [all(_is_number(row[i]) for row in body) for i in range(len(header))]
+    lines = [list(header), *body]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if to_right else cell.ljust(width)
+            for cell, width, to_right in zip(line, widths, right, strict=True)
+        ).rstrip()
+        for line in lines
+    )
+
+
+def _cell(cell: object) -> str:
+    return "-" if cell is None else shown(cell, MOST_CELL)
+
+
+def _is_number(cell: str) -> bool:
+    return cell.removeprefix("-").removesuffix("%").replace(".", "", 1).isdigit() or cell in ("-", "nan", "mean")
 
 
 def spreadsheet_safe(cell: object) -> object:

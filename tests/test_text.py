@@ -11,13 +11,13 @@ import pytest
 from small_tables import small_table
 
 import femts
-from femts.cli.output import details_table, scores_table, table
-from femts.cli.table_output import as_csv, as_text
+from femts.analysis.report.tables import escape
+from femts.cli.output import details_table, scores_table
 from femts.errors import FemtsError, UsageError, suggest
-from femts.experiments.report.tables import escape
 from femts.experiments.table import Entry
+from femts.experiments.table_text import as_csv, as_text
 from femts.plotting import plot_forecast
-from femts.text import MOST, shown, spreadsheet_safe, strict_json
+from femts.text import MOST, shown, spreadsheet_safe, strict_json, table
 
 EVIL = "a\x1b]0;owned\x07\u202eb"
 

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import os
-import platform
-import re
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from time import perf_counter
 
 import torch
 from torch.profiler import ProfilerActivity, profile
-
-import femts
 
 _GEMM_SIZE = {"cpu": 1024, "cuda": 8192}
 
@@ -120,21 +115,3 @@ def gemm_rate(device: str, dtype: torch.dtype) -> float:
     size = _GEMM_SIZE[device]
     left, right = (torch.randn(size, size, device=device).to(dtype) for _ in range(2))
     return 2 * size**3 / min(take_turns({"product": lambda: left @ right}, 10, device)["product"])
-
-
-def machine(device: str) -> dict[str, object]:
-    """What decides the numbers: `device`, its `name`, CPU `threads` and the versions of `torch` and `femts`."""
-    name = torch.cuda.get_device_name() if device == "cuda" else _cpu_name()
-    return {
-        "device": device,
-        "name": name,
-        "threads": torch.get_num_threads(),
-        "torch": torch.__version__,
-        "femts": femts.__version__,
-    }
-
-
-def _cpu_name() -> str:
-    facts = Path("/proc/cpuinfo")
-    found = re.search(r"^model name\s*:\s*(.+)$", facts.read_text(), re.MULTILINE) if facts.is_file() else None
-    return found[1].strip() if found else platform.processor() or platform.machine()

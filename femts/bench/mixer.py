@@ -14,7 +14,7 @@ from femts.errors import UsageError, suggest
 from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig, component_flags
 from femts.mixers.config import PriorName
 from femts.mixers.reference import plain_forward
-from femts.models.segments import SegmentConfig
+from femts.models.fem import SegmentConfig
 from femts.training.device import Place
 
 PRIORS: tuple[str, ...] = get_args(PriorName)

@@ -14,12 +14,12 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from femts.bench.measure import timed
+from femts.config.training import TrainingConfig
 from femts.data.windows import Windows
 from femts.evaluation.evaluator import SERIES_PER_BATCH
-from femts.mixers.precision import low_precision_products
+from femts.mixers.ops.precision import low_precision_products
 from femts.models.base import ForecastModel
 from femts.models.registry import build_model
-from femts.training.config import TrainingConfig
 from femts.training.device import Place
 from femts.training.schedule import Budget
 from femts.training.state import TrainState

@@ -12,12 +12,12 @@ import torch
 
 from femts.bench.measure import Measured, gemm_rate, peak_bytes, quartile_range, take_turns
 from femts.bench.steps import BATCHES, BareSteps
+from femts.config.training import TrainingConfig
 from femts.data.catalog import card
 from femts.data.protocols import default_seq_len
 from femts.errors import UsageError
 from femts.evaluation.evaluator import evaluate
 from femts.models.registry import build_config, build_model
-from femts.training.config import TrainingConfig
 from femts.training.device import Place
 
 EPOCHS = 3  # of the trainer; each is as long as many of the steps that the other columns come from

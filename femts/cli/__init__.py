@@ -10,18 +10,18 @@ from typing import cast
 
 import typer
 
-from femts.cli.audit_command import audit
-from femts.cli.backtest_command import backtest
-from femts.cli.bench_command import bench
-from femts.cli.doctor import doctor
-from femts.cli.explain_command import explain
-from femts.cli.export_command import export
-from femts.cli.forecast_commands import calibrate, evaluate, predict
-from femts.cli.info_commands import datasets, models
-from femts.cli.report_command import report
+from femts.cli.commands.audit import audit
+from femts.cli.commands.backtest import backtest
+from femts.cli.commands.bench import bench
+from femts.cli.commands.doctor import doctor
+from femts.cli.commands.explain import explain
+from femts.cli.commands.export import export
+from femts.cli.commands.forecast import calibrate, evaluate, predict
+from femts.cli.commands.info import datasets, models
+from femts.cli.commands.report import report
+from femts.cli.commands.table import table, verify
+from femts.cli.commands.train import train
 from femts.cli.streams import NO_MEMORY, check_streams, out_of_memory
-from femts.cli.table_commands import table, verify
-from femts.cli.train_command import train
 from femts.errors import FemtsError, UsageError
 from femts.text import sentence, shown
 

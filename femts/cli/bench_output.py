@@ -8,10 +8,9 @@ from dataclasses import asdict
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from femts.cli.output import table
+from femts.config.values import whole_number
 from femts.errors import UsageError
-from femts.text import shown, strict_json
-from femts.values import whole_number
+from femts.text import shown, strict_json, table
 
 if TYPE_CHECKING:
     from femts.bench.data import DataRow
@@ -47,8 +46,8 @@ def count(option: str, text: str) -> int:
 
 def place_of(device: str, precision: str, compiled: bool = False) -> Place:
     """The device and precision asked for; UsageError when they, or `torch.compile`, are not there or cannot be measured."""
-    from femts.settings import apply_settings
-    from femts.training.config import TrainingConfig
+    from femts.config.settings import apply_settings
+    from femts.config.training import TrainingConfig
     from femts.training.device import resolve_place
 
     asked = apply_settings(TrainingConfig(), {"device": device, "precision": precision, "compile": compiled}, where="training")
@@ -83,7 +82,7 @@ def report(
 
     Rows with the same first cell make a table as soon as they are complete; all rows make one where `together` is true.
     """
-    from femts.bench.measure import machine
+    from femts.environment import machine
     from femts.mixers.kernels import recorded
 
     facts = {**machine(place.device), "precision": place.precision}

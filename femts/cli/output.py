@@ -3,41 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from femts.errors import UsageError
-from femts.text import printable, shown, spreadsheet_safe, strict_json
+from femts.text import printable, shown, spreadsheet_safe, strict_json, table
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-MOST_CELL = 400  # characters of a table on a terminal
-
-
-def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Columns two blanks apart; numbers are set to the right, floats get four digits, and text is made fit to be shown."""
-    header = [shown(name, MOST_CELL) for name in header]
-    body = [[f"{cell:.4f}" if isinstance(cell, float) else _cell(cell) for cell in row] for row in rows]
-    right = [all(_is_number(row[i]) for row in body) for i in range(len(header))]
-    lines = [list(header), *body]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
-    return "\n".join(
-        "  ".join(
-            cell.rjust(width) if to_right else cell.ljust(width)
-            for cell, width, to_right in zip(line, widths, right, strict=True)
-        ).rstrip()
-        for line in lines
-    )
-
-
-def _cell(cell: object) -> str:
-    return "-" if cell is None else shown(cell, MOST_CELL)
-
-
-def _is_number(cell: str) -> bool:
-    return cell.removeprefix("-").removesuffix("%").replace(".", "", 1).isdigit() or cell in ("-", "nan", "mean")
 
 
 def scores_table(scores: Mapping[int, Mapping[str, Any]]) -> str:

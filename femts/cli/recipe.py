@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from femts.config.settings import SHAPE
+from femts.config.values import check_plain, read_yaml, whole_number
 from femts.errors import UsageError, suggest
-from femts.settings import SHAPE
 from femts.text import shown
-from femts.values import check_plain, read_yaml, whole_number
 
 HORIZONS = (96, 192, 336, 720)
 SECTIONS = ("model", "training")

@@ -8,7 +8,7 @@ from itertools import combinations
 from pathlib import Path
 
 from femts.errors import UsageError
-from femts.runs import RUN_FILES
+from femts.forecaster.run_folder import RUN_FILES
 
 
 def check_targets(

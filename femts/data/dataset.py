@@ -15,12 +15,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from femts.data.catalog import CATALOG, DatasetCard, card
-from femts.data.dates import season_of, step_of
+from femts.data.download import fetch, file_sha256
 from femts.data.form import USUAL, Form
 from femts.data.frames import check_frame, sentinels
+from femts.data.grid import season_of, step_of
 from femts.data.reading import read_headless, read_table
 from femts.data.roles import NO_ROLES, Roles, names_of
-from femts.data.sources import fetch, file_sha256
 from femts.data.splits import Split, ratio_split
 from femts.data.synthetic import synthetic_frame
 from femts.errors import UsageError

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from femts.data.dates import check_order, check_step, grid_of, step_of
+from femts.config.values import check_plain
 from femts.data.form import USUAL, Form
-from femts.data.stamps import read_dates
+from femts.data.grid import check_order, check_step, grid_of, step_of
+from femts.data.timestamps import read_dates
 from femts.errors import UsageError
 from femts.files import write_file
 from femts.text import shown
-from femts.values import check_plain
 
 PARQUET = (".parquet", ".pq")
 LARGEST = 3.4e38  # that single precision holds

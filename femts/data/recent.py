@@ -11,7 +11,7 @@ import pandas as pd
 
 from femts.data.form import USUAL, Form
 from femts.data.reading import headless_pieces, read_table, table_pieces
-from femts.data.stamps import read_dates
+from femts.data.timestamps import read_dates
 from femts.errors import UsageError
 
 CELLS = 2**20  # read at a time

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from femts.data.effects import Effects
 from femts.errors import UsageError
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-    from femts.data.effects import Effects
 
     Values = TypeVar("Values", NDArray[Any], Tensor)
 else:
@@ -28,7 +27,7 @@ class Scaler:
     Attributes:
         mean: (C,) float64, in the data's units.
         scale: (C,) float64, the population standard deviation; 1 for a constant channel.
-        effects: of known columns on the scaled channels, which `femts.data.effects.fit_scaler` fits; None where none are known.
+        effects: of known columns on the scaled channels, which `effects_fit` fits; None where none are known.
     """
 
     mean: NDArray[np.float64]
@@ -87,8 +86,6 @@ class Scaler:
             raise UsageError("The stored scaler needs one finite mean and one positive scale a channel; train again.")
         if "effects" not in data:
             return cls(mean, scale)
-        from femts.data.effects import Effects
-
         return cls(mean, scale, Effects.from_dict(data["effects"]))
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from femts.evaluation.metrics import ErrorSums
-from femts.mixers.precision import low_precision_products
+from femts.mixers.ops.precision import low_precision_products
 from femts.models.base import ForecastModel
 
 # A forecaster that folds channels into the batch sees windows x channels sequences: more than this swells memory, and on a CPU,

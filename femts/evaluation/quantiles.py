@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from femts.errors import UsageError
-from femts.models.pinball import pinball
+from femts.models.parts.pinball import pinball
 
 
 def check_quantiles(quantiles: Sequence[float] | float) -> tuple[float, ...]:

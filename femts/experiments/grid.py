@@ -104,7 +104,7 @@ def make_grid(
         UsageError: an unknown dataset, model, protocol or setting, a setting that only says where to run, data that cannot be
             read, or not by a model, two of one name, or a horizon that does not fit them.
     """
-    from femts.training.prepare import check_past
+    from femts.training.resolve import check_past
 
     for model in models:
         check_past(model, (reading or {}).get("past", ()))
@@ -137,7 +137,7 @@ def make_grid(
 def _changes(model: str, settings: Mapping[str, Any], **shape: int) -> dict[str, Any]:
     """Those of `settings` that are not the model's own anyway; UsageError for one that it cannot take."""
     from femts.models.registry import build_config
-    from femts.training.prepare import resolve_training
+    from femts.training.resolve import resolve_training
 
     own = {"training": resolve_training(model, {}, {})[1], "model": build_config(model, **shape, settings={})}
     try:

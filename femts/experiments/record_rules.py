@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from femts.experiments.grid import PLACE, Cell
-from femts.plain import (
+from femts.config.rules import (
     HEXADECIMAL,
     Misfit,
     Rule,
@@ -23,6 +22,7 @@ from femts.plain import (
     text,
     whole,
 )
+from femts.experiments.grid import PLACE, Cell
 
 RECORD_FORMAT = 1
 MOST_STEPS, MOST_THREADS = 10**6, 2**12

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from femts.analysis.audit.checks import scored_forecasts
 from femts.data.dataset import Dataset
 from femts.data.windows import part_windows
-from femts.evaluation.audit import scored_forecasts
-from femts.forecaster import Forecaster
+from femts.forecaster.forecaster import Forecaster
 
 WINDOWS = 2
 

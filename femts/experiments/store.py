@@ -7,11 +7,11 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from femts.config.rules import Misfit, fields, read_json, text
 from femts.errors import RunFailure, UsageError
 from femts.experiments.grid import Cell
 from femts.experiments.record_rules import RECORD_FORMAT, check_is_of, check_record
 from femts.files import write_file
-from femts.plain import Misfit, fields, read_json, text
 from femts.text import strict_json
 
 _FAILURE = fields({"reason": text})

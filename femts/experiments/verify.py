@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from femts.config.rules import Misfit
 from femts.data.dataset import Dataset
 from femts.errors import UsageError
 from femts.experiments.grid import Cell
 from femts.experiments.record import make_record
 from femts.experiments.record_rules import check_record
-from femts.plain import Misfit
 
 TOLERANCE = 0.02  # of a score, on other hardware or with other libraries
 SHOWN = 3  # deviations that a sentence names
@@ -83,7 +83,7 @@ def _run_again(cell: Cell, data: Dataset, device: str, threads: int) -> dict[str
     """The record of `cell` as it is made here and now."""
     import torch
 
-    from femts.training.fit import train
+    from femts.training.train import train
 
     before = torch.get_num_threads()
     torch.set_num_threads(min(threads, os.cpu_count() or 1))  # with another number sums are formed in another order
@@ -99,8 +99,8 @@ def _run_again(cell: Cell, data: Dataset, device: str, threads: int) -> dict[str
 
 def _untrue_claims(record: Mapping[str, Any], cell: Cell, data: Dataset) -> tuple[str, ...]:
     """What the record says wrongly of its configuration, its data and the size of its model."""
-    from femts.restore import outline
-    from femts.training.prepare import resolve_run, resolve_training
+    from femts.forecaster.restore import outline
+    from femts.training.resolve import resolve_run, resolve_training
 
     settings, training = resolve_training(cell.model, {"seed": cell.seed}, cell.settings)
     config = resolve_run(data, cell.model, cell.pred_len, cell.seq_len, cell.protocol, settings, training)

@@ -24,9 +24,9 @@ def run_cell(cell: Cell, results: Path, device: str, threads: int, data_root: st
     import torch
 
     from femts.experiments.record import make_record
-    from femts.forecaster import Forecaster
-    from femts.runs import METRICS
-    from femts.training.fit import train
+    from femts.forecaster.forecaster import Forecaster
+    from femts.forecaster.run_folder import METRICS
+    from femts.training.train import train
 
     torch.set_num_threads(threads)
     store = Store(results)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from femts.mixers.scan import decayed_sum, reversed_decayed_sum
+from femts.mixers.ops.scan import decayed_sum, reversed_decayed_sum
 
 
 class TimeDecayConditioner(nn.Module):

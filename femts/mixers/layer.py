@@ -14,9 +14,9 @@ from femts.errors import UsageError
 from femts.mixers.budget import resolve_widths
 from femts.mixers.conditioner import TimeDecayConditioner
 from femts.mixers.config import PER_CHANNEL_PRIORS, FreeEnergyMixerConfig
-from femts.mixers.dropout import Dropout
 from femts.mixers.kernels import chosen
 from femts.mixers.masks import as_mask, harmless
+from femts.mixers.ops.dropout import Dropout
 from femts.mixers.priors import BoundPrior, make_prior
 from femts.mixers.projection import ALL, project
 from femts.mixers.read import FreeEnergyRead, free_energy_read, outer_gate

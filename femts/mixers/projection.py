@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from femts.mixers.precision import linear
+from femts.mixers.ops.precision import linear
 
 ALL = slice(None)
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from femts.mixers.norm import rms_norm
+from femts.mixers.ops.norm import rms_norm
 
 
 class FreeEnergyRead(NamedTuple):

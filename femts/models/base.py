@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from femts.errors import UsageError
-from femts.models.pinball import mean_pinball
+from femts.models.parts.pinball import mean_pinball
 
 
 def mean_square(forecast: Tensor, target: Tensor, seen: Tensor | None = None) -> Tensor:

@@ -13,9 +13,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from femts.models.fem import SegmentConfig, SegmentForecaster
 from femts.models.registry import register
 from femts.models.ridge import check_linear, make_linear
-from femts.models.segments import SegmentConfig, SegmentForecaster
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from femts.errors import UsageError
 from femts.models.base import ForecastModel
-from femts.models.normalise import normalise
+from femts.models.parts.normalise import normalise
 from femts.models.registry import register
 
 

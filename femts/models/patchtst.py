@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from femts.errors import UsageError
-from femts.mixers.dropout import Dropout
+from femts.mixers.ops.dropout import Dropout
 from femts.models.base import ForecastModel
-from femts.models.normalise import normalise
+from femts.models.parts.normalise import normalise
 from femts.models.registry import register
 
 

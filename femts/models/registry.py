@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
+from femts.config.settings import SHAPE, apply_settings
 from femts.errors import UsageError, suggest
 from femts.models.base import ForecastModel
-from femts.settings import SHAPE, apply_settings
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from femts.models.moments import Moments, pool, window_moments
+from femts.models.parts.moments import Moments, pool, window_moments
 
 MOST_WINDOWS = 65_536  # of all channels together, where they are made one by one
 BLOCKS = 5  # of the training rows; each is judged by what is fitted to the others

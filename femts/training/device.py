@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import torch
 
+from femts.config.training import TrainingConfig
 from femts.errors import UsageError
 from femts.mixers.kernels import chosen, requested
-from femts.training.config import TrainingConfig
 
 
 @dataclass(frozen=True)

@@ -15,19 +15,19 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from femts.config.training import VALIDATIONS, TrainingConfig
 from femts.data.windows import Windows
+from femts.environment import without_traces
 from femts.errors import RunFailure
 from femts.evaluation.evaluator import evaluate
 from femts.evaluation.quantiles import PinballSums
 from femts.files import write_file
-from femts.imports import without_traces
-from femts.mixers.precision import low_precision_products
+from femts.forecaster.run_folder import CHECKPOINT, HISTORY, history_csv
+from femts.mixers.ops.precision import low_precision_products
 from femts.models.base import ForecastModel
-from femts.runs import CHECKPOINT, HISTORY, history_csv
-from femts.training.averaging import RunningAverage
 from femts.training.batches import StepBatches, derive_seed, drawn_channels
-from femts.training.config import VALIDATIONS, TrainingConfig
 from femts.training.device import Place, seed_device
+from femts.training.ema import RunningAverage
 from femts.training.optimizer import adamw
 from femts.training.processes import InProcess, launched
 from femts.training.progress import ProgressLine

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 from torch.optim import AdamW
 
+from femts.config.training import TrainingConfig
 from femts.mixers.weight_decay import undecayed
 from femts.models.base import ForecastModel
-from femts.training.config import TrainingConfig
 
 
 def adamw(model: ForecastModel, config: TrainingConfig, device: torch.device) -> AdamW:

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from femts.config.rules import Misfit
+from femts.config.training import TrainingConfig
 from femts.errors import UsageError
+from femts.forecaster.restore import check_tensors
+from femts.forecaster.run_folder import CHECKPOINT, METRICS, RunConfig, check_new_folder
+from femts.forecaster.saved_run import read_config, read_metrics, read_preprocess
 from femts.models.base import ForecastModel
-from femts.plain import Misfit
-from femts.restore import check_tensors
-from femts.runs import CHECKPOINT, METRICS, RunConfig, check_new_folder
-from femts.saved_run import read_config, read_metrics, read_preprocess
-from femts.training.config import TrainingConfig
 from femts.training.optimizer import adamw
 from femts.training.state import TrainState, damaged
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 
-from femts.training.config import TrainingConfig
+from femts.config.training import TrainingConfig
 
 _SCORING_TO_TRAINING = 0.4  # seconds a window; a guess that holds until the first validation is timed
 _FEW = 5  # steps; of fewer, each may have been held up by the machine

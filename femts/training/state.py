@@ -15,12 +15,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from femts.config.rules import anything, entries, maybe, number, one_of, several, whole
+from femts.config.rules import fields as mapping
 from femts.errors import UsageError
 from femts.files import write_file
-from femts.plain import anything, entries, maybe, number, one_of, several, whole
-from femts.plain import fields as mapping
-from femts.run_rules import ROW
-from femts.runs import FORMAT
+from femts.forecaster.run_folder import FORMAT
+from femts.forecaster.run_rules import ROW
 
 MARGIN = 0.02  # of a validation error; on ETTh1 and ETTh2 lower ones by less do not mean lower test errors
 

@@ -12,10 +12,10 @@ from torch.utils.flop_counter import FlopCounterMode
 from femts.bench import train
 from femts.bench.steps import _FLOPS_TOO, BATCHES, BareSteps
 from femts.bench.train import TrainBench, bench_train
+from femts.config.training import TrainingConfig
 from femts.errors import UsageError
 from femts.evaluation.evaluator import SERIES_PER_BATCH
 from femts.models.registry import build_config
-from femts.training.config import TrainingConfig
 from femts.training.device import Place
 
 CPU = Place("cpu", "32", 1)

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from femts.bench import measure
-from femts.bench.measure import Measured, gemm_rate, machine, peak_bytes, quartile_range, take_turns
+from femts.bench.measure import Measured, gemm_rate, peak_bytes, quartile_range, take_turns
+from femts.environment import machine
 
 N = 1 << 16  # floats
 BYTES = 4 * N

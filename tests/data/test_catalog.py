@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from femts.data import CATALOG, card
+from femts.data.catalog import CATALOG, card
 from femts.errors import UsageError
 
 TEST_WINDOWS = {

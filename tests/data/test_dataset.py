@@ -5,7 +5,12 @@ import pandas as pd
 import pytest
 from data_cases import wide
 
-from femts.data import CATALOG, Dataset, Scaler, load_dataset, part_windows, ratio_split, write_table
+from femts.data.catalog import CATALOG
+from femts.data.dataset import Dataset, load_dataset
+from femts.data.frames import write_table
+from femts.data.scaler import Scaler
+from femts.data.splits import ratio_split
+from femts.data.windows import part_windows
 from femts.errors import UsageError
 
 REAL = [name for name in CATALOG if name not in ("Solar", "synthetic")]

@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 from small_tables import small_table
 
-from femts.data import load_dataset
-from femts.data.effects import Effects, fit_effects, fit_scaler
+from femts.data.dataset import load_dataset
+from femts.data.effects import Effects
+from femts.data.effects_fit import fit_effects, fit_scaler
 from femts.data.scaler import Scaler
 
 ROWS = 2000

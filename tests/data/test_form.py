@@ -12,8 +12,10 @@ from data_cases import wide
 
 import femts
 from femts.cli import main
-from femts.data import load_dataset, read_table, write_table
+from femts.data.dataset import load_dataset
 from femts.data.form import Form
+from femts.data.frames import write_table
+from femts.data.reading import read_table
 from femts.errors import UsageError
 
 NAMES = {"time": "when", "series": "shop", "value": "sales"}

@@ -8,7 +8,8 @@ from data_cases import wide
 from hypothesis import given
 from hypothesis import strategies as st
 
-from femts.data import check_frame, check_values, read_headless, read_table, write_table
+from femts.data.frames import check_frame, check_values, write_table
+from femts.data.reading import read_headless, read_table
 from femts.errors import RunFailure, UsageError
 
 

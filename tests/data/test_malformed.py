@@ -12,7 +12,7 @@ from data_cases import wide
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from femts.data import Dataset, load_dataset
+from femts.data.dataset import Dataset, load_dataset
 from femts.errors import UsageError
 
 Spoil = Callable[[pd.DataFrame, int], pd.DataFrame]

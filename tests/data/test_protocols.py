@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from femts.data import PROTOCOLS, default_seq_len
+from femts.data.protocols import PROTOCOLS, default_seq_len
 from femts.errors import UsageError
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from femts.data import Scaler
+from femts.data.scaler import Scaler
 from femts.errors import UsageError
 
 TABLES = hnp.arrays(np.float64, st.tuples(st.integers(2, 20), st.integers(1, 4)), elements=st.floats(-1e6, 1e6, width=32))

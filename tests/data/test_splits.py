@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from femts.data import PARTS, Split, ett_split, ratio_split
+from femts.data.splits import PARTS, Split, ett_split, ratio_split
 from femts.errors import UsageError
 
 

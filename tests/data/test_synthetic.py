@@ -2,8 +2,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from femts.data import CATALOG, step_of, synthetic_frame
-from femts.data.synthetic import LAGS
+from femts.data.catalog import CATALOG
+from femts.data.grid import step_of
+from femts.data.synthetic import LAGS, synthetic_frame
 
 
 @pytest.fixture(scope="module")

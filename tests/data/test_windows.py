@@ -4,7 +4,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from femts.data import Scaler, Windows, load_dataset, part_windows, scaled_series
+from femts.data.dataset import load_dataset
+from femts.data.scaler import Scaler
+from femts.data.windows import Windows, part_windows, scaled_series
 from femts.errors import UsageError
 
 SERIES = torch.arange(60.0).reshape(30, 2)

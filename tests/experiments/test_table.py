@@ -8,11 +8,11 @@ import pytest
 from small_grid import record
 from small_tables import small_table
 
-from femts.cli.table_output import as_csv, as_text
 from femts.experiments.grid import make_grid
 from femts.experiments.published import published
 from femts.experiments.store import Store
 from femts.experiments.table import make_entries
+from femts.experiments.table_text import as_csv, as_text
 
 CELLS = make_grid(("ETTh1",), ("fem_sm", "patchtst", "naive"), (96, 192, 336, 720), (1, 2), "paper", (None,), {})
 

@@ -11,7 +11,7 @@ import torch
 
 import femts
 from femts.cli import main
-from femts.data import load_dataset
+from femts.data.dataset import load_dataset
 from femts.errors import UsageError
 from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig
 from femts.models.registry import build_config, build_model, model_names

@@ -7,8 +7,8 @@ import torch
 from mixer_cases import PRIORS
 
 from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig, component_flags
+from femts.mixers.ops.selective_scan import LONG
 from femts.mixers.priors.linear import DENSE_UP_TO
-from femts.mixers.selective_scan import LONG
 
 HUGE = 1e3  # times a normal
 

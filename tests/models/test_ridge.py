@@ -8,10 +8,10 @@ import torch
 from sklearn.linear_model import Ridge as ReferenceRidge
 
 from femts.errors import UsageError
+from femts.models.fem import SegmentForecaster
 from femts.models.registry import build_config, build_model
 from femts.models.ridge import LinearForecast
 from femts.models.ridge_fit import KINDS, TrainingRows, choose, maps, stacked
-from femts.models.segments import SegmentForecaster
 
 SERIES = torch.randn(90, 2, generator=torch.Generator().manual_seed(0)).cumsum(0)
 

@@ -14,14 +14,14 @@ import pytest
 @pytest.fixture
 def python(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run a script in a process of its own, in an empty folder, with `small_runs` at hand."""
-    here = Path(__file__).parent
+    root = Path(__file__).resolve().parents[2]
     place = tmp_path / "elsewhere"
     place.mkdir()
 
     def run(code: str, *args: object, timeout: float = 240) -> subprocess.CompletedProcess[str]:
         script = tmp_path / "script.py"
         script.write_text(code)
-        paths = os.pathsep.join([str(here), str(here.parents[1]), os.environ.get("PYTHONPATH", "")])
+        paths = os.pathsep.join([str(root / "tests" / "support"), str(root), os.environ.get("PYTHONPATH", "")])
         return subprocess.run(
             [sys.executable, str(script), *map(str, args)],
             cwd=place,

@@ -6,9 +6,9 @@ import pytest
 import torch
 from small_runs import small_run
 
+from femts.config.training import TrainingConfig
 from femts.errors import UsageError
 from femts.models.registry import build_config, build_model
-from femts.training.config import TrainingConfig
 from femts.training.device import missing_compiler, resolve_place
 
 needs_compiler = pytest.mark.skipif(missing_compiler("cpu") is not None, reason=f"{missing_compiler('cpu')}")

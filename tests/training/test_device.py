@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 import torch
 
+from femts.config.training import TrainingConfig
 from femts.errors import UsageError
-from femts.training.config import TrainingConfig
 from femts.training.device import resolve_place
 
 

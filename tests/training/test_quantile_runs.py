@@ -18,11 +18,11 @@ from small_tables import small_table
 
 import femts
 from femts.cli import main
+from femts.config.training import TrainingConfig
 from femts.errors import UsageError
 from femts.evaluation.evaluator import evaluate
 from femts.evaluation.quantiles import conformal_bounds, ends_of, quantile_at
-from femts.forecaster import Forecaster
-from femts.training.config import TrainingConfig
+from femts.forecaster.forecaster import Forecaster
 from femts.training.stopping import Interrupted
 
 PINBALL = {"training.loss": "pinball"}

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import signal
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from run_damage import checkpoint_with, flipped
 from small_runs import small_run
 
 from femts.errors import UsageError
 from femts.training.loop import Trainer
 from femts.training.state import TrainState
 from femts.training.stopping import Interrupted
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from run_damage import checkpoint_with, flipped
 
 SETTINGS = {"training.batch_size": 125}
 
@@ -115,7 +112,7 @@ def test_a_changed_bit_beside_a_checkpoint_is_told_or_without_effect(begun: Path
 
     seen = list[tuple[Any, ...]]()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("femts.training.fit.find_state", lambda *given: seen.append(given) or pytest.skip.Exception)
+        patch.setattr("femts.training.train.find_state", lambda *given: seen.append(given) or pytest.skip.Exception)
         with pytest.raises(Exception):  # noqa: B017 (only what it was called with counts)
             small_run(out=begun, settings=SETTINGS, resume=True)
     config, preprocess, out, resume, model = seen[0]

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from femts.training.config import TrainingConfig
+from femts.config.training import TrainingConfig
 from femts.training.schedule import Budget, learning_rate
 
 

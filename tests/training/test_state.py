@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from femts.errors import UsageError
-from femts.runs import FORMAT
+from femts.forecaster.run_folder import FORMAT
 from femts.training.state import TrainState
 
 ROW = {"step": 1, "train_loss": 1.0, "val_mse": 1.0, "val_mae": 1.0, "lr": 1e-3, "seconds": 0.5}

@@ -18,7 +18,7 @@ from importlib.util import find_spec
 import torch
 
 from femts.errors import UsageError, suggest
-from femts.mixers.gradients import transformed
+from femts.mixers.ops.gradients import transformed
 
 ASKED = "FEMTS_KERNELS"
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from femts.mixers.gradients import first_only
+from femts.mixers.ops.gradients import first_only
 
 OPERATIONS = ("chunk_simple_gla", "fused_chunk_simple_gla")
 TOLERANCE = 2e-5  # of the largest entry, for outputs and gradients in float32

@@ -16,7 +16,7 @@ import triton.language as tl
 from torch import Tensor
 from torch.autograd.function import FunctionCtx
 
-from femts.mixers.gradients import derived, twice
+from femts.mixers.ops.gradients import derived, twice
 from femts.mixers.read import outer_gate
 
 ELEMENTS = 2048  # that a program holds at once

@@ -1,4 +1,4 @@
-"""The recurrence of `femts.mixers.scan` in one Triton kernel for each direction."""
+"""The recurrence of `femts.mixers.ops.scan` in one Triton kernel for each direction."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import triton.language as tl
 from torch import Tensor
 from torch.autograd.function import FunctionCtx
 
-from femts.mixers.gradients import twice
-from femts.mixers.scan import default_chunk, sum_gradients
+from femts.mixers.ops.gradients import twice
+from femts.mixers.ops.scan_torch import default_chunk, sum_gradients
 
 TIME, WIDTH = 64, 16  # tokens and channels that a program holds at once
 
@@ -94,7 +94,7 @@ class _Scan(torch.autograd.Function):
 
 
 def decayed_sum_triton(u: Tensor, log_decay: Tensor) -> Tensor:
-    """`femts.mixers.scan.decayed_sum` of float32 or float64 tensors."""
+    """`femts.mixers.ops.scan.decayed_sum` of float32 or float64 tensors."""
     four = (*u.shape[:2], -1, u.shape[-1]) if u.dim() > 2 else (*u.shape, 1, 1)
     last = log_decay.shape[-1] if u.dim() > 2 else 1
     g = log_decay.expand(*u.shape[:-1], last) if u.dim() > 2 else log_decay.expand_as(u)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from femts.mixers.gradients import first_only
+from femts.mixers.ops.gradients import first_only
 
 
 def selective_scan_mamba_ssm(u: Tensor, delta: Tensor, rate: Tensor, b: Tensor, c: Tensor) -> Tensor:
-    """`femts.mixers.selective_scan.selective_scan`: its stacks become more channels, which share their step sizes and rates."""
+    """`selective_scan` of `femts.mixers.ops`: its stacks become more channels, which share their step sizes and rates."""
     from mamba_ssm.ops.selective_scan_interface import selective_scan_fn
 
     stacks = u.shape[2]

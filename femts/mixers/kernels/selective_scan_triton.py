@@ -13,9 +13,9 @@ import triton.language as tl
 from torch import Tensor
 from torch.autograd.function import FunctionCtx
 
-from femts.mixers.gradients import derived, twice
 from femts.mixers.kernels.scan_triton import joined
-from femts.mixers.selective_scan import selective_scan_plain
+from femts.mixers.ops.gradients import derived, twice
+from femts.mixers.ops.selective_scan_plain import selective_scan_plain
 
 TIME, WIDTH, WARPS = 16, 16, 8  # tokens, channels and warps of a program
 
@@ -155,6 +155,6 @@ def _shape(u: Tensor, n_states: int) -> tuple[tuple[int, int], dict[str, int]]:
 
 
 def selective_scan_triton(u: Tensor, delta: Tensor, rate: Tensor, b: Tensor, c: Tensor) -> Tensor:
-    """`femts.mixers.selective_scan.selective_scan` of float32 or float64 tensors."""
+    """`femts.mixers.ops.selective_scan.selective_scan` of float32 or float64 tensors."""
     y: Tensor = _SelectiveScan.apply(*(x.contiguous() for x in (u, delta, rate, b, c)))
     return y

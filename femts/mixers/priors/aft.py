@@ -9,8 +9,8 @@ from torch import Tensor
 
 from femts.mixers.budget import Widths, has_query_gate
 from femts.mixers.config import FreeEnergyMixerConfig
+from femts.mixers.ops.scan import decayed_sum, running_max
 from femts.mixers.priors.base import Params, PerChannelBound, Prior, at_least_float32, register_prior, visible
-from femts.mixers.scan import decayed_sum, running_max
 
 
 class AFTState(NamedTuple):

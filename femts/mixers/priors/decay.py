@@ -8,8 +8,8 @@ from torch.nn import functional as F
 
 from femts.mixers.budget import Widths
 from femts.mixers.config import FreeEnergyMixerConfig
+from femts.mixers.ops.scan import decayed_sum, reversed_decayed_sum
 from femts.mixers.priors.base import Params, PerChannelBound, Prior, at_least_float32, register_prior, visible
-from femts.mixers.scan import decayed_sum, reversed_decayed_sum
 
 
 @register_prior

@@ -10,8 +10,9 @@ from torch.nn import functional as F
 
 from femts.mixers.budget import Widths
 from femts.mixers.config import FreeEnergyMixerConfig
-from femts.mixers.gradients import READ, bounded
 from femts.mixers.kernels import chosen
+from femts.mixers.ops.gradients import READ, bounded
+from femts.mixers.ops.scan import decayed_sum, reversed_decayed_sum
 from femts.mixers.priors.base import (
     BoundPrior,
     Params,
@@ -25,7 +26,6 @@ from femts.mixers.priors.base import (
     without_autocast,
 )
 from femts.mixers.priors.softmax import query_key
-from femts.mixers.scan import decayed_sum, reversed_decayed_sum
 
 DENSE_UP_TO = 128  # tokens; below it a (T, T) product beats the chunked form
 CHUNK = 64

@@ -14,8 +14,9 @@ from torch.nn import functional as F
 
 from femts.mixers.budget import Widths, delta_rank
 from femts.mixers.config import FreeEnergyMixerConfig
+from femts.mixers.ops.selective_scan import selective_scan
+from femts.mixers.ops.selective_scan_plain import log_decays, selective_scan_two_sided
 from femts.mixers.priors.base import Params, PerChannelBound, Prior, at_least_float32, register_prior, visible, without_autocast
-from femts.mixers.selective_scan import log_decays, selective_scan, selective_scan_two_sided
 
 
 @register_prior

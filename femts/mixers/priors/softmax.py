@@ -14,9 +14,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from femts.errors import UsageError
 from femts.mixers.budget import Widths
 from femts.mixers.config import FreeEnergyMixerConfig
-from femts.mixers.gradients import transformed
+from femts.mixers.ops.gradients import transformed
+from femts.mixers.ops.rope import rotate
 from femts.mixers.priors.base import BoundPrior, Params, Prior, readable, register_prior, visible, weigh
-from femts.mixers.rope import rotate
 
 # On a CPU, up to these sizes, a dense product over all heads at once beats the kernel that takes head by head (`femts bench`).
 SHORT, NARROW = 32, 16

@@ -7,7 +7,7 @@ import torch
 from kernel_cases import assert_near, with_gradients
 
 from femts.mixers.kernels import using
-from femts.mixers.scan import decayed_sum
+from femts.mixers.ops.scan import decayed_sum
 
 SHAPES = [
     ((2, 1, 3), (2, 1, 3)),

@@ -11,7 +11,7 @@ from kernel_cases import assert_near, with_gradients
 from torch import Tensor
 
 from femts.mixers.kernels.selective_scan_mamba_ssm import selective_scan_mamba_ssm
-from femts.mixers.selective_scan import selective_scan_plain
+from femts.mixers.ops.selective_scan_plain import selective_scan_plain
 
 
 def documented(u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor) -> Tensor:

@@ -7,7 +7,8 @@ import torch
 from kernel_cases import assert_near, with_gradients
 
 from femts.mixers.kernels import using
-from femts.mixers.selective_scan import selective_scan, selective_scan_plain
+from femts.mixers.ops.selective_scan import selective_scan
+from femts.mixers.ops.selective_scan_plain import selective_scan_plain
 
 
 def fast(*given: torch.Tensor) -> torch.Tensor:

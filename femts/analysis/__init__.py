@@ -1,0 +1,1 @@
+"""Looks at a trained forecaster: audit, backtest and report."""

@@ -1,0 +1,218 @@
+"""Whether a run is what it says: what must not matter is changed, what was fitted is fitted again, windows are counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.lib.stride_tricks import sliding_window_view
+
+from femts.analysis.audit.checks import TOLERANCE, Check, check_channels, check_order, distance, sample, scored_forecasts, small
+from femts.analysis.audit.conventions import ConventionScore, convention_scores, window_errors
+from femts.data.dataset import Dataset
+from femts.data.effects_fit import fit_effects
+from femts.data.scaler import Scaler
+from femts.data.splits import PARTS
+from femts.data.windows import Windows, fill_gaps, known_effects, part_windows, scaled_series
+from femts.errors import UsageError
+from femts.evaluation.evaluator import evaluate
+from femts.forecaster.forecaster import Forecaster
+from femts.models.base import ForecastModel
+from femts.models.registry import build_model
+
+SAME_SCALER = 1e-9  # relative; both are float64 sums of the same rows
+SAME_WEIGHTS = 1e-4  # relative; solved in float64 and kept in float32, perhaps on another machine
+SAME_SCORE = 1e-4  # relative; trained perhaps on another machine
+LITERATURE_BATCH = 32
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What an audit found.
+
+    Attributes:
+        checks: one entry a check.
+        scores: the test score under each convention in use.
+    """
+
+    checks: tuple[Check, ...]
+    scores: tuple[ConventionScore, ...]
+
+    @property
+    def failed(self) -> tuple[Check, ...]:
+        """The checks that did not pass; empty for a sound run."""
+        return tuple(check for check in self.checks if check.passed is False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types for JSON."""
+        return {"passed": not self.failed, **asdict(self)}
+
+
+def audit(
+    forecaster_or_run: Forecaster | str | Path, dataset: Dataset | None = None, data_root: str | Path | None = None
+) -> Audit:
+    """Check a trained forecaster against its own data, and score it under each convention in use.
+
+    Args:
+        forecaster_or_run: a forecaster, or the folder of a finished run.
+        dataset: the data of the training; None loads it again by its name or path.
+        data_root: where a data set of the catalogue is looked for.
+
+    Returns:
+        `checks`, of which `failed` are those that did not pass, and `scores`, one a convention.
+
+    Raises:
+        UsageError: there is no such run, or its data are not there or have changed. A check that fails raises nothing.
+    """
+    found = forecaster_or_run
+    forecaster = found if isinstance(found, Forecaster) else Forecaster.load(found)
+    data = forecaster.training_data(data_root) if dataset is None else dataset
+    if data.record != forecaster.data:
+        raise UsageError(f"Data set '{data.name}' is not what this model was trained on; audit it on its own data.")
+    model, batch_size = forecaster.model.eval(), int(forecaster.config.training["eval_batch_size"])
+    windows = _test_windows(forecaster, data)
+    sums = list[torch.Tensor]()
+
+    def keep(summed: torch.Tensor) -> torch.Tensor:
+        sums.append(summed)
+        return summed
+
+    score = evaluate(model, windows, batch_size, reduce=keep)
+    checks = (
+        _check_future(forecaster, data),
+        _check_scaler(forecaster, data),
+        _check_prepared(forecaster, data),
+        check_order(model, windows, batch_size),
+        _check_count(forecaster, data, int(sums[0][2])),
+        check_channels(model, windows),
+        _check_score(forecaster, score),
+    )
+    errors = window_errors(model, windows, torch.from_numpy(forecaster.scaler.first(data.targets).scale), batch_size)
+    sizes = (LITERATURE_BATCH, int(forecaster.config.training["batch_size"]))
+    return Audit(checks, convention_scores(errors, sizes))
+
+
+def _test_windows(forecaster: Forecaster, data: Dataset) -> Windows:
+    config = forecaster.config
+    return part_windows(data, forecaster.scaler, "test", config.seq_len, config.pred_len).to(forecaster.device)
+
+
+def _check_future(forecaster: Forecaster, data: Dataset) -> Check:
+    """Rows after the look-back may not matter, and the evaluator must see what `predict` sees."""
+    moved = apart = 0.0
+    windows, noise = _test_windows(forecaster, data), np.random.default_rng(0).normal(10, 1, data.values.shape)
+    numbers = sample(windows)
+    for number in numbers:
+        cutoff = data.split.test[0] + int(number)  # the first row that this window forecasts, whatever the windows say
+        changed = data.values.copy()
+        changed[cutoff:] += noise[cutoff:] * forecaster.scaler.scale
+        usual = scored_forecasts(forecaster.model, windows, number[None])
+        other = _test_windows(forecaster, replace(data, values=changed))
+        moved = max(moved, distance(scored_forecasts(forecaster.model, other, number[None]), usual))
+        # Gaps are filled from before the look-back, where `predict`, which sees the look-back alone, may find nothing.
+        first, stop = cutoff - forecaster.config.seq_len, cutoff + forecaster.config.pred_len
+        effects = known_effects(data, forecaster.scaler)
+        scaled = forecaster.scaler.transform(data.values[:cutoff])
+        filled = fill_gaps(scaled) if effects is None else fill_gaps(scaled - effects[:cutoff]) + effects[:cutoff]
+        some = None if effects is None else effects[None, first:stop]
+        alone = forecaster.predict_array(forecaster.scaler.inverse(filled)[None, first:], effects=some)
+        kept = forecaster.scaler.first(data.targets)
+        apart = max(apart, distance(torch.from_numpy(kept.transform(alone)), usual))
+    says = (
+        f"changing the rows after the look-back moves {len(numbers)} forecasts by {small(moved)}, and the evaluator's differ "
+        f"by {small(apart)} from predict's ({TOLERANCE:.0e} may be)"
+    )
+    return Check("future rows", max(moved, apart) <= TOLERANCE, says)
+
+
+def _check_scaler(forecaster: Forecaster, data: Dataset) -> Check:
+    """The scaler must be that of the training rows, and not also that of later ones."""
+    (first, stop), end = data.split.train, data.split.test[1]
+    ends = {"the training rows": stop, "validation rows as well": data.split.val[1], "test rows as well": end}
+    apart = {rows: _apart(forecaster.scaler, _fitted(data, first, last)) for rows, last in ends.items()}
+    says = _say_apart(apart)
+    alone, *wider = apart.values()
+    if alone <= SAME_SCALER and min(wider) <= SAME_SCALER:
+        return Check("scaler", None, f"{says}, so these data cannot tell them apart")
+    return Check("scaler", alone <= SAME_SCALER, says)
+
+
+def _fitted(data: Dataset, first: int, last: int) -> Scaler:
+    """The scaler, with the effects of what is known, of rows [first, last)."""
+    scaler = Scaler.fit(data.values[first:last])
+    if data.known is None:
+        return scaler
+    return replace(scaler, effects=fit_effects(replace(data, split=replace(data.split, train=(first, last))), scaler))
+
+
+def _say_apart(apart: Mapping[str, float]) -> str:
+    return "what is stored is " + ", ".join(f"{small(by)} from a fit to {rows}" for rows, by in apart.items())
+
+
+def _apart(found: Scaler, wanted: Scaler) -> float:
+    """Largest difference of the means, in deviations, of the deviations, relative, and of the weights of known effects."""
+    means, scales = (found.mean - wanted.mean) / wanted.scale, found.scale / wanted.scale - 1
+    apart = float(np.abs([means, scales]).max())
+    if found.effects is None or wanted.effects is None:
+        return apart
+    weights = found.effects.weight, wanted.effects.weight
+    if weights[0].shape != weights[1].shape:  # other knots
+        return float("inf")
+    return max(apart, float(np.abs(weights[0] - weights[1]).max()))
+
+
+def _check_prepared(forecaster: Forecaster, data: Dataset) -> Check:
+    """Weights in closed form must be those of the training rows, and not also those of later ones."""
+    name, model = "closed-form weights", forecaster.model
+    if type(model).prepare is ForecastModel.prepare:
+        return Check(name, None, "this model has none")
+    series, first = scaled_series(data, forecaster.scaler), data.split.train[0]
+    stored = model.state_dict()
+    trained = {key for key, value in model.named_parameters() if value.requires_grad}
+    apart = {}
+    for rows, stop in {"the training rows": data.split.train[1], "test rows as well": data.split.test[1]}.items():
+        with torch.random.fork_rng(devices=[]):
+            fresh = build_model(forecaster.config.model, forecaster.config.model_config)
+        before = {key: value.clone() for key, value in fresh.state_dict().items()}
+        observed = None if data.observed is None else torch.from_numpy(data.observed[first:stop])
+        fresh.prepare(series[first:stop], observed)
+        fitted = {k: v for k, v in fresh.state_dict().items() if k not in trained and not torch.equal(v, before[k])}
+        apart[rows] = max(
+            (float((stored[k].cpu() - v).abs().max() / v.abs().max()) for k, v in fitted.items()), default=float("inf")
+        )
+    says = _say_apart(apart)
+    alone, wider = apart.values()
+    if max(alone, wider) <= SAME_WEIGHTS:
+        return Check(name, None, f"{says}, so these data cannot tell them apart")
+    return Check(name, alone <= SAME_WEIGHTS, says)
+
+
+def _check_count(forecaster: Forecaster, data: Dataset, counted: int) -> Check:
+    """Every window must be there, be scored, and have been scored in the training."""
+    config, found = forecaster.config, {}
+    for part in PARTS:
+        start, stop = getattr(data.split, part)
+        rows = stop - start + (0 if part == "train" else config.seq_len)
+        windows = part_windows(data, forecaster.scaler, part, config.seq_len, config.pred_len)
+        found[part] = (len(windows), rows - config.seq_len - config.pred_len + 1)
+    there = (~np.isnan(data.values[slice(*data.split.test), : data.targets])).sum(1)  # values that each row has
+    found["values scored"] = (counted, int(sliding_window_view(there, config.pred_len).sum()))
+    wanted = found["test"][1]
+    if "test" in forecaster.metrics:
+        found["in the stored score"] = (int(forecaster.metrics["test"]["windows"]), wanted)
+    says = ", ".join(f"{there} of {all_of_them} {what}" for what, (there, all_of_them) in found.items())
+    return Check("every window", all(there == all_of_them for there, all_of_them in found.values()), says)
+
+
+def _check_score(forecaster: Forecaster, score: dict[str, float | int]) -> Check:
+    """The weights must give the score that was stored with them."""
+    stored = forecaster.metrics.get("test")
+    if stored is None:
+        return Check("stored score", None, "no score is stored")
+    pairs = [(score[key], stored[key]) for key in ("mse", "mae")]
+    says = "the weights give " + ", ".join(f"{now:.6f} where {then:.6f} is stored" for now, then in pairs) + " (MSE, MAE)"
+    return Check("stored score", all(abs(now - then) <= SAME_SCORE * abs(then) for now, then in pairs), says)

@@ -1,0 +1,191 @@
+"""Forecasts from many past moments, each made as `predict` would have made it then."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+
+from femts.analysis.backtest.cutoffs import cutoff_rows, scores
+from femts.config.settings import SHAPE
+from femts.data.catalog import CATALOG
+from femts.data.dataset import Dataset, load_dataset
+from femts.data.frames import check_frame, check_values
+from femts.data.grid import season_of
+from femts.data.reading import read_headless
+from femts.data.splits import Split
+from femts.errors import UsageError
+from femts.forecaster.forecaster import Forecaster
+from femts.models.naive import SeasonalNaive, SeasonalNaiveConfig
+
+VALIDATION = 8  # with refit, one row of so many before the cutoff validates
+
+
+def backtest(
+    forecaster: Forecaster,
+    data: Dataset | pd.DataFrame | str | Path,
+    *,
+    windows: int,
+    step: int,
+    horizon: int | None = None,
+    refit: bool = False,
+    data_root: str | Path | None = None,
+    say: Callable[[str], None] | None = None,
+) -> pd.DataFrame:
+    """Forecast from `windows` cutoffs, `step` rows apart; the last forecast ends with the data.
+
+    Each forecast is `Forecaster.predict` of the rows before its cutoff, and of nothing else. With `refit`, the forecaster is
+    first trained anew on these rows, by the run's own recipe and seed: the last eighth of them (at least one forecast)
+    validates, the rest trains the model and its scaler, and none is left out.
+
+    Args:
+        forecaster: a trained one.
+        data: catalogue name, CSV file, frame or `Dataset` with the training columns, in raw units. Columns known in advance
+            are taken from it as well, as if they had been right.
+        windows: forecasts.
+        step: rows from one cutoff to the next.
+        horizon: steps of a forecast, P by default; longer ones are rolled out.
+        refit: train before each forecast.
+        data_root: where data of the catalogue is looked for.
+        say: takes a sentence on what a reader should know: how long each training took, rows known from the training.
+
+    Returns:
+        One row a cutoff, step and target, in raw units: `cutoff` (stamp of the last row before the forecast, or its row
+        number), `date` (or `step`), `column`, `forecast`, `seasonal_naive` (the last season before the cutoff,
+        repeated) and `actual`, NaN where it is missing. `backtest_scores` sums it up.
+
+    Raises:
+        UsageError: the numbers, the data or its length cannot be used; the text says why.
+    """
+    steps = forecaster.config.pred_len if horizon is None else horizon
+    frame, where, known = _table(forecaster, data, data_root)
+    season = _season(forecaster)
+    needed = max(forecaster.config.seq_len, season)
+    cutoffs = cutoff_rows(len(frame), windows, step, steps, needed, where)
+    say = say or (lambda _: None)
+    means = dict(zip(forecaster.targets, forecaster.scaler.mean, strict=False))
+    filled = frame[list(forecaster.targets)].ffill().fillna(means)  # as models read gaps, by what came before
+    forecasts, seconds, current = [], 0.0, forecaster
+    for cutoff in cutoffs:
+        past = frame.iloc[:cutoff]
+        if refit:
+            started = time.monotonic()
+            current = _refitted(forecaster, past, season, where)
+            spent = time.monotonic() - started
+            seconds += spent
+            say(f"trained on the {cutoff} rows up to {_stamp(past)} in {spent:.1f} s")
+        last_season, future = filled.iloc[cutoff - season : cutoff], frame.iloc[cutoff : cutoff + steps]
+        forecasts.append(_forecast(current, past, last_season, future, where))
+    if refit:
+        say(f"{len(cutoffs)} trainings took {seconds:.1f} s")
+    first = forecaster.data["split"]["test"][0]
+    if known and not refit and cutoffs[0] < first:
+        say(
+            f"forecasts before row {first} are of rows that this model was trained or chosen on, "
+            "so their errors flatter it; take fewer windows, or refit"
+        )
+    return pd.concat(forecasts, ignore_index=True)
+
+
+def backtest_scores(frame: pd.DataFrame, forecaster: Forecaster) -> pd.DataFrame:
+    """Errors of what `backtest` returned, a cutoff at a time and overall, beside those of the seasonal naive forecast.
+
+    Args:
+        frame: from `backtest`, in raw units.
+        forecaster: the one that made it; its scaler gives the scaled units.
+
+    Returns:
+        `cutoff` (`all` for the mean), `model` (`forecast` or `seasonal_naive`) and `mse_scaled, mae_scaled` (in units of
+        the run's own scaler, also after refits), `mse_raw, mae_raw` (in the data's): means over all steps and columns.
+    """
+    return scores(frame, forecaster.scaler.first(len(forecaster.targets)), forecaster.targets)
+
+
+def _table(
+    forecaster: Forecaster, data: Dataset | pd.DataFrame | str | Path, data_root: str | Path | None
+) -> tuple[pd.DataFrame, str, bool]:
+    """The wide table with the columns in order, what to call it, and whether it is that of the training."""
+    freq, na, form, roles = forecaster.freq, forecaster.config.na, forecaster.config.form, forecaster.config.roles
+    columns = (*forecaster.columns, *roles.future)
+    if isinstance(data, pd.DataFrame):
+        where, data = "The frame", roles.narrow(data, form, "The frame")
+        if freq is None:
+            return check_values(data, columns, where, na).reset_index(drop=True), where, False
+        return check_frame(data, columns, freq, where, na, form), where, False
+    if freq is None and not isinstance(data, Dataset) and Path(data).is_file():
+        return check_values(read_headless(data), columns, f"File {data}", na).reset_index(drop=True), f"File {data}", False
+    found = data if isinstance(data, Dataset) else load_dataset(data, data_root, na=na, columns=form.named(), **asdict(roles))
+    where = f"File {found.source}" if found.source and found.source not in CATALOG else f"Data set '{found.name}'"
+    table = check_values(found.frame().drop(columns="date", errors="ignore"), columns, where, na)
+    if (freq is None) != (found.dates is None) or (freq is not None and found.freq != freq):
+        steps = ("no dates" if each is None else f"the step '{each}'" for each in (found.freq, freq))
+        raise UsageError("{} has {}, but the training data had {}; give data like those.".format(where, *steps))
+    if found.dates is not None:
+        table.insert(0, "date", found.dates)
+    return table, where, found.sha256 == forecaster.data["sha256"]
+
+
+def _season(forecaster: Forecaster) -> int:
+    """Steps in the season of the training data."""
+    known = CATALOG.get(forecaster.config.source or "")
+    return season_of(forecaster.freq) if known is None else known.season
+
+
+def _stamp(past: pd.DataFrame) -> Any:
+    return past["date"].iloc[-1] if "date" in past else len(past) - 1
+
+
+def _forecast(
+    forecaster: Forecaster, past: pd.DataFrame, last_season: pd.DataFrame, future: pd.DataFrame, where: str
+) -> pd.DataFrame:
+    """One window of the result."""
+    columns, ahead = list(forecaster.targets), forecaster.config.roles.future
+    form = forecaster.config.form
+    named = {"date": form.time or "date"}
+    known = future.drop(columns=columns).rename(columns=named) if ahead else None
+    wide = forecaster.predict(past.rename(columns=named), len(future), future=known)
+    wide = wide.rename(columns={form.time: "date"})
+    when = wide.columns[0]
+    if when == "date" and not np.array_equal(wide["date"].to_numpy(), future["date"].to_numpy(dtype=wide["date"].dtype)):
+        raise UsageError(f"{where} leaves its step '{forecaster.freq}' after {_stamp(past)}; take windows elsewhere.")
+    season = len(last_season)
+    naive = SeasonalNaive(SeasonalNaiveConfig(season, len(future), len(columns), season))
+    repeated = naive(torch.tensor(last_season.to_numpy()[None]))[0].numpy()
+    return pd.DataFrame(
+        {
+            "cutoff": _stamp(past),
+            when: np.repeat(wide[when].to_numpy(), len(columns)),
+            "column": columns * len(future),
+            "forecast": wide[columns].to_numpy().ravel(),
+            "seasonal_naive": repeated.ravel(),
+            "actual": future[columns].to_numpy().ravel(),
+        }
+    )
+
+
+def _refitted(forecaster: Forecaster, past: pd.DataFrame, season: int, where: str) -> Forecaster:
+    """A new forecaster from the rows `past`, by the recipe of `forecaster`."""
+    from femts.training.train import train  # with sklearn, only where something is trained
+
+    config, roles = forecaster.config, forecaster.config.roles
+    values = past[list(forecaster.columns)].to_numpy()
+    known = past[list(roles.future)].to_numpy() if roles.future or roles.calendar else None
+    first = len(past) - max(config.pred_len, len(past) // VALIDATION)
+    # `train` wants a test part: it gets the validation rows again, for a score that nobody reads. The future stays unseen.
+    split = Split(train=(0, max(first, 0)), val=(max(first, 0), len(past)), test=(max(first, 0), len(past)))
+    dates = pd.Index(past["date"]) if "date" in past else None
+    name = f"{where}, before row {len(past)}"
+    sha256 = hashlib.sha256(values.tobytes()).hexdigest()
+    rows = Dataset(name, values, dates, forecaster.columns, forecaster.freq, split, sha256, season)
+    data = replace(rows, na=config.na, form=config.form, roles=roles, known=known)
+    settings = {f"training.{key}": value for key, value in config.training.items()}
+    settings |= {f"model.{key}": value for key, value in asdict(config.model_config).items() if key not in SHAPE}
+    settings["training.device"] = forecaster.device.type
+    return train(data, config.model, config.pred_len, seq_len=config.seq_len, protocol=config.protocol, settings=settings)

@@ -1,0 +1,48 @@
+"""One run on one page: a self-contained HTML file on what was trained, what it scores and what it forecasts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from femts.analysis.report.measure import measure
+from femts.analysis.report.page import as_html
+from femts.analysis.report.samples import sample_windows
+from femts.data.dataset import Dataset
+from femts.errors import UsageError
+from femts.files import write_file
+from femts.forecaster.forecaster import Forecaster
+
+
+def report(
+    forecaster_or_run: Forecaster | str | Path,
+    path: str | Path,
+    dataset: Dataset | None = None,
+    data_root: str | Path | None = None,
+) -> Path:
+    """Score a trained forecaster on its test part and write one HTML page on it, which needs no network and no other file.
+
+    The page has the scores beside naive ones, errors by step and channel, what the intervals cover, forecasts of test
+    windows to browse, what the model read (where it can be explained), the training and the record of the run. The same run
+    and data give the same bytes.
+
+    Args:
+        forecaster_or_run: a forecaster, or the folder of a finished run.
+        path: the page's file; written whole or not at all.
+        dataset: the data of the training; None loads it again by its name or path.
+        data_root: where a data set of the catalogue is looked for.
+
+    Returns:
+        `path`.
+
+    Raises:
+        UsageError: there is no such run, or its data are not there or have changed, without which nothing can be scored.
+        RunFailure: the disk refuses.
+    """
+    found = forecaster_or_run
+    forecaster = found if isinstance(found, Forecaster) else Forecaster.load(found)
+    data = forecaster.training_data(data_root) if dataset is None else dataset
+    if data.record != forecaster.data:
+        raise UsageError(f"Data set '{data.name}' is not what this model was trained on; report it on its own data.")
+    page = as_html(forecaster, data, measure(forecaster, data), sample_windows(forecaster, data))
+    write_file(Path(path), page.encode())
+    return Path(path)

@@ -1,0 +1,93 @@
+"""What a report measures: the scores of a forecaster and of the yardsticks, and what its intervals cover, in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+from torch import Tensor
+
+from femts.data.dataset import Dataset
+from femts.data.windows import part_windows
+from femts.evaluation.coverage import CoverageSums
+from femts.evaluation.evaluator import Sums, evaluate
+from femts.evaluation.scores import DetailSums, scores_frame
+from femts.forecaster.forecaster import Forecaster
+from femts.models.base import ForecastModel
+from femts.models.naive import Naive, NaiveConfig, SeasonalNaive, SeasonalNaiveConfig
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """Scores of one forecaster over every test window; frames as `Forecaster.scores` gives them.
+
+    Attributes:
+        overall: a row in scaled and one in raw units.
+        by_step: the same for each step.
+        by_channel: the same for each channel.
+    """
+
+    overall: pd.DataFrame
+    by_step: pd.DataFrame
+    by_channel: pd.DataFrame
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What a report knows of the test part.
+
+    Attributes:
+        test: `mse`, `mae` and `windows`, as `Forecaster.evaluate` gives them.
+        model: scores in detail, with what the intervals cover.
+        yardsticks: scores by the name of the naive model.
+        levels: percent; what is covered, rising; empty where the run has no intervals for its horizon.
+        season: steps of a season of the data.
+    """
+
+    test: dict[str, float | int]
+    model: Scored
+    yardsticks: dict[str, Scored]
+    levels: tuple[float, ...]
+    season: int
+
+
+class _Yardstick:
+    """Sums of another model's errors, which forecasts from the look-backs that the evaluator hands on."""
+
+    def __init__(self, model: ForecastModel, sums: DetailSums) -> None:
+        self.model, self.sums = model, sums
+
+    def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
+        self.sums.add(x, self.model.forecast(x, target.shape[1]), target)
+
+
+def measure(forecaster: Forecaster, data: Dataset) -> Measured:
+    """Score `forecaster` and the yardsticks over every test window of `data`; memory does not grow with the windows."""
+    config, targets = forecaster.config, forecaster.targets
+    windows = part_windows(data, forecaster.scaler, "test", config.seq_len, config.pred_len).to(forecaster.device)
+    scaler, shape = forecaster.scaler.first(len(targets)), (config.seq_len, config.pred_len, len(targets))
+    others: dict[str, ForecastModel] = {"naive": Naive(NaiveConfig(*shape))}
+    if 1 < data.season <= config.seq_len:
+        others["seasonal_naive"] = SeasonalNaive(SeasonalNaiveConfig(*shape, season=data.season))
+    others.pop(config.model, None)
+
+    def sums() -> DetailSums:
+        return DetailSums(config.pred_len, scaler, data.season)
+
+    own, yardsticks = sums(), {name: _Yardstick(model, sums()) for name, model in others.items()}
+    intervals = forecaster.intervals
+    covered = None
+    if intervals is not None and intervals.levels and intervals.steps >= config.pred_len:
+        widths = intervals.at(intervals.levels, config.pred_len)
+        covered = CoverageSums(intervals.levels, widths, forecaster.model.quantiles)
+    also: list[Sums] = [own, *yardsticks.values(), *([covered] if covered else [])]
+    test = evaluate(forecaster.model, windows, int(config.training["eval_batch_size"]), also=also)
+
+    def frames(of: DetailSums, intervals: CoverageSums | None = None) -> Scored:
+        groups: tuple[Sequence[str], ...] = ((), ("step",), ("channel",))
+        rows, levels = data.train_values[:, : len(targets)], intervals.levels if intervals else ()
+        return Scored(*(scores_frame(of, targets, rows, by, intervals, levels) for by in groups))
+
+    found = {name: frames(yardstick.sums) for name, yardstick in yardsticks.items()}
+    return Measured(test, frames(own, covered), found, covered.levels if covered else (), data.season)

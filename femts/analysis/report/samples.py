@@ -1,0 +1,163 @@
+"""Test windows small enough to be carried in a page: what was seen, what happened, what was forecast, what was read."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from femts.analysis.audit.checks import Picked
+from femts.data.dataset import Dataset
+from femts.data.windows import part_windows
+from femts.errors import UsageError
+from femts.evaluation.evaluator import evaluate
+from femts.evaluation.quantiles import conformal_bounds
+from femts.explain.posterior import explainable, explained
+from femts.forecaster.forecaster import Forecaster
+from femts.models.fem import SegmentForecaster
+
+MOST_WINDOWS = 24
+MOST_VALUES = 700_000  # in a page; three bytes each
+SHOWN = (80.0, 95.0)  # percent; the bands that are drawn, where they are calibrated
+MISSING = 65535
+
+
+def sample_windows(forecaster: Forecaster, data: Dataset) -> dict[str, Any]:
+    """Test windows at even distances over the whole part, the first and the last among them, for the page's script.
+
+    They are forecast as the evaluator forecasts them. Where there are too many channels for the size of a page, the first
+    ones are kept.
+
+    Returns:
+        `channels` (how many are kept), `past` and `horizon` (steps), `time` (`date` or `number`), `bands` (half-widths by
+        level, a packed row a channel, raw units), `why` (None, or why the model cannot be explained) and `windows`: `stamps`
+        of its steps, `series` (past, truth and forecast in one packed row a channel, raw units), `read`, and for a model that
+        has learned quantiles `bounds` (by level, the lower ones and then the upper ones in a packed row a channel).
+    """
+    config, scaler = forecaster.config, forecaster.scaler
+    past, steps = min(config.seq_len, max(config.pred_len, 2 * data.season)), config.pred_len
+    quantiles = forecaster.model.quantiles
+    each = past + (2 + 2 * len(SHOWN) * bool(quantiles)) * steps
+    channels = max(1, min(len(forecaster.targets), MOST_VALUES // (4 * each)))
+    windows = part_windows(data, scaler, "test", config.seq_len, steps).to(forecaster.device)
+    many = max(1, min(MOST_WINDOWS, MOST_VALUES // (channels * each), len(windows)))
+    model, why = _explained_model(forecaster)
+    samples, numbers = [], np.unique(np.linspace(0, len(windows) - 1, many).round().astype(int))
+    kept, raw, bands = _Kept(), scaler.first(windows.targets).inverse, _bands(forecaster, channels)
+    evaluate(forecaster.model, Picked(windows, torch.from_numpy(numbers)), also=[kept])
+    bounds = _bounds(forecaster, kept.quantiles, list(bands)) if quantiles else {}
+    for place, (number, scored) in enumerate(zip(numbers.tolist(), torch.cat(kept.forecasts).cpu().double(), strict=True)):
+        forecast = raw(scored.numpy())
+        row = data.split.test[0] + number
+        series = np.concatenate([data.values[row - past : row + steps, : windows.targets], forecast]).T[:channels]
+        sample: dict[str, Any] = {"row": row, "stamps": _stamps(data, range(row - past, row + steps)), "series": pack(series)}
+        if bounds:
+            sample["bounds"] = {
+                level: pack(raw(np.concatenate([lower[place], upper[place]])).T[:channels])
+                for level, (lower, upper) in bounds.items()
+            }
+        if model is not None:
+            starts = np.maximum(row - steps * np.arange(model.config.n_segments, 0, -1), row - config.seq_len)
+            rows = np.stack([starts, np.append(starts[1:], row) - 1], axis=1).ravel()
+            x, _ = windows.gather(torch.tensor([number], device=forecaster.device))
+            sample["read"] = _read(model, x, channels) | {"stamps": _stamps(data, rows.tolist())}
+        samples.append(sample)
+    return {
+        "channels": channels,
+        "past": past,
+        "horizon": steps,
+        "time": "date" if isinstance(data.dates, pd.DatetimeIndex) else "number",
+        "bands": bands,
+        "why": why,
+        "windows": samples,
+    }
+
+
+def pack(rows: NDArray[Any]) -> list[list[float | str]]:
+    """Each row of (rows, values) as lowest value, step and little-endian uint16 steps above it in base64; NaN is 65535."""
+    packed: list[list[float | str]] = []
+    for values in np.where(np.isfinite(rows), rows, np.nan).astype(np.float64):
+        there = values[~np.isnan(values)]
+        low, high = (float(there.min()), float(there.max())) if len(there) else (0.0, 0.0)
+        step = (high - low) / (MISSING - 1) or 1.0
+        whole = np.where(np.isnan(values), MISSING, np.round((values - low) / step)).astype("<u2")
+        packed.append([low, step, base64.b64encode(whole.tobytes()).decode()])
+    return packed
+
+
+def unpack(packed: list[list[Any]]) -> NDArray[np.float64]:
+    """The inverse of `pack`, as the page's script does it, (rows, values)."""
+    whole = np.stack([np.frombuffer(base64.b64decode(text), "<u2") for _, _, text in packed])
+    low, step = (np.array([row[i] for row in packed])[:, None] for i in (0, 1))
+    return np.where(whole == MISSING, np.nan, low + step * whole)
+
+
+class _Kept:
+    """Keeps what is scored; see `femts.evaluation.evaluator.Sums`."""
+
+    def __init__(self) -> None:
+        self.forecasts, self.quantiles = list[Tensor](), list[Tensor]()
+
+    def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
+        self.forecasts.append(forecast)
+        self.quantiles += [] if quantiles is None else [quantiles]
+
+
+def _bounds(
+    forecaster: Forecaster, quantiles: Sequence[Tensor], shown: Sequence[str]
+) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """Lower and upper bounds (windows, P, T) in scaled units of the levels `shown`, from learned `quantiles`."""
+    intervals = forecaster.intervals
+    if intervals is None:
+        return {}
+    widths = intervals.half_widths[:, : forecaster.config.pred_len]
+    ends = conformal_bounds(torch.cat(list(quantiles)), forecaster.model.quantiles, intervals.levels, widths)
+    found = {f"{level:g}": pair for level, pair in zip(intervals.levels, ends, strict=True)}
+    return {level: (found[level][0].numpy(), found[level][1].numpy()) for level in shown}
+
+
+def _explained_model(forecaster: Forecaster) -> tuple[SegmentForecaster | None, str | None]:
+    try:
+        return explainable(forecaster.model, forecaster.config.model), None
+    except UsageError as error:
+        return None, str(error)
+
+
+def _read(model: SegmentForecaster, x: torch.Tensor, channels: int) -> dict[str, Any]:
+    """Means over the layers, as in the picture of `femts explain`: weights of N segments, all channels' and own by turns."""
+    layers = explained(model, x)
+    weights = torch.stack([layer.posterior for layer in layers]).mean(0).flatten(1)[:channels]
+    beta = torch.stack([layer.temperature for layer in layers]).mean(0)[:channels]
+    segments = torch.stack([layer.segments for layer in layers]).log().mean(0).exp()[:channels]
+    numbers = {"beta": beta.tolist(), "segments": segments.tolist()}
+    return {"weights": pack(weights.numpy()), **{k: [float(f"{v:.4g}") for v in values] for k, values in numbers.items()}}
+
+
+def _bands(forecaster: Forecaster, channels: int) -> dict[str, list[list[float | str]]]:
+    intervals, steps = forecaster.intervals, forecaster.config.pred_len
+    if intervals is None or not intervals.levels or intervals.steps < steps:
+        return {}
+    levels = [level for level in SHOWN if level in intervals.levels] or list(intervals.levels[-1:])
+    widths = intervals.at(levels, steps) * forecaster.scaler.scale[: len(forecaster.targets)]
+    return {f"{level:g}": pack(width.T[:channels]) for level, width in zip(levels, widths, strict=True)}
+
+
+def _stamps(data: Dataset, rows: Sequence[int]) -> list[int] | dict[str, int]:
+    """Stamps of rows as whole numbers: milliseconds of the time on the wall, the numbers they are, or those of the rows.
+
+    Those at an even distance are given by the first one and the step, which is shorter.
+    """
+    numbers = np.asarray(rows)
+    if data.dates is not None:
+        some = data.dates[numbers]
+        numbers = some.tz_localize(None).as_unit("ms").asi8 if isinstance(some, pd.DatetimeIndex) else some.to_numpy()
+    apart = np.unique(np.diff(numbers))
+    if len(apart) == 1:
+        return {"first": int(numbers[0]), "step": int(apart[0])}
+    return [int(number) for number in numbers]

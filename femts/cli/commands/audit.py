@@ -1,0 +1,47 @@
+"""`femts audit`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from femts.cli.commands.forecast import Run, check_single
+from femts.cli.data_options import DataRoot
+from femts.text import strict_json, table
+
+if TYPE_CHECKING:
+    from femts.analysis.audit.conventions import ConventionScore
+
+_RESULT = {True: "passed", False: "FAILED", None: "-"}
+
+
+def audit(
+    run: Run,
+    data_root: DataRoot = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> int:
+    """Look for leaks and lost windows in a run.
+
+    Changes what must not matter (future rows, other channels, order, batch size), fits again what was fitted, counts the
+    windows, and prints the test score under each convention in use. Exit status 1 when a check fails.
+    """
+    check_single(run)
+    from femts.analysis.audit.run import audit as audit_run
+
+    found = audit_run(run, data_root=data_root)
+    if as_json:
+        print(strict_json({"run": str(run), **found.to_dict()}))
+    else:
+        print(table(("check", "result", "what was found"), [(c.name, _RESULT[c.passed], c.says) for c in found.checks]))
+        print()
+        print(table(("convention", "units", "windows", "mse", "mae"), [_cells(score) for score in found.scores]))
+    for check in found.failed:
+        print(f"femts: The audit of {run} failed at '{check.name}': {check.says}.", file=sys.stderr)
+    return 1 if found.failed else 0
+
+
+def _cells(score: ConventionScore) -> tuple[object, ...]:
+    """A row of the second table; conventions differ in digits that four would hide."""
+    return score.convention, score.units, score.windows, f"{score.mse:.6f}", f"{score.mae:.6f}"

@@ -1,0 +1,92 @@
+"""`femts doctor`: versions, devices, and which kernels run."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import PackageNotFoundError, version
+
+from femts.text import table
+
+PACKAGES = (
+    "torch",
+    "pytorch-lightning",
+    "numpy",
+    "pandas",
+    "scikit-learn",
+    "safetensors",
+    "typer",
+    "pooch",
+    "matplotlib",
+)
+# Priors and parts of a layer, and the operation that does their work.
+PARTS = {
+    "softmax": None,
+    "linear": "linear",
+    "gla": "linear",
+    "rnn_softmax": "scan",
+    "rnn_decay": "scan",
+    "mamba": "selective_scan",
+    "conditioner": "scan",
+    "read": "read",
+}
+
+
+def doctor() -> None:
+    """Show versions, devices and kernels.
+
+    Says for each prior, for the conditioner and for the read what computes them, and why a faster library does not.
+    """
+    import torch
+
+    from femts._version import __version__
+
+    versions = [("femts", __version__), ("python", platform.python_version())]
+    versions += [(name, _version(name)) for name in PACKAGES]
+    print(table(("package", "version"), versions))
+    print()
+    print(table(("device", "state"), _devices(torch)))
+    print()
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    rows = [(part, *_kernel(operation, torch.device(device))) for part, operation in PARTS.items()]
+    print(table(("part", f"computed on {device} by", "why not faster"), rows))
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _devices(torch) -> list[tuple[str, str]]:  # type: ignore[no-untyped-def]
+    if torch.cuda.is_available():
+        names = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+        bf16 = "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "32"
+        cuda = f"{', '.join(names)}; precision auto is {bf16}; {_compilation('cuda')}"
+    elif torch.version.cuda is None:
+        cuda = "not available: this torch is built without CUDA"
+    else:
+        cuda = f"not available: torch is built for CUDA {torch.version.cuda}, but finds no device or driver"
+    mps = "available" if torch.backends.mps.is_available() else "not available: no Apple GPU, or torch without MPS"
+    cpu = f"{torch.get_num_threads()} threads; precision auto is 32; {_compilation('cpu')}"
+    return [("cpu", cpu), ("cuda", cuda), ("mps", mps)]
+
+
+def _compilation(device: str) -> str:
+    from femts.training.device import missing_compiler
+
+    missing = missing_compiler(device)
+    return "training.compile works" if missing is None else f"training.compile does not work: {missing}"
+
+
+def _kernel(operation: str | None, device) -> tuple[str, str]:  # type: ignore[no-untyped-def]
+    """What computes an operation, and why nothing faster does."""
+    from femts.mixers.kernels import ASKED, choice, requested
+
+    if operation is None:
+        return "torch scaled_dot_product_attention", "flash_attn is not used: torch has its kernel (softmax_backend)"
+    name, reasons = choice(operation, device)
+    if operation in requested():
+        reason = f", but {reasons[name]}" if name in reasons else ""
+        return name, f"asked for by {ASKED}{reason}"
+    return name, "; ".join(f"{other} is not used: {reason}" for other, reason in reasons.items()) or "nothing faster is known"

@@ -1,0 +1,46 @@
+"""`femts explain`: which past segments each channel of a trained run chose, and how sharply."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from femts.cli.commands.forecast import Run, check_single, gaps_as_notes, read_history, to_draw
+from femts.cli.output import write_data
+from femts.cli.targets import check_targets
+
+
+def explain(
+    run: Run,
+    table: Annotated[Path, typer.Argument(metavar="INPUT.csv", help="The recent past, in raw units.", show_default=False)],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="OUT.csv", help="Where to write.", show_default="standard output")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE.png", help="Draw it, too.", show_default=False)] = None,
+) -> None:
+    """Show which past segments each channel chose for its forecast.
+
+    For models with a Free Energy Mixer: the posterior weight of each segment in each layer, and how sharply it was chosen.
+    """
+    check_targets({"--out": out, "--plot": plot}, {"the history": table}, run)
+    check_single(run)
+    from femts.data.frames import write_table
+    from femts.forecaster.forecaster import Forecaster
+
+    forecaster = Forecaster.load(run)
+    history = read_history(table, forecaster)
+    with gaps_as_notes():
+        explanation = forecaster.explain(history)
+    if out is None:
+        write_data(explanation.to_csv(index=False))
+    else:
+        write_table(explanation, out)
+        layers = explanation["layer"].nunique()
+        tokens = len(explanation) // layers // len(forecaster.columns)
+        print(f"{out}: {tokens // 2} segments of {len(forecaster.columns)} columns in {layers} layers")
+    if plot is not None:
+        from femts.explain.picture import plot_explanation
+
+        plot_explanation(to_draw(history, forecaster), explanation, plot)

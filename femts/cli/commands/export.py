@@ -1,0 +1,37 @@
+"""`femts export`: a run as an ONNX file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from femts.cli.commands.forecast import Run, check_single, parse_steps
+from femts.cli.targets import check_targets
+
+
+def export(
+    run: Run,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="MODEL.onnx", help="Where to write.", show_default="RUN/model.onnx")
+    ] = None,
+    horizon: Annotated[str | None, typer.Option(metavar="N", help="Steps to forecast.", show_default="as trained")] = None,
+) -> None:
+    """Write a run as ONNX, for onnxruntime.
+
+    Raw units in, (B, look-back, columns), and out, (B, steps, columns). Written once onnxruntime and torch agree.
+    """
+    steps = None if horizon is None else parse_steps(horizon)
+    path = run / "model.onnx" if out is None else out
+    check_single(run)
+    from femts.forecaster.forecaster import Forecaster
+
+    forecaster = Forecaster.load(run)
+    check_targets({"--out": path}, run=run)
+    made = forecaster.export(path, steps)
+    columns, past = len(forecaster.columns), forecaster.config.seq_len
+    print(
+        f"{made.path}: (B, {past}, {columns}) to (B, {made.steps}, {len(forecaster.targets)}), {made.size / 2**20:.1f} MiB; "
+        f"onnxruntime and torch differ by at most {made.difference:.1e} in scaled units"
+    )

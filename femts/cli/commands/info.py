@@ -1,0 +1,101 @@
+"""`femts datasets` and `femts models`: what there is."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from femts.cli.data_options import DataRoot
+from femts.text import table
+
+DatasetName = Annotated[str, typer.Argument(metavar="NAME", help="A name of `femts datasets list`.")]
+
+REFERENCE_SHAPE = {"seq_len": 1024, "pred_len": 96, "n_channels": 7}
+
+datasets = typer.Typer(help="List, describe, download and verify data sets.", no_args_is_help=True)
+
+
+@datasets.command("list")
+def list_datasets(data_root: DataRoot = None) -> None:
+    """Every data set with its size and whether its file is here."""
+    from femts.data.catalog import CATALOG
+    from femts.data.download import locate
+
+    rows = [
+        (c.name, c.rows, c.channels, c.freq, "built-in" if not c.filename else "yes" if locate(c, data_root) else "no")
+        for c in CATALOG.values()
+    ]
+    print(table(("name", "rows", "channels", "step", "here"), rows))
+
+
+@datasets.command()
+def info(name: DatasetName, data_root: DataRoot = None) -> None:
+    """All that is known of one data set."""
+    from femts.data.catalog import card
+    from femts.data.download import data_root as resolve_root
+    from femts.data.download import locate
+
+    known = card(name)
+    facts: list[tuple[str, object]] = [
+        ("name", known.name),
+        ("what", known.description),
+        ("rows", known.rows),
+        ("channels", known.channels),
+        ("step", known.freq),
+        *((part, "rows {} to {}".format(*getattr(known.split, part))) for part in ("train", "val", "test")),
+    ]
+    if known.filename:
+        found = locate(known, data_root)
+        facts += [
+            ("file", found or f"missing; it belongs at {resolve_root(data_root) / known.filename}"),
+            ("source", known.url or "none"),
+            ("sha256", known.sha256 or f"not known; git blob {known.git_blob}"),
+        ]
+    for label, value in facts:
+        print(f"{label + ':':<10}{value}")
+
+
+@datasets.command()
+def fetch(name: DatasetName, data_root: DataRoot = None) -> None:
+    """Download a data set unless it is here; print the path of its verified file."""
+    from femts.data.download import fetch as fetch_file
+
+    print(fetch_file(name, data_root))
+
+
+@datasets.command()
+def verify(name: DatasetName, data_root: DataRoot = None) -> None:
+    """Compare the file of a data set with the pinned hash; print its path."""
+    from femts.data.download import verify as verify_file
+
+    print(f"{verify_file(name, data_root)} is the published file")
+
+
+def models(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="One model, with all its settings.")] = None,
+) -> None:
+    """List the models, or all about one.
+
+    Weights are counted for 7 channels, look-back 1024 and horizon 96.
+    """
+    from femts.models.registry import model_card, model_names
+
+    if name is None:
+        cards = [model_card(known) for known in model_names()]
+        print(table(("name", "weights", "what"), [(c.name, _weights(c.name), c.summary) for c in cards]))
+        return
+    card = model_card(name)
+    print(f"{card.name}: {card.summary}")
+    print(f"weights: {_weights(card.name)} (7 channels, look-back 1024, horizon 96)")
+    rows = [(f"model.{key}", "''" if value == "" else str(value)) for key, value in card.default_settings().items()]
+    rows += [(f"training.{key}", str(value)) for key, value in card.model_class.training_defaults.items()]
+    if rows:
+        print(table(("setting", "default"), rows))
+
+
+def _weights(name: str) -> int:
+    from femts.models.registry import build_config, build_model
+
+    model = build_model(name, build_config(name, settings={}, **REFERENCE_SHAPE))
+    return sum(p.numel() for p in model.parameters())

@@ -1,0 +1,178 @@
+"""`femts train`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from itertools import count, takewhile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from femts.cli.data_options import Calendar, Columns, DataRoot, Future, Na, Past, Target, option
+from femts.cli.output import mean_scores, say_notes, scores_table
+from femts.cli.recipe import Recipe, make_recipe
+from femts.errors import RunFailure, UsageError
+from femts.files import write_file
+from femts.forecaster.run_folder import METRICS, check_new_folder
+from femts.forecaster.saved_run import read_metrics
+from femts.text import printable, strict_json
+
+if TYPE_CHECKING:
+    from femts.data.dataset import Dataset
+
+_DEFAULT_PLACE = Path("runs")
+
+
+def train(
+    dataset: Annotated[str | None, option("A name of `femts datasets list`, or a CSV file.", "NAME|FILE")] = None,
+    model: Annotated[str | None, option("A name of `femts models`; fem_sm unless given.", "NAME")] = None,
+    pred_len: Annotated[
+        str | None, option("Steps to forecast, 96 unless given; several train one model each.", "N[,N...]|all")
+    ] = None,
+    seq_len: Annotated[str | None, option("Steps of look-back; auto leaves them to the protocol.", "N|auto")] = None,
+    protocol: Annotated[str | None, option("Where look-backs come from; paper unless given.", "paper|lookback96")] = None,
+    na: Na = None,
+    columns: Columns = None,
+    target: Target = None,
+    past: Past = None,
+    future: Future = None,
+    calendar: Calendar = False,
+    config: Annotated[Path | None, option("Recipe in YAML; flags go before it.", "FILE")] = None,
+    assignments: Annotated[list[str] | None, option("One setting, such as model.components=CL.", "KEY=VALUE", "--set")] = None,
+    data_root: DataRoot = None,
+    out: Annotated[Path | None, option("Folder of the run; runs/DATASET-MODEL-HORIZON unless given.", "DIR")] = None,
+    seed: Annotated[str | None, option("Decides weights, order and dropout; 42 unless given.", "N")] = None,
+    max_steps: Annotated[str | None, option("Optimiser steps; 1000 unless given.", "N")] = None,
+    max_epochs: Annotated[str | None, option("The same in passes over the training rows.", "N")] = None,
+    max_time: Annotated[str | None, option("Longest time for all horizons, such as 9m; the schedule fits it.", "SPAN")] = None,
+    device: Annotated[str | None, option("Where to train.", "auto|cpu|cuda|mps")] = None,
+    precision: Annotated[str | None, option("What to compute in.", "auto|32|bf16")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
+) -> None:
+    """Train a model and print its test scores.
+
+    A run that was interrupted goes on where it stood with the same command and --resume.
+    """
+    training = {"seed": seed, "max_steps": max_steps, "max_epochs": max_epochs, "max_time": max_time}
+    training |= {"device": device, "precision": precision}
+    flags = {
+        "dataset": dataset,
+        "na": na,
+        "columns": columns,
+        "target": target,
+        "past": past,
+        "future": future,
+        "calendar": calendar or None,
+        "model": model,
+        "pred_len": pred_len,
+        "seq_len": seq_len,
+        "protocol": protocol,
+    }
+    flags |= {f"training.{name}": value for name, value in training.items()}
+    recipe = make_recipe(config, flags, assignments or [])
+    if out is not None and not resume:
+        check_new_folder(out)
+    with _folder(out, recipe, resume) as folder:
+        scores = _train_all(recipe, folder, data_root, resume)
+    print(f"run: {printable(folder)}")
+    print(scores_table(scores))
+
+
+@contextmanager
+def _folder(out: Path | None, recipe: Recipe, resume: bool) -> Iterator[Path]:
+    """Where the run goes: `out`, with `resume` the last folder of its name, else a new one that no other run can have."""
+    first = _DEFAULT_PLACE / recipe.default_name
+    numbered = (first if n == 1 else Path(f"{first}-{n}") for n in count(1))
+    if out is not None:
+        yield out
+        return
+    if resume:
+        taken = list(takewhile(Path.exists, numbered))
+        if not taken:
+            raise UsageError(f"There is no run {first} to resume; name its folder with --out.")
+        yield taken[-1]
+        return
+    folder = next(filter(_made, numbered))
+    if folder != first:
+        print(f"{printable(first)} exists, so this run goes to {printable(folder)}")
+    try:
+        yield folder
+    except BaseException:
+        with suppress(OSError):  # of a folder in which something was kept
+            folder.rmdir()
+            folder.parent.rmdir()
+        raise
+
+
+def _made(folder: Path) -> bool:
+    """Make `folder`; False where it is there, also where another process was quicker."""
+    try:
+        folder.mkdir(parents=True)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise RunFailure(f"Could not write {folder}: {error.strerror}; name another folder with --out.") from error
+    return True
+
+
+def _train_all(recipe: Recipe, folder: Path, data_root: Path | None, resume: bool) -> dict[int, dict[str, float | int]]:
+    """Train one model for each horizon; returns their test scores. Several get a folder each, and a summary."""
+    from femts.config.training import parse_span
+    from femts.data.dataset import load_dataset
+    from femts.training.train import train as fit
+
+    started = time.monotonic()
+    data = load_dataset(recipe.dataset, data_root, **recipe.reading)
+    say_notes(data.notes)
+    single = len(recipe.pred_lens) == 1
+    limit = None if single else _check_horizons(recipe, data)
+    runs = {pred_len: folder if single else folder / str(pred_len) for pred_len in recipe.pred_lens}
+    left = [p for p, run in runs.items() if single or not (resume and (run / METRICS).is_file())]
+    scores, settings = {}, dict(recipe.settings)
+    for pred_len, run in runs.items():
+        if pred_len in left:
+            if limit is not None:  # what one does not need is for those after it
+                rest = started + parse_span(limit) - time.monotonic()
+                settings["training.max_time"] = f"{max(1, round(rest / len(left)))}s"
+            left.remove(pred_len)
+            fit(
+                data,
+                recipe.model,
+                pred_len,
+                seq_len=recipe.seq_len,
+                protocol=recipe.protocol,
+                out=run,
+                resume=resume and (single or run.exists()),
+                settings=settings,
+                progress=True,
+            )
+        record = read_metrics(run)
+        scores[pred_len] = record["test"]
+        if "known" in record:
+            parts = ", ".join(f"{name} {100 * part:.0f} %" for name, part in record["known"].items())
+            say_notes([f"of the changes over a season, what is known in advance explains: {parts}"])
+        if record["stopped"] == "max_time":
+            say_notes([f"{run} had time for {record['steps']} steps; the learning rate fell to zero over them"])
+    if not single:
+        summary = {"pred_len": {str(p): s for p, s in scores.items()}, "mean": mean_scores(scores)}
+        write_file(folder / METRICS, (strict_json(summary, indent=2) + "\n").encode())
+    return scores
+
+
+def _check_horizons(recipe: Recipe, data: Dataset) -> str | None:
+    """UsageError for a horizon that does not fit, before hours are spent on the others; returns the time that all have."""
+    from femts.data.scaler import Scaler
+    from femts.data.windows import part_windows
+    from femts.training.resolve import resolve_run, resolve_training
+
+    settings, training = resolve_training(recipe.model, {}, recipe.settings)
+    scaler = Scaler.fit(data.train_values)
+    windows = None
+    for pred_len in recipe.pred_lens:
+        config = resolve_run(data, recipe.model, pred_len, recipe.seq_len, recipe.protocol, settings, training)
+        for part in ("train", "val", "test"):
+            windows = part_windows(data, scaler, part, config.seq_len, pred_len, windows)
+    return training.max_time

@@ -1,0 +1,86 @@
+"""Settings by name: text from the command line or YAML becomes typed fields of frozen dataclasses."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from femts.config.values import check_plain, is_single, whole_number
+from femts.errors import UsageError, suggest
+from femts.text import shown
+
+# Fields of a model's configuration that say the shape of its data: they follow from the run, and nobody sets them.
+SHAPE = ("seq_len", "pred_len", "n_channels")
+
+_Config = TypeVar("_Config")
+
+
+def apply_settings(config: _Config, settings: Mapping[str, Any], where: str) -> _Config:
+    """A copy of the dataclass `config` with `settings` applied.
+
+    Args:
+        config: a frozen dataclass.
+        settings: field name -> value; text is read as the field's type (YAML 1.1 reads `6e-4` as text, too).
+        where: the prefix that the user types before a field's name, for messages (`model`, `training`).
+
+    Raises:
+        UsageError: unknown name, or a value that the field cannot take; the text names both.
+    """
+    hints = get_type_hints(type(config))
+    known = [f.name for f in fields(config) if f.name not in SHAPE]  # type: ignore[arg-type]
+    changes = {}
+    for name, value in settings.items():
+        if name in SHAPE:
+            raise UsageError(f"Setting '{where}.{name}' follows from the data, --seq-len and --pred-len; leave it out.")
+        if name not in known:
+            raise UsageError(f"Unknown setting '{where}.{shown(name)}'{suggest(name, known)}")
+        check_plain(value, f"Setting '{where}.{name}'")
+        changes[name] = _read(value, hints[name], f"{where}.{name}")
+    try:
+        return replace(config, **changes)  # type: ignore[type-var]
+    except UsageError:
+        raise
+    except ValueError as error:
+        raise UsageError(
+            f"Setting {', '.join(f'{where}.{k}={shown(v)}' for k, v in settings.items())} cannot be used: {error}"
+        ) from error
+
+
+def _read(value: Any, kind: Any, key: str) -> Any:
+    origin, args = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        if type(None) in args and (value is None or (isinstance(value, str) and value.lower() in ("none", "null"))):
+            return None
+        return _read(value, next(a for a in args if a is not type(None)), key)
+    if origin is Literal:
+        text = shown(value)
+        if text not in map(str, args):
+            raise UsageError(f"Setting '{key}' cannot be '{shown(value)}'{suggest(text, [str(a) for a in args])}")
+        return next(a for a in args if str(a) == text)
+    if origin is tuple:
+        parts = value.strip("()[] ").split(",") if isinstance(value, str) else [value] if is_single(value) else list(value)
+        if len(parts) != len(args) and Ellipsis not in args:
+            raise UsageError(f"Setting '{key}' takes {len(args)} values, not '{shown(value)}'; write them as a,b.")
+        return tuple(_read(p, args[0], key) for p in parts)
+    if kind is bool:
+        text = shown(value).strip().lower()
+        if text not in ("true", "false", "1", "0", "yes", "no", "on", "off"):
+            raise UsageError(f"Setting '{key}' takes true or false, not '{shown(value)}'.")
+        return text in ("true", "1", "yes", "on")
+    if kind is int:
+        number = whole_number(value, f"Setting '{key}'")
+        if number is None:
+            raise UsageError(f"Setting '{key}' takes a whole number, not '{shown(value)}'.")
+        return number
+    try:
+        if not is_single(value):
+            raise ValueError
+        read = kind(value.strip() if isinstance(value, str) else value)
+        if kind is float and read != read:
+            raise ValueError
+        return read
+    except (TypeError, ValueError, OverflowError) as error:
+        article = {float: "a number", str: "text"}.get(kind, f"a {kind.__name__}")
+        raise UsageError(f"Setting '{key}' takes {article}, not '{shown(value)}'.") from error

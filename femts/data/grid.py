@@ -1,0 +1,178 @@
+"""Time stamps, dates or whole numbers: their order, the even step between them, and the stamps to come."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pandas.tseries.frequencies import to_offset
+
+from femts.data.timestamps import MOST_NUMBER, YEARS
+from femts.errors import UsageError
+
+STRETCHES = (12, 3)  # stamps that a step is read from where others are missing; twelve business days have a weekend
+_NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+
+
+def check_order(dates: pd.Index, where: str = "The frame") -> None:
+    """Refuse repeated stamps and stamps out of order with a UsageError that says which."""
+    again = dates.duplicated()
+    if again.any():
+        row = int(np.argmax(again))
+        first = f"the first {dates[row]} at data row {row + 1}"
+        raise UsageError(f"{where} repeats {int(again.sum())} dates, {first}; keep one row a date.")
+    if not dates.is_monotonic_increasing:
+        row = int(np.argmax(dates[1:] < dates[:-1])) + 1
+        raise UsageError(f"{where} goes back in time at data row {row + 1} ({dates[row]}); sort it by date.")
+
+
+def step_of(dates: pd.Index, where: str = "The frame") -> str:
+    """The step of ordered `dates`: a pandas frequency (business days, months and so on), or a number for whole numbers.
+
+    Stamps may be missing: the step is then that of the coarsest grid that has every stamp, where at least half of it is there.
+
+    Raises:
+        UsageError: fewer than three dates, or stamps on no grid; the text says between which two.
+    """
+    if len(dates) < 3:
+        raise UsageError(f"{where} has {len(dates)} data rows; at least 3 are needed to see the step between them.")
+    if not isinstance(dates, pd.DatetimeIndex):
+        step = int(np.gcd.reduce(np.diff(dates)))
+        if half_there(dates, str(step)):
+            return str(step)
+        row = int(np.argmax(np.diff(dates)))
+        raise UsageError(
+            f"{where} has times with no even step: less than half of {dates[0]}, {dates[0] + step}, ... is there, and nothing "
+            f"between {dates[row]} and {dates[row + 1]} (data rows {row + 1} and {row + 2}); put the rows on an even grid."
+        )
+    inferred = _inferred(dates)
+    # Inference alone is not enough: it also names steps (business hours) that do not generate the same stamps.
+    if inferred is not None and not _off_grid(dates, inferred).any():
+        return inferred
+    steps = dates[1:] - dates[:-1]
+    counts = pd.Series(steps).value_counts()
+    usual = counts.index[0]
+    fitting = [freq for freq in _candidates(dates, usual) if _has_all(dates, freq)]
+    if fitting:
+        return min(fitting, key=lambda freq: len(grid_of(dates, freq)))
+    odd = int(np.argmax(steps != usual)) if counts.iloc[0] > 0.9 * len(steps) else int(np.argmax(steps))
+    odd = int(np.argmin(steps)) if steps[odd] == usual else odd
+    often = "mostly" if counts.iloc[0] > len(steps) / 2 else "elsewhere also"
+    raise UsageError(
+        f"{where} has an uneven step: from {dates[odd]} to {dates[odd + 1]} (data rows {odd + 1} and {odd + 2}) it is "
+        f"{steps[odd]}, {often} {usual}; put the rows on an even grid."
+    )
+
+
+def half_there(dates: pd.Index, freq: str) -> bool:
+    """Tell if `dates` are at least half of the stamps of the step `freq` from the first of them to the last.
+
+    Where the step has one length these are counted, not made: one stray stamp would make billions of them.
+    """
+    return _stamps_between(dates, freq) <= 2 * len(dates)
+
+
+def _stamps_between(dates: pd.Index, freq: str) -> int:
+    if _other_kind(dates, freq):
+        return 0
+    if not isinstance(dates, pd.DatetimeIndex):
+        return (int(dates[-1]) - int(dates[0])) // int(freq) + 1
+    offset = to_offset(freq)
+    if isinstance(offset, pd.offsets.Tick):
+        span = (int(dates.asi8[-1]) - int(dates.asi8[0])) * _NANOSECONDS[dates.unit]
+        return span // int(offset.nanos) + 1
+    if isinstance(offset, pd.offsets.BusinessHour):  # made one by one, an hour of four at most
+        hours = (dates[-1] - dates[0]) // pd.Timedelta(hours=4 * offset.n)
+        if hours > 4 * len(dates):
+            return int(hours)
+    return len(grid_of(dates, freq))  # steps of days and more, of which the calendar has few
+
+
+def _other_kind(dates: pd.Index, freq: str) -> bool:
+    """Numbers for a step that is a frequency, or dates for one that is a number."""
+    return freq.isdecimal() == isinstance(dates, pd.DatetimeIndex)
+
+
+def grid_of(dates: pd.Index, freq: str) -> pd.Index:
+    """Every stamp of the step `freq` from the first of `dates` to the last; `half_there` says before if they are few."""
+    if _other_kind(dates, freq):
+        return dates[:0]
+    if freq.isdecimal():
+        return pd.Index(np.arange(dates[0], dates[-1] + 1, int(freq)))
+    return pd.date_range(dates[0], dates[-1], freq=freq).as_unit(dates.unit)
+
+
+def _candidates(dates: pd.DatetimeIndex, usual: pd.Timedelta) -> list[str]:
+    """Steps that stretches of stamps without a gap have, and last the usual distance."""
+    starts = range(0, len(dates) - 2, max(1, len(dates) // 200))
+    stretches = (dates[start : start + length] for length in STRETCHES for start in starts)
+    found = {_inferred(stretch) for stretch in stretches if len(stretch) > 2}
+    return [*sorted(freq for freq in found if freq is not None), str(to_offset(usual).freqstr)]
+
+
+def _has_all(dates: pd.DatetimeIndex, freq: str) -> bool:
+    return half_there(dates, freq) and bool(dates.isin(grid_of(dates, freq)).all())
+
+
+def _inferred(dates: pd.DatetimeIndex) -> str | None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # pandas 3 announces that a later one returns an offset; both are taken
+        inferred = pd.infer_freq(dates)
+    return None if inferred is None else str(to_offset(inferred).freqstr)
+
+
+def check_step(dates: pd.Index, freq: str, where: str = "The frame") -> None:
+    """Refuse `dates` that are not stamps of the step `freq` with a UsageError that says where; some may be missing."""
+    if not len(dates):
+        raise UsageError(f"{where} has no data rows; give at least one.")
+    if not half_there(dates, freq):
+        row = int(np.argmax(dates[1:] - dates[:-1]))
+        raise UsageError(
+            f"{where} does not keep the step '{freq}' of the training data at data row {row + 2} ({dates[row + 1]}): more than "
+            f"half of the stamps are missing, most of them after {dates[row]}; put the rows on that grid."
+        )
+    wrong = ~np.asarray(dates.isin(grid_of(dates, freq)))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise UsageError(
+            f"{where} does not keep the step '{freq}' of the training data at data row {row + 1} ({dates[row]}); "
+            "put the rows on that grid."
+        )
+
+
+def season_of(freq: str | None) -> int:
+    """Steps in the season of a pandas frequency: a day for steps below it, a week for days, a year above; else 1."""
+    offset = to_offset(freq) if freq and not freq.isdecimal() else None
+    if offset is None:
+        return 1
+    calendar = {"D": 7, "B": 5, "W": 52, "MS": 12, "ME": 12, "BMS": 12, "BME": 12, "QS": 4, "QE": 4}
+    base = offset.rule_code.split("-")[0]
+    if base not in ("h", "min", "s"):
+        return calendar.get(base, 1) if offset.n == 1 else 1
+    return max(1, int(pd.Timedelta(days=1) / pd.Timedelta(offset.nanos, unit="ns")))
+
+
+def future_dates(last: Any, freq: str, n: int) -> pd.Index:
+    """The `n` stamps that follow `last` at the step `freq`."""
+    if freq.isdecimal():
+        if int(last) + n * int(freq) > MOST_NUMBER:
+            raise UsageError(f"A forecast of {n} steps after {last} leads beyond {MOST_NUMBER}; number the steps from 0.")
+        return pd.Index(np.arange(1, n + 1) * int(freq) + last)
+    try:
+        after = pd.date_range(last, periods=n + 1, freq=freq)
+        if after[-1].year <= YEARS[1]:
+            return after[after > last][:n]
+    except (OverflowError, ValueError) as error:  # pandas' own for dates out of bounds is a ValueError
+        late: Exception | None = error
+    else:
+        late = None
+    raise UsageError(f"A forecast of {n} steps after {last} leads beyond the year {YEARS[1]}; ask for fewer steps.") from late
+
+
+def _off_grid(dates: pd.DatetimeIndex, freq: str) -> np.ndarray:
+    """Per stamp, whether it differs from the grid of `freq` that begins at or after the first one."""
+    grid = pd.date_range(dates[0], periods=len(dates), freq=freq)
+    # pandas 3 keeps several units; only stamps of one unit compare equal.
+    return np.asarray(grid.as_unit("ns") != dates.as_unit("ns"))

@@ -1,0 +1,101 @@
+"""The place where femts runs: hardware, versions, commit; and libraries imported without leaving traces on the disk."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from femts._version import __version__
+
+LIBRARIES = ("femts", "torch", "pytorch-lightning", "numpy", "pandas", "scikit-learn", "triton", "fla-core", "mamba-ssm")
+
+
+@contextmanager
+def without_traces() -> Iterator[None]:
+    """Around an import of Lightning or of torch's compiler.
+
+    To learn the version of torchmetrics, which femts does not use, Lightning imports it, and with it matplotlib, which then
+    writes its list of fonts into the user's cache: seconds and a file for nothing. And torch's compiler makes its folder in
+    the temporary one before there is anything to compile.
+    """
+    unseen, folder = "torchmetrics", "TORCHINDUCTOR_CACHE_DIR"
+    hidden, named = unseen not in sys.modules, folder not in os.environ
+    if hidden:
+        sys.modules[unseen] = None  # type: ignore[assignment]  # how Python marks what cannot be imported
+    if named:
+        os.environ[folder] = tempfile.gettempdir()
+    try:
+        yield
+    finally:
+        if hidden:
+            del sys.modules[unseen]
+        if named:
+            del os.environ[folder]
+
+
+def machine(device: str) -> dict[str, object]:
+    """What decides the numbers: `device`, its `name`, CPU `threads` and the versions of `torch` and `femts`."""
+    import torch
+
+    name = torch.cuda.get_device_name() if device == "cuda" else _cpu_name()
+    return {
+        "device": device,
+        "name": name,
+        "threads": torch.get_num_threads(),
+        "torch": torch.__version__,
+        "femts": __version__,
+    }
+
+
+def _cpu_name() -> str:
+    facts = Path("/proc/cpuinfo")
+    found = re.search(r"^model name\s*:\s*(.+)$", facts.read_text(), re.MULTILINE) if facts.is_file() else None
+    return found[1].strip() if found else platform.processor() or platform.machine()
+
+
+def place(device: str, precision: str) -> dict[str, Any]:
+    """Hardware and libraries, which decide the last bits of a number."""
+    return {
+        **{name: value for name, value in machine(device).items() if name in ("device", "name", "threads")},
+        "precision": precision,
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "libraries": {name: found for name in LIBRARIES if (found := _version(name))},
+    }
+
+
+def _version(name: str) -> str | None:
+    if name == "torch":
+        import torch
+
+        return torch.__version__
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def commit() -> str | None:
+    """The commit of the checkout that femts runs from, with `+` where files have changed since; None outside a checkout."""
+    root = Path(__file__).resolve().parents[1]
+    if not (root / "setup.cfg").is_file():  # an installed femts may lie in some other project's checkout
+        return None
+    try:
+        head, changes = (
+            subprocess.run(
+                ["git", *args], cwd=root, capture_output=True, text=True, check=True, env={**os.environ, "LC_ALL": "C"}
+            )
+            for args in (("rev-parse", "HEAD"), ("status", "--porcelain", "--untracked-files=no"))
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return head.stdout.strip() + ("+" if changes.stdout.strip() else "")

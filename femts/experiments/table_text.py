@@ -1,0 +1,93 @@
+"""What `femts table` prints of its entries."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from femts.text import sentence, shown, spreadsheet_safe, table
+
+if TYPE_CHECKING:
+    from femts.experiments.table import Entry
+
+COLUMNS = ("dataset", "model", "pred_len", "seq_len", "seeds", "mse", "mse_sd", "mae", "published_mse")
+MISSING, ROLLED = "-", " r"
+
+
+def as_csv(entries: Sequence[Entry]) -> str:
+    """One row a horizon and one with `pred_len` = `mean`, numbers in full; empty where there is none."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for entry in entries:
+        row = {name: getattr(entry, name) for name in COLUMNS}
+        row |= {"pred_len": entry.pred_len or "mean", "seeds": " ".join(map(str, entry.seeds))}
+        writer.writerow("" if row[name] is None else spreadsheet_safe(row[name]) for name in COLUMNS)
+    return text.getvalue()
+
+
+Row = list[tuple[str, bool]]  # texts, and whether each is the best of its row
+
+
+def dataset_tables(entries: Sequence[Entry]) -> Iterator[tuple[list[str], list[Row]]]:
+    """Header and rows for each dataset, a column for each model: MSE of every horizon and of their mean with its deviation over
+    seeds; below them what is published for the last row, and the gap to it."""
+    for dataset in dict.fromkeys(entry.dataset for entry in entries):
+        own = [entry for entry in entries if entry.dataset == dataset]
+        models = list(dict.fromkeys(entry.model for entry in own))
+        rows = [_row([e for e in own if e.pred_len == p], models) for p in dict.fromkeys(e.pred_len for e in own)]
+        last = {entry.model: entry for entry in own if entry.pred_len == own[-1].pred_len}
+        if any(entry.published_mse for entry in last.values()):
+            known = [last[model].published_mse for model in models]
+            texts = ["published", *(MISSING if value is None else f"{value:.3f}" for value in known)]
+            rows.append([(text, False) for text in texts])
+            rows.append([(text, False) for text in ("gap", *(_gap(last[model]) for model in models))])
+        yield [dataset, *models], rows
+
+
+def as_text(entries: Sequence[Entry], markdown: bool = False) -> str:
+    """The tables, the lowest of a row marked, and why cells failed; as text also what validation chose."""
+    parts = []
+    for header, rows in dataset_tables(entries):
+        if markdown:
+            body = [[f"**{_as_markdown(text)}**" if best else _as_markdown(text) for text, best in row] for row in rows]
+            parts.append(_markdown([_as_markdown(name) for name in header], body))
+        else:
+            parts.append(table(header, [[f"{text}*" if best else text for text, best in row] for row in rows]))
+    failed = [f"failed: {e.dataset} {e.model} {e.pred_len} seed {s}: {why}" for e in entries for s, why in e.failures.items()]
+    chosen = [f"chosen: {e.dataset} {e.model} {e.pred_len} seed {s}: {what}" for e in entries for s, what in e.chosen.items()]
+    return "\n\n".join([*parts, *("\n".join(map(sentence, lines)) for lines in (() if markdown else chosen, failed) if lines)])
+
+
+def _row(entries: Sequence[Entry], models: Sequence[str]) -> Row:
+    by_model = {entry.model: entry for entry in entries}
+    done = [entry.mse for entry in entries if entry.mse is not None]
+    cells: Row = [(str(entries[0].pred_len or "mean"), False)]
+    for model in models:
+        entry = by_model[model]
+        if entry.mse is None:
+            cells.append((MISSING, False))
+            continue
+        deviation = f"+-{entry.mse_sd:.3f}" if entry.mse_sd is not None else ""
+        best = len(done) > 1 and f"{entry.mse:.3f}" == f"{min(done):.3f}"
+        cells.append((f"{entry.mse:.3f}{deviation}{ROLLED if entry.rolled else ''}", best))
+    return cells
+
+
+def _gap(entry: Entry) -> str:
+    if entry.mse is None or entry.published_mse is None:
+        return MISSING
+    return f"{100 * (entry.mse / entry.published_mse - 1):+.1f}%"
+
+
+def _as_markdown(text: str) -> str:
+    """Text as it stands in a cell of Markdown, where a bar ends the cell and HTML would be HTML."""
+    return html.escape(shown(text), quote=False).replace("\\", "\\\\").replace("|", "\\|")
+
+
+def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

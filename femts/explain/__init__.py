@@ -1,0 +1,1 @@
+"""Which past a mixer read: the numbers and their picture."""

@@ -1,0 +1,132 @@
+"""Which past segments each channel chose for its forecast, and how sharply: the posterior of the Free Energy Mixer, read out.
+
+The forecast of a channel is made of its last token. In each layer that token reads the past through a prior p(i) over the
+tokens i, and each component j of the read tilts it by its own values, to the posterior of eq. 5 of the paper,
+
+    q_j(i) = p_j(i) exp(beta_j v_ij) / sum_r p_j(r) exp(beta_j v_rj),
+
+at the hidden temperature beta_j in [0, beta_max] at which the free energy of that component is what the layer did read
+(proposition G.2). The components differ, which is the point of the mixer, so one number a token needs a mean over them. The
+read is written into the token as sum_j g_j F_j W_j, with the outer gate g (eq. 11) and the columns W_j of the output
+projection: a unit read by component j moves the token by g_j |W_j|. That, over its sum, is the weight of j in all means here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, cast
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from femts.errors import UsageError
+from femts.mixers import FreeEnergyMixer
+from femts.models.base import ForecastModel
+from femts.models.fem import SegmentForecaster
+
+TOKENS = ("context", "main")  # before each segment of a channel comes that of all channels, mixed
+OF_CHANNEL = ("hidden_temperature", "effective_segments", "prior_segments")
+LAST = slice(-1, None)
+MOST_CELLS = 2**24  # dense weights held at once, so that many channels take time and not memory
+
+
+class Explained(NamedTuple):
+    """What the forecast token of each of C channels read in one layer, from N segments of two tokens (`TOKENS`); float64.
+
+    Attributes:
+        posterior: q (C, N, 2), sums to 1 over a channel's tokens.
+        prior: p (C, N, 2), likewise.
+        temperature: hidden temperature beta* (C,), an inverse one: 0 reads the mean, larger selects more sharply.
+        segments: effective number of segments under q, (C,): from 1 to N.
+        prior_segments: the same under p.
+    """
+
+    posterior: Tensor
+    prior: Tensor
+    temperature: Tensor
+    segments: Tensor
+    prior_segments: Tensor
+
+
+def explainable(model: ForecastModel, name: str) -> SegmentForecaster:
+    """`model`, when it reads segments through a log-sum-exp; UsageError with the model's `name` when not."""
+    if not isinstance(model, SegmentForecaster):
+        raise UsageError(f"Model '{name}' chooses no past segments that could be shown; train one that does, such as fem_sm.")
+    if "L" not in model.config.components.upper():
+        raise UsageError(
+            f"Model '{name}' with the components '{model.config.components}' has no log-sum-exp read (L) whose posterior could "
+            "be shown; train one that has, such as fem_sm."
+        )
+    return model
+
+
+def explained(model: SegmentForecaster, x: Tensor) -> list[Explained]:
+    """What the forecast of the look-back `x` (1, L, C), in scaled units, was read from, layer by layer."""
+    inputs: list[Tensor] = []
+    layers = cast(list[FreeEnergyMixer], [block.mixer for block in model.blocks])
+    hooks = [layer.register_forward_pre_hook(lambda _, args: inputs.append(args[0])) for layer in layers]
+    model.eval()
+    try:
+        with torch.no_grad():
+            model(x)
+            return [_explained(layer, tokens) for layer, tokens in zip(layers, inputs, strict=True)]
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def explanation(model: SegmentForecaster, x: Tensor, columns: Sequence[str], steps: pd.Index) -> pd.DataFrame:
+    """What the forecast of the look-back `x` (1, L, C), in scaled units, was read from; see `Forecaster.explain`.
+
+    Args:
+        columns: names of the C channels.
+        steps: stamps or numbers of the L steps.
+
+    Returns:
+        One row for each channel, layer, segment and token, in this order.
+    """
+    layers = explained(model, x)
+    chosen = Explained(*(torch.stack(values, dim=1) for values in zip(*layers, strict=True)))  # (C, layers, ...)
+    segments, length = model.config.n_segments, model.config.pred_len
+    stops = len(steps) - length * np.arange(segments)[::-1]
+    starts = np.maximum(stops - length, 0)  # what pads the oldest segment is not the user's
+    names = ["channel", "layer", "segment", "token"]
+    rows = pd.MultiIndex.from_product([columns, range(1, len(layers) + 1), range(segments), TOKENS], names=names)
+    frame = rows.to_frame(index=False)
+    segment = frame.pop("segment").to_numpy()
+    frame["start"], frame["end"] = steps[starts][segment], steps[stops - 1][segment]
+    frame["weight"], frame["prior"] = chosen.posterior.flatten().numpy(), chosen.prior.flatten().numpy()
+    for name, values in zip(OF_CHANNEL, (chosen.temperature, chosen.segments, chosen.prior_segments), strict=True):
+        frame[name] = values.flatten().repeat_interleave(2 * segments).numpy()
+    return frame
+
+
+def _explained(layer: FreeEnergyMixer, tokens: Tensor) -> Explained:
+    """The selection of one layer from its input (C, 2N, d)."""
+    rows = max(1, MOST_CELLS // (tokens.shape[1] ** 2 * layer.widths.fem_dim))
+    pieces = [_read_out(layer, part) for part in tokens.split(rows)]
+    return Explained(*(torch.cat(values) for values in zip(*pieces, strict=True)))
+
+
+def _read_out(layer: FreeEnergyMixer, tokens: Tensor) -> Explained:
+    chosen = layer.selection(tokens, queries=LAST)
+    beta, q = (part[:, 0].flatten(-2).double().cpu() for part in (chosen.beta, chosen.posterior))  # (C, E), (C, 2N, E)
+    p = chosen.prior[:, 0].expand_as(chosen.posterior[:, 0]).flatten(-2).double().cpu()
+
+    reach = layer.out_proj.weight.norm(dim=0)
+    gate = layer.read(tokens).gate
+    if gate is not None:
+        reach = reach * gate[:, -1].flatten(1)
+    share = (reach / reach.sum(-1, keepdim=True)).double().cpu().expand_as(beta)  # (C, E)
+
+    def over_tokens(weights: Tensor) -> Tensor:
+        return torch.einsum("cte,ce->ct", weights, share).unflatten(1, (-1, 2))
+
+    def effective(weights: Tensor) -> Tensor:
+        """exp of the mean entropy over segments, both tokens of a segment taken together."""
+        of_segment = weights.unflatten(1, (-1, 2)).sum(2)
+        return (torch.special.entr(of_segment).sum(1) * share).sum(-1).exp()
+
+    return Explained(over_tokens(q), over_tokens(p), (beta * share).sum(-1), effective(q), effective(p))

@@ -1,0 +1,1 @@
+"""A trained model with everything that turns raw data into forecasts, and its folder."""

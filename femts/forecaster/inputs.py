@@ -1,0 +1,140 @@
+"""What a forecast is made from: the last rows of a user's table, checked, on their grid, and the way back into its form."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from femts.data.form import USUAL, Form
+from femts.data.frames import check_frame, check_values
+from femts.data.recent import last_stamps
+from femts.errors import GapWarning, UsageError
+from femts.forecaster.run_folder import RunConfig
+from femts.text import shown
+
+
+@dataclass(frozen=True)
+class LookBack:
+    """The L steps that a model reads, C channels.
+
+    Attributes:
+        values: (L, C) float64, raw units, NaN where a value is missing.
+        when: stamps of the L steps, or their numbers for data without stamps.
+        time: what the table calls its stamps.
+        long: the columns of a table in long form, in its order; empty for a wide one.
+        known: (L, K) float64, raw units, the columns that are known for the steps to come as well.
+    """
+
+    values: NDArray[np.float64]
+    when: pd.Index
+    time: str
+    long: tuple[str, ...]
+    known: NDArray[np.float64]
+
+
+def look_back(history: pd.DataFrame, config: RunConfig, columns: Sequence[str], freq: str | None) -> LookBack:
+    """The last `config.seq_len` steps of `history`, which has `columns` at the step `freq` (None without stamps).
+
+    It needs the columns `config.roles.future`, too; where the training named roles, further columns do not matter.
+
+    Raises:
+        UsageError: the history cannot be used; the text says why.
+
+    Warns:
+        GapWarning: values are missing.
+    """
+    needed, form = config.seq_len, config.form
+    if not isinstance(history, pd.DataFrame):
+        raise UsageError(f"The history is a {type(history).__name__}; give a DataFrame with the training columns.")
+    time, long = form.time_of(history), form.is_long(history)
+    given = tuple(map(str, history.columns)) if long else ()
+    if long:
+        history = last_stamps([history], needed, freq, form)
+        where = f"The recent history ({len(history)} rows)"
+        history, form = check_frame(history, None, freq, where, config.na, form), USUAL
+    ahead = config.roles.future
+    if config.roles.any:
+        history = _only(history, (*columns, *ahead), form)
+    if len(history) < needed:
+        raise UsageError(f"The history has {len(history)} rows, but this model looks back {needed}; give that many.")
+    recent = history.tail(needed)
+    where = f"The recent history ({needed} rows)"
+    if freq is None:
+        values = check_values(recent, (*columns, *ahead), where, config.na)
+        last = history.index[-1]
+        stop = int(last) + 1 if isinstance(last, (int, np.integer)) else len(history)
+        when: pd.Index = pd.RangeIndex(stop - needed, stop)
+    else:
+        values = check_frame(recent, (*columns, *ahead), freq, where, config.na, form).tail(needed)
+        when = pd.Index(values.pop("date"))
+    read, known = values[list(columns)], values[list(ahead)]
+    _tell_gaps(read, where, "the last value before each is read instead")
+    _tell_gaps(known, where, "the training mean stands for each")
+    return LookBack(read.to_numpy(), when, time, given, known.to_numpy())
+
+
+def known_ahead(future: pd.DataFrame | None, config: RunConfig, when: pd.Index, freq: str | None) -> NDArray[np.float64]:
+    """The columns `config.roles.future` at the steps `when`, (steps, K), from a user's table that has those steps, at least.
+
+    Raises:
+        UsageError: the table is missing or lacks one of these values, which nobody may guess; or it is not wanted.
+    """
+    names, form = config.roles.future, config.form
+    if not names:
+        if future is not None:
+            raise UsageError("A table of known columns was given, but this model was trained without any; leave it out.")
+        return np.empty((len(when), 0))
+    wanted = f"{', '.join(map(shown, names))} for the {len(when)} steps from {when[0]} to {when[-1]}"
+    if not isinstance(future, pd.DataFrame):
+        raise UsageError(f"This model was trained on columns known in advance; give {wanted} (future=, or --future FILE).")
+    where = "The table of known columns"
+    if form.is_long(future):
+        future, form = check_frame(future, freq=freq, where=where, na=config.na, form=form), USUAL
+    future = _only(future, names, form)
+    if freq is None:
+        found = check_values(future, names, where, config.na).reset_index(drop=True).reindex(range(len(when)))
+    else:
+        found = check_frame(future, names, freq, where, config.na, form).set_index("date").reindex(when)
+    missing = np.argwhere(found.isna().to_numpy())
+    if len(missing):
+        step, column = missing[0]
+        raise UsageError(f"{where} has no '{shown(names[column])}' at {when[step]}; give {wanted}.")
+    return found.to_numpy()
+
+
+def _only(table: pd.DataFrame, columns: Sequence[str], form: Form) -> pd.DataFrame:
+    """The time stamps and `columns` of a wide table, as far as it has them."""
+    return table[[name for name in table.columns if str(name) in (form.time_of(table), *columns)]]
+
+
+def in_form_of(forecast: pd.DataFrame, past: LookBack, form: Form, columns: Sequence[str]) -> pd.DataFrame:
+    """A wide `forecast` (`date` or `step` first, then `columns`, each with its bounds) as the history was, under its names."""
+    if not past.long:
+        return forecast.rename(columns={"date": past.time})
+    long = form.to_long(forecast, columns)
+    return long[[*past.long, *long.columns[3:]]]
+
+
+def _tell_gaps(values: pd.DataFrame, where: str, rule: str) -> None:
+    """Warn of missing values and say by which `rule` they are filled; refuse a table without any value."""
+    missing = values.isna()
+    if len(values.columns) and missing.all(axis=None):
+        raise UsageError(f"{where} has no value at all; at least one is needed to forecast from.")
+    if missing.to_numpy().any():
+        first, count = shown(values.columns[missing.any()][0]), int(missing.to_numpy().sum())
+        warnings.warn(
+            f"{where} lacks {count} of {values.size} values, the first in column '{first}'; {rule}.",
+            GapWarning,
+            stacklevel=4,
+        )
+
+
+def tell_ended(names: Sequence[str], steps: int) -> None:
+    """Warn of targets that have no value in the last `steps` steps."""
+    some = ", ".join(f"'{shown(name)}'" for name in names[:6]) + f" and {len(names) - 6} more" * (len(names) > 6)
+    warnings.warn(f"{some}: no value in the last {steps} steps, so none in the forecast.", GapWarning, stacklevel=3)

@@ -1,0 +1,184 @@
+"""A forecaster as an ONNX file: raw units in, raw units out, for programs that have onnxruntime but not torch."""
+
+from __future__ import annotations
+
+import copy
+import json
+import logging
+import os
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from femts._version import __version__
+from femts.environment import without_traces
+from femts.errors import UsageError
+from femts.files import write_file
+from femts.mixers.ops.scan import prefixes
+
+if TYPE_CHECKING:
+    from femts.forecaster.forecaster import Forecaster
+
+BOUND = 1e-4  # scaled units by which a graph may differ from torch
+NAMES = ("history", "forecast")
+BATCHES = (1, 5)  # look-backs at a time in the check
+
+
+@dataclass(frozen=True)
+class Exported:
+    """Attributes: path: the file; size: bytes; steps: of a forecast; difference: largest one from torch, in scaled units."""
+
+    path: Path
+    size: int
+    steps: int
+    difference: float
+
+
+class RawForecast(nn.Module):
+    """Raw look-backs (B, L, C), float32, to raw forecasts of targets (B, steps, T): filled, scaled, forecast, scaled back."""
+
+    def __init__(self, forecaster: Forecaster, steps: int) -> None:
+        super().__init__()
+        self.model, self.steps = copy.deepcopy(forecaster.model).cpu().float().eval(), steps
+        self.targets = len(forecaster.targets)
+        self.mean: Tensor
+        self.scale: Tensor
+        self.register_buffer("mean", torch.tensor(forecaster.scaler.mean, dtype=torch.float32))
+        self.register_buffer("scale", torch.tensor(forecaster.scaler.scale, dtype=torch.float32))
+
+    def forward(self, history: Tensor) -> Tensor:
+        scaled = (history - self.mean) / self.scale
+        (filled,) = prefixes((scaled,), lambda before, here: (torch.where(here[0].isnan(), before[0], here[0]),))
+        forecast: Tensor = self.model.forecast(torch.where(filled.isnan(), 0.0, filled), self.steps)
+        return (forecast * self.scale + self.mean)[..., : self.targets]
+
+
+def export(forecaster: Forecaster, path: str | Path, horizon: int | None = None) -> Exported:
+    """Write `forecaster` to `path` as ONNX, once onnxruntime has computed the same from it as torch.
+
+    The graph takes `history` (B, L, C), float32, raw units, oldest step first, columns in the order of the training, NaN
+    where a value is missing (filled as `predict` does; other sentinels are the caller's to replace), and gives
+    `forecast` (B, horizon, T) of the targets, float32, raw units; B is free. Intervals and time stamps are not in it. Its
+    metadata hold `femts` (the version), `model`, `columns` and `targets` (JSON), `freq` (empty without stamps), `seq_len`,
+    `pred_len` and `data_sha256`.
+
+    Args:
+        forecaster: a trained one; not changed.
+        path: the file, written whole or not at all.
+        horizon: steps of a forecast, P by default; longer ones are rolled out in the graph, which grows with them.
+
+    Raises:
+        UsageError: the run knows columns in advance, onnxscript or onnxruntime is missing, ONNX has no form of the model's
+            operators, or the graph differs from torch by more than `BOUND` in scaled units; nothing is written.
+        RunFailure: the disk refuses.
+    """
+    if forecaster.scaler.effects is not None:
+        raise UsageError(
+            "A run that knows columns or the calendar in advance cannot be exported, as a graph has no place for them; "
+            "export one trained without --future and --calendar."
+        )
+    steps = forecaster.config.pred_len if horizon is None else horizon
+    content = _graph(forecaster, steps)
+    difference = _difference(forecaster, content, steps)
+    write_file(Path(path), content)
+    return Exported(Path(path), len(content), steps, difference)
+
+
+def _graph(forecaster: Forecaster, steps: int) -> bytes:
+    """The ONNX file's bytes."""
+    config, columns = forecaster.config, forecaster.columns
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # or it gives this machine a number, kept in the user's cache
+    try:
+        import onnxruntime  # noqa: F401  # before the minute that the graph takes
+        import onnxscript  # noqa: F401
+    except ImportError as error:
+        raise UsageError(f"ONNX needs {error.name}, which is not installed; run pip install onnxruntime onnxscript.") from error
+    example = torch.zeros(2, config.seq_len, len(columns))
+    # They tell of operators of libraries that are not installed, and of what they leave as it is.
+    chatty = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript")]
+    levels = [logger.level for logger in chatty]
+    try:
+        for logger in chatty:
+            logger.setLevel(logging.ERROR)
+        with warnings.catch_warnings(), without_traces(), torch.no_grad():
+            warnings.simplefilter("ignore")
+            program: Any = torch.onnx.export(
+                RawForecast(forecaster, steps),
+                (example,),
+                dynamo=True,
+                dynamic_shapes=({0: torch.export.Dim("batch")},),
+                input_names=NAMES[:1],
+                output_names=NAMES[1:],
+                verbose=False,
+            )
+    except torch.onnx.OnnxExporterError as error:
+        cause: BaseException = error
+        while cause.__cause__ is not None:
+            cause = cause.__cause__
+        reason = str(cause).strip().partition("\n")[0].rstrip(".")
+        raise UsageError(
+            f"Model '{config.model}' cannot be exported to ONNX ({reason}); every model that comes with femts can."
+        ) from error
+    finally:
+        for logger, level in zip(chatty, levels, strict=True):
+            logger.setLevel(level)
+    proto = program.model_proto
+    for node in (*proto.graph.node, *(node for function in proto.functions for node in function.node)):
+        del node.metadata_props[:]  # where in the source it comes from: most of a small file, and the paths of this machine
+    for key, value in _facts(forecaster, steps).items():
+        proto.metadata_props.add(key=key, value=value)
+    content: bytes = proto.SerializeToString()
+    return content
+
+
+def _facts(forecaster: Forecaster, steps: int) -> dict[str, str]:
+    """What whoever has the file alone must know."""
+    config = forecaster.config
+    return {
+        "femts": __version__,
+        "model": config.model,
+        "columns": json.dumps(forecaster.columns),
+        "targets": json.dumps(forecaster.targets),
+        "freq": forecaster.freq or "",
+        "seq_len": str(config.seq_len),
+        "pred_len": str(steps),
+        "data_sha256": str(forecaster.data["sha256"]),
+    }
+
+
+def _difference(forecaster: Forecaster, content: bytes, steps: int) -> float:
+    """The largest difference between onnxruntime and torch, in scaled units; UsageError where it is more than it may be."""
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    worst, scale = 0.0, forecaster.scaler.first(len(forecaster.targets)).scale
+    for past in _look_backs(forecaster):
+        (found,) = session.run(NAMES[1:], {NAMES[0]: past})
+        wanted = forecaster.predict_array(past, steps).astype(np.float32)
+        apart = np.abs(found.astype(np.float64) - wanted)
+        worst = max(worst, float((apart / scale).max()))
+        # What float32 cannot tell apart, where values are far from 0 for their spread, is no difference of the models.
+        if not (apart <= BOUND * scale + 4 * np.spacing(np.abs(wanted))).all():
+            raise UsageError(
+                f"Model '{forecaster.config.model}' differs in onnxruntime by {worst:.1e} from torch, in scaled units, and "
+                f"may by {BOUND:g}; take another version of them, by pip install -U onnxruntime onnxscript."
+            )
+    return worst
+
+
+def _look_backs(forecaster: Forecaster) -> list[NDArray[np.float32]]:
+    """Noise of the training's mean and spread, a random walk of it, and the same with gaps, one of them at the start."""
+    rng, found = np.random.default_rng(0), []
+    for batch in BATCHES:
+        noise = rng.normal(size=(batch, forecaster.config.seq_len, len(forecaster.columns)))
+        walk = noise.cumsum(1) / np.sqrt(np.arange(1, noise.shape[1] + 1))[:, None]
+        gaps = np.where(rng.uniform(size=walk.shape) < 0.2, np.nan, walk)
+        gaps[:, :2] = np.nan
+        found += [forecaster.scaler.inverse(scaled).astype(np.float32) for scaled in (noise, walk, gaps)]
+    return found

@@ -1,0 +1,176 @@
+"""A saved run made anew: its parts are held against each other, so that a forged one does not load."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+from pandas.tseries.frequencies import to_offset
+from safetensors import SafetensorError
+from safetensors.torch import load as read_tensors
+from safetensors.torch import save as tensors_bytes
+from torch import Tensor
+from torch.nn.modules.module import register_module_parameter_registration_hook
+
+from femts.config.rules import MISSING, Misfit, fingerprint
+from femts.data.scaler import Scaler
+from femts.errors import UsageError
+from femts.evaluation.intervals import Intervals
+from femts.forecaster.run_folder import INTERVALS, PREPROCESS, WEIGHTS, RunConfig
+from femts.forecaster.saved_run import SavedRun, read_run
+from femts.models.base import ForecastModel
+from femts.models.registry import build_model
+
+SPARE = 100_000  # weights that a model may make and replace while it is built
+_UNREADABLE = (SafetensorError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, ArithmeticError)
+
+
+class Restored(NamedTuple):
+    """A run, and what was made of its files."""
+
+    run: SavedRun
+    model: ForecastModel
+    scaler: Scaler
+    intervals: Intervals | None
+
+
+def weights_bytes(model: ForecastModel, preprocess: object) -> bytes:
+    """`model.safetensors`, which says by a hash what data the weights are for: the order of the columns, and their scales."""
+    state = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
+    return tensors_bytes(state, {"preprocess": fingerprint(preprocess)})
+
+
+def restore(folder: str | Path) -> Restored:
+    """What `folder` holds; UsageError in one sentence for each way in which it cannot be a run."""
+    run = read_run(folder)
+    try:
+        _check_preprocess(run)
+        scaler = _scaler(run)
+        model = _model(run)
+        return Restored(run, model, scaler, None if run.intervals is None else _intervals(run, run.intervals))
+    except Misfit as error:
+        raise UsageError(f"Run {folder} was changed after it was saved: {error}; train again.") from error
+
+
+def _model(run: SavedRun) -> ForecastModel:
+    try:
+        weights = read_tensors(run.weights)
+        header = json.loads(run.weights[8 : 8 + int.from_bytes(run.weights[:8], "little")])
+    except _UNREADABLE as error:
+        raise Misfit(WEIGHTS, run.weights[:20], "in the format of safetensors") from error
+    if header.get("__metadata__", {}).get("preprocess") != fingerprint(run.preprocess):
+        raise Misfit(PREPROCESS, "another one", f"that of {WEIGHTS}")
+    given = (run.config.model, run.config.model_config, run.config.quantiles)
+    try:
+        wanted = outline(run.config, sum(value.numel() for value in weights.values())).state_dict()
+    except Misfit:
+        raise
+    except UsageError as error:
+        raise Misfit("model of config.yaml", run.config.model, f"one that can be built: {str(error).rstrip('.')}") from error
+    except (*_UNREADABLE, AssertionError, LookupError) as error:
+        raise Misfit("model of config.yaml", run.config.model, f"one that can be built ({error})") from error
+    check_tensors(weights, wanted, WEIGHTS)
+    model = build_model(*given)
+    model.load_state_dict(weights)
+    return model.eval()
+
+
+def outline(config: RunConfig, parameters: int) -> ForecastModel:
+    """The model of `config` without memory for its weights; a Misfit when it has many more of them than `parameters`."""
+    left, thread = 2 * parameters + SPARE, threading.get_ident()
+
+    def count(module: torch.nn.Module, name: str, parameter: torch.nn.Parameter) -> None:
+        nonlocal left
+        if threading.get_ident() == thread:
+            left -= 0 if parameter is None else parameter.numel()
+            if left < 0:  # before a million layers that somebody wrote are built
+                raise Misfit("model of config.yaml", "larger", f"one of {parameters} weights")
+
+    hook = register_module_parameter_registration_hook(count)
+    try:
+        with torch.device("meta"):
+            return build_model(config.model, config.model_config, config.quantiles)
+    finally:
+        hook.remove()
+
+
+def check_tensors(found: object, wanted: dict[str, Tensor], where: str) -> None:
+    """A Misfit unless `found` has the tensors `wanted`, by name, shape and dtype, with finite numbers."""
+    if not isinstance(found, dict):
+        raise Misfit(where, found, "tensors by name")
+    for name in {**found, **wanted}:
+        value, like, called = found.get(name), wanted.get(name), f"{where}: {name}"
+        if like is None or not isinstance(value, Tensor):
+            raise Misfit(called, MISSING, "") if like is not None else Misfit(called, "there", "a part of this model")
+        if (value.shape, value.dtype) != (like.shape, like.dtype):
+            raise Misfit(called, (tuple(value.shape), value.dtype), f"{tuple(like.shape)} of {like.dtype}")
+        if value.is_floating_point() and not bool(value.isfinite().all()):
+            raise Misfit(called, "not finite", "numbers")
+
+
+def _check_preprocess(run: SavedRun) -> None:
+    saved, roles = run.preprocess, run.config.roles
+    columns, scaler, freq = tuple(saved["columns"]), saved["scaler"], saved["freq"]
+    channels = run.config.model_config.n_channels
+    for name, values in {"columns": columns, "scaler.mean": scaler["mean"], "scaler.scale": scaler["scale"]}.items():
+        if len(values) != channels:
+            raise Misfit(f"{PREPROCESS}: {name}", values, f"one for each of {channels} channels")
+    if len(set(columns)) < len(columns) or set(columns) & set(roles.future):
+        raise Misfit(f"{PREPROCESS}: columns", columns, "a name for each")
+    targets = columns[: len(columns) - len(roles.past)]
+    if columns[len(targets) :] != roles.past or not targets or (roles.target and roles.target != targets):
+        raise Misfit(f"{PREPROCESS}: columns", columns, f"{(*roles.target, *roles.past)} as config.yaml says")
+    try:
+        stepped = freq is None or (int(freq) > 0 if freq.isdecimal() else to_offset(freq) is not None)
+    except (ValueError, OverflowError) as error:
+        raise Misfit(f"{PREPROCESS}: freq", freq, "a step between stamps") from error
+    if not stepped or (roles.calendar and (freq is None or freq.isdecimal())):
+        raise Misfit(f"{PREPROCESS}: freq", freq, "a step between stamps")
+
+
+def _scaler(run: SavedRun) -> Scaler:
+    """The scaler, its effects tried on one row: their shapes depend on each other."""
+    try:
+        scaler = Scaler.from_dict(run.preprocess["scaler"])
+    except ValueError as error:  # a list of lists that are not as long as each other
+        raise Misfit(f"{PREPROCESS}: scaler", run.preprocess["scaler"], "in the form of arrays") from error
+    roles, effects = run.config.roles, scaler.effects
+    if effects is None and not roles.future and not roles.calendar:
+        return scaler
+    name, wanted = f"{PREPROCESS}: scaler.effects", f"those of the columns {roles.future} and the calendar as config.yaml says"
+    if (
+        effects is None
+        or effects.calendar != roles.calendar
+        or not len(effects.knots) == len(effects.mean) == len(roles.future)
+    ):
+        raise Misfit(name, effects, wanted)
+    try:
+        tried = effects.of(np.zeros((1, len(roles.future))), pd.DatetimeIndex(["2000-01-01"]))
+    except (ValueError, IndexError, TypeError) as error:
+        raise Misfit(name, effects, wanted) from error
+    if tried.shape != (1, len(scaler.mean)) or not np.isfinite(tried).all() or effects.weight.shape[1:] != effects.offset.shape:
+        raise Misfit(name, effects, wanted)
+    return scaler
+
+
+def _intervals(run: SavedRun, content: bytes) -> Intervals:
+    try:
+        intervals = Intervals.from_bytes(content)
+        levels, widths = intervals.levels, intervals.half_widths
+        fitting = widths.ndim == 3 and widths.shape[::2] == (
+            len(levels),
+            len(run.preprocess["columns"]) - len(run.config.roles.past),
+        )
+        rising = all(low < high for low, high in zip((0.0, *levels), (*levels, 100.0), strict=True))
+        # A correction of learned quantiles may be negative, and one for which windows were too few is infinite.
+        known = widths.dtype == np.float32 and bool((widths > -np.inf).all())
+    except (*_UNREADABLE, IndexError) as error:
+        raise Misfit(INTERVALS, content[:20], "intervals") from error
+    if not (fitting and rising and known and widths.shape[1] >= 1 and intervals.windows >= 1):
+        raise Misfit(INTERVALS, widths.shape, "intervals of rising levels for each step and target")
+    return intervals

@@ -1,0 +1,190 @@
+"""The run folder: its files and how they are written; `femts.forecaster.saved_run` reads them.
+
+Every file is written beside its final place and moved there, and `metrics.json`, which holds the hashes of the files a
+forecaster is loaded from and of itself, comes last. So a folder killed at any moment is finished, resumable or as it was
+before, and a changed bit is found: in `checkpoints/last.ckpt` by a hash of its own. `metrics.csv` is for people alone.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from femts.config.rules import fingerprint
+from femts.data.form import USUAL, Form
+from femts.data.roles import NO_ROLES, Roles
+from femts.errors import RunFailure, UsageError
+from femts.files import PART, write_file
+from femts.text import strict_json
+
+FORMAT = 2  # raised when an older femts could not read the folder; not the version of the package
+CONFIG, WEIGHTS, PREPROCESS = "config.yaml", "model.safetensors", "preprocess.json"
+METRICS, HISTORY, CHECKPOINT = "metrics.json", "metrics.csv", "checkpoints/last.ckpt"
+HASHED = (CONFIG, WEIGHTS, PREPROCESS)
+SEAL = "sha256"  # of `metrics.json`, in itself
+INTERVALS = "intervals.safetensors"  # hashed, too, where `metrics.json` lists it; a run may be without
+RUN_FILES = (*HASHED, INTERVALS, METRICS, HISTORY, CHECKPOINT)
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """Everything that decides a run, resolved; `config.yaml` as an object.
+
+    Attributes:
+        dataset: name of the data set.
+        source: what `load_dataset` was given, None when it was a DataFrame.
+        model: registered name.
+        model_config: the model's frozen configuration.
+        protocol: named protocol that chose what was not given.
+        training: fields of TrainingConfig by name, the seed among them.
+        na: numbers that stand for a missing value in the data.
+        form: what the columns of the data are called.
+        roles: what they are for.
+    """
+
+    dataset: str
+    source: str | None
+    model: str
+    model_config: Any
+    protocol: str
+    training: Mapping[str, Any]
+    na: tuple[float, ...] = ()
+    form: Form = USUAL
+    roles: Roles = NO_ROLES
+
+    @property
+    def seq_len(self) -> int:
+        """Steps of look-back."""
+        return int(self.model_config.seq_len)
+
+    @property
+    def pred_len(self) -> int:
+        """Steps of one forecast."""
+        return int(self.model_config.pred_len)
+
+    @property
+    def quantiles(self) -> tuple[float, ...]:
+        """Quantiles that come out of the model; none where a mean does."""
+        return tuple(self.training["quantiles"]) if self.training["loss"] == "pinball" else ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types for YAML, in the order in which a person reads them."""
+        return {
+            "format": FORMAT,
+            "dataset": {"name": self.dataset, "source": self.source, "na": list(self.na)}
+            | {"columns": self.form.named(), "roles": self.roles.to_dict()},
+            "model": {"name": self.model, **_plain(asdict(self.model_config))},
+            "pred_len": self.pred_len,
+            "seq_len": self.seq_len,
+            "protocol": self.protocol,
+            "training": _plain(dict(self.training)),
+        }
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> RunConfig:
+        """The inverse of `to_dict`; UsageError when a setting is unknown to this femts."""
+        from femts.config.settings import apply_settings
+        from femts.models.registry import model_card
+
+        settings = dict(record["model"])
+        name = settings.pop("name")
+        card = model_card(name)
+        shape = {f.name: settings.pop(f.name) for f in fields(card.model_class.Config)[:3]}
+        config = apply_settings(card.model_class.Config(**shape), settings, where="model")
+        data = record["dataset"]
+        return cls(
+            data["name"],
+            data["source"],
+            name,
+            config,
+            record["protocol"],
+            record["training"],
+            tuple(data["na"]),
+            Form.of(data["columns"]),
+            Roles.of(data["roles"]),
+        )
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {k: _plain(v) for k, v in value.items()}
+    return [_plain(v) for v in value] if isinstance(value, (list, tuple)) else value
+
+
+def check_new_folder(folder: Path) -> None:
+    """UsageError unless a new run can be written to `folder`: it is missing, empty, or a run that never got anywhere."""
+    if os.path.exists(folder) and not os.path.isdir(folder):
+        raise UsageError(f"The output {folder} is a file; name a folder.")
+    names = {path.name for path in folder.iterdir() if path.suffix != PART} if os.path.isdir(folder) else set()
+    if METRICS in names:
+        raise UsageError(f"Folder {folder} already holds a finished run; choose another folder or remove it.")
+    if (folder / CHECKPOINT).is_file():
+        raise UsageError(f"Folder {folder} holds an unfinished run; continue it with --resume or choose another folder.")
+    if names and CONFIG not in names:
+        raise UsageError(f"Folder {folder} holds files that are no run; choose a new or empty folder.")
+
+
+def history_csv(history: Sequence[Mapping[str, Any]]) -> bytes:
+    """`metrics.csv`: one row for each validation."""
+    text = io.StringIO()
+    names = ["step", "train_loss", "val_mse", "val_mae", "lr", "seconds"]
+    if history and "val_pinball" in history[0]:
+        names.insert(4, "val_pinball")
+    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(history)
+    return text.getvalue().encode()
+
+
+def config_yaml(config: RunConfig) -> bytes:
+    """`config.yaml` of `config`."""
+    import yaml
+
+    return yaml.safe_dump(config.to_dict(), sort_keys=False).encode()
+
+
+def begin_run(folder: Path, config: RunConfig, preprocess: Mapping[str, Any]) -> None:
+    """Begin a run folder: with configuration and preprocessing alone it is unfinished and resumable."""
+    write_file(folder / CONFIG, config_yaml(config))
+    write_file(folder / PREPROCESS, _json(preprocess))
+
+
+def write_run(
+    folder: Path,
+    config: RunConfig,
+    weights: bytes,
+    preprocess: Mapping[str, Any],
+    history: Sequence[Mapping[str, Any]],
+    metrics: Mapping[str, Any],
+    intervals: bytes | None = None,
+) -> None:
+    """Write the folder that `read_run` reads, `metrics.json` last; RunFailure when the disk refuses."""
+    contents = {CONFIG: config_yaml(config), WEIGHTS: weights, PREPROCESS: _json(preprocess)}
+    contents |= {} if intervals is None else {INTERVALS: intervals}
+    try:
+        (folder / METRICS).unlink(missing_ok=True)  # from here to the last line the folder counts as unfinished
+    except OSError as error:
+        raise RunFailure(f"Could not write {folder / METRICS}: {error.strerror}; choose another folder.") from error
+    for name, content in contents.items():
+        write_file(folder / name, content)
+    write_file(folder / HISTORY, history_csv(history))
+    hashes = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+    rows = [dict(row) for row in history]
+    write_file(folder / METRICS, sealed({"format": FORMAT, **metrics, "history": rows, "files": hashes}))
+
+
+def sealed(metrics: Mapping[str, Any]) -> bytes:
+    """`metrics.json`, with a hash of all else that it says."""
+    content = {name: value for name, value in json.loads(strict_json(metrics)).items() if name != SEAL}
+    return _json({**content, SEAL: fingerprint(content)})
+
+
+def _json(value: Mapping[str, Any]) -> bytes:
+    return (strict_json(value, indent=2) + "\n").encode()

@@ -1,0 +1,109 @@
+"""What the files of a run folder have to be before anything is made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from femts.config.rules import (
+    Misfit,
+    digest,
+    entries,
+    fields,
+    flag,
+    maybe,
+    number,
+    one_of,
+    real,
+    several,
+    text,
+    whole,
+)
+
+STEPS = whole(1, 10**6)
+SPAN = several(whole(), 2, 2)
+NUMBERS, SCALES, NAMES = several(number()), several(number(5e-324)), several(text)
+SCORES = fields({"mse": maybe(number()), "mae": maybe(number()), "windows": whole(1)}, closed=False)  # none without values
+ROW = fields(
+    {
+        "step": whole(1),
+        "train_loss": number(),
+        "val_mse": number(0),
+        "val_mae": number(0),
+        "lr": number(0),
+        "seconds": number(0),
+    },
+    {"val_pinball": number(0)},
+)
+_CONFIG = fields(
+    {
+        "format": whole(),
+        "dataset": fields(
+            {
+                "name": text,
+                "source": maybe(text),
+                "na": several(real),
+                "columns": fields({}, {"time": text, "series": text, "value": text}),
+                "roles": fields({}, {"target": NAMES, "past": NAMES, "future": NAMES, "calendar": flag}),
+            }
+        ),
+        "model": fields({"name": text, "seq_len": STEPS, "pred_len": STEPS, "n_channels": STEPS}, closed=False),
+        "pred_len": STEPS,
+        "seq_len": STEPS,
+        "protocol": text,
+        "training": fields(
+            {
+                "seed": whole(),
+                "batch_size": whole(1),
+                "eval_batch_size": whole(1),
+                "loss": one_of("mse", "pinball"),
+                "quantiles": several(number(0, 1)),
+            },
+            closed=False,
+        ),
+    }
+)
+_EFFECTS = {
+    "knots": several(NUMBERS),
+    "calendar": flag,
+    "weight": several(NUMBERS),
+    "scale": SCALES,
+    **dict.fromkeys(("mean", "offset", "explained"), NUMBERS),
+}
+PREPROCESS = fields(
+    {
+        "scaler": fields({"mean": NUMBERS, "scale": SCALES}, {"effects": fields(_EFFECTS)}),
+        "columns": several(text, 1),
+        "freq": maybe(text),
+        "data": fields({}, {"sha256": text, "split": fields({"train": SPAN, "val": SPAN, "test": SPAN})}),
+    }
+)
+# What training says of itself; a forecaster that was put together by hand says none of it.
+_TRAINED = {
+    **dict.fromkeys(("dataset", "model", "protocol", "device", "precision"), text),
+    **dict.fromkeys(("pred_len", "seq_len"), STEPS),
+    **dict.fromkeys(("seed", "steps", "parameters"), whole()),
+    "kept_step": maybe(whole()),
+    "stopped": maybe(text),
+    "val": SCORES,
+    "test": SCORES,
+    "seconds": number(0),
+    "versions": entries(text),
+}
+_MAYBE = {"devices": whole(1), "kernels": entries(text), "known": entries(number()), "data_sha256": text}
+_BARE = {"format": whole(), "files": entries(digest), "history": several(ROW), "sha256": digest}
+
+
+def check_config(record: Any) -> None:
+    """A Misfit that names the first field of `config.yaml` that cannot be."""
+    _CONFIG(record, "")
+    model = record["model"]
+    for name in ("pred_len", "seq_len"):
+        if model[name] != record[name]:
+            raise Misfit(f"model.{name}", model[name], f"{record[name]} as its {name}")
+
+
+def check_metrics(metrics: Mapping[str, Any]) -> None:
+    """A Misfit that names the first field of `metrics.json` that cannot be."""
+    trained = _TRAINED if metrics.keys() & _TRAINED.keys() else {}
+    fields({**_BARE, **trained}, _MAYBE, closed=False)(metrics, "")

@@ -1,0 +1,143 @@
+"""A finished run read from its folder: every file verified, and every fault of one told in a sentence."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from femts.config.rules import Misfit, fingerprint, read_json
+from femts.errors import UsageError
+from femts.files import write_file
+from femts.forecaster.run_folder import (
+    CONFIG,
+    FORMAT,
+    HASHED,
+    INTERVALS,
+    METRICS,
+    PREPROCESS,
+    SEAL,
+    WEIGHTS,
+    RunConfig,
+    sealed,
+)
+from femts.forecaster.run_rules import PREPROCESS as PREPROCESS_RULE
+from femts.forecaster.run_rules import check_config, check_metrics
+
+
+@dataclass(frozen=True)
+class SavedRun:
+    """A finished run as read from its folder: verified, nothing built yet."""
+
+    config: RunConfig
+    weights: bytes
+    preprocess: Mapping[str, Any]
+    metrics: Mapping[str, Any]
+    history: Sequence[Mapping[str, Any]]
+    intervals: bytes | None = None
+
+
+def read_run(folder: str | Path) -> SavedRun:
+    """Read and verify a finished run; UsageError in one sentence for each way in which it cannot be one."""
+    folder = Path(folder)
+    metrics = read_metrics(folder)
+    files = metrics["files"]
+    calibrated = INTERVALS in files
+    for name in (*HASHED, INTERVALS) if calibrated else HASHED:
+        path = folder / name
+        if not path.is_file():
+            raise UsageError(f"Run {folder} lacks {name}; copy the whole folder or train again.")
+        if hashlib.sha256(path.read_bytes()).hexdigest() != files.get(name):
+            raise UsageError(f"Run {folder} was changed after it was saved: {name} does not match; train again.")
+    history = metrics["history"]
+    said = {name: value for name, value in metrics.items() if name not in ("format", "files", "history", SEAL)}
+    intervals = (folder / INTERVALS).read_bytes() if calibrated else None
+    return SavedRun(read_config(folder), (folder / WEIGHTS).read_bytes(), read_preprocess(folder), said, history, intervals)
+
+
+def read_config(folder: Path) -> RunConfig:
+    """`config.yaml` of a run, finished or not; UsageError when the folder is missing, no run, or of another format."""
+    import yaml
+
+    if not os.path.isdir(folder):  # False, where Path would raise, for a name that no folder can have
+        raise UsageError(f"There is no run folder {folder}; give the --out of a `femts train`.")
+    if not (folder / CONFIG).is_file():
+        raise UsageError(f"Folder {folder} is not a femts run: it has no {CONFIG}; give the --out of a `femts train`.")
+    try:
+        record = yaml.safe_load((folder / CONFIG).read_bytes())
+        found = record["format"]
+        if found == FORMAT:
+            check_config(record)
+            return RunConfig.from_dict(record)
+    except UsageError as error:
+        raise UsageError(f"Run {folder} cannot be used, for its {CONFIG} is of no run of this femts: {error}") from error
+    except Misfit as error:
+        raise UsageError(f"Run {folder} was changed after it was saved: {CONFIG}: {error}; train again.") from error
+    except (yaml.YAMLError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
+        raise UsageError(f"Run {folder} was changed after it was saved: {CONFIG} cannot be read; train again.") from error
+    raise UsageError(f"Run {folder} has format {found} but this femts reads format {FORMAT}; train again.")
+
+
+def read_preprocess(folder: Path) -> dict[str, Any]:
+    """`preprocess.json` of a run, finished or not; UsageError when it cannot be read."""
+    try:
+        record: dict[str, Any] = read_json(folder / PREPROCESS)
+        PREPROCESS_RULE(record, "")
+    except OSError as error:
+        raise UsageError(f"Run {folder} lacks a readable {PREPROCESS}; train again.") from error
+    except Misfit as error:
+        raise UsageError(f"Run {folder} was changed after it was saved: {PREPROCESS}: {error}; train again.") from error
+    return record
+
+
+def read_metrics(folder: Path) -> dict[str, Any]:
+    """`metrics.json` of a finished run; UsageError when the folder is missing, no run, unfinished or of another format."""
+    if not os.path.isdir(folder):  # False, where Path would raise, for a name that no folder can have
+        raise UsageError(f"There is no run folder {folder}; give the --out of a `femts train`.")
+    if not (folder / CONFIG).is_file():
+        raise UsageError(f"Folder {folder} is not a femts run: it has no {CONFIG}; give the --out of a `femts train`.")
+    if not (folder / METRICS).is_file():
+        raise UsageError(f"Run {folder} is unfinished: it has no {METRICS}; finish it with `femts train ... --resume`.")
+    try:
+        metrics: dict[str, Any] = read_json(folder / METRICS)
+        found = metrics["format"]
+    except (OSError, Misfit, LookupError, TypeError) as error:
+        raise UsageError(f"Run {folder} was changed after it was saved: {METRICS} cannot be read; train again.") from error
+    if found != FORMAT:
+        raise UsageError(
+            f"Run {folder} has format {found} but this femts reads format {FORMAT}; "
+            f"use femts {_version_of(metrics)} or train again."
+        )
+    content = {name: value for name, value in metrics.items() if name != SEAL}
+    if metrics.get(SEAL) != fingerprint(content):
+        raise UsageError(f"Run {folder} was changed after it was saved: {METRICS} does not match its own hash; train again.")
+    try:
+        check_metrics(metrics)
+    except Misfit as error:
+        raise UsageError(f"Run {folder} was changed after it was saved: {METRICS}: {error}; train again.") from error
+    for part in metrics.keys() & {"val", "test"}:  # JSON has no NaN, which is the error of a part without values
+        metrics[part] = {name: math.nan if value is None else value for name, value in metrics[part].items()}
+    return metrics
+
+
+def _version_of(metrics: Mapping[str, Any]) -> str:
+    versions = metrics.get("versions")
+    return str(versions.get("femts", "of that format")) if isinstance(versions, Mapping) else "of that format"
+
+
+def write_intervals(folder: Path, intervals: bytes) -> None:
+    """Give a finished run these intervals for those it has; RunFailure when the disk refuses.
+
+    Killed at any moment it leaves a run that can be loaded, at worst without intervals: `metrics.json` forgets the old file
+    before that is replaced, and lists the new one after.
+    """
+    metrics = read_metrics(folder)
+    files = {name: value for name, value in metrics["files"].items() if name != INTERVALS}
+    write_file(folder / METRICS, sealed({**metrics, "files": files}))
+    write_file(folder / INTERVALS, intervals)
+    files[INTERVALS] = hashlib.sha256(intervals).hexdigest()
+    write_file(folder / METRICS, sealed({**metrics, "files": files}))

@@ -1,0 +1,1 @@
+"""Operations that layers and priors are made of."""

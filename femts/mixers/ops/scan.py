@@ -1,0 +1,75 @@
+"""One recurrence serves every scan prior and the conditioner: `h_t = exp(g_t) h_{t-1} + u_t`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from femts.mixers.kernels import chosen
+from femts.mixers.ops.gradients import bounded, transformed
+from femts.mixers.ops.scan_torch import decayed_sum_torch, default_chunk
+
+
+def decayed_sum(u: Tensor, log_decay: Tensor, chunk: int | None = None) -> Tensor:
+    """All prefix sums `h_t = sum_{i<=t} exp(sum_{i<s<=t} g_s) u_i` along dimension 1.
+
+    Decays are only ever multiplied up, never divided by or taken as differences of cumulative sums, so no length and no
+    strength of decay loses accuracy. Chunks run side by side and are joined by their last states: O(T) work, about
+    2 sqrt(T) steps.
+
+    Args:
+        u: (B, T, ...).
+        log_decay: g <= 0, of as many dimensions as `u` and broadcastable to it; (B, T) are those of `u`.
+        chunk: steps in a chunk of the torch form; the default is the whole of a short sequence and about sqrt(T) of a long
+            one, or a Triton kernel, as `femts.mixers.kernels` chooses. Export and `torch.func` get a form without steps.
+
+    Returns:
+        h, shaped as `u`; summed in float32 at least.
+    """
+    kind = torch.promote_types(u.dtype, torch.float32)
+    if torch.compiler.is_exporting() or transformed():
+        return prefixes((log_decay.to(kind).exp(), u.to(kind)), _join)[1].to(u.dtype)
+    if chunk is None and chosen("scan", u.device, kind) == "triton":
+        from femts.mixers.kernels.scan_triton import decayed_sum_triton
+
+        return decayed_sum_triton(u.to(kind), log_decay.to(kind)).to(u.dtype)
+    if chunk is None:
+        chunk = default_chunk(u.shape[1], 64)
+    return decayed_sum_torch(u.to(kind), log_decay.to(kind), chunk).to(u.dtype)
+
+
+Parts = tuple[Tensor, ...]
+
+
+def prefixes(x: Parts, join: Callable[[Parts, Parts], Parts]) -> Parts:
+    """What the associative `join(earlier, later)` makes of each prefix of `x`, tensors (B, T, ...), along dimension 1.
+
+    In log2 T rounds instead of T steps (Hillis & Steele, 1986): more work, but a graph that is written out stays small.
+    """
+    reach = 1
+    while reach < x[0].shape[1]:
+        joined = join(tuple(part[:, :-reach] for part in x), tuple(part[:, reach:] for part in x))
+        x = tuple(torch.cat([part[:, :reach], new], dim=1) for part, new in zip(x, joined, strict=True))
+        reach *= 2
+    return x
+
+
+def running_max(x: Tensor) -> Tensor:
+    """The largest value so far along dimension 1 of `x` (B, T, ...)."""
+    if torch.compiler.is_exporting():  # ONNX has no cummax
+        return prefixes((x,), lambda earlier, later: (torch.maximum(earlier[0], later[0]),))[0]
+    return torch.cummax(x, dim=1).values
+
+
+def _join(earlier: Parts, later: Parts) -> Parts:
+    """Two stretches of the recurrence as one, each a decay and a sum."""
+    return earlier[0] * later[0], earlier[1] * later[0] + later[1]
+
+
+def reversed_decayed_sum(u: Tensor, log_decay: Tensor, chunk: int | None = None) -> Tensor:
+    """The mirror image without the diagonal: `h_t = sum_{i>t} exp(sum_{t<=s<i} g_s) u_i`."""
+    backward = decayed_sum(u.flip(1), log_decay.flip(1), chunk).flip(1)
+    decay, after = bounded(log_decay.exp().expand_as(u)), torch.cat([backward[:, 1:], torch.zeros_like(backward[:, :1])], dim=1)
+    return decay * after.masked_fill(decay == 0, 0.0)  # see `scan_torch` on decays of 0

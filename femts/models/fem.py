@@ -1,0 +1,218 @@
+"""The autoregressive-segment forecaster: one host for every mixer (the protocol of Lu & Yang, 2025, Table 4 of the paper).
+
+The look-back is cut into segments as long as the forecast. Each channel's segments become tokens, a context token mixed across
+channels before each of them, and a causal pre-norm stack predicts, at every segment, the next one; the last prediction is
+the forecast. Only the mixer differs between the models registered here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from femts.errors import UsageError
+from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig, component_flags
+from femts.mixers.ops.dropout import Dropout
+from femts.mixers.ops.norm import RMSNorm
+from femts.mixers.ops.precision import mlp
+from femts.models.base import ForecastModel
+from femts.models.parts.lintrans import UnnormalisedLinearAttention
+from femts.models.registry import register
+
+MAIN = slice(1, None, 2)  # the main tokens among [context, main, context, ...]
+LAST = slice(-1, None)  # the last of them
+
+
+@dataclass(frozen=True)
+class SegmentConfig:
+    """Configuration of `SegmentForecaster`.
+
+    Attributes:
+        seq_len: look-back L in steps; padded on the left to whole segments.
+        pred_len: forecast P in steps, also the length of a segment.
+        n_channels: channels C.
+        prior: selection prior of the mixer, or `lintrans`.
+        components: which of C, L, T, G are on; empty for the prior alone.
+        d_model: width of a token; None for `32 int(sqrt(C))`.
+        n_layers: blocks.
+        n_heads: heads of the prior.
+        mlp_ratio: hidden width of a block's MLP over `d_model`.
+        dropout: on tokens, reads and MLP outputs.
+        rope: rotary positions in the prior, beside the learned embedding.
+        n_states: states a channel of the `mamba` prior.
+    """
+
+    seq_len: int
+    pred_len: int
+    n_channels: int
+    prior: Literal["softmax", "linear", "gla", "rnn_softmax", "rnn_decay", "mamba", "lintrans"] = "softmax"
+    components: str = "CLTG"
+    d_model: int | None = None
+    n_layers: int = 3
+    n_heads: int = 8
+    mlp_ratio: int = 4
+    dropout: float = 0.1
+    rope: bool = False
+    n_states: int = 8
+
+    def __post_init__(self) -> None:
+        for name in ("width", "n_layers", "n_heads", "mlp_ratio", "n_states"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"Setting 'model.{name}' takes a whole number of at least 1, not {getattr(self, name)}.")
+        if self.prior == "lintrans" and self.components:
+            raise UsageError(
+                f"lintrans is no selection prior and takes no components, not '{self.components}'; use prior linear for them."
+            )
+        self.mixer_config()  # refuses what no mixer can be made of
+
+    @property
+    def width(self) -> int:
+        """`d_model`, resolved."""
+        return self.d_model if self.d_model is not None else 32 * math.isqrt(self.n_channels)
+
+    @property
+    def n_segments(self) -> int:
+        """Segments in the padded look-back."""
+        return -(-self.seq_len // self.pred_len)
+
+    def mixer_config(self) -> FreeEnergyMixerConfig:
+        """The layer of each block; `lintrans` shares its widths and dropout."""
+        return FreeEnergyMixerConfig(
+            n_embd=self.width,
+            n_head=self.n_heads,
+            prior_type="linear" if self.prior == "lintrans" else self.prior,
+            dropout=self.dropout,
+            use_rope=self.rope,
+            ssm_rank=self.n_states,
+            **component_flags(self.components),
+        )
+
+    def make_mixer(self) -> nn.Module:
+        """A mixer of this configuration, (B, T, d_model) -> (B, T, d_model)."""
+        if self.prior == "lintrans":
+            return UnnormalisedLinearAttention(self.width, self.n_heads, self.dropout)
+        return FreeEnergyMixer(self.mixer_config())
+
+
+class Block(nn.Module):
+    """Pre-norm block: mixer, then MLP, each with its residual; only the tokens `rows` come out, and are made."""
+
+    def __init__(self, config: SegmentConfig) -> None:
+        super().__init__()
+        width, hidden = config.width, config.mlp_ratio * config.width
+        self.mixer_norm, self.mixer = RMSNorm(width, eps=1e-5), config.make_mixer()
+        self.mlp_norm = RMSNorm(width, eps=1e-5)
+        self.mlp = nn.Sequential(nn.Linear(width, hidden), nn.GELU(), nn.Linear(hidden, width), Dropout(config.dropout))
+
+    def forward(self, x: Tensor, rows: slice = slice(None)) -> Tensor:
+        x = x[:, rows] + self.mixer(self.mixer_norm(x), rows=rows)
+        *layers, dropout = self.mlp
+        y: Tensor = x + dropout(mlp(self.mlp_norm(x), layers))
+        return y
+
+
+@register("fem_sm", "Free Energy Mixer on softmax attention, all of C, L, T, G", prior="softmax")
+@register("fem_gla", "Free Energy Mixer on gated linear attention", prior="gla")
+@register("fem_aft", "Free Energy Mixer on AFT's exponential weights", prior="rnn_softmax")
+@register("fem_mamba", "Free Energy Mixer on a positive selective state space", prior="mamba")
+@register("fem_linear", "Free Energy Mixer on linear attention", prior="linear")
+@register("sm", "softmax attention alone, in the same host", prior="softmax", components="")
+@register("gla", "gated linear attention alone, in the same host", prior="gla", components="")
+@register("aft", "AFT alone, in the same host", prior="rnn_softmax", components="")
+@register("mamba", "a positive selective state space alone, in the same host", prior="mamba", components="")
+@register("linear", "normalised linear attention alone, in the same host", prior="linear", components="")
+@register("lintrans", "linear attention without normaliser, in the same host", prior="lintrans", components="")
+class SegmentForecaster(ForecastModel):
+    """See the module; B windows, C channels, N segments of P steps, d = `config.width`."""
+
+    Config: ClassVar[type] = SegmentConfig
+    rolls_out = True
+    draws_channels = True
+    learns_quantiles = True
+
+    def __init__(self, config: SegmentConfig, quantiles: Sequence[float] = ()) -> None:
+        super().__init__(config, quantiles)
+        steps, channels, width, tokens = config.pred_len, config.n_channels, config.width, 2 * config.n_segments
+        self.main_in = nn.Linear(steps, width)
+        self.main_norm = RMSNorm(width, eps=1e-5)
+        self.context_channels = nn.Linear(channels, channels)
+        self.context_in = nn.Linear(steps, width)
+        self.context_norm = RMSNorm(width, eps=1e-5)
+        self.position = nn.Parameter(torch.empty(tokens, width))
+        self.channel_position = nn.Parameter(torch.empty(channels, tokens, width))
+        self.dropout = Dropout(config.dropout)
+        self.token_norm = RMSNorm(width, eps=1e-5)
+        self.blocks = nn.ModuleList(Block(config) for _ in range(config.n_layers))
+        self.out_norm = RMSNorm(width, eps=1e-5)
+        self.out = nn.Linear(width, steps * self.n_outputs)
+        self._initialise()
+
+    def _initialise(self) -> None:
+        for name, module in self.named_modules():
+            if isinstance(module, nn.Linear) and ".prior." not in name and ".conditioner." not in name:
+                residual = name.endswith((".mixer.out_proj", ".mlp.2"))
+                std = 0.02 / math.sqrt(2 * self.config.n_layers) if residual else 0.02
+                nn.init.normal_(module.weight, std=std)
+                nn.init.zeros_(module.bias)
+        nn.init.normal_(self.position, std=0.02)
+        nn.init.normal_(self.channel_position, std=0.02)
+
+    def forward(self, x: Tensor) -> Tensor:
+        segments, mean, std = self._segments(x)
+        return self._forecast(self._predict(segments, LAST)[:, :, -1], mean, std)
+
+    def loss(self, x: Tensor, y: Tensor, seen: Tensor | None = None, channels: Tensor | None = None) -> Tensor:
+        """Error of the forecast in scaled units plus that of each earlier segment's successor in window-normalised units."""
+        segments, mean, std = self._segments(x)
+        predicted = self._predict(segments, channels=channels)
+        if channels is not None:
+            segments, mean, std, y = segments[:, channels], mean[:, channels], std[:, channels], y[..., channels]
+            seen = None if seen is None else seen[..., channels]
+        past, future = (None, None) if seen is None else (self._cut(seen[:, : x.shape[1]].mT), seen[:, x.shape[1] :])
+        loss = self.error(self._forecast(predicted[:, :, -1], mean, std), y, future)
+        if segments.shape[2] > 1:
+            seen_past = None if past is None else past[:, :, 1:]
+            loss = loss + self.error(predicted[:, :, :-1], segments[:, :, 1:], seen_past, dim=-1)
+        return loss
+
+    def _segments(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Normalised, padded and cut look-back (B, C, N, P); the window's mean and deviation (B, C, 1)."""
+        x = x.transpose(1, 2).contiguous()  # sums along time are several times faster over neighbours
+        mean = x[..., -self.config.pred_len :].mean(-1, keepdim=True)
+        std = x.std(-1, keepdim=True, correction=0) + 1e-5
+        return self._cut((x - mean) / std), mean, std
+
+    def _cut(self, x: Tensor) -> Tensor:
+        """Look-backs (B, C, L), padded on the left and cut: (B, C, N, P)."""
+        x = F.pad(x, (self.config.n_segments * self.config.pred_len - x.shape[-1], 0))
+        return x.unflatten(-1, (self.config.n_segments, self.config.pred_len))
+
+    def _predict(self, segments: Tensor, rows: slice = MAIN, channels: Tensor | None = None) -> Tensor:
+        """What follows each segment, or at `rows` the last alone: (B, C, N, P) -> (B, C, N or 1, P n_outputs).
+
+        With `channels` (D,) that of those alone, (B, D, ...); their context still comes from all.
+        """
+        drawn = slice(None) if channels is None else channels
+        context = torch.einsum("bcnp,dc->bdnp", segments, self.context_channels.weight[drawn])
+        context = context + self.context_channels.bias[drawn, None, None]
+        segments = segments[:, drawn]
+        tokens = torch.stack(
+            [self.context_norm(self.context_in(context)), self.main_norm(self.main_in(segments))], dim=3
+        ).flatten(2, 3)  # (B, C, 2N, d): context before main
+        tokens = self.token_norm(self.dropout(tokens) + self.position + self.channel_position[drawn])
+        hidden = tokens.flatten(0, 1)
+        for block in self.blocks[:-1]:
+            hidden = block(hidden)
+        main = self.blocks[-1](hidden, rows)
+        predicted: Tensor = self.out(self.out_norm(main))
+        return predicted.unflatten(0, segments.shape[:2])
+
+    @staticmethod
+    def _forecast(predicted: Tensor, mean: Tensor, std: Tensor) -> Tensor:
+        return (predicted * std + mean).transpose(1, 2)

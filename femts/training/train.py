@@ -1,0 +1,236 @@
+"""From data to forecaster in one call."""
+
+from __future__ import annotations
+
+import multiprocessing
+import platform
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from femts._version import __version__
+from femts.config.training import parse_span
+from femts.data.dataset import Dataset, load_dataset
+from femts.data.effects_fit import fit_scaler
+from femts.data.windows import Windows, part_windows
+from femts.errors import UsageError
+from femts.evaluation.coverage import CoverageSums
+from femts.evaluation.evaluator import evaluate
+from femts.evaluation.intervals import LEVELS, calibrate, passes
+from femts.evaluation.quantiles import PinballSums
+from femts.files import locked, remove_parts
+from femts.forecaster.forecaster import Forecaster
+from femts.forecaster.run_folder import CHECKPOINT, begin_run
+from femts.forecaster.saved_run import read_config
+from femts.mixers.kernels import recorded
+from femts.models.registry import build_model
+from femts.training.batches import StepBatches
+from femts.training.device import Place, kept_memory, resolve_place
+from femts.training.resolve import resolve_run, resolve_training
+from femts.training.resume import find_state
+from femts.training.schedule import Budget
+from femts.training.state import TrainState
+from femts.training.stopping import Interrupted
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from femts.config.training import TrainingConfig
+    from femts.forecaster.run_folder import RunConfig
+    from femts.models.base import ForecastModel
+
+REPORTED_LEVELS = (80.0, 95.0)  # percent; their coverage of the test part is in `metrics.json`
+
+
+def train(
+    dataset: Dataset | str | Path | pd.DataFrame,
+    model: str = "fem_sm",
+    pred_len: int = 96,
+    *,
+    seq_len: int | str | None = None,
+    protocol: str = "paper",
+    out: str | Path | None = None,
+    seed: int = 42,
+    max_steps: int | None = None,
+    max_epochs: int | None = None,
+    max_time: str | None = None,
+    device: str = "auto",
+    precision: str = "auto",
+    resume: bool = False,
+    settings: Mapping[str, Any] | None = None,
+    progress: bool = False,
+    data_root: str | Path | None = None,
+) -> Forecaster:
+    """Train `model` on `dataset` for a budget of steps, and score it once on the test part.
+
+    Args:
+        dataset: what `load_dataset` gave, or anything it takes.
+        model: registered name.
+        pred_len: P, steps of one forecast.
+        seq_len: L, steps of look-back; None or `auto` takes the protocol's.
+        protocol: `paper` or `lookback96`.
+        out: run folder; None keeps nothing on disk (`Forecaster.save` does).
+        seed: decides initial weights, order of the windows and dropout.
+        max_steps: optimiser steps; None takes the recipe's.
+        max_epochs: the same in passes over the training windows; at most one of the two.
+        max_time: longest time for this call, as `90s`, `9m` or `1h30m`; where the steps would take longer, the learning rate
+            falls to zero within it all the same, and time for the scores is left.
+        device: `auto`, `cpu`, `cuda` or `mps`.
+        precision: `auto`, `32` or `bf16`.
+        resume: continue the run in `out`; on a CPU the result is the same to the bit as without the break.
+        settings: `model.*` and `training.*` by name, values typed or as text.
+        progress: show a line on stderr where that is a terminal.
+        data_root: where data of the catalogue is looked for.
+
+    Returns:
+        The forecaster, with `metrics` (test errors in scaled units), `history` and intervals.
+
+    Raises:
+        UsageError: something asked for does not exist or does not fit; nothing was written.
+        RunFailure: the loss became NaN or infinite, the disk is full, or (as `Interrupted`) a signal came.
+    """
+    started = time.monotonic()
+    given = {"seed": seed, "max_steps": max_steps, "max_epochs": max_epochs, "max_time": max_time}
+    given |= {"device": device, "precision": precision}
+    model_settings, training = resolve_training(model, given, settings or {})
+    place = resolve_place(training)
+    if place.devices > 1 and getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise UsageError("A script that trains on several devices needs its code under `if __name__ == '__main__':`.")
+    data = dataset if isinstance(dataset, Dataset) else load_dataset(dataset, data_root)
+    config = resolve_run(data, model, pred_len, seq_len, protocol, model_settings, training)
+    training = replace(training, channels=config.training["channels"])
+    scaler = fit_scaler(data)
+    first = part_windows(data, scaler, "train", config.seq_len, pred_len)
+    others = {part: part_windows(data, scaler, part, config.seq_len, pred_len, first) for part in ("val", "test")}
+    windows = {"train": first, **others}
+    # The caller's random state stays as it was.
+    devices = [torch.cuda.current_device()] if place.device == "cuda" else []
+    with torch.random.fork_rng(devices=devices), kept_memory(place.device):
+        torch.manual_seed(training.seed)
+        forecaster = Forecaster(
+            model=_initial_model(config),
+            config=config,
+            scaler=scaler,
+            columns=data.columns,
+            freq=data.freq,
+            data=data.record,
+            _dataset=data,
+        )
+        if resume and out is not None:
+            read_config(Path(out))  # or the lock would make a folder to refuse
+        with _folder(out, place) as folder:
+            state = find_state(config, forecaster.preprocess(), None if out is None else folder, resume, forecaster.model)
+            if not state.model:
+                rows, observed = slice(*data.split.train), first.observed
+                forecaster.model.prepare(first.series[rows], None if observed is None else observed[rows])
+            if folder is not None:
+                remove_parts(folder)
+                remove_parts((folder / CHECKPOINT).parent)
+                if not state.model:
+                    begin_run(folder, config, forecaster.preprocess())
+            try:
+                with recorded() as kernels:
+                    _fit(forecaster, training, place, windows, state, folder, started, progress)
+                forecaster.metrics = {**forecaster.metrics, "kernels": dict(sorted(kernels.items()))}
+            except KeyboardInterrupt as error:
+                kept = "nothing was kept" if out is None else f"what was reached is in {out}; continue it with --resume"
+                raise Interrupted(f"Training was interrupted; {kept}.") from error
+            if out is not None and folder is not None:
+                forecaster.write(folder)
+    return forecaster
+
+
+def _initial_model(config: RunConfig) -> ForecastModel:
+    try:
+        return build_model(config.model, config.model_config, config.quantiles)
+    except UsageError:
+        raise
+    except ValueError as error:  # settings that each may be right, but not together
+        raise UsageError(f"Model '{config.model}' cannot be built with these settings: {error}.") from error
+
+
+@contextmanager
+def _folder(out: str | Path | None, place: Place) -> Iterator[Path | None]:
+    """The run folder, held against others; several processes without one meet in a temporary folder."""
+    if out is not None:
+        with locked(Path(out)):
+            yield Path(out)
+    elif place.devices > 1:
+        with tempfile.TemporaryDirectory(prefix="femts-") as folder:
+            yield Path(folder)
+    else:
+        yield None
+
+
+def _fit(
+    forecaster: Forecaster,
+    training: TrainingConfig,
+    place: Place,
+    windows: Mapping[str, Windows],
+    state: TrainState,
+    folder: Path | None,
+    started: float,
+    progress: bool,
+) -> None:
+    """Train the forecaster's model from `state` on, give it its best weights, and fill in scores and circumstances."""
+    model, before = forecaster.model, state.seconds
+    trainable = any(p.requires_grad for p in model.parameters())
+    if trainable and not state.complete:
+        from femts.training.loop import Job, run_steps  # Lightning takes seconds to import, and naive models need none
+
+        limit = None if training.max_time is None else parse_span(training.max_time)
+        first, count, kinds = windows["train"], len(windows["val"]), len(LEVELS) if model.quantiles else 1
+        calibration = count * passes(count, forecaster.config.pred_len, first.targets, kinds=kinds)
+        epoch = StepBatches(len(first), training.batch_size, training.accumulate, training.seed).epoch
+        alone = calibration + len(windows["test"])  # the work of one process, where validations are shared
+        budget = Budget(training.steps(epoch), limit, started, place.devices * alone)
+        state = run_steps(Job(model, first, windows["val"], training, place, state, folder, budget, progress))
+        if state.stopped == "interrupted":
+            raise KeyboardInterrupt
+    weights, kept_step = state.kept(training.keep)
+    if trainable:
+        model.load_state_dict(weights)
+    model.to(place.device)
+    past, future = windows["val"].to(place.device), windows["test"].to(place.device)
+    pinball = [PinballSums(model.quantiles, past.series.device)] if model.quantiles else []
+    intervals, val = calibrate(model, past, batch_size=training.eval_batch_size, also=pinball)
+    val |= {"pinball": pinball[0].mean} if pinball else {}
+    covered = CoverageSums(intervals.levels, intervals.half_widths, model.quantiles)
+    test = evaluate(model, future, training.eval_batch_size, also=[covered])
+    model.eval()
+    config = forecaster.config
+    forecaster.history, forecaster.intervals = tuple(state.history), intervals
+    forecaster.metrics = {
+        "dataset": config.dataset,
+        "model": config.model,
+        "pred_len": config.pred_len,
+        "seq_len": config.seq_len,
+        "protocol": config.protocol,
+        "seed": training.seed,
+        "kept_step": kept_step,
+        "steps": state.step,
+        "stopped": state.stopped,
+        "val": val,
+        "test": test,
+        "intervals": {"windows": intervals.windows, "test": covered.overall(REPORTED_LEVELS)},
+        "seconds": round(before + time.monotonic() - started, 3),
+        "device": place.device,
+        "devices": place.devices,
+        "precision": place.precision,
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "versions": {"femts": __version__, "torch": torch.__version__, "python": platform.python_version()},
+        "data_sha256": forecaster.data["sha256"],
+        **_explained(forecaster),
+    }
+
+
+def _explained(forecaster: Forecaster) -> dict[str, Any]:
+    """What the known columns explain of each target; see `femts.data.effects.Effects`."""
+    effects = forecaster.scaler.effects
+    return {} if effects is None else {"known": dict(zip(forecaster.targets, effects.explained.tolist(), strict=False))}

@@ -1,0 +1,176 @@
+"""An audit passes every registered model, and finds each kind of leak that is planted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+import femts
+from femts.analysis.audit import run as audit_module
+from femts.analysis.audit.checks import Picked
+from femts.cli import main
+from femts.data.dataset import Dataset, load_dataset
+from femts.data.synthetic import synthetic_frame
+from femts.data.windows import Windows, scaled_series
+from femts.errors import UsageError
+from femts.evaluation import evaluator
+from femts.forecaster.forecaster import Forecaster
+from femts.models.base import ForecastModel
+from femts.models.dlinear import DLinear
+from femts.models.itransformer import ITransformer
+from femts.models.registry import model_card, model_names
+from femts.training.train import train
+
+DATA = load_dataset(synthetic_frame(600))
+SMALL = {"d_model": 16, "d_ff": 16, "n_layers": 1, "n_heads": 2, "longest": 24}
+WINDOWS = 120 - 12 + 1
+
+
+def quick(model: str, data: Dataset = DATA) -> Forecaster:
+    known = model_card(model).default_settings()
+    settings = {f"model.{key}": value for key, value in SMALL.items() if key in known}
+    settings |= {"training.batch_size": 400, "training.max_epochs": 1}
+    return train(data, model, 12, seq_len=24, device="cpu", settings=settings)
+
+
+def failed(forecaster: Forecaster) -> set[str]:
+    return {check.name for check in femts.audit(forecaster).failed}
+
+
+@pytest.mark.parametrize("model", model_names())
+def test_every_model_passes(model: str) -> None:
+    forecaster = quick(model)
+    found = femts.audit(forecaster)
+    assert found.failed == ()
+    unchecked = {check.name for check in found.checks if check.passed is None}
+    fitted = type(forecaster.model).prepare is not ForecastModel.prepare
+    checked = {"other channels": forecaster.model.channel_independent, "closed-form weights": fitted}
+    assert unchecked == {name for name, there in checked.items() if not there}
+    assert found.scores[0].mse == pytest.approx(forecaster.metrics["test"]["mse"], rel=1e-6)
+
+
+def test_the_baselines_that_see_one_channel_say_so() -> None:
+    independent = {name for name in model_names() if model_card(name).model_class.channel_independent}
+    assert independent >= {"dlinear", "naive", "patchtst", "ridge", "seasonal_naive"}
+    assert not independent & {"fem_sm", "fem_sm_ridge", "itransformer", "sm"}
+
+
+def test_a_scaler_that_saw_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Dataset, "train_values", property(lambda data: data.values))
+    assert failed(quick("dlinear")) == {"scaler"}
+
+
+@pytest.mark.parametrize("model", ["dlinear", "naive", "seasonal_naive", "fem_sm"])
+def test_look_backs_that_are_a_step_late(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The slip of an index by which a look-back ends with the first row that is to be forecast."""
+    gather = Windows.gather
+
+    def late(windows: Windows, index: Tensor) -> tuple[Tensor, Tensor]:
+        x, y = gather(windows, index)
+        return torch.cat([x[:, 1:], y[:, :1]], dim=1), y
+
+    monkeypatch.setattr(Windows, "gather", late)
+    assert "future rows" in failed(quick(model))
+
+
+def test_windows_that_lose_the_last_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    length = Windows.__len__
+    with monkeypatch.context() as patch:
+        patch.setattr(Windows, "__len__", lambda windows: length(windows) // 32 * 32)
+        forecaster = quick("dlinear")
+        assert failed(forecaster) == {"every window"}
+    assert {"every window", "stored score"} == failed(forecaster)  # mended since, but the score is as it was
+
+
+def test_an_evaluator_that_loses_the_last_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    def drop_last(model: Any, windows: Any, *args: Any, **options: Any) -> dict[str, float | int]:
+        whole = Picked(windows, torch.arange(len(windows) // 32 * 32))
+        return {**evaluator.evaluate(model, whole, *args, **options), "windows": len(windows)}
+
+    forecaster = quick("dlinear")
+    monkeypatch.setattr(audit_module, "evaluate", drop_last)
+    assert "every window" in failed(forecaster)
+
+
+def test_closed_form_weights_that_saw_all_rows() -> None:
+    forecaster = quick("ridge")
+    forecaster.model.prepare(scaled_series(DATA, forecaster.scaler))
+    assert failed(forecaster) == {"closed-form weights", "stored score"}
+
+
+def test_forecasts_that_look_at_their_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    forward = DLinear.forward
+    monkeypatch.setattr(DLinear, "forward", lambda model, x: forward(model, x - x.mean((0, 1))))
+    assert "order and batch size" in failed(quick("dlinear"))
+
+
+def test_a_false_claim_of_independence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ITransformer, "channel_independent", True)
+    assert failed(quick("itransformer")) == {"other channels"}
+
+
+def test_weights_that_are_not_those_of_the_score() -> None:
+    forecaster = quick("dlinear")
+    with torch.no_grad():
+        forecaster.model.trend.weight += 0.01
+    assert failed(forecaster) == {"stored score"}
+
+
+def test_data_that_cannot_tell_are_no_success() -> None:
+    """A scaler of constant rows is right whatever it saw."""
+    frame = synthetic_frame(600)
+    frame.loc[:, frame.columns != "date"] = 1.0
+    checks = {check.name: check for check in femts.audit(train(load_dataset(frame), "naive", 12, seq_len=24)).checks}
+    assert checks["scaler"].passed is None
+    assert "cannot tell" in checks["scaler"].says
+
+
+@pytest.mark.parametrize("model", ["dlinear", "ridge"])
+def test_gaps_are_no_leak(model: str) -> None:
+    frame = synthetic_frame(600)
+    frame.loc[480 - 24 :: 7, "s1"] = np.nan  # the first test window's look-back begins in a gap
+    forecaster = quick(model, data=load_dataset(frame))
+    found = femts.audit(forecaster)
+    assert found.failed == ()
+    assert found.scores[0].mse == pytest.approx(forecaster.metrics["test"]["mse"], rel=1e-6)
+
+
+def test_other_data_are_refused() -> None:
+    with pytest.raises(UsageError, match="is not what this model was trained on"):
+        femts.audit(quick("naive"), load_dataset(synthetic_frame(700)))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("audit")
+    synthetic_frame(600).to_csv(folder / "mine.csv", index=False)
+    train(folder / "mine.csv", "dlinear", 12, seq_len=24, max_epochs=1, device="cpu", out=folder / "run")
+    return folder / "run"
+
+
+def test_the_command_passes_a_sound_run(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["audit", str(run)]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert out.count("passed") == 6
+    assert f"every window (femts)            scaled      {WINDOWS}" in out
+    assert main(["audit", str(run), "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["passed"]
+    assert [score["windows"] for score in record["scores"]] == [WINDOWS, 96, WINDOWS, WINDOWS]
+
+
+def test_the_command_says_what_failed(run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    length = Windows.__len__
+    monkeypatch.setattr(Windows, "__len__", lambda windows: length(windows) // 32 * 32)
+    assert main(["audit", str(run)]) == 1
+    out, err = capsys.readouterr()
+    assert "FAILED" in out
+    assert err.startswith(f"femts: The audit of {run} failed at 'every window': 384 of 385 train")
+    assert all(line.startswith("femts: ") and line.endswith(".") for line in err.splitlines())

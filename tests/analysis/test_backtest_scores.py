@@ -1,0 +1,49 @@
+"""Where a backtest cuts, and its sums."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from femts.analysis.backtest.cutoffs import cutoff_rows, scores
+from femts.data.scaler import Scaler
+from femts.errors import UsageError
+
+
+def test_cutoffs_lie_a_step_apart_and_the_last_forecast_ends_with_the_data() -> None:
+    assert cutoff_rows(100, 3, 10, 12, needed=60, where="It") == [68, 78, 88]
+    assert cutoff_rows(100, 1, 1, 40, needed=60, where="It") == [60]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "message"),
+    [
+        ((100, 0, 1, 1), "windows, not 0"),
+        ((100, 1, 2.5, 1), "step, not 2.5"),
+        ((100, 1, 1, True), "horizon, not True"),
+        ((100, 5, 10, 12), "It has 100 rows, but 5 windows 10 rows apart .* take 112, .* at most 3 windows"),
+        ((70, 1, 1, 12), "bring more rows"),
+    ],
+)
+def test_what_does_not_fit_is_refused(numbers: tuple[int, int, int, int], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        cutoff_rows(*numbers, needed=60, where="It")
+
+
+def test_scores_are_means_in_both_units() -> None:
+    frame = pd.DataFrame(
+        {
+            "cutoff": [7, 7, 9, 9],
+            "column": ["a", "b", "a", "b"],
+            "forecast": [1.0, 10.0, 3.0, 0.0],
+            "seasonal_naive": [0.0, 0.0, 0.0, 0.0],
+            "actual": [0.0, 0.0, 0.0, 20.0],
+        }
+    )
+    found = scores(frame, Scaler(np.zeros(2), np.array([1.0, 10.0])), ("a", "b"))
+    assert list(found["cutoff"]) == [7, 7, 9, 9, "all", "all"]
+    assert list(found["model"]) == ["forecast", "seasonal_naive"] * 3
+    ours = found[found["model"] == "forecast"].set_index("cutoff")
+    assert list(ours["mse_raw"]) == [50.5, 204.5, 127.5]
+    assert list(ours["mae_raw"]) == [5.5, 11.5, 8.5]
+    assert list(ours["mse_scaled"]) == [1.0, 6.5, 3.75]
+    assert list(ours["mae_scaled"]) == [1.0, 2.5, 1.75]

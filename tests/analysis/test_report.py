@@ -1,0 +1,321 @@
+"""The page on a run stands alone, says what the forecaster says, survives any name, and runs in a browser without an error."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import femts
+from femts.analysis.report.samples import MOST_VALUES, pack, sample_windows, unpack
+from femts.cli import main
+from femts.data.dataset import Dataset, load_dataset
+from femts.data.synthetic import synthetic_frame
+from femts.errors import UsageError
+from femts.forecaster.forecaster import Forecaster
+from femts.training.train import train
+
+L, P = 48, 12
+EVIL = "</script><b>x"
+TINY = {"model.n_layers": 2, "model.d_model": 16, "model.n_heads": 2, "training.batch_size": 400, "training.max_epochs": 2}
+SECTIONS = "forecasts,scores,by-step,by-channel,intervals,what-was-read,data,model-and-training,record".split(",")
+BROWSER = next((found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None)
+
+
+class Parsed(HTMLParser):
+    """What a browser would find: elements by id, what they refer to, text outside of scripts, whether all is closed."""
+
+    VOID = ("meta", "input", "wbr")
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.ids: list[str] = []
+        self.references: list[str] = []
+        self.scripts: list[str] = []
+        self.tags: set[str] = set()
+        self.open: list[str] = []
+        self.text = ""
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        named = dict(attrs)
+        self.tags.add(tag)
+        self.ids += [named["id"] or ""] if "id" in named else []
+        self.references += [value or "" for name, value in attrs if name in ("href", "src", "action", "data", "poster")]
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open[-1:] == ["script"]:
+            self.scripts.append(data)
+        elif self.open[-1:] != ["style"]:
+            self.text += data
+
+
+@pytest.fixture(scope="module")
+def data() -> Dataset:
+    return load_dataset(synthetic_frame(900).rename(columns={"s0": EVIL}))
+
+
+@pytest.fixture(scope="module")
+def forecaster(data: Dataset) -> Forecaster:
+    return train(data, "fem_sm", P, seq_len=L, device="cpu", settings=TINY)
+
+
+@pytest.fixture(scope="module")
+def page(forecaster: Forecaster, tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    assert femts.report(forecaster, path) == path
+    return path.read_text()
+
+
+def numbers(page: str) -> dict[str, Any]:
+    return json.loads(Parsed(page).scripts[0])  # type: ignore[no-any-return]
+
+
+def cells(page: str, name: str) -> list[list[str]]:
+    """Rows of texts whose first cell is `name`."""
+    rows = re.findall(r"<tr>(.*?)</tr>", page.replace("<wbr>", ""))
+    found = [re.findall(r">([^<>]+)<", row) for row in rows]
+    return [row for row in found if row and row[0] == name]
+
+
+def test_the_page_stands_alone_and_is_whole(page: str) -> None:
+    found = Parsed(page)
+    assert [name for name in found.open if name != "html"] == []
+    assert [name for name in found.ids if name in SECTIONS] == SECTIONS
+    assert len(found.ids) == len(set(found.ids))
+    assert {reference[1:] for reference in found.references} == set(SECTIONS)
+    assert {"link", "img", "iframe", "object"}.isdisjoint(found.tags)
+    for trace in ("http:", "https:", "url(", "@import", "import("):
+        assert trace not in page
+    assert page.startswith('<!doctype html>\n<html lang="en">')
+    assert len(page) < 3e6
+
+
+def test_names_are_text_wherever_they_stand(page: str, data: Dataset) -> None:
+    found = Parsed(page)
+    assert "b" in found.tags and EVIL in found.text
+    assert EVIL not in page
+    assert numbers(page)["columns"] == list(data.columns)
+    assert len(found.scripts) == 2
+
+
+def test_scores_are_those_of_evaluate_and_scores(page: str, forecaster: Forecaster) -> None:
+    test, frame = forecaster.evaluate(), forecaster.scores(level=[80, 95])
+    scaled, raw = cells(page, "fem_sm")
+    assert scaled[1:3] == [f"{test['mse']:.4f}", f"{test['mae']:.4f}"]
+    assert scaled[3:5] == [f"{frame['rmse'][0]:.4f}", f"{frame['mase'][0]:.4f}"]
+    assert raw[1:4] == [f"{frame[name][1]:.4g}" for name in ("mse", "mae", "rmse")]
+    assert float(scaled[5].replace("\u2212", "-").rstrip(" %")) == pytest.approx(100 * frame["skill"][0], abs=0.051)
+    assert f"{frame['coverage-95'][0]:.1%}".replace("%", " %") in page
+    by_step = forecaster.scores(by="step").query("units == 'scaled'")["mse"]
+    assert numbers(page)["steps"]["fem_sm"] == pytest.approx(by_step.tolist(), rel=1e-4)
+    by_channel = forecaster.scores(by="channel").query("units == 'scaled'").set_index("channel")
+    assert cells(page, "s1")[0][1] == f"{by_channel['mse']['s1']:.4f}"
+
+
+@pytest.mark.parametrize("name", ["naive", "seasonal_naive"])
+def test_the_yardsticks_are_what_these_models_score(page: str, data: Dataset, name: str) -> None:
+    test = train(data, name, P, seq_len=L, device="cpu").evaluate()
+    assert cells(page, name)[0][1:3] == [f"{test['mse']:.4f}", f"{test['mae']:.4f}"]
+
+
+def test_windows_are_the_data_and_what_predict_says(page: str, forecaster: Forecaster, data: Dataset) -> None:
+    samples = numbers(page)["samples"]
+    windows, past = samples["windows"], samples["past"]
+    assert [windows[0]["row"], windows[-1]["row"]] == [data.split.test[0], data.split.test[1] - P]
+    for window in (windows[0], windows[7], windows[-1]):
+        row, series, frame = window["row"], unpack(window["series"]), data.frame()
+        forecast = forecaster.predict(frame.iloc[row - L : row], level=[80])
+        np.testing.assert_allclose(series[:, : past + P].T, data.values[row - past : row + P], atol=1e-3)
+        np.testing.assert_allclose(series[:, past + P :].T, forecast[list(data.columns)], atol=1e-3)
+        half = forecast["s1-hi-80"] - forecast["s1"]
+        np.testing.assert_allclose(unpack(samples["bands"]["80"])[1], half, atol=1e-3)
+        first = pd.Timestamp(window["stamps"]["first"], unit="ms")
+        assert first == frame["date"][row - past] and window["stamps"]["step"] == 3_600_000
+
+
+def test_what_was_read_is_what_explain_says(page: str, forecaster: Forecaster, data: Dataset) -> None:
+    window = numbers(page)["samples"]["windows"][3]
+    why = forecaster.explain(data.frame().iloc[: window["row"]])
+    expected = why.pivot_table("weight", "channel", ["start", "token"]).loc[list(data.columns)]
+    np.testing.assert_allclose(unpack(window["read"]["weights"]), expected, atol=1e-4)
+    starts = [pd.Timestamp(t, unit="ms") for t in window["read"]["stamps"]]
+    assert starts[::2] == list(why["start"].drop_duplicates())
+    assert starts[1::2] == list(why["end"].drop_duplicates())
+
+
+def test_packed_numbers_come_back() -> None:
+    rows = np.array([[1.0, np.nan, 3.0, -2.5], [7.0] * 4, [np.nan] * 4, [-9999.0, 20.0, np.inf, 0.0]])
+    back = unpack(pack(rows))
+    np.testing.assert_allclose(back[:3], rows[:3], atol=5e-5)
+    np.testing.assert_allclose(back[3], [-9999, 20, np.nan, 0], atol=0.1)
+
+
+def test_the_same_run_gives_the_same_bytes(
+    forecaster: Forecaster, data: Dataset, page: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    forecaster.save(tmp_path / "run")
+    femts.report(tmp_path / "run", tmp_path / "again.html", dataset=data)
+    assert (tmp_path / "again.html").read_text() == page
+    assert main(["report", str(tmp_path / "run")]) == 2  # the table was in memory
+    assert "is not kept in the run" in capsys.readouterr().err
+    assert not (tmp_path / "run" / "report.html").exists()
+
+
+def test_other_data_are_refused(forecaster: Forecaster, tmp_path: Path) -> None:
+    other = load_dataset(synthetic_frame(901).rename(columns={"s0": EVIL}))
+    with pytest.raises(UsageError, match="is not what this model was trained on"):
+        femts.report(forecaster, tmp_path / "x.html", other)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_command_writes_into_the_run(own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(own / "run", tmp_path / "run")
+    assert main(["report", str(tmp_path / "run")]) == 0
+    assert capsys.readouterr().out.startswith(f"{tmp_path / 'run' / 'report.html'}: 0.0")
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "Model &#x27;naive&#x27; chooses no past segments" in page
+    assert "There are no learning curves" in page
+    femts.load(tmp_path / "run")  # still a run
+
+
+def test_a_run_whose_data_are_gone_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    synthetic_frame(400).to_csv(tmp_path / "mine.csv", index=False)
+    train(tmp_path / "mine.csv", "naive", P, seq_len=L, device="cpu", out=tmp_path / "run")
+    (tmp_path / "mine.csv").unlink()
+    assert main(["report", str(tmp_path / "run"), "-o", str(tmp_path / "out.html")]) == 2
+    assert "is no longer there; put it back" in capsys.readouterr().err
+    assert not (tmp_path / "out.html").exists()
+
+
+def test_data_that_have_moved_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Scored, calibrated and reported like before; the page says nothing of where the maker kept them."""
+    synthetic_frame(400).to_csv(tmp_path / "mine.csv", index=False)
+    run = str(tmp_path / "run")
+    train(tmp_path / "mine.csv", "naive", P, seq_len=L, device="cpu", out=run)
+    assert main(["evaluate", run]) == 0
+    before = capsys.readouterr().out
+    (tmp_path / "there").mkdir()
+    moved = str((tmp_path / "mine.csv").rename(tmp_path / "there" / "other.csv"))
+    assert main(["evaluate", run, "--dataset", moved]) == 0
+    assert capsys.readouterr().out == before
+    assert main(["calibrate", run, "--dataset", moved]) == 0
+    assert main(["report", run, "--dataset", moved]) == 0
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "other.csv" in page
+    assert str(tmp_path) not in page
+    synthetic_frame(500).to_csv(moved, index=False)
+    assert main(["evaluate", run, "--dataset", moved]) == 2
+    assert "is not what this model was trained on" in capsys.readouterr().err
+
+
+def gappy() -> pd.DataFrame:
+    """A column that begins late and one that ends in the first days of the test part, and single gaps."""
+    frame = synthetic_frame(900)
+    frame.loc[:400, "s1"] = np.nan
+    frame.loc[740:, "s2"] = np.nan
+    frame.loc[::11, "s3"] = np.nan
+    return frame
+
+
+def without_dates() -> pd.DataFrame:
+    frame = synthetic_frame(600)
+    return frame.assign(date=np.arange(len(frame)) * 5)
+
+
+def business_days() -> pd.DataFrame:
+    frame = synthetic_frame(600)
+    return frame.assign(date=pd.bdate_range("2020-01-01", periods=len(frame), tz="Europe/Berlin"))
+
+
+CASES = {"gaps": gappy, "whole numbers": without_dates, "business days": business_days}
+
+
+@pytest.mark.parametrize("case", [*CASES, "no stamps"])
+def test_other_forms_of_data(case: str, tmp_path: Path) -> None:
+    data = load_dataset(CASES.get(case, synthetic_frame)())
+    if case == "no stamps":
+        data = replace(data, dates=None, freq=None, season=1)
+    femts.report(train(data, "naive", P, seq_len=L, device="cpu"), tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    stamps = numbers(page)["samples"]["windows"][0]["stamps"]
+    assert ("first" in stamps) == (case != "business days")
+    assert ("values are missing" in page) == ("every value alike" in page) == (case == "gaps")
+    assert ("no season is known" in page) == (case in ("whole numbers", "no stamps"))
+    check_in_browser(tmp_path / "report.html")
+
+
+def test_what_cannot_be_had_is_said(data: Dataset, tmp_path: Path) -> None:
+    short = train(data, "naive", P, seq_len=12, device="cpu")
+    short.intervals = None
+    femts.report(short, tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    assert "seasonal_naive is left out, as the look-back is shorter than a season of 24 steps (1 day)" in page
+    assert cells(page, "naive")[0][5] == "\u2013"
+    assert "This run has no intervals for its horizon" in page
+    assert numbers(page)["samples"]["bands"] == {}
+
+
+def test_many_channels_stay_small() -> None:
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(1000, 400)), columns=[f"c{i}" for i in range(400)])
+    frame.insert(0, "date", pd.date_range("2024-01-01", periods=1000, freq="10min"))
+    data = load_dataset(frame)
+    samples = sample_windows(train(data, "naive", 100, seq_len=300, device="cpu"), data)
+    assert samples["past"] == 288  # two days
+    assert (samples["channels"], len(samples["windows"])) == (MOST_VALUES // (4 * (288 + 200)), 4) == (358, 4)
+    assert len(json.dumps(samples)) < 2.3e6
+
+
+def check_in_browser(path: Path) -> str:
+    """The page as it is after its script; skips where there is no browser, fails where the script did."""
+    if BROWSER is None:
+        pytest.skip("needs chromium or chrome")
+    quiet = "--no-first-run --disable-background-networking --disable-component-update --disable-sync --disable-quic"
+    options = f"--headless --no-sandbox --disable-gpu {quiet} --virtual-time-budget=5000 --dump-dom".split()
+    command = [BROWSER, *options, f"--user-data-dir={path.parent / 'profile'}", path.as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert re.search(r"<html[^>]* data-ready=\"yes\"", done.stdout), done.stdout[:300] + done.stderr[-2000:]
+    assert "data-error" not in done.stdout[:300]
+    return re.sub(r"<script.*?</script>", "", done.stdout, flags=re.DOTALL)
+
+
+HAND = """<script>
+const press = (id, key) => document.getElementById(id).dispatchEvent(new KeyboardEvent("keydown", { key }));
+document.getElementById("channel").value = 1;
+document.getElementById("channel").dispatchEvent(new Event("change"));
+document.getElementById("next").click();
+document.getElementById("table").parentElement.open = true;
+press("forecast", "End"); press("steps", "Home"); press("validation", "ArrowRight");
+</script>"""
+
+
+def test_the_script_draws_and_answers_without_an_error(page: str, forecaster: Forecaster, tmp_path: Path) -> None:
+    (tmp_path / "report.html").write_text(page + HAND)
+    drawn = check_in_browser(tmp_path / "report.html")
+    assert drawn.count('class="chart"') == drawn.count("<svg height=") == 4
+    assert "NaN" not in "".join(re.findall(r"<svg.*?</svg>", drawn, re.DOTALL))
+    assert drawn.count("preserveAspectRatio=") == len(forecaster.columns)  # a strip each
+    assert "window 2 of 24" in drawn
+    samples = numbers(page)["samples"]
+    series = unpack(samples["windows"][1]["series"])[1]
+    happened, forecast = (f"{series[samples['past'] + k * P + P - 1]:.4g}" for k in (0, 1))
+    read = re.findall(r"<span>(?:happened|forecast) <b>(.*?)</b></span>", drawn)
+    assert [float(text.replace("\u2212", "-")) for text in read] == [float(happened), float(forecast)]
+    table = drawn[drawn.index('<div id="table">') :]
+    assert len(re.findall("<tr>", table[: table.index("</table>")])) == 1 + P
+    assert "<span>step <b>1</b></span>" in drawn and "<span>validation <b>1</b></span>" in drawn

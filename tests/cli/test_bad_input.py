@@ -1,0 +1,283 @@
+"""What bad input gets: one sentence on stderr, the right exit status, and nothing written."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from bad_cases import OWN, TRAIN, Case, check_case
+from bad_files import write_bad_configs, write_bad_tables
+
+from femts.cli import main
+from femts.forecaster.run_folder import sealed
+
+ABSENT_DEVICE = "mps" if torch.cuda.is_available() else "cuda"
+
+CASES = {
+    # the command line itself
+    "unknown command": Case("trian", r"No such command 'trian'; did you mean 'train'"),
+    "unknown option": Case(f"{TRAIN} --modle x", r"No such option: --modle .*--model"),
+    "option without a value": Case("train --dataset", r"'--dataset' requires an argument"),
+    "missing argument": Case("evaluate", r"Missing argument 'RUN'"),
+    "argument too many": Case("evaluate run more", r"unexpected extra argument.* \(more\)"),
+    # names
+    "no dataset": Case("train", r"No dataset is named; add --dataset"),
+    "unknown dataset": Case("train --dataset ETTh11", r"'ETTh11'.*did you mean 'ETTh[12]'"),
+    "unknown dataset, info": Case("datasets info wether", r"'wether'.*did you mean 'Weather'"),
+    "fetch of built-in data": Case("datasets fetch synthetic", r"synthetic is built in"),
+    "verify of a missing file": Case("datasets verify ETTh1 --data-root empty", r"ETTh1 is not at empty/ETTh1.csv"),
+    "wrong file under a known name": Case("datasets verify ETTh1 --data-root wrong", r"not the published ETTh1"),
+    "data root that is a file": Case("datasets verify ETTh1 --data-root good.csv", r"data root good.csv is a file"),
+    "unknown model": Case("train --dataset synthetic --model fem_gal", r"'fem_gal'; did you mean 'fem_gla'"),
+    "unknown model, models": Case("models dliner", r"'dliner'; did you mean 'dlinear'"),
+    "unknown component": Case("train --dataset synthetic --model fem_sm --set model.components=CX", r"'CX'.*C, L, T, G"),
+    "component T without L": Case("train --dataset synthetic --model fem_sm --set model.components=CT", r"'CT'.* L"),
+    "unknown protocol": Case(f"{TRAIN} --protocol papper", r"'papper'; did you mean 'paper'"),
+    "unknown split": Case("evaluate run --split tset", r"'tset'.*test"),
+    # settings
+    "setting without a value": Case(f"{TRAIN} --set training.lr", r"'training.lr' has no value; write .*=VALUE"),
+    "setting without a section": Case(f"{TRAIN} --set lr=1", r"'lr'; write model.NAME=VALUE or training.NAME=VALUE"),
+    "unknown setting": Case(f"{TRAIN} --set training.lrr=1", r"'training.lrr'; did you mean 'lr'"),
+    "unknown model setting": Case(
+        "train --dataset synthetic --model fem_sm --set model.component=C", r"'model.component'; did you mean 'components'"
+    ),
+    "text for a number": Case(f"{TRAIN} --set training.lr=fast", r"'training.lr' takes a number, not 'fast'"),
+    "number out of range": Case(f"{TRAIN} --set training.batch_size=0", r"'training.batch_size'.* at least 1, not 0"),
+    "epochs that are no number": Case(f"{TRAIN} --max-epochs many", r"max_epochs' takes a whole number, not 'many'"),
+    "no epochs": Case(f"{TRAIN} --max-epochs 0", r"max_epochs' takes a whole number of at least 1, not 0"),
+    "no steps": Case(f"{TRAIN} --max-steps 0", r"max_steps' takes a whole number of at least 1, not 0"),
+    "a budget in two ways": Case(
+        f"{TRAIN} --max-steps 5 --max-epochs 2", r"max_steps' \(5\) and .*max_epochs' \(2\).*; give one"
+    ),
+    "drawn channels": Case(
+        f"{TRAIN} --set training.channels=2", r"'naive' learns from all channels .* leave training.channels out"
+    ),
+    "unreadable time": Case(f"{TRAIN} --max-time soon", r"'soon'.*9m"),
+    "negative seed": Case(f"{TRAIN} --seed -1", r"seed.*-1"),
+    "device that is not there": Case(f"{TRAIN} --device {ABSENT_DEVICE}", rf"'{ABSENT_DEVICE}' is not there.*--device cpu"),
+    "unknown device": Case(f"{TRAIN} --device gpu", r"'gpu'"),
+    "unknown device, evaluate": Case("evaluate run --device tpu", r"'tpu'"),
+    "unknown precision": Case(f"{TRAIN} --precision bf61", r"'bf61'; did you mean 'bf16'"),
+    "unknown loss": Case(f"{TRAIN} --set training.loss=pinbal", r"'training.loss' cannot be 'pinbal'; did you mean 'pinball'"),
+    "quantile of 1": Case(f"{TRAIN} --set training.quantiles=.5,1", r"'training.quantiles' takes rising numbers .*not 0.5, 1"),
+    "quantile of 0": Case(f"{TRAIN} --set training.quantiles=0,.5", r"'training.quantiles' .*not 0, 0.5"),
+    "quantiles that fall": Case(f"{TRAIN} --set training.quantiles=.9,.5,.1", r"rising.*not 0.9, 0.5, 0.1"),
+    "quantile twice": Case(f"{TRAIN} --set training.quantiles=.5,.5", r"'training.quantiles' .*rising.*not 0.5, 0.5"),
+    "quantiles without the median": Case(f"{TRAIN} --set training.quantiles=.1,.9", r"with 0.5, .*not 0.1, 0.9"),
+    "no quantiles": Case(f"{TRAIN} --set training.quantiles=", r"'training.quantiles' takes a number, not ''"),
+    "pinball without weights to learn": Case(f"{TRAIN} --set training.loss=pinball", r"'naive' cannot learn .*or dlinear"),
+    "pinball for a closed form": Case(
+        "train --dataset synthetic --model ridge --set training.loss=pinball --out new", r"'ridge' cannot learn quantiles"
+    ),
+    "pinball for a mean with ridge": Case(
+        "train --dataset synthetic --model fem_sm_ridge --set training.loss=pinball --out new", r"'fem_sm_ridge' cannot learn"
+    ),
+    # configuration files
+    "config missing": Case("train --config none.yaml", r"none.yaml cannot be read: No such file"),
+    "config that is a folder": Case("train --config empty", r"empty cannot be read: Is a directory"),
+    "config that is binary": Case("train --config binary.csv", r"binary.csv cannot be read: it is not UTF-8"),
+    "config that is no YAML": Case("train --config broken.yaml", r"broken.yaml is not YAML in line \d"),
+    "config that is a list": Case("train --config list.yaml", r"list.yaml is not .*'key: value'"),
+    "config with an unknown key": Case("train --config key.yaml", r"unknown key 'datset'; did you mean 'dataset'"),
+    "config with an unknown setting": Case("train --config setting.yaml", r"'training.lrr'; did you mean 'lr'"),
+    "config with a bad value": Case("train --config value.yaml", r"'training.lr' takes a number, not 'fast'"),
+    "config with a number for a name": Case("train --config number.yaml", r"'dataset: 7', which is not a name"),
+    "config with a flat training": Case("train --config flat.yaml", r"'training: fast'"),
+    # horizons and look-backs
+    "horizon that is no number": Case(f"{TRAIN} --pred-len week", r"'week'.*--pred-len 96"),
+    "horizon zero": Case(f"{TRAIN} --pred-len 0", r"Horizon '0'"),
+    "look-back that is no number": Case(f"{TRAIN} --seq-len -5", r"'-5'.*--seq-len 512"),
+    "look-back too long": Case(f"{TRAIN} --seq-len 9999", r"look-back of 9999 .* longest look-back that fits is \d+"),
+    "horizon too long": Case(f"{TRAIN} --pred-len 5000", r"forecast of 5000 .* longest .*fits is \d+"),
+    "one horizon of several too long": Case(f"{TRAIN} --pred-len 12,5000", r"forecast of 5000 "),
+    "horizon too long to score": Case("evaluate run --pred-len 12,5000", r"forecast of 5000 "),
+    "horizon of a prediction": Case("predict run good.csv --horizon 0", r"Horizon '0'.*--horizon 96"),
+    # tables
+    "table missing": Case(f"{OWN} none.csv", r"none.csv does not exist"),
+    "table that is a folder": Case(f"{OWN} ./empty", r"empty is a folder"),
+    "table empty": Case(f"{OWN} empty.csv", r"empty.csv is empty"),
+    "table with a header alone": Case(f"{OWN} header.csv", r"header.csv has (0|no) data rows"),
+    "table that is binary": Case(f"{OWN} binary.csv", r"binary.csv is .*UTF-8"),
+    "table without dates": Case(f"{OWN} undated.csv", r"undated.csv has no 'date' column"),
+    "table with repeated dates": Case(f"{OWN} repeated.csv", r"2024-01-01 05:00:00 at data row 7"),
+    "table out of order": Case(f"{OWN} unordered.csv", r"unordered.csv .*data row 3.*sort"),
+    "table with an uneven step": Case(f"{OWN} uneven.csv", r"uneven step"),
+    "table with text": Case(f"{OWN} text.csv", r"'broken' in column 'heat' at data row 8"),
+    "table with an empty column": Case(f"{OWN} nan.csv", r"Column 'load' of 'nan' has no value in its 210 training rows"),
+    "table with infinities": Case(f"{OWN} inf.csv", r"1 infinite cells?.*column 'heat' at data row 9"),
+    "sentinel that is no number": Case(f"{OWN} good.csv --na none", r"Sentinel 'none' is not a number; write --na -9999"),
+    "columns that are no columns": Case(
+        f"{OWN} good.csv --columns when", r"Columns 'when' cannot be read; write --columns time=NAME"
+    ),
+    "a name that is not there": Case(f"{OWN} good.csv --columns time=when", r"good.csv has no 'when' column"),
+    "table too short": Case(f"{OWN} short.csv", r"does not fit"),
+    "table with semicolons": Case(f"{OWN} semicolon.csv", r"does not separate its columns by commas"),
+    # prediction
+    "column missing": Case("predict run one_column.csv", r"lacks 'heat'"),
+    "column too many": Case("predict run three_columns.csv", r"has 'wind' besides"),
+    "history too short": Case("predict run short.csv", r"has 20 rows.*looks back 24"),
+    "history without a value": Case("predict run nan_last.csv", r"has no value at all; at least one is needed"),
+    "history with another step": Case("predict run quarters.csv", r"step 'h'"),
+    "output into a missing folder": Case("predict run good.csv -o none/out.csv", r"Folder none does not exist"),
+    "output onto a folder": Case("predict run good.csv -o empty", r"empty is a folder"),
+    "picture of an unknown kind": Case("predict run good.csv --plot out.xyz", r"\.xyz.*\.png"),
+    # explanation
+    "model that chooses nothing": Case("explain run good.csv -o why.csv", r"Model 'naive' chooses no past segments.*fem_sm"),
+    "explanation into a missing folder": Case("explain run good.csv -o none/why.csv", r"Folder none does not exist"),
+    "explanation as a picture of an unknown kind": Case("explain run good.csv --plot why.xyz", r"\.xyz.*\.png"),
+    "folder of several runs, explain": Case("explain several good.csv", r"several holds 1 runs?, one a horizon"),
+    # intervals and detailed scores
+    "level zero": Case("predict run good.csv --level 0", r"Level 0 is not between 0 and 100"),
+    "level of a hundred": Case("predict run good.csv --level 80,100", r"Level 100 is not between 0 and 100"),
+    "level that is text": Case("predict run good.csv --level high", r"Level 'high' is not a number; write --level 80"),
+    "level that is empty": Case("evaluate run --level ,", r"Level ',' is not a number"),
+    "level that was not calibrated": Case("predict run good.csv --level 85", r"85 is not .*from 50, 80, 90, 95, .*--level 85"),
+    "level of too few windows": Case("predict run good.csv --level 99", r"99 is not calibrated.* 19 .*windows are too few"),
+    "level beyond the calibrated horizon": Case(
+        "predict run good.csv --horizon 30 --level 80", r"calibrated for 12 steps, not for 30; .*--pred-len 30"
+    ),
+    "quantile of a prediction that is 0": Case("predict run good.csv --quantiles 0,.5", r"'0.0' is not .*between 0 and 1"),
+    "quantile of a prediction that is text": Case(
+        "predict run good.csv --quantiles low", r"Quantile 'low' is not a number; write --quantiles 0.1"
+    ),
+    "quantile that was not calibrated": Case("predict run good.csv --quantiles .15", r"Level 70 is not calibrated.*--level 70"),
+    "level of a run without intervals": Case("predict bare good.csv --level 80", r"no intervals; .*femts calibrate"),
+    "coverage beyond the calibrated horizon": Case("evaluate run --pred-len 20 --level 80", r"12 steps, not for 20"),
+    "calibration beyond the data": Case("calibrate run --pred-len 5000", r"forecast of 5000 "),
+    "calibration of no steps": Case("calibrate run --pred-len 0", r"Horizon '0'.*--pred-len 96"),
+    "calibration of an infinite interval": Case("calibrate run --level 97", r"Level 97 .* 19 validation .* at most 95"),
+    "unknown group of scores": Case("evaluate run --by chanel", r"'chanel'; did you mean 'channel'"),
+    "CSV of nothing": Case("evaluate run --csv", r"--csv .*--by or --level"),
+    "run with other intervals": Case("predict swapped good.csv", r"swapped was changed .*intervals.safetensors"),
+    # backtests and audits
+    "backtest of no windows": Case("backtest run good.csv --windows 0", r"'--windows' takes .*at least 1, not '0'"),
+    "backtest with a step that is no number": Case("backtest run good.csv --step day", r"'--step' takes a whole number.*'day'"),
+    "backtest without a horizon": Case("backtest run good.csv --horizon 0", r"'--horizon' takes .*not '0'"),
+    "backtest of too many windows": Case("backtest run good.csv --windows 99 -o out.csv", r"300 rows.*at most 23 windows"),
+    "backtest of short data": Case("backtest run short.csv -o out.csv", r"short.csv has 20 rows.*bring more rows"),
+    "backtest without a column": Case("backtest run one_column.csv -o out.csv", r"one_column.csv lacks 'heat'"),
+    "backtest with another step": Case("backtest run quarters.csv", r"quarters.csv has the step '15min', .* 'h'"),
+    "backtest from an empty column": Case(
+        "backtest run nan.csv -o out.csv", r"'load' of 'nan' has no value in its 210 training rows"
+    ),
+    "backtest out of an empty past": Case("backtest run nan_last.csv --windows 1 -o out.csv", r"has no value at all"),
+    "backtest with text": Case("backtest run text.csv -o out.csv", r"'broken' in column 'heat' at data row 8"),
+    "backtest of a missing table": Case("backtest run none.csv", r"none.csv does not exist"),
+    "backtest of an unknown dataset": Case("backtest run ETTh11", r"'ETTh11'.*did you mean 'ETTh[12]'"),
+    "backtest of another dataset": Case("backtest run synthetic", r"'synthetic' lacks 'load', 'heat'"),
+    "backtest into a missing folder": Case("backtest run good.csv -o none/out.csv", r"Folder none does not exist"),
+    "backtest onto a folder": Case("backtest run good.csv -o empty", r"empty is a folder"),
+    "backtest of no run": Case("backtest none good.csv", r"no run folder none"),
+    "refit on too few rows": Case("backtest run good.csv --refit --windows 22 -o out.csv", r"look-back of 24 .* 24 train rows"),
+    "audit of no run": Case("audit none", r"no run folder none"),
+    "audit of half a run": Case("audit half", r"half is unfinished"),
+    "audit of several runs": Case("audit several", r"several holds 1 runs?"),
+    "report of no run": Case("report none", r"no run folder none"),
+    "report of several runs": Case("report several", r"several holds 1 runs?"),
+    "report into a missing folder": Case("report run -o none/out.html", r"Folder none does not exist"),
+    "ridge over more steps than there are": Case(
+        "train --dataset synthetic --model ridge --set model.longest=9000", r"to 9000 steps does not fit in 6132 training rows"
+    ),
+    # measurements
+    "bench of nothing known": Case("bench trian", r"No such command 'trian'; did you mean 'train'"),
+    "unknown prior": Case("bench mixer --priors gla,sofmax", r"'sofmax'; did you mean 'softmax'"),
+    "unknown component set": Case("bench mixer --components CLTG,nave", r"'nave'; did you mean 'naive'"),
+    "component set with T without L": Case("bench mixer --components CT", r"'CT'.* L"),
+    "width that the heads do not divide": Case("bench mixer --d-model 15", r"n_embd=15 is not a multiple of n_head=8"),
+    "length that is no number": Case("bench mixer --lengths 22,long", r"'--lengths' takes a whole number.*'long'"),
+    "length zero": Case("bench mixer --lengths 0", r"'--lengths' .*at least 1, not '0'"),
+    "no tokens": Case("bench mixer --tokens 0", r"'--tokens' takes .*at least 1, not '0'"),
+    "repeats that are no number": Case("bench mixer --repeats many", r"'--repeats' takes a whole number.*'many'"),
+    "no threads": Case("bench data --threads 0", r"'--threads' takes .*at least 1, not '0'"),
+    "measurement where no device is": Case(f"bench mixer --device {ABSENT_DEVICE}", rf"'{ABSENT_DEVICE}' .*--device cpu"),
+    "measurement on mps": Case("bench data --device mps", r"'mps' does not tell its peak memory.*--device cpu or cuda"),
+    "measurement on an unknown device": Case("bench train --device cpuu", r"'cpuu'; did you mean 'cpu'"),
+    "measurement in an unknown precision": Case("bench mixer --precision 16", r"'16'.*(32|bf16)"),
+    "unknown model, bench": Case("bench train --models sm,fem_gal", r"'fem_gal'; did you mean 'fem_gla'"),
+    "model without weights": Case("bench train --models sm,naive", r"Model 'naive' has no weights.*--models"),
+    "unknown dataset, bench": Case("bench train --datasets ETTh11", r"'ETTh11'.*did you mean 'ETTh[12]'"),
+    "unknown dataset, bench data": Case("bench data --datasets wether", r"'wether'.*did you mean 'Weather'"),
+    "horizon too long to gather": Case("bench data --datasets ETTh1 --pred-len 9000", r"forecast of 9000 "),
+    "training setting in a measurement": Case("bench train --set training.lr=1", r"'training.lr' has no place.*model.NAME"),
+    "unknown model setting, bench": Case("bench train --models sm --set model.layers=1", r"'model.layers'.*'n_layers'"),
+    # tables
+    "unknown dataset, table": Case("table --datasets ETTh11", r"'ETTh11'.*did you mean 'ETTh[12]'"),
+    "unknown model, table": Case("table --models fem_gal", r"'fem_gal'; did you mean 'fem_gla'"),
+    "seed that is none": Case("table --seeds one", r"'--seeds' takes whole numbers .*'one'"),
+    "horizon that is none, table": Case("table --pred-lens 0", r"Horizon '0'"),
+    "look-back that is none, table": Case("table --seq-len 0", r"'--seq-len' takes .*at least 1, not '0'"),
+    "unknown engine": Case("table --engine locl", r"'locl'; did you mean 'local'"),
+    "unknown format": Case("table --format tex", r"Unknown format 'tex'"),
+    "no jobs": Case("table --datasets synthetic --jobs 0", r"'--jobs' takes .*at least 1, not '0'"),
+    "time for a cell": Case("table --set training.max_time=1m", r"'training.max_time' is no part of a cell"),
+    "horizon beyond a table's rows": Case(
+        "table --datasets good.csv --models naive --pred-lens 96", r"96 steps does not fit the 30 val rows of 'good'"
+    ),
+    "table of a file with text": Case("table --datasets text.csv --models naive --pred-lens 12", r"'broken'"),
+    "choice without values": Case("table --datasets good.csv --choose training.lr", r"--choose 'training.lr' has no value"),
+    "time that is none, table": Case("table --datasets synthetic --max-time soon", r"'soon'"),
+    "unknown setting, table": Case("table --set training.lrr=1", r"did you mean 'lr'"),
+    "record that is missing": Case("verify none.json", r"none.json cannot be read"),
+    "record that is something else": Case("verify good.csv", r"good.csv is not JSON"),
+    # run folders
+    "run missing": Case("evaluate none", r"no run folder none"),
+    "run that is something else": Case("evaluate empty", r"empty is not a femts run"),
+    "run half written": Case("predict half good.csv", r"half is unfinished"),
+    "run without weights": Case("predict headless good.csv", r"headless lacks model.safetensors"),
+    "run with other weights": Case("predict tampered good.csv", r"tampered was changed .*preprocess.json"),
+    "run of another version": Case("predict future good.csv", r"future has format 99"),
+    "folder of several runs": Case("predict several good.csv", r"several holds 1 runs?, one a horizon.*several/12"),
+    "output exists": Case(f"{TRAIN} --out run", r"run already holds a finished run"),
+    "output is a file": Case(f"{TRAIN} --out good.csv", r"good.csv is a file"),
+    "output holds other things": Case(f"{TRAIN} --out wrong", r"wrong holds files that are no run"),
+    "nothing to resume": Case(f"{TRAIN} --resume", r"no run runs/synthetic-naive-96 to resume"),
+    "nothing to resume there": Case(f"{TRAIN} --resume --out none", r"no run folder none"),
+    "finished, not to be resumed": Case(f"{OWN} good.csv --resume --out run", r"run is finished"),
+    "resumed with another recipe": Case(
+        f"{OWN} good.csv --resume --out half --seed 7", r"half was begun with .*seed=42, not 7"
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with every kind of bad file, and one good run."""
+    folder = tmp_path_factory.mktemp("bad")
+    write_bad_tables(folder)
+    write_bad_configs(folder)
+    for name in ("empty", "wrong"):
+        (folder / name).mkdir()
+    shutil.copy(folder / "good.csv", folder / "wrong" / "ETTh1.csv")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert main(f"{OWN} good.csv --out run".split()) == 0
+    for name in ("half", "headless", "tampered", "future", "bare", "swapped", "several/12"):
+        shutil.copytree(folder / "run", folder / name)
+    (folder / "half" / "metrics.json").unlink()
+    (folder / "headless" / "model.safetensors").unlink()
+    preprocess = folder / "tampered" / "preprocess.json"
+    preprocess.write_text(preprocess.read_text().replace("load", "daol"))
+    metrics = folder / "future" / "metrics.json"
+    metrics.write_text(json.dumps(json.loads(metrics.read_text()) | {"format": 99}))
+    bare = folder / "bare" / "metrics.json"
+    metrics = json.loads(bare.read_text())
+    del metrics["files"]["intervals.safetensors"]
+    bare.write_bytes(sealed(metrics))
+    swapped = folder / "swapped" / "intervals.safetensors"
+    content = swapped.read_bytes()
+    swapped.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    return folder
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_one_sentence_and_nothing_written(
+    case: Case, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    check_case(case, place, monkeypatch, capsys)
+
+
+def test_there_are_at_least_thirty() -> None:
+    assert len(CASES) >= 30

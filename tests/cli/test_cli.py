@@ -1,0 +1,300 @@
+"""The command line: what each command prints and writes. What bad input gets is in test_bad_input.py."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+from small_tables import small_table
+
+import femts
+from femts.cli import main
+from femts.data.catalog import CATALOG
+from femts.mixers.config import PriorName
+from femts.models.registry import model_names
+
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+TINY = "--seq-len 48 --max-epochs 1 --set model.n_layers=1 --set model.d_model=16 --set training.batch_size=256".split()
+
+
+COMMANDS = (
+    "train,evaluate,predict,calibrate,explain,export,backtest,audit,report,table,verify,datasets,datasets info,models,doctor"
+    ",bench,bench mixer,bench stream,bench train,bench data"
+)
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS.split(",")])
+def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*command.split(), "--help"]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith(f"Usage: femts {command}".rstrip())
+    assert err == ""
+
+
+def test_no_command_prints_the_help_and_is_a_mistake(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    assert "train" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["--help", "datasets list", "train --help", "bench mixer --help"])
+def test_light_commands_import_nothing_heavy(command: str) -> None:
+    heavy = {"torch", "lightning_fabric", "sklearn", "pandas", "numpy", "matplotlib"}
+    code = f"import sys; from femts.cli import main; main({command.split()}); print(sorted({heavy} & set(sys.modules)))"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.splitlines()[-1] == "[]"
+
+
+def test_models_do_not_import_lightning() -> None:
+    code = "import sys; from femts.cli import main; main(['models']); print('lightning_fabric' in sys.modules)"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.splitlines()[-1] == "False"
+
+
+def test_datasets_list_and_info(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "ETTh2.csv").write_text("date,OT\n")
+    assert main(["datasets", "list", "--data-root", str(tmp_path)]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert rows[0] == ["name", "rows", "channels", "step", "here"]
+    assert {row[0]: row[4] for row in rows[1:]} == dict.fromkeys(CATALOG, "no") | {"ETTh2": "yes", "synthetic": "built-in"}
+    assert main(["datasets", "info", "etth1", "--data-root", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert CATALOG["ETTh1"].sha256 in out
+    assert f"missing; it belongs at {tmp_path / 'ETTh1.csv'}" in out
+
+
+def test_models_lists_every_model_and_all_settings_of_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models"]) == 0
+    rows = [line.split(maxsplit=2) for line in capsys.readouterr().out.splitlines()]
+    assert [row[0] for row in rows[1:]] == model_names()
+    assert all(row[1].isdigit() and row[2] for row in rows[1:])
+    assert main(["models", "fem_gla"]) == 0
+    out = capsys.readouterr().out
+    assert "model.components  CLTG" in out
+
+
+def test_doctor_names_every_prior_and_accelerator(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert f"femts              {femts.__version__}" in lines
+    for prior in PriorName.__args__:
+        assert sum(line.split()[:1] == [prior] for line in lines) == 1
+    assert all(any(f"{name} is not used: " in line for line in lines) for name in ("fla", "flash_attn", "mamba_ssm"))
+
+
+def test_train_writes_a_run_and_prints_its_scores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", "--dataset", "synthetic", "--model", "fem_gla", "--pred-len", "24", *TINY]) == 0
+    out, err = capsys.readouterr()
+    run = tmp_path / "runs" / "synthetic-fem_gla-24"
+    scores = json.loads((run / "metrics.json").read_text())["test"]
+    lines = out.splitlines()
+    assert lines[0] == "run: runs/synthetic-fem_gla-24"
+    assert lines[1].split() == ["pred_len", "mse", "mae", "windows"]
+    assert lines[2].split() == ["24", f"{scores['mse']:.4f}", f"{scores['mae']:.4f}", str(scores["windows"])]
+    assert err == ""
+    config = yaml.safe_load((run / "config.yaml").read_text())
+    assert config["model"]["d_model"] == 16
+    assert config["training"]["max_epochs"] == 1
+
+    # A run's own configuration repeats it; flags go before it; and the folder takes the next number.
+    again = ["train", "--config", str(run / "config.yaml"), "--model", "naive", "--pred-len", "24"]
+    assert main(again) == 2  # naive has none of the settings of fem_gla
+    assert main(["train", "--config", str(run / "config.yaml")]) == 0
+    out = capsys.readouterr().out
+    assert "runs/synthetic-fem_gla-24 exists, so this run goes to runs/synthetic-fem_gla-24-2" in out
+    repeated = json.loads((tmp_path / "runs" / "synthetic-fem_gla-24-2" / "metrics.json").read_text())
+    assert repeated["test"] == scores
+
+
+def test_several_horizons_give_a_run_each_and_a_mean(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["train", "--dataset", "synthetic", "--model", "naive", "--pred-len", "24,12", "--out", str(tmp_path / "all")]
+    assert main(command) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    summary = json.loads((tmp_path / "all" / "metrics.json").read_text())
+    single = {p: json.loads((tmp_path / "all" / p / "metrics.json").read_text())["test"] for p in ("24", "12")}
+    assert summary["pred_len"] == single
+    assert summary["mean"]["mse"] == pytest.approx((single["24"]["mse"] + single["12"]["mse"]) / 2)
+    assert [line[0] for line in lines[1:]] == ["pred_len", "24", "12", "mean"]
+    assert lines[-1][1] == f"{summary['mean']['mse']:.4f}"
+
+    # Interrupted between two horizons: the finished one is kept, the other one trained.
+    (tmp_path / "all" / "metrics.json").unlink()
+    (tmp_path / "all" / "12" / "metrics.json").unlink()
+    before = (tmp_path / "all" / "24" / "metrics.json").stat().st_mtime_ns
+    assert main([*command, "--resume"]) == 0
+    assert json.loads((tmp_path / "all" / "metrics.json").read_text()) == summary
+    assert (tmp_path / "all" / "24" / "metrics.json").stat().st_mtime_ns == before
+
+
+def test_several_horizons_share_the_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["train", "--dataset", "synthetic", "--model", "dlinear", "--pred-len", "24,12", "--seq-len", "48"]
+    assert (
+        main(
+            [
+                *command,
+                "--max-steps",
+                "1000000",
+                "--set",
+                "training.patience=1000000",
+                "--max-time",
+                "8s",
+                "--out",
+                str(tmp_path / "all"),
+            ]
+        )
+        == 0
+    )
+    said = capsys.readouterr().err
+    for horizon in ("24", "12"):
+        metrics = json.loads((tmp_path / "all" / horizon / "metrics.json").read_text())
+        assert metrics["stopped"] == "max_time"
+        assert f"{horizon} had time for {metrics['steps']} steps; the learning rate fell to zero" in said
+    spans = [yaml.safe_load((tmp_path / "all" / p / "config.yaml").read_text())["training"]["max_time"] for p in ("24", "12")]
+    assert spans[0] == "4s" and 1 <= int(spans[1].removesuffix("s")) <= 8
+
+
+def test_constant_columns_are_said_on_stderr(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    small_table().assign(still=2.0).to_csv(tmp_path / "still.csv", index=False)
+    command = ["train", "--dataset", str(tmp_path / "still.csv"), "--model", "naive", "--out", str(tmp_path / "run")]
+    assert main([*command, "--pred-len", "12", "--seq-len", "24"]) == 0
+    err = capsys.readouterr().err
+    assert err.startswith("note: column 'still' is constant")
+    assert err.count("\n") == 1
+
+
+def test_evaluate_prints_what_python_says(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    forecaster = femts.load(own / "run")
+    assert main(["evaluate", str(own / "run"), "--pred-len", "6,30", "--split", "val", "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["split"] == "val"
+    expected = {str(p): forecaster.evaluate("val", p) for p in (6, 30)}
+    for horizon, scores in expected.items():
+        assert record["pred_len"][horizon] == pytest.approx(scores, rel=1e-6)
+    assert record["mean"]["mae"] == pytest.approx(sum(s["mae"] for s in expected.values()) / 2)
+    assert main(["evaluate", str(own / "run")]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines[1][0] == "12"
+    assert len(lines) == 2
+    assert float(lines[1][1]) == pytest.approx(forecaster.evaluate()["mse"], abs=5e-5)
+
+
+def test_predict_writes_what_python_says(own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    past = small_table()
+    expected = femts.load(own / "run").predict(past, 30)
+    command = ["predict", str(own / "run"), str(own / "past.csv"), "--horizon", "30"]
+    assert main([*command, "-o", str(tmp_path / "out.csv"), "--plot", str(tmp_path / "out.png")]) == 0
+    assert capsys.readouterr().out == f"{tmp_path / 'out.csv'}: 30 steps of 2 columns\n"
+    written = pd.read_csv(tmp_path / "out.csv", parse_dates=["date"])
+    assert list(written.columns) == list(past.columns)
+    assert written["date"].iloc[0] == past["date"].iloc[-1] + pd.Timedelta(hours=1)
+    pd.testing.assert_frame_equal(written, expected, check_dtype=False)
+    assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
+    assert {path.name for path in tmp_path.iterdir()} == {"out.csv", "out.png"}
+
+    assert main(command) == 0
+    assert capsys.readouterr().out == (tmp_path / "out.csv").read_text()
+
+
+def test_evaluate_prints_scores_in_detail(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    forecaster = femts.load(own / "run")
+    command = ["evaluate", str(own / "run")]
+    assert main([*command, "--by", "channel", "--pred-len", "6,12", "--csv"]) == 0
+    printed = pd.read_csv(io.StringIO(capsys.readouterr().out))
+    assert printed["pred_len"].tolist() == [6] * 4 + [12] * 4
+    expected = forecaster.scores(pred_len=12, by="channel")
+    pd.testing.assert_frame_equal(printed[4:].reset_index(drop=True).drop(columns="pred_len"), expected)
+    assert main([*command, "--by", "step,channel", "--level", "80", "--split", "val", "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert (record["split"], len(record["scores"])) == ("val", 12 * 2 * 2)
+    expected = forecaster.scores("val", by=("step", "channel"), level=[80])
+    assert record["scores"][5] == {"pred_len": 12, **expected.iloc[5]}
+    assert main([*command, "--level", "80,90"]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines[0][-6:] == [f"{name}-{level}" for level in (80, 90) for name in ("coverage", "width", "pinball")]
+    assert [line[1] for line in lines[1:]] == ["scaled", "raw"]
+    assert float(lines[1][10]) == pytest.approx(forecaster.metrics["intervals"]["test"]["80"]["coverage"], abs=5e-5)
+
+
+def test_json_has_null_for_nan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    small_table().assign(still=0.0).to_csv(tmp_path / "still.csv", index=False)
+    command = ["train", "--dataset", str(tmp_path / "still.csv"), "--model", "naive", "--out", str(tmp_path / "run")]
+    assert main([*command, "--pred-len", "12", "--seq-len", "24"]) == 0
+    capsys.readouterr()
+    assert main(["evaluate", str(tmp_path / "run"), "--by", "channel", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["scores"]
+    assert [row["mase"] is None for row in rows] == [False, False, True] * 2
+
+
+def test_calibrate_and_predict_with_levels(own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(own / "run", tmp_path / "run")
+    predict = ["predict", str(tmp_path / "run"), str(own / "past.csv"), "--horizon", "14"]
+    assert main([*predict, "--level", "80"]) == 2
+    assert "calibrated for 12 steps, not for 14" in capsys.readouterr().err
+    assert main(["calibrate", str(tmp_path / "run"), "--pred-len", "14", "--level", "72.5"]) == 0
+    out = capsys.readouterr().out
+    assert out == f"{tmp_path / 'run' / 'intervals.safetensors'}: levels 50, 72.5, 80, 90 for 14 steps, from 17 windows\n"
+    assert main([*predict, "--level", "80,72.5", "-o", str(tmp_path / "o.csv"), "--plot", str(tmp_path / "o.svg")]) == 0
+    written = pd.read_csv(tmp_path / "o.csv")
+    assert list(written)[1:6] == ["load", "load-lo-80", "load-hi-80", "load-lo-72.5", "load-hi-72.5"]
+    forecaster = femts.load(tmp_path / "run")
+    expected = forecaster.predict(small_table(), 14, level=[80, 72.5])
+    pd.testing.assert_frame_equal(written.drop(columns="date"), expected.drop(columns="date"))
+
+
+def test_predict_takes_the_long_form(own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = small_table().melt("date", var_name="unique_id", value_name="y").rename(columns={"date": "ds"})
+    table[["unique_id", "ds", "y"]].to_csv(tmp_path / "long.csv", index=False)
+    assert main(["predict", str(own / "run"), str(own / "past.csv")]) == 0
+    wide = pd.read_csv(StringIO(capsys.readouterr().out))
+    assert main(["predict", str(own / "run"), str(tmp_path / "long.csv")]) == 0
+    long = pd.read_csv(StringIO(capsys.readouterr().out))
+    back = long.pivot(index="ds", columns="unique_id", values="y").rename_axis(columns=None)
+    pd.testing.assert_frame_equal(back, wide.set_index("date").rename_axis("ds")[list(back.columns)])
+
+
+@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.yaml")), ids=lambda path: path.stem)
+def test_shipped_recipes_fit_their_models(path: Path) -> None:
+    from femts.cli.recipe import make_recipe
+    from femts.config.settings import apply_settings
+    from femts.config.training import TrainingConfig
+    from femts.models.registry import build_config
+
+    recipe = make_recipe(path, {} if "dataset:" in path.read_text().replace("--dataset", "") else {"dataset": "ETTh1"}, [])
+    parts: dict[str, dict[str, object]] = {"model": {}, "training": {}}
+    for key, value in recipe.settings.items():
+        section, _, name = key.partition(".")
+        parts[section][name] = value
+    for pred_len in recipe.pred_lens:
+        build_config(recipe.model, seq_len=recipe.seq_len or 96, pred_len=pred_len, n_channels=7, settings=parts["model"])
+    assert apply_settings(TrainingConfig(), parts["training"], where="training").steps(100) >= 100
+
+
+def test_flags_go_before_assignments_and_those_before_the_file(tmp_path: Path) -> None:
+    from femts.cli.recipe import make_recipe
+
+    (tmp_path / "c.yaml").write_text("dataset: a\nmodel: naive\npred_len: [12, 24]\ntraining: {lr: 1, seed: 1, clip: 1}\n")
+    recipe = make_recipe(
+        tmp_path / "c.yaml",
+        {"dataset": "b", "model": None, "training.seed": "3"},
+        ["training.lr=2", "training.seed=2"],
+    )
+    assert (recipe.dataset, recipe.model, recipe.pred_lens) == ("b", "naive", (12, 24))
+    assert recipe.settings == {"training.lr": "2", "training.seed": "3", "training.clip": 1}
+
+
+def test_python_m_femts_answers(femts_process: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    result = femts_process("datasets", "list")
+    assert result.returncode == 0
+    assert "synthetic" in result.stdout
+    assert result.stderr == ""

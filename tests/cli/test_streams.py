@@ -1,0 +1,83 @@
+"""A process without a standard output, without an encoding for what it prints, without memory: a sentence each."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from bad_cases import OWN
+from small_tables import small_table
+
+from femts.cli import main
+from femts.cli.streams import out_of_memory
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table with a column that ASCII cannot write, and a run on it."""
+    folder = tmp_path_factory.mktemp("streams")
+    small_table(columns=("été", "heat")).to_csv(folder / "été.csv", index=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert main(f"{OWN} été.csv --out run".split()) == 0
+    return folder
+
+
+def _run(place: Path, command: str, shell: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    line = shell.format(f"{sys.executable} -m femts {command}")
+    root = str(Path(__file__).resolve().parents[2])
+    environment = {**os.environ, "PYTHONPATH": root, "OMP_NUM_THREADS": "1", **variables}
+    return subprocess.run(["sh", "-c", line], cwd=place, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("command", ["models", "predict run été.csv"])
+def test_a_closed_standard_output_is_said_before_anything_is_done(place: Path, command: str) -> None:
+    done = _run(place, command, "{} >&-")
+    assert done.returncode == 2
+    assert done.stderr == "femts: Standard output is closed; leave it open, or send it to a file by > FILE.\n"
+
+
+def test_a_closed_standard_error_puts_nothing_into_the_output(place: Path) -> None:
+    done = _run(place, "predict none été.csv", "{} 2>&-")
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+def test_data_are_not_changed_for_an_encoding(place: Path) -> None:
+    done = _run(place, "predict run été.csv", "{}", PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "femts: Standard output is ascii, which has no '\\xe9'; name a file by -o, or set PYTHONIOENCODING=utf-8.\n"
+    )
+
+
+def test_what_people_read_is_escaped_for_an_encoding(place: Path) -> None:
+    done = _run(place, "evaluate run --by channel", "{}", PYTHONIOENCODING="ascii")
+    assert done.returncode == 0 and r"\xe9t\xe9" in done.stdout and done.stderr == ""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ulimit -v limits memory on Linux")
+@pytest.mark.parametrize("kilobytes", [300_000, 800_000])
+def test_too_little_memory_is_one_sentence(place: Path, kilobytes: int) -> None:
+    done = _run(place, f"{OWN} été.csv --out small{kilobytes}", f"ulimit -v {kilobytes}; {{}}", MALLOC_ARENA_MAX="1")
+    if done.returncode == 0:
+        pytest.skip("it was enough")
+    assert done.returncode == 1, done.stderr
+    assert done.stderr.startswith("femts: There is not enough memory; take fewer rows or columns") and done.stdout == ""
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 99 bytes."),
+        RuntimeError("CUDA out of memory. Tried to allocate 2 GiB"),
+        ImportError("libtorch.so: failed to map segment from shared object"),
+    ],
+)
+def test_memory_is_known_by_its_signs(error: Exception) -> None:
+    assert out_of_memory(error)
+    assert not out_of_memory(RuntimeError("mat1 and mat2 shapes cannot be multiplied"))

@@ -1,0 +1,22 @@
+"""Every recipe in `configs/` is one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from femts.cli.recipe import make_recipe
+from femts.models.registry import build_config
+from femts.training.resolve import resolve_training
+
+CONFIGS = sorted((Path(__file__).resolve().parents[2] / "configs").rglob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_recipe_resolves(path: Path) -> None:
+    recipe = make_recipe(path, {"dataset": "ETTh1"}, [])
+    settings, training = resolve_training(recipe.model, {}, recipe.settings)
+    for pred_len in recipe.pred_lens:
+        build_config(recipe.model, seq_len=recipe.seq_len or 96, pred_len=pred_len, n_channels=7, settings=settings)
+    assert training.lr > 0

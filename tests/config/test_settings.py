@@ -1,0 +1,74 @@
+"""Settings as text become typed fields, or a sentence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pytest
+
+from femts.config.settings import apply_settings
+from femts.errors import UsageError, suggest
+
+
+@dataclass(frozen=True)
+class Recipe:
+    rate: float = 0.1
+    layers: int = 3
+    width: int | None = None
+    shared: bool = True
+    kind: Literal["a", "b"] = "a"
+    betas: tuple[float, float] = (0.9, 0.95)
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if self.layers < 0:
+            raise ValueError("layers must not be negative")
+
+
+@pytest.mark.parametrize(
+    ("key", "given", "value"),
+    [
+        ("rate", "6e-4", 6e-4),
+        ("rate", 1, 1.0),
+        ("layers", "4", 4),
+        ("layers", 4.0, 4),
+        ("width", "none", None),
+        ("width", "32", 32),
+        ("shared", "false", False),
+        ("shared", True, True),
+        ("kind", "b", "b"),
+        ("betas", "0.5,0.6", (0.5, 0.6)),
+        ("betas", [0.5, 0.6], (0.5, 0.6)),
+        ("name", "", ""),
+    ],
+)
+def test_text_and_yaml_values_are_read_as_the_field(key: str, given: Any, value: Any) -> None:
+    read = getattr(apply_settings(Recipe(), {key: given}, "x"), key)
+    assert read == value and type(read) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("key", "given", "sentence"),
+    [
+        ("layrs", "4", "Unknown setting 'x.layrs'; did you mean 'layers'?"),
+        ("layers", "four", "Setting 'x.layers' takes a whole number, not 'four'."),
+        ("layers", 2.5, "Setting 'x.layers' takes a whole number, not '2.5'."),
+        ("layers", True, "Setting 'x.layers' takes a whole number, not 'True'."),
+        ("layers", None, "Setting 'x.layers' takes a whole number, not 'None'."),
+        ("rate", "fast", "Setting 'x.rate' takes a number, not 'fast'."),
+        ("rate", "nan", "Setting 'x.rate' takes a number, not 'nan'."),
+        ("shared", "maybe", "Setting 'x.shared' takes true or false, not 'maybe'."),
+        ("kind", "c", "Setting 'x.kind' cannot be 'c'; choose from a, b."),
+        ("betas", "0.5", "Setting 'x.betas' takes 2 values, not '0.5'; write them as a,b."),
+        ("layers", "-1", "Setting x.layers=-1 cannot be used: layers must not be negative."),
+    ],
+)
+def test_what_cannot_be_read_is_named(key: str, given: Any, sentence: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        apply_settings(Recipe(), {key: given}, "x")
+    assert str(caught.value).startswith(sentence.rstrip(".?"))
+
+
+def test_suggest_lists_all_where_none_is_near() -> None:
+    assert suggest("zzz", ["one", "two"]) == "; choose from one, two."

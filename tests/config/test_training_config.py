@@ -1,0 +1,62 @@
+"""Recipes: what is refused, and how spans of time are read."""
+
+import pytest
+
+from femts.config.training import TrainingConfig, parse_span
+from femts.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90s", 90), ("9m", 540), ("1h30m", 5400), ("45", 45), ("1h", 3600), ("1.5m", 90), ("1h2m3s", 3723), (" 2M ", 120)],
+)
+def test_spans_are_read(text: str, seconds: float) -> None:
+    assert parse_span(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "soon", "9 minutes", "0s", "-5m", "5d", "m", "1m1h", "nan"])
+def test_other_spans_are_refused_by_name(text: str) -> None:
+    with pytest.raises(UsageError, match=f"'{text}' cannot be read; write it as 90s, 9m or 1h30m"):
+        parse_span(text)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("batch_size", 0),
+        ("accumulate", 0),
+        ("max_epochs", 0),
+        ("max_steps", 0),
+        ("channels", 0),
+        ("val_windows", 0),
+        ("val_every", 0),
+        ("patience", 0),
+        ("devices", 0),
+        ("lr", 0.0),
+        ("lr", float("nan")),
+        ("clip", -1.0),
+        ("weight_decay", -0.1),
+        ("ema", 1.0),
+        ("warm_up", 1.0),
+        ("betas", (0.9, 1.0)),
+        ("seed", -1),
+        ("max_time", "later"),
+    ],
+)
+def test_senseless_values_are_refused_by_name(field: str, value: object) -> None:
+    with pytest.raises(UsageError, match="later" if field == "max_time" else f"training.{field}"):
+        TrainingConfig(**{field: value})  # type: ignore[arg-type]
+
+
+def test_an_exponential_schedules_decay_has_bounds() -> None:
+    for decay in (0.0, 1.5):
+        with pytest.raises(UsageError, match=rf"training.epoch_decay' takes .* not {decay}"):
+            TrainingConfig(epoch_decay=decay)
+
+
+def test_a_budget_is_said_in_one_way() -> None:
+    with pytest.raises(UsageError, match=r"max_steps' \(200\) and 'training.max_epochs' \(3\).*give one"):
+        TrainingConfig(max_steps=200, max_epochs=3)
+    assert TrainingConfig().steps(50) == 1000
+    assert TrainingConfig(max_steps=7).steps(50) == 7
+    assert TrainingConfig(max_epochs=3).steps(50) == 150

@@ -1,0 +1,250 @@
+"""Downloads are proven against a real HTTP server on 127.0.0.1 that behaves, lies, or breaks off."""
+
+import gzip
+import hashlib
+import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from femts.data.catalog import CATALOG
+from femts.data.download import data_root, fetch, locate, verify
+from femts.errors import RunFailure, UsageError
+
+BODY = b"date,a\n" + b"2024-01-01,1.25\n" * 20_000
+CUT = 12 * 8192
+
+
+class Server(ThreadingHTTPServer):
+    """Serves BODY; `cuts` answers break off after CUT bytes; `ranges` says whether it honours Range."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.body, self.cuts, self.ranges, self.seen = BODY, 0, True, []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}/file.csv"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def do_GET(self) -> None:
+        asked = self.headers.get("Range")
+        self.server.seen.append(asked)
+        if not self.path.startswith("/file.csv"):
+            self.send_error(404)
+            return
+        begin = int(asked.removeprefix("bytes=").rstrip("-")) if asked and self.server.ranges else 0
+        if begin >= len(self.server.body):
+            self.send_error(416)
+            return
+        rest = self.server.body[begin:]
+        self.send_response(206 if begin else 200)
+        self.send_header("Content-Length", str(len(rest)))
+        self.end_headers()
+        if self.server.cuts:
+            self.server.cuts -= 1
+            rest = rest[:CUT]
+        self.wfile.write(rest)
+
+    def log_message(self, *args: object) -> None:
+        """Keep the test's output quiet."""
+
+
+@pytest.fixture
+def server(monkeypatch):
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    running = Server()
+    thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield running
+    running.shutdown()
+    thread.join()
+    running.server_close()
+
+
+@pytest.fixture
+def wanted(server):
+    return replace(CATALOG["ETTh1"], url=server.url, sha256=hashlib.sha256(BODY).hexdigest())
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+
+
+def assert_names_the_file_and_its_place(error, known, root):
+    text = str(error.value)
+    assert "\n" not in text and text.endswith(".") and f"put it at {root / known.filename}" in text
+
+
+def test_good_file_arrives_whole_and_is_not_asked_for_again(server, wanted, tmp_path):
+    root = tmp_path / "new"
+    assert fetch(wanted, root) == root / "ETTh1.csv" and (root / "ETTh1.csv").read_bytes() == BODY
+    assert fetch(wanted, root) == verify(wanted, root) == locate(wanted, root)
+    assert names(root) == ["ETTh1.csv"] and server.seen == [None]
+
+
+def test_wrong_content_is_refused_and_thrown_away(server, wanted, tmp_path):
+    server.body = BODY.replace(b"1.25", b"1.26")
+    with pytest.raises(RunFailure, match="what came differs from sha256") as error:
+        fetch(wanted, tmp_path)
+    assert_names_the_file_and_its_place(error, wanted, tmp_path)
+    assert names(tmp_path) == []
+
+
+def test_a_cut_connection_is_taken_up_where_it_broke(server, wanted, tmp_path):
+    server.cuts = 2
+    fetch(wanted, tmp_path)
+    assert server.seen == [None, f"bytes={CUT}-", f"bytes={2 * CUT}-"]
+    assert (tmp_path / "ETTh1.csv").read_bytes() == BODY and names(tmp_path) == ["ETTh1.csv"]
+
+
+def test_a_download_that_keeps_breaking_is_resumed_by_the_next_call(server, wanted, tmp_path, monkeypatch):
+    monkeypatch.setattr("femts.data.download._ATTEMPTS", 1)
+    server.cuts = 1
+    with pytest.raises(RunFailure, match=f"broke after {CUT} bytes, which are kept") as error:
+        fetch(wanted, tmp_path)
+    assert_names_the_file_and_its_place(error, wanted, tmp_path)
+    (part,) = tmp_path.iterdir()
+    assert part.name == f"ETTh1.csv.{wanted.sha256[:8]}.part" and part.read_bytes() == BODY[:CUT]
+    assert locate(wanted, tmp_path) is None, "a part is never taken for the file"
+    fetch(wanted, tmp_path)
+    assert server.seen[-1] == f"bytes={CUT}-" and (tmp_path / "ETTh1.csv").read_bytes() == BODY
+
+
+def test_several_downloads_at_once_end_with_one_right_file(server, wanted, tmp_path):
+    server.cuts = 3
+    with ThreadPoolExecutor(4) as pool:
+        paths = list(pool.map(lambda _: fetch(wanted, tmp_path), range(4)))
+    assert set(paths) == {tmp_path / "ETTh1.csv"} and paths[0].read_bytes() == BODY
+    assert names(tmp_path) == ["ETTh1.csv"]
+
+
+def test_a_server_without_ranges_is_read_from_the_start(server, wanted, tmp_path):
+    server.cuts, server.ranges = 1, False
+    fetch(wanted, tmp_path)
+    assert server.seen == [None, f"bytes={CUT}-"] and (tmp_path / "ETTh1.csv").read_bytes() == BODY
+
+
+def test_a_part_that_was_whole_is_used(server, wanted, tmp_path):
+    (tmp_path / f"ETTh1.csv.{wanted.sha256[:8]}.part").write_bytes(BODY)
+    fetch(wanted, tmp_path)
+    assert (tmp_path / "ETTh1.csv").read_bytes() == BODY and names(tmp_path) == ["ETTh1.csv"]
+
+
+def test_a_damaged_part_is_thrown_away_and_the_next_call_succeeds(server, wanted, tmp_path):
+    (tmp_path / f"ETTh1.csv.{wanted.sha256[:8]}.part").write_bytes(b"x" * CUT)
+    with pytest.raises(RunFailure, match="what came differs"):
+        fetch(wanted, tmp_path)
+    assert names(tmp_path) == []
+    fetch(wanted, tmp_path)
+    assert names(tmp_path) == ["ETTh1.csv"]
+
+
+def test_not_found(server, wanted, tmp_path):
+    gone = replace(wanted, url=server.url.replace("file.csv", "gone.csv"))
+    with pytest.raises(RunFailure, match="the server answered 404") as error:
+        fetch(gone, tmp_path)
+    assert_names_the_file_and_its_place(error, gone, tmp_path)
+    assert names(tmp_path) == []
+
+
+def test_no_network(wanted, tmp_path):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        closed = free.getsockname()[1]
+    nowhere = replace(wanted, url=f"http://127.0.0.1:{closed}/file.csv")
+    with pytest.raises(RunFailure, match="there is no connection") as error:
+        fetch(nowhere, tmp_path)
+    assert_names_the_file_and_its_place(error, nowhere, tmp_path)
+    assert names(tmp_path) == []
+
+
+def test_a_root_that_cannot_be_written(wanted, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RunFailure, match="Cannot write"):
+        fetch(wanted, tmp_path / "file" / "root")
+
+
+def test_a_gzipped_file_is_pinned_by_its_git_blob(server, tmp_path):
+    server.body = gzip.compress(b"1,2\n3,4\n", mtime=0)
+    blob = hashlib.sha1(b"blob %d\0" % len(server.body) + server.body).hexdigest()
+    solar = replace(CATALOG["Solar"], url=server.url, git_blob=blob)
+    assert fetch(solar, tmp_path).read_bytes() == server.body and verify(solar, tmp_path).name == "solar_AL.txt.gz"
+    with pytest.raises(RunFailure, match="what came differs from git blob 0000"):
+        fetch(replace(solar, git_blob="0" * 40), tmp_path / "other")
+    assert names(tmp_path / "other") == []
+
+
+def test_a_file_that_is_not_the_published_one_is_left_alone(wanted, tmp_path, server):
+    (tmp_path / "ETTh1.csv").write_text("date,a\n")
+    for look in (fetch, verify):
+        with pytest.raises(UsageError, match=r"is not the published ETTh1 .*move it away"):
+            look(wanted, tmp_path)
+    assert (tmp_path / "ETTh1.csv").read_text() == "date,a\n" and server.seen == []
+
+
+def test_missing_without_download_says_what_to_put_where(wanted, tmp_path, server):
+    for known, download in ((wanted, False), (replace(wanted, url=None), True)):
+        with pytest.raises(UsageError, match=rf"put its file ETTh1\.csv at {tmp_path / 'ETTh1.csv'}"):
+            fetch(known, tmp_path, download=download)
+    with pytest.raises(UsageError, match="femts datasets fetch ETTh1"):
+        verify(wanted, tmp_path)
+    assert server.seen == []
+
+
+def test_an_unpacked_file_is_found_and_cannot_be_verified(tmp_path):
+    (tmp_path / "solar_AL.txt").write_text("1,2\n")
+    assert fetch("Solar", tmp_path) == locate("Solar", tmp_path) == tmp_path / "solar_AL.txt"
+    with pytest.raises(UsageError, match=r"only solar_AL\.txt\.gz can be verified"):
+        verify("Solar", tmp_path)
+
+
+@pytest.mark.parametrize("look", [fetch, verify, locate])
+def test_built_in_data_has_no_file(look, tmp_path):
+    with pytest.raises(UsageError, match="synthetic is built in"):
+        look("synthetic", tmp_path)
+
+
+def test_root_is_argument_then_environment_then_checkout(tmp_path, monkeypatch):
+    monkeypatch.setenv("FEMTS_DATA", str(tmp_path / "environment"))
+    assert data_root(tmp_path / "argument") == tmp_path / "argument"
+    assert data_root() == tmp_path / "environment"
+    monkeypatch.delenv("FEMTS_DATA")
+    assert data_root() == Path(__file__).resolve().parents[2] / "datasets"
+
+
+def test_root_outside_a_checkout_is_the_users_cache(tmp_path, monkeypatch):
+    monkeypatch.delenv("FEMTS_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("femts.data.download.__file__", str(tmp_path / "lib" / "femts" / "data" / "sources.py"))
+    assert data_root().name in ("femts", "Cache") and data_root() != tmp_path / "lib" / "datasets"
+
+
+def test_root_that_is_a_file(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="is a file; give the folder"):
+        data_root(tmp_path / "file")
+
+
+@pytest.mark.parametrize("name", [c.name for c in CATALOG.values() if c.sha256])
+def test_real_files_have_the_pinned_hashes(name, real_root):
+    assert verify(name, real_root).is_file()
+
+
+@pytest.mark.parametrize("length", [True, False])
+def test_a_download_that_is_too_large_is_stopped_and_thrown_away(server, wanted, tmp_path, monkeypatch, length):
+    if not length:  # the server does not say how much is to come
+        monkeypatch.setattr(Handler, "send_header", lambda *_: None)
+    with pytest.raises(RunFailure, match="larger than 100000 bytes, which ETTh1 is not") as error:
+        fetch(replace(wanted, most_bytes=100_000), tmp_path)
+    assert_names_the_file_and_its_place(error, wanted, tmp_path)
+    assert names(tmp_path) == []

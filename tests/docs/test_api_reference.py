@@ -1,0 +1,149 @@
+"""The reference: it builds without a warning, nothing public is missing, and the docstrings say what goes in, out and wrong."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import re
+import runpy
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+import torch
+import typer
+from small_tables import small_table
+from test_cli import COMMANDS
+
+import femts
+from femts.cli import app
+from femts.config.training import TrainingConfig
+from femts.errors import FemtsError
+
+SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "api_reference.py"
+SECTION = re.compile(r"^(Args|Returns|Raises):\n((?:    .*\n|\n)+)", re.MULTILINE)
+
+
+def _public() -> dict[str, Callable[..., object]]:
+    """Every public function and method of femts' own by its dotted name."""
+    found: dict[str, Callable[..., object]] = {}
+    for name in femts.__all__:
+        thing = getattr(femts, name)
+        if inspect.isclass(thing):
+            bases = [base for base in thing.__mro__ if base.__module__.startswith("femts.")]
+            members = {key: getattr(thing, key) for base in bases for key in vars(base) if not key.startswith("_")}
+            found |= {f"{name}.{key}": member for key, member in members.items() if inspect.isroutine(member)}
+        elif callable(thing):
+            found[name] = thing
+    return found
+
+
+PUBLIC = _public()
+
+
+def _sections(docstring: str) -> dict[str, str]:
+    return dict(SECTION.findall(docstring + "\n"))
+
+
+def _listed(section: str) -> set[str]:
+    """The names that a section begins its lines with: `x, y: ...` has two."""
+    return {name for line in re.findall(r"^    ([\w, ]+):", section, flags=re.MULTILINE) for name in line.split(", ")}
+
+
+def test_the_reference_builds_and_names_everything_public(tmp_path: Path) -> None:
+    pytest.importorskip("pdoc", reason="the reference needs pdoc, of pip install '.[dev]'")
+    with patch.dict(vars(femts)):  # the script loads the names, other tests see them come
+        runpy.run_path(str(SCRIPT))["write_reference"](tmp_path)
+    pages = {str(path.relative_to(tmp_path)): path.read_text(encoding="utf-8") for path in tmp_path.rglob("*.html")}
+    anchors = set(re.findall(r' id="([\w.-]+)"', pages["femts.html"] + pages["femts/scoring.html"]))
+    for name in (*femts.__all__, *PUBLIC):
+        assert name in anchors or name.replace("Forecaster", "Scoring") in anchors, name
+    commands = set(re.findall(r' id="([\w.-]+)"', pages["femts/cli.html"]))
+    assert {f"femts-{command.replace(' ', '-')}" for command in COMMANDS.split(",")} <= commands
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_a_docstring_says_what_goes_in_what_comes_out_and_what_goes_wrong(name: str) -> None:
+    thing = PUBLIC[name]
+    text, signature = inspect.getdoc(thing), inspect.signature(thing, eval_str=False)
+    assert text, name
+    taken = {key for key in signature.parameters if key not in ("self", "cls")}
+    raises = re.search(r"^\s+raise \w+", inspect.getsource(thing), flags=re.MULTILINE)
+    if "\n" not in text:  # one line names what it takes
+        assert taken <= set(re.findall(r"`(\w+)`", text)), name
+        assert not raises, name
+        return
+    sections = _sections(text)
+    assert _listed(sections.get("Args", "")) == taken, name
+    assert ("Returns" in sections) == (signature.return_annotation != "None"), name
+    assert "Raises" in sections or not raises, name
+
+
+@pytest.mark.parametrize("thing", [femts.Forecaster, femts.FreeEnergyMixerConfig, TrainingConfig])
+def test_every_field_is_described(thing: type) -> None:
+    described = re.search(r"^Attributes:\n((?:    .*\n)+)", (inspect.getdoc(thing) or "") + "\n", flags=re.MULTILINE)
+    assert described
+    assert _listed(described[1]) == {field.name for field in fields(thing) if not field.name.startswith("_")}  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("module", ["femts.data.dataset", "femts.mixers.layer"])
+def test_examples_in_docstrings_are_what_happens(module: str) -> None:
+    done = doctest.testmod(importlib.import_module(module))
+    assert (done.failed, done.attempted > 1) == (0, True)
+
+
+def _layer() -> femts.FreeEnergyMixer:
+    return femts.FreeEnergyMixer(femts.FreeEnergyMixerConfig(n_embd=8, n_head=2, causal=False))
+
+
+BEYOND_THE_CAP = 1e5 * torch.randn(1, 9, 8, generator=torch.Generator().manual_seed(0))
+
+MISTAKES: dict[str, Callable[[femts.Forecaster], object]] = {
+    "audit": lambda fc: femts.audit("none"),
+    "backtest": lambda fc: femts.backtest(fc, small_table(), windows=0, step=1),
+    "load": lambda fc: femts.load("none"),
+    "load_dataset": lambda fc: femts.load_dataset("ETTh11"),
+    "report": lambda fc: femts.report("none", "page.html"),
+    "train": lambda fc: femts.train("synthetic", model="fem_gal"),
+    "Forecaster.load": lambda fc: femts.Forecaster.load("none"),
+    "Forecaster.predict": lambda fc: fc.predict(small_table(), 0),
+    "Forecaster.predict_array": lambda fc: fc.predict_array([[1.0]]),
+    "Forecaster.explain": lambda fc: fc.explain(small_table()),
+    "Forecaster.evaluate": lambda fc: fc.evaluate("tset"),
+    "Forecaster.evaluate_horizons": lambda fc: fc.evaluate_horizons("test", [12, 0]),
+    "Forecaster.scores": lambda fc: fc.scores(by="week"),
+    "Forecaster.coverage": lambda fc: fc.coverage(level=[100]),
+    "Forecaster.calibrate": lambda fc: fc.calibrate(level=[0]),
+    "Forecaster.training_data": lambda fc: fc.training_data(),
+    "FreeEnergyMixer.forward": lambda fc: _layer()(torch.zeros(1, 3, 8), torch.ones(1, 2)),
+    "FreeEnergyMixer.hidden_temperature": lambda fc: _layer().hidden_temperature(BEYOND_THE_CAP),
+    "FreeEnergyMixer.posterior": lambda fc: _layer().posterior(BEYOND_THE_CAP),
+    "FreeEnergyMixer.selection": lambda fc: _layer().selection(BEYOND_THE_CAP),
+    "FreeEnergyMixer.step": lambda fc: _layer().step(torch.zeros(1, 8), None),  # type: ignore[arg-type]
+}
+
+
+def test_what_is_said_to_be_raised_is_raised(own: Path) -> None:
+    assert set(MISTAKES) == {name for name, thing in PUBLIC.items() if "Raises" in _sections(inspect.getdoc(thing) or "")}
+    for name, mistake in MISTAKES.items():
+        forecaster = femts.load(own / "run")
+        if name == "Forecaster.training_data":
+            forecaster.data = {**forecaster.data, "sha256": "other"}
+        with pytest.raises((FemtsError, ValueError)) as raised:
+            mistake(forecaster)
+        said = _listed(_sections(inspect.getdoc(PUBLIC[name]) or "")["Raises"])
+        assert type(raised.value).__name__ in said, name
+
+
+def test_every_command_says_what_it_is_for_and_what_each_option_means() -> None:
+    def check(command: object, path: str) -> list[str]:
+        assert command.help, path  # type: ignore[attr-defined]
+        for parameter in command.params:  # type: ignore[attr-defined]
+            assert parameter.help, f"{path} {parameter.name}"
+        inner = getattr(command, "commands", {})
+        return [path, *(found for name, each in inner.items() for found in check(each, f"{path} {name}".strip()))]
+
+    assert set(COMMANDS.split(",")) <= set(check(typer.main.get_command(app), ""))

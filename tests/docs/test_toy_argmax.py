@@ -1,0 +1,45 @@
+"""Appendix P in small: the script of the full size is `scripts/toy_argmax.py`."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "toy_argmax.py"
+
+
+@pytest.fixture(scope="module")
+def toy():
+    spec = importlib.util.spec_from_file_location("toy_argmax", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["toy_argmax"] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules["toy_argmax"]
+
+
+def test_data_have_one_winner_a_channel(toy):
+    task = toy.Task(seq_len=32, d_model=64, batch=8)
+    v, winner = task.draw(seed=3)
+    assert v.shape == (8, 32, 64) and (v.argmax(1) == winner).all()
+    assert (v > 0.5).sum(1).eq(1).all()
+    assert (task.draw(seed=3)[0] == v).all() and (task.draw(seed=4)[0] != v).any()
+
+
+def test_samples_come_round_again_when_they_are_used_up(toy):
+    task = toy.Task(seq_len=4, d_model=4, batch=2, samples=6, steps=5)
+    first = [v.sum().item() for v in task.training_batches()]
+    assert first[3:] == first[:2] and len(set(first)) == 3
+
+
+def test_fem_finds_the_maximum_of_every_channel_and_softmax_does_not(toy):
+    """T = 32 and D = 64, so chance is 3 % and one token holds the winners of several channels of a head."""
+    task = toy.Task(seq_len=32, d_model=64, heads=4, val_samples=320, steps=250, lr=5e-2)
+    accuracy, mse = toy.train(task, "LT")
+    softmax_accuracy, softmax_mse = toy.train(task, "")
+    assert accuracy > 0.99
+    assert softmax_accuracy < 0.12
+    assert mse < 0.15 * softmax_mse

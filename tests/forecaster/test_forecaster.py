@@ -1,0 +1,290 @@
+"""A loaded forecaster on new data: raw units in and out, dates that go on, and everything else refused by name."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import femts
+from femts.data.dataset import Dataset, load_dataset
+from femts.data.splits import ratio_split
+from femts.data.synthetic import synthetic_frame
+from femts.errors import UsageError
+from femts.forecaster.forecaster import Forecaster
+from femts.training.train import train
+
+L, P = 48, 24
+TEST_ROWS = int(np.diff(load_dataset("synthetic").split.test)[0])
+_QUICK: dict[str, Any] = {"pred_len": P, "seq_len": L, "max_epochs": 1, "device": "cpu"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("runs") / "run"
+    train("synthetic", "dlinear", out=out, settings={"training.batch_size": 500, "training.lr": 1e-3}, **_QUICK)
+    return out
+
+
+@pytest.fixture
+def history() -> pd.DataFrame:
+    return synthetic_frame(200)
+
+
+def test_forecast_has_future_dates_and_the_training_columns(forecaster: Forecaster, history: pd.DataFrame) -> None:
+    forecast = forecaster.predict(history)
+    assert list(forecast.columns) == list(history.columns)
+    expected = pd.date_range(history["date"].iloc[-1], periods=P + 1, freq="h")[1:]
+    assert list(forecast["date"]) == list(expected)
+    assert np.isfinite(forecast.drop(columns="date").to_numpy()).all()
+
+
+def test_forecast_is_in_raw_units(forecaster: Forecaster, history: pd.DataFrame) -> None:
+    values = forecaster.predict(history).drop(columns="date")
+    raw = history.drop(columns="date")
+    scaled = forecaster.scaler.transform(raw.to_numpy()[None, -L:])
+    with torch.no_grad():
+        expected = forecaster.scaler.inverse(forecaster.model(torch.from_numpy(scaled).float()).double().numpy())[0]
+    np.testing.assert_allclose(values.to_numpy(), expected, rtol=1e-6)
+
+
+def test_the_training_scaler_is_used_whatever_the_history(forecaster: Forecaster, history: pd.DataFrame) -> None:
+    """A scaler fitted on the history would make forecasts follow a shifted history exactly; the training one does not."""
+    before = forecaster.scaler.mean.copy()
+    shifted = history.copy()
+    shifted["s0"] += 1000
+    forecaster.predict(shifted)
+    np.testing.assert_array_equal(forecaster.scaler.mean, before)
+    train_values = load_dataset("synthetic").train_values
+    np.testing.assert_allclose(forecaster.scaler.mean, train_values.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(forecaster.scaler.scale, train_values.std(axis=0), rtol=1e-12)
+
+
+def test_every_test_window_forecast_from_raw_history_gives_the_reported_score(forecaster: Forecaster) -> None:
+    data = load_dataset("synthetic")
+    start, stop = data.split.test
+    origins = np.arange(start, stop - P + 1)
+    x = np.stack([data.values[o - L : o] for o in origins])
+    y = np.stack([data.values[o : o + P] for o in origins])
+    forecast = forecaster.predict_array(x)
+    errors = forecaster.scaler.transform(forecast) - forecaster.scaler.transform(y)
+    assert (errors**2).mean() == pytest.approx(forecaster.metrics["test"]["mse"], rel=1e-5)
+    assert np.abs(errors).mean() == pytest.approx(forecaster.metrics["test"]["mae"], rel=1e-5)
+    frame = data.frame()
+    for o in (start, start + 100, stop - P):
+        one = forecaster.predict(frame.iloc[:o]).drop(columns="date").to_numpy()
+        np.testing.assert_allclose(one, forecast[o - start], rtol=1e-5)
+
+
+@pytest.mark.parametrize("horizon", [1, P - 1, P, P + 1, 3 * P + 5, np.int64(30)])
+def test_any_horizon(forecaster: Forecaster, history: pd.DataFrame, horizon: int) -> None:
+    forecast = forecaster.predict(history, horizon)
+    assert len(forecast) == horizon
+    assert forecast["date"].iloc[-1] == history["date"].iloc[-1] + pd.Timedelta(hours=int(horizon))
+    common = min(int(horizon), P)
+    pd.testing.assert_frame_equal(forecast[:common], forecaster.predict(history)[:common])
+
+
+def test_beyond_its_length_the_model_reads_its_own_forecast(forecaster: Forecaster, history: pd.DataFrame) -> None:
+    first = forecaster.predict(history)
+    second = forecaster.predict(pd.concat([history, first]))
+    both = forecaster.predict(history, 2 * P)
+    np.testing.assert_allclose(both.iloc[P:, 1:].to_numpy(float), second.iloc[:, 1:].to_numpy(float), rtol=1e-5)
+
+
+@pytest.mark.parametrize("horizon", [0, -1, 2.5, True, "24"])
+def test_other_horizons_are_refused(forecaster: Forecaster, history: pd.DataFrame, horizon: Any) -> None:
+    with pytest.raises(UsageError, match=f"horizon of {horizon} steps cannot be forecast"):
+        forecaster.predict(history, horizon)
+
+
+def test_only_the_last_rows_count_and_the_frame_is_left_alone(forecaster: Forecaster, history: pd.DataFrame) -> None:
+    expected = forecaster.predict(history)
+    damaged = history.copy()
+    damaged.loc[:100, "s1"] = np.nan
+    damaged.loc[3, "date"] = damaged.loc[2, "date"]
+    kept = damaged.copy(deep=True)
+    pd.testing.assert_frame_equal(forecaster.predict(damaged), expected)
+    pd.testing.assert_frame_equal(damaged, kept)
+    pd.testing.assert_frame_equal(forecaster.predict(history.tail(L)), expected)
+
+
+def test_columns_go_by_name_and_dates_may_be_text(forecaster: Forecaster, history: pd.DataFrame) -> None:
+    turned = history[list(reversed(history.columns))].assign(date=history["date"].astype(str))
+    pd.testing.assert_frame_equal(forecaster.predict(turned), forecaster.predict(history), check_dtype=False)
+
+
+def _faults() -> dict[str, tuple[Any, str]]:
+    return {
+        "short": (lambda f: f.tail(L - 1), f"has {L - 1} rows, but this model looks back {L}"),
+        "empty": (lambda f: f.head(0), "has 0 rows"),
+        "missing": (lambda f: f.drop(columns="s2"), "lacks 's2'"),
+        "extra": (lambda f: f.assign(wind=1.0), "has 'wind' besides"),
+        "renamed": (lambda f: f.rename(columns={"s2": "S2"}), "lacks 's2' and has 'S2' besides"),
+        "undated": (lambda f: f.drop(columns="date"), "'date'"),
+        "nan": (lambda f: f.assign(**dict.fromkeys(f.columns[1:], np.nan)), "no value at all; at least one is needed"),
+        "inf": (lambda f: f.assign(s0=f["s0"].where(f.index < 198, np.inf)), "2 infinite cells.*'s0'"),
+        "text": (lambda f: f.astype({"s1": object}).assign(s1="much"), "text 'much' in column 's1'"),
+        "repeated": (lambda f: pd.concat([f, f.tail(1)]), "repeats 1 dates"),
+        "backwards": (lambda f: f.iloc[::-1], "goes back in time"),
+        "off the grid": (lambda f: f.assign(date=f["date"] + pd.to_timedelta(1 * (f.index == 180), unit="min")), "step 'h'"),
+        "daily": (lambda f: f.assign(date=pd.date_range("2020", periods=200, freq="D")), "step 'h'"),
+        "no dates": (lambda f: f.assign(date="soon"), "'soon'"),
+        "no frame": (lambda f: f.to_numpy(), "is a ndarray; give a DataFrame"),
+    }
+
+
+@pytest.mark.parametrize("fault", _faults())
+def test_a_history_that_cannot_be_used_is_refused_in_one_sentence(
+    forecaster: Forecaster, history: pd.DataFrame, fault: str
+) -> None:
+    spoil, message = _faults()[fault]
+    with pytest.raises(UsageError, match=message) as caught:
+        forecaster.predict(spoil(history))
+    assert "\n" not in str(caught.value)
+
+
+def test_look_backs_of_another_shape_are_refused(forecaster: Forecaster) -> None:
+    with pytest.raises(UsageError, match=rf"shape \(2, {L}, 5\); this model takes \(windows, {L}, 6\)"):
+        forecaster.predict_array(np.zeros((2, L, 5)))
+
+
+@pytest.fixture
+def undated() -> Dataset:
+    """Data in the form of Solar: no dates."""
+    values = synthetic_frame(600).drop(columns="date").to_numpy()
+    return Dataset("plants", values, None, tuple("012345"), None, ratio_split(600), "0" * 64, 24)
+
+
+def test_data_without_dates_counts_steps(undated: Dataset, tmp_path: Path) -> None:
+    train(undated, "naive", out=tmp_path / "run", **_QUICK)
+    forecaster = femts.load(tmp_path / "run")
+    forecast = forecaster.predict(undated.frame(), 30)
+    assert list(forecast.columns) == ["step", *"012345"]
+    assert forecast["step"].tolist() == list(range(600, 630))
+    later = undated.frame().set_axis(range(1000, 1600))
+    assert forecaster.predict(later, 2)["step"].tolist() == [1600, 1601]
+    named = undated.frame().set_axis([f"r{i}" for i in range(600)])
+    assert forecaster.predict(named, 2)["step"].tolist() == [600, 601]
+    with pytest.raises(UsageError, match="'date' besides"):
+        forecaster.predict(undated.frame().assign(date="2020-01-01"))
+    with pytest.raises(UsageError, match="1 infinite cells"):
+        forecaster.predict(undated.frame().replace(undated.values[-1, 0], np.inf))
+
+
+def test_scores_of_a_loaded_forecaster_are_the_reported_ones(forecaster: Forecaster) -> None:
+    assert forecaster.evaluate("test") == forecaster.metrics["test"]
+    assert forecaster.evaluate("val") == forecaster.metrics["val"]
+    longer = forecaster.evaluate("test", pred_len=3 * P)
+    assert longer["windows"] == TEST_ROWS - 3 * P + 1
+    assert forecaster.evaluate("test", pred_len=1)["windows"] == TEST_ROWS
+
+
+def test_a_rolled_out_score_is_that_of_the_forecasts(forecaster: Forecaster) -> None:
+    data = load_dataset("synthetic")
+    start, stop = data.split.test
+    origins = range(start, stop - 2 * P + 1)
+    x = np.stack([data.values[o - L : o] for o in origins])
+    y = np.stack([data.values[o : o + 2 * P] for o in origins])
+    errors = (forecaster.predict_array(x, 2 * P) - y) / forecaster.scaler.scale
+    assert forecaster.evaluate("test", 2 * P)["mse"] == pytest.approx((errors**2).mean(), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [(("tset",), "'tset'.*'test'"), (("test", 5000), "5000"), (("test", 0), "0")],
+    ids=str,
+)
+def test_parts_and_horizons_that_are_not_there_are_refused(
+    forecaster: Forecaster, arguments: tuple[Any, ...], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        forecaster.evaluate(*arguments)
+
+
+def test_own_data_is_found_again_unless_it_changed_or_went(tmp_path: Path) -> None:
+    path = tmp_path / "own.csv"
+    frame = synthetic_frame(600)
+    frame.to_csv(path, index=False)
+    train(path, "naive", out=tmp_path / "run", **_QUICK)
+    assert femts.load(tmp_path / "run").evaluate()["windows"] == 120 - P + 1
+    frame.assign(s0=frame["s0"] + 1).to_csv(path, index=False)
+    with pytest.raises(UsageError, match=r"own\.csv is not what this model was trained on; pass other data as dataset="):
+        femts.load(tmp_path / "run").evaluate()
+    assert femts.load(tmp_path / "run").evaluate(dataset=load_dataset(path))["windows"] == 120 - P + 1
+    path.unlink()
+    with pytest.raises(UsageError, match=r"own\.csv is no longer there"):
+        femts.load(tmp_path / "run").evaluate()
+
+
+def test_data_passed_as_an_object_must_be_passed_again(undated: Dataset, tmp_path: Path) -> None:
+    trained = train(undated, "naive", out=tmp_path / "run", **_QUICK)
+    loaded = femts.load(tmp_path / "run")
+    with pytest.raises(UsageError, match=r"'plants' was passed as an object.*dataset="):
+        loaded.evaluate()
+    assert loaded.evaluate(dataset=undated) == trained.evaluate()
+    with pytest.raises(UsageError, match="other columns"):
+        loaded.evaluate(dataset=load_dataset("synthetic"))
+
+
+def test_what_is_saved_again_forecasts_the_same(forecaster: Forecaster, history: pd.DataFrame, tmp_path: Path) -> None:
+    forecaster.save(tmp_path / "copy")
+    again = femts.load(tmp_path / "copy")
+    pd.testing.assert_frame_equal(again.predict(history), forecaster.predict(history))
+    assert again.metrics == forecaster.metrics and again.history == forecaster.history
+    with pytest.raises(UsageError, match="already holds a finished run"):
+        forecaster.save(tmp_path / "copy")
+
+
+def test_forecasting_is_repeatable_and_leaves_dropout_off(history: pd.DataFrame) -> None:
+    settings = {"model.d_model": 16, "model.n_layers": 1, "model.n_heads": 2, "model.dropout": 0.5}
+    forecaster = train("synthetic", "fem_sm", settings={**settings, "training.batch_size": 2000}, **_QUICK)
+    forecaster.model.train()
+    pd.testing.assert_frame_equal(forecaster.predict(history), forecaster.predict(history))
+
+
+def test_the_package_offers_its_names_lazily() -> None:
+    assert femts.load is Forecaster.load or femts.load == Forecaster.load
+    assert {"train", "load", "load_dataset", "Forecaster", "__version__"} <= set(dir(femts))
+    with pytest.raises(AttributeError, match="no attribute 'trian'"):
+        femts.trian  # noqa: B018
+
+
+@pytest.mark.slow
+def test_etth1_windows_through_predict_give_the_reported_score(tmp_path: Path) -> None:
+    if not os.environ.get("FEMTS_DATA"):
+        pytest.skip("FEMTS_DATA is not set: it names the folder with the real files")
+    train("ETTh1", "seasonal_naive", pred_len=96, seq_len=336, out=tmp_path / "run")
+    forecaster, data = femts.load(tmp_path / "run"), load_dataset("ETTh1")
+    frame, (start, stop), total = data.frame(), data.split.test, 0.0
+    origins = range(start, stop - 96 + 1)
+    assert len(origins) == 2785
+    for o in origins:
+        forecast = forecaster.predict(frame.iloc[o - 336 : o]).drop(columns="date").to_numpy()
+        total += float((((forecast - data.values[o : o + 96]) / forecaster.scaler.scale) ** 2).mean())
+    assert total / len(origins) == pytest.approx(forecaster.metrics["test"]["mse"], rel=1e-5)
+
+
+@pytest.mark.parametrize("model", ["dlinear", "fem_sm_ridge", "fem_gla", "fem_mamba"])
+def test_many_threads_forecast_with_one_forecaster(model: str, history: pd.DataFrame) -> None:
+    small = {"model.d_model": 8, "model.n_heads": 2, "model.n_layers": 1} if model.startswith("fem") else {}
+    settings = {"training.batch_size": 2000, **small}
+    shared = train("synthetic", model, settings=settings, **_QUICK)
+    pasts = [history.iloc[:end] for end in range(L, 200, 7)]
+    alone = [shared.predict(past, 40, level=None) for past in pasts]
+    with ThreadPoolExecutor(8) as pool:
+        together = list(pool.map(shared.predict, pasts, [40] * len(pasts)))
+    for one, other in zip(alone, together, strict=True):
+        pd.testing.assert_frame_equal(one, other)
+
+
+@pytest.mark.parametrize("model", ["ridge", "dlinear"])
+def test_the_device_is_that_of_the_weights(model: str) -> None:
+    moved = train("synthetic", model, settings={"training.batch_size": 2000}, **_QUICK).to("meta")
+    assert moved.device.type == "meta"  # fitted weights, which are no parameters, included

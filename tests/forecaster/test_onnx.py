@@ -1,0 +1,117 @@
+"""A forecaster as ONNX: the same forecasts in onnxruntime, raw units in and out, and nothing written where they differ."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+import femts
+from femts.cli import main
+from femts.data.synthetic import synthetic_frame
+from femts.errors import UsageError
+from femts.forecaster import onnx as exporting
+from femts.forecaster.forecaster import Forecaster
+from femts.models.naive import Naive
+from femts.training.train import train
+
+pytest.importorskip("onnxscript")
+ort = pytest.importorskip("onnxruntime")
+
+L, P = 24, 12
+TINY = {"model.d_model": 8, "model.n_layers": 1, "model.n_heads": 2}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "naive": {},
+    "patchtst": {"model.patch_len": 8, "model.stride": 4, "model.n_layers": 1},
+    "fem_aft": TINY,
+    "fem_mamba": TINY,
+    "fem_sm_ridge": {**TINY, "model.longest": 2 * P, "model.season": 6},
+}
+
+
+def trained(model: str, rows: int = 600) -> Forecaster:
+    table = synthetic_frame(rows)
+    table[table.columns[1]] *= 1000.0  # units far from those that the model sees
+    table[table.columns[2]] += 500.0
+    return train(table, model, pred_len=P, seq_len=L, max_epochs=1, device="cpu", settings=SETTINGS[model])
+
+
+@pytest.mark.parametrize("model", SETTINGS)
+def test_onnxruntime_forecasts_what_torch_does(model: str, tmp_path: Path) -> None:
+    forecaster = trained(model)
+    before = {name: value.clone() for name, value in forecaster.model.state_dict().items()}
+    made = forecaster.export(tmp_path / "m.onnx")
+    assert made.size == (tmp_path / "m.onnx").stat().st_size and made.difference < 2e-5
+    assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]
+    assert all(torch.equal(value, before[name]) for name, value in forecaster.model.state_dict().items())
+
+    session = ort.InferenceSession(tmp_path / "m.onnx")
+    facts = session.get_modelmeta().custom_metadata_map
+    assert json.loads(facts["columns"]) == list(forecaster.columns)
+    assert {key: facts[key] for key in ("femts", "model", "freq", "seq_len", "pred_len", "data_sha256")} == {
+        "femts": femts.__version__,
+        "model": model,
+        "freq": "h",
+        "seq_len": str(L),
+        "pred_len": str(P),
+        "data_sha256": forecaster.data["sha256"],
+    }
+    raw = synthetic_frame(600).drop(columns="date").to_numpy() * [1000.0, *[1.0] * (len(forecaster.columns) - 1)]
+    raw[:, 1] += 500.0
+    past = np.lib.stride_tricks.sliding_window_view(raw, L, axis=0)[:7].transpose(0, 2, 1).astype(np.float32)
+    past[0, 5:9, 0] = past[1, :3, 1] = np.nan  # gaps, also where nothing came before
+    (found,) = session.run(["forecast"], {"history": past})
+    assert found.dtype == np.float32 and found.shape == (7, P, len(forecaster.columns))
+    scale = forecaster.scaler.scale
+    np.testing.assert_allclose(found / scale, forecaster.predict_array(past) / scale, rtol=1e-6, atol=2e-5)
+
+
+def test_a_longer_horizon_is_rolled_out_in_the_graph(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trained("naive").save(tmp_path / "run")
+    assert main(["export", str(tmp_path / "run"), "--horizon", "30"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(f"{tmp_path / 'run' / 'model.onnx'}: (B, 24, ") and "to (B, 30, " in out
+    past = np.ones((1, L, len(femts.load(tmp_path / "run").columns)), np.float32)
+    (found,) = ort.InferenceSession(tmp_path / "run" / "model.onnx").run(None, {"history": past})
+    np.testing.assert_allclose(found, np.ones_like(past[:, :1]).repeat(30, axis=1), atol=1e-3)
+
+
+class Solved(Naive):
+    """A model with an operator that ONNX has not."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x) + torch.linalg.eigvalsh(x.mT @ x).sum()
+
+
+def test_what_onnx_cannot_say_or_says_otherwise_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    forecaster = trained("naive")
+    forecaster.save(tmp_path / "run")
+    (tmp_path / "m.onnx").write_bytes(b"before")
+    command = ["export", str(tmp_path / "run"), "-o", str(tmp_path / "m.onnx")]
+    with monkeypatch.context() as patch:
+        patch.setattr(forecaster, "model", Solved(forecaster.config.model_config))
+        with pytest.raises(UsageError, match=r"^Model 'naive' cannot be exported to ONNX \(.*eigh.*comes with femts can\.$"):
+            forecaster.export(tmp_path / "m.onnx")
+    with monkeypatch.context() as patch:
+        patch.setattr(exporting.RawForecast, "forward", lambda self, x: x[:, -P:] * 1.001 + self.mean)
+        assert main(command) == 2
+        assert "Model 'naive' differs in onnxruntime by " in capsys.readouterr().err
+    for missing in ("onnxscript", "onnxruntime"):
+        with monkeypatch.context() as patch:
+            patch.setitem(sys.modules, missing, None)
+            assert main(command) == 2
+            err = capsys.readouterr().err
+            assert err == f"femts: ONNX needs {missing}, which is not installed; run pip install onnxruntime onnxscript.\n"
+    assert main([*command[:2], "-o", str(tmp_path / "none" / "m.onnx")]) == 2
+    assert "none does not exist" in capsys.readouterr().err
+    assert main([*command, "--horizon", "0"]) == 2
+    assert (tmp_path / "m.onnx").read_bytes() == b"before"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m.onnx", "run"]

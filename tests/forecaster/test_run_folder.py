@@ -1,0 +1,235 @@
+"""The run folder: written whole or not at all, and every fault of it in one sentence."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import femts
+from femts.data.dataset import load_dataset
+from femts.errors import RunFailure, UsageError
+from femts.files import write_file
+from femts.forecaster.run_folder import RunConfig, check_new_folder, sealed
+from femts.forecaster.saved_run import read_run, write_intervals
+from femts.models.dlinear import DLinearConfig
+from femts.training.train import train
+
+TEST_WINDOWS = load_dataset("synthetic").split.windows("test", 48, 24)
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """The files of a small finished run."""
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    train("synthetic", "seasonal_naive", pred_len=24, seq_len=48, out=folder)
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.fixture
+def run(template: dict[str, bytes], tmp_path: Path) -> Path:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    for name, content in template.items():
+        (folder / name).write_bytes(content)
+    return folder
+
+
+def test_a_whole_run_is_read(run: Path) -> None:
+    saved = read_run(run)
+    assert saved.config.model == "seasonal_naive" and saved.config.model_config.season == 24
+    assert saved.metrics["test"]["windows"] == TEST_WINDOWS
+
+
+def test_configurations_survive_yaml() -> None:
+    training = {"lr": 1e-05, "betas": (0.9, 0.95), "max_time": None, "precision": "32"}
+    config = RunConfig("ETTh1", "ETTh1", "dlinear", DLinearConfig(96, 24, 7, individual=True), "paper", training)
+    record = yaml.safe_load(yaml.safe_dump(config.to_dict()))
+    again = RunConfig.from_dict(record)
+    assert again.model_config == config.model_config
+    assert again.to_dict() == config.to_dict()
+    assert again.training["lr"] == 1e-05
+
+
+@pytest.mark.parametrize("name", ["config.yaml", "model.safetensors", "preprocess.json", "intervals.safetensors"])
+@pytest.mark.parametrize("fault", ["changed", "gone"])
+def test_a_file_changed_or_gone_is_named(run: Path, name: str, fault: str) -> None:
+    path = run / name
+    if fault == "changed":
+        path.write_bytes(path.read_bytes() + b" ")
+        message = f"was changed after it was saved: {name} does not match"
+    else:
+        path.unlink()
+        message = f"(lacks|has no) {name}"
+    with pytest.raises(UsageError, match=message):
+        femts.load(run)
+
+
+def test_one_changed_bit_of_the_weights_is_found(tmp_path: Path) -> None:
+    """In the middle of the numbers, where the file stays readable."""
+    settings = {"training.batch_size": 2000}
+    train("synthetic", "dlinear", pred_len=24, seq_len=48, max_epochs=1, out=tmp_path / "run", settings=settings)
+    path = tmp_path / "run" / "model.safetensors"
+    content = bytearray(path.read_bytes())
+    content[-100] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(UsageError, match=r"model\.safetensors does not match"):
+        femts.load(tmp_path / "run")
+
+
+def test_a_run_without_intervals_loads(run: Path) -> None:
+    """As runs of an earlier femts are."""
+    files = json.loads((run / "metrics.json").read_text())["files"]
+    _edit(run / "metrics.json", files={name: value for name, value in files.items() if name != "intervals.safetensors"})
+    assert femts.load(run).intervals is None
+
+
+@pytest.mark.parametrize("last", ["metrics.json", "intervals.safetensors", "metrics.json again", "nothing"])
+def test_new_intervals_killed_at_any_moment_leave_a_run_that_loads(
+    run: Path, last: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, new = femts.load(run), femts.load(run)
+    new.calibrate(48)
+    assert before.intervals is not None and new.intervals is not None
+    order = ["metrics.json", "intervals.safetensors", "metrics.json again", "nothing"]
+    written: list[str] = []
+
+    def killed(path: Path, content: bytes) -> None:
+        if len(written) == order.index(last):
+            raise KeyboardInterrupt
+        written.append(path.name)
+        write_file(path, content)
+
+    monkeypatch.setattr("femts.forecaster.saved_run.write_file", killed)
+    with pytest.raises(KeyboardInterrupt) if last != "nothing" else nullcontext():
+        write_intervals(run, new.intervals.to_bytes())
+    left = femts.load(run).intervals
+    steps = None if left is None else left.steps
+    assert steps == {"metrics.json": 24, "intervals.safetensors": None, "metrics.json again": None, "nothing": 48}[last]
+    assert femts.load(run).metrics == before.metrics
+
+
+def _edit(path: Path, **changes: Any) -> None:
+    record = json.loads(path.read_text())
+    path.write_bytes(sealed({**record, **changes}))
+
+
+def test_faults_of_a_folder_are_told_apart(run: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"no run folder .*nowhere"):
+        femts.load(tmp_path / "nowhere")
+    with pytest.raises(UsageError, match=r"no run folder"):
+        femts.load(run / "config.yaml")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "notes.txt").write_text("mine")
+    with pytest.raises(UsageError, match=r"other is not a femts run"):
+        femts.load(tmp_path / "other")
+    metrics = run / "metrics.json"
+    whole = metrics.read_text()
+    metrics.unlink()
+    with pytest.raises(UsageError, match=r"is unfinished: it has no metrics\.json; finish it with"):
+        femts.load(run)
+    for broken in ("", "{", "[]", '{"model": 1}'):
+        metrics.write_text(broken)
+        with pytest.raises(UsageError, match=r"metrics\.json cannot be read"):
+            femts.load(run)
+    metrics.write_text(whole)
+    assert femts.load(run)
+
+
+def test_another_format_is_refused_and_another_version_is_not(run: Path) -> None:
+    _edit(run / "metrics.json", versions={"femts": "0.1.99", "torch": "2", "python": "3"})
+    assert femts.load(run)
+    _edit(run / "metrics.json", format=3, versions={"femts": "9.0.0"})
+    with pytest.raises(UsageError, match=r"has format 3 but this femts reads format 2; use femts 9\.0\.0 or train again"):
+        femts.load(run)
+
+
+def test_loading_needs_no_pickle(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: object, **kwargs: object) -> None:
+        raise AssertionError("pickle was used")
+
+    for target in ("pickle.load", "pickle.loads", "pickle.Unpickler", "torch.load"):
+        monkeypatch.setattr(target, refuse)
+    assert femts.load(run).evaluate("test")["windows"] == TEST_WINDOWS
+
+
+def test_a_new_run_needs_a_folder_of_its_own(run: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="already holds a finished run"):
+        check_new_folder(run)
+    with pytest.raises(UsageError, match="is a file"):
+        check_new_folder(run / "config.yaml")
+    (tmp_path / "other").mkdir()
+    check_new_folder(tmp_path / "other")
+    (tmp_path / "other" / ".config.yaml.1.part").write_bytes(b"of a killed write")
+    check_new_folder(tmp_path / "other")
+    (tmp_path / "other" / "notes.txt").write_text("mine")
+    with pytest.raises(UsageError, match="files that are no run"):
+        check_new_folder(tmp_path / "other")
+
+
+def test_writing_replaces_whole_files(tmp_path: Path) -> None:
+    for content in (b"one", b"two"):
+        write_file(tmp_path / "deep" / "file", content)
+        assert (tmp_path / "deep" / "file").read_bytes() == content
+    assert [path.name for path in (tmp_path / "deep").iterdir()] == ["file"]
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RunFailure, match=r"Could not write .*file/run/config\.yaml: Not a directory"):
+        write_file(tmp_path / "file" / "run" / "config.yaml", b"x")
+
+
+_FULL = """
+import resource, signal, sys
+import femts
+from femts.data.dataset import load_dataset
+from femts.errors import RunFailure
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), int(sys.argv[2])))
+try:
+    if sys.argv[3] == "train":
+        settings = {"training.batch_size": 2000}
+        femts.train("synthetic", "dlinear", 24, seq_len=48, max_epochs=2, out=sys.argv[1], settings=settings)
+    else:
+        femts.load(sys.argv[3]).save(sys.argv[1])
+except RunFailure as error:
+    print(error)
+"""
+
+
+def _full_disk(tmp_path: Path, limit: int, what: str) -> str:
+    """Run with a limit of the system on the size of a file, which fails like a full disk."""
+    script = tmp_path / "script.py"
+    script.write_text(_FULL)
+    env = {**os.environ, "PYTHONPATH": str(Path(femts.__file__).parents[1])}
+    command = [sys.executable, str(script), str(tmp_path / "out"), str(limit), what]
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX limit on file sizes")
+def test_a_full_disk_while_training_is_named_and_leaves_no_half_file(tmp_path: Path) -> None:
+    said = _full_disk(tmp_path, 9000, "train")
+    assert said.startswith(f"Could not write {tmp_path / 'out' / 'checkpoints' / 'last.ckpt'}: File too large")
+    left = [path.name for path in (tmp_path / "out").rglob("*") if path.is_file()]
+    assert sorted(name for name in left if not name.startswith("events")) == ["config.yaml", "preprocess.json"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX limit on file sizes")
+def test_a_full_disk_while_saving_is_named_and_leaves_no_loadable_run(run: Path, tmp_path: Path) -> None:
+    said = _full_disk(tmp_path, 600, str(run))
+    assert said.startswith(f"Could not write {tmp_path / 'out'}/")
+    assert not list((tmp_path / "out").glob("*.part")) and not list((tmp_path / "out").glob(".*"))
+    with pytest.raises(UsageError):
+        femts.load(tmp_path / "out")

@@ -1,0 +1,166 @@
+"""Intervals and detailed scores of a trained forecaster: raw units, saved and loaded, and everything else refused by name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import femts
+from femts.data.dataset import Dataset, load_dataset
+from femts.data.synthetic import synthetic_frame
+from femts.errors import UsageError
+from femts.forecaster.forecaster import Forecaster
+from femts.training.train import train
+
+L, P = 48, 24
+
+
+@pytest.fixture(scope="module")
+def data() -> Dataset:
+    return load_dataset(synthetic_frame(1500))
+
+
+@pytest.fixture(scope="module")
+def folder(data: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("runs") / "run"
+    train(data, "ridge", P, seq_len=L, out=out, settings={"model.longest": P})
+    return out
+
+
+@pytest.fixture
+def history() -> pd.DataFrame:
+    return synthetic_frame(200)
+
+
+def errors_of(forecaster: Forecaster, data: Dataset, part: str, steps: int = P) -> np.ndarray:
+    """Absolute errors in raw units, (n, steps, C), by way of `predict_array`."""
+    start, stop = getattr(data.split, part)
+    origins = range(start, stop - steps + 1)
+    forecast = forecaster.predict_array(np.stack([data.values[o - L : o] for o in origins]), steps)
+    return np.abs(forecast - np.stack([data.values[o : o + steps] for o in origins]))
+
+
+def test_bounds_are_quantiles_of_raw_validation_errors_around_the_forecast(
+    forecaster: Forecaster, data: Dataset, history: pd.DataFrame
+) -> None:
+    table = forecaster.predict(history, level=[80, 95])
+    plain = forecaster.predict(history)
+    assert list(table)[:6] == ["date", "s0", "s0-lo-80", "s0-hi-80", "s0-lo-95", "s0-hi-95"]
+    pd.testing.assert_frame_equal(table[list(plain)], plain)
+    rising = np.sort(errors_of(forecaster, data, "val"), axis=0)
+    for level, rank in ((80, -(-80 * (len(rising) + 1) // 100)), (95, -(-95 * (len(rising) + 1) // 100))):
+        for c, name in enumerate(forecaster.columns):
+            low, high = table[f"{name}-lo-{level}"], table[f"{name}-hi-{level}"]
+            np.testing.assert_allclose((low + high) / 2, plain[name], rtol=1e-12)
+            np.testing.assert_allclose((high - low) / 2, rising[rank - 1, :, c], rtol=1e-4)
+
+
+def test_a_shorter_horizon_has_the_first_bounds(forecaster: Forecaster, history: pd.DataFrame) -> None:
+    whole = forecaster.predict(history, level=[90])
+    pd.testing.assert_frame_equal(forecaster.predict(history, 5, level=[90]), whole.head(5), rtol=1e-6)
+
+
+def test_saved_and_loaded_runs_forecast_the_same_bounds(
+    forecaster: Forecaster, folder: Path, data: Dataset, history: pd.DataFrame, tmp_path: Path
+) -> None:
+    trained = train(data, "ridge", P, seq_len=L, settings={"model.longest": P})
+    forecaster.save(tmp_path / "copy")
+    copy = femts.load(tmp_path / "copy")
+    expected = trained.predict(history, level=[50, 99])
+    for one in (forecaster, copy):
+        pd.testing.assert_frame_equal(one.predict(history, level=[50, 99]), expected)
+    name = "intervals.safetensors"
+    assert (tmp_path / "copy" / name).read_bytes() == (folder / name).read_bytes()
+
+
+def test_training_reports_what_is_covered(forecaster: Forecaster, folder: Path, data: Dataset) -> None:
+    reported = json.loads((folder / "metrics.json").read_text())["intervals"]
+    assert reported["windows"] == data.split.windows("val", L, P)
+    scaled = forecaster.scores(level=[80, 95], dataset=data).iloc[0]
+    assert scaled["units"] == "scaled" and list(reported["test"]) == ["80", "95"]
+    for level in ("80", "95"):
+        assert reported["test"][level]["coverage"] == pytest.approx(scaled[f"coverage-{level}"], rel=1e-9)
+        assert reported["test"][level]["width"] == pytest.approx(scaled[f"width-{level}"], rel=1e-9)
+
+
+def test_coverage_by_step_and_channel_is_that_of_the_bounds(
+    forecaster: Forecaster, data: Dataset, history: pd.DataFrame
+) -> None:
+    table = forecaster.coverage("test", [95], dataset=data)
+    assert list(table) == ["level", "step", "channel", "coverage", "width", "units"]
+    assert set(table["units"]) == {"raw"} and len(table) == P * len(forecaster.columns)
+    bounds = forecaster.predict(history, level=[95])
+    inside = errors_of(forecaster, data, "test")
+    for c, name in enumerate(forecaster.columns):
+        width = (bounds[f"{name}-hi-95"] - bounds[f"{name}-lo-95"]).to_numpy()
+        mine = table[table["channel"] == name]
+        assert mine["step"].tolist() == list(range(1, P + 1))
+        np.testing.assert_allclose(mine["width"], width, rtol=1e-9)
+        np.testing.assert_allclose(mine["coverage"], (inside[:, :, c] <= width / 2).mean(0), atol=2 / len(inside))
+    grouped = forecaster.scores(by="channel", level=[95], dataset=data).query("units == 'raw'")
+    np.testing.assert_allclose(table.groupby("channel")["coverage"].mean(), grouped["coverage-95"])
+
+
+def test_scores_agree_with_the_evaluator(forecaster: Forecaster, data: Dataset) -> None:
+    for part, steps in (("test", None), ("val", 2 * P)):
+        plain = forecaster.evaluate(part, steps, dataset=data)
+        assert list(plain) == ["mse", "mae", "windows"]
+        scaled, raw = (row for _, row in forecaster.scores(part, steps, dataset=data).iterrows())
+        assert {name: scaled[name] for name in plain} == pytest.approx(plain, rel=1e-6)
+        assert raw["mae"] == pytest.approx(errors_of(forecaster, data, part, steps or P).mean(), rel=1e-5)
+
+
+def test_calibration_can_be_made_for_more_steps_and_levels(
+    forecaster: Forecaster, data: Dataset, history: pd.DataFrame
+) -> None:
+    with pytest.raises(UsageError, match=rf"calibrated for {P} steps, not for 60; .*--pred-len 60"):
+        forecaster.predict(history, 60, level=[80])
+    made = forecaster.calibrate(60, [85], dataset=data)
+    assert made is forecaster.intervals and made.windows == data.split.windows("val", L, 60)
+    assert made.levels == (50, 80, 85, 90, 95), "91 windows are too few for 99"
+    table = forecaster.predict(history, 60, level=[85])
+    rising = np.sort(errors_of(forecaster, data, "val", 60)[:, -1, 0])
+    expected = rising[-(-85 * (len(rising) + 1) // 100) - 1]
+    assert table["s0-hi-85"].iloc[-1] - table["s0"].iloc[-1] == pytest.approx(expected, rel=1e-4)
+    assert forecaster.calibrate(dataset=data).steps == 60, "what was calibrated before"
+
+
+@pytest.mark.parametrize(
+    ("level", "says"),
+    [
+        ([0], "Level 0 is not between"),
+        ([100], "Level 100 is not between"),
+        (["most"], "Level 'most' is not a number"),
+        ([85], "Level 85 is not calibrated; choose from 50, 80, 90, 95, 99, or run"),
+    ],
+)
+def test_other_levels_are_refused_before_anything_else(forecaster: Forecaster, level: Any, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        forecaster.predict(pd.DataFrame(), level=level)
+    with pytest.raises(UsageError, match=says):
+        forecaster.coverage(level=level, dataset=load_dataset(synthetic_frame(1500)))
+
+
+def test_a_level_needs_enough_windows(data: Dataset) -> None:
+    small = load_dataset(synthetic_frame(600))
+    run = train(small, "naive", 50, seq_len=L)
+    assert run.intervals is not None and (run.intervals.windows, run.intervals.levels) == (11, (50, 80, 90))
+    assert list(run.metrics["intervals"]["test"]) == ["80"]
+    with pytest.raises(
+        UsageError, match="not calibrated, for 11 validation windows are too few for it; choose from 50, 80, 90"
+    ):
+        run.predict(small.frame(), level=[95])
+    with pytest.raises(UsageError, match=r"Level 95 cannot be calibrated on 11 .* at most 91"):
+        run.calibrate(level=[95])
+
+
+def test_a_forecaster_without_intervals_says_how_to_get_them(forecaster: Forecaster, history: pd.DataFrame) -> None:
+    forecaster.intervals = None
+    with pytest.raises(UsageError, match="no intervals; make them by `femts calibrate RUN`"):
+        forecaster.predict(history, level=[80])
+    assert len(forecaster.predict(history)) == P

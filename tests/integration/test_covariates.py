@@ -1,0 +1,245 @@
+"""Columns that are known up to now, or for the steps to come as well: from the table to the forecast, and no further."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from small_tables import small_table
+
+import femts
+from femts.analysis.report.samples import unpack
+from femts.cli import main
+from femts.data.dataset import Dataset
+from femts.data.effects import Effects
+from femts.data.effects_fit import fit_effects
+from femts.data.scaler import Scaler
+from femts.data.windows import known_effects
+from femts.errors import GapWarning, UsageError
+
+L, P = 24, 12
+QUICK: dict[str, Any] = {"seq_len": L, "pred_len": P, "max_epochs": 1, "device": "cpu"}
+
+
+def table(rows: int = 400) -> pd.DataFrame:
+    """`load` jumps with `open`, which no model could foresee; `heat` is another wave, `note` text."""
+    frame = small_table(rows)
+    frame["open"] = (np.random.default_rng(5).uniform(size=rows) < 0.3).astype(float)
+    frame["load"] += 3 * frame["open"]
+    return frame.assign(note="dry")
+
+
+@pytest.fixture(scope="module")
+def known() -> femts.Forecaster:
+    return femts.train(femts.load_dataset(table(), target=["load"], future=["open"]), "ridge", **QUICK)
+
+
+def test_a_known_column_makes_the_forecast_better(known: femts.Forecaster) -> None:
+    blind = femts.train(femts.load_dataset(table(), target=["load"]), "ridge", **QUICK)
+    assert known.metrics["test"]["mse"] < 0.1 * blind.metrics["test"]["mse"]
+    assert known.metrics["known"]["load"] > 0.9
+    assert known.targets == known.columns == ("load",)
+
+
+def test_predict_is_what_evaluate_scores(known: femts.Forecaster, tmp_path: Path) -> None:
+    frame = table()
+    forecast = known.predict(frame[:-P], future=frame[-P:])
+    assert list(forecast.columns) == ["date", "load"]
+    last = femts.backtest(known, frame, windows=1, step=1)
+    np.testing.assert_allclose(forecast["load"], last["forecast"])
+    jump = frame["open"][-P:].to_numpy() == 1
+    assert forecast["load"][jump].mean() - forecast["load"][~jump].mean() == pytest.approx(3, abs=0.7)
+    known.save(tmp_path / "run")
+    again = femts.load(tmp_path / "run").predict(frame[:-P], future=frame)  # more rows and columns than needed
+    pd.testing.assert_frame_equal(again, forecast)
+
+
+def test_intervals_scores_and_audit_are_those_of_the_targets(known: femts.Forecaster) -> None:
+    frame = table()
+    bounds = known.predict(frame[:-P], level=[80], future=frame)
+    assert list(bounds.columns) == ["date", "load", "load-lo-80", "load-hi-80"]
+    scores = known.scores(by="channel", level=[80])
+    assert scores["channel"].unique().tolist() == ["load"]
+    assert scores["mse"][0] == pytest.approx(known.metrics["test"]["mse"])
+    assert scores["skill"][0] > 0.9
+    assert not femts.audit(known).failed
+
+
+def test_the_report_is_on_the_targets(known: femts.Forecaster, tmp_path: Path) -> None:
+    page = femts.report(known, tmp_path / "report.html").read_text()
+    assert "Known in advance" in page
+    numbers = json.loads(page.split("<script type=application/json id=numbers>")[1].split("</script>")[0])
+    assert numbers["columns"] == ["load"]
+    _, truth, forecast = np.split(unpack(numbers["samples"]["windows"][-1]["series"])[0], [-2 * P, -P])
+    wanted = known.predict(table()[:-P], future=table())["load"]
+    np.testing.assert_allclose(forecast, wanted, atol=1e-3)
+    np.testing.assert_allclose(truth, table()["load"][-P:], atol=1e-3)
+
+
+def test_the_audit_finds_effects_that_saw_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    def peeking(data: Dataset, scaler: Scaler) -> Effects:
+        return fit_effects(replace(data, split=replace(data.split, train=(0, len(data.values)))), scaler)
+
+    monkeypatch.setattr("femts.data.effects.fit_effects", peeking)
+    data = femts.load_dataset(table(), target=["load"], future=["open"])
+    assert [check.name for check in femts.audit(femts.train(data, "naive", **QUICK)).failed] == ["scaler"]
+
+
+@pytest.mark.parametrize("model", ["fem_sm", "itransformer"])
+def test_past_columns_are_read_and_not_scored(model: str) -> None:
+    frame = table()
+    data = femts.load_dataset(frame, target=["load"], past=["heat"], future=["open"])
+    small = {} if model == "itransformer" else {"settings": {"model.d_model": 8, "model.n_heads": 2, "model.n_layers": 1}}
+    forecaster = femts.train(data, model, **QUICK, **small)
+    assert forecaster.columns == ("load", "heat") and forecaster.targets == ("load",)
+    forecast = forecaster.predict(frame[:-P], horizon=2 * P - 5, future=pd.concat([frame[-P:], later(frame)]))
+    assert list(forecast.columns) == ["date", "load"] and len(forecast) == 2 * P - 5
+    if model == "fem_sm":
+        assert forecaster.explain(frame)["channel"].unique().tolist() == ["load", "heat"]
+    changed = frame.assign(heat=frame["heat"].to_numpy()[::-1])
+    moved = forecaster.predict(changed[:-P], future=frame)["load"] - forecaster.predict(frame[:-P], future=frame)["load"]
+    assert moved.abs().max() > 0
+    assert not femts.audit(forecaster).failed
+    assert femts.backtest_scores(femts.backtest(forecaster, frame, windows=2, step=5), forecaster)["mse_scaled"].notna().all()
+
+
+def later(frame: pd.DataFrame) -> pd.DataFrame:
+    """The table goes on for as many steps again."""
+    return frame[["date", "open"]].assign(
+        date=frame["date"] + (frame["date"].iloc[-1] - frame["date"].iloc[0]) + pd.Timedelta("1h")
+    )
+
+
+def test_effects_are_computed_once_for_all_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+    monkeypatch.setattr("femts.data.windows.known_effects", lambda data, scaler: calls.append(1) or known_effects(data, scaler))
+    femts.train(femts.load_dataset(table(), target=["load"], future=["open"]), "naive", **QUICK)
+    assert len(calls) == 1
+
+
+def test_the_calendar_needs_nothing_but_the_stamps(tmp_path: Path) -> None:
+    frame = small_table(24 * 7 * 6)
+    frame["load"] += 3.0 * ((frame["date"].dt.dayofweek == 0) & (frame["date"].dt.hour > 8))
+    frame.to_csv(tmp_path / "mine.csv", index=False)
+    arguments = f"--dataset {tmp_path / 'mine.csv'} --model ridge --seq-len 48 --pred-len 24"
+    assert main([*f"train {arguments} --calendar --out {tmp_path / 'run'}".split()]) == 0
+    assert main([*f"train {arguments} --out {tmp_path / 'plain'}".split()]) == 0
+    dated, plain = (femts.load(tmp_path / name) for name in ("run", "plain"))
+    assert dated.evaluate()["mse"] < 0.6 * plain.evaluate()["mse"]
+    forecast = dated.predict(frame)
+    assert forecast["load"].notna().all()
+
+
+def test_refit_keeps_the_roles(known: femts.Forecaster) -> None:
+    frame = femts.backtest(known, table(), windows=2, step=10, refit=True)
+    assert frame["column"].unique().tolist() == ["load"]
+    assert np.square(frame["forecast"] - frame["actual"]).mean() < 0.2
+
+
+def test_long_tables_name_series(known: femts.Forecaster) -> None:
+    frame = table().drop(columns="note")
+    long = frame.melt("date", var_name="unique_id", value_name="y").rename(columns={"date": "ds"})
+    forecaster = femts.train(femts.load_dataset(long, target=["load"], future=["open"]), "ridge", **QUICK)
+    assert forecaster.metrics["test"]["mse"] == pytest.approx(known.metrics["test"]["mse"])
+    cut = frame["date"].iloc[-P]
+    forecast = forecaster.predict(long[long["ds"] < cut], future=long[long["ds"] >= cut])
+    assert list(forecast.columns) == ["ds", "unique_id", "y"] and forecast["unique_id"].unique().tolist() == ["load"]
+    np.testing.assert_allclose(forecast["y"], known.predict(frame[:-P], future=frame)["load"])
+
+
+def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    frame = table()
+    frame.to_csv("mine.csv", index=False)
+    frame[:-P].to_csv("past.csv", index=False)
+    frame[["date", "open"]][-P:].to_csv("open.csv", index=False)
+    train = "train --dataset mine.csv --target load --future open --model ridge --pred-len 12 --seq-len 24 --out run"
+    assert main(train.split()) == 0
+    assert "what is known in advance explains: load 100 %" in capsys.readouterr().err
+    assert main("predict run past.csv --future open.csv -o out.csv --plot out.png".split()) == 0
+    assert list(pd.read_csv("out.csv").columns) == ["date", "load"]
+    assert main("train --config run/config.yaml --out again".split()) == 0
+    assert Path("again/preprocess.json").read_bytes() == Path("run/preprocess.json").read_bytes()
+    for command in ("evaluate run", "evaluate run --by channel --level 80", "audit run", "calibrate run --pred-len 24"):
+        assert main(command.split()) == 0, command
+
+
+@pytest.mark.parametrize(
+    ("future", "says"),
+    [
+        (None, "give open for the 12 steps from 2024-01-17 04:00:00 to 2024-01-17 15:00:00"),
+        (lambda frame: frame[-P:-1], "has no 'open' at 2024-01-17 15:00:00"),
+        (lambda frame: frame[-P:].assign(open=np.nan), "has no 'open' at 2024-01-17 04:00:00"),
+        (lambda frame: frame[-P:][["date", "load"]], "lacks 'open'"),
+        (lambda frame: 3, "give open for the 12 steps"),
+    ],
+)
+def test_what_is_not_known_is_refused(known: femts.Forecaster, future: Any, says: str) -> None:
+    frame = table()
+    with pytest.raises(UsageError, match=says):
+        known.predict(frame[:-P], future=future if future is None else future(frame))
+
+
+@pytest.mark.parametrize(
+    ("roles", "says"),
+    [
+        ({"target": ["laod"]}, "has no column 'laod' for --target; did you mean 'load'"),
+        ({"target": ["load"], "future": ["load"]}, "Column 'load' is named for --target and for --future"),
+        ({"past": ["load", "heat"], "future": ["open", "copy"]}, "No column of 'frame' is left to be forecast"),
+        ({"target": ["load"], "future": ["copy"]}, "Column 'copy' of --future equals 'load' in every row"),
+    ],
+)
+def test_roles_that_do_not_fit_are_refused(roles: dict[str, Any], says: str) -> None:
+    frame = table().drop(columns="note")
+    with pytest.raises(UsageError, match=says):
+        femts.load_dataset(frame.assign(copy=frame["load"]), **roles)
+
+
+def test_other_refusals(known: femts.Forecaster) -> None:
+    frame = table()
+    with pytest.raises(UsageError, match="'ridge' forecasts each column from itself alone, so --past heat"):
+        femts.train(femts.load_dataset(frame, target=["load"], past=["heat"]), "ridge", **QUICK)
+    with pytest.raises(UsageError, match="Calendar features need dates"):
+        femts.load_dataset(small_table().assign(date=range(300)), calendar=True)
+    with pytest.raises(UsageError, match="takes effects= for a model that was trained with columns known"):
+        known.predict_array(np.zeros((1, L, 1)))
+    with pytest.raises(UsageError, match="loaded without its known columns; load it with"):
+        known.evaluate(dataset=femts.load_dataset(frame, target=["load"]))
+    with pytest.raises(UsageError, match="cannot be exported, as a graph has no place"):
+        known.export("never.onnx")
+    plain = femts.train(femts.load_dataset(frame, target=["load"]), "naive", **QUICK)
+    with pytest.raises(UsageError, match="trained without any; leave it out"):
+        plain.predict(frame, future=frame)
+
+
+def test_what_is_missing_in_known_columns_is_said(known: femts.Forecaster) -> None:
+    frame = table()
+    holed = frame[:-P].copy()
+    holed.loc[len(holed) - 3, "open"] = np.nan
+    with pytest.warns(GapWarning, match="'open'; the training mean stands for each"):
+        known.predict(holed, future=frame)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ("--target laod", "mine.csv has no column 'laod' for --target; did you mean 'load'"),
+        ("--target load,", "Columns 'load,' cannot be read; write --target NAME"),
+        ("--target load --past heat", "forecasts each column from itself alone"),
+        ("--config calendar.yaml", "Setting 'calendar' takes true or false, not 3"),
+    ],
+)
+def test_one_sentence_and_no_run(
+    options: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    table().to_csv("mine.csv", index=False)
+    Path("calendar.yaml").write_text("calendar: 3\n")
+    assert main(f"train --dataset mine.csv --model naive --pred-len 12 --seq-len 24 --out run {options}".split()) == 2
+    assert says in capsys.readouterr().err
+    assert not Path("run").exists()

@@ -1,0 +1,153 @@
+"""The pinball loss, and models that learn quantiles by it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sklearn.metrics import mean_pinball_loss
+from torch.nn import functional as F
+
+from femts.errors import UsageError
+from femts.models.base import ForecastModel
+from femts.models.parts.pinball import mean_pinball, pinball
+from femts.models.registry import build_config, build_model, model_card, model_names
+
+QUANTILES = (0.1, 0.5, 0.75)
+B, L, P, C, Q = 3, 24, 6, 2, len(QUANTILES)
+SMALL = {"d_model": 16, "d_ff": 16, "n_layers": 1, "n_heads": 2, "dropout": 0.0}
+LEARNING = ("dlinear", "itransformer", "patchtst", "fem_sm", "fem_mamba", "lintrans")
+
+
+def make(name: str, quantiles: tuple[float, ...] = QUANTILES) -> ForecastModel:
+    torch.manual_seed(0)
+    settings = {key: value for key, value in SMALL.items() if key in model_card(name).default_settings()}
+    config = build_config(name, seq_len=L, pred_len=P, n_channels=C, settings=settings)
+    return build_model(name, config, quantiles).eval()
+
+
+def draws(seed: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.randn(B, L + P, C, generator=torch.Generator().manual_seed(seed)).split([L, P], dim=1)
+
+
+def test_by_hand() -> None:
+    target = torch.tensor([[[3.0]]])  # one window, step and channel
+    forecast = torch.tensor([[[[1.0], [3.0], [7.0]]]])
+    losses = pinball(forecast, target, QUANTILES)
+    torch.testing.assert_close(losses.flatten(), torch.tensor([0.1 * 2, 0.0, 0.25 * 4]))
+    torch.testing.assert_close(mean_pinball(forecast.flatten(1, 2), target, QUANTILES), torch.tensor(1.2 / 3))
+
+
+def test_against_sklearn_and_along_either_dimension() -> None:
+    rng = np.random.default_rng(0)
+    target, forecast = rng.normal(size=(B, P, C)), rng.normal(size=(B, P, Q, C))
+    expected = np.mean(
+        [mean_pinball_loss(target.ravel(), forecast[:, :, q].ravel(), alpha=alpha) for q, alpha in enumerate(QUANTILES)]
+    )
+    outputs, y = torch.from_numpy(forecast).flatten(1, 2), torch.from_numpy(target)
+    assert float(mean_pinball(outputs, y, QUANTILES)) == pytest.approx(expected, rel=1e-6)
+    assert float(mean_pinball(outputs.mT, y.mT, QUANTILES, dim=-1)) == pytest.approx(expected, rel=1e-6)
+
+
+def test_its_gradient_leads_to_the_quantile() -> None:
+    """The derivative of the mean is the share of targets below the forecast less the level."""
+    target = torch.linspace(0, 1, 101)[:, None, None]
+    for start in (0.305, 0.705):
+        forecast = torch.full((1, 1, Q, 1), start, requires_grad=True)
+        pinball(forecast, target, QUANTILES).mean(0).sum().backward()
+        below = (target < start).float().mean()
+        assert forecast.grad is not None
+        torch.testing.assert_close(forecast.grad.flatten(), below - torch.tensor(QUANTILES))
+
+
+@pytest.mark.parametrize("dim", [-2, -1])
+def test_what_is_missing_does_not_count(dim: int) -> None:
+    _, y = draws()
+    seen = torch.rand(y.shape, generator=torch.Generator().manual_seed(2)) < 0.6
+    outputs = torch.randn(B, P * Q, C, generator=torch.Generator().manual_seed(3)) if dim == -2 else torch.randn(B, P, C * Q)
+    damaged = torch.where(seen, y, 1e6)
+    found = mean_pinball(outputs, damaged, QUANTILES, seen, dim)
+    each = pinball(outputs.unflatten(dim, (-1, Q)), y, QUANTILES, dim).mean(dim)
+    torch.testing.assert_close(found, each[seen].mean())
+    assert float(mean_pinball(outputs, y, QUANTILES, torch.zeros_like(seen), dim)) == 0
+
+
+@pytest.mark.parametrize("name", LEARNING)
+def test_quantiles_rise_and_the_middle_one_is_the_forecast_at_any_horizon(name: str) -> None:
+    model, (x, _) = make(name), draws()
+    outputs = model(x)
+    assert outputs.shape == (B, P * Q, C)
+    crossed = outputs.unflatten(1, (P, Q)).diff(dim=2) < 0
+    assert crossed.any(), "nothing crosses here: this proves nothing"
+    for steps in (1, P, 2 * P + 1):
+        whole = model.forecast_quantiles(x, steps)
+        assert whole.shape == (B, steps, Q, C)
+        assert (whole.diff(dim=2) >= 0).all()
+        assert torch.equal(model.forecast(x, steps), whole[:, :, 1])
+    first = model.forecast(x, P)
+    fed_back = model.forecast_quantiles(torch.cat([x, first], dim=1)[:, -L:], P)
+    torch.testing.assert_close(model.forecast_quantiles(x, 2 * P)[:, P:], fed_back)
+
+
+@pytest.mark.parametrize("name", LEARNING)
+def test_a_step_down_the_gradient_lowers_the_loss(name: str) -> None:
+    model, (x, y) = make(name), draws()
+    before = model.loss(x, y)
+    before.backward()
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight -= 1e-3 * (weight.grad if weight.grad is not None else 0)
+        assert model.loss(x, y) < before
+
+
+@pytest.mark.parametrize("name", LEARNING)
+def test_without_quantiles_a_model_is_what_it_was(name: str) -> None:
+    """The same names, initial weights and loss; with quantiles only the heads are wider."""
+    plain, learning, (x, y) = make(name, ()), make(name), draws()
+    assert plain(x).shape == (B, P, C)
+    wider = {key for key, value in learning.state_dict().items() if value.shape != plain.state_dict()[key].shape}
+    heads = {"dlinear": {"remainder", "trend"}, "itransformer": {"head"}, "patchtst": {"head"}}.get(name, {"out"})
+    assert wider == {f"{head}.{part}" for head in heads for part in ("weight", "bias")}
+    assert list(plain.state_dict()) == list(learning.state_dict())
+    if name in ("dlinear", "itransformer", "patchtst"):
+        assert torch.equal(plain.loss(x, y), F.mse_loss(plain(x), y))
+    with pytest.raises(TypeError, match="has learned no quantiles"):
+        plain.forecast_quantiles(x, P)
+
+
+def test_earlier_segments_are_supervised_by_the_same_loss() -> None:
+    model: Any = make("fem_sm")
+    x, y = draws()
+    segments, mean, std = model._segments(x)
+    predicted = model._predict(segments)
+    assert predicted.shape == (B, C, L // P, P * Q)
+    last = (predicted[:, :, -1] * std + mean).mT
+    earlier = predicted[:, :, :-1].unflatten(-1, (P, Q))
+    expected = pinball(last.unflatten(1, (P, Q)), y, QUANTILES).mean()
+    expected = (
+        expected
+        + torch.stack(
+            [pinball(earlier[..., q : q + 1], segments[:, :, 1:], [level], -1).mean() for q, level in enumerate(QUANTILES)]
+        ).mean()
+    )
+    torch.testing.assert_close(model.loss(x, y), expected)
+
+
+@pytest.mark.parametrize("name", ["fem_sm", "dlinear"])
+def test_gaps_are_left_out_of_the_loss(name: str) -> None:
+    model, (x, y) = make(name), draws()
+    seen = torch.rand(B, L + P, C, generator=torch.Generator().manual_seed(5)) < 0.7
+    damaged = torch.where(seen[:, L:], y, 1e6)
+    assert torch.equal(model.loss(x, y, seen), model.loss(x, damaged, seen))
+    torch.testing.assert_close(model.loss(x, y, torch.ones_like(seen)), model.loss(x, y))
+    assert model.loss(x, y, torch.zeros_like(seen)).isfinite()
+
+
+def test_models_that_cannot_learn_quantiles_are_refused() -> None:
+    cannot = {name for name in model_names() if not model_card(name).model_class.learns_quantiles}
+    assert cannot == {"naive", "seasonal_naive", "ridge"} | {name for name in model_names() if name.endswith("_ridge")}
+    for name in sorted(cannot):
+        with pytest.raises(UsageError, match=rf"^Model '{name}' cannot learn quantiles"):
+            build_model(name, None, QUANTILES)

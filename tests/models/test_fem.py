@@ -1,0 +1,130 @@
+"""The autoregressive-segment host: shapes, normalisation, causality between segments, and what a mixer may change."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from femts.errors import UsageError
+from femts.mixers import FreeEnergyMixer
+from femts.models.fem import SegmentForecaster
+from femts.models.registry import build_config, build_model, model_card, model_names
+
+HOSTED = [name for name in model_names() if model_card(name).model_class is SegmentForecaster]
+
+
+def make(name: str = "fem_sm", seq_len: int = 50, pred_len: int = 12, n_channels: int = 4, **settings) -> SegmentForecaster:
+    torch.manual_seed(0)
+    config = build_config(name, seq_len=seq_len, pred_len=pred_len, n_channels=n_channels, settings=settings)
+    model = build_model(name, config)
+    assert isinstance(model, SegmentForecaster)
+    return model
+
+
+def test_all_mixers_are_hosted() -> None:
+    expected = {"fem_sm", "fem_gla", "fem_mamba", "fem_aft", "fem_linear", "sm", "gla", "mamba", "aft", "linear", "lintrans"}
+    assert set(HOSTED) == expected
+
+
+@pytest.mark.parametrize("seq_len", [1, 11, 12, 13, 50])
+@pytest.mark.parametrize("name", HOSTED)
+def test_forecast_has_the_horizon_and_every_parameter_a_gradient(name: str, seq_len: int) -> None:
+    model = make(name, seq_len=seq_len)
+    x, y = torch.randn(3, seq_len, 4), torch.randn(3, 12, 4)
+    assert model(x).shape == (3, 12, 4)
+    model.loss(x, y).backward()
+    without = [n for n, p in model.named_parameters() if p.grad is None or not torch.isfinite(p.grad).all()]
+    assert without == []
+
+
+@pytest.mark.parametrize(("channels", "width"), [(1, 32), (7, 64), (21, 128), (137, 352)])
+def test_width_follows_the_channels(channels: int, width: int) -> None:
+    assert make(n_channels=channels).config.width == width
+
+
+@pytest.mark.parametrize(("pred_len", "seq_len", "segments"), [(96, 1024, 11), (192, 2048, 11), (336, 2048, 7), (720, 4096, 6)])
+def test_paper_look_backs_give_its_segments(pred_len: int, seq_len: int, segments: int) -> None:
+    assert build_config("sm", seq_len=seq_len, pred_len=pred_len, n_channels=7, settings={}).n_segments == segments
+
+
+def test_shift_and_scale_of_a_channel_pass_through() -> None:
+    model = make().double().eval()
+    x = torch.randn(2, 50, 4, dtype=torch.float64) * 10
+    scale, shift = torch.tensor([0.5, 2.0, 7.0, 30.0]), torch.tensor([-3.0, 0.0, 5.0, 100.0])
+    torch.testing.assert_close(model(x * scale + shift), model(x) * scale + shift, rtol=1e-4, atol=1e-4)
+
+
+def test_a_constant_window_is_forecast_as_that_constant_on_average() -> None:
+    forecast = make().eval()(torch.full((1, 50, 4), 3.5))
+    torch.testing.assert_close(forecast, torch.full_like(forecast, 3.5), rtol=0, atol=1e-4)
+
+
+def test_a_channel_sees_the_others_through_the_context_token_alone() -> None:
+    model = make().eval()
+    x = torch.randn(1, 50, 4)
+    other = x.clone()
+    other[..., 0] = torch.randn(1, 50)
+    assert (model(x)[..., 1] - model(other)[..., 1]).abs().max() > 1e-6
+    with torch.no_grad():
+        model.context_channels.weight.copy_(torch.eye(4))
+    torch.testing.assert_close(model(x)[..., 1:], model(other)[..., 1:], rtol=0, atol=1e-6)
+
+
+def test_an_earlier_segment_is_predicted_from_what_precedes_it() -> None:
+    model = make(seq_len=48).double().eval()
+    segments = torch.randn(2, 4, 4, 12, dtype=torch.float64)
+    changed = segments.clone()
+    changed[:, :, 3] = 100.0
+    before, after = model._predict(segments), model._predict(changed)
+    torch.testing.assert_close(before[:, :, :3], after[:, :, :3], rtol=0, atol=1e-12)
+    assert (before[:, :, 3] - after[:, :, 3]).abs().max() > 1e-6
+
+
+def test_loss_is_the_forecast_error_plus_the_next_segment_errors() -> None:
+    model = make(seq_len=36, dropout=0.0)
+    x, y = torch.randn(2, 36, 4), torch.randn(2, 12, 4)
+    mean = x[:, -12:].mean(1, keepdim=True)
+    std = x.var(1, keepdim=True, correction=0).sqrt() + 1e-5
+    pieces = ((x - mean) / std).transpose(1, 2).reshape(2, 4, 3, 12)
+    expected = F.mse_loss(model(x), y) + F.mse_loss(model._predict(pieces)[:, :, :2], pieces[:, :, 1:])
+    torch.testing.assert_close(model.loss(x, y), expected)
+
+
+def test_models_of_one_host_have_the_same_size_up_to_the_mixer() -> None:
+    def weights(name: str) -> int:
+        block = make(name, n_channels=21).blocks[0].mixer
+        named = {name: m.weight for name, m in block.named_modules() if isinstance(m, nn.Linear)}
+        named |= {name: p for name, p in block.named_parameters() if name.endswith(("A_log", "skip"))}
+        return sum(weight.numel() for name, weight in named.items() if "conditioner" not in name)
+
+    assert {name: weights(name) for name in HOSTED} == pytest.approx(dict.fromkeys(HOSTED, 4 * 128**2), rel=0.025)
+
+
+def test_initial_weights_follow_the_protocol() -> None:
+    model = make(n_channels=21)
+    assert model.main_in.weight.std().item() == pytest.approx(0.02, rel=0.1)
+    assert model.blocks[0].mlp[2].weight.std().item() == pytest.approx(0.02 / 6**0.5, rel=0.1)
+    mixer = model.blocks[0].mixer
+    assert isinstance(mixer, FreeEnergyMixer)
+    assert mixer.out_proj.weight.std().item() == pytest.approx(0.02 / 6**0.5, rel=0.1)
+    assert mixer.conditioner is not None and mixer.conditioner.out_proj.weight.abs().max() == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "sentence"),
+    [
+        ("fem_sm", {"components": "CX"}, "Component set 'CX' is unknown"),
+        ("fem_sm", {"components": "T"}, "has T without L"),
+        ("lintrans", {"components": "L"}, "takes no components"),
+        ("fem_sm", {"n_heads": "7"}, "not a multiple of n_head=7"),
+        ("fem_sm", {"dropout": "1.5"}, "dropout=1.5"),
+        ("fem_sm", {"n_layers": "0"}, "n_layers"),
+        ("fem_sm", {"prior": "sofmax"}, "did you mean 'softmax'"),
+    ],
+)
+def test_settings_that_cannot_be_built_are_refused_in_a_sentence(name: str, settings: dict, sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence) as caught:
+        make(name, **settings)
+    assert str(caught.value).count("\n") == 0

@@ -1,0 +1,171 @@
+"""Pages of Markdown, run as a reader would: the README and the guides share this."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import femts
+from femts.cli import main
+
+HOME = "/home/me"  # what pages call the folder that they are read in
+ROOT = Path(__file__).resolve().parents[2]
+FILE = re.compile(r"# ([\w/.-]+\.\w+)\n")  # the first line of a block that is a file
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
+TINY = {"model.n_layers": "1", "model.d_model": "16", "model.n_heads": "2"}
+
+
+@dataclass(frozen=True)
+class Less:
+    """What a test takes away from a training: `flags` of `femts train`, `options` of `femts.train`."""
+
+    flags: tuple[str, ...]
+    options: dict[str, Any]
+
+
+def less(**options: Any) -> Less:
+    """Tiny layers and `options`, such as max_time="5s"."""
+    flags = [part for name, value in options.items() for part in (f"--{name.replace('_', '-')}", str(value))]
+    sets = [part for key, value in TINY.items() for part in ("--set", f"{key}={value}")]
+    return Less((*flags, *sets), {**options, "settings": TINY})
+
+
+def blocks(page: Path) -> list[tuple[str, str]]:
+    """Kind and text of each block of code."""
+    return FENCE.findall(page.read_text(encoding="utf-8"))
+
+
+def commands(text: str) -> list[str]:
+    """The lines of a shell block; one that ends in a backslash goes on."""
+    return [line for line in text.replace("\\\n", " ").splitlines() if line]
+
+
+@dataclass
+class Reader:
+    """Somebody who types what a page says, in `folder`.
+
+    Attributes:
+        folder: where it is typed.
+        less: what trainings of mixers are cut down to; from the first of them on, figures are not those of the page.
+        checkout: commands run the copy of femts that lies in the folder, in processes of their own.
+    """
+
+    folder: Path
+    less: Less
+    checkout: bool = False
+    cut: bool = False
+    names: dict[str, Any] = field(default_factory=dict)
+
+    def read(self, page: Path) -> None:
+        """Do all that the page says, and compare what it shows with what comes out."""
+        printed, status = None, 0
+        for kind, text in blocks(page):
+            if kind == "text":
+                assert printed is not None, f"{page.name} shows output of nothing:\n{text}"
+                assert (status != 0) == text.startswith("femts: "), printed
+                compare(text, printed.replace(str(self.folder), HOME), figures=not self.cut)
+                printed, status = None, 0
+                continue
+            assert status == 0, printed
+            if named := FILE.match(text):
+                (self.folder / named[1]).parent.mkdir(parents=True, exist_ok=True)
+                (self.folder / named[1]).write_text(text)
+            elif kind == "python":
+                printed = self.python(text)
+            else:
+                assert kind == "bash", f"{page.name} has a block of {kind}"
+                printed = ""
+                for line in commands(text):
+                    assert status == 0, printed
+                    status, said = self.type(line)
+                    printed += said
+        assert status == 0, printed
+
+    def type(self, line: str) -> tuple[int, str]:
+        """Exit status and output, stderr included, of one line at the prompt."""
+        command, *arguments = shlex.split(line)
+        if command == "femts" and arguments[0] == "train" and self._cuts(_option(arguments, "--model")):
+            arguments += self.less.flags
+        if command != "femts" or self.checkout:
+            module = ["-m", "femts"] if command == "femts" else []
+            words = [sys.executable, *module, *arguments] if command in ("femts", "python") else [command, *arguments]
+            env = {**os.environ, "PYTHONPATH": str(self.folder if self.checkout else ROOT)}
+            both = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+            done = subprocess.run(words, cwd=self.folder, text=True, env=env, check=False, **both)  # type: ignore[call-overload]
+            return done.returncode, done.stdout
+        with contextlib.chdir(self.folder), _caught() as out:
+            status = main(arguments)
+        return status, out.getvalue()
+
+    def python(self, code: str) -> str:
+        """What a block prints; the blocks of a page are one session."""
+        whole = femts.train
+
+        def train(dataset: Any, model: str = "fem_sm", *args: Any, **options: Any) -> femts.Forecaster:
+            return whole(dataset, model, *args, **{**options, **(self.less.options if self._cuts(model) else {})})
+
+        path = patch.object(sys, "path", [str(self.folder), *sys.path])
+        with contextlib.chdir(self.folder), _caught() as out, path, patch.dict(vars(femts), {"train": train}):
+            exec(compile(code, "<page>", "exec"), self.names)
+        return out.getvalue()
+
+    def _cuts(self, model: str | None) -> bool:
+        """Whether the training of a model is cut down: only mixers take long."""
+        mixer = model is None or model.startswith("fem_")
+        self.cut = self.cut or mixer
+        return mixer
+
+
+def _option(arguments: list[str], name: str) -> str | None:
+    return arguments[arguments.index(name) + 1] if name in arguments else None
+
+
+@contextlib.contextmanager
+def _caught() -> Any:
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+        yield out
+
+
+def compare(shown: str, printed: str, figures: bool) -> None:
+    """Assert that output is as a page shows it: the same words; the same numbers within .1 %, where `figures` must be equal.
+
+    A line `...` stands for any lines, and a word `...` for the rest of its line. How long something took is never compared.
+    """
+    wanted, found = shown.splitlines(), printed.splitlines()
+    if "..." in wanted:
+        at = wanted.index("...")
+        after = len(wanted) - at - 1
+        wanted, found = wanted[:at] + wanted[at + 1 :], found[:at] + (found[-after:] if after else [])
+    why = f"shown:\n{shown}\nprinted:\n{printed}"
+    assert len(wanted) == len(found), why
+    for one, other in zip(map(_words, wanted), map(_words, found), strict=True):
+        if "..." in one:
+            one, other = one[: one.index("...")], other[: one.index("...")]
+        assert len(one) == len(other), why
+        for place, (word, said) in enumerate(zip(one, other, strict=True)):
+            value, number = _number(word), _number(said)
+            if value is None or number is None:
+                assert word == said, why
+            elif figures and one[place + 1 : place + 2] != ["s"]:
+                assert abs(value - number) <= 1e-3 * abs(value) + 1e-12, why
+
+
+def _words(line: str) -> list[str]:
+    return re.split(r"[\s,;:()|*]+", line.strip())
+
+
+def _number(word: str) -> float | None:
+    try:
+        return float(word)
+    except ValueError:
+        return None

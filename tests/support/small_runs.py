@@ -1,0 +1,63 @@
+"""Runs small enough to be repeated."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Any
+
+import pytest
+
+from femts.data.dataset import load_dataset
+from femts.data.synthetic import synthetic_frame
+from femts.forecaster.forecaster import Forecaster
+from femts.training.loop import Trainer
+from femts.training.train import train
+
+DATA = load_dataset(synthetic_frame(2000))
+TRAIN, VAL, TEST = (DATA.split.windows(part, 48, 24) for part in ("train", "val", "test"))
+SMALL: dict[str, Any] = {"seq_len": 48, "pred_len": 24, "max_epochs": 3, "device": "cpu"}
+MODELS: dict[str, dict[str, Any]] = {
+    # By the default recipe, not by its paper's.
+    "dlinear": {"training.batch_size": 125, "training.lr": 1e-3, "training.keep": "best"},
+    # Dropout on, several batches in an epoch, small enough for a second a run.
+    "fem_sm": {
+        "training.batch_size": 320,
+        "training.keep": "best",
+        "model.d_model": 16,
+        "model.n_layers": 1,
+        "model.n_heads": 2,
+        "model.dropout": 0.3,
+    },
+}
+MODELS["fem_mamba"] = MODELS["fem_sm"]  # beside weights that decay, more that do not
+MODELS["fem_sm_ridge"] = MODELS["fem_sm"]  # beside trained weights, some that are fitted before the first step
+
+
+def small_run(model: str = "dlinear", **changes: Any) -> Forecaster:
+    """Train `model` for three short epochs of 11 batches (`dlinear`) or 5 (the others); `settings` are laid over `MODELS`."""
+    settings = {**MODELS.get(model, {}), **changes.pop("settings", {})}
+    return train(DATA, model, **{**SMALL, **changes}, settings=settings)
+
+
+def essence(forecaster: Forecaster) -> dict[str, Any]:
+    """All that two equal runs must share to the bit: scores, history without its times, weights, intervals."""
+    history = [{k: v for k, v in row.items() if k != "seconds"} for row in forecaster.history]
+    kept = {k: forecaster.metrics[k] for k in ("kept_step", "steps", "stopped", "val", "test")}
+    weights = {name: value.cpu().tolist() for name, value in forecaster.model.state_dict().items()}
+    assert forecaster.intervals is not None
+    return {**kept, "history": history, "weights": weights, "intervals": forecaster.intervals.to_bytes().hex()}
+
+
+def signal_at(monkeypatch: pytest.MonkeyPatch, call: int, number: signal.Signals) -> None:
+    """Send this process a real signal in the `call`-th training step."""
+    take, calls = Trainer.step, 0
+
+    def step(self: Trainer) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == call:
+            os.kill(os.getpid(), number)
+        take(self)
+
+    monkeypatch.setattr(Trainer, "step", step)

@@ -1,0 +1,60 @@
+from pathlib import Path
+
+import torch
+from small_runs import small_run
+
+from femts.forecaster.run_folder import CHECKPOINT
+from femts.models.dlinear import DLinear, DLinearConfig
+from femts.models.patchtst import PatchTST, PatchTSTConfig
+from femts.training.ema import RunningAverage
+from femts.training.state import TrainState
+
+CONFIG = DLinearConfig(seq_len=3, pred_len=2, n_channels=1)
+
+
+def test_average_follows_its_formula_and_continues_from_saved_weights() -> None:
+    torch.manual_seed(0)
+    model = DLinear(CONFIG).double()
+    average, expected = RunningAverage(model, 0.5, {}, 0), model.trend.weight.detach().clone()
+    for step in range(12):
+        if step == 5:
+            average = RunningAverage(model, 0.5, average.model.state_dict(), average.steps)
+        with torch.no_grad():
+            model.trend.weight.add_(torch.randn(2, 3))
+        average.update()
+        decay = min(0.5, (1 + step) / (10 + step))
+        expected = decay * expected + (1 - decay) * model.trend.weight.detach()
+    torch.testing.assert_close(average.model.trend.weight, expected, rtol=1e-12, atol=0)
+    assert average.steps == 12
+
+
+def test_decay_of_zero_is_the_model_itself() -> None:
+    model = DLinear(CONFIG)
+    average = RunningAverage(model, 0.0, {}, 0)
+    with torch.no_grad():
+        model.trend.weight.add_(1.0)
+    average.update()
+    assert torch.equal(average.model.trend.weight, model.trend.weight)
+
+
+def test_the_average_is_what_is_validated_kept_and_scored(tmp_path: Path) -> None:
+    run = small_run(max_epochs=1, out=tmp_path / "run")
+    state = TrainState.load(tmp_path / "run" / CHECKPOINT)
+    kept = run.model.state_dict()
+    assert all(torch.equal(kept[name], value) for name, value in state.average.items())
+    assert not any(torch.equal(kept[name], value) for name, value in state.model.items())
+
+
+def test_without_averaging_the_last_weights_are_kept(tmp_path: Path) -> None:
+    run = small_run(max_epochs=1, out=tmp_path / "run", settings={"training.ema": 0})
+    state = TrainState.load(tmp_path / "run" / CHECKPOINT)
+    assert all(torch.equal(run.model.state_dict()[name], value) for name, value in state.model.items())
+
+
+def test_what_batch_norm_has_seen_is_taken_over_as_it_is() -> None:
+    model = PatchTST(PatchTSTConfig(16, 2, 1, patch_len=8, d_model=4, n_heads=1))
+    average = RunningAverage(model, 0.9, {}, 0)
+    model(torch.randn(5, 16, 1))
+    average.update()
+    pairs = list(zip(average.model.buffers(), model.buffers(), strict=True))
+    assert pairs and all(torch.equal(kept, current) for kept, current in pairs)
