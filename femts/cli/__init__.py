@@ -13,14 +13,18 @@ import typer
 from femts.cli.commands.audit import audit
 from femts.cli.commands.backtest import backtest
 from femts.cli.commands.bench import bench
+from femts.cli.commands.calibrate import calibrate
+from femts.cli.commands.datasets import datasets
 from femts.cli.commands.doctor import doctor
+from femts.cli.commands.evaluate import evaluate
 from femts.cli.commands.explain import explain
 from femts.cli.commands.export import export
-from femts.cli.commands.forecast import calibrate, evaluate, predict
-from femts.cli.commands.info import datasets, models
+from femts.cli.commands.models import models
+from femts.cli.commands.predict import predict
 from femts.cli.commands.report import report
-from femts.cli.commands.table import table, verify
+from femts.cli.commands.table import table
 from femts.cli.commands.train import train
+from femts.cli.commands.verify import verify
 from femts.cli.streams import NO_MEMORY, check_streams, out_of_memory
 from femts.errors import FemtsError, UsageError
 from femts.text import sentence, shown

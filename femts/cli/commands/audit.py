@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from femts.cli.commands.forecast import Run, check_single
-from femts.cli.data_options import DataRoot
+from femts.cli.options import DataRoot
+from femts.cli.run_options import Run, check_single
 from femts.text import strict_json, table
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from femts.cli.bench_output import count
-from femts.cli.commands.forecast import Device, Run, load_run
-from femts.cli.data_options import DataRoot
+from femts.cli.options import DataRoot
 from femts.cli.output import say_notes
+from femts.cli.run_options import Device, Run, load_run
 from femts.cli.targets import check_targets
 from femts.errors import GapWarning
 from femts.text import table

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from femts.cli.commands.forecast import Run, check_single, gaps_as_notes, read_history, to_draw
 from femts.cli.output import write_data
+from femts.cli.run_options import Run, check_single, gaps_as_notes, read_history, to_draw
 from femts.cli.targets import check_targets
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from femts.cli.commands.forecast import Run, check_single, parse_steps
+from femts.cli.run_options import Run, check_single, parse_steps
 from femts.cli.targets import check_targets
 
 

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from femts.cli.commands.forecast import Device, Moved, Run, load_run
-from femts.cli.data_options import DataRoot
+from femts.cli.options import DataRoot
+from femts.cli.run_options import Device, Moved, Run, load_run
 from femts.cli.targets import check_targets
 
 

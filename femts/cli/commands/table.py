@@ -1,4 +1,4 @@
-"""`femts table` and `femts verify`."""
+"""`femts table`: a grid of cells, run and shown."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from femts.cli.bench_output import count, names
-from femts.cli.data_options import Calendar, Columns, DataRoot, Future, Na, Past, Target
+from femts.cli.options import Calendar, Columns, DataRoot, Future, Na, Past, Target
 from femts.cli.output import say_notes, write_data
 from femts.cli.recipe import parse_assignment, parse_horizons, parse_reading
 from femts.config.values import whole_number
@@ -145,26 +145,3 @@ def _run(engine, cells, store, jobs, max_time, data_root, device) -> None:  # ty
         say_notes(f"{cell.dataset}: {note}" for note in cell.load(data_root).notes)
     run = {"local": run_local, "ray": run_ray}[engine]
     run(left, store, resources, deadline, lambda line: print(printable(line), file=sys.stderr, flush=True))
-
-
-def verify(
-    records: Annotated[list[Path], typer.Argument(metavar="RECORD...", help="Records of `femts table`.")],
-    data_root: DataRoot = None,
-    device: Device = "auto",
-) -> int:
-    """Run cells of a table again from their records, and compare.
-
-    All that a record says of its cell, its data, its model and its scores must be equal to the bit with the same hardware and
-    libraries; elsewhere the scores must be within 2 %, and what does not depend on the place be equal. Says which it was, and
-    what differs. Where, when and how long the cell ran is not checked. Exit status 1 when one does not hold.
-    """
-    from femts.experiments.store import read_record
-    from femts.experiments.verify import verify_record
-
-    given = [(path, read_record(path)) for path in records]
-    failed = 0
-    for path, record in given:
-        verdict = verify_record(record, device, None if data_root is None else str(data_root))
-        print(printable(f"{path}: {verdict}"), flush=True)
-        failed += not verdict.holds
-    return 1 if failed else 0

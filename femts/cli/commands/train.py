@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from femts.cli.data_options import Calendar, Columns, DataRoot, Future, Na, Past, Target, option
+from femts.cli.options import Calendar, Columns, DataRoot, Future, Na, Past, Target, option
 from femts.cli.output import mean_scores, say_notes, scores_table
 from femts.cli.recipe import Recipe, make_recipe
 from femts.errors import RunFailure, UsageError

@@ -1,4 +1,4 @@
-"""`femts datasets` and `femts models`: what there is."""
+"""`femts datasets`: the data sets that there are."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ from typing import Annotated
 
 import typer
 
-from femts.cli.data_options import DataRoot
+from femts.cli.options import DataRoot
 from femts.text import table
 
 DatasetName = Annotated[str, typer.Argument(metavar="NAME", help="A name of `femts datasets list`.")]
-
-REFERENCE_SHAPE = {"seq_len": 1024, "pred_len": 96, "n_channels": 7}
 
 datasets = typer.Typer(help="List, describe, download and verify data sets.", no_args_is_help=True)
 
@@ -70,32 +68,3 @@ def verify(name: DatasetName, data_root: DataRoot = None) -> None:
     from femts.data.download import verify as verify_file
 
     print(f"{verify_file(name, data_root)} is the published file")
-
-
-def models(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="One model, with all its settings.")] = None,
-) -> None:
-    """List the models, or all about one.
-
-    Weights are counted for 7 channels, look-back 1024 and horizon 96.
-    """
-    from femts.models.registry import model_card, model_names
-
-    if name is None:
-        cards = [model_card(known) for known in model_names()]
-        print(table(("name", "weights", "what"), [(c.name, _weights(c.name), c.summary) for c in cards]))
-        return
-    card = model_card(name)
-    print(f"{card.name}: {card.summary}")
-    print(f"weights: {_weights(card.name)} (7 channels, look-back 1024, horizon 96)")
-    rows = [(f"model.{key}", "''" if value == "" else str(value)) for key, value in card.default_settings().items()]
-    rows += [(f"training.{key}", str(value)) for key, value in card.model_class.training_defaults.items()]
-    if rows:
-        print(table(("setting", "default"), rows))
-
-
-def _weights(name: str) -> int:
-    from femts.models.registry import build_config, build_model
-
-    model = build_model(name, build_config(name, settings={}, **REFERENCE_SHAPE))
-    return sum(p.numel() for p in model.parameters())

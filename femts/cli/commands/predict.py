@@ -1,0 +1,86 @@
+"""`femts predict`: a forecast of what follows a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from femts.cli.output import write_data
+from femts.cli.run_options import (
+    Run,
+    check_single,
+    gaps_as_notes,
+    parse_levels,
+    parse_quantiles,
+    parse_steps,
+    read_history,
+    to_draw,
+)
+from femts.cli.targets import check_targets
+from femts.text import printable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from femts.forecaster.forecaster import Forecaster
+
+
+def predict(
+    run: Run,
+    table: Annotated[Path, typer.Argument(metavar="INPUT.csv", help="The recent past, in raw units.", show_default=False)],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="OUT.csv", help="Where to write.", show_default="standard output")
+    ] = None,
+    horizon: Annotated[str | None, typer.Option(metavar="N", help="Steps to forecast.", show_default="as trained")] = None,
+    level: Annotated[
+        str | None, typer.Option(metavar="N[,N...]", help="Add intervals, percent, such as 80,95.", show_default=False)
+    ] = None,
+    future: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Columns known in advance, for the steps to come.", show_default=False),
+    ] = None,
+    quantiles: Annotated[
+        str | None, typer.Option(metavar="X[,X...]", help="Add quantiles, such as 0.1,0.5,0.9.", show_default=False)
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE.png", help="Draw the forecast, too.", show_default=False)] = None,
+) -> None:
+    """Forecast what follows a table of history.
+
+    Raw units in; raw units and future time stamps out, for any horizon.
+    """
+    check_targets({"--out": out, "--plot": plot}, {"the history": table, "the known columns": future}, run)
+    steps = None if horizon is None else parse_steps(horizon)
+    check_single(run)
+    from femts.data.frames import write_table
+    from femts.forecaster.forecaster import Forecaster
+
+    forecaster = Forecaster.load(run)
+    drawn = 0 if plot is None else 2 * (steps or forecaster.config.pred_len)
+    history = read_history(table, forecaster, drawn)
+    with gaps_as_notes():
+        known = None if future is None else _read_ahead(future, forecaster)
+        levels, wanted = (
+            None if level is None else parse_levels(level),
+            None if quantiles is None else parse_quantiles(quantiles),
+        )
+        forecast = forecaster.predict(history, steps, levels, known, wanted)
+    if out is None:
+        write_data(forecast.to_csv(index=False))
+    else:
+        write_table(forecast, out)
+        columns = len(forecaster.targets)
+        rows = len(forecast) // (columns if forecaster.config.form.series in forecast.columns else 1)
+        print(f"{printable(out)}: {rows} steps of {columns} columns")
+    if plot is not None:
+        from femts.plotting import plot_forecast
+
+        plot_forecast(to_draw(history, forecaster), to_draw(forecast, forecaster), plot)
+
+
+def _read_ahead(table: Path, forecaster: Forecaster) -> pd.DataFrame:
+    """The whole of a file with the steps to come, as they may be anywhere in it."""
+    from femts.data.reading import read_headless, read_table
+
+    return read_headless(table) if forecaster.freq is None else read_table(table, forecaster.config.form)

@@ -1,0 +1,111 @@
+"""What commands share that take a run: its options, its history, its numbers."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from femts.cli.output import say_notes
+from femts.config.values import whole_number
+from femts.errors import GapWarning, UsageError
+from femts.forecaster.run_folder import CONFIG
+from femts.text import shown
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from femts.forecaster.forecaster import Forecaster
+
+Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a finished run.", show_default=False)]
+Moved = Annotated[
+    str | None, typer.Option("--dataset", metavar="FILE", help="The run's data, where they have moved.", show_default=False)
+]
+Device = Annotated[str, typer.Option(metavar="auto|cpu|cuda|mps", help="Where to compute.")]
+
+
+def read_history(table: Path, forecaster: Forecaster, steps: int = 0) -> pd.DataFrame:
+    """The end of a user's file, in the form that the run was trained on: a look-back, or `steps` where these are more."""
+    from femts.data.recent import read_recent
+
+    config = forecaster.config
+    return read_recent(table, max(config.seq_len, steps), forecaster.freq, config.form)
+
+
+@contextmanager
+def gaps_as_notes() -> Iterator[None]:
+    """What is missing in a history becomes a note on stderr."""
+    with warnings.catch_warnings(record=True) as gaps:
+        warnings.simplefilter("always", GapWarning)
+        yield
+    say_notes([str(gap.message).removesuffix(".") for gap in gaps])
+
+
+def to_draw(frame: pd.DataFrame, forecaster: Forecaster) -> pd.DataFrame:
+    """A history or a forecast in wide form, its stamps in `date`."""
+    from femts.data.frames import check_frame
+
+    form = forecaster.config.form
+    if form.series in frame.columns:
+        values = frame[[form.series, form.time or "ds", form.value]]  # bounds, if there are any, stay out
+        return check_frame(values, None, forecaster.freq, na=forecaster.config.na, form=form)
+    return frame.rename(columns={form.time_of(frame): "date"})
+
+
+def load_run(run: Path, device: str, dataset: str | None = None) -> Forecaster:
+    """The forecaster of a run of one horizon on `device`; `dataset` says where its data are now."""
+    from femts.config.settings import apply_settings
+    from femts.config.training import TrainingConfig
+    from femts.forecaster.forecaster import Forecaster
+    from femts.training.device import resolve_place
+
+    check_single(run)
+    place = resolve_place(apply_settings(TrainingConfig(), {"device": device}, where="training"))
+    forecaster = Forecaster.load(run, place.device)
+    if dataset is not None:
+        forecaster.config = replace(forecaster.config, source=dataset)
+    return forecaster
+
+
+def parse_levels(text: str) -> tuple[float, ...]:
+    """`80,95` as numbers."""
+    from femts.evaluation.intervals import check_levels
+
+    return _numbers(text, check_levels, f"Level '{shown(text)}' is not a number; write --level 80 or 80,95, in percent.")
+
+
+def parse_quantiles(text: str) -> tuple[float, ...]:
+    """`0.1,0.9` as numbers."""
+    from femts.evaluation.quantiles import check_quantiles
+
+    return _numbers(text, check_quantiles, f"Quantile '{shown(text)}' is not a number; write --quantiles 0.1 or 0.1,0.9.")
+
+
+def _numbers(text: str, check: Callable[[list[float]], tuple[float, ...]], otherwise: str) -> tuple[float, ...]:
+    """Numbers with commas between them, checked; UsageError that says `otherwise` where they are none."""
+    try:
+        numbers = [float(part) for part in text.split(",")]
+    except ValueError as error:
+        raise UsageError(otherwise) from error
+    return check(numbers)
+
+
+def parse_steps(text: str, option: str = "--horizon") -> int:
+    """A horizon as a number; UsageError when it is none."""
+    steps = whole_number(text, f"Horizon {option}")
+    if steps is None or steps < 1:
+        raise UsageError(f"Horizon '{shown(text)}' is not a number of steps; write {option} 96.")
+    return steps
+
+
+def check_single(run: Path) -> None:
+    """UsageError for the folder of a `femts train` over several horizons, which holds one run each."""
+    if not (run / CONFIG).exists():
+        inside = sorted(path.parent for path in run.glob(f"*/{CONFIG}"))
+        if inside:
+            raise UsageError(f"Folder {run} holds {len(inside)} runs, one a horizon; name one, such as {inside[0]}.")
