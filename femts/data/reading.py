@@ -113,6 +113,8 @@ def _parquet_pieces(path: Path, cells: int | None) -> Iterator[pd.DataFrame]:
             yield schema.empty_table().to_pandas()
             for batch in file.iter_batches(max(1, cells // max(1, len(schema.names)))):
                 yield batch.to_pandas()
+    except UsageError:
+        raise
     except (OSError, ValueError) as error:  # pyarrow's own errors are of these kinds
         reason = shown(str(error).strip().partition("\n")[0])
         raise UsageError(f"File {path} cannot be read as Parquet ({reason}); write it anew, or as CSV.") from error

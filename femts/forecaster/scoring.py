@@ -147,9 +147,7 @@ class Scoring(ABC):
                 source, data_root, na=self.config.na, columns=self.config.form.named(), **asdict(self.config.roles)
             )
             if data.record != self.data:
-                raise UsageError(
-                    f"The data {source} is not what this model was trained on; pass other data as dataset= in Python."
-                )
+                raise UsageError(f"The data {source} is not what this model was trained on; pass other data as dataset=.")
             self._dataset = data
         return self._dataset
 

@@ -75,8 +75,13 @@ def train(
     recipe = make_recipe(config, flags, assignments or [])
     if out is not None and not resume:
         check_new_folder(out)
+    from femts.data.dataset import load_dataset
+
+    started = time.monotonic()
+    data = load_dataset(recipe.dataset, data_root, **recipe.reading)
+    say_notes(data.notes)
     with _folder(out, recipe, resume) as folder:
-        scores = _train_all(recipe, folder, data_root, resume)
+        scores = _train_all(recipe, data, folder, resume, started)
     print(f"run: {printable(folder)}")
     print(scores_table(scores))
 
@@ -118,15 +123,11 @@ def _made(folder: Path) -> bool:
     return True
 
 
-def _train_all(recipe: Recipe, folder: Path, data_root: Path | None, resume: bool) -> dict[int, dict[str, float | int]]:
+def _train_all(recipe: Recipe, data: Dataset, folder: Path, resume: bool, started: float) -> dict[int, dict[str, float | int]]:
     """Train one model for each horizon; returns their test scores. Several get a folder each, and a summary."""
     from femts.config.training import parse_span
-    from femts.data.dataset import load_dataset
     from femts.training.train import train as fit
 
-    started = time.monotonic()
-    data = load_dataset(recipe.dataset, data_root, **recipe.reading)
-    say_notes(data.notes)
     single = len(recipe.pred_lens) == 1
     limit = None if single else _check_horizons(recipe, data)
     runs = {pred_len: folder if single else folder / str(pred_len) for pred_len in recipe.pred_lens}
