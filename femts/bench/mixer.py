@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import get_args
 
 import torch
 from torch import Tensor
@@ -12,12 +11,11 @@ from torch import Tensor
 from femts.bench.measure import Measured, peak_bytes, take_turns
 from femts.errors import UsageError, suggest
 from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig, component_flags
-from femts.mixers.config import PriorName
+from femts.mixers.priors.registry import prior_class
 from femts.mixers.reference import plain_forward
 from femts.models.fem import SegmentConfig
 from femts.training.device import Place
 
-PRIORS: tuple[str, ...] = get_args(PriorName)
 ALONE, NAIVE = "alone", "naive"
 LARGEST_NAIVE = 2**30  # bytes of one (B, T, T, E) tensor; the naive form holds several of them
 
@@ -28,8 +26,7 @@ def layer_config(prior: str, case: str, d_model: int, n_heads: int) -> FreeEnerg
     Raises:
         UsageError: an unknown prior or component set, or sizes that no layer can have.
     """
-    if prior not in PRIORS:
-        raise UsageError(f"Unknown prior '{prior}'{suggest(prior, PRIORS)}")
+    prior_class(prior)
     components = {ALONE: "", NAIVE: "CLTG"}.get(case, case)
     if (not components and case != ALONE) or set(components.upper()) - set("CLTG"):
         raise UsageError(f"Unknown component set '{case}'{suggest(case, (ALONE, 'L', 'LT', 'LTG', 'CLTG', NAIVE))}")

@@ -10,7 +10,8 @@ import math
 from dataclasses import dataclass
 
 from femts.errors import UsageError
-from femts.mixers.config import PER_CHANNEL_PRIORS, FreeEnergyMixerConfig
+from femts.mixers.config import FreeEnergyMixerConfig
+from femts.mixers.priors.registry import prior_class
 
 ALIGNED = 4  # widths of which rows are whole vectors; a product of odd width takes twice as long
 
@@ -25,30 +26,11 @@ class Widths:
     conv_hidden: int
 
 
-def delta_rank(n_embd: int) -> int:
-    """Rank of the step-size map of the `mamba` prior (Gu & Dao, 2023: D/16)."""
-    return max(1, math.ceil(n_embd / 16))
-
-
-def has_query_gate(config: FreeEnergyMixerConfig) -> bool:
-    """AFT alone multiplies its read by sigmoid(q) (Zhai et al., 2021); L or G take that part over."""
-    return config.prior_type == "rnn_softmax" and not (config.use_lse or config.use_outer_gate)
-
-
 def weight_count(config: FreeEnergyMixerConfig, fem_dim: int, qk_dim: int) -> int:
     """Weights of the linear maps, without biases, norms and conditioner (appendix H.7: 4Dd + Ddr)."""
     d, e = config.n_embd, fem_dim
     maps = 2 + config.use_temperature + config.use_outer_gate  # value and output, then the gates
-    if config.prior_type in ("softmax", "linear"):
-        prior = 2 * d * qk_dim
-    elif config.prior_type == "gla":
-        prior = 2 * d * qk_dim + d * config.n_head
-    elif config.prior_type == "mamba":
-        rank, states = delta_rank(d), config.ssm_rank
-        prior = d * rank + rank * e + 2 * d * states + e * states + e
-    else:
-        prior = d * e * (1 + has_query_gate(config))
-    return maps * d * e + prior
+    return maps * d * e + prior_class(config.prior_type).weight_count(config, e, qk_dim)
 
 
 def resolve_widths(config: FreeEnergyMixerConfig) -> Widths:
@@ -62,7 +44,7 @@ def resolve_widths(config: FreeEnergyMixerConfig) -> Widths:
         UsageError: a given width that the heads do not divide, or that rotary positions cannot pair.
     """
     d, heads, target = config.n_embd, config.heads, 4 * config.n_embd**2
-    has_qk = config.prior_type not in PER_CHANNEL_PRIORS
+    has_qk = weight_count(config, 0, 1) > weight_count(config, 0, 0)
     e_step, qk_step = heads, config.n_head * (2 if config.use_rope else 1)
     e_given = config.fem_dim or (config.fem_ratio and max(e_step, round(config.fem_ratio * d / e_step) * e_step))
     if e_given and e_given % heads:
@@ -77,7 +59,8 @@ def resolve_widths(config: FreeEnergyMixerConfig) -> Widths:
     if not has_qk:
         per_e = weight_count(config, 1, 0) - weight_count(config, 0, 0)
         room = (target - weight_count(config, 0, 0)) / per_e
-        e = e_given or max(1, round(room / ALIGNED) * ALIGNED if room > 8 * ALIGNED else round(room))
+        unit = math.lcm(ALIGNED, heads)
+        e = e_given or max(heads, round(room / unit) * unit if room > 8 * unit else round(room / heads) * heads)
         return Widths(e, 0, _conv_hidden(config, e))
     maps = 2 + config.use_temperature + config.use_outer_gate
     e_choices = [e_given] if e_given else _near(2 * d / maps, e_step)

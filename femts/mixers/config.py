@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, TypedDict
 
 from femts.errors import UsageError
-
-PriorName = Literal["softmax", "linear", "gla", "rnn_softmax", "rnn_decay", "mamba"]
-PER_CHANNEL_PRIORS = ("rnn_softmax", "rnn_decay", "mamba")
+from femts.mixers.priors.registry import prior_class
 
 
 @dataclass(frozen=True)
@@ -18,7 +16,7 @@ class FreeEnergyMixerConfig:
     Attributes:
         n_embd: model width D.
         n_head: heads H of the prior; priors with one weight per channel use a single head.
-        prior_type: how `p_t(i)` is made (appendix H).
+        prior_type: how `p_t(i)` is made (appendix H): a name of `femts.mixers.priors.registry`.
         fem_dim: width E of the value path; over `fem_ratio` when both are given.
         fem_ratio: E as a part of D, rounded to a multiple of the heads.
         qk_dim: width of q and of k over all heads; over `p_t_to_fem_ratio` when both are given.
@@ -50,7 +48,7 @@ class FreeEnergyMixerConfig:
 
     n_embd: int
     n_head: int
-    prior_type: PriorName = "softmax"
+    prior_type: str = "softmax"
     fem_dim: int | None = None
     fem_ratio: float | None = None
     qk_dim: int | None = None
@@ -74,6 +72,7 @@ class FreeEnergyMixerConfig:
     mamba_normalize: bool = True
 
     def __post_init__(self) -> None:
+        prior_class(self.prior_type)
         if self.use_temperature and not self.use_lse:
             raise UsageError("use_temperature=True (T) needs use_lse=True (L): the gate mixes the mean with the log-sum-exp.")
         for name in ("fem_dim", "fem_ratio", "qk_dim", "p_t_to_fem_ratio", "conv_hidden", "ssm_rank"):
@@ -91,7 +90,12 @@ class FreeEnergyMixerConfig:
     @property
     def heads(self) -> int:
         """Heads of the read: `n_head`, or 1 for priors that weigh each channel by itself."""
-        return 1 if self.prior_type in PER_CHANNEL_PRIORS else self.n_head
+        return 1 if self.per_channel else self.n_head
+
+    @property
+    def per_channel(self) -> bool:
+        """Whether the prior has a weight for each channel instead of one for each head."""
+        return prior_class(self.prior_type).per_channel
 
 
 class ComponentFlags(TypedDict):

@@ -13,11 +13,12 @@ from torch.utils._pytree import tree_map_only
 from femts.errors import UsageError
 from femts.mixers.budget import resolve_widths
 from femts.mixers.conditioner import TimeDecayConditioner
-from femts.mixers.config import PER_CHANNEL_PRIORS, FreeEnergyMixerConfig
+from femts.mixers.config import FreeEnergyMixerConfig
 from femts.mixers.kernels import chosen
 from femts.mixers.masks import as_mask, harmless
 from femts.mixers.ops.dropout import Dropout
-from femts.mixers.priors import BoundPrior, make_prior
+from femts.mixers.priors.base import BoundPrior
+from femts.mixers.priors.registry import prior_class
 from femts.mixers.projection import ALL, project
 from femts.mixers.read import FreeEnergyRead, free_energy_read, outer_gate
 from femts.mixers.temperature import hidden_selection
@@ -67,7 +68,7 @@ class FreeEnergyMixer(nn.Module):
         super().__init__()
         self.config, self.widths = config, resolve_widths(config)
         width, heads = self.widths.fem_dim, config.heads
-        self.prior = make_prior(config, self.widths)
+        self.prior = prior_class(config.prior_type)(config, self.widths)
         self.split_sizes = {"v": width}
         if config.use_temperature:
             self.split_sizes["lam"] = width
@@ -245,7 +246,7 @@ class FreeEnergyMixer(nn.Module):
         """The dense p (B, T query, T key, H, d_v or 1), and the parts and the bound prior it was made of."""
         parts, bound = self._prepare(x, attention_mask)
         p = bound.weights()
-        p = p.unsqueeze(3) if self.config.prior_type in PER_CHANNEL_PRIORS else p.permute(0, 2, 3, 1).unsqueeze(-1)
+        p = p.unsqueeze(3) if self.config.per_channel else p.permute(0, 2, 3, 1).unsqueeze(-1)
         return p, parts, bound
 
     def _prepare(self, x: Tensor, attention_mask: Tensor | None, rows: slice = ALL) -> tuple[dict[str, Tensor], BoundPrior]:

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from femts.mixers.layer import FreeEnergyMixer
+from femts.mixers.ops.dense import path_sums
 from femts.mixers.read import outer_gate
 
 
@@ -66,8 +67,7 @@ def reference(layer: FreeEnergyMixer, x: Tensor, attention_mask: Tensor | None =
         gate = F.softplus(parts["g"]) + config.eps
         gate = (gate / gate.square().mean(-1, keepdim=True).sqrt()).reshape(split)
         o = gate * f
-    if "q" in parts and config.prior_type == "rnn_softmax":
-        o = torch.sigmoid(parts["q"]).reshape(split) * f
+    o = layer.prior.post_read(o.flatten(2), parts).reshape(split)
     sees_something = (p.sum(2) > 0).any(-1, keepdim=True)
     return Reference(p, v, mu, f_max, f, lam, gate, o, layer.out_proj(o.flatten(2)) * sees_something)
 
@@ -115,62 +115,13 @@ def conditioner(layer: FreeEnergyMixer, x: Tensor, keep: Tensor) -> Tensor:
 
 def selection(layer: FreeEnergyMixer, parts: dict[str, Tensor], keep: Tensor) -> Tensor:
     """`p_t(i)` of appendix H: (B, T, T, H), or (B, T, T, E) for the priors with one weight per channel."""
-    log_s = log_scores(layer, parts, keep.unsqueeze(-1))
+    log_s = layer.prior.log_scores({name: parts[name] for name in layer.prior.param_widths}, keep.unsqueeze(-1))
     length = log_s.shape[1]
     allowed = keep[:, None, :, None].expand(-1, length, -1, 1)
     if layer.config.causal:
         allowed = allowed & torch.ones(length, length, dtype=torch.bool).tril()[None, :, :, None]
     p = log_s.masked_fill(~allowed, -torch.inf).softmax(dim=2)
     return torch.where(allowed.any(2, keepdim=True), p, 0.0)
-
-
-def log_scores(layer: FreeEnergyMixer, parts: dict[str, Tensor], keep: Tensor) -> Tensor:
-    """`log s_t(i)` before the mask, (B, T, T, H or E); a token that is not kept, (B, T, 1), lets no time pass."""
-    prior: Any = layer.prior
-    config, name = layer.config, layer.config.prior_type
-    if name in ("softmax", "linear", "gla"):
-        q, k = (parts[which].unflatten(-1, (config.n_head, -1)) for which in "qk")
-        if config.use_rope:
-            q, k = rotated(q, config.rope_theta), rotated(k, config.rope_theta)
-        if name == "softmax":  # eq. 27
-            return torch.einsum("bthd,bihd->btih", q, k) / q.shape[-1] ** 0.5
-        scores = torch.einsum("bthd,bihd->btih", F.relu(q) + config.eps, F.relu(k) + config.eps).log()
-        if name == "linear":
-            return scores
-        return scores + path_sums(keep * F.logsigmoid(parts["decay"] + prior.decay_bias), config.causal)  # eq. 28
-    if name == "rnn_softmax":  # eq. 30
-        return parts["k"].unsqueeze(1).expand(-1, parts["k"].shape[1], -1, -1)
-    if name == "rnn_decay":  # eq. 31
-        return path_sums(keep * F.logsigmoid(parts["decay"] + prior.decay_bias), config.causal)
-    delta = F.softplus(prior.dt_proj(parts["dt"])) + config.eps  # eq. 32: one term for each state n, summed
-    b, c = F.softplus(parts["B"]) + config.eps, F.softplus(parts["C"]) + config.eps
-    s = torch.zeros(delta.shape[0], delta.shape[1], *delta.shape[1:], dtype=delta.dtype)
-    for n in range(config.ssm_rank):
-        decay = path_sums(keep * -delta * prior.A_log[:, n].exp(), config.causal).exp()
-        s = s + c[:, :, None, None, n] * decay * (delta * b[..., n : n + 1]).unsqueeze(1)
-    s = s + torch.eye(s.shape[1], dtype=s.dtype)[None, :, :, None] * F.softplus(prior.skip)
-    return s.log()
-
-
-def path_sums(g: Tensor, causal: bool) -> Tensor:
-    """`sum_{i<s<=t} g_s` for i <= t and, without `causal`, `sum_{t<=s<i} g_s` for i > t: (B, T, c) -> (B, T, T, c)."""
-    length = g.shape[1]
-    sums = torch.zeros(g.shape[0], length, length, g.shape[2], dtype=g.dtype)
-    for t in range(length):
-        for i in range(length):
-            if i < t:
-                sums[:, t, i] = g[:, i + 1 : t + 1].sum(1)
-            elif i > t:
-                sums[:, t, i] = -torch.inf if causal else g[:, t:i].sum(1)
-    return sums
-
-
-def rotated(x: Tensor, theta: float) -> Tensor:
-    """Rotary positions as complex numbers: pair j turns by t * theta^(-j / pairs). `x` (B, T, H, d)."""
-    half = x.shape[-1] // 2
-    angle = torch.arange(x.shape[1])[:, None, None] * theta ** (-torch.arange(half, dtype=x.dtype) / half)
-    turned = torch.complex(x[..., :half], x[..., half:]) * torch.polar(torch.ones_like(angle), angle)
-    return torch.cat([turned.real, turned.imag], dim=-1)
 
 
 def _average(p: Tensor, values: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -51,7 +51,7 @@ class SegmentConfig:
     seq_len: int
     pred_len: int
     n_channels: int
-    prior: Literal["softmax", "linear", "gla", "rnn_softmax", "rnn_decay", "mamba", "lintrans"] = "softmax"
+    prior: str = "softmax"
     components: str = "CLTG"
     d_model: int | None = None
     n_layers: int = 3

@@ -19,7 +19,7 @@ from small_tables import small_table
 import femts
 from femts.cli import main
 from femts.data.catalog import CATALOG
-from femts.mixers.config import PriorName
+from femts.mixers.priors.registry import prior_names
 from femts.models.registry import model_names
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
@@ -85,7 +85,7 @@ def test_doctor_names_every_prior_and_accelerator(capsys: pytest.CaptureFixture[
     assert main(["doctor"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert f"femts              {femts.__version__}" in lines
-    for prior in PriorName.__args__:
+    for prior in prior_names():
         assert sum(line.split()[:1] == [prior] for line in lines) == 1
     assert all(any(f"{name} is not used: " in line for line in lines) for name in ("fla", "flash_attn", "mamba_ssm"))
 

@@ -11,7 +11,7 @@ import pytest
 from pages import ROOT, Reader, blocks, compare, less
 
 from femts.data.catalog import CATALOG
-from femts.mixers.priors import base
+from femts.mixers.priors import registry as priors
 from femts.models import registry
 
 DOCS = ROOT / "docs"
@@ -30,7 +30,7 @@ def test_a_guide_does_what_it_says(guide: str, tmp_path: Path, monkeypatch: pyte
     checkout = guide == "extend"
     if checkout:
         shutil.copytree(ROOT / "femts", tmp_path / "femts", ignore=shutil.ignore_patterns("__pycache__"))
-    with patch.dict(registry._CARDS), patch.dict(base._PRIORS), patch.dict(CATALOG):
+    with patch.dict(registry._CARDS), patch.dict(priors._PRIORS), patch.dict(CATALOG):
         Reader(tmp_path, less(max_steps=8), checkout).read(DOCS / f"{guide}.md")
 
 

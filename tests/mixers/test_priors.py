@@ -183,31 +183,3 @@ def test_flash_on_the_cpu_is_an_error_and_not_a_fallback():
 def test_unknown_prior_names_the_nearest():
     with pytest.raises(UsageError, match="gla"):
         FreeEnergyMixer(FreeEnergyMixerConfig(16, 2, prior_type="glaa"))
-
-
-def test_a_new_prior_costs_one_class_and_one_registration():
-    from femts.mixers.priors import BoundPrior, Prior, register_prior
-    from femts.mixers.priors import base as registry
-
-    class BoundUniform(BoundPrior):
-        def mix(self, values):
-            return values.mean(1, keepdim=True).expand_as(values)
-
-    class Uniform(Prior):
-        NAME = "uniform_for_test"
-
-        def __init__(self, config, widths):
-            super().__init__(config, widths)
-            self.param_widths = {}
-
-        def bind(self, params, mask):
-            return BoundUniform(None, (2, 9, self.config.n_head), torch.zeros((), dtype=torch.float64))
-
-    register_prior(Uniform)
-    try:
-        layer, x = make_layer("uniform_for_test", "LTG", causal=False, qk_dim=16, fem_dim=8), make_input()
-        torch.testing.assert_close(layer.weights(x), torch.full((2, 2, 9, 9), 1 / 9, dtype=torch.float64))
-        read = layer.read(x)
-        assert (read.mu <= read.f_max + 1e-12).all()
-    finally:
-        del registry._PRIORS["uniform_for_test"]

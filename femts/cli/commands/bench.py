@@ -56,10 +56,11 @@ def mixer(
     Each prior with and without the components, by length: time, its spread, its ratio to the prior alone, and peak
     memory of a step; '-' where the naive form would not fit.
     """
-    from femts.bench.mixer import PRIORS, MixerBench, bench_mixer
+    from femts.bench.mixer import MixerBench, bench_mixer
+    from femts.mixers.priors.registry import prior_names
 
     wanted = MixerBench(
-        priors=PRIORS if priors is None else names(priors),
+        priors=prior_names() if priors is None else names(priors),
         lengths=tuple(count("--lengths", part) for part in names(lengths)),
         cases=names(components),
         tokens=count("--tokens", tokens),

@@ -18,17 +18,6 @@ PACKAGES = (
     "pooch",
     "matplotlib",
 )
-# Priors and parts of a layer, and the operation that does their work.
-PARTS = {
-    "softmax": None,
-    "linear": "linear",
-    "gla": "linear",
-    "rnn_softmax": "scan",
-    "rnn_decay": "scan",
-    "mamba": "selective_scan",
-    "conditioner": "scan",
-    "read": "read",
-}
 
 
 def doctor() -> None:
@@ -39,6 +28,7 @@ def doctor() -> None:
     import torch
 
     from femts._version import __version__
+    from femts.mixers.priors.registry import prior_class, prior_names
 
     versions = [("femts", __version__), ("python", platform.python_version())]
     versions += [(name, _version(name)) for name in PACKAGES]
@@ -47,7 +37,8 @@ def doctor() -> None:
     print(table(("device", "state"), _devices(torch)))
     print()
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    rows = [(part, *_kernel(operation, torch.device(device))) for part, operation in PARTS.items()]
+    parts = {name: prior_class(name).operation for name in prior_names()} | {"conditioner": "scan", "read": "read"}
+    rows = [(part, *_kernel(operation, torch.device(device))) for part, operation in parts.items()]
     print(table(("part", f"computed on {device} by", "why not faster"), rows))
 
 

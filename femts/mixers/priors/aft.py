@@ -7,10 +7,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from femts.mixers.budget import Widths, has_query_gate
+from femts.mixers.budget import Widths
 from femts.mixers.config import FreeEnergyMixerConfig
 from femts.mixers.ops.scan import decayed_sum, running_max
-from femts.mixers.priors.base import Params, PerChannelBound, Prior, at_least_float32, register_prior, visible
+from femts.mixers.priors.base import Params, PerChannelBound, Prior, at_least_float32, visible
+from femts.mixers.priors.registry import register_prior
 
 
 class AFTState(NamedTuple):
@@ -25,12 +26,19 @@ class AFTPrior(Prior):
     """A key for each channel. Keys are unbounded, so sums are kept relative to the largest key of the *prefix*: a maximum over
     all time would let the future change the rounding, or the value, of the past."""
 
-    NAME = "rnn_softmax"
+    NAME, ORDER, per_channel, operation = "rnn_softmax", 3, True, "scan"
     row_params = frozenset({"q"})
 
     def __init__(self, config: FreeEnergyMixerConfig, widths: Widths) -> None:
         super().__init__(config, widths)
-        self.param_widths = {"k": widths.fem_dim, **({"q": widths.fem_dim} if has_query_gate(config) else {})}
+        self.param_widths = {"k": widths.fem_dim, **({"q": widths.fem_dim} if _has_query_gate(config) else {})}
+
+    @classmethod
+    def weight_count(cls, config: FreeEnergyMixerConfig, fem_dim: int, qk_dim: int) -> int:
+        return config.n_embd * fem_dim * (1 + _has_query_gate(config))
+
+    def log_scores(self, params: Params, keep: Tensor) -> Tensor:
+        return params["k"].unsqueeze(1).expand(-1, params["k"].shape[1], -1, -1)
 
     def bind(self, params: Params, mask: Tensor | None) -> PerChannelBound:
         k = at_least_float32(params["k"])
@@ -65,3 +73,8 @@ class AFTPrior(Prior):
         sums = fade.unsqueeze(1) * state.sums.to(k) + weight.unsqueeze(1) * columns
         mixed = (sums[:, :-1] / sums[:, -1:]).flatten(1).unsqueeze(1).to(values.dtype)
         return mixed, AFTState(top, sums)
+
+
+def _has_query_gate(config: FreeEnergyMixerConfig) -> bool:
+    """AFT alone multiplies its read by sigmoid(q) (Zhai et al., 2021); L or G take that part over."""
+    return not (config.use_lse or config.use_outer_gate)

@@ -2,7 +2,7 @@
 
 A prior is a normalised linear read over time: it turns its share of the layer's projection into weights `p_t(i) >= 0` that sum
 to one over the tokens i that token t may see, and applies them to any stack of value channels. The read knows nothing else
-of it. A new prior is one file that subclasses `Prior` and registers itself.
+of it. A new prior is one file in this folder that subclasses `Prior` and registers itself.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from femts.errors import UsageError, suggest
 from femts.mixers.budget import Widths
 from femts.mixers.config import FreeEnergyMixerConfig
 
@@ -62,10 +61,15 @@ class Prior(nn.Module):
     Attributes:
         param_widths: name -> width of what the layer's projection must provide for each token.
         row_params: names among them that only a token that reads needs, such as a query.
+        per_channel: one weight a channel instead of one a head; such a prior has a single head.
+        operation: what `femts.mixers.kernels` computes for it, None where torch has it.
         NO_WEIGHT_DECAY: names of own parameters that weight decay leaves alone, see `undecayed`.
     """
 
     NAME: ClassVar[str]
+    ORDER: ClassVar[int] = 100  # among the names that are listed
+    per_channel: ClassVar[bool] = False
+    operation: ClassVar[str | None] = None
     NO_WEIGHT_DECAY: ClassVar[tuple[str, ...]] = ()
     param_widths: dict[str, int]
     row_params: ClassVar[frozenset[str]] = frozenset()
@@ -73,6 +77,18 @@ class Prior(nn.Module):
     def __init__(self, config: FreeEnergyMixerConfig, widths: Widths) -> None:
         super().__init__()
         self.config, self.widths = config, widths
+
+    @classmethod
+    def weight_count(cls, config: FreeEnergyMixerConfig, fem_dim: int, qk_dim: int) -> int:
+        """Weights of the prior's linear maps at these widths (appendix H.7); by default those of q and k, or of one key."""
+        return config.n_embd * (fem_dim if cls.per_channel else 2 * qk_dim)
+
+    def log_scores(self, params: Params, keep: Tensor) -> Tensor:
+        """The definition, dense: `log s_t(i)` before any mask, (B, T, T, H or E), query before key.
+
+        `params` as in `bind`; a token that is not kept, (B, T, 1), lets no time pass. `femts.mixers.reference` reads by it.
+        """
+        raise TypeError(f"{type(self).__name__} does not define log_scores")
 
     def bind(self, params: Params, mask: Tensor | None) -> BoundPrior:
         """Make the prior of an input: `params` (B, T, width) by name, `mask` (B, T) True where a token may be read."""
@@ -96,22 +112,6 @@ class Prior(nn.Module):
     def post_read(self, read: Tensor, params: Params) -> Tensor:
         """What the prior alone does to the read (B, ..., E) afterwards; most do nothing."""
         return read
-
-
-_PRIORS: dict[str, type[Prior]] = {}
-
-
-def register_prior(prior: type[Prior]) -> type[Prior]:
-    """Class decorator: make a prior available under its `NAME`."""
-    _PRIORS[prior.NAME] = prior
-    return prior
-
-
-def make_prior(config: FreeEnergyMixerConfig, widths: Widths) -> Prior:
-    """The prior that `config.prior_type` names; UsageError when there is none of that name."""
-    if config.prior_type not in _PRIORS:
-        raise UsageError(f"Unknown prior '{config.prior_type}'{suggest(config.prior_type, _PRIORS)}")
-    return _PRIORS[config.prior_type](config, widths)
 
 
 def visible(mask: Tensor | None, causal: bool) -> Tensor | None:

@@ -8,15 +8,17 @@ from torch.nn import functional as F
 
 from femts.mixers.budget import Widths
 from femts.mixers.config import FreeEnergyMixerConfig
+from femts.mixers.ops.dense import path_sums
 from femts.mixers.ops.scan import decayed_sum, reversed_decayed_sum
-from femts.mixers.priors.base import Params, PerChannelBound, Prior, at_least_float32, register_prior, visible
+from femts.mixers.priors.base import Params, PerChannelBound, Prior, at_least_float32, visible
+from femts.mixers.priors.registry import register_prior
 
 
 @register_prior
 class DecayPrior(Prior):
     """One decay a channel and token, `sigmoid(projection + bias)`; the channels start with memories of 8 to 400 tokens."""
 
-    NAME = "rnn_decay"
+    NAME, ORDER, per_channel, operation = "rnn_decay", 4, True, "scan"
     NO_WEIGHT_DECAY = ("decay_bias",)
 
     def __init__(self, config: FreeEnergyMixerConfig, widths: Widths) -> None:
@@ -26,6 +28,9 @@ class DecayPrior(Prior):
 
     def _log_decay(self, params: Params) -> Tensor:
         return F.logsigmoid(at_least_float32(params["decay"] + self.decay_bias))
+
+    def log_scores(self, params: Params, keep: Tensor) -> Tensor:
+        return path_sums(keep * F.logsigmoid(params["decay"] + self.decay_bias), self.config.causal)
 
     def bind(self, params: Params, mask: Tensor | None) -> PerChannelBound:
         causal, log_decay = self.config.causal, self._log_decay(params)

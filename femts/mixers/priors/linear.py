@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from femts.mixers.budget import Widths
 from femts.mixers.config import FreeEnergyMixerConfig
 from femts.mixers.kernels import chosen
+from femts.mixers.ops.dense import path_sums
 from femts.mixers.ops.gradients import READ, bounded
 from femts.mixers.ops.scan import decayed_sum, reversed_decayed_sum
 from femts.mixers.priors.base import (
@@ -20,12 +21,12 @@ from femts.mixers.priors.base import (
     at_least_float32,
     divide,
     readable,
-    register_prior,
     visible,
     weigh,
     without_autocast,
 )
-from femts.mixers.priors.softmax import query_key
+from femts.mixers.priors.registry import register_prior
+from femts.mixers.priors.softmax import dense_query_key, query_key
 
 DENSE_UP_TO = 128  # tokens; below it a (T, T) product beats the chunked form
 CHUNK = 64
@@ -145,7 +146,7 @@ class LinearState(NamedTuple):
 class LinearPrior(Prior):
     """Features `relu(x) + eps` of rotated queries and keys, without decay."""
 
-    NAME = "linear"
+    NAME, ORDER, operation = "linear", 1, "linear"
     row_params = frozenset({"q"})
 
     def __init__(self, config: FreeEnergyMixerConfig, widths: Widths) -> None:
@@ -161,6 +162,12 @@ class LinearPrior(Prior):
         # Laid out in memory as their product wants them; their gradients then are, too.
         q, k = q.transpose(1, 2).contiguous().transpose(1, 2), k.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)
         return tuple(F.relu(at_least_float32(x)) + self.config.eps for x in (q, k))  # type: ignore[return-value]
+
+    def log_scores(self, params: Params, keep: Tensor) -> Tensor:
+        q, k = (F.relu(x) + self.config.eps for x in dense_query_key(params, self.config))
+        scores = torch.einsum("bthd,bihd->btih", q, k).log()
+        g = self.log_decay(params)
+        return scores if g is None else scores + path_sums(keep * g, self.config.causal)  # eq. 28
 
     def bind(self, params: Params, mask: Tensor | None) -> BoundLinear:
         return self._bind(params, mask, slice(None))

@@ -12,23 +12,25 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from femts.mixers.budget import Widths, delta_rank
+from femts.mixers.budget import Widths
 from femts.mixers.config import FreeEnergyMixerConfig
+from femts.mixers.ops.dense import path_sums
 from femts.mixers.ops.selective_scan import selective_scan
 from femts.mixers.ops.selective_scan_plain import log_decays, selective_scan_two_sided
-from femts.mixers.priors.base import Params, PerChannelBound, Prior, at_least_float32, register_prior, visible, without_autocast
+from femts.mixers.priors.base import Params, PerChannelBound, Prior, at_least_float32, visible, without_autocast
+from femts.mixers.priors.registry import register_prior
 
 
 @register_prior
 class MambaPrior(Prior):
     """Step sizes of each channel from a low-rank map; B and C shared by the channels; `ssm_rank` states a channel."""
 
-    NAME = "mamba"
+    NAME, ORDER, per_channel, operation = "mamba", 5, True, "selective_scan"
     NO_WEIGHT_DECAY = ("A_log", "skip", "dt_proj.bias")
 
     def __init__(self, config: FreeEnergyMixerConfig, widths: Widths) -> None:
         super().__init__(config, widths)
-        width, states, rank = widths.fem_dim, config.ssm_rank, delta_rank(config.n_embd)
+        width, states, rank = widths.fem_dim, config.ssm_rank, _delta_rank(config.n_embd)
         self.param_widths = {"dt": rank, "B": states, "C": states}
         self.dt_proj = nn.Linear(rank, width)
         self.A_log = nn.Parameter(torch.arange(1, states + 1).float().log().repeat(width, 1))
@@ -44,6 +46,22 @@ class MambaPrior(Prior):
         b, c = (F.softplus(at_least_float32(params[name])) + eps for name in ("B", "C"))
         rate = at_least_float32(self.A_log).exp().mT.contiguous()
         return delta, rate, b, c, F.softplus(at_least_float32(self.skip))
+
+    @classmethod
+    def weight_count(cls, config: FreeEnergyMixerConfig, fem_dim: int, qk_dim: int) -> int:
+        rank, states = _delta_rank(config.n_embd), config.ssm_rank
+        return config.n_embd * (rank + 2 * states) + fem_dim * (rank + states + 1)
+
+    def log_scores(self, params: Params, keep: Tensor) -> Tensor:
+        eps = self.config.eps
+        delta = F.softplus(self.dt_proj(params["dt"])) + eps
+        b, c = F.softplus(params["B"]) + eps, F.softplus(params["C"]) + eps
+        s = torch.zeros(delta.shape[0], delta.shape[1], *delta.shape[1:], dtype=delta.dtype)
+        for n in range(self.config.ssm_rank):  # one term of eq. 32 for each state
+            decay = path_sums(keep * -delta * self.A_log[:, n].exp(), self.config.causal).exp()
+            s = s + c[:, :, None, None, n] * decay * (delta * b[..., n : n + 1]).unsqueeze(1)
+        s = s + torch.eye(s.shape[1], dtype=s.dtype)[None, :, :, None] * F.softplus(self.skip)
+        return s.log()
 
     def bind(self, params: Params, mask: Tensor | None) -> PerChannelBound:
         causal = self.config.causal
@@ -71,3 +89,8 @@ class MambaPrior(Prior):
         state = log_decays(delta, rate).exp().unsqueeze(1) * state.to(delta) + fed
         scores = torch.einsum("bkne,bn->bke", state, c) + skip * columns
         return (scores[:, :-1] / scores[:, -1:]).flatten(1).unsqueeze(1).to(values.dtype), state
+
+
+def _delta_rank(n_embd: int) -> int:
+    """Rank of the step-size map (Gu & Dao, 2023: D/16)."""
+    return max(1, math.ceil(n_embd / 16))

@@ -14,9 +14,11 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from femts.errors import UsageError
 from femts.mixers.budget import Widths
 from femts.mixers.config import FreeEnergyMixerConfig
+from femts.mixers.ops.dense import rotated
 from femts.mixers.ops.gradients import transformed
 from femts.mixers.ops.rope import rotate
-from femts.mixers.priors.base import BoundPrior, Params, Prior, readable, register_prior, visible, weigh
+from femts.mixers.priors.base import BoundPrior, Params, Prior, readable, visible, weigh
+from femts.mixers.priors.registry import register_prior
 
 # On a CPU, up to these sizes, a dense product over all heads at once beats the kernel that takes head by head (`femts bench`).
 SHORT, NARROW = 32, 16
@@ -122,12 +124,16 @@ def short_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool, rows: slice =
 class SoftmaxPrior(Prior):
     """Queries and keys of `qk_dim` over `n_head` heads, rotated by position unless `use_rope` is off."""
 
-    NAME = "softmax"
+    NAME, ORDER = "softmax", 0
     row_params = frozenset({"q"})
 
     def __init__(self, config: FreeEnergyMixerConfig, widths: Widths) -> None:
         super().__init__(config, widths)
         self.param_widths = {"q": widths.qk_dim, "k": widths.qk_dim}
+
+    def log_scores(self, params: Params, keep: Tensor) -> Tensor:
+        q, k = dense_query_key(params, self.config)
+        return torch.einsum("bthd,bihd->btih", q, k) / q.shape[-1] ** 0.5  # eq. 27
 
     def bind(self, params: Params, mask: Tensor | None) -> BoundSoftmax:
         return self.bind_rows(params, mask, slice(None))
@@ -161,3 +167,9 @@ def query_key(
         first, _, stride = rows.indices(k.shape[1])
         q, k = rotate(q, config.rope_theta, start + first, stride), rotate(k, config.rope_theta, start)
     return q, k
+
+
+def dense_query_key(params: Params, config: FreeEnergyMixerConfig) -> tuple[Tensor, Tensor]:
+    """q and k in heads, (B, T, H, d_k), rotated as complex numbers: the definition of `query_key`."""
+    q, k = (params[name].unflatten(-1, (config.n_head, -1)) for name in ("q", "k"))
+    return (rotated(q, config.rope_theta), rotated(k, config.rope_theta)) if config.use_rope else (q, k)

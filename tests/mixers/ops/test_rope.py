@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mixer_cases import make_input, make_layer, over_directions
 
+from femts.mixers.ops.dense import rotated
 from femts.mixers.ops.rope import rotate
-from femts.mixers.reference import rotated
 
 
 def heads(length=12, width=8, seed=0):

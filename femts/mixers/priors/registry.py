@@ -1,0 +1,42 @@
+"""Selection priors by name. Every module of this folder is imported when one is first asked for, and registers itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING
+
+from femts.errors import UsageError, suggest
+
+if TYPE_CHECKING:
+    from femts.mixers.priors.base import Prior
+
+_PRIORS: dict[str, type[Prior]] = {}
+
+
+def register_prior(prior: type[Prior]) -> type[Prior]:
+    """Class decorator: make a prior available under its `NAME`."""
+    _PRIORS[prior.NAME] = prior
+    return prior
+
+
+def prior_class(name: str) -> type[Prior]:
+    """The prior called `name`; UsageError with the nearest right name when there is none."""
+    _load_all()
+    if name not in _PRIORS:
+        raise UsageError(f"Unknown prior '{name}'{suggest(name, _PRIORS)}")
+    return _PRIORS[name]
+
+
+def prior_names() -> tuple[str, ...]:
+    """Every registered name: those that come with femts by their place in a layer's history, then others as they came."""
+    _load_all()
+    return tuple(sorted(_PRIORS, key=lambda name: _PRIORS[name].ORDER))
+
+
+def _load_all() -> None:
+    load: Callable[[str], object] = import_module
+    for module in iter_modules([str(Path(__file__).parent)]):
+        load(f"{__package__}.{module.name}")
