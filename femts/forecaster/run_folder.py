@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from femts.config.rules import fingerprint
+from femts.config.training import TrainingConfig
 from femts.data.form import USUAL, Form
 from femts.data.roles import NO_ROLES, Roles
 from femts.errors import RunFailure, UsageError
@@ -43,7 +44,7 @@ class RunConfig:
         model: registered name.
         model_config: the model's frozen configuration.
         protocol: named protocol that chose what was not given.
-        training: fields of TrainingConfig by name, the seed among them.
+        training: the recipe, its seed among them.
         na: numbers that stand for a missing value in the data.
         form: what the columns of the data are called.
         roles: what they are for.
@@ -54,7 +55,7 @@ class RunConfig:
     model: str
     model_config: Any
     protocol: str
-    training: Mapping[str, Any]
+    training: TrainingConfig
     na: tuple[float, ...] = ()
     form: Form = USUAL
     roles: Roles = NO_ROLES
@@ -72,7 +73,7 @@ class RunConfig:
     @property
     def quantiles(self) -> tuple[float, ...]:
         """Quantiles that come out of the model; none where a mean does."""
-        return tuple(self.training["quantiles"]) if self.training["loss"] == "pinball" else ()
+        return self.training.quantiles if self.training.loss == "pinball" else ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types for YAML, in the order in which a person reads them."""
@@ -84,7 +85,7 @@ class RunConfig:
             "pred_len": self.pred_len,
             "seq_len": self.seq_len,
             "protocol": self.protocol,
-            "training": _plain(dict(self.training)),
+            "training": _plain(asdict(self.training)),
         }
 
     @classmethod
@@ -105,7 +106,7 @@ class RunConfig:
             name,
             config,
             record["protocol"],
-            record["training"],
+            apply_settings(TrainingConfig(), record["training"], where="training"),
             tuple(data["na"]),
             Form.of(data["columns"]),
             Roles.of(data["roles"]),

@@ -77,7 +77,7 @@ class Scoring(ABC):
             UsageError: unknown part, a horizon that does not fit, or data that is not there or has changed.
         """
         windows = self._windows(part, pred_len, self._data(dataset, data_root))
-        return evaluate(self.model, windows, int(self.config.training["eval_batch_size"]))
+        return evaluate(self.model, windows, self.config.training.eval_batch_size)
 
     def evaluate_horizons(
         self,
@@ -106,7 +106,7 @@ class Scoring(ABC):
         windows = [self._windows(part, horizons[0], data)]
         for steps in horizons[1:]:
             windows.append(self._windows(part, steps, data, windows[0]))
-        return evaluate_horizons(self.model, windows, int(self.config.training["eval_batch_size"]), most)
+        return evaluate_horizons(self.model, windows, self.config.training.eval_batch_size, most)
 
     def _windows(self, part: str, pred_len: int | None, data: Dataset, like: Windows | None = None) -> Windows:
         steps = self.config.pred_len if pred_len is None else check_steps(pred_len)
@@ -190,7 +190,7 @@ class Scoring(ABC):
         covered = self._coverage_sums(levels, windows.pred_len) if levels else None
         sums = DetailSums(windows.pred_len, self.scaler.first(windows.targets), data.season)
         also: list[Sums] = [sums] if covered is None else [sums, covered]
-        evaluate(self.model, windows, int(self.config.training["eval_batch_size"]), also=also)
+        evaluate(self.model, windows, self.config.training.eval_batch_size, also=also)
         return scores_frame(sums, self.targets, data.train_values[:, : windows.targets], groups, covered, levels)
 
     def coverage(
@@ -215,7 +215,7 @@ class Scoring(ABC):
         windows = self._windows(part, pred_len, self._data(dataset, data_root))
         levels = check_levels(level)
         sums = self._coverage_sums(levels, windows.pred_len)
-        evaluate(self.model, windows, int(self.config.training["eval_batch_size"]), also=[sums])
+        evaluate(self.model, windows, self.config.training.eval_batch_size, also=[sums])
         index = pd.MultiIndex.from_product(
             [levels, range(1, windows.pred_len + 1), self.targets], names=["level", "step", "channel"]
         )
@@ -249,7 +249,7 @@ class Scoring(ABC):
         more = check_levels(level) if level else ()
         windows = self._windows("val", before if pred_len is None else pred_len, self._data(dataset, data_root))
         refuse_unreachable(more, len(windows))
-        batch_size = int(self.config.training["eval_batch_size"])
+        batch_size = self.config.training.eval_batch_size
         self.intervals, _ = calibrate(self.model, windows, (*LEVELS, *more), batch_size)
         return self.intervals
 

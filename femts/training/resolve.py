@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 from femts.config.settings import apply_settings
@@ -110,7 +110,7 @@ def resolve_run(
         rows = data.split.train[1] - data.split.train[0]
         config = replace(config, longest=_longest(pred_len, (rows - config.seq_len) // 2))
     training = replace(training, channels=_drawn(model, training.channels, len(data.columns)))
-    return RunConfig(data.name, data.source, model, config, protocol, asdict(training), data.na, data.form, data.roles)
+    return RunConfig(data.name, data.source, model, config, protocol, training, data.na, data.form, data.roles)
 
 
 def _drawn(model: str, asked: int | None, channels: int) -> int | None:

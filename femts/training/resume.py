@@ -43,7 +43,7 @@ def find_state(
         raise UsageError(f"The data '{config.dataset}' changed since run {out} began; train again in a new folder.")
     state = TrainState.load(out / CHECKPOINT) if begun else TrainState()
     if state.model:
-        _check_fits(state, model, TrainingConfig(**config.training), out / CHECKPOINT)
+        _check_fits(state, model, config.training, out / CHECKPOINT)
     if (out / METRICS).is_file():
         _check_unfinished(read_metrics(out), state, out)
     return state

@@ -8,7 +8,6 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -104,7 +103,7 @@ def train(
         raise UsageError("A script that trains on several devices needs its code under `if __name__ == '__main__':`.")
     data = dataset if isinstance(dataset, Dataset) else load_dataset(dataset, data_root)
     config = resolve_run(data, model, pred_len, seq_len, protocol, model_settings, training)
-    training = replace(training, channels=config.training["channels"])
+    training = config.training
     scaler = fit_scaler(data)
     first = part_windows(data, scaler, "train", config.seq_len, pred_len)
     others = {part: part_windows(data, scaler, part, config.seq_len, pred_len, first) for part in ("val", "test")}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +40,7 @@ def make(name: str = "fem_sm", freq: str | None = "h", columns: tuple[str, ...] 
     with torch.no_grad():
         for weights in model.parameters():
             weights.add_(0.3 * torch.randn_like(weights))
-    run = RunConfig("small", None, name, config, "paper", asdict(TrainingConfig()))
+    run = RunConfig("small", None, name, config, "paper", TrainingConfig())
     scaler = Scaler(np.zeros(len(columns)), np.ones(len(columns)))
     return Forecaster(model=model.eval(), config=run, scaler=scaler, columns=columns, freq=freq, data={})
 

@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 import femts
+from femts.config.training import TrainingConfig
 from femts.data.dataset import load_dataset
 from femts.errors import RunFailure, UsageError
 from femts.files import write_file
@@ -49,13 +50,13 @@ def test_a_whole_run_is_read(run: Path) -> None:
 
 
 def test_configurations_survive_yaml() -> None:
-    training = {"lr": 1e-05, "betas": (0.9, 0.95), "max_time": None, "precision": "32"}
+    training = TrainingConfig(lr=1e-05, precision="32")
     config = RunConfig("ETTh1", "ETTh1", "dlinear", DLinearConfig(96, 24, 7, individual=True), "paper", training)
     record = yaml.safe_load(yaml.safe_dump(config.to_dict()))
     again = RunConfig.from_dict(record)
     assert again.model_config == config.model_config
     assert again.to_dict() == config.to_dict()
-    assert again.training["lr"] == 1e-05
+    assert again.training.lr == 1e-05
 
 
 @pytest.mark.parametrize("name", ["config.yaml", "model.safetensors", "preprocess.json", "intervals.safetensors"])

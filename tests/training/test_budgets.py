@@ -47,11 +47,11 @@ def test_validations_score_some_windows_and_the_end_all(monkeypatch: pytest.Monk
 def test_a_step_of_some_channels_is_drawn_from_the_seed(model: str) -> None:
     changes: dict[str, Any] = {"max_epochs": 1, "settings": {**MODELS.get(model, {}), "training.channels": 2}}
     run = small_run(model, **changes)
-    assert run.config.training["channels"] == 2
+    assert run.config.training.channels == 2
     assert essence(small_run(model, **changes)) == essence(run)
     assert essence(small_run(model, max_epochs=1))["test"] != essence(run)["test"]
     as_many = small_run(model, max_epochs=1, settings={"training.channels": len(DATA.columns)})
-    assert as_many.config.training["channels"] is None and essence(as_many) == essence(small_run(model, max_epochs=1))
+    assert as_many.config.training.channels is None and essence(as_many) == essence(small_run(model, max_epochs=1))
 
 
 def test_one_step_that_the_machine_holds_up_does_not_end_a_run_that_has_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,4 +41,4 @@ def test_compiled_loss_and_gradients_agree_with_the_plain_ones() -> None:
 def test_a_compiled_run_scores_like_a_plain_one() -> None:
     plain, compiled = (small_run(max_epochs=1, settings={"training.compile": on}) for on in (False, True))
     assert compiled.metrics["test"]["mse"] == pytest.approx(plain.metrics["test"]["mse"], rel=1e-5)
-    assert compiled.config.training["compile"] is True
+    assert compiled.config.training.compile is True

@@ -52,9 +52,9 @@ def test_wide_tables_are_learned_some_channels_at_a_time(channels: int, asked: i
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(400, channels)), columns=[f"c{i}" for i in range(channels)])
     frame.insert(0, "date", pd.date_range("2024-01-01", periods=400, freq="h"))
     data, training = load_dataset(frame), TrainingConfig(channels=asked)
-    assert resolve_run(data, "fem_sm", 2, 10, "paper", {}, training).training["channels"] == drawn
+    assert resolve_run(data, "fem_sm", 2, 10, "paper", {}, training).training.channels == drawn
     if asked is None:
-        assert resolve_run(data, "dlinear", 2, 10, "paper", {}, training).training["channels"] is None
+        assert resolve_run(data, "dlinear", 2, 10, "paper", {}, training).training.channels is None
     else:
         with pytest.raises(UsageError, match=r"'dlinear' learns from all channels at every step; leave training\.channels out"):
             resolve_run(data, "dlinear", 2, 10, "paper", {}, training)

@@ -73,7 +73,7 @@ def audit(
     data = forecaster.training_data(data_root) if dataset is None else dataset
     if data.record != forecaster.data:
         raise UsageError(f"Data set '{data.name}' is not what this model was trained on; audit it on its own data.")
-    model, batch_size = forecaster.model.eval(), int(forecaster.config.training["eval_batch_size"])
+    model, batch_size = forecaster.model.eval(), forecaster.config.training.eval_batch_size
     windows = _test_windows(forecaster, data)
     sums = list[torch.Tensor]()
 
@@ -92,7 +92,7 @@ def audit(
         _check_score(forecaster, score),
     )
     errors = window_errors(model, windows, torch.from_numpy(forecaster.scaler.first(data.targets).scale), batch_size)
-    sizes = (LITERATURE_BATCH, int(forecaster.config.training["batch_size"]))
+    sizes = (LITERATURE_BATCH, forecaster.config.training.batch_size)
     return Audit(checks, convention_scores(errors, sizes))
 
 

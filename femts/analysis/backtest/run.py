@@ -185,7 +185,7 @@ def _refitted(forecaster: Forecaster, past: pd.DataFrame, season: int, where: st
     sha256 = hashlib.sha256(values.tobytes()).hexdigest()
     rows = Dataset(name, values, dates, forecaster.columns, forecaster.freq, split, sha256, season)
     data = replace(rows, na=config.na, form=config.form, roles=roles, known=known)
-    settings = {f"training.{key}": value for key, value in config.training.items()}
+    settings = {f"training.{key}": value for key, value in asdict(config.training).items()}
     settings |= {f"model.{key}": value for key, value in asdict(config.model_config).items() if key not in SHAPE}
     settings["training.device"] = forecaster.device.type
     return train(data, config.model, config.pred_len, seq_len=config.seq_len, protocol=config.protocol, settings=settings)

@@ -82,7 +82,7 @@ def measure(forecaster: Forecaster, data: Dataset) -> Measured:
         widths = intervals.at(intervals.levels, config.pred_len)
         covered = CoverageSums(intervals.levels, widths, forecaster.model.quantiles)
     also: list[Sums] = [own, *yardsticks.values(), *([covered] if covered else [])]
-    test = evaluate(forecaster.model, windows, int(config.training["eval_batch_size"]), also=also)
+    test = evaluate(forecaster.model, windows, config.training.eval_batch_size, also=also)
 
     def frames(of: DetailSums, intervals: CoverageSums | None = None) -> Scored:
         groups: tuple[Sequence[str], ...] = ((), ("step",), ("channel",))

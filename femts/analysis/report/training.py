@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +90,7 @@ def model_facts(forecaster: Forecaster) -> Markup:
     stopped = metrics.get("stopped")
     why = f"; ended as {STOPPED.get(stopped, stopped)}" if stopped else ""
     trained = f"{steps}, weights of step {metrics['kept_step']}{why}" if steps else f"none{why}"
-    recipe = {key: value for key, value in config.training.items() if value is not None}
+    recipe = {key: value for key, value in asdict(config.training).items() if value is not None}
     return facts(
         [
             ("Model", f"{config.model}: {model_card(config.model).summary}"),
