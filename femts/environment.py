@@ -43,7 +43,7 @@ def without_traces() -> Iterator[None]:
 
 
 def machine(device: str) -> dict[str, object]:
-    """What decides the numbers: `device`, its `name`, CPU `threads` and the versions of `torch` and `femts`."""
+    """Machine that decides the numbers: `device`, its `name`, CPU `threads` and the versions of `torch` and `femts`."""
     import torch
 
     name = torch.cuda.get_device_name() if device == "cuda" else _cpu_name()

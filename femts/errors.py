@@ -1,4 +1,4 @@
-"""What can go wrong, sorted by whose fault it is: the command line turns these into exit statuses 2 and 1."""
+"""Errors, sorted by whose fault they are: the command line turns these into exit statuses 2 and 1."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class GapWarning(UserWarning):
 
 
 def suggest(name: str, choices: Iterable[str]) -> str:
-    """How a sentence about an unknown `name` ends: with the nearest right one, or all of them when none is near."""
+    """Ending of a sentence about an unknown `name`: the nearest right one, or all of them when none is near."""
     choices = list(choices)
     by_lower = {choice.lower(): choice for choice in choices}
     near = difflib.get_close_matches(str(name)[:MOST].lower(), list(by_lower), n=1)

@@ -1,4 +1,4 @@
-"""How fast batches come: one gather over the resident series against samples stacked one by one."""
+"""Speed of batches: one gather over the resident series against samples stacked one by one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WINDOWS_A_TURN = 1024
 
 @dataclass(frozen=True)
 class DataBench:
-    """What to measure: random series of the shape of `datasets`, windows of the `paper` protocol.
+    """Settings of the benchmark: random series of the shape of `datasets`, windows of the `paper` protocol.
 
     Attributes:
         datasets: names of the catalogue; no file is read.
@@ -56,7 +56,7 @@ class DataRow:
 
 
 def stack_samples(windows: Windows, index: Tensor) -> tuple[Tensor, Tensor]:
-    """What `windows.gather(index)` gives, the way a data loader makes it: sample by sample, then stacked."""
+    """Make what `windows.gather(index)` gives, the way a data loader does: sample by sample, then stacked."""
     series, seq_len, span = windows.series, windows.seq_len, windows.seq_len + windows.pred_len
     samples = []
     for number in index.tolist():

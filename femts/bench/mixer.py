@@ -1,4 +1,4 @@
-"""What a mixing layer costs: each prior with and without the components, by length, and computed by its definition."""
+"""Cost of a mixing layer: each prior with and without the components, by length, and computed by its definition."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def layer_config(prior: str, case: str, d_model: int, n_heads: int) -> FreeEnerg
 
 @dataclass(frozen=True)
 class MixerBench:
-    """What to measure; see `layer_config` for the layers.
+    """Settings of the benchmark; see `layer_config` for the layers.
 
     Attributes:
         priors: names of selection priors.
@@ -97,7 +97,7 @@ class _Case:
         self.gradient = torch.randn_like(x)
 
     def fits(self) -> bool:
-        """Whether the naive form's largest tensor is small enough to try."""
+        """Tell whether the naive form's largest tensor is small enough to try."""
         batch, length, _ = self.x.shape
         # The dense weights of `mamba` come out of a scan that keeps the states of every key.
         states = self.layer.config.ssm_rank if self.layer.config.prior_type == "mamba" else 1

@@ -1,4 +1,4 @@
-"""What one more token of a stream costs, after few and after many."""
+"""Cost of one more token of a stream, after few and after many."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STEPS = 20  # tokens of one turn
 
 @dataclass(frozen=True)
 class StreamBench:
-    """What to measure: one layer with all components and one stream.
+    """Settings of the benchmark: one layer with all components and one stream.
 
     Attributes:
         priors: names of selection priors.

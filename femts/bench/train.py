@@ -1,4 +1,4 @@
-"""What training costs: a bare step of each model, its distance from the arithmetic alone, and what the trainer adds."""
+"""Cost of training: a bare step of each model, its distance from the arithmetic alone, and what the trainer adds."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EPOCHS = 3  # of the trainer; each is as long as many of the steps that the othe
 
 @dataclass(frozen=True)
 class TrainBench:
-    """What to measure: random data of the shape of `datasets`, look-backs of the `paper` protocol.
+    """Settings of the benchmark: random data of the shape of `datasets`, look-backs of the `paper` protocol.
 
     Attributes:
         datasets: names of the catalogue; no file is read.

@@ -1,4 +1,4 @@
-"""What `femts bench` reads from its options and prints of its rows."""
+"""Options that `femts bench` reads, and rows that it prints."""
 
 from __future__ import annotations
 

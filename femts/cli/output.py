@@ -1,4 +1,4 @@
-"""What commands print: plain tables that people read and scripts split at blanks."""
+"""Output of commands: plain tables that people read and scripts split at blanks."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def details_table(frames: Mapping[int, pd.DataFrame], head: Mapping[str, Any], k
 
 
 def say_notes(notes: Iterable[str]) -> None:
-    """What a user should hear once, on stderr, so that stdout stays parseable."""
+    """Print what a user should hear once, on stderr, so that stdout stays parseable."""
     for note in notes:
         print(f"note: {printable(note)}", file=sys.stderr)
 

@@ -1,4 +1,4 @@
-"""What to train: the configuration file and, over it, the flags."""
+"""Recipe of a training: the configuration file and, over it, the flags."""
 
 from __future__ import annotations
 

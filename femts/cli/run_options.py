@@ -1,4 +1,4 @@
-"""What commands share that take a run: its options, its history, its numbers."""
+"""Options, history and numbers of a run, shared by the commands that take one."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def read_history(table: Path, forecaster: Forecaster, steps: int = 0) -> pd.Data
 
 @contextmanager
 def gaps_as_notes() -> Iterator[None]:
-    """What is missing in a history becomes a note on stderr."""
+    """Turn what is missing in a history into a note on stderr."""
     with warnings.catch_warnings(record=True) as gaps:
         warnings.simplefilter("always", GapWarning)
         yield

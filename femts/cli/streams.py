@@ -1,4 +1,4 @@
-"""What a process may lack: a standard output, an encoding for what it prints, and memory."""
+"""Resources that a process may lack: a standard output, an encoding for what it prints, and memory."""
 
 from __future__ import annotations
 

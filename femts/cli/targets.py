@@ -1,4 +1,4 @@
-"""Where a command may write: checked before it works."""
+"""Targets that a command may write to: checked before it works."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def check_targets(
 
 
 def _same_file(a: Path, b: Path) -> bool:
-    """Whether both are one file; a terminal or a device may well be named twice."""
+    """Tell whether both are one file; a terminal or a device may well be named twice."""
     if a.exists() and not a.is_file():
         return False
     return os.path.realpath(a) == os.path.realpath(b) or (a.exists() and b.exists() and os.path.samefile(a, b))

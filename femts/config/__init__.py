@@ -1,1 +1,1 @@
-"""What decides a run: settings by name, plain values, the training recipe."""
+"""Configuration of a run: settings by name, plain values, the training recipe."""

@@ -29,7 +29,7 @@ class Misfit(ValueError):
 
 
 def read_json(path: Path) -> Any:
-    """What the file `path` holds; a Misfit when that is no JSON, an OSError when the system refuses."""
+    """Read what the file `path` holds; a Misfit when that is no JSON, an OSError when the system refuses."""
     with open(path, "rb") as file:
         content = file.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
@@ -110,7 +110,7 @@ def maybe(rule: Rule) -> Rule:
 
 
 def both(one: Rule, other: Rule) -> Rule:
-    """What `one` and `other` say."""
+    """Join `one` and `other` into one rule."""
 
     def rule(value: Any, name: str) -> None:
         one(value, name)

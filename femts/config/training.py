@@ -1,4 +1,4 @@
-"""How a model is trained: the recipe as one frozen dataclass."""
+"""Recipe by which a model is trained, as one frozen dataclass."""
 
 from __future__ import annotations
 

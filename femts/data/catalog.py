@@ -15,7 +15,7 @@ _LSTNET = "https://raw.githubusercontent.com/laiguokun/multivariate-time-series-
 
 @dataclass(frozen=True)
 class DatasetCard:
-    """What is known of a data set before its file is opened.
+    """Card of a data set: what is known before its file is opened.
 
     Attributes:
         name: the name users type (in any case).

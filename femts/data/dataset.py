@@ -65,18 +65,18 @@ class Dataset:
 
     @cached_property
     def observed(self) -> NDArray[np.bool_] | None:
-        """Which values there are, (rows, C); None where none is missing."""
+        """Observed mask of the values, (rows, C); None where none is missing."""
         there = ~np.isnan(self.values)
         return None if there.all() else there
 
     @property
     def targets(self) -> int:
-        """How many of the columns, the first ones, are to be forecast and scored; after them come those known up to now."""
+        """Number of the columns, the first ones, that are to be forecast and scored; after them come those known up to now."""
         return len(self.columns) - len(self.roles.past)
 
     @property
     def record(self) -> dict[str, Any]:
-        """What identifies the data of a training: hash and split, in plain types."""
+        """Record that identifies the data of a training: hash and split, in plain types."""
         split = {part: list(getattr(self.split, part)) for part in ("train", "val", "test")}
         return {"sha256": self.sha256, "split": split}
 
@@ -200,7 +200,7 @@ def _load(
 
 
 def is_path(source: str) -> bool:
-    """Whether `load_dataset` takes `source` for a file rather than for a name of the catalogue."""
+    """Tell whether `load_dataset` takes `source` for a file rather than for a name of the catalogue."""
     if source.lower() in (name.lower() for name in CATALOG):
         return False
     return bool(Path(source).suffix) or len(Path(source).parts) != 1 or os.path.exists(source)
@@ -266,7 +266,7 @@ def _dataset(
 
 
 def _gaps(observed: NDArray[np.bool_], columns: Sequence[str], dates: pd.Index | None) -> str:
-    """How much is missing, and where it begins."""
+    """Describe how much is missing, and where it begins."""
     row, column = np.argwhere(~observed)[0]
     when = f"row {row + 1}" if dates is None else str(dates[row])
     missing = int((~observed).sum())

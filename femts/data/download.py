@@ -1,4 +1,4 @@
-"""Where data files lie, and how a missing one comes from its public source: hashed, resumable, never half there."""
+"""Folder of the data files, and download of a missing one from its public source: hashed, resumable, never half there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What known columns and the calendar do to the targets: an additive model in closed form, taken off before any forecaster.
+"""Effects of known columns and the calendar on the targets: an additive model in closed form, taken off before any forecaster.
 
 A dynamic regression (Hyndman & Athanasopoulos, "Forecasting: Principles and Practice", chapter 10): the targets are a sum of
 effects and a remainder, the forecaster forecasts the remainder, and the effects of the steps to come, which are known, are put
@@ -52,7 +52,7 @@ class Effects:
         return np.concatenate([each @ self.weight for each in terms]) - self.offset
 
     def terms(self, known: Array, dates: pd.Index | None) -> Array:
-        """What the weights are for: (n, K) to (n, M), standardised."""
+        """Terms that the weights are for: (n, K) to (n, M), standardised."""
         terms = list[Array]()
         for column, knots in zip(np.where(np.isnan(known), self.mean, known).T, self.knots, strict=True):
             terms += [column, *(np.maximum(column - knot, 0) for knot in knots)]

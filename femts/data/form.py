@@ -1,4 +1,4 @@
-"""What a user's table calls its columns, wide (`date` and one column a series) or long (`unique_id, ds, y`)."""
+"""Names of the columns of a user's table, wide (`date` and one column a series) or long (`unique_id, ds, y`)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Form:
     value: str = "y"
 
     def is_long(self, frame: pd.DataFrame) -> bool:
-        """Whether the table has one row for each series and stamp."""
+        """Tell whether the table has one row for each series and stamp."""
         return len(frame.columns) == 3 and set(frame.columns) == {self.series, self.value, self.time or "ds"}
 
     def time_of(self, frame: pd.DataFrame) -> str:

@@ -142,7 +142,7 @@ def write_table(frame: pd.DataFrame, path: str | Path) -> Path:
 
 @contextmanager
 def parquet_library(path: Path) -> Iterator[None]:
-    """Where pyarrow is missing, a UsageError that says so."""
+    """Turn a missing pyarrow into a UsageError that says so."""
     try:
         yield
     except ImportError as error:

@@ -95,7 +95,7 @@ def last_stamps(
 
 
 def _kind(stamps: pd.Series) -> object:
-    """What stamps that can be compared share: the time zone, or being numbers."""
+    """Kind of stamps, shared by those that can be compared: the time zone, or being numbers."""
     return getattr(stamps.dtype, "tz", None) if pd.api.types.is_datetime64_any_dtype(stamps) else "number"
 
 

@@ -1,4 +1,4 @@
-"""What each column of a table is for: to be forecast, read up to now, or known for the steps to come as well."""
+"""Role of each column of a table: to be forecast, read up to now, or known for the steps to come as well."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Roles:
 
     @property
     def any(self) -> bool:
-        """Whether something differs from forecasting every column from itself and the others."""
+        """True where something differs from forecasting every column from itself and the others."""
         return bool(self.target or self.past or self.future or self.calendar)
 
     def to_dict(self) -> dict[str, Any]:

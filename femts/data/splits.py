@@ -1,4 +1,4 @@
-"""Which rows are for training, validation and test."""
+"""Rows for training, validation and test."""
 
 from __future__ import annotations
 

@@ -75,11 +75,11 @@ class Windows:
         return both[:, : self.seq_len], both[:, self.seq_len :]
 
     def seen(self, index: Tensor) -> Tensor | None:
-        """Which values of the windows `index` are real, look-backs and what followed (B, L + P, C); None where all are."""
+        """Observed mask of the windows `index`, look-backs and what followed (B, L + P, C); None where all values are real."""
         return None if self.observed is None else self._cut(self.observed, index)
 
     def effect(self, index: Tensor) -> Tensor | None:
-        """What was taken off the windows `index`, look-backs and what followed (B, L + P, C); None where nothing was."""
+        """Effects taken off the windows `index`, look-backs and what followed (B, L + P, C); None where nothing was."""
         return None if self.effects is None else self._cut(self.effects, index)
 
     def _cut(self, values: Tensor, index: Tensor) -> Tensor:
@@ -129,7 +129,7 @@ def single(scaled: NDArray[np.float64], columns: Sequence[str], where: str) -> T
 
 
 def known_effects(dataset: Dataset, scaler: Scaler) -> NDArray[np.float64] | None:
-    """What is known of the scaled values before they are there, (rows, C); None where nothing is."""
+    """Effects: the part of the scaled values that is known before they are there, (rows, C); None where nothing is."""
     if scaler.effects is None:
         return None
     if dataset.known is None:

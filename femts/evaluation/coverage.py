@@ -1,4 +1,4 @@
-"""What intervals cover, how wide they are, and what the quantiles that they are made of are worth."""
+"""Coverage and width of intervals, and scores of the quantiles that they are made of."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ SERIES_PER_BATCH_ON_CPU = 512
 
 
 class WindowSource(Protocol):
-    """What `evaluate` needs of `femts.data.windows.Windows`."""
+    """Part of `femts.data.windows.Windows` that `evaluate` needs."""
 
     series: Tensor
     pred_len: int
@@ -33,16 +33,16 @@ class WindowSource(Protocol):
         ...
 
     def seen(self, index: Tensor) -> Tensor | None:
-        """Which of these values are real (B, L + P, C); None where all are."""
+        """Observed mask of these values (B, L + P, C); None where all are real."""
         ...
 
     def effect(self, index: Tensor) -> Tensor | None:
-        """What was taken off these values, for it is known (B, L + P, C); None where nothing was."""
+        """Effects taken off these values, for they are known (B, L + P, C); None where nothing was."""
         ...
 
 
 class Sums(Protocol):
-    """What else can be summed up in the same pass."""
+    """Accumulator of what else can be summed up in the same pass."""
 
     def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
         """Add windows: look-backs (B, L, C), forecasts (B, P, C) and what followed (B, P, C) of C targets, in scaled units.

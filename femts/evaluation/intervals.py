@@ -46,7 +46,7 @@ def check_levels(levels: Sequence[float] | float) -> tuple[float, ...]:
 
 
 def rank(level: float, windows: int) -> int:
-    """Which of the `windows` errors in rising order is the half-width of `level` percent; above `windows`, none is."""
+    """Rank among the `windows` errors, in rising order, of the half-width of `level` percent; above `windows`, none is."""
     return math.ceil((windows + 1) * Fraction(str(level)) / 100)  # in floats, 20 * 0.95 may not be 19
 
 
@@ -127,7 +127,7 @@ class Intervals:
 
     @classmethod
     def from_bytes(cls, content: bytes) -> Intervals:
-        """What `to_bytes` wrote."""
+        """Read what `to_bytes` wrote."""
         read = load(content)
         return cls(tuple(read["levels"].tolist()), read["half_widths"], int(read["windows"][0]))
 
@@ -163,7 +163,7 @@ def _of_what_is_there(errors: NDArray[np.float32], there: NDArray[np.int64], lev
 
 
 def passes(windows: int, steps: int, channels: int, most: int = MOST_ERRORS, kinds: int = 1) -> int:
-    """How often `calibrate` has to forecast all windows to hold at most `most` errors at a time.
+    """Number of times that `calibrate` has to forecast all windows to hold at most `most` errors at a time.
 
     `kinds` of errors are 1, or with quantiles as many as levels.
     """

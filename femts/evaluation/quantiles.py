@@ -53,7 +53,7 @@ def quantile_at(forecast: Tensor, known: Sequence[float], quantile: float) -> Te
 
 
 def conformity_scores(forecast: Tensor, known: Sequence[float], level: float, target: Tensor) -> Tensor:
-    """How far `target` (B, S, C) is outside the quantiles that bound `level`; negative inside."""
+    """Distance of `target` (B, S, C) outside the quantiles that bound `level`; negative inside."""
     low, high = (quantile_at(forecast, known, end).float() for end in ends_of(level))
     return torch.maximum(low - target, target - high)
 

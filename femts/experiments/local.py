@@ -22,7 +22,7 @@ POLL = 0.2
 
 @dataclass(frozen=True)
 class Resources:
-    """What cells may use.
+    """Resources that cells may use.
 
     Attributes:
         jobs: cells at a time, on one machine or one GPU.

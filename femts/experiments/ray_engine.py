@@ -59,7 +59,7 @@ def run_ray(
 
 
 def _run_one(cell: Cell, results: str, resources: Resources, ends: float | None) -> list[str]:
-    """What the engine says of one cell."""
+    """Lines that the engine says of one cell."""
     said: list[str] = []
     deadline = None if ends is None else time.monotonic() + ends - time.time()
     if deadline is None or deadline > time.monotonic():

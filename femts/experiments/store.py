@@ -43,7 +43,7 @@ class Store:
         return self.folder / WORK / cell.path
 
     def finished(self, cell: Cell) -> bool:
-        """Whether the cell has a record."""
+        """Tell whether the cell has a record."""
         return self.record_path(cell).is_file()
 
     def record(self, cell: Cell) -> dict[str, Any] | None:
@@ -63,7 +63,7 @@ class Store:
         return None if self.damage(cell) else self.record(cell)
 
     def damage(self, cell: Cell) -> str | None:
-        """Why the record of a finished cell cannot be used; None when it can, or when there is none."""
+        """Reason why the record of a finished cell cannot be used; None when it can, or when there is none."""
         try:
             self.record(cell)
         except UsageError as error:
@@ -71,7 +71,7 @@ class Store:
         return None
 
     def failure(self, cell: Cell) -> str | None:
-        """Why the cell crashed last, or None."""
+        """Reason why the cell crashed last, or None."""
         path = self.failure_path(cell)
         if not path.is_file():
             return None

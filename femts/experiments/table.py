@@ -51,7 +51,7 @@ class _Score(NamedTuple):
 
 
 def make_entries(cells: Sequence[Cell], store: Store, roll_out: Sequence[int] = ()) -> list[Entry]:
-    """What the store has of `cells`, horizon by horizon and then their mean, for each dataset and model.
+    """Make entries of what the store has of `cells`, horizon by horizon and then their mean, for each dataset and model.
 
     At the horizons `roll_out`, models of shorter ones that were rolled out count, too; of all that a seed has at a horizon,
     the one of the lowest validation error is taken. A record that cannot be used counts as none.
@@ -78,7 +78,7 @@ def make_entries(cells: Sequence[Cell], store: Store, roll_out: Sequence[int] = 
 
 
 def _varied(cells: Sequence[Cell]) -> list[str]:
-    """What there is a choice of: `seq_len`, then keys of settings, in which some of `cells` differ."""
+    """Keys that there is a choice of: `seq_len`, then those of settings, in which some of `cells` differ."""
     recipes = [{"seq_len": cell.seq_len, **{key: str(value) for key, value in cell.settings.items()}} for cell in cells]
     keys = dict.fromkeys(chain(*recipes))
     return [key for key in keys if len({recipe.get(key) for recipe in recipes}) > 1]

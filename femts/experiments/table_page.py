@@ -61,7 +61,7 @@ def _trouble(cell: Cell, store: Store) -> str | None:
 
 
 def _cell(cell: Cell, record: Mapping[str, Any] | None, trouble: str | None) -> str:
-    """What there is of a cell; nothing for one that is not run."""
+    """Facts of a cell; nothing for one that is not run."""
     settings = "".join(f", {key}={value}" for key, value in cell.settings.items())
     name = escape(f"{cell.dataset}, {cell.model}, horizon {cell.pred_len}, seed {cell.seed}{settings}")
     if record is None:

@@ -1,4 +1,4 @@
-"""What `femts table` prints of its entries."""
+"""Text that `femts table` prints of its entries."""
 
 from __future__ import annotations
 

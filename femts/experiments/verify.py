@@ -25,7 +25,7 @@ _OF_THE_PLACE = ("history", "kept_step", "steps", "stopped", "kernels", "samples
 
 @dataclass(frozen=True)
 class Verdict:
-    """What running a record again showed.
+    """Result of running a record again.
 
     Attributes:
         recorded: test MSE in the record.
@@ -98,7 +98,7 @@ def _run_again(cell: Cell, data: Dataset, device: str, threads: int) -> dict[str
 
 
 def _untrue_claims(record: Mapping[str, Any], cell: Cell, data: Dataset) -> tuple[str, ...]:
-    """What the record says wrongly of its configuration, its data and the size of its model."""
+    """List what the record says wrongly of its configuration, its data and the size of its model."""
     from femts.forecaster.restore import outline
     from femts.training.resolve import resolve_run, resolve_training
 

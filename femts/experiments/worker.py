@@ -50,7 +50,7 @@ def run_cell(cell: Cell, results: Path, device: str, threads: int, data_root: st
 
 
 def order(cell: Cell, results: Path, device: str, threads: int, data_root: str | None) -> dict[str, Any]:
-    """What the process reads: arguments of `run_cell` as JSON."""
+    """Arguments of `run_cell` as JSON, which the process reads."""
     return {"cell": asdict(cell), "results": str(results), "device": device, "threads": threads, "data_root": data_root}
 
 

@@ -1,1 +1,1 @@
-"""Which past a mixer read: the numbers and their picture."""
+"""Past that a mixer read: the numbers and their picture."""

@@ -26,7 +26,7 @@ FINEST = 1.1  # largest share over an even one that still fills the colours, so 
 
 
 class _Rows(NamedTuple):
-    """What is drawn of C channels and N segments: means over the layers of the frame."""
+    """Values drawn of C channels and N segments: means over the layers of the frame."""
 
     names: list[str]
     weights: np.ndarray  # (C, N, 2), context and main

@@ -1,4 +1,4 @@
-"""Which past segments each channel chose for its forecast, and how sharply: the posterior of the Free Energy Mixer, read out.
+"""Posterior of the Free Energy Mixer, read out: which past segments each channel chose for its forecast, and how sharply.
 
 The forecast of a channel is made of its last token. In each layer that token reads the past through a prior p(i) over the
 tokens i, and each component j of the read tilts it by its own values, to the posterior of eq. 5 of the paper,
@@ -33,7 +33,7 @@ MOST_CELLS = 2**24  # dense weights held at once, so that many channels take tim
 
 
 class Explained(NamedTuple):
-    """What the forecast token of each of C channels read in one layer, from N segments of two tokens (`TOKENS`); float64.
+    """Read of the forecast token of each of C channels in one layer, from N segments of two tokens (`TOKENS`); float64.
 
     Attributes:
         posterior: q (C, N, 2), sums to 1 over a channel's tokens.
@@ -63,7 +63,7 @@ def explainable(model: ForecastModel, name: str) -> SegmentForecaster:
 
 
 def explained(model: SegmentForecaster, x: Tensor) -> list[Explained]:
-    """What the forecast of the look-back `x` (1, L, C), in scaled units, was read from, layer by layer."""
+    """Reads behind the forecast of the look-back `x` (1, L, C), in scaled units, layer by layer."""
     inputs: list[Tensor] = []
     layers = cast(list[FreeEnergyMixer], [block.mixer for block in model.blocks])
     hooks = [layer.register_forward_pre_hook(lambda _, args: inputs.append(args[0])) for layer in layers]
@@ -78,7 +78,7 @@ def explained(model: SegmentForecaster, x: Tensor) -> list[Explained]:
 
 
 def explanation(model: SegmentForecaster, x: Tensor, columns: Sequence[str], steps: pd.Index) -> pd.DataFrame:
-    """What the forecast of the look-back `x` (1, L, C), in scaled units, was read from; see `Forecaster.explain`.
+    """Table of the reads behind the forecast of the look-back `x` (1, L, C), in scaled units; see `Forecaster.explain`.
 
     Args:
         columns: names of the C channels.

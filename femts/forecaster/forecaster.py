@@ -72,7 +72,7 @@ class Forecaster(Scoring):
 
     @property
     def device(self) -> torch.device:
-        """Where the model's weights are, trained or fitted; the CPU for one without."""
+        """Device of the model's weights, trained or fitted; the CPU for one without."""
         weights = chain(self.model.parameters(), self.model.buffers())
         return next((weight.device for weight in weights), torch.device("cpu"))
 
@@ -145,7 +145,7 @@ class Forecaster(Scoring):
         return in_form_of(pd.concat([ahead, forecast], axis=1), past, self.config.form, self.targets)
 
     def explain(self, history: pd.DataFrame) -> pd.DataFrame:
-        """Which past segments each channel chose for the P steps that follow `history`, and how sharply.
+        """Explain which past segments each channel chose for the P steps that follow `history`, and how sharply.
 
         For models that read segments through a Free Energy Mixer (`fem_*`, with L among their components). In each layer the
         last token of a channel reads N segments of P steps, each as two tokens: `main`, the channel's own, and `context`, mixed
@@ -237,7 +237,7 @@ class Forecaster(Scoring):
         return export(self, path, None if horizon is None else check_steps(horizon))
 
     def preprocess(self) -> dict[str, Any]:
-        """What turns raw data into the model's input, in plain types; `preprocess.json`."""
+        """Record of what turns raw data into the model's input, in plain types; `preprocess.json`."""
         return {
             "scaler": self.scaler.to_dict(),
             "columns": list(self.columns),

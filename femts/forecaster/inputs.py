@@ -1,4 +1,4 @@
-"""What a forecast is made from: the last rows of a user's table, checked, on their grid, and the way back into its form."""
+"""Inputs of a forecast: the last rows of a user's table, checked, on their grid, and the way back into its form."""
 
 from __future__ import annotations
 

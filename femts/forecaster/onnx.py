@@ -138,7 +138,7 @@ def _graph(forecaster: Forecaster, steps: int) -> bytes:
 
 
 def _facts(forecaster: Forecaster, steps: int) -> dict[str, str]:
-    """What whoever has the file alone must know."""
+    """Facts that whoever has the file alone must know."""
     config = forecaster.config
     return {
         "femts": __version__,

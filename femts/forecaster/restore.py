@@ -46,7 +46,7 @@ def weights_bytes(model: ForecastModel, preprocess: object) -> bytes:
 
 
 def restore(folder: str | Path) -> Restored:
-    """What `folder` holds; UsageError in one sentence for each way in which it cannot be a run."""
+    """Restore what `folder` holds; UsageError in one sentence for each way in which it cannot be a run."""
     run = read_run(folder)
     try:
         _check_preprocess(run)

@@ -1,4 +1,4 @@
-"""What the files of a run folder have to be before anything is made of them."""
+"""Rules that the files of a run folder have to keep before anything is made of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a forecaster says of its own errors: scores in detail, intervals, and what those cover."""
+"""Errors of a forecaster by its own account: scores in detail, intervals, and what those cover."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Scoring(ABC):
     @property
     @abstractmethod
     def device(self) -> torch.device:
-        """Where the model is."""
+        """Device of the model."""
 
     @property
     @abstractmethod
@@ -201,7 +201,7 @@ class Scoring(ABC):
         dataset: Dataset | None = None,
         data_root: str | Path | None = None,
     ) -> pd.DataFrame:
-        """What the intervals cover of `part`, by step and channel.
+        """Coverage of `part` by the intervals, by step and channel.
 
         Args:
             part, level, pred_len, dataset, data_root: as in `scores`.
@@ -272,7 +272,7 @@ class Scoring(ABC):
         levels: Sequence[float],
         quantiles: Sequence[float],
     ) -> dict[str, NDArray[np.float64]]:
-        """What stands beside the `forecast` (S, T) from the look-back `past` (1, L, C), in raw units: `lo-80`, `hi-80`, `q-10`.
+        """Bounds beside the `forecast` (S, T) from the look-back `past` (1, L, C), in raw units: `lo-80`, `hi-80`, `q-10`.
 
         `effects` (1, L + S, C) are those of `predict_array`.
         """

@@ -94,7 +94,7 @@ class FreeEnergyMixerConfig:
 
     @property
     def per_channel(self) -> bool:
-        """Whether the prior has a weight for each channel instead of one for each head."""
+        """True where the prior has a weight for each channel instead of one for each head."""
         return prior_class(self.prior_type).per_channel
 
 

@@ -25,14 +25,14 @@ from femts.mixers.temperature import hidden_selection
 
 
 class MixerState(NamedTuple):
-    """What `step` carries on: the conditioner's state (None without C) and the prior's."""
+    """State that `step` carries on: the conditioner's (None without C) and the prior's."""
 
     conditioner: Tensor | None
     prior: Any
 
 
 class Selection(NamedTuple):
-    """What Q tokens select of T: `prior` p (B, Q, T, H, d_v or 1), `posterior` q (B, Q, T, H, d_v), `beta` (B, Q, H, d_v)."""
+    """Selection by Q tokens of T: `prior` p (B, Q, T, H, d_v or 1), `posterior` q (B, Q, T, H, d_v), `beta` (B, Q, H, d_v)."""
 
     prior: Tensor
     posterior: Tensor
@@ -208,7 +208,7 @@ class FreeEnergyMixer(nn.Module):
         return self.selection(x, attention_mask).beta
 
     def posterior(self, x: Tensor, attention_mask: Tensor | None = None) -> Tensor:
-        """What each channel selected: q of eq. 5 at the hidden temperature, in O(T^2).
+        """Selection of each channel: q of eq. 5 at the hidden temperature, in O(T^2).
 
         Args:
             x, attention_mask: as in `forward`.

@@ -73,7 +73,7 @@ def reference(layer: FreeEnergyMixer, x: Tensor, attention_mask: Tensor | None =
 
 
 def plain_forward(layer: FreeEnergyMixer, x: Tensor, attention_mask: Tensor | None = None) -> Tensor:
-    """What `layer(x, attention_mask)` gives, (B, T, D), through a dense p and a log-sum-exp over (B, T, T, H, d_v).
+    """Output of `layer(x, attention_mask)`, (B, T, D), through a dense p and a log-sum-exp over (B, T, T, H, d_v).
 
     In the layer's type, on its device and differentiable; projection, conditioner, p and output are the layer's own.
     """

@@ -1,4 +1,4 @@
-"""What every forecaster is: a module from a scaled look-back to a scaled forecast, with its own frozen configuration."""
+"""Base of every forecaster: a module from a scaled look-back to a scaled forecast, with its own frozen configuration."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class ForecastModel(nn.Module):
         return self.error(self(x), y, None if seen is None else seen[:, x.shape[1] :])
 
     def error(self, outputs: Tensor, target: Tensor, seen: Tensor | None = None, dim: int = -2) -> Tensor:
-        """What is trained down: the mean squared error, or with quantiles their mean pinball loss.
+        """Loss that is trained down: the mean squared error, or with quantiles their mean pinball loss.
 
         `outputs` have n_outputs P along `dim`, where `target` and `seen` have P. Each output learns its own quantile, whether
         or not they cross; `at_once` sorts them.
@@ -86,7 +86,7 @@ class ForecastModel(nn.Module):
         """
 
     def at_once(self, x: Tensor, steps: int) -> Tensor:
-        """What the model forecasts of the next `steps` without going on from a forecast: `x` (B, L, C) -> (B, P or more, C).
+        """Forecast the next `steps` without going on from a forecast: `x` (B, L, C) -> (B, P or more, C).
 
         A forecast of fewer steps is the beginning of one of more: scores at several horizons come from one roll-out.
         With quantiles (B, P, Q, C), rising: sorting what has crossed brings no quantile further from the true one

@@ -194,7 +194,7 @@ class SegmentForecaster(ForecastModel):
         return x.unflatten(-1, (self.config.n_segments, self.config.pred_len))
 
     def _predict(self, segments: Tensor, rows: slice = MAIN, channels: Tensor | None = None) -> Tensor:
-        """What follows each segment, or at `rows` the last alone: (B, C, N, P) -> (B, C, N or 1, P n_outputs).
+        """Forecast of what follows each segment, or at `rows` the last alone: (B, C, N, P) -> (B, C, N or 1, P n_outputs).
 
         With `channels` (D,) that of those alone, (B, D, ...); their context still comes from all.
         """

@@ -48,7 +48,7 @@ class RidgeConfig:
 
 
 class LinearConfig(Protocol):
-    """What a `LinearForecast` is made of; see `RidgeConfig`."""
+    """Configuration of a `LinearForecast`; see `RidgeConfig`."""
 
     @property
     def seq_len(self) -> int: ...

@@ -1,4 +1,4 @@
-"""How the linear maps of `ridge` are solved for, and their weights in its forecast, which held-out rows choose.
+"""Fit of the linear maps of `ridge`, and of their weights in its forecast, which held-out rows choose.
 
 Weights that are not negative and sum to one, chosen for the lowest error of the mean on what the maps were not fitted to, make
 the stacked regressions of Breiman (Machine Learning 24, 1996). The mean errs less than the best of the maps.

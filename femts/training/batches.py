@@ -1,4 +1,4 @@
-"""Which windows and channels make up which batch: a function of (seed, step) alone, so that any batch can be found again."""
+"""Windows and channels of each batch: a function of (seed, step) alone, so that any batch can be found again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where training runs: devices and precisions that are really there."""
+"""Devices and precisions of training that are really there."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Place:
 
 
 def resolve_place(training: TrainingConfig) -> Place:
-    """What `auto` means here: CUDA with bf16 where the card has it, else the CPU in float32.
+    """Resolve device and precision; `auto` means CUDA with bf16 where the card has it, else the CPU in float32.
 
     Raises:
         UsageError: a device, a precision, a kernel or compilation was asked for that is not there.
@@ -64,7 +64,7 @@ def resolve_place(training: TrainingConfig) -> Place:
 
 
 def missing_compiler(device: str) -> str | None:
-    """Why `torch.compile` cannot work for `device`, or None where it can."""
+    """Reason why `torch.compile` cannot work for `device`, or None where it can."""
     if device == "cuda":
         return None if importlib.util.find_spec("triton") else "Triton is not installed"
     if device == "cpu":

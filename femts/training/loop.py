@@ -46,7 +46,7 @@ AGREE_EVERY = 10  # steps between two agreements of several processes to stop
 
 @dataclass
 class Job:
-    """What is trained, on what, and where it is kept.
+    """Model to train, its windows, and the folder that keeps it.
 
     Attributes:
         model: the forecaster.
@@ -200,7 +200,7 @@ class Trainer:
         return int(VALIDATIONS * state.progress) > int(VALIDATIONS * before)
 
     def agreed(self, here: bool) -> bool:
-        """Whether any process says so; asked now and then, for each time they wait for each other."""
+        """Tell whether any process says so; asked now and then, for each time they wait for each other."""
         if self.fabric.world_size == 1:
             return here
         if self.state.step % AGREE_EVERY:

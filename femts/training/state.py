@@ -43,7 +43,7 @@ _RECORD = mapping(
 
 @dataclass
 class TrainState:
-    """Where training stands.
+    """State of a training.
 
     Attributes:
         step: optimiser steps done.
@@ -76,7 +76,7 @@ class TrainState:
 
     @property
     def complete(self) -> bool:
-        """Whether no step is left."""
+        """True where no step is left."""
         return self.stopped in ("early", "max_steps", "max_time")
 
     def kept(self, keep: str) -> tuple[dict[str, Tensor], int | None]:
@@ -97,7 +97,7 @@ class TrainState:
 
     @property
     def best_loss(self) -> float:
-        """What validations are compared by: the lowest validation MSE so far, or with quantiles the lowest pinball loss."""
+        """Loss to compare validations by: the lowest validation MSE so far, or with quantiles the lowest pinball loss."""
         return self.best_val.get("pinball", self.best_mse)
 
     def save(self, path: Path) -> None:
@@ -132,5 +132,5 @@ class TrainState:
 
 
 def damaged(path: Path) -> UsageError:
-    """What is said of a checkpoint that cannot be one."""
+    """Error that is said of a checkpoint that cannot be one."""
     return UsageError(f"Checkpoint {path} is damaged and cannot be resumed; train again in a new folder.")

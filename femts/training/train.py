@@ -230,6 +230,6 @@ def _fit(
 
 
 def _explained(forecaster: Forecaster) -> dict[str, Any]:
-    """What the known columns explain of each target; see `femts.data.effects.Effects`."""
+    """Part of each target that the known columns explain; see `femts.data.effects.Effects`."""
     effects = forecaster.scaler.effects
     return {} if effects is None else {"known": dict(zip(forecaster.targets, effects.explained.tolist(), strict=False))}

@@ -17,7 +17,7 @@ MOST_WINDOWS = 512  # scored again in other orders and batches, spread evenly ov
 
 @dataclass(frozen=True)
 class Check:
-    """What one check found.
+    """Finding of one check.
 
     Attributes:
         name: what was changed or counted.
@@ -65,7 +65,7 @@ class _Kept:
 
 
 def scored_forecasts(model: ForecastModel, windows: WindowSource, numbers: Tensor) -> Tensor:
-    """What `evaluate` scores as the forecasts of windows `numbers` (n,): (n, P, T) of T targets in scaled units."""
+    """Forecasts of windows `numbers` (n,) as `evaluate` scores them: (n, P, T) of T targets in scaled units."""
     kept = _Kept()
     evaluate(model, Picked(windows, numbers), also=[kept])
     return torch.cat(kept.forecasts)

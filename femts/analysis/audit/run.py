@@ -1,4 +1,4 @@
-"""Whether a run is what it says: what must not matter is changed, what was fitted is fitted again, windows are counted."""
+"""Audit of a run: what must not matter is changed, what was fitted is fitted again, windows are counted."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LITERATURE_BATCH = 32
 
 @dataclass(frozen=True)
 class Audit:
-    """What an audit found.
+    """Findings of an audit.
 
     Attributes:
         checks: one entry a check.

@@ -1,4 +1,4 @@
-"""Where a backtest cuts its data, and what the forecasts from there score."""
+"""Cutoffs of a backtest in its data, and scores of the forecasts from there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FORECASTS = ("forecast", "seasonal_naive")
 
 
 def cutoff_rows(rows: int, windows: int, step: int, horizon: int, needed: int, where: str) -> list[int]:
-    """How many rows precede each forecast, in rising order; the last forecast ends with the data.
+    """Number of rows that precede each forecast, in rising order; the last forecast ends with the data.
 
     Args:
         rows: rows of the data.

@@ -1,4 +1,4 @@
-"""What a report measures: the scores of a forecaster and of the yardsticks, and what its intervals cover, in one pass."""
+"""Measurements of a report: the scores of a forecaster and of the yardsticks, and what its intervals cover, in one pass."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Scored:
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """What a report knows of the test part.
+    """Measurements of the test part for a report.
 
     Attributes:
         test: `mse`, `mae` and `windows`, as `Forecaster.evaluate` gives them.

@@ -107,7 +107,7 @@ def _lead(forecaster: Forecaster, data: Dataset, measured: Measured) -> str:
 
 
 def _verdict(forecaster: Forecaster, measured: Measured) -> str:
-    """How the test error compares with that of the best yardstick."""
+    """Compare the test error with that of the best yardstick."""
     own = float(measured.model.overall["mse"].iloc[0])
     found = {name: float(of.overall["mse"].iloc[0]) for name, of in measured.yardsticks.items()}
     name, best = min(found.items(), key=lambda pair: pair[1], default=("", math.nan))

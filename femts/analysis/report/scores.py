@@ -101,7 +101,7 @@ def channel_table(forecaster: Forecaster, measured: Measured) -> Markup:
 
 
 def interval_tables(forecaster: Forecaster, measured: Measured) -> Markup:
-    """What the intervals of each level cover of the test part, as a whole and by channel."""
+    """Tables of what the intervals of each level cover of the test part, as a whole and by channel."""
     if not measured.levels:
         why = "This run has no intervals for its horizon; <code>femts calibrate</code> makes them from the validation part."
         return Markup(f"<p>{why}</p>")

@@ -1,4 +1,4 @@
-"""What the pages of femts share: colours for light and dark, and the frame of an HTML file."""
+"""Parts that the pages of femts share: colours for light and dark, and the frame of an HTML file."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def lasting(seconds: float) -> str:
 
 
 def span(freq: str | None, steps: int) -> str | None:
-    """How long `steps` of a pandas frequency last; None where that has no one answer (business days, whole numbers)."""
+    """Time that `steps` of a pandas frequency last; None where that has no one answer (business days, whole numbers)."""
     if not freq or freq.isdecimal():
         return None
     offset = to_offset(freq)
@@ -91,7 +91,7 @@ def table(header: Sequence[object], rows: Iterable[Sequence[object]], caption: s
 
 
 def facts(pairs: Iterable[tuple[str, object]]) -> Markup:
-    """What is known by name."""
+    """List facts by name."""
     rows = (f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in pairs)
     return Markup(f"<dl class=facts>{''.join(rows)}</dl>")
 

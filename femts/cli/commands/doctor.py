@@ -71,7 +71,7 @@ def _compilation(device: str) -> str:
 
 
 def _kernel(operation: str | None, device) -> tuple[str, str]:  # type: ignore[no-untyped-def]
-    """What computes an operation, and why nothing faster does."""
+    """Kernel that computes an operation, and why nothing faster does."""
     from femts.mixers.kernels import ASKED, choice, requested
 
     if operation is None:

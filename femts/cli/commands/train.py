@@ -88,7 +88,7 @@ def train(
 
 @contextmanager
 def _folder(out: Path | None, recipe: Recipe, resume: bool) -> Iterator[Path]:
-    """Where the run goes: `out`, with `resume` the last folder of its name, else a new one that no other run can have."""
+    """Folder of the run: `out`, with `resume` the last folder of its name, else a new one that no other run can have."""
     first = _DEFAULT_PLACE / recipe.default_name
     numbered = (first if n == 1 else Path(f"{first}-{n}") for n in count(1))
     if out is not None:

@@ -1,4 +1,4 @@
-"""Which code computes an operation: torch anywhere, a faster library where there is one and the tensors lie on a CUDA device.
+"""Kernels that compute an operation: torch anywhere, a faster library where there is one and the tensors lie on a CUDA device.
 
 Every choice gives the same result up to rounding, so a checkpoint moves between them. `FEMTS_KERNELS` asks for one by name
 (`torch` for all operations, or a list such as `scan=torch,read=triton`), as `using` does in Python; what was asked for and
@@ -33,7 +33,7 @@ class Kernel:
 
 @cache
 def installed(library: str) -> bool:
-    """Whether `library` can be imported."""
+    """Tell whether `library` can be imported."""
     return find_spec(library) is not None
 
 
@@ -103,7 +103,7 @@ def chosen(operation: str, device: torch.device, dtype: torch.dtype = torch.floa
 
 
 def choice(operation: str, device: torch.device, dtype: torch.dtype = torch.float32) -> tuple[str, dict[str, str]]:
-    """What `chosen` takes, and of it and of what would be faster why it cannot be had, by name."""
+    """Kernel that `chosen` takes, and reasons why it or what would be faster cannot be had, by name."""
     given = _asked.get()
     asked = (requested() if given is None else given).get(operation)
     if asked is not None:
@@ -133,7 +133,7 @@ def recorded() -> Iterator[dict[str, str]]:
 
 
 def requested() -> dict[str, str]:
-    """What `FEMTS_KERNELS` asks for, by operation.
+    """Kernels that `FEMTS_KERNELS` asks for, by operation.
 
     Raises:
         UsageError: it names an operation or a library that there is not.

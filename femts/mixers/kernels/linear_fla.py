@@ -39,7 +39,7 @@ def scores_by(operation: Operation, q: Tensor, k: Tensor, v: Tensor, log_decay: 
 
 
 def failed_check(device: torch.device) -> str | None:
-    """Why no operation of the library may be used on `device`, or None where one may."""
+    """Reason why no operation of the library may be used on `device`, or None where one may."""
     name, failures = checked_operation(device)
     return None if name else f"no operation of flash-linear-attention agrees with the definition here ({failures})"
 
@@ -62,7 +62,7 @@ def _operation(name: str) -> Operation:
 
 
 def disagreement(operation: Operation, device: torch.device) -> str | None:
-    """What `operation` does wrong on `device` for one odd length at no, some and strong decay, or None."""
+    """Describe what `operation` does wrong on `device` for one odd length at no, some and strong decay, or None."""
     for rate in (0.0, 0.05, 5.0):
         generator = torch.Generator().manual_seed(0)
         q, k = (torch.rand(2, 193, 2, 16, generator=generator, dtype=torch.float64) + 0.01 for _ in "qk")

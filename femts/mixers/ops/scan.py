@@ -44,7 +44,7 @@ Parts = tuple[Tensor, ...]
 
 
 def prefixes(x: Parts, join: Callable[[Parts, Parts], Parts]) -> Parts:
-    """What the associative `join(earlier, later)` makes of each prefix of `x`, tensors (B, T, ...), along dimension 1.
+    """Join each prefix of `x`, tensors (B, T, ...), along dimension 1 by the associative `join(earlier, later)`.
 
     In log2 T rounds instead of T steps (Hillis & Steele, 1986): more work, but a graph that is written out stays small.
     """

@@ -20,7 +20,7 @@ def selective_scan_two_sided(u: Tensor, delta: Tensor, rate: Tensor, b: Tensor, 
 
 
 def _spread(u: Tensor, delta: Tensor, rate: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    """What a step adds to the states, (B, T, K, N, E), and their log decays."""
+    """Additions of a step to the states, (B, T, K, N, E), and their log decays."""
     return b[:, :, None, :, None] * (delta.unsqueeze(2) * u).unsqueeze(3), log_decays(delta, rate).unsqueeze(2)
 
 

@@ -56,7 +56,7 @@ class RowsOfBound(BoundPrior):
 
 
 class Prior(nn.Module):
-    """What makes a `BoundPrior`; subclasses hold the prior's own parameters.
+    """Module that makes a `BoundPrior`; subclasses hold the prior's own parameters.
 
     Attributes:
         param_widths: name -> width of what the layer's projection must provide for each token.
@@ -110,12 +110,12 @@ class Prior(nn.Module):
         raise TypeError(f"{type(self).__name__} does not define step")
 
     def post_read(self, read: Tensor, params: Params) -> Tensor:
-        """What the prior alone does to the read (B, ..., E) afterwards; most do nothing."""
+        """Apply what the prior alone does to the read (B, ..., E) afterwards; most do nothing."""
         return read
 
 
 def visible(mask: Tensor | None, causal: bool) -> Tensor | None:
-    """Which rows see any token at all (B, T), or None when there is no mask."""
+    """Mask of the rows that see any token at all (B, T), or None when there is no mask."""
     if mask is None:
         return None
     return torch.cummax(mask.int(), dim=1).values.bool() if causal else mask.any(dim=1, keepdim=True).expand_as(mask)

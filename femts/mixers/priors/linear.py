@@ -96,7 +96,7 @@ class BoundLinear(BoundPrior):
 
 
 def is_dense(k: Tensor) -> bool:
-    """Whether the dense form serves the tokens of `k` (B, T, ...)."""
+    """Tell whether the dense form serves the tokens of `k` (B, T, ...)."""
     return k.shape[1] <= DENSE_UP_TO
 
 

@@ -25,7 +25,7 @@ SHORT, NARROW = 32, 16
 
 
 class KeyValueCache(NamedTuple):
-    """What softmax must remember: every key (B, t, H, d_k) and value (B, t, H, c) so far."""
+    """Memory of softmax: every key (B, t, H, d_k) and value (B, t, H, c) so far."""
 
     keys: Tensor
     values: Tensor
@@ -104,7 +104,7 @@ def _widened(x: Tensor, width: int) -> Tensor:
 
 
 def is_short(q: Tensor, values: Tensor) -> bool:
-    """Whether `short_attention` is the faster form."""
+    """Tell whether `short_attention` is the faster form."""
     return q.device.type == "cpu" and q.shape[2] <= SHORT and max(q.shape[3], values.shape[3]) <= NARROW
 
 
