@@ -25,7 +25,7 @@ from femts.cli.commands.report import report
 from femts.cli.commands.table import table
 from femts.cli.commands.train import train
 from femts.cli.commands.verify import verify
-from femts.cli.streams import NO_MEMORY, check_streams, out_of_memory
+from femts.cli.streams import NO_MEMORY, check_memory, check_streams, out_of_memory
 from femts.errors import FemtsError, UsageError
 from femts.text import sentence, shown
 
@@ -59,6 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     command = typer.main.get_command(app)
     try:
         check_streams()
+        check_memory()
         status = command.main(args=argv, prog_name="femts", standalone_mode=False)
         sys.stdout.flush()  # a full disk or a reader that left shows here, not in the interpreter's last breath
     except FemtsError as error:

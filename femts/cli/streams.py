@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import resource
 import sys
 
-from femts.errors import UsageError
+from femts.errors import RunFailure, UsageError
 
 NO_MEMORY = (
     "There is not enough memory; take fewer rows or columns, a shorter --seq-len or --pred-len, a smaller "
     "training.batch_size and training.eval_batch_size, or a machine with more."
 )
+TORCH_TAKES = 1200 * 2**20  # bytes of addresses; given less, its import may end the process without a word
 # What libraries say where the system gives no memory, under `ulimit -v` also to their shared objects and threads.
 _SIGNS = ("can't allocate memory", "out of memory", "cannot allocate memory", "unable to allocate", "failed to map segment")
 _MORE_SIGNS = ("can't start new thread", "storage size calculation overflowed")
@@ -29,6 +31,16 @@ def check_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+
+
+def check_memory() -> None:
+    """RunFailure where the shell's limit (`ulimit -v`) leaves no room for torch."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit not in (resource.RLIM_INFINITY, -1) and limit < TORCH_TAKES:
+        raise RunFailure(
+            f"There is not enough memory: the limit of this shell is {limit >> 20} MiB (ulimit -v), and torch takes "
+            f"{TORCH_TAKES >> 20}; raise it."
+        )
 
 
 def out_of_memory(error: BaseException) -> bool:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
+from commands import COMMANDS
 from small_tables import small_table
 
 import femts
@@ -24,12 +25,6 @@ from femts.models.registry import model_names
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 TINY = "--seq-len 48 --max-epochs 1 --set model.n_layers=1 --set model.d_model=16 --set training.batch_size=256".split()
-
-
-COMMANDS = (
-    "train,evaluate,predict,calibrate,explain,export,backtest,audit,report,table,verify,datasets,datasets info,models,doctor"
-    ",bench,bench mixer,bench stream,bench train,bench data"
-)
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS.split(",")])

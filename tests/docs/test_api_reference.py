@@ -15,8 +15,8 @@ from unittest.mock import patch
 import pytest
 import torch
 import typer
+from commands import COMMANDS
 from small_tables import small_table
-from test_cli import COMMANDS
 
 import femts
 from femts.cli import app
@@ -58,7 +58,7 @@ def test_the_reference_builds_and_names_everything_public(tmp_path: Path) -> Non
     with patch.dict(vars(femts)):  # the script loads the names, other tests see them come
         runpy.run_path(str(SCRIPT))["write_reference"](tmp_path)
     pages = {str(path.relative_to(tmp_path)): path.read_text(encoding="utf-8") for path in tmp_path.rglob("*.html")}
-    anchors = set(re.findall(r' id="([\w.-]+)"', pages["femts.html"] + pages["femts/scoring.html"]))
+    anchors = set(re.findall(r' id="([\w.-]+)"', pages["femts.html"] + pages["femts/forecaster/scoring.html"]))
     for name in (*femts.__all__, *PUBLIC):
         assert name in anchors or name.replace("Forecaster", "Scoring") in anchors, name
     commands = set(re.findall(r' id="([\w.-]+)"', pages["femts/cli.html"]))

@@ -85,7 +85,7 @@ def test_the_audit_finds_effects_that_saw_all_rows(monkeypatch: pytest.MonkeyPat
     def peeking(data: Dataset, scaler: Scaler) -> Effects:
         return fit_effects(replace(data, split=replace(data.split, train=(0, len(data.values)))), scaler)
 
-    monkeypatch.setattr("femts.data.effects.fit_effects", peeking)
+    monkeypatch.setattr("femts.data.effects_fit.fit_effects", peeking)
     data = femts.load_dataset(table(), target=["load"], future=["open"])
     assert [check.name for check in femts.audit(femts.train(data, "naive", **QUICK)).failed] == ["scaler"]
 
