@@ -8,8 +8,9 @@ import pytest
 import torch
 
 from femts.bench import mixer
-from femts.bench.mixer import PRIORS, MixerBench, MixerRow, bench_mixer, layer_config
+from femts.bench.mixer import MixerBench, MixerRow, bench_mixer, layer_config
 from femts.errors import UsageError
+from femts.mixers.priors.registry import prior_names
 from femts.models.registry import build_config
 from femts.training.device import Place
 
@@ -25,8 +26,8 @@ def rows_of(place: Place = CPU, **changes: Any) -> list[MixerRow]:
 
 
 def test_every_prior_length_and_case_has_a_row_with_positive_numbers() -> None:
-    rows = rows_of(priors=PRIORS, lengths=(3, 6), repeats=1)
-    assert [(r.prior, r.length, r.case) for r in rows] == [(p, t, c) for p in PRIORS for t in (3, 6) for c in CASES]
+    rows = rows_of(priors=prior_names(), lengths=(3, 6), repeats=1)
+    assert [(r.prior, r.length, r.case) for r in rows] == [(p, t, c) for p in prior_names() for t in (3, 6) for c in CASES]
     for row in rows:
         assert row.batch == 8 // row.length
         assert row.forward is not None and row.step is not None and row.peak_bytes is not None and row.peak_ratio is not None

@@ -24,7 +24,8 @@ def register_prior(prior: type[Prior]) -> type[Prior]:
 
 def prior_class(name: str) -> type[Prior]:
     """The prior called `name`; UsageError with the nearest right name when there is none."""
-    _load_all()
+    if name not in _PRIORS:  # asked in every forward pass, where no folder should be listed
+        _load_all()
     if name not in _PRIORS:
         raise UsageError(f"Unknown prior '{name}'{suggest(name, _PRIORS)}")
     return _PRIORS[name]
