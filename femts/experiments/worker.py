@@ -77,7 +77,7 @@ def main() -> int:
                 if not Store(results).finished(cell):
                     run_cell(cell, results, **given)
             finally:
-                lock.unlink()
+                lock.unlink(missing_ok=True)
     except (Interrupted, KeyboardInterrupt):
         return INTERRUPTED
     except FemtsError as error:
