@@ -23,10 +23,10 @@ from femts.config.rules import (
     whole,
 )
 from femts.experiments.grid import PLACE, Cell
+from femts.forecaster.run_rules import ROW, SPAN, STEPS
 
 RECORD_FORMAT = 1
 MOST_STEPS, MOST_THREADS = 10**6, 2**12
-STEPS = whole(1, MOST_STEPS)
 
 
 def _horizon(value: Any, name: str) -> None:
@@ -47,7 +47,6 @@ def _commit(value: Any, name: str) -> None:
 
 LOSS = number(0)
 SCORES = fields({"mse": LOSS, "mae": LOSS, "windows": whole(1)}, {"pinball": LOSS})
-SPAN = several(whole(), 2, 2)
 SERIES = several(maybe(number()), 0, MOST_STEPS)
 RECORD: Rule = fields(
     {
@@ -104,12 +103,7 @@ RECORD: Rule = fields(
         ),
         "data": fields({"sha256": digest, "split": fields({"train": SPAN, "val": SPAN, "test": SPAN})}),
         "parameters": whole(),
-        "history": several(
-            fields(
-                {"step": whole(1), "train_loss": number(), "val_mse": LOSS, "val_mae": LOSS, "lr": LOSS, "seconds": LOSS},
-                {"val_pinball": LOSS},
-            )
-        ),
+        "history": several(ROW),
         "samples": several(
             fields(
                 {"row": whole(), "channel": text, "past": SERIES, "truth": SERIES, "forecast": several(number(), 1, MOST_STEPS)}

@@ -203,27 +203,6 @@ def test_a_run_whose_data_are_gone_is_refused(tmp_path: Path, capsys: pytest.Cap
     assert not (tmp_path / "out.html").exists()
 
 
-def test_data_that_have_moved_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Scored, calibrated and reported like before; the page says nothing of where the maker kept them."""
-    synthetic_frame(400).to_csv(tmp_path / "mine.csv", index=False)
-    run = str(tmp_path / "run")
-    train(tmp_path / "mine.csv", "naive", P, seq_len=L, device="cpu", out=run)
-    assert main(["evaluate", run]) == 0
-    before = capsys.readouterr().out
-    (tmp_path / "there").mkdir()
-    moved = str((tmp_path / "mine.csv").rename(tmp_path / "there" / "other.csv"))
-    assert main(["evaluate", run, "--dataset", moved]) == 0
-    assert capsys.readouterr().out == before
-    assert main(["calibrate", run, "--dataset", moved]) == 0
-    assert main(["report", run, "--dataset", moved]) == 0
-    page = (tmp_path / "run" / "report.html").read_text()
-    assert "other.csv" in page
-    assert str(tmp_path) not in page
-    synthetic_frame(500).to_csv(moved, index=False)
-    assert main(["evaluate", run, "--dataset", moved]) == 2
-    assert "is not what this model was trained on" in capsys.readouterr().err
-
-
 def gappy() -> pd.DataFrame:
     """A column that begins late and one that ends in the first days of the test part, and single gaps."""
     frame = synthetic_frame(900)

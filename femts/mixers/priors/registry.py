@@ -32,7 +32,7 @@ def prior_class(name: str) -> type[Prior]:
 
 
 def prior_names() -> tuple[str, ...]:
-    """Every registered name: those that come with femts by their place in a layer's history, then others as they came."""
+    """Every registered name, in the order of `Prior.ORDER`."""
     _load_all()
     return tuple(sorted(_PRIORS, key=lambda name: _PRIORS[name].ORDER))
 
