@@ -49,8 +49,8 @@ class RawForecast(nn.Module):
         self.targets = len(forecaster.targets)
         self.mean: Tensor
         self.scale: Tensor
-        self.register_buffer("mean", torch.tensor(forecaster.scaler.mean, dtype=torch.float32))
-        self.register_buffer("scale", torch.tensor(forecaster.scaler.scale, dtype=torch.float32))
+        self.register_buffer("mean", torch.tensor(forecaster.preprocess.scaler.mean, dtype=torch.float32))
+        self.register_buffer("scale", torch.tensor(forecaster.preprocess.scaler.scale, dtype=torch.float32))
 
     def forward(self, history: Tensor) -> Tensor:
         scaled = (history - self.mean) / self.scale
@@ -78,7 +78,7 @@ def export(forecaster: Forecaster, path: str | Path, horizon: int | None = None)
             operators, or the graph differs from torch by more than `BOUND` in scaled units; nothing is written.
         RunFailure: the disk refuses.
     """
-    if forecaster.scaler.effects is not None:
+    if forecaster.preprocess.effects is not None:
         raise UsageError(
             "A run that knows columns or the calendar in advance cannot be exported, as a graph has no place for them; "
             "export one trained without --future and --calendar."
@@ -157,7 +157,7 @@ def _difference(forecaster: Forecaster, content: bytes, steps: int) -> float:
     import onnxruntime
 
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
-    worst, scale = 0.0, forecaster.scaler.first(len(forecaster.targets)).scale
+    worst, scale = 0.0, forecaster.preprocess.scaler.scale[: len(forecaster.targets)]
     for past in _look_backs(forecaster):
         (found,) = session.run(NAMES[1:], {NAMES[0]: past})
         wanted = forecaster.predict_array(past, steps).astype(np.float32)
@@ -180,5 +180,5 @@ def _look_backs(forecaster: Forecaster) -> list[NDArray[np.float32]]:
         walk = noise.cumsum(1) / np.sqrt(np.arange(1, noise.shape[1] + 1))[:, None]
         gaps = np.where(rng.uniform(size=walk.shape) < 0.2, np.nan, walk)
         gaps[:, :2] = np.nan
-        found += [forecaster.scaler.inverse(scaled).astype(np.float32) for scaled in (noise, walk, gaps)]
+        found += [forecaster.preprocess.inverse(scaled).astype(np.float32) for scaled in (noise, walk, gaps)]
     return found

@@ -9,10 +9,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from femts.config.model import ModelConfig
 from femts.data.windows import Windows
 from femts.evaluation.evaluator import evaluate, evaluate_horizons
 from femts.models.base import ForecastModel
-from femts.models.naive import Naive, NaiveConfig
+from femts.models.naive import Naive
 from femts.models.registry import build_config, build_model, model_names
 
 L, P, C, ROWS, START = 24, 6, 3, 80, 10
@@ -61,7 +62,7 @@ def test_a_short_forecast_begins_a_long_one_and_scores_are_the_same(name: str) -
 @pytest.mark.parametrize("quantiles", [(), (0.1, 0.5, 0.9)])
 def test_gaps_known_effects_and_targets_count_as_they_do_alone(batch_size: int, quantiles: tuple[float, ...]) -> None:
     observed = torch.rand(ROWS, C, generator=torch.Generator().manual_seed(3)) > 0.2
-    compare(make("dlinear", quantiles), batch_size, observed=observed, effects=series(4), targets=2)
+    compare(make("dlinear", quantiles), batch_size, observed=observed, offsets=series(4), targets=2)
 
 
 def test_a_window_is_forecast_once() -> None:
@@ -73,7 +74,7 @@ def test_a_window_is_forecast_once() -> None:
             forecasts += len(x)
             return super().forward(x)
 
-    evaluate_horizons(Count(NaiveConfig(L, P, C)), [windows(steps) for steps in (P, 2 * P, 4 * P)])
+    evaluate_horizons(Count(ModelConfig(L, P, C)), [windows(steps) for steps in (P, 2 * P, 4 * P)])
     most = len(windows(P))
     assert forecasts == most + len(windows(2 * P)) + 2 * len(windows(4 * P))
 
