@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,10 +19,8 @@ from femts.errors import RunFailure, UsageError
 from femts.evaluation.intervals import Intervals, check_levels, with_bounds
 from femts.evaluation.quantiles import check_quantiles, conformal_bounds, level_of
 from femts.forecaster.inputs import in_form_of, known_ahead, look_back, tell_ended
+from femts.forecaster.parts import Parts
 from femts.forecaster.scoring import calibrated
-
-if TYPE_CHECKING:
-    from femts.forecaster.forecaster import Forecaster
 
 Array = NDArray[np.float64]
 
@@ -62,7 +60,7 @@ class Scaled(NamedTuple):
     quantiles: Tensor | None
 
 
-def forecast_scaled(forecaster: Forecaster, values: Array, steps: int, offsets: Array | None = None) -> Scaled:
+def forecast_scaled(forecaster: Parts, values: Array, steps: int, offsets: Array | None = None) -> Scaled:
     """Forecast `steps` from raw look-backs `values` (B, L, C), whose `offsets` begin with those of the look-back."""
     model = forecaster.model.eval()
     before = None if offsets is None else offsets[:, : values.shape[1]]
@@ -74,7 +72,7 @@ def forecast_scaled(forecaster: Forecaster, values: Array, steps: int, offsets: 
         return Scaled(model.point(quantiles), quantiles)
 
 
-def forecast_array(forecaster: Forecaster, look_backs: ArrayLike, steps: int, offsets: Array | None = None) -> Array:
+def forecast_array(forecaster: Parts, look_backs: ArrayLike, steps: int, offsets: Array | None = None) -> Array:
     """Forecast `steps` from raw `look_backs` (B, L, C) and their `offsets` (B, L + steps, C): (B, steps, T), raw units.
 
     Raises:
@@ -98,7 +96,7 @@ def forecast_array(forecaster: Forecaster, look_backs: ArrayLike, steps: int, of
 
 
 def forecast_table(
-    forecaster: Forecaster, history: pd.DataFrame, horizon: int | None, ends: Ends, future: pd.DataFrame | None
+    forecaster: Parts, history: pd.DataFrame, horizon: int | None, ends: Ends, future: pd.DataFrame | None
 ) -> pd.DataFrame:
     """Forecast what follows `history`; see `Forecaster.predict`."""
     config, freq, targets = forecaster.config, forecaster.freq, forecaster.targets
@@ -130,7 +128,7 @@ def forecast_table(
     return in_form_of(pd.concat([ahead, forecast], axis=1), past, config.schema.form, targets)
 
 
-def _scaled_bounds(points: Array, quantiles: Tensor | None, forecaster: Forecaster, ends: Ends) -> dict[str, Array]:
+def _scaled_bounds(points: Array, quantiles: Tensor | None, forecaster: Parts, ends: Ends) -> dict[str, Array]:
     """Bounds (S, T) in scaled units beside the forecast `points` (S, T), by name: `lo-80`, `hi-80`, `q-10`."""
     intervals: Intervals = calibrated(forecaster)
     steps, targets = points.shape

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -17,22 +16,18 @@ from femts.evaluation.coverage import CoverageSums
 from femts.evaluation.evaluator import Sums, evaluate, evaluate_horizons
 from femts.evaluation.intervals import LEVELS, Intervals, calibrate, check_levels, refuse_unreachable
 from femts.evaluation.scores import DetailSums, check_groups, scores_frame
+from femts.forecaster.parts import Parts
 from femts.text import shown
 
-if TYPE_CHECKING:
-    from femts.forecaster.forecaster import Forecaster
 
-
-def score_windows(
-    forecaster: Forecaster, part: str, pred_len: int | None, data: Dataset, like: Windows | None = None
-) -> Windows:
+def score_windows(forecaster: Parts, part: str, pred_len: int | None, data: Dataset, like: Windows | None = None) -> Windows:
     """Windows of `part` that a score is of, on the forecaster's device; `like` are others of the same data."""
     steps = forecaster.config.pred_len if pred_len is None else check_steps(pred_len)
     windows = part_windows(data, forecaster.preprocess, part, forecaster.config.seq_len, steps, like)
     return windows.to(forecaster.device)
 
 
-def own_data(forecaster: Forecaster, dataset: object) -> Dataset:
+def own_data(forecaster: Parts, dataset: object) -> Dataset:
     """`dataset`, or by default that of the training; UsageError for another thing, or for other columns."""
     data = forecaster.training_data() if dataset is None else dataset
     if not isinstance(data, Dataset):
@@ -42,7 +37,7 @@ def own_data(forecaster: Forecaster, dataset: object) -> Dataset:
     return data
 
 
-def load_again(forecaster: Forecaster, data_root: str | Path | None) -> Dataset:
+def load_again(forecaster: Parts, data_root: str | Path | None) -> Dataset:
     """The data of the training by its name or path; see `Forecaster.training_data`."""
     source = forecaster.config.source
     if source is None:
@@ -58,13 +53,13 @@ def load_again(forecaster: Forecaster, data_root: str | Path | None) -> Dataset:
     return data
 
 
-def score(forecaster: Forecaster, windows: Windows, also: Sequence[Sums] = ()) -> dict[str, float | int]:
+def score(forecaster: Parts, windows: Windows, also: Sequence[Sums] = ()) -> dict[str, float | int]:
     """Mean errors over all `windows`, in scaled units."""
     return evaluate(forecaster.model, windows, forecaster.config.training.eval_batch_size, also=also)
 
 
 def score_horizons(
-    forecaster: Forecaster, part: str, horizons: Sequence[int], dataset: Dataset | None = None, most: int | None = None
+    forecaster: Parts, part: str, horizons: Sequence[int], dataset: Dataset | None = None, most: int | None = None
 ) -> dict[int, dict[str, float | int]]:
     """Scores at several horizons, each as `Forecaster.evaluate` has it, from one roll-out of each window.
 
@@ -90,7 +85,7 @@ def score_horizons(
 
 
 def score_details(
-    forecaster: Forecaster, windows: Windows, by: str | Sequence[str] | None, level: Sequence[float] | None, data: Dataset
+    forecaster: Parts, windows: Windows, by: str | Sequence[str] | None, level: Sequence[float] | None, data: Dataset
 ) -> pd.DataFrame:
     """Scores in detail, over `windows` of `data`; the rest as in `Forecaster.scores`.
 
@@ -115,7 +110,7 @@ def score_details(
     return scores_frame(sums, forecaster.targets, data.train_values[:, : windows.targets], groups, covered, levels)
 
 
-def score_coverage(forecaster: Forecaster, windows: Windows, level: Sequence[float]) -> pd.DataFrame:
+def score_coverage(forecaster: Parts, windows: Windows, level: Sequence[float]) -> pd.DataFrame:
     """Coverage by step and channel; see `Forecaster.coverage`."""
     levels = check_levels(level)
     sums = coverage_sums(forecaster, levels, windows.pred_len)
@@ -128,7 +123,7 @@ def score_coverage(forecaster: Forecaster, windows: Windows, level: Sequence[flo
     return pd.DataFrame(cells, index).reset_index()
 
 
-def new_intervals(forecaster: Forecaster, pred_len: int | None, level: Sequence[float], data: Dataset) -> Intervals:
+def new_intervals(forecaster: Parts, pred_len: int | None, level: Sequence[float], data: Dataset) -> Intervals:
     """Intervals calibrated anew; see `Forecaster.calibrate`."""
     before = forecaster.config.pred_len if forecaster.intervals is None else forecaster.intervals.steps
     more = check_levels(level) if level else ()
@@ -138,14 +133,14 @@ def new_intervals(forecaster: Forecaster, pred_len: int | None, level: Sequence[
     return intervals
 
 
-def coverage_sums(forecaster: Forecaster, levels: Sequence[float], steps: int) -> CoverageSums:
+def coverage_sums(forecaster: Parts, levels: Sequence[float], steps: int) -> CoverageSums:
     """Accumulator of all levels that are calibrated, `levels` among them."""
     intervals = calibrated(forecaster)
     intervals.at(levels, steps)
     return CoverageSums(intervals.levels, intervals.half_widths[:, :steps], forecaster.model.quantiles)
 
 
-def calibrated(forecaster: Forecaster) -> Intervals:
+def calibrated(forecaster: Parts) -> Intervals:
     """Intervals of the forecaster; UsageError where it has none."""
     if forecaster.intervals is None:
         raise UsageError("This run has no intervals; make them by `femts calibrate RUN`, or in Python by calibrate().")
