@@ -19,10 +19,10 @@ from femts.config.training import VALIDATIONS, TrainingConfig
 from femts.data.windows import Windows
 from femts.environment import without_traces
 from femts.errors import RunFailure
-from femts.evaluation.evaluator import evaluate
+from femts.evaluation.evaluator import Share, evaluate
 from femts.evaluation.quantiles import PinballSums
 from femts.files import write_file
-from femts.forecaster.run_folder import CHECKPOINT, HISTORY, history_csv
+from femts.forecaster.run_folder import CHECKPOINT, ROWS, validations_csv
 from femts.mixers.ops.precision import low_precision_products
 from femts.models.base import ForecastModel
 from femts.training.batches import StepBatches, derive_seed, drawn_channels
@@ -158,7 +158,7 @@ class Trainer:
         self.optimizer: Any = fabric.setup_optimizers(optimizer)
         self.average = RunningAverage(job.model, job.config.ema, job.state.average, job.state.step)
         sizes = (len(job.train), self.config.batch_size, self.config.accumulate)
-        self.batches = StepBatches(*sizes, self.config.seed, fabric.global_rank, fabric.world_size, self.device)
+        self.batches = StepBatches(*sizes, self.config.seed, (fabric.global_rank, fabric.world_size), self.device)
         self._losses: list[tuple[Tensor, int, int]] = []  # loss, windows, step; reading one waits for the device
 
     def step(self) -> None:
@@ -241,9 +241,7 @@ class Trainer:
             self.val,
             config.eval_batch_size,
             most=config.val_windows,
-            rank=fabric.global_rank,
-            world=fabric.world_size,
-            reduce=self._summed,
+            share=Share(fabric.global_rank, fabric.world_size, self._summed),
             also=() if pinball is None else [pinball],
         )
         if pinball is not None:
@@ -253,7 +251,7 @@ class Trainer:
         self.job.budget.note_scoring(took / scores["windows"])
         if not math.isfinite(scores["mse"]):
             raise RunFailure(f"The validation MSE became {scores['mse']} after step {state.step}; {self._remedy}")
-        state.history.append(
+        state.validations.append(
             {
                 "step": state.step,
                 "train_loss": math.fsum(state.losses) / state.windows,
@@ -264,7 +262,7 @@ class Trainer:
                 "seconds": round(seconds + took, 3),
             }
         )
-        self.fabric.log_dict({name: value for name, value in state.history[-1].items() if name != "seconds"}, state.step)
+        self.fabric.log_dict({name: value for name, value in state.validations[-1].items() if name != "seconds"}, state.step)
         state.losses, state.windows = [], 0
         if scores.get("pinball", scores["mse"]) < state.best_loss:
             state.best_step, state.best_val = state.step, scores
@@ -282,4 +280,4 @@ class Trainer:
         state.optimizer = self.optimizer.state_dict()
         if self.job.folder is not None:
             state.save(self.job.folder / CHECKPOINT)
-            write_file(self.job.folder / HISTORY, history_csv(state.history))
+            write_file(self.job.folder / ROWS, validations_csv(state.validations))

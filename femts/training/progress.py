@@ -29,8 +29,8 @@ class ProgressLine:
         text = f"step {state.step} [{'#' * int(20 * state.progress):<20}] {100 * state.progress:.0f} %"
         if now - self._began > _FIRST and state.progress > self._before:
             text += f", {span((now - self._began) * (1 - state.progress) / (state.progress - self._before))} left"
-        if state.history:
-            text += f"  val MSE {state.history[-1]['val_mse']:.4f}, best {state.best_mse:.4f} at step {state.best_step}"
+        if state.validations:
+            text += f"  val MSE {state.validations[-1]['val_mse']:.4f}, best {state.best_mse:.4f} at step {state.best_step}"
         sys.stderr.write(f"\r\x1b[2K{text}")
         sys.stderr.flush()
 

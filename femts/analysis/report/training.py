@@ -129,14 +129,14 @@ def _device(metrics: Mapping[str, Any]) -> str:
 def curves(forecaster: Forecaster) -> dict[str, list[float | None]]:
     """Losses at each validation for the page's script; empty for a model without steps."""
     names = {"training loss": "train_loss", "validation MSE": "val_mse"}
-    rows = forecaster.history
+    rows = forecaster.validations
     shown = {name: [float(row[key]) for row in rows] for name, key in names.items()} if rows else {}
     return {name: [float(f"{v:.5g}") if np.isfinite(v) else None for v in values] for name, values in shown.items()}
 
 
 def kept_validation(forecaster: Forecaster) -> int | None:
     """Place of the validation whose weights were kept; None where there is none."""
-    steps = [int(row["step"]) for row in forecaster.history]
+    steps = [int(row["step"]) for row in forecaster.validations]
     kept = forecaster.metrics.get("kept_step")
     return steps.index(kept) if kept in steps else None
 
@@ -144,7 +144,7 @@ def kept_validation(forecaster: Forecaster) -> int | None:
 def validation_table(forecaster: Forecaster) -> Markup:
     """A row for each validation."""
     rows = []
-    for row in forecaster.history:
+    for row in forecaster.validations:
         errors = (scaled(row[name]) for name in ("train_loss", "val_mse", "val_mae"))
         rows.append((int(row["step"]), *errors, f"{row['lr']:.3g}", f"{row['seconds']:.1f}"))
     header = ("Step", "Training loss", "Validation MSE", "Validation MAE", "Learning rate", "Seconds")
