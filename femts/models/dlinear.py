@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from femts.errors import UsageError
+from femts.config.bounds import Count, check_bounds
 from femts.models.base import ForecastModel
 from femts.models.registry import register
 
@@ -31,12 +31,11 @@ class DLinearConfig:
     seq_len: int
     pred_len: int
     n_channels: int
-    kernel_size: int = 25
+    kernel_size: Count = 25
     individual: bool = False
 
     def __post_init__(self) -> None:
-        if self.kernel_size < 1:
-            raise UsageError(f"Setting 'model.kernel_size' takes a whole number of at least 1, not {self.kernel_size}.")
+        check_bounds(self, "model")
 
 
 class ChannelLinear(nn.Module):

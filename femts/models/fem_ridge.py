@@ -13,6 +13,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from femts.config.bounds import Positive
 from femts.models.fem import SegmentConfig, SegmentForecaster
 from femts.models.registry import register
 from femts.models.ridge import check_linear, make_linear
@@ -29,7 +30,7 @@ class FemRidgeConfig(SegmentConfig):
     """
 
     season: int | None = None
-    ridge: float = 0.3
+    ridge: Positive = 0.3
     longest: int | None = None
 
     def __post_init__(self) -> None:

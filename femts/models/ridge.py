@@ -13,6 +13,7 @@ from typing import ClassVar, Protocol
 import torch
 from torch import Tensor, nn
 
+from femts.config.bounds import Positive, check_bounds
 from femts.errors import UsageError
 from femts.models.base import ForecastModel
 from femts.models.registry import register
@@ -40,10 +41,11 @@ class RidgeConfig:
     pred_len: int
     n_channels: int
     season: int | None = None
-    ridge: float = 0.3
+    ridge: Positive = 0.3
     longest: int | None = None
 
     def __post_init__(self) -> None:
+        check_bounds(self, "model")
         check_linear(self)
 
 
@@ -71,8 +73,6 @@ def check_linear(config: LinearConfig) -> None:
             f"A season of {config.season} steps does not fit into a look-back of {config.seq_len}; "
             f"set model.season to between 1 and {config.seq_len} or take a longer --seq-len."
         )
-    if not 0 < config.ridge < float("inf"):
-        raise UsageError(f"Setting 'model.ridge' takes a number above 0, not {config.ridge}.")
     if config.longest is not None and config.longest < config.pred_len:
         raise UsageError(
             f"Setting 'model.longest' takes at least the {config.pred_len} steps of a forecast, not {config.longest}."
