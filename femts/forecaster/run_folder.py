@@ -23,6 +23,7 @@ from femts.config.training import TrainingConfig
 from femts.data.schema import PLAIN, Schema
 from femts.errors import RunFailure, UsageError
 from femts.files import PART, write_file
+from femts.text import strict_json
 
 FORMAT = 2  # raised when an older femts could not read the folder; not the version of the package
 CONFIG, WEIGHTS, PREPROCESS = "config.yaml", "model.safetensors", "preprocess.json"
