@@ -36,8 +36,7 @@ def as_html(forecaster: Forecaster, data: Dataset, measured: Measured, samples: 
     by_step = {name: _rounded(of.by_step.query("units == 'scaled'")["mse"]) for name, of in scored.items()}
     contenders = {name: _by_units(of.overall)[0] for name, of in scored.items()}
     curves = {name: _rounded([row[key] for row in forecaster.history]) for name, key in _CURVES.items()}
-    steps_kept = [int(row["step"]) for row in forecaster.history]
-    kept = metrics.get("kept_step")
+    validated, kept_step = [int(row["step"]) for row in forecaster.history], metrics.get("kept_step")
     return render(
         "report.html",
         forecaster=forecaster,
@@ -65,7 +64,7 @@ def as_html(forecaster: Forecaster, data: Dataset, measured: Measured, samples: 
             "columns": forecaster.targets[: samples["channels"]],
             "steps": by_step,
             "learning": curves if forecaster.history else {},
-            "kept": steps_kept.index(kept) if kept in steps_kept else None,
+            "kept": validated.index(kept_step) if kept_step in validated else None,
         },
     )
 
