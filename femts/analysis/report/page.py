@@ -23,6 +23,7 @@ from femts.models.registry import model_card
 from femts.text import strict_json
 
 MOST_ROWS = 24  # of a table by step
+_CURVES = {"training loss": "train_loss", "validation MSE": "val_mse"}
 
 Scores = dict[str, dict[str, Any]]  # a row of scores by its units
 
@@ -67,9 +68,6 @@ def as_html(forecaster: Forecaster, data: Dataset, measured: Measured, samples: 
             "kept": validated.index(kept_step) if kept_step in validated else None,
         },
     )
-
-
-_CURVES = {"training loss": "train_loss", "validation MSE": "val_mse"}
 
 
 def _rounded(values: Sequence[float] | pd.Series) -> list[float | None]:
