@@ -25,12 +25,12 @@ from femts.files import write_file
 from femts.forecaster.run_folder import CHECKPOINT, ROWS, validations_csv
 from femts.mixers.ops.precision import low_precision_products
 from femts.models.base import ForecastModel
+from femts.progress import progress_line
 from femts.training.batches import StepBatches, derive_seed, drawn_channels
 from femts.training.device import Place, seed_device
 from femts.training.ema import RunningAverage
 from femts.training.optimizer import adamw
 from femts.training.processes import InProcess, launched
-from femts.training.progress import ProgressLine
 from femts.training.schedule import Budget, learning_rate
 from femts.training.state import TrainState
 from femts.training.stopping import StopSignals
@@ -100,9 +100,8 @@ def _train(job: Job, fabric: Fabric) -> None:
         job.model = copy.deepcopy(job.model)  # what travels to several processes, they share
     config, state = job.config, job.state
     state.stopped = None
-    with StopSignals() as signals:
+    with progress_line(job.progress and fabric.is_global_zero) as show, StopSignals() as signals:
         trainer = Trainer(fabric, job)
-        line = ProgressLine(job.progress and fabric.is_global_zero, state, job.budget)
         began, before, checked = time.monotonic(), state.seconds, time.monotonic()
         while not state.complete and state.stopped is None:
             started = time.monotonic()
@@ -110,7 +109,7 @@ def _train(job: Job, fabric: Fabric) -> None:
             if state.step % CHECK_EVERY == 0:
                 trainer.take_losses()
             job.budget.note_step((time.monotonic() - started) / (config.batch_size * config.accumulate))
-            line.show()
+            show(state.progress, _words(state))
             due = trainer.spend()
             if due:
                 trainer.validate(time.monotonic() - checked)
@@ -120,7 +119,13 @@ def _train(job: Job, fabric: Fabric) -> None:
             if due or state.stopped is not None:
                 state.seconds = before + time.monotonic() - began
                 trainer.save()
-        line.clear()
+
+
+def _words(state: TrainState) -> str:
+    """Words on a training for its line; nothing is read from the device."""
+    if not state.validations:
+        return f"step {state.step}"
+    return f"step {state.step}  val MSE {state.validations[-1]['val_mse']:.4f}, best {state.best_mse:.4f} at step {state.best_step}"
 
 
 class _Loss(nn.Module):
