@@ -125,7 +125,8 @@ def _words(state: TrainState) -> str:
     """Words on a training for its line; nothing is read from the device."""
     if not state.validations:
         return f"step {state.step}"
-    return f"step {state.step}  val MSE {state.validations[-1]['val_mse']:.4f}, best {state.best_mse:.4f} at step {state.best_step}"
+    last = state.validations[-1]["val_mse"]
+    return f"step {state.step}  val MSE {last:.4f}, best {state.best_mse:.4f} at step {state.best_step}"
 
 
 class _Loss(nn.Module):
