@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from femts.cli.options import option
+from femts.data.schema import Schema
 from femts.errors import UsageError
 from femts.text import shown
 
@@ -26,6 +27,13 @@ class ReadingOptions:
     past: Annotated[str | None, option("Columns known up to now, read and not scored.", "NAME[,NAME...]")] = None
     future: Annotated[str | None, option("Columns known for the steps to come as well.", "NAME[,NAME...]")] = None
     calendar: Annotated[bool, typer.Option("--calendar", help="Let hour of the week and season of the year act.")] = False
+    split: Annotated[str | None, option("Shares of the rows for training, validation and test.", "TRAIN,VAL,TEST")] = None
+    val_rows: Annotated[str | None, option("Rows for validation, before those of the test.", "N")] = None
+    test_rows: Annotated[str | None, option("Last rows, for the test.", "N")] = None
+    test_from: Annotated[str | None, option("First date of the test.", "DATE")] = None
+    min: Annotated[str | None, option("Smallest value that a forecast may have, such as 0.", "X")] = None
+    max: Annotated[str | None, option("Largest value that a forecast may have.", "X")] = None
+    transform: Annotated[str | None, option("Make skewed values even before they are scaled.", "none|log1p|boxcox")] = None
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> ReadingOptions:
@@ -46,7 +54,11 @@ class ReadingOptions:
             "future": _parse_names("future", self.future),
             "calendar": _check_flag("calendar", self.calendar or False),
         }
-        return {name: value for name, value in reading.items() if value}
+        further = ("split", "val_rows", "test_rows", "test_from", "min", "max", "transform")
+        schema = Schema.of(
+            **{name: value for name, value in reading.items() if value}, **{k: getattr(self, k) for k in further}
+        )
+        return schema.reading()
 
 
 READING = tuple(field.name for field in fields(ReadingOptions))

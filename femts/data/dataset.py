@@ -21,7 +21,7 @@ from femts.data.grid import season_of, step_of
 from femts.data.reading import read_headless, read_table
 from femts.data.roles import NO_ROLES, Roles
 from femts.data.schema import PLAIN, Reading, Schema
-from femts.data.splits import Split, ratio_split
+from femts.data.splits import Split, horizon_split
 from femts.data.synthetic import synthetic_frame
 from femts.errors import UsageError
 from femts.text import shown
@@ -70,6 +70,11 @@ class Dataset:
     def targets(self) -> int:
         """Number of the columns, the first ones, that are to be forecast and scored; after them come those known up to now."""
         return len(self.columns) - len(self.schema.roles.past)
+
+    @property
+    def fixed_split(self) -> bool:
+        """True where the split is the user's or the catalogue's, and does not depend on the horizon."""
+        return self.schema.split.given or self.source in CATALOG
 
     @property
     def record(self) -> dict[str, Any]:
@@ -183,6 +188,11 @@ def _load(source: str | Path | pd.DataFrame, data_root: str | Path | None, downl
     return replace(data, notes=(note, *data.notes))
 
 
+def for_horizon(data: Dataset, pred_len: int) -> Dataset:
+    """`data`, with a split that leaves whole horizons for validation and test where a short table of one's own has none."""
+    return data if data.fixed_split else replace(data, split=horizon_split(data.split, pred_len))
+
+
 def is_path(source: str) -> bool:
     """Tell whether `load_dataset` takes `source` for a file rather than for a name of the catalogue."""
     if source.lower() in (name.lower() for name in CATALOG):
@@ -193,7 +203,7 @@ def is_path(source: str) -> bool:
 def _own(frame: pd.DataFrame, name: str, sha256: str, schema: Schema) -> Dataset:
     dates = pd.Index(frame.pop("date"))
     freq = step_of(dates)
-    split = ratio_split(len(frame))
+    split = schema.split.split(dates, len(frame), f"'{shown(name)}'")
     return _checked(
         Dataset(
             name=name,
@@ -240,12 +250,12 @@ def _from_catalogue(known: DatasetCard, root: str | Path | None, download: bool,
             dates=when,
             columns=tuple(map(str, table.columns)),
             freq=None if when is None else known.freq,
-            split=known.split,
+            split=schema.split.split(when, known.rows, known.name) if schema.split.given else known.split,
             sha256=sha256,
             season=known.season,
             notes=notes,
             source=known.name,
-            schema=Schema(na=schema.na),
+            schema=Schema(na=schema.na, split=schema.split, domain=schema.domain),
         )
     )
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 from numpy.typing import NDArray
 
 from femts.data.dataset import Dataset
+from femts.data.domain import ANY, Domain, PowerTransform
 from femts.data.effects import Effects
 from femts.data.effects_fit import fit_effects
 from femts.data.scaler import Scaler, Values
@@ -25,18 +27,23 @@ MOST_DEVIATIONS = 1e15  # sums of squares of such values are still within float3
 class Preprocess:
     """Preprocessing of C channels, fitted once on the training rows and kept with the model.
 
-    Values are scaled, what known columns explain of them is taken off, and gaps are filled, in this order. What is taken off is
-    called offsets: in scaled units, a number for each step and channel.
+    Targets are transformed, where the user wishes it, values are scaled, what known columns explain of them is taken off, and
+    gaps are filled, in this order. What is taken off is called offsets: in scaled units, a number for each step and channel.
+    On the way back, raw values end at the bounds of their domain.
 
     Attributes:
         columns: names of the C channels.
         scaler: mean and scale of each.
         effects: of the known columns on the scaled channels; None where none are known.
+        power: transform of the targets, the first channels; None where there is none.
+        domain: bounds of the targets.
     """
 
     columns: tuple[str, ...]
     scaler: Scaler
     effects: Effects | None = None
+    power: PowerTransform | None = None
+    domain: Domain = ANY
 
     @classmethod
     def fit(cls, data: Dataset) -> Preprocess:
@@ -46,12 +53,15 @@ class Preprocess:
     @classmethod
     def fit_rows(cls, data: Dataset, values: Array, rows: slice) -> Preprocess:
         """Fit to `values` (n, C), which are those of `rows` of `data`."""
+        domain, targets = data.schema.domain, data.targets
+        power = PowerTransform.fit(domain.transform, values[:, :targets], data.columns, f"Data set '{shown(data.name)}'")
+        values = _transformed(values, power)
         scaler = Scaler.fit(values)
         if data.known is None:
-            return cls(data.columns, scaler)
+            return cls(data.columns, scaler, None, power, domain)
         known, dates = data.known[rows], None if data.dates is None else data.dates[rows]
         effects = fit_effects(scaler.transform(values), known, dates, data.season, data.schema.roles.calendar)
-        return cls(data.columns, scaler, effects)
+        return cls(data.columns, scaler, effects, power, domain)
 
     def offsets(self, known: Array | None, dates: pd.Index | None, where: str = "The history") -> Array | None:
         """Offsets (n, C) at the known columns `known` (n, K), raw units, and the stamps `dates` (n,); None without effects.
@@ -71,7 +81,9 @@ class Preprocess:
         Raises:
             UsageError: other channels, or a value so far off that its square would leave float32; the text begins with `where`.
         """
-        scaled = self.scaler.transform(values)
+        if self.power is not None:
+            self.power.check(values[..., : len(self.power.powers)], self.columns, where)
+        scaled = self.scaler.transform(_transformed(values, self.power))
         scaled = scaled if offsets is None else scaled - offsets
         far = np.abs(scaled) > MOST_DEVIATIONS
         if far.any():
@@ -84,19 +96,35 @@ class Preprocess:
         return fill_gaps(scaled)
 
     def inverse(self, scaled: Values, offsets: Values | None = None) -> Values:
-        """Raw units of `scaled` (..., T), arrays or tensors of the first T channels, with `offsets` (..., T or C) put back."""
+        """Raw forecasts of `scaled` ones (..., T), arrays or tensors of the first T channels, within the domain.
+
+        `offsets` (..., T or C) are put back.
+        """
+        return _as_array(self.domain.clip, self.restore(scaled, offsets))
+
+    def restore(self, scaled: Values, offsets: Values | None = None) -> Values:
+        """As `inverse`, of values that happened: they are what they were, within the domain or not."""
         if offsets is not None:
             scaled = scaled + offsets[..., : scaled.shape[-1]]
-        return self.scaler.inverse(scaled)
+        values = self.scaler.inverse(scaled)
+        return values if self.power is None else _as_array(self.power.undo, values)
+
+    @property
+    def linear(self) -> bool:
+        """True where raw values are scaled ones times a scale, plus a mean: there is no transform and no bound."""
+        return self.power is None and self.domain == ANY
 
     def rescale(self, raw: Array) -> Array:
         """Scaled units of raw forecasts (..., T) of the first T channels, in which they are scored."""
-        return (raw - self.scaler.mean[: raw.shape[-1]]) / self.scaler.scale[: raw.shape[-1]]
+        values = raw if self.power is None else self.power.apply(raw)
+        return (values - self.scaler.mean[: raw.shape[-1]]) / self.scaler.scale[: raw.shape[-1]]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types for JSON, which keeps float64 without loss."""
         effects = {} if self.effects is None else {"effects": self.effects.to_dict()}
-        return {"scaler": self.scaler.to_dict() | effects, "columns": list(self.columns)}
+        power = {} if self.power is None else {"power": self.power.to_dict()}
+        domain = {} if self.domain == ANY else {"domain": self.domain.to_dict()}
+        return {"scaler": self.scaler.to_dict() | effects, "columns": list(self.columns), **power, **domain}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Preprocess:
@@ -107,7 +135,23 @@ class Preprocess:
         """
         scaler = record["scaler"]
         effects = Effects.from_dict(scaler["effects"]) if "effects" in scaler else None
-        return cls(tuple(record["columns"]), Scaler.from_dict(scaler), effects)
+        power = PowerTransform.from_dict(record["power"]) if "power" in record else None
+        domain = Domain.from_dict(record.get("domain", {}))
+        return cls(tuple(record["columns"]), Scaler.from_dict(scaler), effects, power, domain)
+
+
+def _as_array(function: Callable[[Array], Array], values: Values) -> Values:
+    """A function of arrays, of a tensor, too."""
+    if isinstance(values, np.ndarray):
+        return function(values)
+    return torch.from_numpy(function(values.cpu().double().numpy())).to(values)
+
+
+def _transformed(values: Array, power: PowerTransform | None) -> Array:
+    if power is None:
+        return values
+    targets = len(power.powers)
+    return np.concatenate([power.apply(values[..., :targets]), values[..., targets:]], axis=-1)
 
 
 def fill_gaps(scaled: Array) -> Array:

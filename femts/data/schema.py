@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any, TypedDict
 
 from femts.config.values import check_plain
+from femts.data.domain import ANY, Domain
 from femts.data.form import USUAL, Form
 from femts.data.roles import NO_ROLES, Roles, names_of
+from femts.data.split_rule import USUAL_SPLIT, SplitRule
 from femts.errors import UsageError, suggest
 from femts.text import shown
 
@@ -22,6 +24,13 @@ class Reading(TypedDict, total=False):
     past: Sequence[str] | str
     future: Sequence[str] | str
     calendar: bool
+    split: Sequence[float] | str
+    val_rows: int
+    test_rows: int
+    test_from: str
+    min: float
+    max: float
+    transform: str
 
 
 @dataclass(frozen=True)
@@ -32,11 +41,15 @@ class Schema:
         na: numbers that stand for a missing value, beside empty cells.
         form: names of the columns that hold stamps, series and values.
         roles: what the columns are for.
+        split: wishes for the rows of training, validation and test.
+        domain: bounds of the targets, and how they are transformed.
     """
 
     na: tuple[float, ...] = ()
     form: Form = USUAL
     roles: Roles = NO_ROLES
+    split: SplitRule = USUAL_SPLIT
+    domain: Domain = ANY
 
     @classmethod
     def of(cls, **reading: Any) -> Schema:
@@ -45,7 +58,8 @@ class Schema:
         Args:
             reading: `na`, numbers that stand for a missing value; `columns`, names by `time`, `series` and `value` where they
                 are not `date`, or `unique_id, ds, y`; `target`, `past` and `future`, names of columns by what they are for,
-                and `calendar`, as in `Roles`.
+                and `calendar`, as in `Roles`; `split`, `val_rows`, `test_rows` and `test_from` as in `SplitRule`; `min`, `max`
+                and `transform` as in `Domain`.
 
         Raises:
             UsageError: another argument, or a value that none of them takes.
@@ -56,21 +70,30 @@ class Schema:
             raise UsageError(f"Unknown argument '{shown(unknown)}' of the data{suggest(unknown, names)}")
         given = {role: names_of(reading.get(role, ()), role) for role in ("target", "past", "future")}
         roles = Roles(**given, calendar=bool(reading.get("calendar", False)))
-        return cls(_sentinels(reading.get("na", ())), Form.of(reading.get("columns") or {}), roles)
+        return cls(
+            _sentinels(reading.get("na", ())),
+            Form.of(reading.get("columns") or {}),
+            roles,
+            SplitRule.of(*(reading.get(name) for name in ("split", "val_rows", "test_rows", "test_from"))),
+            Domain.of(*(reading.get(name) for name in ("min", "max", "transform"))),
+        )
 
     def reading(self) -> dict[str, Any]:
         """The arguments of `of` that differ from the usual, in plain types."""
         given = {"na": list(self.na), "columns": self.form.named() if self.form != USUAL else {}, **self.roles.to_dict()}
-        return {name: value for name, value in given.items() if value}
+        return {name: value for name, value in given.items() if value} | self.split.to_dict() | self.domain.to_dict()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types for YAML."""
-        return {"na": list(self.na), "columns": self.form.named(), "roles": self.roles.to_dict()}
+        further = {"split": self.split.to_dict(), "domain": self.domain.to_dict()}
+        always = {"na": list(self.na), "columns": self.form.named(), "roles": self.roles.to_dict()}
+        return always | {name: value for name, value in further.items() if value}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Schema:
         """The inverse of `to_dict`."""
-        return cls(tuple(record["na"]), Form.of(record["columns"]), Roles.of(record["roles"]))
+        split, domain = SplitRule.from_dict(record.get("split", {})), Domain.from_dict(record.get("domain", {}))
+        return cls(tuple(record["na"]), Form.of(record["columns"]), Roles.of(record["roles"]), split, domain)
 
     def wide(self) -> Schema:
         """The schema of the same table once `check_frame` has made it wide."""

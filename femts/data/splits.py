@@ -9,6 +9,10 @@ from femts.errors import UsageError, suggest
 
 Part = Literal["train", "val", "test"]
 PARTS: tuple[str, ...] = get_args(Part)
+ENOUGH = 20  # horizons in a table that the usual split serves
+FEW = 8  # horizons in one of which only a single one each is kept for validation and test; from there on, two
+SHORT = 4  # horizons in training rows whose windows may forecast beyond them
+SHORTEST = 4  # rows to learn from
 
 
 @dataclass(frozen=True)
@@ -36,10 +40,19 @@ class Split:
         start, stop = {"train": self.train, "val": self.val, "test": self.test}[part]
         return (start, stop) if part == "train" else (start - seq_len, stop)
 
+    def overhang(self, part: str, pred_len: int) -> int:
+        """Steps by which a forecast of `part` may end after its rows, which counts for nothing: in short training rows alone.
+
+        Few windows, or none, would lie within these; each that forecasts one of their values teaches something.
+        """
+        short = part == "train" and self.train[1] - self.train[0] < SHORT * pred_len
+        return pred_len - 1 if short else 0
+
     def windows(self, part: str, seq_len: int, pred_len: int) -> int:
         """Number of windows of stride 1 in `part`; 0 when `seq_len` or `pred_len` (steps) does not fit."""
         start, stop = self.rows(part, seq_len)
-        return max(0, stop - start - seq_len - pred_len + 1) if start >= 0 else 0
+        within = stop + self.overhang(part, pred_len) - start
+        return max(0, within - seq_len - pred_len + 1) if start >= 0 else 0
 
     def check(self, name: str, part: str, seq_len: int, pred_len: int) -> None:
         """UsageError when the windows of `part` do not fit the data set `name`; the text says which length would."""
@@ -50,7 +63,7 @@ class Split:
         if pred_len > room_for_forecast:
             remedy = f"the longest that fits is {room_for_forecast}" if room_for_forecast > 0 else "bring more rows"
             raise UsageError(f"A forecast of {pred_len} steps does not fit the {rows} {part} rows of '{name}'; {remedy}.")
-        room_for_lookback = rows - pred_len if part == "train" else first
+        room_for_lookback = rows + self.overhang(part, pred_len) - pred_len if part == "train" else first
         if seq_len > room_for_lookback:
             where = f"the {rows} train rows" if part == "train" else f"the {first} rows before the {part} rows"
             raise UsageError(
@@ -70,3 +83,12 @@ def ratio_split(rows: int) -> Split:
     # The products stay in floating point, as in the public code whose window counts every published table rests on.
     train, test = int(rows * 0.7), int(rows * 0.2)
     return Split(train=(0, train), val=(train, rows - test), test=(rows - test, rows))
+
+
+def horizon_split(split: Split, pred_len: int) -> Split:
+    """`split`, or where the table is short for forecasts of `pred_len` steps, whole horizons of its end for the later parts."""
+    rows = split.test[1]
+    if rows >= ENOUGH * pred_len or rows < 2 * pred_len + SHORTEST:
+        return split
+    each = (2 if rows >= FEW * pred_len else 1) * pred_len
+    return Split(train=(0, rows - 2 * each), val=(rows - 2 * each, rows - each), test=(rows - each, rows))

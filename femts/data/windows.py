@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -13,6 +14,28 @@ from femts.errors import UsageError
 from femts.text import shown
 
 
+@dataclass(frozen=True, eq=False)
+class ScaledSeries:
+    """Resident values that windows are cut out of, N rows of C channels.
+
+    Attributes:
+        values: (N, C), scaled, float32, gaps filled.
+        observed: (N, C) bool, which values are real and no filling; None where all are.
+        offsets: (N, C), what was taken off the scaled values, for it is known; None where nothing was.
+        targets: how many of the channels, the first ones, are scored; None for all.
+    """
+
+    values: Tensor
+    observed: Tensor | None = None
+    offsets: Tensor | None = None
+    targets: int | None = None
+
+    def to(self, device: torch.device | str) -> ScaledSeries:
+        """A copy on `device`."""
+        observed, offsets = (None if each is None else each.to(device) for each in (self.observed, self.offsets))
+        return ScaledSeries(self.values.to(device), observed, offsets, self.targets)
+
+
 class Windows:
     """Every window of stride 1 over rows [start, stop) of a series: `seq_len` steps of look-back, then `pred_len`.
 
@@ -20,46 +43,42 @@ class Windows:
     asked for.
 
     Args:
-        series: (rows, C), scaled, float32.
+        series: what they are cut out of; a tensor (N, C) stands for values that all are real.
         seq_len: L, steps.
         pred_len: P, steps.
         start: first row that a look-back may use.
         stop: one past the last row that may be forecast.
-        observed: (rows, C) bool, which values are real and no filling; None where all are.
-        offsets: (rows, C), what was taken off the scaled values, for it is known; None where nothing was.
-        targets: how many of the channels, the first ones, are scored; None for all.
+        overhang: steps by which forecasts may end after `stop`; they count as missing there.
 
     Raises:
         UsageError: no window fits in these rows.
     """
 
     def __init__(
-        self,
-        series: Tensor,
-        seq_len: int,
-        pred_len: int,
-        start: int,
-        stop: int,
-        observed: Tensor | None = None,
-        offsets: Tensor | None = None,
-        targets: int | None = None,
+        self, series: ScaledSeries | Tensor, seq_len: int, pred_len: int, start: int, stop: int, overhang: int = 0
     ) -> None:
-        if not 0 <= start <= stop <= len(series):
-            raise UsageError(f"Rows {start} to {stop} are not within the {len(series)} rows of the series.")
+        self.resident = series if isinstance(series, ScaledSeries) else ScaledSeries(series)
+        self.series = self.resident.values
+        self.targets = self.series.shape[1] if self.resident.targets is None else self.resident.targets
+        if not 0 <= start <= stop <= len(self.series):
+            raise UsageError(f"Rows {start} to {stop} are not within the {len(self.series)} rows of the series.")
         if seq_len < 1 or pred_len < 1:
             raise UsageError(f"Look-back {seq_len} and forecast {pred_len} must each be at least 1 step.")
-        if stop - start < seq_len + pred_len:
+        if stop + overhang - start < seq_len + pred_len:
             raise UsageError(
                 f"A look-back of {seq_len} and a forecast of {pred_len} steps do not fit in {stop - start} rows; "
                 f"together they may take {stop - start}."
             )
-        self.series, self.seq_len, self.pred_len, self.start, self.stop = series, seq_len, pred_len, start, stop
-        self.observed, self.offsets = observed, offsets
-        self.targets = series.shape[1] if targets is None else targets
-        self._steps = torch.arange(start, start + seq_len + pred_len, device=series.device)
+        self.seq_len, self.pred_len, self.start, self.stop, self.overhang = seq_len, pred_len, start, stop, overhang
+        self._steps = torch.arange(start, start + seq_len + pred_len, device=self.series.device)
+
+    @property
+    def masked(self) -> bool:
+        """True where some values are not real, so that `seen` has a mask."""
+        return self.resident.observed is not None or self.overhang > 0
 
     def __len__(self) -> int:
-        return self.stop - self.start - self.seq_len - self.pred_len + 1
+        return self.stop + self.overhang - self.start - self.seq_len - self.pred_len + 1
 
     def gather(self, index: Tensor) -> tuple[Tensor, Tensor]:
         """Windows number `index` (B,), int64: the look-backs x (B, L, C) and what followed, y (B, P, C).
@@ -72,23 +91,29 @@ class Windows:
 
     def seen(self, index: Tensor) -> Tensor | None:
         """Observed mask of the windows `index`, look-backs and what followed (B, L + P, C); None where all values are real."""
-        return None if self.observed is None else self._cut(self.observed, index)
+        if not self.masked:
+            return None
+        observed = self.resident.observed
+        seen = torch.ones_like(self.series[:1], dtype=torch.bool) if observed is None else self._cut(observed, index)
+        if not self.overhang:
+            return seen
+        rows = index.to(self.series.device)[:, None] + self._steps
+        return (rows < self.stop)[..., None] & seen
 
     def taken_off(self, index: Tensor) -> Tensor | None:
         """Offsets of the windows `index`, look-backs and what followed (B, L + P, C); None where there are none."""
-        return None if self.offsets is None else self._cut(self.offsets, index)
+        return None if self.resident.offsets is None else self._cut(self.resident.offsets, index)
 
     def _cut(self, values: Tensor, index: Tensor) -> Tensor:
         if index.device.type == "cpu" and len(index) and not 0 <= int(index.min()) <= int(index.max()) < len(self):
             raise IndexError(f"window numbers are 0 to {len(self) - 1}, not {int(index.min())} to {int(index.max())}")
         rows = index.to(values.device, non_blocking=True)[:, None] + self._steps
+        rows = rows.clamp(max=self.stop - 1) if self.overhang else rows
         return values.index_select(0, rows.flatten()).view(*rows.shape, -1)
 
     def to(self, device: torch.device | str) -> Windows:
         """The same windows over a copy of the series on `device`."""
-        observed, offsets = (None if each is None else each.to(device) for each in (self.observed, self.offsets))
-        place = (self.seq_len, self.pred_len, self.start, self.stop)
-        return Windows(self.series.to(device), *place, observed, offsets, self.targets)
+        return Windows(self.resident.to(device), self.seq_len, self.pred_len, self.start, self.stop, self.overhang)
 
     def batches(self, batch_size: int) -> Iterator[tuple[Tensor, Tensor]]:
         """Every window once and in order, `batch_size` at a time; the last batch may be short."""
@@ -116,14 +141,15 @@ def part_windows(
     first = start if part == "train" else start + seq_len
     if min(seq_len, pred_len) >= 1:  # shorter ones are named by Windows itself
         dataset.split.check(dataset.name, part, seq_len, pred_len)
-    if like is None:
-        where = f"Data set '{shown(dataset.name)}'"
-        taken_off = preprocess.offsets(dataset.known, dataset.dates, where)
-        scaled = preprocess.transform(dataset.values, taken_off, where)
-        series, offsets = torch.from_numpy(scaled).float(), None if taken_off is None else torch.from_numpy(taken_off).float()
-        observed = None if dataset.observed is None else torch.from_numpy(dataset.observed)
-    else:
-        series, observed, offsets = like.series, like.observed, like.offsets
-    if observed is not None and not observed[first:stop].any():
+    series = _resident(dataset, preprocess) if like is None else like.resident
+    if series.observed is not None and not series.observed[first:stop].any():
         raise UsageError(f"No value of '{dataset.name}' is there in its {part} rows; bring a table without such a gap.")
-    return Windows(series, seq_len, pred_len, start, stop, observed, offsets, dataset.targets)
+    return Windows(series, seq_len, pred_len, start, stop, dataset.split.overhang(part, pred_len))
+
+
+def _resident(dataset: Dataset, preprocess: Preprocess) -> ScaledSeries:
+    where = f"Data set '{shown(dataset.name)}'"
+    taken_off = preprocess.offsets(dataset.known, dataset.dates, where)
+    values = torch.from_numpy(preprocess.transform(dataset.values, taken_off, where)).float()
+    observed = None if dataset.observed is None else torch.from_numpy(dataset.observed)
+    return ScaledSeries(values, observed, None if taken_off is None else torch.from_numpy(taken_off).float(), dataset.targets)

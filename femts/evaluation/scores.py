@@ -19,6 +19,23 @@ Array = NDArray[np.float64]
 GROUPS = ("step", "channel")
 
 
+class _Errors:
+    """Float64 sums of the errors of each of S steps and C channels, in one unit."""
+
+    def __init__(self, steps: int, channels: int) -> None:
+        self.squared, self.absolute, self.naive_squared, self.symmetric = torch.zeros(4, steps, channels, dtype=torch.float64)
+
+    def add(self, forecast: Tensor, target: Tensor, naive: Tensor | None, observed: Tensor) -> None:
+        """Add windows (B, S, C); a missing target is the forecast itself. None for `naive` makes its errors NaN."""
+        error = forecast - target
+        self.squared += error.square().sum(0)
+        self.absolute += error.abs().sum(0)
+        if naive is None:
+            self.naive_squared += torch.nan
+        else:
+            self.naive_squared += (naive - target).masked_fill(~observed, 0.0).square().sum(0)
+
+
 class DetailSums:
     """Float64 sums over windows for each of S steps and C channels; memory does not grow with the windows.
 
@@ -30,11 +47,9 @@ class DetailSums:
     """
 
     def __init__(self, steps: int, channels: int, preprocess: Preprocess, season: int) -> None:
-        self.season, self.windows = season, 0
-        self.count, self.squared, self.absolute, self.naive_squared, *self.symmetric = torch.zeros(
-            6, steps, channels, dtype=torch.float64
-        )
-        self._inverse, self.scale = preprocess.inverse, preprocess.scaler.scale[:channels]
+        self.season, self.windows, self.preprocess = season, 0, preprocess
+        self.scaled, self.raw = _Errors(steps, channels), _Errors(steps, channels)
+        self.count, self.scale = torch.zeros(steps, channels, dtype=torch.float64), preprocess.scaler.scale[:channels]
         # Scaled values are float32: what is nearer to a raw zero than they resolve is one.
         self._zero = torch.from_numpy(2.0**-20 * (np.abs(preprocess.scaler.mean[:channels]) + self.scale))
 
@@ -44,19 +59,30 @@ class DetailSums:
         self.windows += len(last)
         observed = ~target.isnan()
         target = torch.where(observed, target, forecast)  # an error of 0, where there is none to count
-        error = forecast - target
         self.count += observed.sum(0)
-        self.squared += error.square().sum(0)
-        self.absolute += error.abs().sum(0)
+        naive = last[:, torch.arange(target.shape[1]) % self.season] if last.shape[1] >= self.season else None
+        self.scaled.add(forecast, target, naive, observed)
+        inverse, restore = self.preprocess.inverse, self.preprocess.restore
+        forecast_raw, target_raw = inverse(forecast), restore(target)
+        if not self.preprocess.linear:  # else the raw errors are the scaled ones times the scale
+            target_raw = torch.where(observed, target_raw, forecast_raw)
+            self.raw.add(forecast_raw, target_raw, None if naive is None else restore(naive), observed)
         nothing = torch.zeros((), dtype=torch.float64)
-        raw = self._inverse(forecast), self._inverse(target)
-        self.symmetric[0] += torch.where(observed, _symmetric(forecast, target, nothing), nothing).sum(0)
-        self.symmetric[1] += torch.where(observed, _symmetric(*raw, self._zero), nothing).sum(0)
-        if last.shape[1] < self.season:
-            self.naive_squared += torch.nan
-        else:
-            naive = last[:, torch.arange(target.shape[1]) % self.season]
-            self.naive_squared += torch.where(observed, naive - target, nothing).square().sum(0)
+        self.scaled.symmetric += torch.where(observed, _symmetric(forecast, target, nothing), nothing).sum(0)
+        self.raw.symmetric += torch.where(observed, _symmetric(forecast_raw, target_raw, self._zero), nothing).sum(0)
+
+    def means(self, units: str) -> dict[str, Array]:
+        """Mean errors (S, C) in `scaled` or `raw` units: `mse`, `mae`, `smape`, and `naive`, of the seasonal naive forecast."""
+        count = np.where(self.count.numpy() > 0, self.count.numpy(), np.nan)
+        own = self.raw if units == "raw" else self.scaled
+        direct = units == "scaled" or not self.preprocess.linear
+        sums, factor = (own, np.ones_like(self.scale)) if direct else (self.scaled, self.scale)
+        return {
+            "mse": sums.squared.numpy() / count * factor**2,
+            "mae": sums.absolute.numpy() / count * factor,
+            "smape": own.symmetric.numpy() / count,
+            "naive": sums.naive_squared.numpy() / count * factor**2,
+        }
 
 
 def _symmetric(forecast: Tensor, target: Tensor, zero: Tensor) -> Tensor:
@@ -90,19 +116,14 @@ def scores_frame(
         covered: of the same windows; None leaves the intervals out.
         levels: those of `covered` to tell of.
     """
-    scale = sums.scale
     seasonal = seasonal_error(train_values, sums.season)
+    raw_mae = sums.means("raw")["mae"]
+    mase = _ratio(raw_mae, np.broadcast_to(seasonal, raw_mae.shape))
     frames = []
-    for units, factor, symmetric in (("scaled", np.ones_like(scale), 0), ("raw", scale, 1)):
-        count = np.where(sums.count.numpy() > 0, sums.count.numpy(), np.nan)
-        mae = sums.absolute.numpy() / count * factor
-        cells = {
-            "mse": sums.squared.numpy() / count * factor**2,
-            "mae": mae,
-            "smape": sums.symmetric[symmetric].numpy() / count,
-            "mase": _ratio(sums.absolute.numpy() / count * scale, np.broadcast_to(seasonal, mae.shape)),
-            "naive": sums.naive_squared.numpy() / count * factor**2,
-        }
+    for units in ("scaled", "raw"):
+        cells = sums.means(units) | {"mase": mase}
+        # Widths and pinball losses of a transformed or bounded target have no one factor to raw units.
+        factor = np.ones_like(sums.scale) if units == "scaled" else sums.scale if sums.preprocess.linear else np.nan
         if covered is not None:
             cells["crps"] = covered.crps * factor
         for level in levels:

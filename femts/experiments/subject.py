@@ -11,7 +11,7 @@ from typing import Any
 from femts.data.catalog import card
 from femts.data.dataset import is_path, load_dataset
 from femts.data.protocols import default_seq_len
-from femts.data.splits import PARTS, Split
+from femts.data.splits import PARTS, Split, horizon_split
 
 
 @dataclass(frozen=True)
@@ -23,12 +23,14 @@ class Subject:
         split: row ranges of the three parts.
         channels: how many there are.
         own: as in `Cell`.
+        fixed: whether the split does not depend on the horizon.
     """
 
     name: str
     split: Split
     channels: int
     own: Mapping[str, Any] | None
+    fixed: bool = True
 
     @classmethod
     def find(cls, source: str, reading: Mapping[str, Any], data_root: str | Path | None) -> Subject:
@@ -38,14 +40,15 @@ class Subject:
             return cls(known.name, known.split, known.channels, None)
         data = load_dataset(source, data_root, **reading)
         own = {"source": data.source, "sha256": data.sha256, **reading}
-        return cls(data.name, data.split, len(data.columns), json.loads(json.dumps(own)))
+        return cls(data.name, data.split, len(data.columns), json.loads(json.dumps(own)), data.fixed_split)
 
     def look_backs(self, seq_lens: Sequence[int | None], pred_len: int, protocol: str) -> dict[int | None, int]:
         """Those of `seq_lens` that fit, with their steps; UsageError where none does."""
-        first, stop = self.split.train
+        split = self.split if self.fixed else horizon_split(self.split, pred_len)
+        first, stop = split.train
         steps = {seq_len: seq_len or default_seq_len(protocol, pred_len, stop - first) for seq_len in seq_lens}
-        fitting = {s: n for s, n in steps.items() if all(self.split.windows(part, n, pred_len) for part in PARTS)}
+        fitting = {s: n for s, n in steps.items() if all(split.windows(part, n, pred_len) for part in PARTS)}
         if not fitting:
             for part in PARTS:
-                self.split.check(self.name, part, min(steps.values()), pred_len)
+                split.check(self.name, part, min(steps.values()), pred_len)
         return fitting

@@ -19,6 +19,7 @@ from femts.config.rules import (
     text,
     whole,
 )
+from femts.data.domain import TRANSFORMS
 
 STEPS = whole(1, 10**6)
 SPAN = several(whole(), 2, 2)
@@ -35,6 +36,8 @@ ROW = fields(
     },
     {"val_pinball": number(0)},
 )
+SPLIT = fields({}, {"split": several(number(0, 1), 3, 3), "val_rows": whole(1), "test_rows": whole(1), "test_from": text})
+DOMAIN = fields({}, {"min": number(), "max": number(), "transform": one_of(*TRANSFORMS)})
 _CONFIG = fields(
     {
         "format": whole(),
@@ -45,7 +48,8 @@ _CONFIG = fields(
                 "na": several(real),
                 "columns": fields({}, {"time": text, "series": text, "value": text}),
                 "roles": fields({}, {"target": NAMES, "past": NAMES, "future": NAMES, "calendar": flag}),
-            }
+            },
+            {"split": SPLIT, "domain": DOMAIN},
         ),
         "model": fields({"name": text, "seq_len": STEPS, "pred_len": STEPS, "n_channels": STEPS}, closed=False),
         "pred_len": STEPS,
@@ -76,7 +80,8 @@ PREPROCESS = fields(
         "columns": several(text, 1),
         "freq": maybe(text),
         "data": fields({}, {"sha256": text, "split": fields({"train": SPAN, "val": SPAN, "test": SPAN})}),
-    }
+    },
+    {"power": fields({"shift": number(0, 1), "powers": several(number(-2, 2))}), "domain": DOMAIN},
 )
 # What training says of itself; a forecaster that was put together by hand says none of it.
 _TRAINED = {

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 
 from femts.config.values import check_steps
 from femts.data.catalog import CATALOG
-from femts.data.dataset import Dataset, load_dataset
+from femts.data.dataset import Dataset, for_horizon, load_dataset
+from femts.data.splits import Split
 from femts.data.windows import Windows, part_windows
 from femts.errors import UsageError
 from femts.evaluation.coverage import CoverageSums
@@ -29,9 +31,11 @@ def score_windows(forecaster: Parts, part: str, pred_len: int | None, data: Data
 
 def own_data(forecaster: Parts, dataset: object) -> Dataset:
     """`dataset`, or by default that of the training; UsageError for another thing, or for other columns."""
-    data = forecaster.training_data() if dataset is None else dataset
-    if not isinstance(data, Dataset):
-        raise UsageError(f"The data are a {type(data).__name__}; pass what femts.load_dataset made of them as dataset=.")
+    if dataset is None:
+        return forecaster.training_data()
+    if not isinstance(dataset, Dataset):
+        raise UsageError(f"The data are a {type(dataset).__name__}; pass what femts.load_dataset made of them as dataset=.")
+    data = for_horizon(dataset, forecaster.config.pred_len)
     if data.columns != forecaster.columns:
         raise UsageError(f"Data set '{shown(data.name)}' has other columns than the training data; give one with the same.")
     return data
@@ -47,7 +51,8 @@ def load_again(forecaster: Parts, data_root: str | Path | None) -> Dataset:
         )
     if source not in CATALOG and not Path(source).is_file():
         raise UsageError(f"The training data {source} is no longer there; put it back, or pass it as dataset= (--dataset).")
-    data = load_dataset(source, data_root, schema=forecaster.config.schema)
+    split = Split(**{part: tuple(rows) for part, rows in forecaster.data["split"].items()})
+    data = replace(load_dataset(source, data_root, schema=forecaster.config.schema), split=split)
     if data.record != forecaster.data:
         raise UsageError(f"The data {source} is not what this model was trained on; pass other data as dataset=.")
     return data

@@ -12,6 +12,7 @@ from typing import Self
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from femts.config.bounds import Positive
 from femts.config.model import ModelConfig
@@ -20,6 +21,7 @@ from femts.models.base import ForecastModel
 from femts.models.registry import register
 from femts.models.ridge_fit import TrainingRows, choose, maps
 
+FEWEST = 8  # windows that lie within the training rows; where they are fewer, others count in part
 MOST_STEPS = 720  # of a forecast at once, unless the user says otherwise
 MOST_MAPS = 32  # channels with a map of their own, of 3 MB each at 1024 steps of look-back and 720 of forecast
 
@@ -94,12 +96,15 @@ class LinearForecast(nn.Module):
         Computed in float64. `observed` (rows, C) is as in `window_moments`. UsageError when there is no window.
         """
         before, after = self.seq_len, -(-self.longest // self.season) * self.season
-        if len(series) < before + after:
+        if len(series) <= before:
             raise UsageError(
-                f"A ridge regression from {before} to {after} steps does not fit in {len(series)} training rows; "
-                "set model.longest lower, take a shorter --seq-len, or bring more rows."
+                f"A ridge regression from {before} steps does not fit in {len(series)} training rows; "
+                "take a shorter --seq-len, or bring more rows."
             )
         series, observed = series.detach().cpu().double(), None if observed is None else observed.cpu()
+        if len(series) < before + after + FEWEST:  # windows that end after the rows count as far as they are within them
+            observed = torch.ones_like(series, dtype=torch.bool) if observed is None else observed
+            series, observed = F.pad(series, (0, 0, 0, after - 1)), F.pad(observed, (0, 0, 0, after - 1))
         rows, apart = TrainingRows(series, observed, before, after), len(self.dense) > 1
         common = maps(rows.pooled(), self.season, ridge)
         for channel, weights in enumerate(choose(rows, self.season, ridge, apart)):

@@ -15,7 +15,7 @@ import torch
 
 from femts._version import __version__
 from femts.config.training import parse_span
-from femts.data.dataset import Dataset, load_dataset
+from femts.data.dataset import Dataset, for_horizon, load_dataset
 from femts.data.preprocess import Preprocess
 from femts.data.windows import Windows, part_windows
 from femts.errors import UsageError
@@ -101,7 +101,7 @@ def train(
     place = resolve_place(training)
     if place.devices > 1 and getattr(multiprocessing.current_process(), "_inheriting", False):
         raise UsageError("A script that trains on several devices needs its code under `if __name__ == '__main__':`.")
-    data = dataset if isinstance(dataset, Dataset) else load_dataset(dataset, data_root)
+    data = for_horizon(dataset if isinstance(dataset, Dataset) else load_dataset(dataset, data_root), pred_len)
     config = resolve_run(data, model, pred_len, seq_len, protocol, model_settings, training)
     training = config.training
     preprocess = Preprocess.fit(data)
@@ -127,7 +127,7 @@ def train(
                 config, forecaster.preprocess_record(), None if out is None else folder, resume, forecaster.model
             )
             if not state.model:
-                rows, observed = slice(*data.split.train), first.observed
+                rows, observed = slice(*data.split.train), first.resident.observed
                 forecaster.model.prepare(first.series[rows], None if observed is None else observed[rows])
             if folder is not None:
                 remove_parts(folder)

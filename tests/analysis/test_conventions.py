@@ -6,7 +6,7 @@ import torch
 
 from femts.analysis.audit.conventions import convention_scores, window_errors
 from femts.config.model import ModelConfig
-from femts.data.windows import Windows
+from femts.data.windows import ScaledSeries, Windows
 from femts.evaluation.evaluator import evaluate
 from femts.models.naive import Naive
 
@@ -48,7 +48,7 @@ def test_where_no_batch_is_full_nothing_is_said_of_dropping() -> None:
 
 def test_gaps_do_not_count() -> None:
     observed = torch.rand(54, 3, generator=torch.Generator().manual_seed(1)) > 0.3
-    windows = Windows(WINDOWS.series, 10, 5, 0, 54, observed)
+    windows = Windows(ScaledSeries(WINDOWS.series, observed), 10, 5, 0, 54)
     first = convention_scores(window_errors(MODEL, windows, SCALE, batch_size=7), [32])[0]
     assert first.mse == pytest.approx(evaluate(MODEL, windows)["mse"], rel=1e-6)
     assert first.mse != pytest.approx(evaluate(MODEL, WINDOWS)["mse"], rel=1e-3)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from femts.config.model import ModelConfig
-from femts.data.windows import Windows
+from femts.data.windows import ScaledSeries, Windows
 from femts.evaluation.evaluator import evaluate, evaluate_horizons
 from femts.models.base import ForecastModel
 from femts.models.naive import Naive
@@ -36,7 +36,7 @@ def series(seed: int = 0) -> Tensor:
 
 
 def windows(steps: int, **more: Any) -> Windows:
-    return Windows(series(), L, steps, START, ROWS, **more)
+    return Windows(ScaledSeries(series(), **more), L, steps, START, ROWS)
 
 
 def compare(model: ForecastModel, batch_size: int = 16, **more: Any) -> None:

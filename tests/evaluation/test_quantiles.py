@@ -14,7 +14,7 @@ from sklearn.metrics import mean_pinball_loss
 from torch import Tensor
 
 from femts.config.model import ModelConfig
-from femts.data.windows import Windows
+from femts.data.windows import ScaledSeries, Windows
 from femts.errors import UsageError
 from femts.evaluation.coverage import CoverageSums
 from femts.evaluation.evaluator import evaluate
@@ -47,7 +47,7 @@ def windows(count: int, seed: int = 0, gaps: float = 0.0) -> Windows:
     wide = rng.uniform(0.5, 3, (count, 1, C))
     rows = np.concatenate([wide, wide * rng.normal(size=(count, P, C))], axis=1).reshape(-1, C)
     observed = None if not gaps else torch.from_numpy(rng.random(rows.shape) >= gaps)
-    whole = Windows(torch.from_numpy(rows).float(), 1, P, 0, len(rows), observed)
+    whole = Windows(ScaledSeries(torch.from_numpy(rows).float(), observed), 1, P, 0, len(rows))
 
     class Apart(Windows):
         def __len__(self) -> int:

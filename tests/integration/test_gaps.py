@@ -19,7 +19,7 @@ from femts.cli import main
 from femts.config.model import ModelConfig
 from femts.data.preprocess import Preprocess, fill_gaps
 from femts.data.scaler import Scaler
-from femts.data.windows import Windows, part_windows
+from femts.data.windows import ScaledSeries, Windows, part_windows
 from femts.errors import GapWarning, UsageError
 from femts.evaluation.evaluator import evaluate
 from femts.models.naive import Naive
@@ -212,7 +212,7 @@ def test_the_command_line_says_what_is_missing(tmp_path: Path, capsys: pytest.Ca
 def test_windows_without_gaps_carry_no_mask() -> None:
     windows = Windows(torch.zeros(50, 2), L, P, 0, 50)
     assert windows.seen(torch.tensor([0])) is None
-    masked = Windows(torch.zeros(50, 2), L, P, 0, 50, torch.ones(50, 2, dtype=torch.bool))
+    masked = Windows(ScaledSeries(torch.zeros(50, 2), torch.ones(50, 2, dtype=torch.bool)), L, P, 0, 50)
     seen = masked.to("cpu").seen(torch.tensor([0, 3]))
     assert seen is not None and seen.shape == (2, L + P, 2) and seen.all()
 
