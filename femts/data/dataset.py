@@ -19,10 +19,9 @@ from femts.data.download import fetch, file_sha256
 from femts.data.form import USUAL, Form
 from femts.data.frames import check_frame, sentinels
 from femts.data.grid import season_of, step_of
-from femts.data.reading import read_headless, read_table
+from femts.data.reading import read_table
 from femts.data.roles import NO_ROLES, Roles, names_of
 from femts.data.splits import Split, ratio_split
-from femts.data.synthetic import synthetic_frame
 from femts.errors import UsageError
 from femts.text import shown
 
@@ -192,7 +191,7 @@ def _load(
     frame = check_frame(roles.narrow(read_table(path, form), form, where), where=where, na=na, form=form)
     table = _own(frame, path.stem, file_sha256(path), na)
     data = replace(table, source=str(path.resolve()), form=form)
-    published = next((c for c in CATALOG.values() if c.sha256 == data.sha256 and c.split_rule == "ett"), None)
+    published = next((c for c in CATALOG.values() if c.sha256 == data.sha256 and c.split != ratio_split(c.rows)), None)
     if published is None:
         return data
     note = f"{path} is {published.name}; by its path it is split .7, .1, .2, and only by its name as published"
@@ -213,28 +212,25 @@ def _own(frame: pd.DataFrame, name: str, sha256: str | None, na: tuple[float, ..
 
 
 def _from_catalogue(known: DatasetCard, root: str | Path | None, download: bool, na: tuple[float, ...]) -> Dataset:
-    if not known.filename:
-        table = synthetic_frame(known.rows)
-        dates = pd.DatetimeIndex(table.pop("date"))
-        return _dataset(known.name, table, dates, known.freq, known.split, None, known.season, na)
-    path = fetch(known, root, download)
     notes: tuple[str, ...] = ()
-    if not known.dated:
-        table, when = read_headless(path), None
-        notes = ("it has no dates, so forecasts carry none",)
-        if path.name != known.filename:
-            notes = (*notes, f"{path.name} is unpacked, and no hash is published to verify it by")
+    if known.make is not None:
+        table, sha256, place, remedy = known.make(), None, "What is made", "mend its card"
     else:
+        path = fetch(known, root, download)
         # Verified by its hash, so it is taken as it is: Weather repeats a stamp and holds sentinels of -9999.
-        table = read_table(path)
-        when = pd.DatetimeIndex(pd.to_datetime(table.pop("date")))
+        table, sha256, place, remedy = known.read(path), file_sha256(path), str(path), f"get {known.filename} anew"
+        if path.name != known.filename:
+            notes = (f"{path.name} is unpacked, and no hash is published to verify it by",)
+    when = pd.DatetimeIndex(pd.to_datetime(table.pop("date"))) if "date" in table else None
+    if when is None:
+        notes = ("it has no dates, so forecasts carry none", *notes)
     if table.shape != (known.rows, known.channels):
         raise UsageError(
-            f"{path} has {table.shape[0]} rows of {table.shape[1]} values, but {known.name} has "
-            f"{known.rows} of {known.channels}; get {known.filename} anew."
+            f"{place} has {table.shape[0]} rows of {table.shape[1]} values, but {known.name} has "
+            f"{known.rows} of {known.channels}; {remedy}."
         )
-    freq = known.freq if known.dated else None
-    return _dataset(known.name, table, when, freq, known.split, file_sha256(path), known.season, na, notes)
+    freq = None if when is None else known.freq
+    return _dataset(known.name, table, when, freq, known.split, sha256, known.season, na, notes)
 
 
 def _dataset(

@@ -83,7 +83,7 @@ def fetch(name: str | DatasetCard, root: str | Path | None = None, download: boo
 
 
 def _named(known: DatasetCard) -> DatasetCard:
-    if not known.filename:
+    if known.built_in:
         raise UsageError(f"{known.name} is built in and has no file; use it by name.")
     return known
 

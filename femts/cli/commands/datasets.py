@@ -21,7 +21,7 @@ def list_datasets(data_root: DataRoot = None) -> None:
     from femts.data.download import locate
 
     rows = [
-        (c.name, c.rows, c.channels, c.freq, "built-in" if not c.filename else "yes" if locate(c, data_root) else "no")
+        (c.name, c.rows, c.channels, c.freq, "built-in" if c.built_in else "yes" if locate(c, data_root) else "no")
         for c in CATALOG.values()
     ]
     print(table(("name", "rows", "channels", "step", "here"), rows))
@@ -43,7 +43,7 @@ def info(name: DatasetName, data_root: DataRoot = None) -> None:
         ("step", known.freq),
         *((part, "rows {} to {}".format(*getattr(known.split, part))) for part in ("train", "val", "test")),
     ]
-    if known.filename:
+    if not known.built_in:
         found = locate(known, data_root)
         facts += [
             ("file", found or f"missing; it belongs at {resolve_root(data_root) / known.filename}"),
