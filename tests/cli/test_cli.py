@@ -27,7 +27,7 @@ CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 TINY = "--seq-len 48 --max-epochs 1 --set model.n_layers=1 --set model.d_model=16 --set training.batch_size=256".split()
 
 
-@pytest.mark.parametrize("command", ["", *COMMANDS.split(",")])
+@pytest.mark.parametrize("command", ["", *COMMANDS])
 def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*command.split(), "--help"]) == 0
     out, err = capsys.readouterr()

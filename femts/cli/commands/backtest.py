@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from femts.cli.bench_output import count
+from femts.cli.command import command
 from femts.cli.options import DataRoot
 from femts.cli.output import say_notes
 from femts.cli.run_options import Device, Run, load_run
@@ -17,6 +18,7 @@ from femts.errors import GapWarning
 from femts.text import table
 
 
+@command(70)
 def backtest(
     run: Run,
     data: Annotated[str, typer.Argument(metavar="DATA", help="A name of `femts datasets list`, or a CSV file.")],

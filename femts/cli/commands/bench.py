@@ -21,10 +21,11 @@ from femts.cli.bench_output import (
     stream_cells,
     train_cells,
 )
+from femts.cli.command import command_group
 from femts.cli.recipe import parse_assignment
 from femts.errors import UsageError
 
-bench = typer.Typer(help="Measure layers, training and data on this machine.", no_args_is_help=True)
+bench = command_group("bench", "Measure layers, training and data on this machine.", 150)
 
 Repeats = Annotated[str, typer.Option(metavar="N", help="Turns; what is shown are their medians.")]
 Threads = Annotated[str | None, typer.Option(metavar="N", help="CPU threads.", show_default="torch's")]

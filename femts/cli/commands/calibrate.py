@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from femts.cli.command import command
 from femts.cli.options import DataRoot
 from femts.cli.run_options import (
     Device,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     pass
 
 
+@command(40)
 def calibrate(
     run: Run,
     pred_len: Annotated[

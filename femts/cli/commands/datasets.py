@@ -6,12 +6,13 @@ from typing import Annotated
 
 import typer
 
+from femts.cli.command import command_group
 from femts.cli.options import DataRoot
 from femts.text import table
 
 DatasetName = Annotated[str, typer.Argument(metavar="NAME", help="A name of `femts datasets list`.")]
 
-datasets = typer.Typer(help="List, describe, download and verify data sets.", no_args_is_help=True)
+datasets = command_group("datasets", "List, describe, download and verify data sets.", 140)
 
 
 @datasets.command("list")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from femts.cli.command import command
 from femts.cli.options import DataRoot
 from femts.cli.output import details_table, mean_scores, say_notes, scores_table, write_data
 from femts.cli.recipe import parse_horizons
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     pass
 
 
+@command(20)
 def evaluate(
     run: Run,
     split: Annotated[str, typer.Option(metavar="test|val", help="Part of the data.")] = "test",

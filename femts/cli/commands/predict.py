@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from femts.cli.command import command
 from femts.cli.output import write_data
 from femts.cli.run_options import (
     Run,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from femts.forecaster.forecaster import Forecaster
 
 
+@command(30)
 def predict(
     run: Run,
     table: Annotated[Path, typer.Argument(metavar="INPUT.csv", help="The recent past, in raw units.", show_default=False)],

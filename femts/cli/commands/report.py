@@ -7,11 +7,13 @@ from typing import Annotated
 
 import typer
 
+from femts.cli.command import command
 from femts.cli.options import DataRoot
 from femts.cli.run_options import Device, Moved, Run, load_run
 from femts.cli.targets import check_targets
 
 
+@command(90)
 def report(
     run: Run,
     out: Annotated[

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from femts.cli.bench_output import count, names
+from femts.cli.command import command
 from femts.cli.options import Calendar, Columns, DataRoot, Future, Na, Past, Target
 from femts.cli.output import say_notes, write_data
 from femts.cli.recipe import parse_assignment, parse_horizons, parse_reading
@@ -26,6 +27,7 @@ MODELS = "fem_sm,fem_gla,fem_mamba,fem_aft,sm,gla,aft,lintrans,itransformer,patc
 Device = Annotated[str, typer.Option(metavar="auto|cpu|cuda|mps", help="Where to train.")]
 
 
+@command(100)
 def table(
     datasets: Annotated[
         str, typer.Option(metavar="NAME|FILE[,...]", help="Names of `femts datasets list`, and files of your own.")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from femts.cli.command import command
 from femts.cli.options import Calendar, Columns, DataRoot, Future, Na, Past, Target, option
 from femts.cli.output import mean_scores, say_notes, scores_table
 from femts.cli.recipe import Recipe, make_recipe
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 _DEFAULT_PLACE = Path("runs")
 
 
+@command(10)
 def train(
     dataset: Annotated[str | None, option("A name of `femts datasets list`, or a CSV file.", "NAME|FILE")] = None,
     model: Annotated[str | None, option("A name of `femts models`; fem_sm unless given.", "NAME")] = None,

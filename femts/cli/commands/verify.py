@@ -7,12 +7,14 @@ from typing import Annotated
 
 import typer
 
+from femts.cli.command import command
 from femts.cli.options import DataRoot
 from femts.text import printable
 
 Device = Annotated[str, typer.Option(metavar="auto|cpu|cuda|mps", help="Where to train.")]
 
 
+@command(110)
 def verify(
     records: Annotated[list[Path], typer.Argument(metavar="RECORD...", help="Records of `femts table`.")],
     data_root: DataRoot = None,
