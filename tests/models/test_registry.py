@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from model_cases import check_card
 
 from femts.errors import UsageError
 from femts.models.base import ForecastModel
@@ -16,9 +17,7 @@ def test_every_name_of_the_interface_is_there() -> None:
 
 @pytest.mark.parametrize("name", model_names())
 def test_a_card_says_what_the_model_is_and_can_be_set(name: str) -> None:
-    card = model_card(name)
-    assert card.summary and "\n" not in card.summary
-    assert not {"seq_len", "pred_len", "n_channels"} & set(card.default_settings())
+    check_card(name)
 
 
 def test_an_unknown_name_gets_the_nearest_right_one() -> None:
