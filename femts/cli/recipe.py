@@ -9,10 +9,10 @@ from typing import Any
 
 from femts.config.settings import SHAPE
 from femts.config.values import check_plain, read_yaml, whole_number
+from femts.data.protocols import HORIZONS
 from femts.errors import UsageError, suggest
 from femts.text import shown
 
-HORIZONS = (96, 192, 336, 720)
 SECTIONS = ("model", "training")
 _ROLES = ("target", "past", "future", "calendar")
 _BUDGETS = {"training.max_steps", "training.max_epochs"}  # two ways to say one thing

@@ -21,7 +21,7 @@ from femts.data.frames import check_frame, sentinels
 from femts.data.grid import season_of, step_of
 from femts.data.reading import read_table
 from femts.data.roles import NO_ROLES, Roles, names_of
-from femts.data.splits import Split, ratio_split
+from femts.data.splits import PARTS, Split, ratio_split
 from femts.errors import UsageError
 from femts.text import shown
 
@@ -76,7 +76,7 @@ class Dataset:
     @property
     def record(self) -> dict[str, Any]:
         """Record that identifies the data of a training: hash and split, in plain types."""
-        split = {part: list(getattr(self.split, part)) for part in ("train", "val", "test")}
+        split = {part: list(getattr(self.split, part)) for part in PARTS}
         return {"sha256": self.sha256, "split": split}
 
     @property

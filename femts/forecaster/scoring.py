@@ -17,6 +17,7 @@ from torch import Tensor
 from femts.config.values import check_steps
 from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset, load_dataset
+from femts.data.protocols import HORIZONS
 from femts.data.scaler import Scaler
 from femts.data.windows import Windows, part_windows
 from femts.errors import UsageError
@@ -82,7 +83,7 @@ class Scoring(ABC):
     def evaluate_horizons(
         self,
         part: str = "test",
-        horizons: Sequence[int] = (96, 192, 336, 720),
+        horizons: Sequence[int] = HORIZONS,
         dataset: Dataset | None = None,
         data_root: str | Path | None = None,
         most: int | None = None,

@@ -18,6 +18,7 @@ from torch.nn import functional as F
 
 from femts.errors import UsageError
 from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig, component_flags
+from femts.mixers.config import COMPONENTS
 from femts.mixers.ops.dropout import Dropout
 from femts.mixers.ops.norm import RMSNorm
 from femts.mixers.ops.precision import mlp
@@ -52,7 +53,7 @@ class SegmentConfig:
     pred_len: int
     n_channels: int
     prior: str = "softmax"
-    components: str = "CLTG"
+    components: str = COMPONENTS
     d_model: int | None = None
     n_layers: int = 3
     n_heads: int = 8

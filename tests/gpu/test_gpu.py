@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from mixer_cases import PRIORS
 
 import femts
 from femts.cli import main
@@ -17,8 +18,6 @@ from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig
 from femts.models.registry import build_config, build_model, model_names
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device, and this machine has none")
-
-PRIORS = ("softmax", "linear", "gla", "rnn_softmax", "rnn_decay", "mamba")
 
 
 @pytest.mark.parametrize("length", [1, 22, 300])

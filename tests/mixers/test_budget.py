@@ -90,6 +90,7 @@ def test_given_widths_win():
         ({"dropout": -0.1}, "dropout=-0.1"),
         ({"use_lse": False}, "use_temperature"),
         ({"mamba_normalize": False}, "mamba_normalize"),
+        ({"softmax_backend": "sdpa"}, "softmax_backend 'sdpa'.*auto, flash"),
         ({"conv_bidirectional": True}, "conv_bidirectional"),
         ({"prior_type": "softmx"}, "softmax"),
     ],

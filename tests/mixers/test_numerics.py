@@ -183,7 +183,7 @@ def test_autocast_keeps_the_prior_normalised(prior, causal):
 
 def test_gradients_of_the_layer_are_exact():
     """Finite differences through every prior and component at once."""
-    for prior in ("softmax", "linear", "gla", "rnn_softmax", "rnn_decay", "mamba"):
+    for prior in PRIORS:
         layer, x = make_layer(prior, "CLTG", n_embd=4, ssm_rank=2), make_input(1, 5, 4).requires_grad_()
         assert torch.autograd.gradcheck(layer, (x,), atol=1e-6), prior
 

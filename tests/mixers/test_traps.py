@@ -6,7 +6,7 @@ import copy
 
 import pytest
 import torch
-from mixer_cases import PRIORS, SCAN_PRIORS, dense, make_input, make_layer, over_directions, over_priors, values
+from mixer_cases import SCAN_PRIORS, dense, make_input, make_layer, over_directions, over_priors, values
 from torch.nn import functional as F
 
 from femts.mixers.ops.dense import path_sums
@@ -149,4 +149,4 @@ def test_long_inputs_fit_in_little_memory(prior):
 def test_every_prior_is_covered():
     from femts.mixers.priors.registry import prior_names
 
-    assert prior_names() == PRIORS
+    assert prior_names() == ("softmax", "linear", "gla", "rnn_softmax", "rnn_decay", "mamba")

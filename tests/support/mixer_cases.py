@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig, component_flags
+from femts.mixers.priors.registry import prior_names
 
-PRIORS = ("softmax", "linear", "gla", "rnn_softmax", "rnn_decay", "mamba")
+PRIORS = prior_names()
 SCAN_PRIORS = PRIORS[1:]
 COMPONENTS = ("", "L", "LT", "G", "C", "CL", "CLTG")
 

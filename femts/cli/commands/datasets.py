@@ -34,6 +34,7 @@ def info(name: DatasetName, data_root: DataRoot = None) -> None:
     from femts.data.catalog import card
     from femts.data.download import data_root as resolve_root
     from femts.data.download import locate
+    from femts.data.splits import PARTS
 
     known = card(name)
     facts: list[tuple[str, object]] = [
@@ -42,7 +43,7 @@ def info(name: DatasetName, data_root: DataRoot = None) -> None:
         ("rows", known.rows),
         ("channels", known.channels),
         ("step", known.freq),
-        *((part, "rows {} to {}".format(*getattr(known.split, part))) for part in ("train", "val", "test")),
+        *((part, "rows {} to {}".format(*getattr(known.split, part))) for part in PARTS),
     ]
     if not known.built_in:
         found = locate(known, data_root)
