@@ -101,8 +101,9 @@ def test_a_false_claim_of_independence(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_weights_that_are_not_those_of_the_score() -> None:
     forecaster = quick_run("dlinear")
+    model: Any = forecaster.model
     with torch.no_grad():
-        forecaster.model.trend.weight += 0.01
+        model.trend.weight += 0.01
     assert failed(forecaster) == {"stored score"}
 
 

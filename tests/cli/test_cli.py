@@ -62,7 +62,7 @@ def test_datasets_list_and_info(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert {row[0]: row[4] for row in rows[1:]} == dict.fromkeys(CATALOG, "no") | {"ETTh2": "yes", "synthetic": "built-in"}
     assert main(["datasets", "info", "etth1", "--data-root", str(tmp_path)]) == 0
     out = capsys.readouterr().out
-    assert CATALOG["ETTh1"].sha256 in out
+    assert str(CATALOG["ETTh1"].sha256) in out
     assert f"missing; it belongs at {tmp_path / 'ETTh1.csv'}" in out
 
 

@@ -86,7 +86,7 @@ def test_a_docstring_says_what_goes_in_what_comes_out_and_what_goes_wrong(name: 
 def test_every_field_is_described(thing: type) -> None:
     described = re.search(r"^Attributes:\n((?:    .*\n)+)", (inspect.getdoc(thing) or "") + "\n", flags=re.MULTILINE)
     assert described
-    assert _listed(described[1]) == {field.name for field in fields(thing) if not field.name.startswith("_")}  # type: ignore[arg-type]
+    assert _listed(described[1]) == {field.name for field in fields(thing) if not field.name.startswith("_")}
 
 
 @pytest.mark.parametrize("module", ["femts.data.dataset", "femts.mixers.layer"])

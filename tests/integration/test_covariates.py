@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -94,7 +95,9 @@ def test_the_audit_finds_effects_that_saw_all_rows(monkeypatch: pytest.MonkeyPat
 def test_past_columns_are_read_and_not_scored(model: str) -> None:
     frame = table()
     data = femts.load_dataset(frame, target=["load"], past=["heat"], future=["open"])
-    small = {} if model == "itransformer" else {"settings": {"model.d_model": 8, "model.n_heads": 2, "model.n_layers": 1}}
+    small: dict[str, Any] = (
+        {} if model == "itransformer" else {"settings": {"model.d_model": 8, "model.n_heads": 2, "model.n_layers": 1}}
+    )
     forecaster = femts.train(data, model, **QUICK, **small)
     assert forecaster.columns == ("load", "heat") and forecaster.targets == ("load",)
     forecast = forecaster.predict(frame[:-P], horizon=2 * P - 5, future=pd.concat([frame[-P:], later(frame)]))
@@ -116,10 +119,10 @@ def later(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def test_effects_are_computed_once_for_all_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = []
-    monkeypatch.setattr("femts.data.windows.known_effects", lambda data, scaler: calls.append(1) or known_effects(data, scaler))
+    counted = Mock(wraps=known_effects)
+    monkeypatch.setattr("femts.data.windows.known_effects", counted)
     femts.train(femts.load_dataset(table(), target=["load"], future=["open"]), "naive", **QUICK)
-    assert len(calls) == 1
+    assert counted.call_count == 1
 
 
 def test_the_calendar_needs_nothing_but_the_stamps(tmp_path: Path) -> None:

@@ -108,7 +108,8 @@ def test_no_loss_depends_on_what_is_missing(name: str) -> None:
 
 
 def test_segments_of_the_look_back_that_are_filled_are_not_learned() -> None:
-    model = build_model("fem_sm", build_config("fem_sm", seq_len=L, pred_len=P, n_channels=2, settings={"dropout": 0.0}))
+    config = build_config("fem_sm", seq_len=L, pred_len=P, n_channels=2, settings={"dropout": 0.0})
+    model: Any = build_model("fem_sm", config)
     x, y = torch.randn(3, L, 2), torch.randn(3, P, 2)
     seen = torch.ones(3, L + P, 2, dtype=torch.bool)
     seen[:, P:L] = False  # the only segment of the look-back that has another before it

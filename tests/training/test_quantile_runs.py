@@ -103,7 +103,7 @@ def test_bounds_are_the_corrected_quantiles_in_raw_units(forecaster: Forecaster,
     with torch.no_grad():
         quantiles = forecaster.model.forecast_quantiles(forecaster._scaled(history[list(DATA.columns)].to_numpy()[None]), P)
     val, y = learned(forecaster, "val")
-    inner = {"lo": np.inf, "hi": -np.inf}
+    inner: dict[str, Any] = {"lo": np.inf, "hi": -np.inf}
     for level in (50.0, 80.0, 90.0, 95.0):
         (low, high), (val_low, val_high) = (
             [quantile_at(v, LEARNED, end).numpy() for end in ends_of(level)] for v in (quantiles, val)

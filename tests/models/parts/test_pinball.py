@@ -98,7 +98,8 @@ def test_a_step_down_the_gradient_lowers_the_loss(name: str) -> None:
     before.backward()
     with torch.no_grad():
         for weight in model.parameters():
-            weight -= 1e-3 * (weight.grad if weight.grad is not None else 0)
+            if weight.grad is not None:
+                weight.sub_(1e-3 * weight.grad)
         assert model.loss(x, y) < before
 
 
