@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from femts.config.settings import SHAPE
+from femts.config.model import SHAPE
 from femts.config.values import check_plain, read_yaml, whole_number
 from femts.data.protocols import HORIZONS
 from femts.errors import UsageError, suggest

@@ -34,7 +34,7 @@ def read_history(table: Path, forecaster: Forecaster, steps: int = 0) -> pd.Data
     from femts.data.recent import read_recent
 
     config = forecaster.config
-    return read_recent(table, max(config.seq_len, steps), forecaster.freq, config.form)
+    return read_recent(table, max(config.seq_len, steps), forecaster.freq, config.schema.form)
 
 
 @contextmanager
@@ -50,10 +50,10 @@ def to_draw(frame: pd.DataFrame, forecaster: Forecaster) -> pd.DataFrame:
     """A history or a forecast in wide form, its stamps in `date`."""
     from femts.data.frames import check_frame
 
-    form = forecaster.config.form
+    form = forecaster.config.schema.form
     if form.series in frame.columns:
         values = frame[[form.series, form.time or "ds", form.value]]  # bounds, if there are any, stay out
-        return check_frame(values, None, forecaster.freq, na=forecaster.config.na, form=form)
+        return check_frame(values, forecaster.config.schema, freq=forecaster.freq)
     return frame.rename(columns={form.time_of(frame): "date"})
 
 

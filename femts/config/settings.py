@@ -7,12 +7,10 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from femts.config.model import SHAPE
 from femts.config.values import check_plain, is_single, whole_number
 from femts.errors import UsageError, suggest
 from femts.text import shown
-
-# Fields of a model's configuration that say the shape of its data: they follow from the run, and nobody sets them.
-SHAPE = ("seq_len", "pred_len", "n_channels")
 
 _Config = TypeVar("_Config")
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from femts.data.catalog import CATALOG, DatasetCard, card
 from femts.data.download import fetch, file_sha256
-from femts.data.form import USUAL, Form
-from femts.data.frames import check_frame, sentinels
+from femts.data.frames import check_frame
 from femts.data.grid import season_of, step_of
 from femts.data.reading import read_table
-from femts.data.roles import NO_ROLES, Roles, names_of
+from femts.data.roles import NO_ROLES, Roles
+from femts.data.schema import PLAIN, Reading, Schema
 from femts.data.splits import PARTS, Split, ratio_split
 from femts.errors import UsageError
 from femts.text import shown
@@ -41,10 +41,9 @@ class Dataset:
         season: steps in the natural season, for `seasonal_naive`.
         notes: what a user should be told once.
         source: what `load_dataset` finds it by again, a catalogue name or a path; None for a table in memory.
-        na: numbers that stood for a missing value.
-        form: what the columns of one's own tables are called.
-        roles: what the columns are for, every target named; empty where each is to be forecast.
-        known: (rows, K) float64, the columns `roles.future` in raw units; None where nothing is known for the steps to come.
+        schema: how it was read; where columns have roles, every target is named.
+        known: (rows, K) float64, the columns `schema.roles.future` in raw units; None where nothing is known for the steps to
+            come.
     """
 
     name: str
@@ -57,21 +56,19 @@ class Dataset:
     season: int
     notes: tuple[str, ...] = ()
     source: str | None = None
-    na: tuple[float, ...] = ()
-    form: Form = USUAL
-    roles: Roles = NO_ROLES
+    schema: Schema = PLAIN
     known: NDArray[np.float64] | None = None
 
     @cached_property
     def observed(self) -> NDArray[np.bool_] | None:
         """Observed mask of the values, (rows, C); None where none is missing."""
-        there = ~np.isnan(self.values)
-        return None if there.all() else there
+        observed = ~np.isnan(self.values)
+        return None if observed.all() else observed
 
     @property
     def targets(self) -> int:
         """Number of the columns, the first ones, that are to be forecast and scored; after them come those known up to now."""
-        return len(self.columns) - len(self.roles.past)
+        return len(self.columns) - len(self.schema.roles.past)
 
     @property
     def record(self) -> dict[str, Any]:
@@ -88,7 +85,7 @@ class Dataset:
         """A wide table: `date` first where the data has stamps, then the columns and what is known, in raw units."""
         table = pd.DataFrame(self.values, columns=list(self.columns))
         if self.known is not None:
-            table[list(self.roles.future)] = self.known
+            table[list(self.schema.roles.future)] = self.known
         if self.dates is not None:
             table.insert(0, "date", self.dates)
         return table
@@ -98,12 +95,8 @@ def load_dataset(
     source: str | Path | pd.DataFrame,
     data_root: str | Path | None = None,
     download: bool = True,
-    na: Sequence[float] = (),
-    columns: Mapping[str, str] | None = None,
-    target: Sequence[str] = (),
-    past: Sequence[str] = (),
-    future: Sequence[str] = (),
-    calendar: bool = False,
+    schema: Schema | None = None,
+    **reading: Unpack[Reading],
 ) -> Dataset:
     """A data set by catalogue name, by the path of a file, or from a DataFrame.
 
@@ -112,15 +105,16 @@ def load_dataset(
             or such a DataFrame. Files and frames of one's own are split .7, .1, .2.
         data_root: folder of the catalogue's files; None finds it as `femts.data.data_root` does.
         download: whether a missing catalogue file may be downloaded.
-        na: numbers that stand for a missing value, beside empty cells. What is missing counts neither in losses nor in
-            scores; models read the last value before it instead.
-        columns: what one's own columns are called where not as usual: `time` for `date`, or for `ds` in a long table, whose
-            other columns are `series` and `value` for `unique_id` and `y`.
-        target: columns to forecast and to score; by default all that are neither `past` nor `future`.
-        past: columns that are known up to now: models read them, and nobody scores them.
-        future: columns that are known for the steps to come as well, such as holidays; `femts.data.effects` says how they act.
-            Where targets are named, columns without a role are left out.
-        calendar: let the hour of the week and the season of the year act likewise.
+        schema: how the table is read, where that is at hand as an object.
+        reading: the same by name. `na`: numbers that stand for a missing value, beside empty cells. What is missing counts
+            neither in losses nor in scores; models read the last value before it instead.
+            `columns`: what one's own columns are called where not as usual: `time` for `date`, or for `ds` in a long table,
+            whose other columns are `series` and `value` for `unique_id` and `y`.
+            `target`: columns to forecast and to score; by default all that are neither `past` nor `future`.
+            `past`: columns that are known up to now: models read them, and nobody scores them.
+            `future`: columns that are known for the steps to come as well, such as holidays; `femts.data.effects` says how
+            they act. Where targets are named, columns without a role are left out.
+            `calendar`: let the hour of the week and the season of the year act likewise.
 
     Returns:
         The data set, its values (rows, C) in raw units, split in three; `notes` say what is odd about it.
@@ -134,11 +128,9 @@ def load_dataset(
         >>> data.values.shape, data.freq, data.split.test
         ((8760, 6), 'h', (7008, 8760))
     """
-    na = sentinels(na)
-    form = Form.of(columns or {})
-    roles = Roles(names_of(target, "target"), names_of(past, "past"), names_of(future, "future"), calendar)
-    data = _load(source, data_root, download, na, form, roles)
-    return with_roles(data, roles) if roles.any else data
+    schema = Schema.of(**reading) if schema is None else schema
+    data = _load(source, data_root, download, schema)
+    return with_roles(data, schema.roles) if schema.roles.any else data
 
 
 def with_roles(data: Dataset, roles: Roles) -> Dataset:
@@ -154,7 +146,7 @@ def with_roles(data: Dataset, roles: Roles) -> Dataset:
     known = np.ascontiguousarray(data.values[:, [at[name] for name in roles.future]])
     _check_known(values, known, roles, data.dates)
     something = known if roles.future or roles.calendar else None
-    return replace(data, values=values, columns=columns, roles=roles, known=something)
+    return replace(data, values=values, columns=columns, schema=replace(data.schema, roles=roles), known=something)
 
 
 def _check_known(values: NDArray[np.float64], known: NDArray[np.float64], roles: Roles, dates: pd.Index | None) -> None:
@@ -170,27 +162,19 @@ def _check_known(values: NDArray[np.float64], known: NDArray[np.float64], roles:
                 )
 
 
-def _load(
-    source: str | Path | pd.DataFrame,
-    data_root: str | Path | None,
-    download: bool,
-    na: tuple[float, ...],
-    form: Form,
-    roles: Roles,
-) -> Dataset:
+def _load(source: str | Path | pd.DataFrame, data_root: str | Path | None, download: bool, schema: Schema) -> Dataset:
+    """The data with every column a target; `schema.roles` only say which columns of one's own table are read."""
     if isinstance(source, pd.DataFrame):
-        frame = check_frame(roles.narrow(source, form, "The frame"), na=na, form=form)
-        return replace(_own(frame, "frame", None, na), form=form)
+        where = "The frame"
+        return _own(check_frame(schema.roles.narrow(source, schema.form, where), schema, where=where), "frame", "", schema)
     if not isinstance(source, str | Path):
         raise UsageError(f"The data are a {type(source).__name__}; give a name, the path of a file, or a DataFrame.")
     if isinstance(source, str) and not is_path(source):
-        known = card(source)
-        return replace(_from_catalogue(known, data_root, download, na), source=known.name)
+        return _from_catalogue(card(source), data_root, download, schema)
     path = Path(source).expanduser()
     where = f"File {path}"
-    frame = check_frame(roles.narrow(read_table(path, form), form, where), where=where, na=na, form=form)
-    table = _own(frame, path.stem, file_sha256(path), na)
-    data = replace(table, source=str(path.resolve()), form=form)
+    frame = check_frame(schema.roles.narrow(read_table(path, schema.form), schema.form, where), schema, where=where)
+    data = replace(_own(frame, path.stem, file_sha256(path), schema), source=str(path.resolve()))
     published = next((c for c in CATALOG.values() if c.sha256 == data.sha256 and c.split != ratio_split(c.rows)), None)
     if published is None:
         return data
@@ -205,16 +189,29 @@ def is_path(source: str) -> bool:
     return bool(Path(source).suffix) or len(Path(source).parts) != 1 or os.path.exists(source)
 
 
-def _own(frame: pd.DataFrame, name: str, sha256: str | None, na: tuple[float, ...]) -> Dataset:
-    dates = pd.Index(frame["date"])
+def _own(frame: pd.DataFrame, name: str, sha256: str, schema: Schema) -> Dataset:
+    dates = pd.Index(frame.pop("date"))
     freq = step_of(dates)
-    return _dataset(name, frame.drop(columns="date"), dates, freq, ratio_split(len(frame)), sha256, season_of(freq), na)
+    split = ratio_split(len(frame))
+    return _checked(
+        Dataset(
+            name=name,
+            values=_matrix(frame, schema),
+            dates=dates,
+            columns=tuple(map(str, frame.columns)),
+            freq=freq,
+            split=split,
+            sha256=sha256,
+            season=season_of(freq),
+            schema=replace(schema, roles=NO_ROLES),
+        )
+    )
 
 
-def _from_catalogue(known: DatasetCard, root: str | Path | None, download: bool, na: tuple[float, ...]) -> Dataset:
+def _from_catalogue(known: DatasetCard, root: str | Path | None, download: bool, schema: Schema) -> Dataset:
     notes: tuple[str, ...] = ()
     if known.make is not None:
-        table, sha256, place, remedy = known.make(), None, "What is made", "mend its card"
+        table, sha256, place, remedy = known.make(), "", "What is made", "mend its card"
     else:
         path = fetch(known, root, download)
         # Verified by its hash, so it is taken as it is: Weather repeats a stamp and holds sentinels of -9999.
@@ -229,36 +226,44 @@ def _from_catalogue(known: DatasetCard, root: str | Path | None, download: bool,
             f"{place} has {table.shape[0]} rows of {table.shape[1]} values, but {known.name} has "
             f"{known.rows} of {known.channels}; {remedy}."
         )
-    freq = None if when is None else known.freq
-    return _dataset(known.name, table, when, freq, known.split, sha256, known.season, na, notes)
+    return _checked(
+        Dataset(
+            name=known.name,
+            values=_matrix(table, schema),
+            dates=when,
+            columns=tuple(map(str, table.columns)),
+            freq=None if when is None else known.freq,
+            split=known.split,
+            sha256=sha256,
+            season=known.season,
+            notes=notes,
+            source=known.name,
+            schema=Schema(na=schema.na),
+        )
+    )
 
 
-def _dataset(
-    name: str,
-    table: pd.DataFrame,
-    dates: pd.Index | None,
-    freq: str | None,
-    split: Split,
-    sha256: str | None,
-    season: int,
-    na: tuple[float, ...],
-    notes: tuple[str, ...] = (),
-) -> Dataset:
-    values = np.ascontiguousarray(table.mask(table.isin(na)).to_numpy(dtype=np.float64))
-    columns = tuple(str(c) for c in table.columns)
-    if sha256 is None:
-        stamps = b"" if dates is None else "\n".join(map(str, dates)).encode()
-        sha256 = hashlib.sha256("\n".join(columns).encode() + stamps + values.tobytes()).hexdigest()
-    train = pd.DataFrame(values[slice(*split.train)], columns=list(columns))
+def _matrix(table: pd.DataFrame, schema: Schema) -> NDArray[np.float64]:
+    """Values (rows, C), NaN where missing."""
+    return np.ascontiguousarray(table.mask(table.isin(schema.na)).to_numpy(dtype=np.float64))
+
+
+def _checked(data: Dataset) -> Dataset:
+    """`data` with a hash, where there is no file to have one, and with notes on constant columns and on gaps."""
+    if not data.sha256:
+        stamps = b"" if data.dates is None else "\n".join(map(str, data.dates)).encode()
+        content = "\n".join(data.columns).encode() + stamps + data.values.tobytes()
+        data = replace(data, sha256=hashlib.sha256(content).hexdigest())
+    train = pd.DataFrame(data.train_values, columns=list(data.columns))
     empty = train.columns[train.isna().all()]
     if len(empty):
         raise UsageError(
-            f"Column '{shown(empty[0])}' of '{shown(name)}' has no value in its {len(train)} training rows; leave it out."
+            f"Column '{shown(empty[0])}' of '{shown(data.name)}' has no value in its {len(train)} training rows; leave it out."
         )
     constant = train.columns[train.min() == train.max()]
-    notes += tuple(f"column '{shown(c)}' is constant in training, so its scale is 1" for c in constant)
-    data = Dataset(name, values, dates, columns, freq, split, sha256, season, notes, na=na)
-    return data if data.observed is None else replace(data, notes=(*notes, _gaps(data.observed, columns, dates)))
+    notes = data.notes + tuple(f"column '{shown(c)}' is constant in training, so its scale is 1" for c in constant)
+    gaps = () if data.observed is None else (_gaps(data.observed, data.columns, data.dates),)
+    return replace(data, notes=(*notes, *gaps))
 
 
 def _gaps(observed: NDArray[np.bool_], columns: Sequence[str], dates: pd.Index | None) -> str:

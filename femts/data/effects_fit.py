@@ -1,4 +1,4 @@
-"""Scaler and effects of known columns, fitted on the training rows."""
+"""Effects of known columns, fitted to the training rows."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from femts.data.dataset import Dataset
 from femts.data.effects import MOST_ROWS, Array, Effects, calendar_waves
-from femts.data.scaler import Scaler
 
 KNOTS = (0.2, 0.4, 0.6, 0.8)  # quantiles of a column, where its line may break
 PENALTIES = np.logspace(-4, 3, 15)
@@ -20,28 +18,27 @@ BLOCKS = 5  # of the training rows, each left out in turn
 WORTH = 0.05  # part of the squared changes; effects that explain less of them in rows left out are taken for none
 
 
-def fit_scaler(data: Dataset) -> Scaler:
-    """The scaler of the training rows of `data`, with the effects of what is known, if anything is."""
-    scaler = Scaler.fit(data.train_values)
-    return scaler if data.known is None else replace(scaler, effects=fit_effects(data, scaler))
+def fit_effects(scaled: Array, known: Array, dates: pd.Index | None, season: int, calendar: bool) -> Effects:
+    """Effects of the columns `known`, and of the stamps where `calendar` says so, on the channels of the training rows.
 
-
-def fit_effects(data: Dataset, scaler: Scaler) -> Effects:
-    """Effects of what is known in `data` on its channels, from the training rows alone; `scaler` is fitted to them."""
-    assert data.known is not None
-    start, stop = data.split.train
-    season = min(data.season, (stop - start) // 2)
-    before = start + np.sort(np.random.default_rng(0).permutation(stop - start - season)[:MOST_ROWS])
+    Args:
+        scaled: the training rows, (rows, C), NaN where missing.
+        known: (rows, K), raw units.
+        dates: their stamps, which only a calendar needs.
+        season: steps of a season, over which changes are explained.
+        calendar: whether the stamps count as well.
+    """
+    season = min(season, len(scaled) // 2)
+    before = np.sort(np.random.default_rng(0).permutation(len(scaled) - season)[:MOST_ROWS])
 
     def change(of: Callable[[NDArray[np.int64]], Array]) -> Array:
         return of(before + season) - of(before)
 
-    known, dates = data.known, data.dates
-    plain = _plain(known[start:stop], data.roles.calendar, None if dates is None else dates[before])
+    plain = _plain(known, calendar, None if dates is None else dates[before])
     terms = change(lambda rows: plain.terms(known[rows], None if dates is None else dates[rows]))
     spread = terms.std(axis=0)
     plain = replace(plain, scale=np.where(spread > 0, spread, 1.0))
-    weight, explained = _regress(terms / plain.scale, change(lambda rows: scaler.transform(data.values[rows])))
+    weight, explained = _regress(terms / plain.scale, change(lambda rows: scaled[rows]))
     worth = explained >= WORTH
     fitted = replace(plain, weight=np.where(worth, weight, 0.0), explained=np.where(worth, explained, 0.0))
     return replace(fitted, offset=fitted.of(known[before], None if dates is None else dates[before]).mean(axis=0))
@@ -49,12 +46,12 @@ def fit_effects(data: Dataset, scaler: Scaler) -> Effects:
 
 def _plain(known: Array, calendar: bool, dates: pd.Index | None) -> Effects:
     """The terms for `known` (n, K), not yet standardised, without weights."""
-    there = [column[~np.isnan(column)] for column in known.T]
+    observed = [column[~np.isnan(column)] for column in known.T]
     knots = tuple(
         tuple(float(q) for q in np.unique(np.quantile(c, KNOTS)) if c.min() < q < c.max()) if len(np.unique(c)) > 2 else ()
-        for c in there
+        for c in observed
     )
-    mean = np.array([column.mean() if len(column) else 0.0 for column in there])
+    mean = np.array([column.mean() if len(column) else 0.0 for column in observed])
     waves = len(calendar_waves(pd.DatetimeIndex(dates[:1]))) if calendar and dates is not None else 0
     count = sum(1 + len(each) for each in knots) + waves
     return Effects(knots, mean, calendar, np.ones(count), np.zeros((count, 0)), np.zeros(1), np.zeros(0))
@@ -82,14 +79,14 @@ def _regress(terms: Array, targets: Array) -> tuple[Array, Array]:
 
 def _moments(terms: Array, targets: Array) -> tuple[Array, Array, Array, Array]:
     """Sums for each target: terms by terms (C, M, M), targets by terms (C, M), squares (C,), rows (C,)."""
-    there = ~np.isnan(targets)
+    observed = ~np.isnan(targets)
     shape = (targets.shape[1], terms.shape[1], terms.shape[1])
-    if there.all():
+    if observed.all():
         gram = np.broadcast_to(terms.T @ terms, shape)
     else:
-        gram = np.stack([terms[rows].T @ terms[rows] for rows in there.T])
-    targets = np.where(there, targets, 0.0)
-    return gram, targets.T @ terms, (targets**2).sum(0), there.sum(0).astype(np.float64)
+        gram = np.stack([terms[rows].T @ terms[rows] for rows in observed.T])
+    targets = np.where(observed, targets, 0.0)
+    return gram, targets.T @ terms, (targets**2).sum(0), observed.sum(0).astype(np.float64)
 
 
 def _solve(moments: Sequence[Any], penalty: float) -> Array:

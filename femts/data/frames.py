@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from femts.config.values import check_plain
-from femts.data.form import USUAL, Form
+from femts.data.form import Form
 from femts.data.grid import check_order, check_step, grid_of, step_of
+from femts.data.schema import PLAIN, Schema
 from femts.data.timestamps import read_dates
 from femts.errors import UsageError
 from femts.files import write_file
@@ -25,11 +25,10 @@ MOST_EMPTY, ROOM = 1000, 2**24  # cells for each value of a long table, and cell
 
 def check_frame(
     frame: pd.DataFrame,
+    schema: Schema = PLAIN,
     columns: Sequence[str] | None = None,
     freq: str | None = None,
     where: str = "The frame",
-    na: Sequence[float] = (),
-    form: Form = USUAL,
 ) -> pd.DataFrame:
     """A wide table that can be trained on or forecast from: `date` first, then float64 columns; NaN where a value is missing.
 
@@ -37,17 +36,17 @@ def check_frame(
 
     Args:
         frame: wide (`date` and value columns), or long (`unique_id, ds, y`), which is made wide, one column a series.
+        schema: what stands for a missing value, and what the columns are called.
         columns: the value columns that must be there, in the order in which they are returned; None takes what comes.
         freq: the step that the dates must have, a pandas frequency; None wants any even step, and three rows to see it.
         where: what the table is, to begin a message with.
-        na: numbers that stand for a missing value.
-        form: what the columns are called.
 
     Raises:
         UsageError: a column, date or cell is not as it must be; the text names it, its place and the remedy.
     """
     frame = frame.set_axis([str(c) for c in frame.columns], axis=1)
     check_unique(frame.columns, where)
+    form = schema.form
     time = form.time_of(frame)
     if time not in frame.columns:
         raise UsageError(
@@ -57,7 +56,7 @@ def check_frame(
     if time != "date" and "date" in frame.columns:
         raise UsageError(f"{where} has a column 'date' beside its time stamps in '{shown(time)}'; rename or drop it.")
     frame = _to_wide(frame, where, form, freq) if form.is_long(frame) else frame.rename(columns={time: "date"})
-    values = check_values(frame.drop(columns="date"), columns, where, na)
+    values = check_values(frame.drop(columns="date"), columns, where, schema.na)
     dates = read_dates(frame["date"], where, freq)
     check_order(dates, where)
     if freq is None:
@@ -109,15 +108,6 @@ def check_values(
             "take a larger unit, or leave the cell empty."
         )
     return checked
-
-
-def sentinels(na: object) -> tuple[float, ...]:
-    """The numbers that stand for a missing value; UsageError where they are none."""
-    check_plain(na, "Argument 'na'")
-    try:
-        return tuple(float(number) for number in (na if isinstance(na, list | tuple) else [na]))  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError) as error:
-        raise UsageError(f"Sentinels '{shown(na)}' are not numbers; write na=[-9999].") from error
 
 
 def write_table(frame: pd.DataFrame, path: str | Path) -> Path:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from femts.data.effects import Effects
 from femts.errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,16 +26,10 @@ class Scaler:
     Attributes:
         mean: (C,) float64, in the data's units.
         scale: (C,) float64, the population standard deviation; 1 for a constant channel.
-        effects: of known columns on the scaled channels, which `effects_fit` fits; None where none are known.
     """
 
     mean: NDArray[np.float64]
     scale: NDArray[np.float64]
-    effects: Effects | None = None
-
-    def first(self, channels: int) -> Scaler:
-        """Of the first `channels` alone, without effects."""
-        return Scaler(self.mean[:channels], self.scale[:channels])
 
     @classmethod
     def fit(cls, values: NDArray[np.float64]) -> Scaler:
@@ -55,21 +48,22 @@ class Scaler:
         return (values - mean) / scale
 
     def inverse(self, values: Values) -> Values:
-        """Back to raw units: `values` (..., C), an array or a tensor; a tensor keeps its dtype and device."""
-        mean, scale = self._like(values)
+        """Back to raw units: `values` (..., T) of the first T channels; a tensor keeps its dtype and device."""
+        mean, scale = self._like(values, most=len(self.mean))
         return values * scale + mean
 
-    def _like(self, values: Values) -> tuple[Values, Values]:
-        if values.shape[-1] != len(self.mean):
-            raise UsageError(f"The scaler was fitted on {len(self.mean)} channels, not {values.shape[-1]}; give those.")
+    def _like(self, values: Values, most: int = 0) -> tuple[Values, Values]:
+        """Mean and scale in the kind of `values`, of all channels or, up to `most`, of as many as it has."""
+        channels = values.shape[-1]
+        if channels != len(self.mean) and channels > most:
+            raise UsageError(f"The scaler was fitted on {len(self.mean)} channels, not {channels}; give those.")
         if isinstance(values, np.ndarray):
-            return self.mean, self.scale
-        return values.new_tensor(self.mean), values.new_tensor(self.scale)
+            return self.mean[:channels], self.scale[:channels]
+        return values.new_tensor(self.mean[:channels]), values.new_tensor(self.scale[:channels])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists for JSON; Python writes and reads float64 there without loss."""
-        effects = {} if self.effects is None else {"effects": self.effects.to_dict()}
-        return {"mean": self.mean.tolist(), "scale": self.scale.tolist(), **effects}
+        return {"mean": self.mean.tolist(), "scale": self.scale.tolist()}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Scaler:
@@ -84,17 +78,15 @@ class Scaler:
             raise UsageError(f"The stored scaler cannot be read ({error!r}); train again.") from error
         if mean.ndim != 1 or mean.shape != scale.shape or not np.isfinite(mean).all() or not (scale > 0).all():
             raise UsageError("The stored scaler needs one finite mean and one positive scale a channel; train again.")
-        if "effects" not in data:
-            return cls(mean, scale)
-        return cls(mean, scale, Effects.from_dict(data["effects"]))
+        return cls(mean, scale)
 
 
 def _exactly(column: NDArray[np.float64]) -> tuple[float, float]:
     """Mean and deviation of a column that differs little, for its size: what is constant is its own mean, with a scale of 1."""
-    there = column[~np.isnan(column)]
-    first = float(there[0]) if len(there) else 0.0
-    apart = there - first
-    largest = float(np.abs(apart).max(initial=0.0))
+    observed = column[~np.isnan(column)]
+    first = float(observed[0]) if len(observed) else 0.0
+    differences = observed - first
+    largest = float(np.abs(differences).max(initial=0.0))
     if largest == 0:
         return first, 1.0
-    return first + float(apart.mean()), largest * float((apart / largest).std()) or 1.0
+    return first + float(differences.mean()), largest * float((differences / largest).std()) or 1.0

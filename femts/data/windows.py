@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from femts.data.dataset import Dataset
-from femts.data.scaler import Scaler
+from femts.data.preprocess import Preprocess
 from femts.errors import UsageError
 from femts.text import shown
-
-MOST_DEVIATIONS = 1e15  # sums of squares of such values are still within float32
 
 
 class Windows:
@@ -30,7 +26,7 @@ class Windows:
         start: first row that a look-back may use.
         stop: one past the last row that may be forecast.
         observed: (rows, C) bool, which values are real and no filling; None where all are.
-        effects: (rows, C), what was taken off the scaled values, for it is known; None where nothing was.
+        offsets: (rows, C), what was taken off the scaled values, for it is known; None where nothing was.
         targets: how many of the channels, the first ones, are scored; None for all.
 
     Raises:
@@ -45,7 +41,7 @@ class Windows:
         start: int,
         stop: int,
         observed: Tensor | None = None,
-        effects: Tensor | None = None,
+        offsets: Tensor | None = None,
         targets: int | None = None,
     ) -> None:
         if not 0 <= start <= stop <= len(series):
@@ -58,7 +54,7 @@ class Windows:
                 f"together they may take {stop - start}."
             )
         self.series, self.seq_len, self.pred_len, self.start, self.stop = series, seq_len, pred_len, start, stop
-        self.observed, self.effects = observed, effects
+        self.observed, self.offsets = observed, offsets
         self.targets = series.shape[1] if targets is None else targets
         self._steps = torch.arange(start, start + seq_len + pred_len, device=series.device)
 
@@ -78,9 +74,9 @@ class Windows:
         """Observed mask of the windows `index`, look-backs and what followed (B, L + P, C); None where all values are real."""
         return None if self.observed is None else self._cut(self.observed, index)
 
-    def effect(self, index: Tensor) -> Tensor | None:
-        """Effects taken off the windows `index`, look-backs and what followed (B, L + P, C); None where nothing was."""
-        return None if self.effects is None else self._cut(self.effects, index)
+    def taken_off(self, index: Tensor) -> Tensor | None:
+        """Offsets of the windows `index`, look-backs and what followed (B, L + P, C); None where there are none."""
+        return None if self.offsets is None else self._cut(self.offsets, index)
 
     def _cut(self, values: Tensor, index: Tensor) -> Tensor:
         if index.device.type == "cpu" and len(index) and not 0 <= int(index.min()) <= int(index.max()) < len(self):
@@ -90,9 +86,9 @@ class Windows:
 
     def to(self, device: torch.device | str) -> Windows:
         """The same windows over a copy of the series on `device`."""
-        observed, effects = (None if each is None else each.to(device) for each in (self.observed, self.effects))
+        observed, offsets = (None if each is None else each.to(device) for each in (self.observed, self.offsets))
         place = (self.seq_len, self.pred_len, self.start, self.stop)
-        return Windows(self.series.to(device), *place, observed, effects, self.targets)
+        return Windows(self.series.to(device), *place, observed, offsets, self.targets)
 
     def batches(self, batch_size: int) -> Iterator[tuple[Tensor, Tensor]]:
         """Every window once and in order, `batch_size` at a time; the last batch may be short."""
@@ -100,67 +96,18 @@ class Windows:
             yield self.gather(torch.arange(first, min(first + batch_size, len(self)), device=self.series.device))
 
 
-def scaled_series(dataset: Dataset, scaler: Scaler) -> Tensor:
-    """The whole of `dataset` in scaled units, known effects taken off, gaps filled: (rows, C), float32."""
-    return _without(known_effects(dataset, scaler), dataset, scaler)
-
-
-def _without(known: NDArray[np.float64] | None, dataset: Dataset, scaler: Scaler) -> Tensor:
-    """As `scaled_series`, from what `known_effects` gave."""
-    scaled = scaler.transform(dataset.values)
-    scaled = scaled if known is None else scaled - known
-    return single(scaled, dataset.columns, f"Data set '{shown(dataset.name)}'")
-
-
-def single(scaled: NDArray[np.float64], columns: Sequence[str], where: str) -> Tensor:
-    """Scaled values (..., rows, C) as models read them, gaps filled, in float32.
-
-    Raises:
-        UsageError: a value so far off that its square would leave float32; the text names its column and its row.
-    """
-    far = np.abs(scaled) > MOST_DEVIATIONS
-    if far.any():
-        *_, row, column = np.argwhere(far)[0]
-        raise UsageError(
-            f"{where} has, in column '{shown(columns[column])}' at data row {row + 1}, a value more than {MOST_DEVIATIONS:g} "
-            "deviations from the mean of the training rows, too far for single precision; correct it, or leave it empty."
-        )
-    return torch.from_numpy(fill_gaps(scaled)).float()
-
-
-def known_effects(dataset: Dataset, scaler: Scaler) -> NDArray[np.float64] | None:
-    """Effects: the part of the scaled values that is known before they are there, (rows, C); None where nothing is."""
-    if scaler.effects is None:
-        return None
-    if dataset.known is None:
-        raise UsageError(
-            f"Data set '{dataset.name}' was loaded without its known columns; load it with the roles of the training."
-        )
-    return scaler.effects.of(dataset.known, dataset.dates)
-
-
-def fill_gaps(scaled: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Scaled values (..., rows, C), gaps filled: by the last value before them, or by the training mean, 0, at the start."""
-    missing = np.isnan(scaled)
-    if not missing.any():
-        return scaled
-    rows = np.arange(scaled.shape[-2])[:, None]
-    last = np.maximum.accumulate(np.where(missing, -1, rows), axis=-2)
-    return np.where(last < 0, 0.0, np.take_along_axis(scaled, np.maximum(last, 0), axis=-2))
-
-
 def part_windows(
-    dataset: Dataset, scaler: Scaler, part: str, seq_len: int, pred_len: int, like: Windows | None = None
+    dataset: Dataset, preprocess: Preprocess, part: str, seq_len: int, pred_len: int, like: Windows | None = None
 ) -> Windows:
     """The windows of one part (`train`, `val`, `test`) of `dataset`.
 
     Args:
         dataset: the data and its split.
-        scaler: fitted on the training rows.
+        preprocess: fitted on the training rows.
         part: which rows are forecast; look-backs of `val` and `test` reach into the rows before them.
         seq_len: look-back, steps.
         pred_len: forecast, steps.
-        like: windows of another part or length, of the same data and scaler, whose values are shared.
+        like: windows of another part or length, of the same data and preprocessing, whose values are shared.
 
     Raises:
         UsageError: unknown part, or a length that does not fit it; the text says which length would.
@@ -170,12 +117,13 @@ def part_windows(
     if min(seq_len, pred_len) >= 1:  # shorter ones are named by Windows itself
         dataset.split.check(dataset.name, part, seq_len, pred_len)
     if like is None:
-        known = known_effects(dataset, scaler)
-        effects = None if known is None else torch.from_numpy(known).float()
-        series = _without(known, dataset, scaler)
+        where = f"Data set '{shown(dataset.name)}'"
+        taken_off = preprocess.offsets(dataset.known, dataset.dates, where)
+        scaled = preprocess.transform(dataset.values, taken_off, where)
+        series, offsets = torch.from_numpy(scaled).float(), None if taken_off is None else torch.from_numpy(taken_off).float()
         observed = None if dataset.observed is None else torch.from_numpy(dataset.observed)
     else:
-        series, observed, effects = like.series, like.observed, like.effects
+        series, observed, offsets = like.series, like.observed, like.offsets
     if observed is not None and not observed[first:stop].any():
         raise UsageError(f"No value of '{dataset.name}' is there in its {part} rows; bring a table without such a gap.")
-    return Windows(series, seq_len, pred_len, start, stop, observed, effects, dataset.targets)
+    return Windows(series, seq_len, pred_len, start, stop, observed, offsets, dataset.targets)

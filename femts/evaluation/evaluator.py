@@ -36,8 +36,8 @@ class WindowSource(Protocol):
         """Observed mask of these values (B, L + P, C); None where all are real."""
         ...
 
-    def effect(self, index: Tensor) -> Tensor | None:
-        """Effects taken off these values, for they are known (B, L + P, C); None where nothing was."""
+    def taken_off(self, index: Tensor) -> Tensor | None:
+        """Offsets of these values (B, L + P, C), taken off because they are known; None where there are none."""
         ...
 
 
@@ -143,14 +143,14 @@ class _Scored(NamedTuple):
 
 
 def _forecast(model: ForecastModel, windows: WindowSource, index: Tensor) -> _Scored:
-    """Forecasts of the windows `index` (B,) and what followed, known effects put back."""
+    """Forecasts of the windows `index` (B,) and what followed, offsets put back."""
     x, y = windows.gather(index)
     quantiles = model.forecast_quantiles(x, windows.pred_len) if model.quantiles else None
     forecast = model.forecast(x, windows.pred_len) if quantiles is None else model.point(quantiles)
-    seen, effect = windows.seen(index), windows.effect(index)
+    seen, offsets = windows.seen(index), windows.taken_off(index)
     observed = None if seen is None else seen[:, x.shape[1] :, : windows.targets]
-    if effect is not None:
-        before, after = effect.split([x.shape[1], windows.pred_len], dim=1)
+    if offsets is not None:
+        before, after = offsets.split([x.shape[1], windows.pred_len], dim=1)
         x, forecast, y = x + before, forecast + after, y + after
         quantiles = None if quantiles is None else quantiles + after[:, :, None]
     x, forecast, y = (each[..., : windows.targets] for each in (x, forecast, y))

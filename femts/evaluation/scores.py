@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from femts.data.scaler import Scaler
+from femts.data.preprocess import Preprocess
 from femts.errors import UsageError, suggest
 from femts.evaluation.coverage import CoverageSums
 from femts.text import shown
@@ -24,38 +24,39 @@ class DetailSums:
 
     Args:
         steps: S.
-        scaler: between scaled and raw units.
+        channels: C, the first ones of `preprocess`.
+        preprocess: between scaled and raw units.
         season: steps of a season, for the seasonal naive forecast.
     """
 
-    def __init__(self, steps: int, scaler: Scaler, season: int) -> None:
-        shape = (steps, len(scaler.mean))
-        self.scaler, self.season, self.windows = scaler, season, 0
-        self.there, self.squared, self.absolute, self.naive_squared, *self.symmetric = torch.zeros(
-            6, *shape, dtype=torch.float64
+    def __init__(self, steps: int, channels: int, preprocess: Preprocess, season: int) -> None:
+        self.season, self.windows = season, 0
+        self.count, self.squared, self.absolute, self.naive_squared, *self.symmetric = torch.zeros(
+            6, steps, channels, dtype=torch.float64
         )
+        self._inverse, self.scale = preprocess.inverse, preprocess.scaler.scale[:channels]
         # Scaled values are float32: what is nearer to a raw zero than they resolve is one.
-        self._zero = torch.from_numpy(2.0**-20 * (np.abs(scaler.mean) + scaler.scale))
+        self._zero = torch.from_numpy(2.0**-20 * (np.abs(preprocess.scaler.mean[:channels]) + self.scale))
 
     def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
         """Add windows in scaled units: `x` (B, L, C), `forecast` and `target` (B, S, C), NaN where a target is missing."""
         last, forecast, target = (v.cpu().double() for v in (x[:, -self.season :], forecast.float(), target))
         self.windows += len(last)
-        there = ~target.isnan()
-        target = torch.where(there, target, forecast)  # an error of 0, where there is none to count
+        observed = ~target.isnan()
+        target = torch.where(observed, target, forecast)  # an error of 0, where there is none to count
         error = forecast - target
-        self.there += there.sum(0)
+        self.count += observed.sum(0)
         self.squared += error.square().sum(0)
         self.absolute += error.abs().sum(0)
         nothing = torch.zeros((), dtype=torch.float64)
-        raw = self.scaler.inverse(forecast), self.scaler.inverse(target)
-        self.symmetric[0] += torch.where(there, _symmetric(forecast, target, nothing), nothing).sum(0)
-        self.symmetric[1] += torch.where(there, _symmetric(*raw, self._zero), nothing).sum(0)
+        raw = self._inverse(forecast), self._inverse(target)
+        self.symmetric[0] += torch.where(observed, _symmetric(forecast, target, nothing), nothing).sum(0)
+        self.symmetric[1] += torch.where(observed, _symmetric(*raw, self._zero), nothing).sum(0)
         if last.shape[1] < self.season:
             self.naive_squared += torch.nan
         else:
             naive = last[:, torch.arange(target.shape[1]) % self.season]
-            self.naive_squared += torch.where(there, naive - target, nothing).square().sum(0)
+            self.naive_squared += torch.where(observed, naive - target, nothing).square().sum(0)
 
 
 def _symmetric(forecast: Tensor, target: Tensor, zero: Tensor) -> Tensor:
@@ -89,18 +90,18 @@ def scores_frame(
         covered: of the same windows; None leaves the intervals out.
         levels: those of `covered` to tell of.
     """
-    scale = sums.scaler.scale
+    scale = sums.scale
     seasonal = seasonal_error(train_values, sums.season)
     frames = []
     for units, factor, symmetric in (("scaled", np.ones_like(scale), 0), ("raw", scale, 1)):
-        there = np.where(sums.there.numpy() > 0, sums.there.numpy(), np.nan)
-        mae = sums.absolute.numpy() / there * factor
+        count = np.where(sums.count.numpy() > 0, sums.count.numpy(), np.nan)
+        mae = sums.absolute.numpy() / count * factor
         cells = {
-            "mse": sums.squared.numpy() / there * factor**2,
+            "mse": sums.squared.numpy() / count * factor**2,
             "mae": mae,
-            "smape": sums.symmetric[symmetric].numpy() / there,
-            "mase": _ratio(sums.absolute.numpy() / there * scale, np.broadcast_to(seasonal, mae.shape)),
-            "naive": sums.naive_squared.numpy() / there * factor**2,
+            "smape": sums.symmetric[symmetric].numpy() / count,
+            "mase": _ratio(sums.absolute.numpy() / count * scale, np.broadcast_to(seasonal, mae.shape)),
+            "naive": sums.naive_squared.numpy() / count * factor**2,
         }
         if covered is not None:
             cells["crps"] = covered.crps * factor

@@ -11,6 +11,7 @@ from femts.experiments.grid import Cell
 from femts.experiments.record_rules import RECORD_FORMAT, cell_of
 from femts.experiments.samples import sample_forecasts
 from femts.forecaster.forecaster import Forecaster
+from femts.forecaster.scoring import score_horizons
 
 MOST_VALIDATED = 2048  # windows, evenly spread, of a roll-out on the validation part; the test part is scored whole
 
@@ -48,5 +49,5 @@ def _rolled(forecaster: Forecaster, data: Dataset) -> dict[str, Any]:
     if not fitting:
         return {}
     most = {"val": MOST_VALIDATED, "test": None}
-    scores = {part: forecaster.evaluate_horizons(part, fitting, data, most=most[part]) for part in most}
+    scores = {part: score_horizons(forecaster, part, fitting, data, most[part]) for part in most}
     return {str(p): {part: of_part[p] for part, of_part in scores.items()} for p in fitting}

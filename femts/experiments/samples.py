@@ -23,11 +23,11 @@ def sample_forecasts(forecaster: Forecaster, data: Dataset) -> list[dict[str, An
     """
     look_back, steps, channel = forecaster.config.seq_len, forecaster.config.pred_len, data.targets - 1
     values, first = data.values[:, channel], data.split.test[0]
-    windows = part_windows(data, forecaster.scaler, "test", look_back, steps).to(forecaster.device)
+    windows = part_windows(data, forecaster.preprocess, "test", look_back, steps).to(forecaster.device)
     numbers = torch.linspace(0, len(windows) - 1, WINDOWS).long()
     scaled = scored_forecasts(forecaster.model, windows, numbers).cpu().double().numpy()
     samples = []
-    for number, forecast in zip(numbers.tolist(), forecaster.scaler.first(data.targets).inverse(scaled), strict=True):
+    for number, forecast in zip(numbers.tolist(), forecaster.preprocess.inverse(scaled), strict=True):
         row = first + number
         past = values[max(row - look_back, row - steps) : row]
         series = {"past": past, "truth": values[row : row + steps], "forecast": forecast[:, channel]}

@@ -80,12 +80,26 @@ def explained(model: SegmentForecaster, x: Tensor) -> list[Explained]:
 def explanation(model: SegmentForecaster, x: Tensor, columns: Sequence[str], steps: pd.Index) -> pd.DataFrame:
     """Table of the reads behind the forecast of the look-back `x` (1, L, C), in scaled units; see `Forecaster.explain`.
 
+    For models that read segments through a Free Energy Mixer (`fem_*`, with L among their components). In each layer the
+    last token of a channel reads N segments of P steps, each as two tokens: `main`, the channel's own, and `context`, mixed
+    from all channels. The layers above the first read tokens that already hold what came before them. `fem_*_ridge` is
+    explained by its mixer, which is one half of the forecast.
+
     Args:
         columns: names of the C channels.
         steps: stamps or numbers of the L steps.
 
     Returns:
-        One row for each channel, layer, segment and token, in this order.
+        One row for each channel, layer (1 is the lowest), segment (the oldest first) and token:
+        `start`, `end`: first and last stamp of the segment, or step numbers that end where those of `predict` begin.
+        `weight`: what the posterior gives the token (eq. 5 of the paper at the hidden temperature, proposition G.2), the
+        mean over the components of the read, each counting as far as it moves the token (`femts.explain.posterior`); sums
+        to 1 over the 2 N tokens of a channel and layer.
+        `prior`: the same of the prior, which is what the keys chose before the values did.
+        And for the channel and layer, repeated in its rows: `hidden_temperature`, the mean beta*, an inverse temperature
+        that is 0 where the mean is read; `effective_segments`, exp of the mean entropy of the components' posteriors over
+        segments, from 1 (each component reads one) to N (all alike); `prior_segments`, the same of their priors.
+
     """
     layers = explained(model, x)
     chosen = Explained(*(torch.stack(values, dim=1) for values in zip(*layers, strict=True)))  # (C, layers, ...)

@@ -2,46 +2,38 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 import torch
-from numpy.typing import ArrayLike, NDArray
-from torch import Tensor
+from numpy.typing import ArrayLike
 
 from femts.config.values import check_steps
 from femts.data.dataset import Dataset
-from femts.data.grid import future_dates
-from femts.data.scaler import Scaler
-from femts.data.windows import single
-from femts.errors import RunFailure, UsageError
-from femts.evaluation.intervals import Intervals, check_levels, with_bounds
-from femts.evaluation.quantiles import check_quantiles, level_of
+from femts.data.preprocess import Preprocess
+from femts.evaluation.intervals import Intervals
 from femts.explain.posterior import explainable, explanation
 from femts.files import locked
-from femts.forecaster.inputs import in_form_of, known_ahead, look_back, tell_ended
+from femts.forecaster import scoring
+from femts.forecaster.forecasting import Array, Ends, forecast_array, forecast_table
+from femts.forecaster.inputs import look_back
 from femts.forecaster.restore import restore, weights_bytes
 from femts.forecaster.run_folder import RunConfig, check_new_folder, write_run
-from femts.forecaster.scoring import Scoring
 from femts.models.base import ForecastModel
 
 if TYPE_CHECKING:
     from femts.forecaster.onnx import Exported
 
 
-# A fork has none of the threads that OpenMP began before it, and would wait for them for ever.
-os.register_at_fork(after_in_child=partial(torch.set_num_threads, 1))
+Scores = dict[str, float | int]
 
 
 @dataclass(eq=False)
-class Forecaster(Scoring):
+class Forecaster:
     """A model with everything it needs to forecast new data in raw units.
 
     Shapes: L = `config.seq_len` steps of look-back, P = `config.pred_len` steps of one forecast, C channels, of which the first
@@ -50,8 +42,7 @@ class Forecaster(Scoring):
     Attributes:
         model: the network, in scaled units.
         config: what was trained, and how.
-        scaler: the training rows' mean and scale; never fitted again.
-        columns: names of the C channels, in the model's order.
+        preprocess: what turns raw values into what the model reads; fitted on the training rows, and never again.
         freq: step between stamps, a pandas frequency; None for data without dates.
         data: hash and split of the training data, to know it again.
         metrics: scores and circumstances of the training, as in `metrics.json`.
@@ -61,8 +52,7 @@ class Forecaster(Scoring):
 
     model: ForecastModel
     config: RunConfig
-    scaler: Scaler
-    columns: tuple[str, ...]
+    preprocess: Preprocess
     freq: str | None
     data: Mapping[str, Any]
     metrics: Mapping[str, Any] = field(default_factory=dict)
@@ -77,9 +67,14 @@ class Forecaster(Scoring):
         return next((weight.device for weight in weights), torch.device("cpu"))
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the C channels, in the model's order."""
+        return self.preprocess.columns
+
+    @property
     def targets(self) -> tuple[str, ...]:
         """Names of the T columns that are forecast."""
-        return self.columns[: len(self.columns) - len(self.config.roles.past)]
+        return self.columns[: len(self.columns) - len(self.config.schema.roles.past)]
 
     def to(self, device: torch.device | str) -> Forecaster:
         """Move the model to `device` and return the forecaster."""
@@ -105,8 +100,7 @@ class Forecaster(Scoring):
             horizon: steps to forecast, P by default; beyond P the model reads its own forecasts as history.
             level: percent, such as [80, 95]; adds conformal intervals (see `femts.evaluation.intervals`, and for a run that has
                 learned quantiles, whose forecast is the median, `femts.evaluation.quantiles`).
-            future: for a model trained with columns known in advance, these columns in a table like `history`, for each of the
-                steps to come; other rows and columns of it do not matter.
+            future: the columns known in advance, if the training had any, in a table like `history` with the steps to come.
             quantiles: such as [0.1, 0.5, 0.9]; adds the ends of intervals (0.1 and 0.9 are those of 80), of 0.5 the forecast.
 
         Returns:
@@ -118,105 +112,139 @@ class Forecaster(Scoring):
             UsageError: the history, the horizon, a level, a quantile or the known columns cannot be used; the text says why.
             RunFailure: the model does not forecast finite numbers.
         """
-        steps = check_steps(self.config.pred_len if horizon is None else horizon)
-        levels = () if level is None else check_levels(level)
-        wanted = () if quantiles is None else check_quantiles(quantiles)
-        if levels or wanted:
-            self._calibrated().at((*levels, *(level_of(q) for q in wanted if q != 0.5)), steps)
-        past = look_back(history, self.config, self.columns, self.freq)
-        if self.freq is None:
-            when: pd.Index = pd.RangeIndex(past.when[-1] + 1, past.when[-1] + 1 + steps)
-        else:
-            when = future_dates(past.when[-1], self.freq, steps)
-        known = np.concatenate([past.known, known_ahead(future, self.config, when, self.freq)])
-        effects = None if self.scaler.effects is None else self.scaler.effects.of(known, past.when.append(when))[None]
-        found = self.predict_array(past.values[None], steps, effects)[0]
-        if not np.isfinite(found).all():
-            raise RunFailure("The forecast is not finite; train again with a lower training.lr, or with other data.")
-        forecast = pd.DataFrame(found, columns=list(self.targets))
-        ahead = pd.DataFrame({"step" if self.freq is None else "date": when})
-        if levels or wanted:
-            bounds = self._bounds(past.values[None], effects, forecast.to_numpy(), levels, wanted)
-            forecast = with_bounds(forecast, bounds)
-        ended = np.asarray(np.isnan(past.values[:, : len(self.targets)]).all(axis=0))
-        forecast.loc[:, np.repeat(ended, forecast.shape[1] // len(self.targets))] = np.nan
-        if ended.any():
-            tell_ended([name for name, over in zip(self.targets, ended, strict=True) if over], self.config.seq_len)
-        return in_form_of(pd.concat([ahead, forecast], axis=1), past, self.config.form, self.targets)
+        return forecast_table(self, history, horizon, Ends.of(level, quantiles), future)
 
     def explain(self, history: pd.DataFrame) -> pd.DataFrame:
         """Explain which past segments each channel chose for the P steps that follow `history`, and how sharply.
 
-        For models that read segments through a Free Energy Mixer (`fem_*`, with L among their components). In each layer the
-        last token of a channel reads N segments of P steps, each as two tokens: `main`, the channel's own, and `context`, mixed
-        from all channels. The layers above the first read tokens that already hold what came before them. `fem_*_ridge` is
-        explained by its mixer, which is one half of the forecast.
+        For models that read segments through a Free Energy Mixer (`fem_*`, with L among their components).
 
         Args:
             history: as in `predict`.
 
         Returns:
-            One row for each channel, layer (1 is the lowest), segment (the oldest first) and token:
-            `start`, `end`: first and last stamp of the segment, or step numbers that end where those of `predict` begin.
-            `weight`: what the posterior gives the token (eq. 5 of the paper at the hidden temperature, proposition G.2), the
-            mean over the components of the read, each counting as far as it moves the token (`femts.explain.posterior`); sums
-            to 1 over the 2 N tokens of a channel and layer.
-            `prior`: the same of the prior, which is what the keys chose before the values did.
-            And for the channel and layer, repeated in its rows: `hidden_temperature`, the mean beta*, an inverse temperature
-            that is 0 where the mean is read; `effective_segments`, exp of the mean entropy of the components' posteriors over
-            segments, from 1 (each component reads one) to N (all alike); `prior_segments`, the same of their priors.
+            One row for each channel, layer (1 is the lowest), segment (the oldest first) and token; the columns are those of
+            `femts.explain.posterior.explanation`.
 
         Raises:
             UsageError: a model that has no such read, or a history that cannot be used; the text says why.
         """
         model = explainable(self.model, self.config.model)
         past = look_back(history, self.config, self.columns, self.freq)
-        effects = None if self.scaler.effects is None else self.scaler.effects.of(past.known, past.when)
-        return explanation(model, self._scaled(past.values[None], effects), self.columns, past.when)
+        scaled = self.preprocess.transform(past.values[None], self.preprocess.offsets(past.known, past.when))
+        return explanation(model, torch.from_numpy(scaled).float().to(self.device), self.columns, past.when)
 
-    def predict_array(
-        self, x: ArrayLike, horizon: int | None = None, effects: NDArray[np.float64] | None = None
-    ) -> NDArray[np.float64]:
+    def predict_array(self, x: ArrayLike, horizon: int | None = None, offsets: Array | None = None) -> Array:
         """Forecast many look-backs at once, as arrays.
 
         Args:
             x: (B, L, C) in raw units, channels as in `columns`; NaN is filled as in training.
             horizon: steps to forecast, P by default.
-            effects: (B, L + horizon, C) as `scaler.effects.of` gives them, for a model that was trained with columns known in
+            offsets: (B, L + horizon, C) as `preprocess.offsets` gives them, for a model that was trained with columns known in
                 advance or with the calendar.
 
         Returns:
             (B, horizon, T) in raw units.
 
         Raises:
-            UsageError: another shape, a horizon below 1, or effects that are missing or not wanted.
+            UsageError: another shape, a horizon below 1, or offsets that are missing or not wanted.
         """
-        try:
-            values = np.asarray(x, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise UsageError(f"The look-backs are a {type(x).__name__} that is no array of numbers; give one.") from error
-        steps = self.config.pred_len if horizon is None else check_steps(horizon)
-        if values.ndim != 3 or values.shape[1:] != (self.config.seq_len, len(self.columns)):
-            wanted = f"(windows, {self.config.seq_len}, {len(self.columns)})"
-            raise UsageError(f"The look-backs have shape {values.shape}; this model takes {wanted}.")
-        if (effects is None) != (self.scaler.effects is None):
-            raise UsageError(
-                "predict_array takes effects= for a model that was trained with columns known in advance, and for no other; "
-                "use predict, which sees to it."
-            )
-        self.model.eval()
-        with torch.no_grad():
-            scaled = self._scaled(values, None if effects is None else effects[:, : self.config.seq_len])
-            forecast = self.model.forecast(scaled, steps)
-        found = forecast.cpu().double().numpy()
-        found = found if effects is None else found + effects[:, self.config.seq_len :]
-        return self.scaler.inverse(found)[..., : len(self.targets)]
+        return forecast_array(self, x, self.config.pred_len if horizon is None else check_steps(horizon), offsets)
 
-    def _scaled(self, values: NDArray[np.float64], effects: NDArray[np.float64] | None = None) -> Tensor:
-        """Raw look-backs (B, L, C) as the model reads them: what is known taken off, gaps filled."""
-        scaled = self.scaler.transform(values)
-        scaled = scaled if effects is None else scaled - effects
-        return single(scaled, self.columns, "The history").to(self.device)
+    def training_data(self, data_root: str | Path | None = None) -> Dataset:
+        """The data of the training, loaded again by its name or path.
+
+        Args:
+            data_root: where a data set of the catalogue is looked for.
+
+        Returns:
+            The data set, the same object at every call.
+
+        Raises:
+            UsageError: it is gone, has changed, or was passed as an object, which a run does not keep.
+        """
+        if self._dataset is None:
+            self._dataset = scoring.load_again(self, data_root)
+        return self._dataset
+
+    def evaluate(self, part: str = "test", pred_len: int | None = None, dataset: Dataset | None = None) -> Scores:
+        """Scores over every window of `part`, in scaled units.
+
+        Args:
+            part: `test`, `val` or `train`.
+            pred_len: horizon to score, P by default; beyond P the forecasts are rolled out.
+            dataset: the data; None takes that of the training, loaded again by its name or path and verified by its hash.
+
+        Returns:
+            `mse`, `mae` and the number of `windows`.
+
+        Raises:
+            UsageError: unknown part, a horizon that does not fit, or data that is not there or has changed.
+        """
+        return scoring.score(self, scoring.score_windows(self, part, pred_len, scoring.own_data(self, dataset)))
+
+    def scores(
+        self,
+        part: str = "test",
+        pred_len: int | None = None,
+        by: str | Sequence[str] | None = None,
+        level: Sequence[float] | None = None,
+        dataset: Dataset | None = None,
+    ) -> pd.DataFrame:
+        """Scores in detail, over every window of `part`.
+
+        Args:
+            part, pred_len, dataset: as in `evaluate`.
+            by: `step`, `channel` or both, to group by; None averages over all.
+            level: percent; adds what the intervals cover, and the CRPS.
+
+        Returns:
+            One row for each group in scaled units, then one in raw ones; the columns are those of
+            `femts.forecaster.scoring.score_details`.
+
+        Raises:
+            UsageError: as in `evaluate`, or an unknown group, or a level or horizon that is not calibrated.
+        """
+        data = scoring.own_data(self, dataset)
+        return scoring.score_details(self, scoring.score_windows(self, part, pred_len, data), by, level, data)
+
+    def coverage(
+        self,
+        part: str = "test",
+        level: Sequence[float] = (80, 95),
+        pred_len: int | None = None,
+        dataset: Dataset | None = None,
+    ) -> pd.DataFrame:
+        """Coverage of `part` by the intervals, by step and channel.
+
+        Args:
+            part, level, pred_len, dataset: as in `scores`.
+
+        Returns:
+            One row each, `level`, `step`, `channel`, `coverage` (a part of 1), mean `width` and its `units`, which are raw.
+
+        Raises:
+            UsageError: as in `scores`.
+        """
+        return scoring.score_coverage(self, scoring.score_windows(self, part, pred_len, scoring.own_data(self, dataset)), level)
+
+    def calibrate(self, pred_len: int | None = None, level: Sequence[float] = (), dataset: Dataset | None = None) -> Intervals:
+        """Calibrate `intervals` anew on the validation part, which training has done for P steps.
+
+        Args:
+            pred_len: longest horizon; None takes what was calibrated before, or P.
+            level: percent; levels to have besides 50, 80, 90, 95 and 99.
+            dataset: as in `evaluate`.
+
+        Returns:
+            The new intervals, which the forecaster keeps; half-widths in scaled units.
+
+        Raises:
+            UsageError: as in `evaluate`, or a level for which there are too few validation windows.
+            RunFailure: forecasts are not finite.
+        """
+        self.intervals = scoring.new_intervals(self, pred_len, level, scoring.own_data(self, dataset))
+        return self.intervals
 
     def save(self, folder: str | Path) -> None:
         """Write a run folder that `load` reads; UsageError when `folder` holds something, RunFailure when the disk refuses."""
@@ -226,7 +254,7 @@ class Forecaster(Scoring):
 
     def write(self, folder: Path) -> None:
         """As `save`, over whatever `folder` holds."""
-        intervals, preprocess = None if self.intervals is None else self.intervals.to_bytes(), self.preprocess()
+        intervals, preprocess = None if self.intervals is None else self.intervals.to_bytes(), self.preprocess_record()
         weights = weights_bytes(self.model, preprocess)
         write_run(folder, self.config, weights, preprocess, self.history, self.metrics, intervals)
 
@@ -236,14 +264,9 @@ class Forecaster(Scoring):
 
         return export(self, path, None if horizon is None else check_steps(horizon))
 
-    def preprocess(self) -> dict[str, Any]:
+    def preprocess_record(self) -> dict[str, Any]:
         """Record of what turns raw data into the model's input, in plain types; `preprocess.json`."""
-        return {
-            "scaler": self.scaler.to_dict(),
-            "columns": list(self.columns),
-            "freq": self.freq,
-            "data": dict(self.data),
-        }
+        return {**self.preprocess.to_dict(), "freq": self.freq, "data": dict(self.data)}
 
     @classmethod
     def load(cls, folder: str | Path, device: str | torch.device = "cpu") -> Forecaster:
@@ -259,12 +282,11 @@ class Forecaster(Scoring):
         Raises:
             UsageError: no run, an unfinished or a changed one, or one of a later femts.
         """
-        run, model, scaler, intervals = restore(folder)
+        run, model, preprocess, intervals = restore(folder)
         forecaster = cls(
-            model=model,
-            config=run.config,
-            scaler=scaler,
-            columns=tuple(run.preprocess["columns"]),
+            model,
+            run.config,
+            preprocess,
             freq=run.preprocess["freq"],
             data=run.preprocess["data"],
             metrics=run.metrics,

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from femts.data.form import USUAL, Form
+from femts.data.form import Form
 from femts.data.frames import check_frame, check_values
 from femts.data.recent import last_stamps
 from femts.errors import GapWarning, UsageError
@@ -40,7 +40,7 @@ class LookBack:
 def look_back(history: pd.DataFrame, config: RunConfig, columns: Sequence[str], freq: str | None) -> LookBack:
     """The last `config.seq_len` steps of `history`, which has `columns` at the step `freq` (None without stamps).
 
-    It needs the columns `config.roles.future`, too; where the training named roles, further columns do not matter.
+    It needs the columns `config.schema.roles.future`, too; where the training named roles, further columns do not matter.
 
     Raises:
         UsageError: the history cannot be used; the text says why.
@@ -48,7 +48,8 @@ def look_back(history: pd.DataFrame, config: RunConfig, columns: Sequence[str], 
     Warns:
         GapWarning: values are missing.
     """
-    needed, form = config.seq_len, config.form
+    needed, schema = config.seq_len, config.schema
+    form = schema.form
     if not isinstance(history, pd.DataFrame):
         raise UsageError(f"The history is a {type(history).__name__}; give a DataFrame with the training columns.")
     time, long = form.time_of(history), form.is_long(history)
@@ -56,21 +57,21 @@ def look_back(history: pd.DataFrame, config: RunConfig, columns: Sequence[str], 
     if long:
         history = last_stamps([history], needed, freq, form)
         where = f"The recent history ({len(history)} rows)"
-        history, form = check_frame(history, None, freq, where, config.na, form), USUAL
-    ahead = config.roles.future
-    if config.roles.any:
-        history = _only(history, (*columns, *ahead), form)
+        history, schema = check_frame(history, schema, None, freq, where), schema.wide()
+    ahead = config.schema.roles.future
+    if config.schema.roles.any:
+        history = _only(history, (*columns, *ahead), schema.form)
     if len(history) < needed:
         raise UsageError(f"The history has {len(history)} rows, but this model looks back {needed}; give that many.")
     recent = history.tail(needed)
     where = f"The recent history ({needed} rows)"
     if freq is None:
-        values = check_values(recent, (*columns, *ahead), where, config.na)
+        values = check_values(recent, (*columns, *ahead), where, schema.na)
         last = history.index[-1]
         stop = int(last) + 1 if isinstance(last, (int, np.integer)) else len(history)
         when: pd.Index = pd.RangeIndex(stop - needed, stop)
     else:
-        values = check_frame(recent, (*columns, *ahead), freq, where, config.na, form).tail(needed)
+        values = check_frame(recent, schema, (*columns, *ahead), freq, where).tail(needed)
         when = pd.Index(values.pop("date"))
     read, known = values[list(columns)], values[list(ahead)]
     _tell_gaps(read, where, "the last value before each is read instead")
@@ -79,32 +80,32 @@ def look_back(history: pd.DataFrame, config: RunConfig, columns: Sequence[str], 
 
 
 def known_ahead(future: pd.DataFrame | None, config: RunConfig, when: pd.Index, freq: str | None) -> NDArray[np.float64]:
-    """The columns `config.roles.future` at the steps `when`, (steps, K), from a user's table that has those steps, at least.
+    """The columns known in advance at the steps `when`, (steps, K), from a user's table that has those steps, at least.
 
     Raises:
         UsageError: the table is missing or lacks one of these values, which nobody may guess; or it is not wanted.
     """
-    names, form = config.roles.future, config.form
+    names, schema = config.schema.roles.future, config.schema
     if not names:
         if future is not None:
             raise UsageError("A table of known columns was given, but this model was trained without any; leave it out.")
         return np.empty((len(when), 0))
-    wanted = f"{', '.join(map(shown, names))} for the {len(when)} steps from {when[0]} to {when[-1]}"
+    needed = f"{', '.join(map(shown, names))} for the {len(when)} steps from {when[0]} to {when[-1]}"
     if not isinstance(future, pd.DataFrame):
-        raise UsageError(f"This model was trained on columns known in advance; give {wanted} (future=, or --future FILE).")
+        raise UsageError(f"This model was trained on columns known in advance; give {needed} (future=, or --future FILE).")
     where = "The table of known columns"
-    if form.is_long(future):
-        future, form = check_frame(future, freq=freq, where=where, na=config.na, form=form), USUAL
-    future = _only(future, names, form)
+    if schema.form.is_long(future):
+        future, schema = check_frame(future, schema, freq=freq, where=where), schema.wide()
+    future = _only(future, names, schema.form)
     if freq is None:
-        found = check_values(future, names, where, config.na).reset_index(drop=True).reindex(range(len(when)))
+        values = check_values(future, names, where, schema.na).reset_index(drop=True).reindex(range(len(when)))
     else:
-        found = check_frame(future, names, freq, where, config.na, form).set_index("date").reindex(when)
-    missing = np.argwhere(found.isna().to_numpy())
+        values = check_frame(future, schema, names, freq, where).set_index("date").reindex(when)
+    missing = np.argwhere(values.isna().to_numpy())
     if len(missing):
         step, column = missing[0]
-        raise UsageError(f"{where} has no '{shown(names[column])}' at {when[step]}; give {wanted}.")
-    return found.to_numpy()
+        raise UsageError(f"{where} has no '{shown(names[column])}' at {when[step]}; give {needed}.")
+    return values.to_numpy()
 
 
 def _only(table: pd.DataFrame, columns: Sequence[str], form: Form) -> pd.DataFrame:

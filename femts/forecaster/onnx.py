@@ -9,7 +9,7 @@ import os
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,10 +20,9 @@ from femts._version import __version__
 from femts.environment import without_traces
 from femts.errors import UsageError
 from femts.files import write_file
+from femts.forecaster.forecasting import forecast_array
+from femts.forecaster.parts import Parts
 from femts.mixers.ops.scan import prefixes
-
-if TYPE_CHECKING:
-    from femts.forecaster.forecaster import Forecaster
 
 BOUND = 1e-4  # scaled units by which a graph may differ from torch
 NAMES = ("history", "forecast")
@@ -43,14 +42,14 @@ class Exported:
 class RawForecast(nn.Module):
     """Raw look-backs (B, L, C), float32, to raw forecasts of targets (B, steps, T): filled, scaled, forecast, scaled back."""
 
-    def __init__(self, forecaster: Forecaster, steps: int) -> None:
+    def __init__(self, forecaster: Parts, steps: int) -> None:
         super().__init__()
         self.model, self.steps = copy.deepcopy(forecaster.model).cpu().float().eval(), steps
         self.targets = len(forecaster.targets)
         self.mean: Tensor
         self.scale: Tensor
-        self.register_buffer("mean", torch.tensor(forecaster.scaler.mean, dtype=torch.float32))
-        self.register_buffer("scale", torch.tensor(forecaster.scaler.scale, dtype=torch.float32))
+        self.register_buffer("mean", torch.tensor(forecaster.preprocess.scaler.mean, dtype=torch.float32))
+        self.register_buffer("scale", torch.tensor(forecaster.preprocess.scaler.scale, dtype=torch.float32))
 
     def forward(self, history: Tensor) -> Tensor:
         scaled = (history - self.mean) / self.scale
@@ -59,7 +58,7 @@ class RawForecast(nn.Module):
         return (forecast * self.scale + self.mean)[..., : self.targets]
 
 
-def export(forecaster: Forecaster, path: str | Path, horizon: int | None = None) -> Exported:
+def export(forecaster: Parts, path: str | Path, horizon: int | None = None) -> Exported:
     """Write `forecaster` to `path` as ONNX, once onnxruntime has computed the same from it as torch.
 
     The graph takes `history` (B, L, C), float32, raw units, oldest step first, columns in the order of the training, NaN
@@ -78,7 +77,7 @@ def export(forecaster: Forecaster, path: str | Path, horizon: int | None = None)
             operators, or the graph differs from torch by more than `BOUND` in scaled units; nothing is written.
         RunFailure: the disk refuses.
     """
-    if forecaster.scaler.effects is not None:
+    if forecaster.preprocess.effects is not None:
         raise UsageError(
             "A run that knows columns or the calendar in advance cannot be exported, as a graph has no place for them; "
             "export one trained without --future and --calendar."
@@ -90,7 +89,7 @@ def export(forecaster: Forecaster, path: str | Path, horizon: int | None = None)
     return Exported(Path(path), len(content), steps, difference)
 
 
-def _graph(forecaster: Forecaster, steps: int) -> bytes:
+def _graph(forecaster: Parts, steps: int) -> bytes:
     """The ONNX file's bytes."""
     config, columns = forecaster.config, forecaster.columns
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # or it gives this machine a number, kept in the user's cache
@@ -137,7 +136,7 @@ def _graph(forecaster: Forecaster, steps: int) -> bytes:
     return content
 
 
-def _facts(forecaster: Forecaster, steps: int) -> dict[str, str]:
+def _facts(forecaster: Parts, steps: int) -> dict[str, str]:
     """Facts that whoever has the file alone must know."""
     config = forecaster.config
     return {
@@ -152,15 +151,15 @@ def _facts(forecaster: Forecaster, steps: int) -> dict[str, str]:
     }
 
 
-def _difference(forecaster: Forecaster, content: bytes, steps: int) -> float:
+def _difference(forecaster: Parts, content: bytes, steps: int) -> float:
     """The largest difference between onnxruntime and torch, in scaled units; UsageError where it is more than it may be."""
     import onnxruntime
 
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
-    worst, scale = 0.0, forecaster.scaler.first(len(forecaster.targets)).scale
+    worst, scale = 0.0, forecaster.preprocess.scaler.scale[: len(forecaster.targets)]
     for past in _look_backs(forecaster):
         (found,) = session.run(NAMES[1:], {NAMES[0]: past})
-        wanted = forecaster.predict_array(past, steps).astype(np.float32)
+        wanted = forecast_array(forecaster, past, steps).astype(np.float32)
         apart = np.abs(found.astype(np.float64) - wanted)
         worst = max(worst, float((apart / scale).max()))
         # What float32 cannot tell apart, where values are far from 0 for their spread, is no difference of the models.
@@ -172,7 +171,7 @@ def _difference(forecaster: Forecaster, content: bytes, steps: int) -> float:
     return worst
 
 
-def _look_backs(forecaster: Forecaster) -> list[NDArray[np.float32]]:
+def _look_backs(forecaster: Parts) -> list[NDArray[np.float32]]:
     """Noise of the training's mean and spread, a random walk of it, and the same with gaps, one of them at the start."""
     rng, found = np.random.default_rng(0), []
     for batch in BATCHES:
@@ -180,5 +179,5 @@ def _look_backs(forecaster: Forecaster) -> list[NDArray[np.float32]]:
         walk = noise.cumsum(1) / np.sqrt(np.arange(1, noise.shape[1] + 1))[:, None]
         gaps = np.where(rng.uniform(size=walk.shape) < 0.2, np.nan, walk)
         gaps[:, :2] = np.nan
-        found += [forecaster.scaler.inverse(scaled).astype(np.float32) for scaled in (noise, walk, gaps)]
+        found += [forecaster.preprocess.inverse(scaled).astype(np.float32) for scaled in (noise, walk, gaps)]
     return found

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from femts.config.rules import MISSING, Misfit, fingerprint
-from femts.data.scaler import Scaler
+from femts.data.preprocess import Preprocess
 from femts.errors import UsageError
 from femts.evaluation.intervals import Intervals
 from femts.forecaster.run_folder import INTERVALS, PREPROCESS, WEIGHTS, RunConfig
@@ -35,7 +35,7 @@ class Restored(NamedTuple):
 
     run: SavedRun
     model: ForecastModel
-    scaler: Scaler
+    preprocess: Preprocess
     intervals: Intervals | None
 
 
@@ -50,9 +50,9 @@ def restore(folder: str | Path) -> Restored:
     run = read_run(folder)
     try:
         _check_preprocess(run)
-        scaler = _scaler(run)
+        preprocess = _preprocess(run)
         model = _model(run)
-        return Restored(run, model, scaler, None if run.intervals is None else _intervals(run, run.intervals))
+        return Restored(run, model, preprocess, None if run.intervals is None else _intervals(run, run.intervals))
     except Misfit as error:
         raise UsageError(f"Run {folder} was changed after it was saved: {error}; train again.") from error
 
@@ -114,7 +114,7 @@ def check_tensors(found: object, wanted: dict[str, Tensor], where: str) -> None:
 
 
 def _check_preprocess(run: SavedRun) -> None:
-    saved, roles = run.preprocess, run.config.roles
+    saved, roles = run.preprocess, run.config.schema.roles
     columns, scaler, freq = tuple(saved["columns"]), saved["scaler"], saved["freq"]
     channels = run.config.model_config.n_channels
     for name, values in {"columns": columns, "scaler.mean": scaler["mean"], "scaler.scale": scaler["scale"]}.items():
@@ -133,29 +133,30 @@ def _check_preprocess(run: SavedRun) -> None:
         raise Misfit(f"{PREPROCESS}: freq", freq, "a step between stamps")
 
 
-def _scaler(run: SavedRun) -> Scaler:
-    """The scaler, its effects tried on one row: their shapes depend on each other."""
+def _preprocess(run: SavedRun) -> Preprocess:
+    """The preprocessing, its effects tried on one row: their shapes depend on each other."""
     try:
-        scaler = Scaler.from_dict(run.preprocess["scaler"])
+        preprocess = Preprocess.from_dict(run.preprocess)
     except ValueError as error:  # a list of lists that are not as long as each other
         raise Misfit(f"{PREPROCESS}: scaler", run.preprocess["scaler"], "in the form of arrays") from error
-    roles, effects = run.config.roles, scaler.effects
+    roles, effects = run.config.schema.roles, preprocess.effects
     if effects is None and not roles.future and not roles.calendar:
-        return scaler
-    name, wanted = f"{PREPROCESS}: scaler.effects", f"those of the columns {roles.future} and the calendar as config.yaml says"
+        return preprocess
+    name, like = f"{PREPROCESS}: scaler.effects", f"those of the columns {roles.future} and the calendar as config.yaml says"
     if (
         effects is None
         or effects.calendar != roles.calendar
         or not len(effects.knots) == len(effects.mean) == len(roles.future)
     ):
-        raise Misfit(name, effects, wanted)
+        raise Misfit(name, effects, like)
     try:
         tried = effects.of(np.zeros((1, len(roles.future))), pd.DatetimeIndex(["2000-01-01"]))
     except (ValueError, IndexError, TypeError) as error:
-        raise Misfit(name, effects, wanted) from error
-    if tried.shape != (1, len(scaler.mean)) or not np.isfinite(tried).all() or effects.weight.shape[1:] != effects.offset.shape:
-        raise Misfit(name, effects, wanted)
-    return scaler
+        raise Misfit(name, effects, like) from error
+    shape = (1, len(preprocess.columns))
+    if tried.shape != shape or not np.isfinite(tried).all() or effects.weight.shape[1:] != effects.offset.shape:
+        raise Misfit(name, effects, like)
+    return preprocess
 
 
 def _intervals(run: SavedRun, content: bytes) -> Intervals:
@@ -164,7 +165,7 @@ def _intervals(run: SavedRun, content: bytes) -> Intervals:
         levels, widths = intervals.levels, intervals.half_widths
         fitting = widths.ndim == 3 and widths.shape[::2] == (
             len(levels),
-            len(run.preprocess["columns"]) - len(run.config.roles.past),
+            len(run.preprocess["columns"]) - len(run.config.schema.roles.past),
         )
         rising = all(low < high for low, high in zip((0.0, *levels), (*levels, 100.0), strict=True))
         # A correction of learned quantiles may be negative, and one for which windows were too few is infinite.

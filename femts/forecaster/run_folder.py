@@ -13,14 +13,14 @@ import io
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from femts.config.model import SHAPE, ModelConfig
 from femts.config.rules import fingerprint
 from femts.config.training import TrainingConfig
-from femts.data.form import USUAL, Form
-from femts.data.roles import NO_ROLES, Roles
+from femts.data.schema import PLAIN, Schema
 from femts.errors import RunFailure, UsageError
 from femts.files import PART, write_file
 from femts.text import strict_json
@@ -45,30 +45,26 @@ class RunConfig:
         model_config: the model's frozen configuration.
         protocol: named protocol that chose what was not given.
         training: the recipe, its seed among them.
-        na: numbers that stand for a missing value in the data.
-        form: what the columns of the data are called.
-        roles: what they are for.
+        schema: how the data are read.
     """
 
     dataset: str
     source: str | None
     model: str
-    model_config: Any
+    model_config: ModelConfig
     protocol: str
     training: TrainingConfig
-    na: tuple[float, ...] = ()
-    form: Form = USUAL
-    roles: Roles = NO_ROLES
+    schema: Schema = PLAIN
 
     @property
     def seq_len(self) -> int:
         """Steps of look-back."""
-        return int(self.model_config.seq_len)
+        return self.model_config.seq_len
 
     @property
     def pred_len(self) -> int:
         """Steps of one forecast."""
-        return int(self.model_config.pred_len)
+        return self.model_config.pred_len
 
     @property
     def quantiles(self) -> tuple[float, ...]:
@@ -79,8 +75,7 @@ class RunConfig:
         """Plain types for YAML, in the order in which a person reads them."""
         return {
             "format": FORMAT,
-            "dataset": {"name": self.dataset, "source": self.source, "na": list(self.na)}
-            | {"columns": self.form.named(), "roles": self.roles.to_dict()},
+            "dataset": {"name": self.dataset, "source": self.source, **self.schema.to_dict()},
             "model": {"name": self.model, **_plain(asdict(self.model_config))},
             "pred_len": self.pred_len,
             "seq_len": self.seq_len,
@@ -97,7 +92,7 @@ class RunConfig:
         settings = dict(record["model"])
         name = settings.pop("name")
         card = model_card(name)
-        shape = {f.name: settings.pop(f.name) for f in fields(card.model_class.Config)[:3]}
+        shape = {name: settings.pop(name) for name in SHAPE}
         config = apply_settings(card.model_class.Config(**shape), settings, where="model")
         data = record["dataset"]
         return cls(
@@ -107,9 +102,7 @@ class RunConfig:
             config,
             record["protocol"],
             apply_settings(TrainingConfig(), record["training"], where="training"),
-            tuple(data["na"]),
-            Form.of(data["columns"]),
-            Roles.of(data["roles"]),
+            Schema.from_dict(data),
         )
 
 

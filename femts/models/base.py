@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from femts.config.model import ModelConfig
 from femts.errors import UsageError
 from femts.models.parts.pinball import mean_pinball
 
@@ -31,7 +32,7 @@ class ForecastModel(nn.Module):
         quantiles: levels in (0, 1), rising, 0.5 among them, that the pinball loss learns; none for a mean by the squared error.
 
     Attributes:
-        Config: frozen dataclass whose first fields are `seq_len`, `pred_len`, `n_channels`.
+        Config: its settings, a frozen dataclass.
         training_defaults: fields of `TrainingConfig` that this model wants different.
         rolls_out: made to go on beyond its horizon, where tables score it, too.
         channel_independent: claims that the forecast of a channel depends on that channel alone; `femts audit` holds it to it.
@@ -39,7 +40,7 @@ class ForecastModel(nn.Module):
         learns_quantiles: takes `quantiles`, and then has `n_outputs` numbers a step and channel come out of `forward`.
     """
 
-    Config: ClassVar[type]
+    Config: ClassVar[type[ModelConfig]]
     training_defaults: ClassVar[Mapping[str, Any]] = {}
     rolls_out: ClassVar[bool] = False
     channel_independent: ClassVar[bool] = False

@@ -11,26 +11,21 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from femts.config.model import ModelConfig
 from femts.errors import UsageError
 from femts.models.base import ForecastModel
 from femts.models.registry import register
 
 
 @dataclass(frozen=True)
-class DLinearConfig:
+class DLinearConfig(ModelConfig):
     """Settings of `dlinear`.
 
     Attributes:
-        seq_len: steps of look-back.
-        pred_len: steps of forecast.
-        n_channels: channels.
         kernel_size: steps of the moving average that is the trend; 25 in the paper.
         individual: one pair of linear maps per channel instead of one pair shared by all.
     """
 
-    seq_len: int
-    pred_len: int
-    n_channels: int
     kernel_size: int = 25
     individual: bool = False
 

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from femts.config.model import ModelConfig
 from femts.errors import UsageError
 from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig, component_flags
 from femts.mixers.config import COMPONENTS
@@ -31,13 +32,10 @@ LAST = slice(-1, None)  # the last of them
 
 
 @dataclass(frozen=True)
-class SegmentConfig:
+class SegmentConfig(ModelConfig):
     """Configuration of `SegmentForecaster`.
 
     Attributes:
-        seq_len: look-back L in steps; padded on the left to whole segments.
-        pred_len: forecast P in steps, also the length of a segment.
-        n_channels: channels C.
         prior: selection prior of the mixer, or `lintrans`.
         components: which of C, L, T, G are on; empty for the prior alone.
         d_model: width of a token; None for `32 int(sqrt(C))`.
@@ -49,9 +47,6 @@ class SegmentConfig:
         n_states: states a channel of the `mamba` prior.
     """
 
-    seq_len: int
-    pred_len: int
-    n_channels: int
     prior: str = "softmax"
     components: str = COMPONENTS
     d_model: int | None = None
@@ -63,6 +58,7 @@ class SegmentConfig:
     n_states: int = 8
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name in ("width", "n_layers", "n_heads", "mlp_ratio", "n_states"):
             if getattr(self, name) < 1:
                 raise UsageError(f"Setting 'model.{name}' takes a whole number of at least 1, not {getattr(self, name)}.")

@@ -8,33 +8,18 @@ overfits (results/trials.md).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from femts.models.fem import SegmentConfig, SegmentForecaster
 from femts.models.registry import register
-from femts.models.ridge import check_linear, make_linear
+from femts.models.ridge import RidgeConfig
 
 
 @dataclass(frozen=True)
-class FemRidgeConfig(SegmentConfig):
-    """Configuration of `FemRidge`: that of the segment forecaster, and that of the ridge regression.
-
-    Attributes:
-        season: as in `RidgeConfig`.
-        ridge: as in `RidgeConfig`.
-        longest: as in `RidgeConfig`.
-    """
-
-    season: int | None = None
-    ridge: float = 0.3
-    longest: int | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_linear(self)
+class FemRidgeConfig(RidgeConfig, SegmentConfig):
+    """Configuration of `FemRidge`: that of the segment forecaster, and that of the ridge regression."""
 
 
 @register("fem_sm_ridge", "fem_sm averaged with ridge, step by step", prior="softmax")
@@ -45,12 +30,12 @@ class FemRidgeConfig(SegmentConfig):
 class FemRidge(SegmentForecaster):
     """See the module; the loss is the segment forecaster's alone."""
 
-    Config: ClassVar[type] = FemRidgeConfig
+    Config = FemRidgeConfig
     learns_quantiles = False  # the ridge regression has a mean alone
 
     def __init__(self, config: FemRidgeConfig) -> None:
         super().__init__(config)
-        self.linear = make_linear(config)
+        self.linear = config.linear()
 
     def prepare(self, series: Tensor, observed: Tensor | None = None) -> None:
         """Fit the ridge regression to the training rows."""

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from femts.config.model import ModelConfig
 from femts.errors import UsageError
 from femts.models.base import ForecastModel
 from femts.models.parts.normalise import normalise
@@ -16,13 +17,10 @@ from femts.models.registry import register
 
 
 @dataclass(frozen=True)
-class ITransformerConfig:
+class ITransformerConfig(ModelConfig):
     """Settings of `itransformer`; the defaults are those of ETTh1 at horizons 96 and 192.
 
     Attributes:
-        seq_len: steps of look-back.
-        pred_len: steps of forecast.
-        n_channels: channels, which are the tokens.
         d_model: width of a token; 512 for ETTh1 at horizons 336 and 720.
         d_ff: hidden width of a block's feed-forward.
         n_layers: blocks.
@@ -30,9 +28,6 @@ class ITransformerConfig:
         dropout: on embeddings, attention weights and block outputs.
     """
 
-    seq_len: int
-    pred_len: int
-    n_channels: int
     d_model: int = 256
     d_ff: int = 256
     n_layers: int = 2

@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
 from torch import Tensor
 
+from femts.config.model import ModelConfig
 from femts.errors import UsageError
 from femts.models.base import ForecastModel
 from femts.models.registry import register
-
-
-@dataclass(frozen=True)
-class NaiveConfig:
-    """Shapes of `naive`.
-
-    Attributes:
-        seq_len: steps of look-back.
-        pred_len: steps of forecast.
-        n_channels: channels.
-    """
-
-    seq_len: int
-    pred_len: int
-    n_channels: int
 
 
 @register("naive", summary="Repeats the last value; no parameters.")
 class Naive(ForecastModel):
     """The last value of each channel, for every step of the forecast."""
 
-    Config: ClassVar[type] = NaiveConfig
+    Config = ModelConfig
     channel_independent = True
 
     def forward(self, x: Tensor) -> Tensor:
@@ -40,19 +26,13 @@ class Naive(ForecastModel):
 
 
 @dataclass(frozen=True)
-class SeasonalNaiveConfig:
-    """Shapes and season of `seasonal_naive`.
+class SeasonalNaiveConfig(ModelConfig):
+    """Settings of `seasonal_naive`.
 
     Attributes:
-        seq_len: steps of look-back.
-        pred_len: steps of forecast.
-        n_channels: channels.
         season: steps of one season; None takes the season of the data set (one day for hourly data).
     """
 
-    seq_len: int
-    pred_len: int
-    n_channels: int
     season: int | None = None
 
     def __post_init__(self) -> None:
@@ -61,6 +41,10 @@ class SeasonalNaiveConfig:
                 f"A season of {self.season} steps does not fit into a look-back of {self.seq_len}; "
                 f"set model.season to between 1 and {self.seq_len} or take a longer --seq-len."
             )
+
+    def for_data(self, season: int, rows: int) -> Self:
+        """The season of the data where none is set."""
+        return replace(self, season=season) if self.season is None else self
 
 
 @register("seasonal_naive", summary="Repeats the last season (a day of hourly data); no parameters.")

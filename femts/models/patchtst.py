@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from femts.config.model import ModelConfig
 from femts.errors import UsageError
 from femts.mixers.ops.dropout import Dropout
 from femts.models.base import ForecastModel
@@ -19,13 +20,10 @@ from femts.models.registry import register
 
 
 @dataclass(frozen=True)
-class PatchTSTConfig:
+class PatchTSTConfig(ModelConfig):
     """Settings of `patchtst`; the defaults are those of the small ETTh sets.
 
     Attributes:
-        seq_len: steps of look-back.
-        pred_len: steps of forecast.
-        n_channels: channels, each forecast by itself with shared weights.
         patch_len: steps in a patch.
         stride: steps between the starts of patches; the look-back's last value is repeated for one more patch.
         d_model: width of a patch's token; 128 for the larger sets.
@@ -35,9 +33,6 @@ class PatchTSTConfig:
         dropout: on embeddings and block outputs; .2 for the larger sets.
     """
 
-    seq_len: int
-    pred_len: int
-    n_channels: int
     patch_len: int = 16
     stride: int = 8
     d_model: int = 16

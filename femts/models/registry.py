@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
-from femts.config.settings import SHAPE, apply_settings
+from femts.config.model import SHAPE, ModelConfig
+from femts.config.settings import apply_settings
 from femts.errors import UsageError, suggest
 from femts.models.base import ForecastModel
 
@@ -71,14 +72,14 @@ def model_card(name: str) -> ModelCard:
     return _CARDS[name]
 
 
-def build_config(name: str, *, seq_len: int, pred_len: int, n_channels: int, settings: Mapping[str, Any]) -> Any:
+def build_config(name: str, *, seq_len: int, pred_len: int, n_channels: int, settings: Mapping[str, Any]) -> ModelConfig:
     """The frozen configuration of model `name` with `settings` (key -> value or text) applied; UsageError if one is wrong."""
     card = model_card(name)
     config = card.model_class.Config(seq_len=seq_len, pred_len=pred_len, n_channels=n_channels, **card.overrides)
     return apply_settings(config, settings, where="model")
 
 
-def build_model(name: str, config: Any, quantiles: Sequence[float] = ()) -> ForecastModel:
+def build_model(name: str, config: ModelConfig, quantiles: Sequence[float] = ()) -> ForecastModel:
     """The model called `name` with the configuration that `build_config` made, for `quantiles` where it is to learn some.
 
     Raises:

@@ -7,28 +7,27 @@ al., "SparseTSF" (ICML 2024). Both are fitted here, to each channel and to all, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from dataclasses import dataclass, replace
+from typing import Self
 
 import torch
 from torch import Tensor, nn
 
+from femts.config.model import ModelConfig
 from femts.errors import UsageError
 from femts.models.base import ForecastModel
 from femts.models.registry import register
 from femts.models.ridge_fit import TrainingRows, choose, maps
 
+MOST_STEPS = 720  # of a forecast at once, unless the user says otherwise
 MOST_MAPS = 32  # channels with a map of their own, of 3 MB each at 1024 steps of look-back and 720 of forecast
 
 
 @dataclass(frozen=True)
-class RidgeConfig:
+class RidgeConfig(ModelConfig):
     """Settings of `ridge`.
 
     Attributes:
-        seq_len: steps of look-back L.
-        pred_len: steps of forecast P.
-        n_channels: channels.
         season: steps of one season; None takes the season of the data set (one day for hourly data) where a look-back holds
             it, else 1.
         ridge: penalty on squared weights, beside the mean squared error in scaled units.
@@ -36,47 +35,37 @@ class RidgeConfig:
             the training rows leave room for.
     """
 
-    seq_len: int
-    pred_len: int
-    n_channels: int
     season: int | None = None
     ridge: float = 0.3
     longest: int | None = None
 
     def __post_init__(self) -> None:
-        check_linear(self)
+        super().__post_init__()
+        if self.season is not None and not 1 <= self.season <= self.seq_len:
+            raise UsageError(
+                f"A season of {self.season} steps does not fit into a look-back of {self.seq_len}; "
+                f"set model.season to between 1 and {self.seq_len} or take a longer --seq-len."
+            )
+        if not 0 < self.ridge < float("inf"):
+            raise UsageError(f"Setting 'model.ridge' takes a number above 0, not {self.ridge}.")
+        if self.longest is not None and self.longest < self.pred_len:
+            raise UsageError(
+                f"Setting 'model.longest' takes at least the {self.pred_len} steps of a forecast, not {self.longest}."
+            )
 
+    def for_data(self, season: int, rows: int) -> Self:
+        """Season and longest forecast where they are not set; see the attributes."""
+        config = super().for_data(season, rows)
+        if config.season is None:
+            config = replace(config, season=season if season <= config.seq_len else 1)
+        if config.longest is None:
+            room, steps = (rows - config.seq_len) // 2, config.pred_len
+            config = replace(config, longest=steps * max(1, min(-(-MOST_STEPS // steps), room // steps)))
+        return config
 
-class LinearConfig(Protocol):
-    """Configuration of a `LinearForecast`; see `RidgeConfig`."""
-
-    @property
-    def seq_len(self) -> int: ...
-    @property
-    def pred_len(self) -> int: ...
-    @property
-    def n_channels(self) -> int: ...
-    @property
-    def season(self) -> int | None: ...
-    @property
-    def ridge(self) -> float: ...
-    @property
-    def longest(self) -> int | None: ...
-
-
-def check_linear(config: LinearConfig) -> None:
-    """UsageError for settings that no `LinearForecast` can be made of."""
-    if config.season is not None and not 1 <= config.season <= config.seq_len:
-        raise UsageError(
-            f"A season of {config.season} steps does not fit into a look-back of {config.seq_len}; "
-            f"set model.season to between 1 and {config.seq_len} or take a longer --seq-len."
-        )
-    if not 0 < config.ridge < float("inf"):
-        raise UsageError(f"Setting 'model.ridge' takes a number above 0, not {config.ridge}.")
-    if config.longest is not None and config.longest < config.pred_len:
-        raise UsageError(
-            f"Setting 'model.longest' takes at least the {config.pred_len} steps of a forecast, not {config.longest}."
-        )
+    def linear(self) -> LinearForecast:
+        """The maps of this configuration, not fitted yet."""
+        return LinearForecast(self.seq_len, self.longest or self.pred_len, self.season or 1, self.n_channels)
 
 
 class LinearForecast(nn.Module):
@@ -130,13 +119,13 @@ class LinearForecast(nn.Module):
 class Ridge(ForecastModel):
     """See the module."""
 
-    Config: ClassVar[type] = RidgeConfig
+    Config = RidgeConfig
     channel_independent = True
     rolls_out = True
 
     def __init__(self, config: RidgeConfig) -> None:
         super().__init__(config)
-        self.linear = make_linear(config)
+        self.linear = config.linear()
 
     def prepare(self, series: Tensor, observed: Tensor | None = None) -> None:
         """Fit to the training rows."""
@@ -150,8 +139,3 @@ class Ridge(ForecastModel):
         """As many of the next `steps` as were fitted."""
         forecast: Tensor = self.linear(x, min(steps, self.linear.longest))
         return forecast
-
-
-def make_linear(config: LinearConfig) -> LinearForecast:
-    """The maps of a configuration, not fitted yet."""
-    return LinearForecast(config.seq_len, config.longest or config.pred_len, config.season or 1, config.n_channels)

@@ -65,13 +65,11 @@ def resolve_training(
 
 
 def _suggest_setting(key: str, model: str) -> str:
-    choices = [f"training.{field}" for field in _DEFAULTS] + [f"model.{field}" for field in _model_fields(model)]
+    choices = [f"training.{field}" for field in _DEFAULTS] + [
+        f"model.{field}" for field in model_card(model).default_settings()
+    ]
     same = [choice for choice in choices if choice.partition(".")[2] == key]  # only the prefix is missing
     return suggest(same[0], same) if same else suggest(key, choices)
-
-
-def _model_fields(model: str) -> list[str]:
-    return list(model_card(model).default_settings())
 
 
 def resolve_run(
@@ -95,7 +93,7 @@ def resolve_run(
         raise UsageError(f"A forecast of {shown(pred_len)} steps is none; give --pred-len 1 or more.")
     pred_len = steps
     preset = default_seq_len(protocol, pred_len, data.split.train[1] - data.split.train[0])
-    check_past(model, data.roles.past)
+    check_past(model, data.schema.roles.past)
     config = build_config(
         model,
         seq_len=_steps(seq_len, preset),
@@ -103,14 +101,9 @@ def resolve_run(
         n_channels=len(data.columns),
         settings=model_settings,
     )
-    if "season" in _model_fields(model) and config.season is None:
-        held = data.season <= config.seq_len or "ridge" not in _model_fields(model)  # without a season, ridge is one map
-        config = replace(config, season=data.season if held else 1)
-    if "longest" in _model_fields(model) and config.longest is None:
-        rows = data.split.train[1] - data.split.train[0]
-        config = replace(config, longest=_longest(pred_len, (rows - config.seq_len) // 2))
+    config = config.for_data(data.season, data.split.train[1] - data.split.train[0])
     training = replace(training, channels=_drawn(model, training.channels, len(data.columns)))
-    return RunConfig(data.name, data.source, model, config, protocol, training, data.na, data.form, data.roles)
+    return RunConfig(data.name, data.source, model, config, protocol, training, data.schema)
 
 
 def _drawn(model: str, asked: int | None, channels: int) -> int | None:
@@ -129,11 +122,6 @@ def check_past(model: str, past: Sequence[str]) -> None:
             f"Model '{model}' forecasts each column from itself alone, so --past {','.join(past)} would change nothing; take "
             "one that reads all columns, such as fem_sm, or leave it out."
         )
-
-
-def _longest(pred_len: int, room: int) -> int:
-    """720 steps in whole forecasts, or as many whole forecasts as there is room for, and at least one."""
-    return pred_len * max(1, min(-(-720 // pred_len), room // pred_len))
 
 
 def _steps(seq_len: int | str | None, preset: int) -> int:

@@ -16,7 +16,7 @@ import torch
 from femts._version import __version__
 from femts.config.training import parse_span
 from femts.data.dataset import Dataset, load_dataset
-from femts.data.effects_fit import fit_scaler
+from femts.data.preprocess import Preprocess
 from femts.data.windows import Windows, part_windows
 from femts.errors import UsageError
 from femts.evaluation.coverage import CoverageSums
@@ -104,9 +104,9 @@ def train(
     data = dataset if isinstance(dataset, Dataset) else load_dataset(dataset, data_root)
     config = resolve_run(data, model, pred_len, seq_len, protocol, model_settings, training)
     training = config.training
-    scaler = fit_scaler(data)
-    first = part_windows(data, scaler, "train", config.seq_len, pred_len)
-    others = {part: part_windows(data, scaler, part, config.seq_len, pred_len, first) for part in ("val", "test")}
+    preprocess = Preprocess.fit(data)
+    first = part_windows(data, preprocess, "train", config.seq_len, pred_len)
+    others = {part: part_windows(data, preprocess, part, config.seq_len, pred_len, first) for part in ("val", "test")}
     windows = {"train": first, **others}
     # The caller's random state stays as it was.
     devices = [torch.cuda.current_device()] if place.device == "cuda" else []
@@ -115,8 +115,7 @@ def train(
         forecaster = Forecaster(
             model=_initial_model(config),
             config=config,
-            scaler=scaler,
-            columns=data.columns,
+            preprocess=preprocess,
             freq=data.freq,
             data=data.record,
             _dataset=data,
@@ -124,7 +123,9 @@ def train(
         if resume and out is not None:
             read_config(Path(out))  # or the lock would make a folder to refuse
         with _folder(out, place) as folder:
-            state = find_state(config, forecaster.preprocess(), None if out is None else folder, resume, forecaster.model)
+            state = find_state(
+                config, forecaster.preprocess_record(), None if out is None else folder, resume, forecaster.model
+            )
             if not state.model:
                 rows, observed = slice(*data.split.train), first.observed
                 forecaster.model.prepare(first.series[rows], None if observed is None else observed[rows])
@@ -132,7 +133,7 @@ def train(
                 remove_parts(folder)
                 remove_parts((folder / CHECKPOINT).parent)
                 if not state.model:
-                    begin_run(folder, config, forecaster.preprocess())
+                    begin_run(folder, config, forecaster.preprocess_record())
             try:
                 with recorded() as kernels:
                     _fit(forecaster, training, place, windows, state, folder, started, progress)
@@ -231,5 +232,5 @@ def _fit(
 
 def _explained(forecaster: Forecaster) -> dict[str, Any]:
     """Part of each target that the known columns explain; see `femts.data.effects.Effects`."""
-    effects = forecaster.scaler.effects
+    effects = forecaster.preprocess.effects
     return {} if effects is None else {"known": dict(zip(forecaster.targets, effects.explained.tolist(), strict=False))}

@@ -18,7 +18,7 @@ from femts.analysis.audit.checks import Picked
 from femts.cli import main
 from femts.data.dataset import Dataset, load_dataset
 from femts.data.synthetic import synthetic_frame
-from femts.data.windows import Windows, scaled_series
+from femts.data.windows import Windows
 from femts.errors import UsageError
 from femts.evaluation import evaluator
 from femts.forecaster.forecaster import Forecaster
@@ -84,7 +84,7 @@ def test_an_evaluator_that_loses_the_last_batch(monkeypatch: pytest.MonkeyPatch)
 
 def test_closed_form_weights_that_saw_all_rows() -> None:
     forecaster = quick_run("ridge")
-    forecaster.model.prepare(scaled_series(DATA, forecaster.scaler))
+    forecaster.model.prepare(torch.from_numpy(forecaster.preprocess.transform(DATA.values)).float())
     assert failed(forecaster) == {"closed-form weights", "stored score"}
 
 

@@ -1,11 +1,9 @@
 """Where a backtest cuts, and its sums."""
 
-import numpy as np
 import pandas as pd
 import pytest
 
 from femts.analysis.backtest.cutoffs import cutoff_rows, scores
-from femts.data.scaler import Scaler
 from femts.errors import UsageError
 
 
@@ -39,7 +37,7 @@ def test_scores_are_means_in_both_units() -> None:
             "actual": [0.0, 0.0, 0.0, 20.0],
         }
     )
-    found = scores(frame, Scaler(np.zeros(2), np.array([1.0, 10.0])), ("a", "b"))
+    found = scores(frame, {"a": 1.0, "b": 10.0})
     assert list(found["cutoff"]) == [7, 7, 9, 9, "all", "all"]
     assert list(found["model"]) == ["forecast", "seasonal_naive"] * 3
     ours = found[found["model"] == "forecast"].set_index("cutoff")

@@ -5,12 +5,13 @@ import pytest
 import torch
 
 from femts.analysis.audit.conventions import convention_scores, window_errors
+from femts.config.model import ModelConfig
 from femts.data.windows import Windows
 from femts.evaluation.evaluator import evaluate
-from femts.models.naive import Naive, NaiveConfig
+from femts.models.naive import Naive
 
 WINDOWS = Windows(torch.randn(54, 3, generator=torch.Generator().manual_seed(0)), 10, 5, 0, 54)  # 40 windows
-MODEL, SCALE = Naive(NaiveConfig(10, 5, 3)), torch.tensor([1.0, 2.0, 30.0], dtype=torch.float64)
+MODEL, SCALE = Naive(ModelConfig(10, 5, 3)), torch.tensor([1.0, 2.0, 30.0], dtype=torch.float64)
 
 
 def errors() -> torch.Tensor:

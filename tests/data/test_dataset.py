@@ -11,6 +11,7 @@ from data_cases import wide
 from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset, load_dataset
 from femts.data.frames import write_table
+from femts.data.preprocess import Preprocess
 from femts.data.scaler import Scaler
 from femts.data.splits import ratio_split
 from femts.data.windows import part_windows
@@ -82,7 +83,7 @@ def test_solar_unpacked_is_taken_by_its_form_and_says_that_it_is_unverified(tmp_
     assert data.values.shape == (52560, 137) and data.values[1, 2] == 3.2
     assert data.dates is None and data.freq is None and "date" not in data.frame().columns
     assert any("no hash is published" in note for note in data.notes)
-    windows = part_windows(data, Scaler.fit(data.train_values), "test", 96, 96)
+    windows = part_windows(data, Preprocess.fit(data), "test", 96, 96)
     assert len(windows) == 10417
 
 
@@ -115,9 +116,9 @@ def test_real_file_has_the_form_of_its_card(name: str, real_root: Path) -> None:
     data, known = load_dataset(name, data_root=real_root, download=False), CATALOG[name]
     assert data.values.shape == (known.rows, known.channels) and np.isfinite(data.values).all()
     assert data.sha256 == known.sha256 and data.freq == known.freq and data.split == known.split
-    scaler = Scaler.fit(data.train_values)
+    preprocess = Preprocess.fit(data)
     for part in ("train", "val", "test"):
-        assert len(part_windows(data, scaler, part, 336, 96)) == known.split.windows(part, 336, 96)
+        assert len(part_windows(data, preprocess, part, 336, 96)) == known.split.windows(part, 336, 96)
 
 
 def test_weather_keeps_its_sentinels_and_its_repeated_stamp(real_root: Path) -> None:

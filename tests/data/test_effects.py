@@ -11,8 +11,7 @@ from small_tables import small_table
 
 from femts.data.dataset import load_dataset
 from femts.data.effects import Effects
-from femts.data.effects_fit import fit_effects, fit_scaler
-from femts.data.scaler import Scaler
+from femts.data.preprocess import Preprocess
 
 ROWS = 2000
 
@@ -29,18 +28,18 @@ def driven(noise: float = 0.2, seed: int = 0) -> pd.DataFrame:
 
 def test_a_broken_line_is_found_and_its_slopes_are_right() -> None:
     data = load_dataset(driven(), target=["load"], future=["cold"])
-    scaler = fit_scaler(data)
-    assert scaler.effects is not None
+    preprocess = Preprocess.fit(data)
+    assert preprocess.effects is not None
     ladder = np.array([[-2.0], [-1.0], [1.0], [2.0]])
-    found = scaler.effects.of(ladder, None)[:, 0] * scaler.scale[0]
+    found = preprocess.effects.of(ladder, None)[:, 0] * preprocess.scaler.scale[0]
     assert found[1] - found[0] == pytest.approx(3, rel=0.15)  # 3 for each degree below 0
     assert found[3] - found[2] == pytest.approx(0, abs=0.3)
-    assert scaler.effects.explained[0] > 0.8
+    assert preprocess.effects.explained[0] > 0.8
 
 
 def test_a_column_without_effect_gets_none() -> None:
     data = load_dataset(driven(), target=["load"], future=["idle"])
-    effects = fit_scaler(data).effects
+    effects = Preprocess.fit(data).effects
     assert effects is not None
     assert effects.explained.tolist() == [0.0]
     assert not effects.of(np.array([[-1.0], [2.0]]), None).any()
@@ -53,7 +52,7 @@ def test_effects_see_the_training_rows_alone() -> None:
     frame.loc[stop:, ["load", "cold"]] = 1e6
     changed = load_dataset(frame, target=["load"], future=["cold"])
     ladder = np.linspace(-3, 3, 7)[:, None]
-    first, second = (fit_scaler(data).effects for data in (usual, changed))
+    first, second = (Preprocess.fit(data).effects for data in (usual, changed))
     assert first is not None and second is not None
     np.testing.assert_array_equal(first.of(ladder, None), second.of(ladder, None))
 
@@ -64,9 +63,9 @@ def test_hours_of_the_week_act_through_the_calendar() -> None:
     morning = frame["date"].dt.hour.between(6, 11)
     frame["load"] += 6.0 * (weekend & morning)
     data = load_dataset(frame, calendar=True)
-    scaler = fit_scaler(data)
-    assert scaler.effects is not None and data.dates is not None
-    effect = scaler.effects.of(np.empty((ROWS, 0)), data.dates)[:, 0] * scaler.scale[0]
+    preprocess = Preprocess.fit(data)
+    assert preprocess.effects is not None and data.dates is not None
+    effect = preprocess.effects.of(np.empty((ROWS, 0)), data.dates)[:, 0] * preprocess.scaler.scale[0]
     apart = effect[weekend & morning].mean() - effect[~weekend & morning].mean()
     assert apart == pytest.approx(6, rel=0.2)
 
@@ -75,17 +74,18 @@ def test_gaps_count_for_nothing() -> None:
     frame = driven()
     frame.loc[100:300, "load"] = np.nan
     holed = load_dataset(frame, target=["load"], future=["cold"])
-    effects = fit_scaler(holed).effects
+    effects = Preprocess.fit(holed).effects
     assert effects is not None and effects.explained[0] > 0.8
     two = load_dataset(frame.assign(other=driven(seed=1)["load"]), target=["load", "other"], future=["cold"])
-    both = fit_effects(two, Scaler.fit(two.train_values))
+    both = Preprocess.fit(two).effects
+    assert both is not None
     np.testing.assert_allclose(both.weight[:, 0], effects.weight[:, 0], rtol=1e-6)
     assert both.explained[1] == 0
 
 
 def test_of_a_target_that_never_moves_nothing_is_explained() -> None:
     data = load_dataset(driven().assign(load=2.0), target=["load"], future=["cold"])
-    effects = fit_scaler(data).effects
+    effects = Preprocess.fit(data).effects
     assert effects is not None and effects.explained.tolist() == [0.0]
 
 
@@ -94,7 +94,7 @@ def test_a_binary_column_is_one_step_and_a_constant_one_nothing() -> None:
     frame["open"] = (np.arange(ROWS) // 50 % 2).astype(float)
     frame["load"] += 4 * frame["open"]
     frame["same"] = 1.0
-    effects = fit_scaler(load_dataset(frame, target=["load"], future=["open", "same"])).effects
+    effects = Preprocess.fit(load_dataset(frame, target=["load"], future=["open", "same"])).effects
     assert effects is not None
     assert effects.knots == ((), ())
     assert np.isfinite(effects.weight).all()
@@ -103,19 +103,19 @@ def test_a_binary_column_is_one_step_and_a_constant_one_nothing() -> None:
 
 def test_effects_are_kept_without_loss() -> None:
     data = load_dataset(driven(), target=["load"], future=["cold"], calendar=True)
-    scaler = fit_scaler(data)
-    again = Scaler.from_dict(scaler.to_dict()).effects
-    assert isinstance(again, Effects) and scaler.effects is not None and data.known is not None
-    np.testing.assert_array_equal(again.of(data.known, data.dates), scaler.effects.of(data.known, data.dates))
+    preprocess = Preprocess.fit(data)
+    again = Preprocess.from_dict(preprocess.to_dict()).effects
+    assert isinstance(again, Effects) and preprocess.effects is not None and data.known is not None
+    np.testing.assert_array_equal(again.of(data.known, data.dates), preprocess.effects.of(data.known, data.dates))
 
 
 def test_many_rows_are_a_matter_of_time_and_not_of_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     data = load_dataset(driven(), target=["load"], future=["cold"])
     assert data.known is not None
-    effects = fit_scaler(data).effects
+    effects = Preprocess.fit(data).effects
     assert effects is not None
     whole = effects.of(data.known, None)
     monkeypatch.setattr("femts.data.effects.MOST_ROWS", 300)
     np.testing.assert_allclose(effects.of(data.known, None), whole)
-    drawn = fit_scaler(replace(data)).effects
+    drawn = Preprocess.fit(replace(data)).effects
     assert drawn is not None and drawn.explained[0] > 0.7

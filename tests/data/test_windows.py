@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from femts.data.dataset import load_dataset
-from femts.data.scaler import Scaler
-from femts.data.windows import Windows, part_windows, scaled_series
+from femts.data.preprocess import Preprocess
+from femts.data.windows import Windows, part_windows
 from femts.errors import UsageError
 
 SERIES = torch.arange(60.0).reshape(30, 2)
@@ -63,16 +63,16 @@ def test_the_same_batches_on_a_gpu() -> None:
 
 def test_parts_are_scaled_by_training_rows_and_reach_back_for_their_look_back() -> None:
     data = load_dataset("synthetic")
-    scaler = Scaler.fit(data.train_values)
-    series = scaled_series(data, scaler)
+    preprocess = Preprocess.fit(data)
+    series = torch.from_numpy(preprocess.transform(data.values)).float()
     assert series.dtype == torch.float32 and series.shape == data.values.shape
     train = series[slice(*data.split.train)].double()
     np.testing.assert_allclose(train.mean(0), 0, atol=1e-5)
     np.testing.assert_allclose(train.std(0, unbiased=False), 1, atol=1e-5)
-    shared = part_windows(data, scaler, "train", 48, 24)
+    shared = part_windows(data, preprocess, "train", 48, 24)
     assert torch.equal(shared.series, series)
     for part in ("train", "val", "test"):
-        windows = part_windows(data, scaler, part, 48, 24, like=shared)
+        windows = part_windows(data, preprocess, part, 48, 24, like=shared)
         assert windows.series is shared.series
         first, stop = {"train": data.split.train, "val": data.split.val, "test": data.split.test}[part]
         first += 48 if part == "train" else 0
@@ -98,7 +98,7 @@ def test_lengths_that_do_not_fit_are_refused_with_the_largest_that_does(
 ) -> None:
     data = load_dataset("synthetic")
     with pytest.raises(UsageError, match=sentence):
-        part_windows(data, Scaler.fit(data.train_values), part, seq_len, pred_len)
+        part_windows(data, Preprocess.fit(data), part, seq_len, pred_len)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_lengths_that_do_not_fit_are_refused_with_the_largest_that_does(
 )
 def test_the_largest_that_fits_does_fit(part: str, seq_len: int, pred_len: int) -> None:
     data = load_dataset("synthetic")
-    assert len(part_windows(data, Scaler.fit(data.train_values), part, seq_len, pred_len)) >= 1
+    assert len(part_windows(data, Preprocess.fit(data), part, seq_len, pred_len)) >= 1
 
 
 @pytest.mark.parametrize(("start", "stop"), [(-1, 20), (0, 31), (20, 10), (0, 7)])

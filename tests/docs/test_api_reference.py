@@ -58,9 +58,9 @@ def test_the_reference_builds_and_names_everything_public(tmp_path: Path) -> Non
     with patch.dict(vars(femts)):  # the script loads the names, other tests see them come
         runpy.run_path(str(SCRIPT))["write_reference"](tmp_path)
     pages = {str(path.relative_to(tmp_path)): path.read_text(encoding="utf-8") for path in tmp_path.rglob("*.html")}
-    anchors = set(re.findall(r' id="([\w.-]+)"', pages["femts.html"] + pages["femts/forecaster/scoring.html"]))
+    anchors = set(re.findall(r' id="([\w.-]+)"', pages["femts.html"]))
     for name in (*femts.__all__, *PUBLIC):
-        assert name in anchors or name.replace("Forecaster", "Scoring") in anchors, name
+        assert name in anchors, name
     commands = set(re.findall(r' id="([\w.-]+)"', pages["femts/cli.html"]))
     assert {f"femts-{command.replace(' ', '-')}" for command in COMMANDS} <= commands
 
@@ -113,7 +113,6 @@ MISTAKES: dict[str, Callable[[femts.Forecaster], object]] = {
     "Forecaster.predict_array": lambda fc: fc.predict_array([[1.0]]),
     "Forecaster.explain": lambda fc: fc.explain(small_table()),
     "Forecaster.evaluate": lambda fc: fc.evaluate("tset"),
-    "Forecaster.evaluate_horizons": lambda fc: fc.evaluate_horizons("test", [12, 0]),
     "Forecaster.scores": lambda fc: fc.scores(by="week"),
     "Forecaster.coverage": lambda fc: fc.coverage(level=[100]),
     "Forecaster.calibrate": lambda fc: fc.calibrate(level=[0]),

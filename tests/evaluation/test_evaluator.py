@@ -5,19 +5,20 @@ import pytest
 import torch
 from torch import Tensor
 
+from femts.config.model import ModelConfig
 from femts.data.windows import Windows
 from femts.errors import UsageError
 from femts.evaluation.evaluator import SERIES_PER_BATCH, SERIES_PER_BATCH_ON_CPU, evaluate, windows_at_a_time
 from femts.models.base import ForecastModel
 from femts.models.dlinear import DLinear, DLinearConfig
-from femts.models.naive import Naive, NaiveConfig
+from femts.models.naive import Naive
 
 
 class CountUp(ForecastModel):
     """Continues a series that grows by 1 a step, three steps at a time, and notes what it was shown."""
 
     def __init__(self) -> None:
-        super().__init__(NaiveConfig(4, 3, 1))
+        super().__init__(ModelConfig(4, 3, 1))
         self.seen: list[Tensor] = []
 
     def forward(self, x: Tensor) -> Tensor:
@@ -46,7 +47,7 @@ def windows() -> Windows:
 
 
 def test_scores_count_every_window_step_and_channel(windows: Windows) -> None:
-    scores = evaluate(Naive(NaiveConfig(10, 5, 3)), windows, batch_size=7)
+    scores = evaluate(Naive(ModelConfig(10, 5, 3)), windows, batch_size=7)
     values = windows.series.double().numpy()
     errors = [values[s + 10 : s + 15] - values[s + 9] for s in range(4, 4 + 39)]
     assert scores["windows"] == len(errors) == 39
@@ -63,7 +64,7 @@ def test_scores_do_not_depend_on_the_batch_size(windows: Windows) -> None:
 @pytest.mark.parametrize("most", [1, 5, 39, 100])
 def test_some_windows_are_spread_evenly_over_all(windows: Windows, most: int) -> None:
     model = CountUp()
-    model.config = NaiveConfig(10, 3, 1)
+    model.config = ModelConfig(10, 3, 1)
     series = torch.arange(70.0).unsqueeze(1)
     scores = evaluate(model, Windows(series, 10, 3, 0, 51), most=most)
     begins = torch.cat([x[:, 0, 0] for x in model.seen])
@@ -98,7 +99,7 @@ def test_many_channels_shrink_the_batch() -> None:
             largest = max(largest, x.shape[0] * x.shape[2])
             return super().forward(x)
 
-    evaluate(Watch(NaiveConfig(2, 1, 137)), Windows(torch.randn(80, 137), 2, 1, 0, 80), 256)
+    evaluate(Watch(ModelConfig(2, 1, 137)), Windows(torch.randn(80, 137), 2, 1, 0, 80), 256)
     assert 0 < largest <= SERIES_PER_BATCH_ON_CPU < SERIES_PER_BATCH
 
 
@@ -118,7 +119,7 @@ def test_the_model_scores_in_evaluation_mode_and_float32_and_is_put_back(windows
             seen.append((self.training, product.dtype, torch.is_grad_enabled()))
             return super().forward(x)
 
-    model = Watch(NaiveConfig(10, 5, 3)).train()
+    model = Watch(ModelConfig(10, 5, 3)).train()
     with torch.autocast("cpu", dtype=torch.bfloat16):
         evaluate(model, windows)
     assert set(seen) == {(False, torch.float32, False)}
@@ -126,7 +127,7 @@ def test_the_model_scores_in_evaluation_mode_and_float32_and_is_put_back(windows
 
 
 def test_the_mode_is_put_back_after_a_failure(windows: Windows) -> None:
-    model = Naive(NaiveConfig(10, 4, 3)).train()
+    model = Naive(ModelConfig(10, 4, 3)).train()
     model.forward = lambda x: (_ for _ in ()).throw(ArithmeticError())  # type: ignore[method-assign]
     with pytest.raises(ArithmeticError):
         evaluate(model, windows)

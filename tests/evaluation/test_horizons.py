@@ -7,8 +7,9 @@ import torch
 from model_cases import ROWS, C, L, P, check_horizons, compare_horizons, make_prepared, series, windows
 from torch import Tensor
 
+from femts.config.model import ModelConfig
 from femts.evaluation.evaluator import evaluate_horizons
-from femts.models.naive import Naive, NaiveConfig
+from femts.models.naive import Naive
 from femts.models.registry import model_names
 
 
@@ -21,7 +22,7 @@ def test_a_short_forecast_begins_a_long_one_and_scores_are_the_same(name: str) -
 @pytest.mark.parametrize("quantiles", [(), (0.1, 0.5, 0.9)])
 def test_gaps_known_effects_and_targets_count_as_they_do_alone(batch_size: int, quantiles: tuple[float, ...]) -> None:
     observed = torch.rand(ROWS, C, generator=torch.Generator().manual_seed(3)) > 0.2
-    compare_horizons(make_prepared("dlinear", quantiles), batch_size, observed=observed, effects=series(4), targets=2)
+    compare_horizons(make_prepared("dlinear", quantiles), batch_size, observed=observed, offsets=series(4), targets=2)
 
 
 def test_a_window_is_forecast_once() -> None:
@@ -33,7 +34,7 @@ def test_a_window_is_forecast_once() -> None:
             forecasts += len(x)
             return super().forward(x)
 
-    evaluate_horizons(Count(NaiveConfig(L, P, C)), [windows(steps) for steps in (P, 2 * P, 4 * P)])
+    evaluate_horizons(Count(ModelConfig(L, P, C)), [windows(steps) for steps in (P, 2 * P, 4 * P)])
     most = len(windows(P))
     assert forecasts == most + len(windows(2 * P)) + 2 * len(windows(4 * P))
 

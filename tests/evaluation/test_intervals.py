@@ -13,6 +13,7 @@ import torch
 from sklearn.metrics import mean_pinball_loss
 from torch import Tensor
 
+from femts.config.model import ModelConfig
 from femts.data.windows import Windows
 from femts.errors import RunFailure, UsageError
 from femts.evaluation.coverage import CoverageSums
@@ -26,9 +27,9 @@ from femts.evaluation.intervals import (
     refuse_unreachable,
     with_bounds,
 )
-from femts.models.naive import Naive, NaiveConfig
+from femts.models.naive import Naive
 
-MODEL = Naive(NaiveConfig(10, 5, 3))
+MODEL = Naive(ModelConfig(10, 5, 3))
 
 
 @pytest.fixture
@@ -75,7 +76,7 @@ def test_blocks_of_steps_make_no_difference(windows: Windows, most: int) -> None
             calls += 1
             return super().forward(x)
 
-    made, _ = calibrate(Count(NaiveConfig(10, 5, 3)), windows, batch_size=1000, most=most)
+    made, _ = calibrate(Count(ModelConfig(10, 5, 3)), windows, batch_size=1000, most=most)
     np.testing.assert_array_equal(made.half_widths, calibrate(MODEL, windows, batch_size=7)[0].half_widths)
     assert calls == passes(139, 5, 3, most) == {1: 5, 417: 5, 835: 3, 10**9: 1}[most]
 
@@ -104,7 +105,7 @@ def test_forecasts_that_are_not_finite_have_no_intervals(windows: Windows) -> No
             return super().forward(x) / 0
 
     with pytest.raises(RunFailure, match="not finite"):
-        calibrate(Broken(NaiveConfig(10, 5, 3)), windows)
+        calibrate(Broken(ModelConfig(10, 5, 3)), windows)
 
 
 def test_exchangeable_errors_are_covered_as_promised() -> None:
@@ -115,7 +116,7 @@ def test_exchangeable_errors_are_covered_as_promised() -> None:
         def forward(self, x: Tensor) -> Tensor:
             return torch.zeros_like(x)
 
-    model = Zero(NaiveConfig(1, 1, 2))
+    model = Zero(ModelConfig(1, 1, 2))
     val, test = Windows(noise, 1, 1, 0, 2000), Windows(noise, 1, 1, 2000, 12_000)
     made, _ = calibrate(model, val)
     sums = CoverageSums(made.levels, made.at(made.levels, 1))

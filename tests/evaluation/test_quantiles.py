@@ -13,6 +13,7 @@ from scipy.stats import norm
 from sklearn.metrics import mean_pinball_loss
 from torch import Tensor
 
+from femts.config.model import ModelConfig
 from femts.data.windows import Windows
 from femts.errors import UsageError
 from femts.evaluation.coverage import CoverageSums
@@ -20,7 +21,6 @@ from femts.evaluation.evaluator import evaluate
 from femts.evaluation.intervals import Intervals, calibrate, passes
 from femts.evaluation.quantiles import PinballSums, check_quantiles, conformal_bounds, ends_of, level_of, quantile_at
 from femts.models.base import ForecastModel
-from femts.models.naive import NaiveConfig
 
 KNOWN = (0.025, 0.1, 0.25, 0.5, 0.75, 0.9, 0.975)
 P, C = 2, 2
@@ -30,7 +30,7 @@ class Spread(ForecastModel):
     """Quantiles of a normal around 0 whose deviation is `factor` times the size of the last value."""
 
     def __init__(self, factor: float = 1.0, known: Sequence[float] = KNOWN) -> None:
-        super().__init__(NaiveConfig(1, P, C), known)
+        super().__init__(ModelConfig(1, P, C), known)
         self.factor = factor
 
     def forward(self, x: Tensor) -> Tensor:

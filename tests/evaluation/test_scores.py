@@ -10,6 +10,7 @@ import pytest
 import torch
 from sklearn.metrics import mean_absolute_error, mean_squared_error
 
+from femts.data.preprocess import Preprocess
 from femts.data.scaler import Scaler
 from femts.data.windows import Windows
 from femts.errors import UsageError
@@ -22,8 +23,8 @@ from femts.models.naive import SeasonalNaive, SeasonalNaiveConfig
 L, P, C, SEASON, TRAIN = 12, 7, 3, 5, 60
 COLUMNS = ("a", "b", "c")
 RAW = np.random.default_rng(0).normal([5.0, -200.0, 0.3], [1.0, 30.0, 0.2], (150, C))
-SCALER = Scaler.fit(RAW[:TRAIN])
-WINDOWS = Windows(torch.from_numpy(SCALER.transform(RAW)).float(), L, P, TRAIN, 150)
+PREPROCESS = Preprocess(COLUMNS, Scaler.fit(RAW[:TRAIN]))
+WINDOWS = Windows(torch.from_numpy(PREPROCESS.transform(RAW)).float(), L, P, TRAIN, 150)
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,7 @@ def model() -> DLinear:
 
 
 def frame_of(model: torch.nn.Module, batch_size: int, by: tuple[str, ...] = (), levels: tuple[float, ...] = ()) -> pd.DataFrame:
-    sums = DetailSums(P, SCALER, SEASON)
+    sums = DetailSums(P, C, PREPROCESS, SEASON)
     covered = CoverageSums(levels, np.full((len(levels), P, C), 0.7, dtype=np.float32)) if levels else None
     evaluate(model, WINDOWS, batch_size, also=[sums, *([covered] if covered else [])])  # type: ignore[arg-type]
     return scores_frame(sums, COLUMNS, RAW[:TRAIN], by, covered, levels)
@@ -59,9 +60,9 @@ def test_every_score_against_a_computation_by_hand(model: DLinear, by: tuple[str
     assert len(table) == len(groups)
     forecast, target, naive = forecasts(model)
     mase_base = np.array([np.mean([abs(RAW[t, c] - RAW[t - SEASON, c]) for t in range(SEASON, TRAIN)]) for c in range(C)])
-    absolute = np.abs(forecast - target) * SCALER.scale / mase_base
+    absolute = np.abs(forecast - target) * PREPROCESS.scaler.scale / mase_base
     if units == "raw":
-        forecast, target, naive = (SCALER.inverse(values) for values in (forecast, target, naive))
+        forecast, target, naive = (PREPROCESS.inverse(values) for values in (forecast, target, naive))
     for (_, row), (p, c) in zip(table.iterrows(), groups, strict=True):
         f, y, s = (values[:, p][:, :, c].reshape(len(WINDOWS), -1) for values in (forecast, target, naive))
         mse = mean_squared_error(y, f)
@@ -96,8 +97,8 @@ def test_columns_say_units_and_levels(model: DLinear) -> None:
     bounds = [f"{name}-{level}" for level in ("80", "97.5") for name in ("coverage", "width", "pinball")]
     assert list(table) == ["channel", "units", "windows", *scores, "crps", *bounds]
     assert table["units"].tolist() == ["scaled"] * C + ["raw"] * C
-    np.testing.assert_allclose(table["width-80"], [1.4] * C + list(1.4 * SCALER.scale), rtol=1e-6)
-    np.testing.assert_allclose(table["pinball-80"][C:] / table["pinball-80"][:C].to_numpy(), SCALER.scale)
+    np.testing.assert_allclose(table["width-80"], [1.4] * C + list(1.4 * PREPROCESS.scaler.scale), rtol=1e-6)
+    np.testing.assert_allclose(table["pinball-80"][C:] / table["pinball-80"][:C].to_numpy(), PREPROCESS.scaler.scale)
 
 
 def test_seasonal_naive_has_no_skill_over_itself() -> None:
@@ -106,7 +107,7 @@ def test_seasonal_naive_has_no_skill_over_itself() -> None:
 
 
 def test_a_look_back_shorter_than_a_season_has_no_seasonal_forecast(model: DLinear) -> None:
-    sums = DetailSums(P, SCALER, L + 1)
+    sums = DetailSums(P, C, PREPROCESS, L + 1)
     evaluate(model, WINDOWS, also=[sums])
     table = scores_frame(sums, COLUMNS, RAW[:TRAIN])
     assert table["skill"].isna().all() and table["mase"].notna().all()
@@ -116,9 +117,9 @@ def test_zero_denominators_are_nan() -> None:
     """Channel `b` repeats its season and is 0 raw, so it divides by nothing; `a` is not touched by that."""
     raw = RAW.copy()
     raw[:, 1] = np.where(np.arange(len(raw)) < 2, 7.0, 0.0)  # its mean is not 0, so that scaled zeros are not zeros
-    scaler = Scaler.fit(raw[:TRAIN])
-    windows = Windows(torch.from_numpy(scaler.transform(raw)).float(), L, P, TRAIN, 150)
-    sums = DetailSums(P, scaler, SEASON)
+    preprocess = Preprocess(COLUMNS, Scaler.fit(raw[:TRAIN]))
+    windows = Windows(torch.from_numpy(preprocess.transform(raw)).float(), L, P, TRAIN, 150)
+    sums = DetailSums(P, C, preprocess, SEASON)
     evaluate(SeasonalNaive(SeasonalNaiveConfig(L, P, C, SEASON)), windows, also=[sums])
     table = scores_frame(sums, COLUMNS, raw[10:TRAIN], ("channel",)).set_index(["units", "channel"])
     assert table.loc["raw", "b"][["smape", "mase", "skill"]].isna().all()

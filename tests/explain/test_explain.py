@@ -15,6 +15,7 @@ from small_tables import small_table
 
 from femts.cli import main
 from femts.config.training import TrainingConfig
+from femts.data.preprocess import Preprocess
 from femts.data.scaler import Scaler
 from femts.errors import UsageError
 from femts.explain.picture import plot_explanation
@@ -41,8 +42,8 @@ def make(name: str = "fem_sm", freq: str | None = "h", columns: tuple[str, ...] 
         for weights in model.parameters():
             weights.add_(0.3 * torch.randn_like(weights))
     run = RunConfig("small", None, name, config, "paper", TrainingConfig())
-    scaler = Scaler(np.zeros(len(columns)), np.ones(len(columns)))
-    return Forecaster(model=model.eval(), config=run, scaler=scaler, columns=columns, freq=freq, data={})
+    preprocess = Preprocess(columns, Scaler(np.zeros(len(columns)), np.ones(len(columns))))
+    return Forecaster(model=model.eval(), config=run, preprocess=preprocess, freq=freq, data={})
 
 
 def mixer(forecaster: Forecaster) -> Any:

@@ -48,22 +48,22 @@ def test_forecast_has_future_dates_and_the_training_columns(forecaster: Forecast
 def test_forecast_is_in_raw_units(forecaster: Forecaster, history: pd.DataFrame) -> None:
     values = forecaster.predict(history).drop(columns="date")
     raw = history.drop(columns="date")
-    scaled = forecaster.scaler.transform(raw.to_numpy()[None, -L:])
+    scaled = forecaster.preprocess.scaler.transform(raw.to_numpy()[None, -L:])
     with torch.no_grad():
-        expected = forecaster.scaler.inverse(forecaster.model(torch.from_numpy(scaled).float()).double().numpy())[0]
+        expected = forecaster.preprocess.scaler.inverse(forecaster.model(torch.from_numpy(scaled).float()).double().numpy())[0]
     np.testing.assert_allclose(values.to_numpy(), expected, rtol=1e-6)
 
 
 def test_the_training_scaler_is_used_whatever_the_history(forecaster: Forecaster, history: pd.DataFrame) -> None:
     """A scaler fitted on the history would make forecasts follow a shifted history exactly; the training one does not."""
-    before = forecaster.scaler.mean.copy()
+    before = forecaster.preprocess.scaler.mean.copy()
     shifted = history.copy()
     shifted["s0"] += 1000
     forecaster.predict(shifted)
-    np.testing.assert_array_equal(forecaster.scaler.mean, before)
+    np.testing.assert_array_equal(forecaster.preprocess.scaler.mean, before)
     train_values = load_dataset("synthetic").train_values
-    np.testing.assert_allclose(forecaster.scaler.mean, train_values.mean(axis=0), rtol=1e-12)
-    np.testing.assert_allclose(forecaster.scaler.scale, train_values.std(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(forecaster.preprocess.scaler.mean, train_values.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(forecaster.preprocess.scaler.scale, train_values.std(axis=0), rtol=1e-12)
 
 
 def test_every_test_window_forecast_from_raw_history_gives_the_reported_score(forecaster: Forecaster) -> None:
@@ -73,7 +73,7 @@ def test_every_test_window_forecast_from_raw_history_gives_the_reported_score(fo
     x = np.stack([data.values[o - L : o] for o in origins])
     y = np.stack([data.values[o : o + P] for o in origins])
     forecast = forecaster.predict_array(x)
-    errors = forecaster.scaler.transform(forecast) - forecaster.scaler.transform(y)
+    errors = forecaster.preprocess.scaler.transform(forecast) - forecaster.preprocess.scaler.transform(y)
     assert (errors**2).mean() == pytest.approx(forecaster.metrics["test"]["mse"], rel=1e-5)
     assert np.abs(errors).mean() == pytest.approx(forecaster.metrics["test"]["mae"], rel=1e-5)
     frame = data.frame()
@@ -192,7 +192,7 @@ def test_a_rolled_out_score_is_that_of_the_forecasts(forecaster: Forecaster) -> 
     origins = range(start, stop - 2 * P + 1)
     x = np.stack([data.values[o - L : o] for o in origins])
     y = np.stack([data.values[o : o + 2 * P] for o in origins])
-    errors = (forecaster.predict_array(x, 2 * P) - y) / forecaster.scaler.scale
+    errors = (forecaster.predict_array(x, 2 * P) - y) / forecaster.preprocess.scaler.scale
     assert forecaster.evaluate("test", 2 * P)["mse"] == pytest.approx((errors**2).mean(), rel=1e-5)
 
 
@@ -267,7 +267,7 @@ def test_etth1_windows_through_predict_give_the_reported_score(tmp_path: Path) -
     assert len(origins) == 2785
     for o in origins:
         forecast = forecaster.predict(frame.iloc[o - 336 : o]).drop(columns="date").to_numpy()
-        total += float((((forecast - data.values[o : o + 96]) / forecaster.scaler.scale) ** 2).mean())
+        total += float((((forecast - data.values[o : o + 96]) / forecaster.preprocess.scaler.scale) ** 2).mean())
     assert total / len(origins) == pytest.approx(forecaster.metrics["test"]["mse"], rel=1e-5)
 
 

@@ -68,7 +68,7 @@ def test_onnxruntime_forecasts_what_torch_does(model: str, tmp_path: Path) -> No
     past[0, 5:9, 0] = past[1, :3, 1] = np.nan  # gaps, also where nothing came before
     (found,) = session.run(["forecast"], {"history": past})
     assert found.dtype == np.float32 and found.shape == (7, P, len(forecaster.columns))
-    scale = forecaster.scaler.scale
+    scale = forecaster.preprocess.scaler.scale
     np.testing.assert_allclose(found / scale, forecaster.predict_array(past) / scale, rtol=1e-6, atol=2e-5)
 
 

@@ -6,7 +6,6 @@ import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -17,10 +16,7 @@ import femts
 from femts.analysis.report.samples import unpack
 from femts.cli import main
 from femts.data.dataset import Dataset
-from femts.data.effects import Effects
-from femts.data.effects_fit import fit_effects
-from femts.data.scaler import Scaler
-from femts.data.windows import known_effects
+from femts.data.preprocess import Preprocess
 from femts.errors import GapWarning, UsageError
 
 L, P = 24, 12
@@ -83,12 +79,16 @@ def test_the_report_is_on_the_targets(known: femts.Forecaster, tmp_path: Path) -
 
 
 def test_the_audit_finds_effects_that_saw_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    def peeking(data: Dataset, scaler: Scaler) -> Effects:
-        return fit_effects(replace(data, split=replace(data.split, train=(0, len(data.values)))), scaler)
+    def peeking(data: Dataset) -> Preprocess:
+        everything = replace(data, split=replace(data.split, train=(0, len(data.values))))
+        return replace(fit(data), effects=fit(everything).effects)
 
-    monkeypatch.setattr("femts.data.effects_fit.fit_effects", peeking)
+    fit = Preprocess.fit
     data = femts.load_dataset(table(), target=["load"], future=["open"])
-    assert [check.name for check in femts.audit(femts.train(data, "naive", **QUICK)).failed] == ["scaler"]
+    with monkeypatch.context() as patch:
+        patch.setattr(Preprocess, "fit", peeking)
+        forecaster = femts.train(data, "naive", **QUICK)
+    assert [check.name for check in femts.audit(forecaster).failed] == ["scaler"]
 
 
 @pytest.mark.parametrize("model", ["fem_sm", "itransformer"])
@@ -119,10 +119,15 @@ def later(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def test_effects_are_computed_once_for_all_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    counted = Mock(wraps=known_effects)
-    monkeypatch.setattr("femts.data.windows.known_effects", counted)
+    calls, offsets = [], Preprocess.offsets
+
+    def count(*given: Any) -> Any:
+        calls.append(1)
+        return offsets(*given)
+
+    monkeypatch.setattr(Preprocess, "offsets", count)
     femts.train(femts.load_dataset(table(), target=["load"], future=["open"]), "naive", **QUICK)
-    assert counted.call_count == 1
+    assert len(calls) == 1
 
 
 def test_the_calendar_needs_nothing_but_the_stamps(tmp_path: Path) -> None:
@@ -209,7 +214,7 @@ def test_other_refusals(known: femts.Forecaster) -> None:
         femts.train(femts.load_dataset(frame, target=["load"], past=["heat"]), "ridge", **QUICK)
     with pytest.raises(UsageError, match="Calendar features need dates"):
         femts.load_dataset(small_table().assign(date=range(300)), calendar=True)
-    with pytest.raises(UsageError, match="takes effects= for a model that was trained with columns known"):
+    with pytest.raises(UsageError, match="takes offsets= for a model that was trained with columns known"):
         known.predict_array(np.zeros((1, L, 1)))
     with pytest.raises(UsageError, match="loaded without its known columns; load it with"):
         known.evaluate(dataset=femts.load_dataset(frame, target=["load"]))

@@ -17,11 +17,13 @@ from torch import Tensor
 
 import femts
 from femts.cli import main
+from femts.config.model import ModelConfig
+from femts.data.preprocess import Preprocess, fill_gaps
 from femts.data.scaler import Scaler
-from femts.data.windows import Windows, fill_gaps, part_windows
+from femts.data.windows import Windows, part_windows
 from femts.errors import GapWarning, UsageError
 from femts.evaluation.evaluator import evaluate
-from femts.models.naive import Naive, NaiveConfig
+from femts.models.naive import Naive
 from femts.models.registry import build_config, build_model, model_names
 
 L, P = 24, 12
@@ -89,14 +91,14 @@ def test_the_scaler_sees_what_is_there() -> None:
 
 def test_scores_are_means_over_what_is_there() -> None:
     data = femts.load_dataset(with_gaps())
-    scaler = Scaler.fit(data.train_values)
-    windows = part_windows(data, scaler, "test", L, P)
-    scaled = scaler.transform(data.values)
+    preprocess = Preprocess.fit(data)
+    windows = part_windows(data, preprocess, "test", L, P)
+    scaled = preprocess.scaler.transform(data.values)
     filled, first, errors = fill_gaps(scaled), data.split.test[0], []
     for start in range(first, first + len(windows)):
         error = scaled[start : start + P] - filled[start - 1]
         errors.append(error[~np.isnan(error)])
-    found = evaluate(Naive(NaiveConfig(L, P, 2)), windows, 7)
+    found = evaluate(Naive(ModelConfig(L, P, 2)), windows, 7)
     assert found["mse"] == pytest.approx(np.mean(np.square(np.concatenate(errors))), rel=1e-6)
     assert found["mae"] == pytest.approx(np.mean(np.abs(np.concatenate(errors))), rel=1e-6)
     assert found["windows"] == 60 - P + 1
@@ -160,7 +162,7 @@ def test_a_run_on_gaps_is_saved_scored_and_forecasts(model: str, tmp_path: Path)
     data = femts.load_dataset(path, na=[-9999])
     trained = femts.train(data, model, settings=settings, out=tmp_path / "run", **QUICK)
     loaded = femts.load(tmp_path / "run")
-    assert loaded.config.na == (-9999.0,)
+    assert loaded.config.schema.na == (-9999.0,)
     assert loaded.evaluate("test") == trained.metrics["test"]
     assert np.isfinite(trained.metrics["test"]["mse"]) and trained.metrics["test"]["mse"] < 10
     with pytest.warns(GapWarning, match=r"lacks \d+ of 48 values, the first in column '(load|heat)'"):
@@ -208,8 +210,8 @@ def test_windows_without_gaps_carry_no_mask() -> None:
 def test_intervals_and_detailed_scores_leave_gaps_out() -> None:
     data = femts.load_dataset(with_gaps(600))
     trained = femts.train(data, "naive", **QUICK)
-    filled = fill_gaps(trained.scaler.transform(data.values))
-    scaled = trained.scaler.transform(data.values)
+    filled = fill_gaps(trained.preprocess.scaler.transform(data.values))
+    scaled = trained.preprocess.scaler.transform(data.values)
     first, stop = data.split.val
     errors = np.abs([scaled[n : n + P] - filled[n - 1] for n in range(first, stop - P + 1)])
     assert trained.intervals is not None

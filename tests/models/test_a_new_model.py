@@ -27,7 +27,7 @@ import femts
 from femts import models
 from femts.cli import main
 from femts.errors import UsageError
-from femts.models.registry import _CARDS, build_model, model_names, register
+from femts.models.registry import _CARDS, model_names, register
 
 _FILE = """
 from dataclasses import dataclass
@@ -36,16 +36,14 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from femts.config.model import ModelConfig
 from femts.errors import UsageError
 from femts.models.base import ForecastModel
 from femts.models.registry import register
 
 
 @dataclass(frozen=True)
-class WeightedMeanConfig:
-    seq_len: int
-    pred_len: int
-    n_channels: int
+class WeightedMeanConfig(ModelConfig):
     steps: int = 12
 
     def __post_init__(self):
@@ -152,7 +150,7 @@ def test_mistakes_with_it_are_sentences(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="did you mean 'weighted_mean'"):
         femts.train(table, "weigthed_mean", 12, seq_len=24)
     with pytest.raises(UsageError, match="'weighted_mean' cannot learn quantiles"):
-        build_model("weighted_mean", None, (0.1, 0.5, 0.9))
+        make_model("weighted_mean", (0.1, 0.5, 0.9))
     with pytest.raises(ValueError, match="'weighted_mean' is registered twice"):
         register("weighted_mean", "Again.")(type(make_model("weighted_mean")))
 

@@ -50,7 +50,7 @@ def test_width_follows_the_channels(channels: int, width: int) -> None:
 
 @pytest.mark.parametrize(("pred_len", "seq_len", "segments"), [(96, 1024, 11), (192, 2048, 11), (336, 2048, 7), (720, 4096, 6)])
 def test_paper_look_backs_give_its_segments(pred_len: int, seq_len: int, segments: int) -> None:
-    assert build_config("sm", seq_len=seq_len, pred_len=pred_len, n_channels=7, settings={}).n_segments == segments
+    assert make("sm", seq_len=seq_len, pred_len=pred_len, n_channels=7).config.n_segments == segments
 
 
 def test_shift_and_scale_of_a_channel_pass_through() -> None:

@@ -3,14 +3,15 @@
 import pytest
 import torch
 
+from femts.config.model import ModelConfig
 from femts.errors import UsageError
-from femts.models.naive import Naive, NaiveConfig, SeasonalNaive, SeasonalNaiveConfig
+from femts.models.naive import Naive, SeasonalNaive, SeasonalNaiveConfig
 from femts.models.registry import build_config, build_model
 
 
 def test_naive_repeats_the_last_value() -> None:
     x = torch.arange(12.0).view(1, 6, 2)
-    assert torch.equal(Naive(NaiveConfig(6, 3, 2))(x), torch.tensor([[[10.0, 11.0]] * 3]))
+    assert torch.equal(Naive(ModelConfig(6, 3, 2))(x), torch.tensor([[[10.0, 11.0]] * 3]))
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from model_cases import check_card
 
 from femts.errors import UsageError
 from femts.models.base import ForecastModel
+from femts.models.fem import SegmentConfig
 from femts.models.registry import build_config, model_card, model_names, register
 
 
@@ -27,7 +28,9 @@ def test_an_unknown_name_gets_the_nearest_right_one() -> None:
 
 def test_an_override_of_the_name_yields_to_the_users_setting() -> None:
     def components(**settings: str) -> str:
-        return build_config("sm", seq_len=8, pred_len=4, n_channels=1, settings=settings).components
+        config = build_config("sm", seq_len=8, pred_len=4, n_channels=1, settings=settings)
+        assert isinstance(config, SegmentConfig)
+        return config.components
 
     assert components() == "" and components(components="CL") == "CL"
 

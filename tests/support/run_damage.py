@@ -32,7 +32,7 @@ def all_of(forecaster: Forecaster) -> dict[str, Any]:
     """All that a forecaster was loaded with, in values that compare."""
     return {
         "config": forecaster.config,
-        "preprocess": forecaster.preprocess(),
+        "preprocess": forecaster.preprocess_record(),
         "weights": {name: value.tolist() for name, value in forecaster.model.state_dict().items()},
         "metrics": forecaster.metrics,
         "history": forecaster.history,

@@ -23,6 +23,7 @@ from femts.errors import UsageError
 from femts.evaluation.evaluator import evaluate
 from femts.evaluation.quantiles import conformal_bounds, ends_of, quantile_at
 from femts.forecaster.forecaster import Forecaster
+from femts.forecaster.scoring import score_windows
 from femts.training.stopping import Interrupted
 
 PINBALL = {"training.loss": "pinball"}
@@ -45,7 +46,7 @@ def history() -> pd.DataFrame:
 
 def learned(forecaster: Forecaster, part: str, steps: int = P) -> tuple[torch.Tensor, np.ndarray]:
     """Quantiles as they come out of the model and targets, in scaled units."""
-    windows = forecaster._windows(part, steps, DATA)
+    windows = score_windows(forecaster, part, steps, DATA)
     x, y = windows.gather(torch.arange(len(windows)))
     with torch.no_grad():
         return forecaster.model.forecast_quantiles(x, steps), y.numpy()
@@ -100,8 +101,9 @@ def test_bounds_are_the_corrected_quantiles_in_raw_units(forecaster: Forecaster,
     assert list(table)[1:4] + list(table)[9:14] == [
         "s0", "s0-lo-50", "s0-hi-50", "s0-hi-95", "s0-q-10", "s0-q-50", "s0-q-97.5", "s1"
     ]  # fmt: skip
+    scaled = forecaster.preprocess.transform(history[list(DATA.columns)].to_numpy()[None])
     with torch.no_grad():
-        quantiles = forecaster.model.forecast_quantiles(forecaster._scaled(history[list(DATA.columns)].to_numpy()[None]), P)
+        quantiles = forecaster.model.forecast_quantiles(torch.from_numpy(scaled).float(), P)
     val, y = learned(forecaster, "val")
     inner: dict[str, Any] = {"lo": np.inf, "hi": -np.inf}
     for level in (50.0, 80.0, 90.0, 95.0):
@@ -114,7 +116,7 @@ def test_bounds_are_the_corrected_quantiles_in_raw_units(forecaster: Forecaster,
         inner["hi"] = np.maximum(inner["hi"], high[0] + correction)
         for name, bound in inner.items():
             found = table[[f"{column}-{name}-{level:g}" for column in DATA.columns]].to_numpy()
-            np.testing.assert_allclose(found, forecaster.scaler.inverse(bound.astype(np.float64)), rtol=1e-4)
+            np.testing.assert_allclose(found, forecaster.preprocess.scaler.inverse(bound.astype(np.float64)), rtol=1e-4)
     for column in DATA.columns:
         assert (table[f"{column}-q-10"] == table[f"{column}-lo-80"]).all()
         assert (table[f"{column}-q-97.5"] == table[f"{column}-hi-95"]).all()
@@ -233,7 +235,7 @@ def test_beside_known_columns_the_bounds_are_those_that_are_scored(model: str) -
             assert quantiles is not None
             kept.append(quantiles)
 
-    evaluate(run.model, run._windows("test", None, data), also=[Keep()])
+    evaluate(run.model, score_windows(run, "test", None, data), also=[Keep()])
     last = torch.cat(kept)[-1:]
     table = run.predict(frame[:-12], level=[80], quantiles=[0.5], future=frame[-12:])
     assert list(table) == ["date", "load", "load-lo-80", "load-hi-80", "load-q-50"]
@@ -241,7 +243,7 @@ def test_beside_known_columns_the_bounds_are_those_that_are_scored(model: str) -
     for level, (lower, upper) in zip(levels, conformal_bounds(last, LEARNED, levels, run.intervals.half_widths), strict=True):
         if level == 80:
             for name, bound in (("lo", lower), ("hi", upper)):
-                expected = run.scaler.first(1).inverse(bound[0].numpy())[:, 0]
+                expected = run.preprocess.inverse(bound[0].numpy())[:, 0]
                 np.testing.assert_allclose(table[f"load-{name}-80"], expected, rtol=1e-4, atol=1e-4)
     assert femts.audit(run).failed == ()
     assert list(run.coverage(level=[80])["channel"].unique()) == ["load"]

@@ -48,9 +48,9 @@ class Picked:
         """As `Windows.seen`."""
         return self.windows.seen(self.numbers[index])
 
-    def effect(self, index: Tensor) -> Tensor | None:
-        """As `Windows.effect`."""
-        return self.windows.effect(self.numbers[index])
+    def taken_off(self, index: Tensor) -> Tensor | None:
+        """As `Windows.taken_off`."""
+        return self.windows.taken_off(self.numbers[index])
 
 
 class _Kept:

@@ -14,10 +14,9 @@ from numpy.lib.stride_tricks import sliding_window_view
 from femts.analysis.audit.checks import TOLERANCE, Check, check_channels, check_order, distance, sample, scored_forecasts, small
 from femts.analysis.audit.conventions import ConventionScore, convention_scores, window_errors
 from femts.data.dataset import Dataset
-from femts.data.effects_fit import fit_effects
-from femts.data.scaler import Scaler
+from femts.data.preprocess import Preprocess
 from femts.data.splits import PARTS
-from femts.data.windows import Windows, fill_gaps, known_effects, part_windows, scaled_series
+from femts.data.windows import Windows, part_windows
 from femts.errors import UsageError
 from femts.evaluation.evaluator import evaluate
 from femts.forecaster.forecaster import Forecaster
@@ -68,8 +67,8 @@ def audit(
     Raises:
         UsageError: there is no such run, or its data are not there or have changed. A check that fails raises nothing.
     """
-    found = forecaster_or_run
-    forecaster = found if isinstance(found, Forecaster) else Forecaster.load(found)
+    given = forecaster_or_run
+    forecaster = given if isinstance(given, Forecaster) else Forecaster.load(given)
     data = forecaster.training_data(data_root) if dataset is None else dataset
     if data.record != forecaster.data:
         raise UsageError(f"Data set '{data.name}' is not what this model was trained on; audit it on its own data.")
@@ -91,37 +90,37 @@ def audit(
         check_channels(model, windows),
         _check_score(forecaster, score),
     )
-    errors = window_errors(model, windows, torch.from_numpy(forecaster.scaler.first(data.targets).scale), batch_size)
+    scale = torch.from_numpy(forecaster.preprocess.scaler.scale[: data.targets])
+    errors = window_errors(model, windows, scale, batch_size)
     sizes = (LITERATURE_BATCH, forecaster.config.training.batch_size)
     return Audit(checks, convention_scores(errors, sizes))
 
 
 def _test_windows(forecaster: Forecaster, data: Dataset) -> Windows:
     config = forecaster.config
-    return part_windows(data, forecaster.scaler, "test", config.seq_len, config.pred_len).to(forecaster.device)
+    return part_windows(data, forecaster.preprocess, "test", config.seq_len, config.pred_len).to(forecaster.device)
 
 
 def _check_future(forecaster: Forecaster, data: Dataset) -> Check:
     """Rows after the look-back may not matter, and the evaluator must see what `predict` sees."""
     moved = apart = 0.0
+    preprocess, model = forecaster.preprocess, forecaster.model
     windows, noise = _test_windows(forecaster, data), np.random.default_rng(0).normal(10, 1, data.values.shape)
+    offsets = preprocess.offsets(data.known, data.dates)
     numbers = sample(windows)
     for number in numbers:
         cutoff = data.split.test[0] + int(number)  # the first row that this window forecasts, whatever the windows say
         changed = data.values.copy()
-        changed[cutoff:] += noise[cutoff:] * forecaster.scaler.scale
-        usual = scored_forecasts(forecaster.model, windows, number[None])
+        changed[cutoff:] += noise[cutoff:] * preprocess.scaler.scale
+        usual = scored_forecasts(model, windows, number[None])
         other = _test_windows(forecaster, replace(data, values=changed))
-        moved = max(moved, distance(scored_forecasts(forecaster.model, other, number[None]), usual))
+        moved = max(moved, distance(scored_forecasts(model, other, number[None]), usual))
         # Gaps are filled from before the look-back, where `predict`, which sees the look-back alone, may find nothing.
         first, stop = cutoff - forecaster.config.seq_len, cutoff + forecaster.config.pred_len
-        effects = known_effects(data, forecaster.scaler)
-        scaled = forecaster.scaler.transform(data.values[:cutoff])
-        filled = fill_gaps(scaled) if effects is None else fill_gaps(scaled - effects[:cutoff]) + effects[:cutoff]
-        some = None if effects is None else effects[None, first:stop]
-        alone = forecaster.predict_array(forecaster.scaler.inverse(filled)[None, first:], effects=some)
-        kept = forecaster.scaler.first(data.targets)
-        apart = max(apart, distance(torch.from_numpy(kept.transform(alone)), usual))
+        before, around = (None, None) if offsets is None else (offsets[:cutoff], offsets[None, first:stop])
+        past = preprocess.inverse(preprocess.transform(data.values[:cutoff], before), before)
+        alone = forecaster.predict_array(past[None, first:], offsets=around)
+        apart = max(apart, distance(torch.from_numpy(preprocess.rescale(alone)), usual))
     says = (
         f"changing the rows after the look-back moves {len(numbers)} forecasts by {small(moved)}, and the evaluator's differ "
         f"by {small(apart)} from predict's ({TOLERANCE:.0e} may be)"
@@ -133,36 +132,33 @@ def _check_scaler(forecaster: Forecaster, data: Dataset) -> Check:
     """The scaler must be that of the training rows, and not also that of later ones."""
     (first, stop), end = data.split.train, data.split.test[1]
     ends = {"the training rows": stop, "validation rows as well": data.split.val[1], "test rows as well": end}
-    apart = {rows: _apart(forecaster.scaler, _fitted(data, first, last)) for rows, last in ends.items()}
-    says = _say_apart(apart)
-    alone, *wider = apart.values()
+    distances = {rows: _distance(forecaster.preprocess, _fitted(data, first, last)) for rows, last in ends.items()}
+    says = _say_distances(distances)
+    alone, *wider = distances.values()
     if alone <= SAME_SCALER and min(wider) <= SAME_SCALER:
         return Check("scaler", None, f"{says}, so these data cannot tell them apart")
     return Check("scaler", alone <= SAME_SCALER, says)
 
 
-def _fitted(data: Dataset, first: int, last: int) -> Scaler:
-    """The scaler, with the effects of what is known, of rows [first, last)."""
-    scaler = Scaler.fit(data.values[first:last])
-    if data.known is None:
-        return scaler
-    return replace(scaler, effects=fit_effects(replace(data, split=replace(data.split, train=(first, last))), scaler))
+def _fitted(data: Dataset, first: int, last: int) -> Preprocess:
+    """Preprocessing fitted to rows [first, last), which are not looked up where training does."""
+    return Preprocess.fit_rows(data, data.values[first:last], slice(first, last))
 
 
-def _say_apart(apart: Mapping[str, float]) -> str:
-    return "what is stored is " + ", ".join(f"{small(by)} from a fit to {rows}" for rows, by in apart.items())
+def _say_distances(distances: Mapping[str, float]) -> str:
+    return "what is stored is " + ", ".join(f"{small(by)} from a fit to {rows}" for rows, by in distances.items())
 
 
-def _apart(found: Scaler, wanted: Scaler) -> float:
+def _distance(stored: Preprocess, fitted: Preprocess) -> float:
     """Largest difference of the means, in deviations, of the deviations, relative, and of the weights of known effects."""
-    means, scales = (found.mean - wanted.mean) / wanted.scale, found.scale / wanted.scale - 1
-    apart = float(np.abs([means, scales]).max())
-    if found.effects is None or wanted.effects is None:
-        return apart
-    weights = found.effects.weight, wanted.effects.weight
+    (mean, scale), like = (stored.scaler.mean, stored.scaler.scale), fitted.scaler
+    largest = float(np.abs([(mean - like.mean) / like.scale, scale / like.scale - 1]).max())
+    if stored.effects is None or fitted.effects is None:
+        return largest
+    weights = stored.effects.weight, fitted.effects.weight
     if weights[0].shape != weights[1].shape:  # other knots
         return float("inf")
-    return max(apart, float(np.abs(weights[0] - weights[1]).max()))
+    return max(largest, float(np.abs(weights[0] - weights[1]).max()))
 
 
 def _check_prepared(forecaster: Forecaster, data: Dataset) -> Check:
@@ -170,10 +166,10 @@ def _check_prepared(forecaster: Forecaster, data: Dataset) -> Check:
     name, model = "closed-form weights", forecaster.model
     if type(model).prepare is ForecastModel.prepare:
         return Check(name, None, "this model has none")
-    series, first = scaled_series(data, forecaster.scaler), data.split.train[0]
+    series, first = part_windows(data, forecaster.preprocess, "train", 1, 1).series, data.split.train[0]
     stored = model.state_dict()
     trained = {key for key, value in model.named_parameters() if value.requires_grad}
-    apart = {}
+    distances = {}
     for rows, stop in {"the training rows": data.split.train[1], "test rows as well": data.split.test[1]}.items():
         with torch.random.fork_rng(devices=[]):
             fresh = build_model(forecaster.config.model, forecaster.config.model_config)
@@ -181,11 +177,11 @@ def _check_prepared(forecaster: Forecaster, data: Dataset) -> Check:
         observed = None if data.observed is None else torch.from_numpy(data.observed[first:stop])
         fresh.prepare(series[first:stop], observed)
         fitted = {k: v for k, v in fresh.state_dict().items() if k not in trained and not torch.equal(v, before[k])}
-        apart[rows] = max(
+        distances[rows] = max(
             (float((stored[k].cpu() - v).abs().max() / v.abs().max()) for k, v in fitted.items()), default=float("inf")
         )
-    says = _say_apart(apart)
-    alone, wider = apart.values()
+    says = _say_distances(distances)
+    alone, wider = distances.values()
     if max(alone, wider) <= SAME_WEIGHTS:
         return Check(name, None, f"{says}, so these data cannot tell them apart")
     return Check(name, alone <= SAME_WEIGHTS, says)
@@ -193,19 +189,18 @@ def _check_prepared(forecaster: Forecaster, data: Dataset) -> Check:
 
 def _check_count(forecaster: Forecaster, data: Dataset, counted: int) -> Check:
     """Every window must be there, be scored, and have been scored in the training."""
-    config, found = forecaster.config, {}
+    config, counts = forecaster.config, {}
     for part in PARTS:
         start, stop = getattr(data.split, part)
         rows = stop - start + (0 if part == "train" else config.seq_len)
-        windows = part_windows(data, forecaster.scaler, part, config.seq_len, config.pred_len)
-        found[part] = (len(windows), rows - config.seq_len - config.pred_len + 1)
-    there = (~np.isnan(data.values[slice(*data.split.test), : data.targets])).sum(1)  # values that each row has
-    found["values scored"] = (counted, int(sliding_window_view(there, config.pred_len).sum()))
-    wanted = found["test"][1]
+        windows = part_windows(data, forecaster.preprocess, part, config.seq_len, config.pred_len)
+        counts[part] = (len(windows), rows - config.seq_len - config.pred_len + 1)
+    observed = (~np.isnan(data.values[slice(*data.split.test), : data.targets])).sum(1)  # values that each row has
+    counts["values scored"] = (counted, int(sliding_window_view(observed, config.pred_len).sum()))
     if "test" in forecaster.metrics:
-        found["in the stored score"] = (int(forecaster.metrics["test"]["windows"]), wanted)
-    says = ", ".join(f"{there} of {all_of_them} {what}" for what, (there, all_of_them) in found.items())
-    return Check("every window", all(there == all_of_them for there, all_of_them in found.values()), says)
+        counts["in the stored score"] = (int(forecaster.metrics["test"]["windows"]), counts["test"][1])
+    says = ", ".join(f"{count} of {whole} {what}" for what, (count, whole) in counts.items())
+    return Check("every window", all(count == whole for count, whole in counts.values()), says)
 
 
 def _check_score(forecaster: Forecaster, score: dict[str, float | int]) -> Check:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
 
-from femts.data.scaler import Scaler
 from femts.errors import UsageError
 
 FORECASTS = ("forecast", "seasonal_naive")
@@ -43,20 +42,19 @@ def cutoff_rows(rows: int, windows: int, step: int, horizon: int, needed: int, w
     return list(range(first, last + 1, step))
 
 
-def scores(frame: pd.DataFrame, scaler: Scaler, columns: Sequence[str]) -> pd.DataFrame:
+def scores(frame: pd.DataFrame, scales: Mapping[str, float]) -> pd.DataFrame:
     """Errors of a backtest, a cutoff at a time and overall.
 
     Args:
         frame: `cutoff, column, forecast, seasonal_naive, actual` in raw units, one row a step and column.
-        scaler: what scaled units are.
-        columns: the scaler's channels.
+        scales: one scaled unit of each column in raw units.
 
     Returns:
         Two rows a cutoff and two where `cutoff` is `all`, for `forecast` and `seasonal_naive` in `model`, with
         `mse_scaled, mae_scaled, mse_raw, mae_raw`: means over all steps and columns that have an
         actual value.
     """
-    scale = frame["column"].map(dict(zip(columns, scaler.scale, strict=True)))
+    scale = frame["column"].map(dict(scales))
     tables = []
     for model in FORECASTS:
         raw = frame[model] - frame["actual"]

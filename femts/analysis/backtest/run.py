@@ -14,7 +14,7 @@ import pandas as pd
 import torch
 
 from femts.analysis.backtest.cutoffs import cutoff_rows, scores
-from femts.config.settings import SHAPE
+from femts.config.model import SHAPE
 from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset, load_dataset
 from femts.data.frames import check_frame, check_values
@@ -70,7 +70,7 @@ def backtest(
     needed = max(forecaster.config.seq_len, season)
     cutoffs = cutoff_rows(len(frame), windows, step, steps, needed, where)
     say = say or (lambda _: None)
-    means = dict(zip(forecaster.targets, forecaster.scaler.mean, strict=False))
+    means = dict(zip(forecaster.targets, forecaster.preprocess.scaler.mean, strict=False))
     filled = frame[list(forecaster.targets)].ffill().fillna(means)  # as models read gaps, by what came before
     forecasts, seconds, current = [], 0.0, forecaster
     for cutoff in cutoffs:
@@ -105,31 +105,32 @@ def backtest_scores(frame: pd.DataFrame, forecaster: Forecaster) -> pd.DataFrame
         `cutoff` (`all` for the mean), `model` (`forecast` or `seasonal_naive`) and `mse_scaled, mae_scaled` (in units of
         the run's own scaler, also after refits), `mse_raw, mae_raw` (in the data's): means over all steps and columns.
     """
-    return scores(frame, forecaster.scaler.first(len(forecaster.targets)), forecaster.targets)
+    return scores(frame, dict(zip(forecaster.targets, forecaster.preprocess.scaler.scale, strict=False)))
 
 
 def _table(
     forecaster: Forecaster, data: Dataset | pd.DataFrame | str | Path, data_root: str | Path | None
 ) -> tuple[pd.DataFrame, str, bool]:
     """The wide table with the columns in order, what to call it, and whether it is that of the training."""
-    freq, na, form, roles = forecaster.freq, forecaster.config.na, forecaster.config.form, forecaster.config.roles
-    columns = (*forecaster.columns, *roles.future)
+    freq, schema = forecaster.freq, forecaster.config.schema
+    columns = (*forecaster.columns, *schema.roles.future)
     if isinstance(data, pd.DataFrame):
-        where, data = "The frame", roles.narrow(data, form, "The frame")
+        where, data = "The frame", schema.roles.narrow(data, schema.form, "The frame")
         if freq is None:
-            return check_values(data, columns, where, na).reset_index(drop=True), where, False
-        return check_frame(data, columns, freq, where, na, form), where, False
+            return check_values(data, columns, where, schema.na).reset_index(drop=True), where, False
+        return check_frame(data, schema, columns, freq, where), where, False
     if freq is None and not isinstance(data, Dataset) and Path(data).is_file():
-        return check_values(read_headless(data), columns, f"File {data}", na).reset_index(drop=True), f"File {data}", False
-    found = data if isinstance(data, Dataset) else load_dataset(data, data_root, na=na, columns=form.named(), **asdict(roles))
-    where = f"File {found.source}" if found.source and found.source not in CATALOG else f"Data set '{found.name}'"
-    table = check_values(found.frame().drop(columns="date", errors="ignore"), columns, where, na)
-    if (freq is None) != (found.dates is None) or (freq is not None and found.freq != freq):
-        steps = ("no dates" if each is None else f"the step '{each}'" for each in (found.freq, freq))
+        where = f"File {data}"
+        return check_values(read_headless(data), columns, where, schema.na).reset_index(drop=True), where, False
+    dataset = data if isinstance(data, Dataset) else load_dataset(data, data_root, schema=schema)
+    where = f"File {dataset.source}" if dataset.source and dataset.source not in CATALOG else f"Data set '{dataset.name}'"
+    table = check_values(dataset.frame().drop(columns="date", errors="ignore"), columns, where, schema.na)
+    if (freq is None) != (dataset.dates is None) or (freq is not None and dataset.freq != freq):
+        steps = ("no dates" if each is None else f"the step '{each}'" for each in (dataset.freq, freq))
         raise UsageError("{} has {}, but the training data had {}; give data like those.".format(where, *steps))
-    if found.dates is not None:
-        table.insert(0, "date", found.dates)
-    return table, where, found.sha256 == forecaster.data["sha256"]
+    if dataset.dates is not None:
+        table.insert(0, "date", dataset.dates)
+    return table, where, dataset.sha256 == forecaster.data["sha256"]
 
 
 def _season(forecaster: Forecaster) -> int:
@@ -146,8 +147,8 @@ def _forecast(
     forecaster: Forecaster, past: pd.DataFrame, last_season: pd.DataFrame, future: pd.DataFrame, where: str
 ) -> pd.DataFrame:
     """One window of the result."""
-    columns, ahead = list(forecaster.targets), forecaster.config.roles.future
-    form = forecaster.config.form
+    columns, ahead = list(forecaster.targets), forecaster.config.schema.roles.future
+    form = forecaster.config.schema.form
     named = {"date": form.time or "date"}
     known = future.drop(columns=columns).rename(columns=named) if ahead else None
     wide = forecaster.predict(past.rename(columns=named), len(future), future=known)
@@ -174,7 +175,7 @@ def _refitted(forecaster: Forecaster, past: pd.DataFrame, season: int, where: st
     """A new forecaster from the rows `past`, by the recipe of `forecaster`."""
     from femts.training.train import train  # with sklearn, only where something is trained
 
-    config, roles = forecaster.config, forecaster.config.roles
+    config, roles = forecaster.config, forecaster.config.schema.roles
     values = past[list(forecaster.columns)].to_numpy()
     known = past[list(roles.future)].to_numpy() if roles.future or roles.calendar else None
     first = len(past) - max(config.pred_len, len(past) // VALIDATION)
@@ -184,7 +185,7 @@ def _refitted(forecaster: Forecaster, past: pd.DataFrame, season: int, where: st
     name = f"{where}, before row {len(past)}"
     sha256 = hashlib.sha256(values.tobytes()).hexdigest()
     rows = Dataset(name, values, dates, forecaster.columns, forecaster.freq, split, sha256, season)
-    data = replace(rows, na=config.na, form=config.form, roles=roles, known=known)
+    data = replace(rows, schema=config.schema, known=known)
     settings = {f"training.{key}": value for key, value in asdict(config.training).items()}
     settings |= {f"model.{key}": value for key, value in asdict(config.model_config).items() if key not in SHAPE}
     settings["training.device"] = forecaster.device.type

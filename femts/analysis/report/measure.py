@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pandas as pd
 from torch import Tensor
 
+from femts.config.model import ModelConfig
 from femts.data.dataset import Dataset
 from femts.data.windows import part_windows
 from femts.evaluation.coverage import CoverageSums
@@ -15,7 +16,7 @@ from femts.evaluation.evaluator import Sums, evaluate
 from femts.evaluation.scores import DetailSums, scores_frame
 from femts.forecaster.forecaster import Forecaster
 from femts.models.base import ForecastModel
-from femts.models.naive import Naive, NaiveConfig, SeasonalNaive, SeasonalNaiveConfig
+from femts.models.naive import Naive, SeasonalNaive, SeasonalNaiveConfig
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,15 +66,15 @@ class _Yardstick:
 def measure(forecaster: Forecaster, data: Dataset) -> Measured:
     """Score `forecaster` and the yardsticks over every test window of `data`; memory does not grow with the windows."""
     config, targets = forecaster.config, forecaster.targets
-    windows = part_windows(data, forecaster.scaler, "test", config.seq_len, config.pred_len).to(forecaster.device)
-    scaler, shape = forecaster.scaler.first(len(targets)), (config.seq_len, config.pred_len, len(targets))
-    others: dict[str, ForecastModel] = {"naive": Naive(NaiveConfig(*shape))}
+    windows = part_windows(data, forecaster.preprocess, "test", config.seq_len, config.pred_len).to(forecaster.device)
+    shape = (config.seq_len, config.pred_len, len(targets))
+    others: dict[str, ForecastModel] = {"naive": Naive(ModelConfig(*shape))}
     if 1 < data.season <= config.seq_len:
         others["seasonal_naive"] = SeasonalNaive(SeasonalNaiveConfig(*shape, season=data.season))
     others.pop(config.model, None)
 
     def sums() -> DetailSums:
-        return DetailSums(config.pred_len, scaler, data.season)
+        return DetailSums(config.pred_len, len(targets), forecaster.preprocess, data.season)
 
     own, yardsticks = sums(), {name: _Yardstick(model, sums()) for name, model in others.items()}
     intervals = forecaster.intervals

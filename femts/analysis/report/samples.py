@@ -40,16 +40,16 @@ def sample_windows(forecaster: Forecaster, data: Dataset) -> dict[str, Any]:
         of its steps, `series` (past, truth and forecast in one packed row a channel, raw units), `read`, and for a model that
         has learned quantiles `bounds` (by level, the lower ones and then the upper ones in a packed row a channel).
     """
-    config, scaler = forecaster.config, forecaster.scaler
+    config, preprocess = forecaster.config, forecaster.preprocess
     past, steps = min(config.seq_len, max(config.pred_len, 2 * data.season)), config.pred_len
     quantiles = forecaster.model.quantiles
     each = past + (2 + 2 * len(SHOWN) * bool(quantiles)) * steps
     channels = max(1, min(len(forecaster.targets), MOST_VALUES // (4 * each)))
-    windows = part_windows(data, scaler, "test", config.seq_len, steps).to(forecaster.device)
+    windows = part_windows(data, preprocess, "test", config.seq_len, steps).to(forecaster.device)
     many = max(1, min(MOST_WINDOWS, MOST_VALUES // (channels * each), len(windows)))
     model, why = _explained_model(forecaster)
     samples, numbers = [], np.unique(np.linspace(0, len(windows) - 1, many).round().astype(int))
-    kept, raw, bands = _Kept(), scaler.first(windows.targets).inverse, _bands(forecaster, channels)
+    kept, raw, bands = _Kept(), preprocess.inverse, _bands(forecaster, channels)
     evaluate(forecaster.model, Picked(windows, torch.from_numpy(numbers)), also=[kept])
     bounds = _bounds(forecaster, kept.quantiles, list(bands)) if quantiles else {}
     for place, (number, scored) in enumerate(zip(numbers.tolist(), torch.cat(kept.forecasts).cpu().double(), strict=True)):
@@ -144,7 +144,7 @@ def _bands(forecaster: Forecaster, channels: int) -> dict[str, list[list[float |
     if intervals is None or not intervals.levels or intervals.steps < steps:
         return {}
     levels = [level for level in SHOWN if level in intervals.levels] or list(intervals.levels[-1:])
-    widths = intervals.at(levels, steps) * forecaster.scaler.scale[: len(forecaster.targets)]
+    widths = intervals.at(levels, steps) * forecaster.preprocess.scaler.scale[: len(forecaster.targets)]
     return {f"{level:g}": pack(width.T[:channels]) for level, width in zip(levels, widths, strict=True)}
 
 

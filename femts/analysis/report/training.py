@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from femts.analysis.report.tables import NONE, Markup, escape, facts, folded, lasting, percent, scaled, steps_lasting, table
-from femts.config.settings import SHAPE
+from femts.config.model import SHAPE
 from femts.data.dataset import Dataset
 from femts.data.splits import PARTS
 from femts.forecaster.forecaster import Forecaster
@@ -39,7 +39,8 @@ def data_facts(forecaster: Forecaster, data: Dataset) -> Markup:
     every = None if data.dates is None else steps_lasting(data.freq, 1).removeprefix("1 step").strip(" ()") or data.freq
     zone = getattr(data.dates, "tz", None)
     missing = 0 if data.observed is None else int((~data.observed).sum())
-    roles = {"Forecast of them": config.roles.target if config.roles.past else (), "Known in advance": config.roles.future}
+    asked = config.schema.roles
+    roles = {"Forecast of them": asked.target if asked.past else (), "Known in advance": asked.future}
     known = facts(
         [
             ("Name", data.name),

@@ -43,7 +43,7 @@ def calibrate(
     """
     steps = None if pred_len is None else parse_steps(pred_len, "--pred-len")
     forecaster = load_run(run, device, dataset)
-    made = forecaster.calibrate(steps, () if level is None else parse_levels(level), data_root=data_root)
+    made = forecaster.calibrate(steps, () if level is None else parse_levels(level), forecaster.training_data(data_root))
     with locked(run):
         write_intervals(run, made.to_bytes())
     levels = ", ".join(f"{known:g}" for known in made.levels)

@@ -52,10 +52,11 @@ def evaluate(
     if as_csv and (as_json or (by is None and level is None)):
         raise UsageError("Option --csv prints what --by or --level ask for; add one of them, and leave --json out.")
     forecaster = load_run(run, device, dataset)
+    data = forecaster.training_data(data_root)
     horizons = horizons or (forecaster.config.pred_len,)
     if by is not None or level is not None:
         groups, levels = None if by is None else by.split(","), None if level is None else parse_levels(level)
-        frames = {h: forecaster.scores(split, h, groups, levels, data_root=data_root) for h in horizons}
+        frames = {h: forecaster.scores(split, h, groups, levels, data) for h in horizons}
         head: dict[str, object] = {"run": str(run), "split": split}
         if levels is not None and forecaster.intervals is not None:
             head["crps_quantiles"] = forecaster.intervals.quantiles
@@ -67,7 +68,9 @@ def evaluate(
         else:
             print(found)
         return
-    scores = forecaster.evaluate_horizons(split, horizons, data_root=data_root)
+    from femts.forecaster.scoring import score_horizons
+
+    scores = score_horizons(forecaster, split, horizons, data)
     if as_json:
         record = {"run": str(run), "split": split, "pred_len": scores, "mean": mean_scores(scores)}
         print(strict_json(record))

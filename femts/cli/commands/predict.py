@@ -73,7 +73,7 @@ def predict(
     else:
         write_table(forecast, out)
         columns = len(forecaster.targets)
-        rows = len(forecast) // (columns if forecaster.config.form.series in forecast.columns else 1)
+        rows = len(forecast) // (columns if forecaster.config.schema.form.series in forecast.columns else 1)
         print(f"{printable(out)}: {rows} steps of {columns} columns")
     if plot is not None:
         from femts.plotting import plot_forecast
@@ -85,4 +85,4 @@ def _read_ahead(table: Path, forecaster: Forecaster) -> pd.DataFrame:
     """The whole of a file with the steps to come, as they may be anywhere in it."""
     from femts.data.reading import read_headless, read_table
 
-    return read_headless(table) if forecaster.freq is None else read_table(table, forecaster.config.form)
+    return read_headless(table) if forecaster.freq is None else read_table(table, forecaster.config.schema.form)

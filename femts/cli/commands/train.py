@@ -167,15 +167,16 @@ def _train_all(recipe: Recipe, data: Dataset, folder: Path, resume: bool, starte
 
 def _check_horizons(recipe: Recipe, data: Dataset) -> str | None:
     """UsageError for a horizon that does not fit, before hours are spent on the others; returns the time that all have."""
+    from femts.data.preprocess import Preprocess
     from femts.data.scaler import Scaler
     from femts.data.windows import part_windows
     from femts.training.resolve import resolve_run, resolve_training
 
     settings, training = resolve_training(recipe.model, {}, recipe.settings)
-    scaler = Scaler.fit(data.train_values)
+    preprocess = Preprocess(data.columns, Scaler.fit(data.train_values))  # no effects: lengths do not depend on them
     windows = None
     for pred_len in recipe.pred_lens:
         config = resolve_run(data, recipe.model, pred_len, recipe.seq_len, recipe.protocol, settings, training)
         for part in ("train", "val", "test"):
-            windows = part_windows(data, scaler, part, config.seq_len, pred_len, windows)
+            windows = part_windows(data, preprocess, part, config.seq_len, pred_len, windows)
     return training.max_time

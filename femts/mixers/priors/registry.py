@@ -6,23 +6,41 @@ from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING
+from typing import Any, Protocol, TypeVar
 
 from femts.errors import UsageError, suggest
 
-if TYPE_CHECKING:
-    from femts.mixers.priors.base import Prior
 
-_PRIORS: dict[str, type[Prior]] = {}
+class PriorClass(Protocol):
+    """Class of a selection prior, as far as its name decides it; `femts.mixers.priors.base.Prior` says what its members are."""
+
+    @property
+    def NAME(self) -> str: ...
+    @property
+    def ORDER(self) -> int: ...
+    @property
+    def per_channel(self) -> bool: ...
+    @property
+    def operation(self) -> str | None: ...
+
+    def __call__(self, config: Any, widths: Any) -> Any:
+        """The module, for a `FreeEnergyMixerConfig` and the `Widths` that it leads to."""
+
+    def weight_count(self, config: Any, fem_dim: int, qk_dim: int) -> int:
+        """Weights of its linear maps at these widths."""
 
 
-def register_prior(prior: type[Prior]) -> type[Prior]:
+_PRIORS: dict[str, PriorClass] = {}
+_Class = TypeVar("_Class", bound=PriorClass)
+
+
+def register_prior(prior: _Class) -> _Class:
     """Class decorator: make a prior available under its `NAME`."""
     _PRIORS[prior.NAME] = prior
     return prior
 
 
-def prior_class(name: str) -> type[Prior]:
+def prior_class(name: str) -> PriorClass:
     """The prior called `name`; UsageError with the nearest right name when there is none."""
     if name not in _PRIORS:  # asked in every forward pass, where no folder should be listed
         _load_all()

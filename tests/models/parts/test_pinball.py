@@ -10,6 +10,7 @@ import torch
 from sklearn.metrics import mean_pinball_loss
 from torch.nn import functional as F
 
+from femts.config.model import ModelConfig
 from femts.errors import UsageError
 from femts.models.base import ForecastModel
 from femts.models.parts.pinball import mean_pinball, pinball
@@ -151,4 +152,4 @@ def test_models_that_cannot_learn_quantiles_are_refused() -> None:
     assert cannot == {"naive", "seasonal_naive", "ridge"} | {name for name in model_names() if name.endswith("_ridge")}
     for name in sorted(cannot):
         with pytest.raises(UsageError, match=rf"^Model '{name}' cannot learn quantiles"):
-            build_model(name, None, QUANTILES)
+            build_model(name, ModelConfig(L, P, C), QUANTILES)

@@ -1,0 +1,36 @@
+"""Base of every model's configuration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Self
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """Shape of the data that a model is made for; its settings are fields of the classes below this one.
+
+    Attributes:
+        seq_len: steps of look-back L.
+        pred_len: steps of forecast P.
+        n_channels: channels C.
+    """
+
+    seq_len: int
+    pred_len: int
+    n_channels: int
+
+    def __post_init__(self) -> None:
+        """Check settings against each other; UsageError or ValueError for some that do not fit."""
+
+    def for_data(self, season: int, rows: int) -> Self:
+        """The same with what was left open, None, filled in from the data: by default there is nothing.
+
+        Args:
+            season: steps of their natural season.
+            rows: how many the model is trained on.
+        """
+        return self
+
+
+SHAPE = tuple(field.name for field in fields(ModelConfig))  # they follow from the run, and nobody sets them

@@ -1,0 +1,88 @@
+"""Schema of a table: everything that reading it takes, in one object that travels with the data and with the run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypedDict
+
+from femts.config.values import check_plain
+from femts.data.form import USUAL, Form
+from femts.data.roles import NO_ROLES, Roles, names_of
+from femts.errors import UsageError, suggest
+from femts.text import shown
+
+
+class Reading(TypedDict, total=False):
+    """Arguments by which a user says how a table is read; see `Schema.of`."""
+
+    na: Sequence[float] | float
+    columns: Mapping[str, str]
+    target: Sequence[str] | str
+    past: Sequence[str] | str
+    future: Sequence[str] | str
+    calendar: bool
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Schema of a table.
+
+    Attributes:
+        na: numbers that stand for a missing value, beside empty cells.
+        form: names of the columns that hold stamps, series and values.
+        roles: what the columns are for.
+    """
+
+    na: tuple[float, ...] = ()
+    form: Form = USUAL
+    roles: Roles = NO_ROLES
+
+    @classmethod
+    def of(cls, **reading: Any) -> Schema:
+        """The schema that a user means by some of these arguments.
+
+        Args:
+            reading: `na`, numbers that stand for a missing value; `columns`, names by `time`, `series` and `value` where they
+                are not `date`, or `unique_id, ds, y`; `target`, `past` and `future`, names of columns by what they are for,
+                and `calendar`, as in `Roles`.
+
+        Raises:
+            UsageError: another argument, or a value that none of them takes.
+        """
+        names = list(Reading.__annotations__)
+        unknown = next((name for name in reading if name not in names), None)
+        if unknown is not None:
+            raise UsageError(f"Unknown argument '{shown(unknown)}' of the data{suggest(unknown, names)}")
+        given = {role: names_of(reading.get(role, ()), role) for role in ("target", "past", "future")}
+        roles = Roles(**given, calendar=bool(reading.get("calendar", False)))
+        return cls(_sentinels(reading.get("na", ())), Form.of(reading.get("columns") or {}), roles)
+
+    def reading(self) -> dict[str, Any]:
+        """The arguments of `of` that differ from the usual, in plain types."""
+        given = {"na": list(self.na), "columns": self.form.named() if self.form != USUAL else {}, **self.roles.to_dict()}
+        return {name: value for name, value in given.items() if value}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types for YAML."""
+        return {"na": list(self.na), "columns": self.form.named(), "roles": self.roles.to_dict()}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Schema:
+        """The inverse of `to_dict`."""
+        return cls(tuple(record["na"]), Form.of(record["columns"]), Roles.of(record["roles"]))
+
+    def wide(self) -> Schema:
+        """The schema of the same table once `check_frame` has made it wide."""
+        return replace(self, form=USUAL)
+
+
+PLAIN = Schema()
+
+
+def _sentinels(na: object) -> tuple[float, ...]:
+    check_plain(na, "Argument 'na'")
+    try:
+        return tuple(float(number) for number in (na if isinstance(na, list | tuple) else [na]))  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError) as error:
+        raise UsageError(f"Sentinels '{shown(na)}' are not numbers; write na=[-9999].") from error

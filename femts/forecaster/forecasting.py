@@ -1,0 +1,148 @@
+"""Forecasts of a forecaster, from a user's table to a table, or from arrays to arrays."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+
+from femts.config.values import check_steps
+from femts.data.grid import future_dates
+from femts.errors import RunFailure, UsageError
+from femts.evaluation.intervals import Intervals, check_levels, with_bounds
+from femts.evaluation.quantiles import check_quantiles, conformal_bounds, level_of
+from femts.forecaster.inputs import in_form_of, known_ahead, look_back, tell_ended
+from femts.forecaster.parts import Parts
+from femts.forecaster.scoring import calibrated
+
+Array = NDArray[np.float64]
+
+# A fork has none of the threads that OpenMP began before it, and would wait for them for ever.
+os.register_at_fork(after_in_child=partial(torch.set_num_threads, 1))
+
+
+class Ends(NamedTuple):
+    """Ends of intervals that a user asks for.
+
+    Attributes:
+        levels: percent.
+        quantiles: each an end of an interval; 0.5 is the forecast.
+    """
+
+    levels: tuple[float, ...]
+    quantiles: tuple[float, ...]
+
+    @classmethod
+    def of(cls, level: Sequence[float] | None, quantiles: Sequence[float] | None) -> Ends:
+        """The ends by what `predict` was given; UsageError for what is no level or quantile."""
+        return cls(
+            () if level is None else check_levels(level),
+            () if quantiles is None else check_quantiles(quantiles),
+        )
+
+    @property
+    def needed(self) -> tuple[float, ...]:
+        """Levels that have to be calibrated."""
+        return (*self.levels, *(level_of(q) for q in self.quantiles if q != 0.5))
+
+
+class Scaled(NamedTuple):
+    """Forecast in scaled units, known effects still off: `points` (B, S, C), and learned `quantiles` (B, S, Q, C) or None."""
+
+    points: Tensor
+    quantiles: Tensor | None
+
+
+def forecast_scaled(forecaster: Parts, values: Array, steps: int, offsets: Array | None = None) -> Scaled:
+    """Forecast `steps` from raw look-backs `values` (B, L, C), whose `offsets` begin with those of the look-back."""
+    model = forecaster.model.eval()
+    before = None if offsets is None else offsets[:, : values.shape[1]]
+    scaled = torch.from_numpy(forecaster.preprocess.transform(values, before)).float().to(forecaster.device)
+    with torch.no_grad():
+        if not model.quantiles:
+            return Scaled(model.forecast(scaled, steps), None)
+        quantiles = model.forecast_quantiles(scaled, steps)
+        return Scaled(model.point(quantiles), quantiles)
+
+
+def forecast_array(forecaster: Parts, look_backs: ArrayLike, steps: int, offsets: Array | None = None) -> Array:
+    """Forecast `steps` from raw `look_backs` (B, L, C) and their `offsets` (B, L + steps, C): (B, steps, T), raw units.
+
+    Raises:
+        UsageError: another shape, or offsets that are missing or not wanted.
+    """
+    try:
+        values = np.asarray(look_backs, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"The look-backs are a {type(look_backs).__name__} that is no array of numbers; give one.") from error
+    length, channels = forecaster.config.seq_len, len(forecaster.columns)
+    if values.ndim != 3 or values.shape[1:] != (length, channels):
+        expected = f"(windows, {length}, {channels})"
+        raise UsageError(f"The look-backs have shape {values.shape}; this model takes {expected}.")
+    if (offsets is None) != (forecaster.preprocess.effects is None):
+        raise UsageError(
+            "predict_array takes offsets= for a model that was trained with columns known in advance, and for no other; "
+            "use predict, which sees to it."
+        )
+    points = forecast_scaled(forecaster, values, steps, offsets).points[..., : len(forecaster.targets)]
+    return forecaster.preprocess.inverse(_array(points), None if offsets is None else offsets[:, length:])
+
+
+def forecast_table(
+    forecaster: Parts, history: pd.DataFrame, horizon: int | None, ends: Ends, future: pd.DataFrame | None
+) -> pd.DataFrame:
+    """Forecast what follows `history`; see `Forecaster.predict`."""
+    config, freq, targets = forecaster.config, forecaster.freq, forecaster.targets
+    steps = check_steps(config.pred_len if horizon is None else horizon)
+    if any(ends):
+        calibrated(forecaster).at(ends.needed, steps)
+    past = look_back(history, config, forecaster.columns, freq)
+    if freq is None:
+        when: pd.Index = pd.RangeIndex(past.when[-1] + 1, past.when[-1] + 1 + steps)
+    else:
+        when = future_dates(past.when[-1], freq, steps)
+    known = np.concatenate([past.known, known_ahead(future, config, when, freq)])
+    offsets = forecaster.preprocess.offsets(known, past.when.append(when))
+    after = None if offsets is None else offsets[config.seq_len :]
+    scaled = forecast_scaled(forecaster, past.values[None], steps, None if offsets is None else offsets[None])
+    points = _array(scaled.points[0, :, : len(targets)])
+    if not np.isfinite(points).all():
+        raise RunFailure("The forecast is not finite; train again with a lower training.lr, or with other data.")
+    forecast = pd.DataFrame(forecaster.preprocess.inverse(points, after), columns=list(targets))
+    if any(ends):
+        bounds = _scaled_bounds(points, scaled.quantiles, forecaster, ends)
+        raw = {name: forecaster.preprocess.inverse(bound, after) for name, bound in bounds.items()}
+        forecast = with_bounds(forecast, raw)
+    ended = np.asarray(np.isnan(past.values[:, : len(targets)]).all(axis=0))
+    forecast.loc[:, np.repeat(ended, forecast.shape[1] // len(targets))] = np.nan
+    if ended.any():
+        tell_ended([name for name, over in zip(targets, ended, strict=True) if over], config.seq_len)
+    ahead = pd.DataFrame({"step" if freq is None else "date": when})
+    return in_form_of(pd.concat([ahead, forecast], axis=1), past, config.schema.form, targets)
+
+
+def _scaled_bounds(points: Array, quantiles: Tensor | None, forecaster: Parts, ends: Ends) -> dict[str, Array]:
+    """Bounds (S, T) in scaled units beside the forecast `points` (S, T), by name: `lo-80`, `hi-80`, `q-10`."""
+    intervals: Intervals = calibrated(forecaster)
+    steps, targets = points.shape
+    corrections = intervals.half_widths[:, :steps]
+    pairs = {0.0: (points, points)}
+    if quantiles is None:
+        pairs |= {level: (points - width, points + width) for level, width in zip(intervals.levels, corrections, strict=True)}
+    else:
+        learned = quantiles[..., :targets]
+        moved = conformal_bounds(learned, forecaster.model.quantiles, intervals.levels, corrections)
+        pairs |= {level: (low.numpy()[0], high.numpy()[0]) for level, (low, high) in zip(intervals.levels, moved, strict=True)}
+    bounds = {f"{side}-{level:g}": pairs[level][k] for level in ends.levels for k, side in enumerate(("lo", "hi"))}
+    return bounds | {f"q-{100 * q:g}": pairs[level_of(q)][q > 0.5] for q in ends.quantiles}
+
+
+def _array(values: Tensor) -> Array:
+    return values.cpu().double().numpy()
