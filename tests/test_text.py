@@ -11,7 +11,7 @@ import pytest
 from small_tables import small_table
 
 import femts
-from femts.analysis.report.tables import escape
+from femts.analysis.report.render import PAGES, render
 from femts.cli.output import details_table, scores_table
 from femts.errors import FemtsError, UsageError, suggest
 from femts.experiments.table import Entry
@@ -106,4 +106,4 @@ def test_an_svg_of_evil_names_is_xml(tmp_path: Path) -> None:
 
 
 def test_html_holds_no_control_characters_and_keeps_lines() -> None:
-    assert escape("<a>\x1b\nb") == "&lt;a&gt;\\x1b\nb"
+    assert render(PAGES.from_string("{{ text }}"), text="<a>\x1b\nb") == "&lt;a&gt;\\x1b\nb"

@@ -77,24 +77,24 @@ def bench_data(bench: DataBench, device: str) -> Iterator[DataRow]:
     Raises:
         UsageError: an unknown data set, or a horizon that its training rows do not hold; nothing was measured then.
     """
-    plans = [(known.name, _train_windows(known.name, bench.pred_len)) for known in map(card, bench.datasets)]
+    plans = [(entry.name, _train_windows(entry.name, bench.pred_len)) for entry in map(card, bench.datasets)]
     return (_bench_batch(name, windows, size, bench.repeats, device) for name, windows in plans for size in BATCH_SIZES)
 
 
 def _train_windows(name: str, pred_len: int) -> Windows:
-    known = card(name)
-    start, stop = known.split.train
+    entry = card(name)
+    start, stop = entry.split.train
     seq_len = default_seq_len("paper", pred_len, stop - start)
-    return Windows(torch.randn(known.rows, known.channels), seq_len, pred_len, start, stop)
+    return Windows(torch.randn(entry.rows, entry.channels), seq_len, pred_len, start, stop)
 
 
 def _bench_batch(name: str, windows: Windows, batch_size: int, repeats: int, device: str) -> DataRow:
     resident = windows.to(device)
     batches = torch.randint(len(windows), (WINDOWS_A_TURN,)).split(batch_size)
-    there = [batch.to(device) for batch in batches]
+    resident_batches = [batch.to(device) for batch in batches]
 
     def gather() -> None:
-        for batch in there:
+        for batch in resident_batches:
             resident.gather(batch)
 
     def loop() -> None:

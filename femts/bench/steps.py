@@ -117,4 +117,4 @@ class BareSteps:
             end = run_steps(job)
         self.model.train()
         self.optimizer.zero_grad()
-        return float(end.history[-1]["seconds"])
+        return float(end.validations[-1]["seconds"])

@@ -73,18 +73,18 @@ def _bench_prior(bench: StreamBench, place: Place, prior: str) -> list[StreamRow
     layer = FreeEnergyMixer(layer_config(prior, COMPONENTS, bench.d_model, bench.n_heads)).to(place.device).eval()
     tokens = torch.randn(STEPS, 1, bench.d_model, device=place.device)
     states, state, seen = {}, layer.init_state(1), 0
-    for wanted in sorted(bench.seen):
-        while seen < wanted:
+    for count in sorted(bench.seen):
+        while seen < count:
             _, state = layer.step(tokens[seen % STEPS], state)
             seen += 1
-        states[wanted] = tree_map_only(Tensor, torch.clone, state)
+        states[count] = tree_map_only(Tensor, torch.clone, state)
     turns = take_turns(
-        {str(wanted): partial(_run, layer, tokens, states[wanted]) for wanted in bench.seen}, bench.repeats, place.device
+        {str(count): partial(_run, layer, tokens, states[count]) for count in bench.seen}, bench.repeats, place.device
     )
-    a_token = {wanted: [turn / STEPS for turn in turns[str(wanted)]] for wanted in bench.seen}
+    a_token = {count: [turn / STEPS for turn in turns[str(count)]] for count in bench.seen}
     return [
-        StreamRow(prior, wanted, Measured.of(a_token[wanted], a_token[bench.seen[0]]), _bytes(states[wanted]))
-        for wanted in bench.seen
+        StreamRow(prior, count, Measured.of(a_token[count], a_token[bench.seen[0]]), _bytes(states[count]))
+        for count in bench.seen
     ]
 
 

@@ -84,19 +84,19 @@ def bench_train(bench: TrainBench, place: Place) -> Iterator[TrainRow]:
         UsageError: an unknown data set or model, a model without weights, or settings that do not fit; nothing was
             measured then.
     """
-    plans = {known.name: _configs(bench, known.name) for known in map(card, bench.datasets)}
+    plans = {entry.name: _configs(bench, entry.name) for entry in map(card, bench.datasets)}
     return (row for name, configs in plans.items() for row in _bench_dataset(bench, place, name, configs))
 
 
 def _configs(bench: TrainBench, dataset: str) -> dict[str, Any]:
     """Configuration of every model."""
-    known = card(dataset)
-    start, stop = known.split.train
+    entry = card(dataset)
+    start, stop = entry.split.train
     seq_len = default_seq_len("paper", bench.pred_len, stop - start)
     configs = {}
     for name in bench.models:
         configs[name] = build_config(
-            name, seq_len=seq_len, pred_len=bench.pred_len, n_channels=known.channels, settings=bench.settings
+            name, seq_len=seq_len, pred_len=bench.pred_len, n_channels=entry.channels, settings=bench.settings
         )
         if not any(True for _ in build_model(name, configs[name]).parameters()):
             raise UsageError(f"Model '{name}' has no weights, so there is no step to measure; leave it out of --models.")

@@ -1,16 +1,16 @@
-"""Options that `femts bench` reads, and rows that it prints."""
+"""Place that `femts bench` measures in, and tables that it prints."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from femts.config.values import whole_number
+from femts.cli.options import count
 from femts.errors import UsageError
-from femts.text import shown, strict_json, table
+from femts.text import strict_json, table
 
 if TYPE_CHECKING:
     from femts.bench.data import DataRow
@@ -20,28 +20,20 @@ if TYPE_CHECKING:
     from femts.bench.train import TrainRow
     from femts.training.device import Place
 
-# Each time, ratio and part is followed by the interquartile range of its turns: of times and ratios as a part of the median.
-_AFTER = ("+-", "ratio", "+-")
-MIXER_COLUMNS = ("prior", "T", "batch", "case", "forward ms", *_AFTER, "step ms", *_AFTER, "MiB", "ratio")
-TRAIN_COLUMNS = (
-    *("dataset", "C", "L", "model", "step ms", *_AFTER, "windows/s"),
-    *("floor ms", "of floor", "scoring/s", "MiB", "outside", "+-"),
-)
-STREAM_COLUMNS = ("prior", "seen", "token ms", *_AFTER, "state KiB")
-DATA_COLUMNS = ("dataset", "C", "L", "batch", "gather ms", "+-", "loop ms", "+-", "ratio", "+-", "windows/s", "loop/s")
 
+@dataclass(frozen=True)
+class TableForm:
+    """Form of the tables that a measurement prints.
 
-def names(text: str) -> tuple[str, ...]:
-    """`a,b` as its distinct parts."""
-    return tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    Attributes:
+        columns: their heads.
+        cells: the texts of one row, as many as columns.
+        together: all rows make one table; otherwise those with the same first cell make one.
+    """
 
-
-def count(option: str, text: str) -> int:
-    """The number that `option` was given; UsageError where it is none, or below 1."""
-    number = whole_number(text, f"Option '{option}'")
-    if number is None or number < 1:
-        raise UsageError(f"Option '{option}' takes a whole number of at least 1, not '{shown(text)}'.")
-    return number
+    columns: tuple[str, ...]
+    cells: Callable[[Any], list[str]]
+    together: bool = False
 
 
 def place_of(device: str, precision: str, compiled: bool = False) -> Place:
@@ -57,31 +49,20 @@ def place_of(device: str, precision: str, compiled: bool = False) -> Place:
 
 
 @contextmanager
-def cpu_threads(wanted: str | None) -> Iterator[None]:
+def cpu_threads(threads: str | None) -> Iterator[None]:
     """That number of threads inside, None for those that torch takes, and as before afterwards."""
     import torch
 
     before = torch.get_num_threads()
-    torch.set_num_threads(before if wanted is None else count("--threads", wanted))
+    torch.set_num_threads(before if threads is None else count("--threads", threads))
     try:
         yield
     finally:
         torch.set_num_threads(before)
 
 
-def report(
-    wanted: Any,
-    place: Place,
-    rows: Iterable[Any],
-    columns: tuple[str, ...],
-    cells: Callable[[Any], list[str]],
-    as_json: bool,
-    together: bool = False,
-) -> None:
-    """Print one JSON object, or a line on the machine, tables, and a line on the kernels that ran.
-
-    Rows with the same first cell make a table as soon as they are complete; all rows make one where `together` is true.
-    """
+def report(plan: Any, place: Place, rows: Iterable[Any], form: TableForm, as_json: bool) -> None:
+    """Print one JSON object, or a line on the machine, tables as soon as they are complete, and a line on the kernels."""
     from femts.environment import machine
     from femts.mixers.kernels import recorded
 
@@ -89,25 +70,23 @@ def report(
     with recorded() as kernels:
         if as_json:
             answer = [asdict(row) for row in rows]
-            print(strict_json({"machine": facts, "kernels": kernels, "settings": asdict(wanted), "rows": answer}))
+            print(strict_json({"machine": facts, "kernels": kernels, "settings": asdict(plan), "rows": answer}))
             return
         print("{name} ({device}, {precision}), threads {threads}, torch {torch}, femts {femts}".format(**facts), flush=True)
-        for _, group in groupby(map(cells, rows), key=lambda row: together or row[0]):
-            print(f"\n{table(columns, group)}", flush=True)
+        for _, group in groupby(map(form.cells, rows), key=lambda row: form.together or row[0]):
+            print(f"\n{table(form.columns, group)}", flush=True)
     if kernels:
         print(f"\nkernels: {', '.join(f'{operation} {name}' for operation, name in sorted(kernels.items()))}")
 
 
-def mixer_cells(row: MixerRow) -> list[str]:
-    """As `MIXER_COLUMNS`."""
+def _mixer_cells(row: MixerRow) -> list[str]:
     first = [row.prior, str(row.length), str(row.batch), row.case]
     if row.forward is None or row.step is None or row.peak_bytes is None:
-        return first + ["-"] * (len(MIXER_COLUMNS) - len(first))
+        return first + ["-"] * (len(MIXER.columns) - len(first))
     return [*first, *_times(row.forward), *_times(row.step), _mib(row.peak_bytes), f"{row.peak_ratio:.2f}"]
 
 
-def train_cells(row: TrainRow) -> list[str]:
-    """As `TRAIN_COLUMNS`."""
+def _train_cells(row: TrainRow) -> list[str]:
     return [
         *(row.dataset, str(row.channels), str(row.seq_len), row.model, *_times(row.step), f"{row.windows_per_s:.0f}"),
         *(f"{1e3 * row.floor_seconds:.2f}", f"{row.step.seconds / row.floor_seconds:.2f}"),
@@ -115,13 +94,11 @@ def train_cells(row: TrainRow) -> list[str]:
     ]
 
 
-def stream_cells(row: StreamRow) -> list[str]:
-    """As `STREAM_COLUMNS`."""
+def _stream_cells(row: StreamRow) -> list[str]:
     return [row.prior, str(row.seen), *_times(row.step), f"{row.state_bytes / 2**10:.1f}"]
 
 
-def data_cells(row: DataRow) -> list[str]:
-    """As `DATA_COLUMNS`."""
+def _data_cells(row: DataRow) -> list[str]:
     gather, loop = _times(row.gather), _times(row.loop)
     return [
         *(row.dataset, str(row.channels), str(row.seq_len), str(row.batch_size), *gather[:2], *loop[:2], *gather[2:]),
@@ -142,3 +119,24 @@ def _part(value: float) -> str:
 
 def _mib(count: int) -> str:
     return f"{count / 2**20:.1f}"
+
+
+# Each time, ratio and part is followed by the interquartile range of its turns: of times and ratios as a part of the median.
+_AFTER = ("+-", "ratio", "+-")
+MIXER = TableForm(
+    ("prior", "T", "batch", "case", "forward ms", *_AFTER, "step ms", *_AFTER, "MiB", "ratio"),
+    _mixer_cells,
+)
+TRAIN = TableForm(
+    (
+        *("dataset", "C", "L", "model", "step ms", *_AFTER, "windows/s"),
+        *("floor ms", "of floor", "scoring/s", "MiB", "outside", "+-"),
+    ),
+    _train_cells,
+)
+STREAM = TableForm(("prior", "seen", "token ms", *_AFTER, "state KiB"), _stream_cells, together=True)
+DATA = TableForm(
+    ("dataset", "C", "L", "batch", "gather ms", "+-", "loop ms", "+-", "ratio", "+-", "windows/s", "loop/s"),
+    _data_cells,
+    together=True,
+)

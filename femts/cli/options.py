@@ -1,4 +1,4 @@
-"""Options on the data that several commands have."""
+"""Single options that several commands have, and the numbers and names in them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
+from femts.config.values import whole_number
+from femts.errors import UsageError
+from femts.text import shown
+
 
 def option(text: str, metavar: str, *names: str) -> Any:
     """An option that is not given unless somebody gives it; the help shows no default."""
@@ -14,12 +18,17 @@ def option(text: str, metavar: str, *names: str) -> Any:
 
 
 DataRoot = Annotated[Path | None, option("Folder of the data files.", "DIR")]
-Na = Annotated[str | None, option("Numbers that stand for a missing value, such as -9999.", "X[,X...]")]
-Columns = Annotated[
-    str | None,
-    option("What your columns are called, where not date, or unique_id, ds, y.", "time=NAME,series=NAME,value=NAME"),
-]
-Target = Annotated[str | None, option("Columns to forecast; all but the next two unless given.", "NAME[,NAME...]")]
-Past = Annotated[str | None, option("Columns known up to now, read and not scored.", "NAME[,NAME...]")]
-Future = Annotated[str | None, option("Columns known for the steps to come as well.", "NAME[,NAME...]")]
-Calendar = Annotated[bool, typer.Option("--calendar", help="Let hour of the week and season of the year act.")]
+TrainingDevice = Annotated[str, typer.Option(metavar="auto|cpu|cuda|mps", help="Where to train.")]
+
+
+def names(text: str) -> tuple[str, ...]:
+    """`a,b` as its distinct parts."""
+    return tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+
+
+def count(option: str, text: str) -> int:
+    """The number that `option` was given; UsageError where it is none, or below 1."""
+    number = whole_number(text, f"Option '{option}'")
+    if number is None or number < 1:
+        raise UsageError(f"Option '{option}' takes a whole number of at least 1, not '{shown(text)}'.")
+    return number

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from femts.cli.option_groups import given
+from femts.cli.options import option
+from femts.cli.reading_options import READING, ReadingOptions
 from femts.config.model import SHAPE
 from femts.config.values import check_plain, read_yaml, whole_number
 from femts.data.protocols import HORIZONS
@@ -14,9 +17,36 @@ from femts.errors import UsageError, suggest
 from femts.text import shown
 
 SECTIONS = ("model", "training")
-_ROLES = ("target", "past", "future", "calendar")
 _BUDGETS = {"training.max_steps", "training.max_epochs"}  # two ways to say one thing
-_KEYS = ("dataset", "na", "columns", *_ROLES, "model", "pred_len", "seq_len", "protocol", "training")
+_KEYS = ("dataset", *READING, "model", "pred_len", "seq_len", "protocol", "training")
+
+
+@dataclass(frozen=True)
+class RecipeOptions:
+    """Flags that say what is trained, on which data, and the file that they go before."""
+
+    dataset: Annotated[str | None, option("A name of `femts datasets list`, or a CSV file.", "NAME|FILE")] = None
+    model: Annotated[str | None, option("A name of `femts models`; fem_sm unless given.", "NAME")] = None
+    pred_len: Annotated[
+        str | None, option("Steps to forecast, 96 unless given; several train one model each.", "N[,N...]|all")
+    ] = None
+    seq_len: Annotated[str | None, option("Steps of look-back; auto leaves them to the protocol.", "N|auto")] = None
+    protocol: Annotated[str | None, option("Where look-backs come from; paper unless given.", "paper|lookback96")] = None
+    reading: ReadingOptions = field(default_factory=ReadingOptions)
+    config: Annotated[Path | None, option("Recipe in YAML; flags go before it.", "FILE")] = None
+    assignments: Annotated[list[str] | None, option("One setting, such as model.components=CL.", "KEY=VALUE", "--set")] = None
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """Fields of `TrainingConfig` that have a flag of their own."""
+
+    seed: Annotated[str | None, option("Decides weights, order and dropout; 42 unless given.", "N")] = None
+    max_steps: Annotated[str | None, option("Optimiser steps; 1000 unless given.", "N")] = None
+    max_epochs: Annotated[str | None, option("The same in passes over the training rows.", "N")] = None
+    max_time: Annotated[str | None, option("Longest time for all horizons, such as 9m; the schedule fits it.", "SPAN")] = None
+    device: Annotated[str | None, option("Where to train.", "auto|cpu|cuda|mps")] = None
+    precision: Annotated[str | None, option("What to compute in.", "auto|32|bf16")] = None
 
 
 @dataclass(frozen=True)
@@ -48,50 +78,38 @@ class Recipe:
         return f"{Path(self.dataset).stem}-{self.model}-{horizons}"
 
 
-def make_recipe(config: Path | None, flags: Mapping[str, Any], assignments: Sequence[str]) -> Recipe:
-    """Merge defaults, the YAML file `config`, `--set` assignments and the flags that were given, in rising order.
+def make_recipe(options: RecipeOptions, training: TrainingOptions) -> Recipe:
+    """Merge defaults, the YAML file, `--set` assignments and the flags that were given, in rising order.
 
     Args:
-        config: a recipe, or the `config.yaml` of a run.
-        flags: `training.*` and the keys of the file; None where a flag was not given.
-        assignments: texts `key=value`.
+        options: flags, and the file: a recipe, or the `config.yaml` of a run.
+        training: flags that stand for `training.*`.
 
     Raises:
         UsageError: a fault in any of them, in one sentence.
     """
-    given = {"model": "fem_sm", "pred_len": "96", "seq_len": "auto", "protocol": "paper"}
+    merged = {"model": "fem_sm", "pred_len": "96", "seq_len": "auto", "protocol": "paper"}
     settings: dict[str, Any] = {}
-    if config is not None:
-        top, settings = _read_config(config)
-        given |= top
-    said = {name: value for name, value in flags.items() if value is not None}
-    given |= {name: value for name, value in said.items() if "." not in name}
-    for more in (dict(map(parse_assignment, assignments)), {name: value for name, value in said.items() if "." in name}):
+    if options.config is not None:
+        top, settings = _read_config(options.config)
+        merged |= top
+    merged |= {name: value for name, value in given(options).items() if name in _KEYS}
+    flags = {f"training.{name}": value for name, value in given(training).items()}
+    for more in (dict(map(parse_assignment, options.assignments or [])), flags):
         if _BUDGETS & more.keys():  # what says how long goes before what said it in another way
             settings = {name: value for name, value in settings.items() if name not in _BUDGETS}
         settings |= more
-    if "dataset" not in given:
+    if "dataset" not in merged:
         raise UsageError("No dataset is named; add --dataset NAME (see 'femts datasets list') or --dataset FILE.csv.")
     return Recipe(
-        dataset=given["dataset"],
-        model=given["model"],
-        pred_lens=parse_horizons(given["pred_len"]),
-        seq_len=_seq_len(given["seq_len"]),
-        protocol=given["protocol"],
+        dataset=merged["dataset"],
+        model=merged["model"],
+        pred_lens=parse_horizons(merged["pred_len"]),
+        seq_len=_seq_len(merged["seq_len"]),
+        protocol=merged["protocol"],
         settings=settings,
-        reading=parse_reading(given),
+        reading=ReadingOptions.of(merged).reading(),
     )
-
-
-def parse_reading(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments of `load_dataset` from what was given for `na`, `columns`, `target`, `past`, `future` and `calendar`; those
-    that say nothing are left out.
-
-    Raises:
-        UsageError: one cannot be read.
-    """
-    reading = {"na": _na(given.get("na")), "columns": _columns(given.get("columns")), **_roles(given)}
-    return {key: value for key, value in reading.items() if value}
 
 
 def parse_horizons(value: object) -> tuple[int, ...]:
@@ -104,41 +122,6 @@ def parse_horizons(value: object) -> tuple[int, ...]:
     if not horizons or len(numbers) < len(horizons):
         raise UsageError(f"Horizon '{shown(value)}' is not a number of steps; write --pred-len 96, 96,192 or all.")
     return numbers
-
-
-def _columns(value: object) -> dict[str, str]:
-    """`time=when,value=sales`, the same as a mapping, or nothing."""
-    if isinstance(value, Mapping):
-        return {str(key): str(name) for key, name in value.items() if name is not None}
-    pairs = dict(part.partition("=")[::2] for part in str(value).split(",")) if value is not None else {}
-    for key, name in pairs.items():
-        if key not in ("time", "series", "value") or not name:
-            raise UsageError(f"Columns '{shown(value)}' cannot be read; write --columns time=NAME,series=NAME,value=NAME.")
-    return pairs
-
-
-def _roles(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Names as a list, or as text with commas between them; `calendar` as a flag or a YAML boolean."""
-    names = {}
-    for role in ("target", "past", "future"):
-        value = given.get(role)
-        parts = value if isinstance(value, list | tuple) else [] if value is None else str(value).split(",")
-        names[role] = tuple(str(part) for part in parts)
-        if "" in names[role]:
-            raise UsageError(f"Columns '{shown(value)}' cannot be read; write --{role} NAME or --{role} NAME,NAME.")
-    calendar = given.get("calendar") or False
-    if not isinstance(calendar, bool):
-        raise UsageError(f"Setting 'calendar' takes true or false, not {shown(calendar)}.")
-    return {**names, "calendar": calendar}
-
-
-def _na(value: object) -> tuple[float, ...]:
-    """`-9999`, `-9999,0`, `[-9999]` or nothing as numbers."""
-    parts = value if isinstance(value, list | tuple) else [] if value is None else str(value).split(",")
-    try:
-        return tuple(float(str(part)) for part in parts)
-    except ValueError as error:
-        raise UsageError(f"Sentinel '{shown(value)}' is not a number; write --na -9999 or --na -9999,0.") from error
 
 
 def _seq_len(value: object) -> int | None:
@@ -177,8 +160,9 @@ def _read_config(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 def _flatten(top: dict[str, Any], path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     settings: dict[str, Any] = {}
     if isinstance(top.get("dataset"), dict):  # the form of a run's own config.yaml
-        top |= {key: top["dataset"].get(key) for key in ("na", "columns")} | (top["dataset"].get("roles") or {})
-        top["dataset"] = top["dataset"].get("source") or top["dataset"].get("name")
+        data = top["dataset"]
+        top |= {key: data[key] for key in READING if key in data} | (data.get("roles") or {})
+        top["dataset"] = data.get("source") or data.get("name")
     model = top.pop("model", None)
     if isinstance(model, dict):
         model = {str(key): value for key, value in model.items()}

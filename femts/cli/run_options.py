@@ -5,12 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from femts.cli.options import DataRoot
 from femts.cli.output import say_notes
 from femts.config.values import whole_number
 from femts.errors import GapWarning, UsageError
@@ -27,6 +28,15 @@ Moved = Annotated[
     str | None, typer.Option("--dataset", metavar="FILE", help="The run's data, where they have moved.", show_default=False)
 ]
 Device = Annotated[str, typer.Option(metavar="auto|cpu|cuda|mps", help="Where to compute.")]
+
+
+@dataclass(frozen=True)
+class PlaceOptions:
+    """Places: of the run's own data, and of the computation."""
+
+    dataset: Moved = None
+    data_root: DataRoot = None
+    device: Device = "auto"
 
 
 def read_history(table: Path, forecaster: Forecaster, steps: int = 0) -> pd.DataFrame:

@@ -34,10 +34,10 @@ def check_targets(
     for (option, path), (other, second) in combinations(given.items(), 2):
         if _same_file(path, second):
             raise UsageError(f"Options {option} and {other} both name {path}; name two files.")
-    kept = {f"{label} {path}": path for label, path in (inputs or {}).items() if path is not None}
-    kept |= {} if run is None else {f"{name} of the run {run}": run / name for name in RUN_FILES}
+    protected = {f"{label} {path}": path for label, path in (inputs or {}).items() if path is not None}
+    protected |= {} if run is None else {f"{name} of the run {run}": run / name for name in RUN_FILES}
     for path in given.values():
-        for label, taken in kept.items():
+        for label, taken in protected.items():
             if _same_file(path, taken):
                 raise UsageError(f"Output {path} would replace {label}; name another file.")
     if given.get("--plot") is not None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Self
 
+from femts.config.bounds import check_bounds
+
 
 @dataclass(frozen=True)
 class ModelConfig:
@@ -21,7 +23,8 @@ class ModelConfig:
     n_channels: int
 
     def __post_init__(self) -> None:
-        """Check settings against each other; UsageError or ValueError for some that do not fit."""
+        """Hold settings to their bounds, and in classes below to each other; UsageError for some that do not fit."""
+        check_bounds(self, "model")
 
     def for_data(self, season: int, rows: int) -> Self:
         """The same with what was left open, None, filled in from the data: by default there is nothing.

@@ -23,9 +23,9 @@ HEXADECIMAL = frozenset("0123456789abcdef")
 class Misfit(ValueError):
     """A value that a rule refuses; its text names the field, the value and what would be right."""
 
-    def __init__(self, name: str, value: object, wanted: str) -> None:
-        found = "is missing" if value is MISSING else f"is {reprlib.repr(value)}, not {wanted}"
-        super().__init__(f"{name or 'its content'} {found}")
+    def __init__(self, name: str, value: object, right: str) -> None:
+        fault = "is missing" if value is MISSING else f"is {reprlib.repr(value)}, not {right}"
+        super().__init__(f"{name or 'its content'} {fault}")
 
 
 def read_json(path: Path) -> Any:

@@ -27,13 +27,13 @@ def apply_settings(config: _Config, settings: Mapping[str, Any], where: str) -> 
         UsageError: unknown name, or a value that the field cannot take; the text names both.
     """
     hints = get_type_hints(type(config))
-    known = [f.name for f in fields(config) if f.name not in SHAPE]  # type: ignore[arg-type]
+    names = [f.name for f in fields(config) if f.name not in SHAPE]  # type: ignore[arg-type]
     changes = {}
     for name, value in settings.items():
         if name in SHAPE:
             raise UsageError(f"Setting '{where}.{name}' follows from the data, --seq-len and --pred-len; leave it out.")
-        if name not in known:
-            raise UsageError(f"Unknown setting '{where}.{shown(name)}'{suggest(name, known)}")
+        if name not in names:
+            raise UsageError(f"Unknown setting '{where}.{shown(name)}'{suggest(name, names)}")
         check_plain(value, f"Setting '{where}.{name}'")
         changes[name] = _read(value, hints[name], f"{where}.{name}")
     try:

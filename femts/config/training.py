@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import Annotated, Literal
 
+from femts.config.bounds import Bounds, Count, Natural, NotNegative, Positive, Share, check_bounds
 from femts.errors import UsageError
 
 _SPAN = re.compile(r"(?=\d)(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s?)?")
@@ -61,60 +62,42 @@ class TrainingConfig:
         quantiles: levels that `pinball` learns; these bound the intervals of 50, 80, 90 and 95 percent.
     """
 
-    lr: float = 1e-3
-    betas: tuple[float, float] = (0.9, 0.95)
-    weight_decay: float = 0.1
-    clip: float = 1.0
-    ema: float = 0.998
-    batch_size: int = 32
-    accumulate: int = 1
-    channels: int | None = None
-    max_steps: int | None = None
-    max_epochs: int | None = None
+    lr: Positive = 1e-3
+    betas: Annotated[tuple[float, float], Bounds("two numbers in [0, 1)", at_least=0, below=1)] = (0.9, 0.95)
+    weight_decay: NotNegative = 0.1
+    clip: Positive = 1.0
+    ema: Share = 0.998
+    batch_size: Count = 32
+    accumulate: Count = 1
+    channels: Count | None = None
+    max_steps: Count | None = None
+    max_epochs: Count | None = None
     schedule: Literal["cosine", "linear", "exponential"] = "cosine"
-    warm_up: float = 0.05
-    div_factor: float = 10.0
-    hold_epochs: int = 2
-    epoch_decay: float = 0.5
-    val_every: int | None = None
-    val_windows: int | None = 512
+    warm_up: Share = 0.05
+    div_factor: Positive = 10.0
+    hold_epochs: Count = 2
+    epoch_decay: Annotated[float, Bounds("a number above 0 and up to 1", above=0, at_most=1)] = 0.5
+    val_every: Count | None = None
+    val_windows: Count | None = 512
     keep: Literal["last", "best"] = "last"
-    patience: int = 4
-    seed: int = 42
+    patience: Count = 4
+    seed: Natural = 42
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     precision: Literal["auto", "32", "bf16"] = "auto"
-    devices: int = 1
+    devices: Count = 1
     compile: bool = False
     max_time: str | None = None
-    eval_batch_size: int = 256
+    eval_batch_size: Count = 256
     loss: Literal["mse", "pinball"] = "mse"
     quantiles: tuple[float, ...] = (0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975)
 
     def __post_init__(self) -> None:
-        counts = ("batch_size", "accumulate", "patience", "devices", "eval_batch_size", "hold_epochs")
-        optional = ("channels", "max_steps", "max_epochs", "val_every", "val_windows")
-        for name in (*counts, *(name for name in optional if getattr(self, name) is not None)):
-            if getattr(self, name) < 1:
-                raise UsageError(f"Setting 'training.{name}' takes a whole number of at least 1, not {getattr(self, name)}.")
+        check_bounds(self, "training")
         if self.max_steps is not None and self.max_epochs is not None:
             raise UsageError(
                 f"Settings 'training.max_steps' ({self.max_steps}) and 'training.max_epochs' ({self.max_epochs}) say the same "
                 "in two ways; give one."
             )
-        for name in ("lr", "clip", "div_factor"):
-            if not 0 < getattr(self, name) < float("inf"):
-                raise UsageError(f"Setting 'training.{name}' takes a number above 0, not {getattr(self, name)}.")
-        if not 0 <= self.weight_decay < float("inf"):
-            raise UsageError(f"Setting 'training.weight_decay' takes a number of at least 0, not {self.weight_decay}.")
-        for name in ("ema", "warm_up"):
-            if not 0 <= getattr(self, name) < 1:
-                raise UsageError(f"Setting 'training.{name}' takes a number in [0, 1), not {getattr(self, name)}.")
-        if not all(0 <= beta < 1 for beta in self.betas):
-            raise UsageError(f"Setting 'training.betas' takes two numbers in [0, 1), not {self.betas}.")
-        if self.seed < 0:
-            raise UsageError(f"Setting 'training.seed' takes a whole number of at least 0, not {self.seed}.")
-        if not 0 < self.epoch_decay <= 1:
-            raise UsageError(f"Setting 'training.epoch_decay' takes a number above 0 and up to 1, not {self.epoch_decay}.")
         if self.max_time is not None:
             parse_span(self.max_time)
         if 0.5 not in self.quantiles or not _rise_within_1(self.quantiles):

@@ -1,17 +1,19 @@
-"""Folder of the data files, and download of a missing one from its public source: hashed, resumable, never half there."""
+"""Folder of the data files, and download of a missing one from its public source: hashed, and never half there."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-import shutil
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from femts.data.catalog import DatasetCard, card
 from femts.errors import RunFailure, UsageError
+from femts.progress import progress_line
 
-_ATTEMPTS = 5
+_RETRIES = 1
 _TIMEOUT = (10, 60)  # seconds to connect, and between two pieces
 
 
@@ -37,8 +39,11 @@ def data_root(explicit: str | Path | None = None) -> Path:
 
 def locate(name: str | DatasetCard, root: str | Path | None = None) -> Path | None:
     """The file of a catalogue data set in the data root, or None; a gzipped file may also lie there unpacked."""
-    wanted = data_root(root) / _named(card(name)).filename
-    places = [wanted, wanted.with_suffix("")] if wanted.suffix == ".gz" else [wanted]
+    entry = card(name)
+    if entry.built_in:
+        raise UsageError(f"{entry.name} is built in and has no file; use it by name.")
+    target = data_root(root) / entry.filename
+    places = [target, target.with_suffix("")] if target.suffix == ".gz" else [target]
     return next((path for path in places if path.is_file()), None)
 
 
@@ -48,44 +53,37 @@ def verify(name: str | DatasetCard, root: str | Path | None = None) -> Path:
     Raises:
         UsageError: no such file, another content, or a form of the file for which no hash is known.
     """
-    known, path = card(name), locate(name, root)
-    target = data_root(root) / known.filename
+    entry, path = card(name), locate(name, root)
+    target = data_root(root) / entry.filename
     if path is None:
-        raise UsageError(f"{known.name} is not at {target}; get it with 'femts datasets fetch {known.name}'.")
+        raise UsageError(f"{entry.name} is not at {target}; get it with 'femts datasets fetch {entry.name}'.")
     if path != target:
-        raise UsageError(f"No hash is known for the unpacked {path}; only {known.filename} can be verified.")
-    if not _matches(known, path):
+        raise UsageError(f"No hash is known for the unpacked {path}; only {entry.filename} can be verified.")
+    if not _matches(entry, path):
         raise UsageError(
-            f"{path} is not the published {known.name} (its hash differs from {_pin(known)}); "
-            f"move it away and run 'femts datasets fetch {known.name}'."
+            f"{path} is not the published {entry.name} (its hash differs from {_pin(entry)}); "
+            f"move it away and run 'femts datasets fetch {entry.name}'."
         )
     return path
 
 
 def fetch(name: str | DatasetCard, root: str | Path | None = None, download: bool = True) -> Path:
-    """The verified file of a catalogue data set, downloaded when it is missing.
+    """The verified file of a catalogue data set, downloaded when it is missing; it appears whole or never.
 
-    An unpacked file whose hash nobody published is returned unverified; `load_dataset` says so in its notes. A download
-    that broke off leaves `<file>.<hash>.part`, which the next call continues; the file itself appears whole or never.
+    An unpacked file whose hash nobody published is returned unverified; `load_dataset` says so in its notes.
 
     Raises:
         UsageError: the file there is another one, or is missing and may not or cannot be downloaded.
         RunFailure: the download failed.
     """
-    known, found = card(name), locate(name, root)
-    target = data_root(root) / known.filename
-    if found is not None:
-        return found if found != target else verify(known, root)
-    if not download or known.url is None:
-        raise UsageError(f"{known.name} is missing; put its file {known.filename} at {target}.")
-    _download(known, target)
+    entry, path = card(name), locate(name, root)
+    target = data_root(root) / entry.filename
+    if path is not None:
+        return path if path != target else verify(entry, root)
+    if not download or entry.url is None:
+        raise UsageError(f"{entry.name} is missing; put its file {entry.filename} at {target}.")
+    _download(entry, entry.url, target)
     return target
-
-
-def _named(known: DatasetCard) -> DatasetCard:
-    if known.built_in:
-        raise UsageError(f"{known.name} is built in and has no file; use it by name.")
-    return known
 
 
 def file_sha256(path: Path) -> str:
@@ -94,107 +92,80 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def git_blob(path: Path) -> str:
+def _git_blob(path: Path) -> str:
     """Git's hash of a file: sha1 of a short header and the content."""
     content = path.read_bytes()
     return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
 
 
-def _pin(known: DatasetCard) -> str:
-    return f"sha256 {known.sha256}" if known.sha256 else f"git blob {known.git_blob}"
+def _pin(entry: DatasetCard) -> str:
+    return f"sha256 {entry.sha256}" if entry.sha256 else f"git blob {entry.git_blob}"
 
 
-def _matches(known: DatasetCard, path: Path) -> bool:
-    return file_sha256(path) == known.sha256 if known.sha256 else git_blob(path) == known.git_blob
+def _matches(entry: DatasetCard, path: Path) -> bool:
+    return file_sha256(path) == entry.sha256 if entry.sha256 else _git_blob(path) == entry.git_blob
 
 
-def _download(known: DatasetCard, target: Path) -> None:
+def _download(entry: DatasetCard, url: str, target: Path) -> None:
     import pooch
     import requests
 
-    part = target.with_name(f"{target.name}.{(known.sha256 or known.git_blob or '')[:8]}.part")
-    assert known.url is not None  # the caller looked
     pooch.get_logger().setLevel("WARNING")
+    hashes, urls = {target.name: entry.sha256}, {target.name: url}
+    source = pooch.create(target.parent, "", registry=hashes, urls=urls, retry_if_failed=_RETRIES)
     try:
-        pooch.retrieve(known.url, known.sha256, target.name, target.parent, downloader=_Resuming(known, part))
-        part.unlink(missing_ok=True)
-    except (requests.RequestException, ValueError, OSError) as error:
-        if target.is_file() and _matches(known, target):
-            part.unlink(missing_ok=True)  # another process was faster
-            return
-        if isinstance(error, requests.HTTPError):
-            why = f"the server answered {getattr(error.response, 'status_code', error)}"
-        elif isinstance(error, requests.RequestException):
-            kept = part.stat().st_size if part.exists() else 0
-            why = f"the connection broke after {kept} bytes, which are kept" if kept else "there is no connection"
-            if not kept:
-                part.unlink(missing_ok=True)
-        elif isinstance(error, ValueError):
-            part.unlink(missing_ok=True)
-            why = str(error) if isinstance(error, TooLarge) else f"what came differs from {_pin(known)}"
-        else:
-            detail = error.strerror or error
-            raise RunFailure(f"Cannot write {target} ({detail}); make room or name another data root.") from error
+        source.fetch(target.name, downloader=partial(_transfer, entry))
+    except (requests.RequestException, ValueError, _TooLarge) as error:
         raise RunFailure(
-            f"Cannot download {known.name} from {known.url} ({why}); "
-            f"try again, or get {known.filename} elsewhere and put it at {target}."
+            f"Cannot download {entry.name} from {url} ({_why(entry, error)}); "
+            f"try again, or get {entry.filename} elsewhere and put it at {target}."
         ) from error
+    except OSError as error:
+        raise RunFailure(f"Cannot write {target} ({error.strerror or error}); make room or name another data root.") from error
 
 
-class TooLarge(ValueError):
-    """A download that is larger than the file can be."""
+def _why(entry: DatasetCard, error: Exception) -> str:
+    """Say in a few words what a download failed of."""
+    import requests
+
+    if isinstance(error, requests.HTTPError):
+        return f"the server answered {getattr(error.response, 'status_code', error)}"
+    if isinstance(error, requests.RequestException):
+        return "there is no connection, or it broke"
+    if isinstance(error, _TooLarge):
+        return f"it is larger than {entry.most_bytes} bytes, which {entry.name} is not"
+    return f"what came differs from {_pin(entry)}"
 
 
-class _Resuming:
-    """Downloader for pooch that keeps what came in a `.part` file and asks only for the rest."""
+def _transfer(entry: DatasetCard, url: str, path: str, manager: Any) -> None:
+    """Download for pooch, which names a temporary `path`, compares the sha256 where there is one, and moves the file."""
+    import pooch
 
-    def __init__(self, known: DatasetCard, part: Path) -> None:
-        self.known, self.part = known, part
+    with progress_line() as show:
+        options: dict[str, Any] = {"timeout": _TIMEOUT, "headers": {"Accept-Encoding": "identity"}}
+        pooch.HTTPDownloader(_Meter(entry, show), chunk_size=1 << 14, **options)(url, path, manager)
+    if entry.sha256 is None and not _matches(entry, Path(path)):
+        raise ValueError("Another git blob.")
 
-    def __call__(self, url: str, output_file: str, pooch: Any) -> None:
-        import requests
 
-        for attempt in range(1, _ATTEMPTS + 1):
-            before = self._size()
-            try:
-                self._continue(url)
-                break
-            except requests.HTTPError:
-                raise
-            except requests.RequestException:
-                if attempt == _ATTEMPTS or self._size() == before:  # cut off, not slow: go on only while bytes arrive
-                    raise
-        # A copy, not a move: another process that still writes to the .part cannot touch the verified file.
-        shutil.copyfile(self.part, output_file)
-        if self.known.sha256 is None and not _matches(self.known, Path(output_file)):
-            raise ValueError("git blob differs")
+class _TooLarge(Exception):
+    """A download is larger than its file can be."""
 
-    def _check_size(self, size: int) -> None:
-        if size > self.known.most_bytes:
-            raise TooLarge(f"it is larger than {self.known.most_bytes} bytes, which {self.known.name} is not")
 
-    def _size(self) -> int:
-        return self.part.stat().st_size if self.part.exists() else 0
+class _Meter:
+    """Sizes of a download in bytes, as pooch tells them to a progress bar."""
 
-    def _continue(self, url: str) -> None:
-        import requests
+    def __init__(self, entry: DatasetCard, show: Callable[[float, str], None]) -> None:
+        self.entry, self.show, self.size, self.total = entry, show, 0, 0
 
-        have = self._size()
-        headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
-        with requests.get(url, headers=headers, stream=True, timeout=_TIMEOUT) as answer:
-            if answer.status_code == 416:  # nothing left to send: the .part was whole, and its hash decides
-                return
-            answer.raise_for_status()
-            resumed = answer.status_code == 206
-            length = answer.headers.get("Content-Length")
-            if length is not None:
-                self._check_size(int(length) + have * resumed)
-            self.part.touch()
-            # Neither cut short nor appended to: two processes at once then write the same bytes to the same places.
-            with self.part.open("r+b") as file:
-                file.seek(have if resumed else 0)
-                for piece in answer.iter_content(1 << 13):  # small: a piece that is cut off is lost
-                    self._check_size(file.tell() + len(piece))
-                    file.write(piece)
-        if length is not None and self._size() < int(length) + have * resumed:
-            raise requests.ConnectionError("the answer ended early")
+    def update(self, more: int) -> None:
+        self.size += more
+        if max(self.size, self.total) > self.entry.most_bytes:
+            raise _TooLarge
+        self.show(min(1.0, self.size / self.total) if self.total else 0.0, self.entry.name)
+
+    def reset(self) -> None:
+        self.size = 0
+
+    def close(self) -> None:
+        """Pooch calls it at the end."""

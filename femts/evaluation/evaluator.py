@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import torch
@@ -52,15 +53,32 @@ class Sums(Protocol):
         ...
 
 
+def _as_they_are(sums: Tensor) -> Tensor:
+    return sums
+
+
+@dataclass(frozen=True)
+class Share:
+    """Share of the windows that one of several processes scores: every `world`-th from the `rank`-th on.
+
+    Attributes:
+        rank: number of the process.
+        world: how many there are.
+        reduce: adds up the sums (3,) of all processes.
+    """
+
+    rank: int = 0
+    world: int = 1
+    reduce: Callable[[Tensor], Tensor] = _as_they_are
+
+
 def evaluate(
     model: ForecastModel,
     windows: WindowSource,
     batch_size: int = 256,
     *,
     most: int | None = None,
-    rank: int = 0,
-    world: int = 1,
-    reduce: Callable[[Tensor], Tensor] | None = None,
+    share: Share | None = None,
     also: Iterable[Sums] = (),
 ) -> dict[str, float | int]:
     """Mean errors over all values that the windows have, in float32 even inside a bf16 run, so that scores compare.
@@ -70,23 +88,21 @@ def evaluate(
         windows: every window of the part, built for the horizon asked for.
         batch_size: windows at a time, fewer where there are many channels; the score does not depend on it.
         most: windows at most, spread evenly over the part; None scores all.
-        rank, world: this process scores every `world`-th window from the `rank`-th on.
-        reduce: adds up the sums (3,) of all processes; needed where `world` is above 1.
+        share: windows of this process, where there are several; None scores all.
         also: further sums, which see the windows of this process in their order.
 
     Returns:
         `mse` and `mae` in scaled units and the number of `windows`.
     """
-    device, also = windows.series.device, list(also)
+    device, also, share = windows.series.device, list(also), share or Share()
     sums, scored = ErrorSums(device), _spread(len(windows), most).to(device)
     with _scoring(model, device):
-        for index in scored[rank::world].split(windows_at_a_time(windows.series, batch_size)):
+        for index in scored[share.rank :: share.world].split(windows_at_a_time(windows.series, batch_size)):
             x, forecast, y, observed, quantiles = _forecast(model, windows, index)
             sums.add(forecast, y, observed)
             for more in also:
                 more.add(x, forecast, y if observed is None else y.masked_fill(~observed, torch.nan), quantiles)
-    if reduce is not None:
-        sums.sums = reduce(sums.sums)
+    sums.sums = share.reduce(sums.sums)
     return {"mse": sums.mse, "mae": sums.mae, "windows": len(scored)}
 
 

@@ -82,56 +82,78 @@ def _hash(what: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:8]
 
 
-def make_grid(
-    datasets: Sequence[str],
-    models: Sequence[str],
-    pred_lens: Sequence[int],
-    seeds: Sequence[int],
-    protocol: str,
-    seq_lens: Sequence[int | None],
-    settings: Mapping[str, Any],
-    reading: Mapping[str, Any] | None = None,
-    data_root: str | Path | None = None,
-    choices: Mapping[str, Sequence[Any]] | None = None,
-) -> list[Cell]:
+@dataclass(frozen=True)
+class Grid:
+    """Axes of a table: its cells are all combinations.
+
+    Attributes:
+        datasets: names of the catalogue, and files.
+        models: registered names.
+        pred_lens: horizons in steps.
+        seeds: of weights, order and dropout.
+        protocol: what fills in a look-back of None.
+        seq_lens: look-backs in steps, of which validation chooses; those that do not fit a data set are left out.
+        settings: `model.*` and `training.*` of all cells.
+        reading: how data are read, arguments of `load_dataset`.
+        choices: values of settings by key, of whose combinations validation chooses.
+    """
+
+    datasets: Sequence[str]
+    models: Sequence[str]
+    pred_lens: Sequence[int]
+    seeds: Sequence[int] = (42,)
+    protocol: str = "paper"
+    seq_lens: Sequence[int | None] = (None,)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    reading: Mapping[str, Any] = field(default_factory=dict)
+    choices: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+
+
+def make_grid(grid: Grid, data_root: str | Path | None = None) -> list[Cell]:
     """All combinations, dataset by dataset and horizon by horizon, so that whole rows are finished first.
 
-    `datasets` are names of the catalogue and files, read as `reading` says, arguments of `load_dataset`. Between several
-    `seq_lens` and all combinations of `choices`, values of settings by key, the table lets validation choose; look-backs
-    that do not fit a data set are left out.
-
     Raises:
-        UsageError: an unknown dataset, model, protocol or setting, a setting that only says where to run, data that cannot be
-            read, or not by a model, two of one name, or a horizon that does not fit them.
+        UsageError: an unknown dataset, model, protocol or setting, a setting that only says where to run, data that
+            cannot be read, or not by a model, two of one name, or a horizon that does not fit them.
     """
-    from femts.training.resolve import check_past
-
-    for model in models:
-        check_past(model, (reading or {}).get("past", ()))
-    choices = choices or {}
-    for key in (*settings, *choices):
-        if key.removeprefix("training.") in (*PLACE, "seed"):
-            raise UsageError(f"Setting '{key}' is no part of a cell; it has an option of 'femts table', or none there.")
-        if key in settings and key in choices:
-            raise UsageError(f"Setting '{key}' is given to --set and to --choose; leave one of them out.")
-    recipes = [{**settings, **dict(zip(choices, values, strict=True))} for values in product(*choices.values())]
-    subjects = [Subject.find(name, reading or {}, data_root) for name in datasets]
-    by_name = dict[str, str]()
-    for source, subject in zip(datasets, subjects, strict=True):
-        if by_name.setdefault(subject.name, source) != source:
-            raise UsageError(
-                f"Data sets '{by_name[subject.name]}' and '{source}' have one name; leave one out, or rename a file."
-            )
-    if any(seed < 0 for seed in seeds):
-        raise UsageError(f"Seed {min(seeds)} is none; give whole numbers of at least 0.")
+    _check_grid(grid)
+    recipes = [{**grid.settings, **dict(zip(grid.choices, values, strict=True))} for values in product(*grid.choices.values())]
+    subjects = _subjects(grid, data_root)
     cells = dict[str, Cell]()
-    for data, pred_len in product(subjects, pred_lens):
-        look_backs = data.look_backs(seq_lens, pred_len, protocol)
-        for seed, model, recipe, (seq_len, steps) in product(seeds, models, recipes, look_backs.items()):
+    for data, pred_len in product(subjects, grid.pred_lens):
+        look_backs = data.look_backs(grid.seq_lens, pred_len, grid.protocol)
+        for seed, model, recipe, (seq_len, steps) in product(grid.seeds, grid.models, recipes, look_backs.items()):
             changes = _changes(model, recipe, seq_len=steps, pred_len=pred_len, n_channels=data.channels)
-            cell = Cell(data.name, model, pred_len, seed, protocol, seq_len, changes, data.own)
+            cell = Cell(data.name, model, pred_len, seed, grid.protocol, seq_len, changes, data.own)
             cells.setdefault(cell.path, cell)  # two recipes may say the same
     return list(cells.values())
+
+
+def _check_grid(grid: Grid) -> None:
+    """UsageError for what no data are needed to refuse."""
+    from femts.training.resolve import check_past
+
+    for model in grid.models:
+        check_past(model, grid.reading.get("past", ()))
+    for key in (*grid.settings, *grid.choices):
+        if key.removeprefix("training.") in (*PLACE, "seed"):
+            raise UsageError(f"Setting '{key}' is no part of a cell; it has an option of 'femts table', or none there.")
+        if key in grid.settings and key in grid.choices:
+            raise UsageError(f"Setting '{key}' is given to --set and to --choose; leave one of them out.")
+    if any(seed < 0 for seed in grid.seeds):
+        raise UsageError(f"Seed {min(grid.seeds)} is none; give whole numbers of at least 0.")
+
+
+def _subjects(grid: Grid, data_root: str | Path | None) -> list[Subject]:
+    """The data sets of the grid; UsageError where two have one name."""
+    subjects = [Subject.find(name, grid.reading, data_root) for name in grid.datasets]
+    sources = dict[str, str]()
+    for source, subject in zip(grid.datasets, subjects, strict=True):
+        if sources.setdefault(subject.name, source) != source:
+            raise UsageError(
+                f"Data sets '{sources[subject.name]}' and '{source}' have one name; leave one out, or rename a file."
+            )
+    return subjects
 
 
 def _changes(model: str, settings: Mapping[str, Any], **shape: int) -> dict[str, Any]:
@@ -145,9 +167,9 @@ def _changes(model: str, settings: Mapping[str, Any], **shape: int) -> dict[str,
         made = {"training": training, "model": build_config(model, **shape, settings=given)}
     except UsageError as error:
         raise UsageError(f"Model '{model}' cannot be set so: {error}") from error
-    found = {}
+    changes = {}
     for key, value in settings.items():
         part, _, name = key.partition(".")
         if getattr(made[part], name) != getattr(own[part], name):
-            found[key] = value
-    return found
+            changes[key] = value
+    return changes

@@ -15,6 +15,7 @@ from typing import IO
 from femts.experiments.grid import Cell
 from femts.experiments.store import Store
 from femts.experiments.worker import BUSY, INTERRUPTED, order
+from femts.progress import progress_line
 
 GRACE = 120.0  # seconds for a worker to keep what it has reached
 POLL = 0.2
@@ -44,19 +45,22 @@ def run_local(
     with what they have reached. One that crashes leaves its reason in the store, and the others go on."""
     waiting, running = list(cells), list[_Process]()
     try:
-        while waiting or running:
-            late = deadline is not None and time.monotonic() >= deadline
-            if late and not running:
-                return
-            while waiting and len(running) < resources.jobs and not late:
-                running.append(_Process(waiting.pop(0), store, resources))
-            for process in [process for process in running if process.ended()]:
-                running.remove(process)
-                say(process.outcome())
-            if late:
-                _stop(running, say)
-                return
-            time.sleep(POLL)
+        with progress_line() as show:
+            while waiting or running:
+                late = deadline is not None and time.monotonic() >= deadline
+                if late and not running:
+                    return
+                while waiting and len(running) < resources.jobs and not late:
+                    running.append(_Process(waiting.pop(0), store, resources))
+                for process in [process for process in running if process.ended()]:
+                    running.remove(process)
+                    say(process.outcome())
+                if late:
+                    _stop(running, say)
+                    return
+                done = len(cells) - len(waiting) - len(running)
+                show(done / len(cells), f"{done} of {len(cells)} cells")
+                time.sleep(POLL)
     except KeyboardInterrupt:
         _stop(running, say)
         raise

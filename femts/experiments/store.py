@@ -117,5 +117,5 @@ def read_record(path: Path) -> dict[str, Any]:
 
 def _write(path: Path, content: dict[str, Any]) -> None:
     text = strict_json(content, indent=1)
-    text = _NUMBERS.sub(lambda found: re.sub(r"\s+", " ", found[0]), text)  # a series is one line
+    text = _NUMBERS.sub(lambda series: re.sub(r"\s+", " ", series[0]), text)  # a series is one line
     write_file(path, (text + "\n").encode())

@@ -29,13 +29,14 @@ class Verdict:
 
     Attributes:
         recorded: test MSE in the record.
-        found: the same now; None where the cell was not run, because already its configuration, data or model are not those.
+        repeated: the same now; None where the cell was not run, because its configuration, data or
+            model already are not those.
         differences: what is not as it was then (hardware, libraries); empty where all must be equal to the bit.
-        deviations: what the record says wrongly: field, what it says and what was found.
+        deviations: what the record says wrongly: field, its value now and the one in the record.
     """
 
     recorded: float
-    found: float | None
+    repeated: float | None
     differences: tuple[str, ...]
     deviations: tuple[str, ...]
 
@@ -47,12 +48,12 @@ class Verdict:
     def __str__(self) -> str:
         more = len(self.deviations) - SHOWN
         wrong = "; ".join(self.deviations[:SHOWN]) + (f"; and {more} more" if more > 0 else "")
-        if self.found is None:
+        if self.repeated is None:
             return f"NOT run, for this femts makes another thing of its cell: {wrong}"
-        pair = f"test MSE {self.found:.6f}, recorded {self.recorded:.6f}"
+        pair = f"test MSE {self.repeated:.6f}, recorded {self.recorded:.6f}"
         if not self.differences:
             return f"{pair}: {'equal to the bit' if self.holds else f'NOT equal, in the same place: {wrong}'}"
-        gap = f"{100 * (self.found / self.recorded - 1):+.2f} %" if self.recorded else "no ratio"
+        gap = f"{100 * (self.repeated / self.recorded - 1):+.2f} %" if self.recorded else "no ratio"
         within = "within 2 %" if self.holds else f"NOT within 2 %: {wrong}"
         return f"{pair}: {gap}, {within}; different now: {', '.join(self.differences)}"
 
@@ -120,20 +121,20 @@ def _untrue_claims(record: Mapping[str, Any], cell: Cell, data: Dataset) -> tupl
 
 def _deviations(then: Mapping[str, Any], now: Mapping[str, Any], elsewhere: bool) -> tuple[str, ...]:
     now = json.loads(json.dumps(now))  # as a record has it
-    return tuple(_apart(then, now, "", elsewhere))
+    return tuple(_compare(then, now, "", elsewhere))
 
 
-def _apart(then: Any, now: Any, name: str, elsewhere: bool) -> Iterator[str]:
+def _compare(then: Any, now: Any, name: str, elsewhere: bool) -> Iterator[str]:
     """A sentence for each value that is not as it was."""
     general = ".".join(part for part in name.split(".") if not part.isdecimal())
     if general in _UNCHECKED or general == "history.seconds" or (elsewhere and general in _OF_THE_PLACE):
         return
     if isinstance(then, Mapping) and isinstance(now, Mapping):
         for key in {**then, **now}:
-            yield from _apart(then.get(key, _MISSING), now.get(key, _MISSING), f"{name}.{key}" if name else key, elsewhere)
+            yield from _compare(then.get(key, _MISSING), now.get(key, _MISSING), f"{name}.{key}" if name else key, elsewhere)
     elif isinstance(then, list) and isinstance(now, list) and len(then) == len(now):
         for place, pair in enumerate(zip(then, now, strict=True)):
-            yield from _apart(*pair, f"{name}.{place}", elsewhere)
+            yield from _compare(*pair, f"{name}.{place}", elsewhere)
     elif elsewhere and general.endswith((".mse", ".mae", ".pinball")) and isinstance(then, float) and isinstance(now, float):
         if not abs(now - then) <= TOLERANCE * abs(then):
             yield f"{name} {now:.6g}, recorded {then:.6g}"

@@ -22,7 +22,7 @@ from femts.forecaster import scoring
 from femts.forecaster.forecasting import Array, Ends, forecast_array, forecast_table
 from femts.forecaster.inputs import look_back
 from femts.forecaster.restore import restore, weights_bytes
-from femts.forecaster.run_folder import RunConfig, check_new_folder, write_run
+from femts.forecaster.run_folder import INTERVALS, PREPROCESS, WEIGHTS, RunConfig, check_new_folder, json_bytes, write_run
 from femts.models.base import ForecastModel
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Forecaster:
         freq: step between stamps, a pandas frequency; None for data without dates.
         data: hash and split of the training data, to know it again.
         metrics: scores and circumstances of the training, as in `metrics.json`.
-        history: one row for each validation, as in `metrics.csv`.
+        validations: one row for each validation, as in `metrics.csv`.
         intervals: what bounds a forecast, calibrated on the validation part; None for a run that has none.
     """
 
@@ -56,7 +56,7 @@ class Forecaster:
     freq: str | None
     data: Mapping[str, Any]
     metrics: Mapping[str, Any] = field(default_factory=dict)
-    history: Sequence[Mapping[str, Any]] = ()
+    validations: Sequence[Mapping[str, Any]] = ()
     intervals: Intervals | None = None
     _dataset: Dataset | None = field(default=None, repr=False)
 
@@ -254,9 +254,10 @@ class Forecaster:
 
     def write(self, folder: Path) -> None:
         """As `save`, over whatever `folder` holds."""
-        intervals, preprocess = None if self.intervals is None else self.intervals.to_bytes(), self.preprocess_record()
-        weights = weights_bytes(self.model, preprocess)
-        write_run(folder, self.config, weights, preprocess, self.history, self.metrics, intervals)
+        preprocess = self.preprocess_record()
+        files = {WEIGHTS: weights_bytes(self.model, preprocess), PREPROCESS: json_bytes(preprocess)}
+        files |= {} if self.intervals is None else {INTERVALS: self.intervals.to_bytes()}
+        write_run(folder, self.config, files, self.validations, self.metrics)
 
     def export(self, path: str | Path, horizon: int | None = None) -> Exported:
         """Write the model as ONNX to `path`, raw units in, `horizon` steps of them out; see `femts.forecaster.onnx`."""
@@ -290,7 +291,7 @@ class Forecaster:
             freq=run.preprocess["freq"],
             data=run.preprocess["data"],
             metrics=run.metrics,
-            history=run.history,
+            validations=run.validations,
             intervals=intervals,
         )
         return forecaster.to(device)

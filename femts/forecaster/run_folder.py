@@ -27,11 +27,11 @@ from femts.text import strict_json
 
 FORMAT = 2  # raised when an older femts could not read the folder; not the version of the package
 CONFIG, WEIGHTS, PREPROCESS = "config.yaml", "model.safetensors", "preprocess.json"
-METRICS, HISTORY, CHECKPOINT = "metrics.json", "metrics.csv", "checkpoints/last.ckpt"
+METRICS, ROWS, CHECKPOINT = "metrics.json", "metrics.csv", "checkpoints/last.ckpt"
 HASHED = (CONFIG, WEIGHTS, PREPROCESS)
 SEAL = "sha256"  # of `metrics.json`, in itself
 INTERVALS = "intervals.safetensors"  # hashed, too, where `metrics.json` lists it; a run may be without
-RUN_FILES = (*HASHED, INTERVALS, METRICS, HISTORY, CHECKPOINT)
+RUN_FILES = (*HASHED, INTERVALS, METRICS, ROWS, CHECKPOINT)
 
 
 @dataclass(frozen=True)
@@ -125,15 +125,15 @@ def check_new_folder(folder: Path) -> None:
         raise UsageError(f"Folder {folder} holds files that are no run; choose a new or empty folder.")
 
 
-def history_csv(history: Sequence[Mapping[str, Any]]) -> bytes:
+def validations_csv(validations: Sequence[Mapping[str, Any]]) -> bytes:
     """`metrics.csv`: one row for each validation."""
     text = io.StringIO()
     names = ["step", "train_loss", "val_mse", "val_mae", "lr", "seconds"]
-    if history and "val_pinball" in history[0]:
+    if validations and "val_pinball" in validations[0]:
         names.insert(4, "val_pinball")
     writer = csv.DictWriter(text, names, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(history)
+    writer.writerows(validations)
     return text.getvalue().encode()
 
 
@@ -147,38 +147,39 @@ def config_yaml(config: RunConfig) -> bytes:
 def begin_run(folder: Path, config: RunConfig, preprocess: Mapping[str, Any]) -> None:
     """Begin a run folder: with configuration and preprocessing alone it is unfinished and resumable."""
     write_file(folder / CONFIG, config_yaml(config))
-    write_file(folder / PREPROCESS, _json(preprocess))
+    write_file(folder / PREPROCESS, json_bytes(preprocess))
 
 
 def write_run(
     folder: Path,
     config: RunConfig,
-    weights: bytes,
-    preprocess: Mapping[str, Any],
-    history: Sequence[Mapping[str, Any]],
+    files: Mapping[str, bytes],
+    validations: Sequence[Mapping[str, Any]],
     metrics: Mapping[str, Any],
-    intervals: bytes | None = None,
 ) -> None:
-    """Write the folder that `read_run` reads, `metrics.json` last; RunFailure when the disk refuses."""
-    contents = {CONFIG: config_yaml(config), WEIGHTS: weights, PREPROCESS: _json(preprocess)}
-    contents |= {} if intervals is None else {INTERVALS: intervals}
+    """Write the folder that `read_run` reads, `metrics.json` last; RunFailure when the disk refuses.
+
+    `files` are the contents of `WEIGHTS`, `PREPROCESS` and, where a run has some, `INTERVALS`.
+    """
+    contents = {CONFIG: config_yaml(config), **files}
     try:
         (folder / METRICS).unlink(missing_ok=True)  # from here to the last line the folder counts as unfinished
     except OSError as error:
         raise RunFailure(f"Could not write {folder / METRICS}: {error.strerror}; choose another folder.") from error
     for name, content in contents.items():
         write_file(folder / name, content)
-    write_file(folder / HISTORY, history_csv(history))
+    write_file(folder / ROWS, validations_csv(validations))
     hashes = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
-    rows = [dict(row) for row in history]
+    rows = [dict(row) for row in validations]
     write_file(folder / METRICS, sealed({"format": FORMAT, **metrics, "history": rows, "files": hashes}))
 
 
 def sealed(metrics: Mapping[str, Any]) -> bytes:
     """`metrics.json`, with a hash of all else that it says."""
     content = {name: value for name, value in json.loads(strict_json(metrics)).items() if name != SEAL}
-    return _json({**content, SEAL: fingerprint(content)})
+    return json_bytes({**content, SEAL: fingerprint(content)})
 
 
-def _json(value: Mapping[str, Any]) -> bytes:
+def json_bytes(value: Mapping[str, Any]) -> bytes:
+    """JSON as it is written to a run folder."""
     return (strict_json(value, indent=2) + "\n").encode()

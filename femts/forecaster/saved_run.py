@@ -37,7 +37,7 @@ class SavedRun:
     weights: bytes
     preprocess: Mapping[str, Any]
     metrics: Mapping[str, Any]
-    history: Sequence[Mapping[str, Any]]
+    validations: Sequence[Mapping[str, Any]]
     intervals: bytes | None = None
 
 
@@ -53,10 +53,10 @@ def read_run(folder: str | Path) -> SavedRun:
             raise UsageError(f"Run {folder} lacks {name}; copy the whole folder or train again.")
         if hashlib.sha256(path.read_bytes()).hexdigest() != files.get(name):
             raise UsageError(f"Run {folder} was changed after it was saved: {name} does not match; train again.")
-    history = metrics["history"]
+    validations = metrics["history"]
     said = {name: value for name, value in metrics.items() if name not in ("format", "files", "history", SEAL)}
     intervals = (folder / INTERVALS).read_bytes() if calibrated else None
-    return SavedRun(read_config(folder), (folder / WEIGHTS).read_bytes(), read_preprocess(folder), said, history, intervals)
+    return SavedRun(read_config(folder), (folder / WEIGHTS).read_bytes(), read_preprocess(folder), said, validations, intervals)
 
 
 def read_config(folder: Path) -> RunConfig:

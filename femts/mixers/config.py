@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypedDict, get_args
+from typing import Annotated, Literal, TypedDict, get_args
 
+from femts.config.bounds import Bounds, check_bounds
 from femts.errors import UsageError, suggest
 from femts.mixers.priors.registry import prior_class
 
 COMPONENTS = "CLTG"
 SoftmaxBackend = Literal["auto", "flash"]
 BACKENDS: tuple[str, ...] = get_args(SoftmaxBackend)
+_NO_WIDTH = Bounds("no width; give a number above 0, or None for the budget's", above=0)
+_Width = Annotated[int, _NO_WIDTH]
+_Ratio = Annotated[float, _NO_WIDTH]
 
 
 @dataclass(frozen=True)
@@ -54,35 +58,33 @@ class FreeEnergyMixerConfig:
     n_embd: int
     n_head: int
     prior_type: str = "softmax"
-    fem_dim: int | None = None
-    fem_ratio: float | None = None
-    qk_dim: int | None = None
-    p_t_to_fem_ratio: float | None = None
+    fem_dim: _Width | None = None
+    fem_ratio: _Ratio | None = None
+    qk_dim: _Width | None = None
+    p_t_to_fem_ratio: _Ratio | None = None
     use_conv: bool = True
     use_lse: bool = True
     use_temperature: bool = True
     use_outer_gate: bool = True
     softmax_backend: SoftmaxBackend = "auto"
-    dropout: float = 0.0
+    dropout: Annotated[float, Bounds("not in [0, 1); choose a smaller share", at_least=0, below=1)] = 0.0
     causal: bool = True
     bias: bool = True
     value_logexp_cap: float = 40.0
     eps: float = 1e-6
     use_rope: bool = True
     rope_theta: float = 10000.0
-    conv_hidden: int | None = None
+    conv_hidden: _Width | None = None
     conv_norm_first: bool = True
     conv_bidirectional: bool = False
-    ssm_rank: int = 16
+    ssm_rank: _Width = 16
     mamba_normalize: bool = True
 
     def __post_init__(self) -> None:
         prior_class(self.prior_type)
         if self.use_temperature and not self.use_lse:
             raise UsageError("use_temperature=True (T) needs use_lse=True (L): the gate mixes the mean with the log-sum-exp.")
-        for name in ("fem_dim", "fem_ratio", "qk_dim", "p_t_to_fem_ratio", "conv_hidden", "ssm_rank"):
-            if getattr(self, name) is not None and getattr(self, name) <= 0:
-                raise UsageError(f"{name}={getattr(self, name)} is no width; give a number above 0, or None for the budget's.")
+        check_bounds(self, "", "{name}={value} is {words}.")
         if self.n_embd < 1 or self.n_head < 1 or self.n_embd % self.n_head:
             raise UsageError(f"n_embd={self.n_embd} is not a multiple of n_head={self.n_head}; choose sizes that divide.")
         if self.conv_bidirectional and self.causal:
@@ -91,8 +93,6 @@ class FreeEnergyMixerConfig:
             raise UsageError(f"Unknown softmax_backend '{self.softmax_backend}'{suggest(self.softmax_backend, BACKENDS)}")
         if not self.mamba_normalize:
             raise UsageError("mamba_normalize=False makes no selection prior (its weights do not sum to 1); leave it True.")
-        if not 0.0 <= self.dropout < 1.0:
-            raise UsageError(f"dropout={self.dropout} is not in [0, 1); choose a smaller share.")
 
     @property
     def heads(self) -> int:

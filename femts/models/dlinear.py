@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from femts.config.bounds import Count
 from femts.config.model import ModelConfig
-from femts.errors import UsageError
 from femts.models.base import ForecastModel
 from femts.models.registry import register
 
@@ -26,12 +26,8 @@ class DLinearConfig(ModelConfig):
         individual: one pair of linear maps per channel instead of one pair shared by all.
     """
 
-    kernel_size: int = 25
+    kernel_size: Count = 25
     individual: bool = False
-
-    def __post_init__(self) -> None:
-        if self.kernel_size < 1:
-            raise UsageError(f"Setting 'model.kernel_size' takes a whole number of at least 1, not {self.kernel_size}.")
 
 
 class ChannelLinear(nn.Module):

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from femts.config.bounds import Count
 from femts.config.model import ModelConfig
 from femts.errors import UsageError
 from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig, component_flags
@@ -49,19 +50,16 @@ class SegmentConfig(ModelConfig):
 
     prior: str = "softmax"
     components: str = COMPONENTS
-    d_model: int | None = None
-    n_layers: int = 3
-    n_heads: int = 8
-    mlp_ratio: int = 4
+    d_model: Count | None = None
+    n_layers: Count = 3
+    n_heads: Count = 8
+    mlp_ratio: Count = 4
     dropout: float = 0.1
     rope: bool = False
-    n_states: int = 8
+    n_states: Count = 8
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("width", "n_layers", "n_heads", "mlp_ratio", "n_states"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"Setting 'model.{name}' takes a whole number of at least 1, not {getattr(self, name)}.")
         if self.prior == "lintrans" and self.components:
             raise UsageError(
                 f"lintrans is no selection prior and takes no components, not '{self.components}'; use prior linear for them."

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from femts.config.bounds import Natural, Share
 from femts.config.model import ModelConfig
 from femts.errors import UsageError
 from femts.models.base import ForecastModel
@@ -29,12 +30,13 @@ class ITransformerConfig(ModelConfig):
     """
 
     d_model: int = 256
-    d_ff: int = 256
-    n_layers: int = 2
+    d_ff: Natural = 256
+    n_layers: Natural = 2
     n_heads: int = 8
-    dropout: float = 0.1
+    dropout: Share = 0.1
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.n_heads < 1 or self.d_model < 1 or self.d_model % self.n_heads:
             raise UsageError(f"Setting 'model.d_model' ({self.d_model}) takes a multiple of 'model.n_heads' ({self.n_heads}).")
 

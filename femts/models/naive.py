@@ -36,6 +36,7 @@ class SeasonalNaiveConfig(ModelConfig):
     season: int | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.season is not None and not 1 <= self.season <= self.seq_len:
             raise UsageError(
                 f"A season of {self.season} steps does not fit into a look-back of {self.seq_len}; "

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from femts.config.bounds import Natural, Share
 from femts.config.model import ModelConfig
 from femts.errors import UsageError
 from femts.mixers.ops.dropout import Dropout
@@ -36,12 +37,13 @@ class PatchTSTConfig(ModelConfig):
     patch_len: int = 16
     stride: int = 8
     d_model: int = 16
-    d_ff: int = 128
-    n_layers: int = 3
+    d_ff: Natural = 128
+    n_layers: Natural = 3
     n_heads: int = 4
-    dropout: float = 0.3
+    dropout: Share = 0.3
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.n_heads < 1 or self.d_model < 1 or self.d_model % self.n_heads:
             raise UsageError(f"Setting 'model.d_model' ({self.d_model}) takes a multiple of 'model.n_heads' ({self.n_heads}).")
         if not 1 <= self.patch_len <= self.seq_len or self.stride < 1:

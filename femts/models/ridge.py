@@ -13,6 +13,7 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
+from femts.config.bounds import Positive
 from femts.config.model import ModelConfig
 from femts.errors import UsageError
 from femts.models.base import ForecastModel
@@ -36,7 +37,7 @@ class RidgeConfig(ModelConfig):
     """
 
     season: int | None = None
-    ridge: float = 0.3
+    ridge: Positive = 0.3
     longest: int | None = None
 
     def __post_init__(self) -> None:
@@ -46,8 +47,6 @@ class RidgeConfig(ModelConfig):
                 f"A season of {self.season} steps does not fit into a look-back of {self.seq_len}; "
                 f"set model.season to between 1 and {self.seq_len} or take a longer --seq-len."
             )
-        if not 0 < self.ridge < float("inf"):
-            raise UsageError(f"Setting 'model.ridge' takes a number above 0, not {self.ridge}.")
         if self.longest is not None and self.longest < self.pred_len:
             raise UsageError(
                 f"Setting 'model.longest' takes at least the {self.pred_len} steps of a forecast, not {self.longest}."

@@ -40,7 +40,7 @@ class StepBatches:
         batch_size: windows of one batch over all processes.
         accumulate: batches of one optimiser step.
         seed: decides the order together with the epoch.
-        rank, world: number of this process and how many there are.
+        process: number of this one, and how many there are.
         device: where the indices lie, so that a batch needs no transfer.
     """
 
@@ -50,12 +50,11 @@ class StepBatches:
         batch_size: int,
         accumulate: int,
         seed: int,
-        rank: int = 0,
-        world: int = 1,
+        process: tuple[int, int] = (0, 1),
         device: torch.device | str = "cpu",
     ) -> None:
         self.windows, self.batch_size, self.accumulate, self.seed = windows, batch_size, accumulate, seed
-        self.rank, self.world, self.device = rank, world, device
+        (self.rank, self.world), self.device = process, device
         self._epoch, self._order = -1, torch.empty(0)
 
     @property

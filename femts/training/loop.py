@@ -19,18 +19,18 @@ from femts.config.training import VALIDATIONS, TrainingConfig
 from femts.data.windows import Windows
 from femts.environment import without_traces
 from femts.errors import RunFailure
-from femts.evaluation.evaluator import evaluate
+from femts.evaluation.evaluator import Share, evaluate
 from femts.evaluation.quantiles import PinballSums
 from femts.files import write_file
-from femts.forecaster.run_folder import CHECKPOINT, HISTORY, history_csv
+from femts.forecaster.run_folder import CHECKPOINT, ROWS, validations_csv
 from femts.mixers.ops.precision import low_precision_products
 from femts.models.base import ForecastModel
+from femts.progress import progress_line
 from femts.training.batches import StepBatches, derive_seed, drawn_channels
 from femts.training.device import Place, seed_device
 from femts.training.ema import RunningAverage
 from femts.training.optimizer import adamw
 from femts.training.processes import InProcess, launched
-from femts.training.progress import ProgressLine
 from femts.training.schedule import Budget, learning_rate
 from femts.training.state import TrainState
 from femts.training.stopping import StopSignals
@@ -100,9 +100,8 @@ def _train(job: Job, fabric: Fabric) -> None:
         job.model = copy.deepcopy(job.model)  # what travels to several processes, they share
     config, state = job.config, job.state
     state.stopped = None
-    with StopSignals() as signals:
+    with progress_line(job.progress and fabric.is_global_zero) as show, StopSignals() as signals:
         trainer = Trainer(fabric, job)
-        line = ProgressLine(job.progress and fabric.is_global_zero, state, job.budget)
         began, before, checked = time.monotonic(), state.seconds, time.monotonic()
         while not state.complete and state.stopped is None:
             started = time.monotonic()
@@ -110,7 +109,7 @@ def _train(job: Job, fabric: Fabric) -> None:
             if state.step % CHECK_EVERY == 0:
                 trainer.take_losses()
             job.budget.note_step((time.monotonic() - started) / (config.batch_size * config.accumulate))
-            line.show()
+            show(state.progress, _words(state))
             due = trainer.spend()
             if due:
                 trainer.validate(time.monotonic() - checked)
@@ -120,7 +119,14 @@ def _train(job: Job, fabric: Fabric) -> None:
             if due or state.stopped is not None:
                 state.seconds = before + time.monotonic() - began
                 trainer.save()
-        line.clear()
+
+
+def _words(state: TrainState) -> str:
+    """Words on a training for its line; nothing is read from the device."""
+    if not state.validations:
+        return f"step {state.step}"
+    last = state.validations[-1]["val_mse"]
+    return f"step {state.step}  val MSE {last:.4f}, best {state.best_mse:.4f} at step {state.best_step}"
 
 
 class _Loss(nn.Module):
@@ -158,7 +164,7 @@ class Trainer:
         self.optimizer: Any = fabric.setup_optimizers(optimizer)
         self.average = RunningAverage(job.model, job.config.ema, job.state.average, job.state.step)
         sizes = (len(job.train), self.config.batch_size, self.config.accumulate)
-        self.batches = StepBatches(*sizes, self.config.seed, fabric.global_rank, fabric.world_size, self.device)
+        self.batches = StepBatches(*sizes, self.config.seed, (fabric.global_rank, fabric.world_size), self.device)
         self._losses: list[tuple[Tensor, int, int]] = []  # loss, windows, step; reading one waits for the device
 
     def step(self) -> None:
@@ -241,9 +247,7 @@ class Trainer:
             self.val,
             config.eval_batch_size,
             most=config.val_windows,
-            rank=fabric.global_rank,
-            world=fabric.world_size,
-            reduce=self._summed,
+            share=Share(fabric.global_rank, fabric.world_size, self._summed),
             also=() if pinball is None else [pinball],
         )
         if pinball is not None:
@@ -253,7 +257,7 @@ class Trainer:
         self.job.budget.note_scoring(took / scores["windows"])
         if not math.isfinite(scores["mse"]):
             raise RunFailure(f"The validation MSE became {scores['mse']} after step {state.step}; {self._remedy}")
-        state.history.append(
+        state.validations.append(
             {
                 "step": state.step,
                 "train_loss": math.fsum(state.losses) / state.windows,
@@ -264,7 +268,7 @@ class Trainer:
                 "seconds": round(seconds + took, 3),
             }
         )
-        self.fabric.log_dict({name: value for name, value in state.history[-1].items() if name != "seconds"}, state.step)
+        self.fabric.log_dict({name: value for name, value in state.validations[-1].items() if name != "seconds"}, state.step)
         state.losses, state.windows = [], 0
         if scores.get("pinball", scores["mse"]) < state.best_loss:
             state.best_step, state.best_val = state.step, scores
@@ -282,4 +286,4 @@ class Trainer:
         state.optimizer = self.optimizer.state_dict()
         if self.job.folder is not None:
             state.save(self.job.folder / CHECKPOINT)
-            write_file(self.job.folder / HISTORY, history_csv(state.history))
+            write_file(self.job.folder / ROWS, validations_csv(state.validations))

@@ -34,7 +34,7 @@ _RECORD = mapping(
         **dict.fromkeys(("model", "optimizer", "average", "best"), entries(anything, anything)),
         "best_step": maybe(whole(1)),
         "best_val": entries(number()),
-        "history": several(ROW),
+        "validations": several(ROW),
         "stopped": maybe(one_of("early", "max_steps", "max_time", "interrupted")),
         "seconds": number(0),
     }
@@ -55,7 +55,7 @@ class TrainState:
         best: this average at `best_step`.
         best_step: step (from 1) after which `best_loss` was lowest so far; None before the first validation.
         best_val: its scores.
-        history: one row for each validation, as in `metrics.csv`.
+        validations: one row for each validation, as in `metrics.csv`.
         stopped: why training stopped (`early`, `max_steps`, `max_time`, `interrupted`); None while it runs.
         seconds: time spent in training, over all sittings.
     """
@@ -70,7 +70,7 @@ class TrainState:
     best: dict[str, Tensor] = field(default_factory=dict)
     best_step: int | None = None
     best_val: dict[str, float] = field(default_factory=dict)
-    history: list[dict[str, Any]] = field(default_factory=list)
+    validations: list[dict[str, Any]] = field(default_factory=list)
     stopped: str | None = None
     seconds: float = 0.0
 
@@ -87,7 +87,7 @@ class TrainState:
     def worse_for(self, keep: str) -> int:
         """Last validations in a row that were no better than the best; with `keep` last, worse by more than `MARGIN`."""
         bound = self.best_loss * (1 if keep == "best" else 1 + MARGIN)
-        later = [row.get("val_pinball", row["val_mse"]) for row in self.history if row["step"] > (self.best_step or 0)]
+        later = [row.get("val_pinball", row["val_mse"]) for row in self.validations if row["step"] > (self.best_step or 0)]
         return sum(1 for _ in takewhile(lambda loss: loss >= bound, reversed(later)))
 
     @property

@@ -88,7 +88,7 @@ def train(
         data_root: where data of the catalogue is looked for.
 
     Returns:
-        The forecaster, with `metrics` (test errors in scaled units), `history` and intervals.
+        The forecaster, with `metrics` (test errors in scaled units), `validations` and intervals.
 
     Raises:
         UsageError: something asked for does not exist or does not fit; nothing was written.
@@ -205,7 +205,7 @@ def _fit(
     test = evaluate(model, future, training.eval_batch_size, also=[covered])
     model.eval()
     config = forecaster.config
-    forecaster.history, forecaster.intervals = tuple(state.history), intervals
+    forecaster.validations, forecaster.intervals = tuple(state.validations), intervals
     forecaster.metrics = {
         "dataset": config.dataset,
         "model": config.model,

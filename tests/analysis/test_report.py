@@ -189,7 +189,7 @@ def test_the_command_writes_into_the_run(own: Path, tmp_path: Path, capsys: pyte
     assert main(["report", str(tmp_path / "run")]) == 0
     assert capsys.readouterr().out.startswith(f"{tmp_path / 'run' / 'report.html'}: 0.0")
     page = (tmp_path / "run" / "report.html").read_text()
-    assert "Model &#x27;naive&#x27; chooses no past segments" in page
+    assert "Model &#39;naive&#39; chooses no past segments" in page
     assert "There are no learning curves" in page
     femts.load(tmp_path / "run")  # still a run
 

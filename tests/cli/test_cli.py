@@ -260,12 +260,13 @@ def test_predict_takes_the_long_form(own: Path, tmp_path: Path, capsys: pytest.C
 
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.yaml")), ids=lambda path: path.stem)
 def test_shipped_recipes_fit_their_models(path: Path) -> None:
-    from femts.cli.recipe import make_recipe
+    from femts.cli.recipe import RecipeOptions, TrainingOptions, make_recipe
     from femts.config.settings import apply_settings
     from femts.config.training import TrainingConfig
     from femts.models.registry import build_config
 
-    recipe = make_recipe(path, {} if "dataset:" in path.read_text().replace("--dataset", "") else {"dataset": "ETTh1"}, [])
+    dataset = None if "dataset:" in path.read_text().replace("--dataset", "") else "ETTh1"
+    recipe = make_recipe(RecipeOptions(dataset, config=path), TrainingOptions())
     parts: dict[str, dict[str, object]] = {"model": {}, "training": {}}
     for key, value in recipe.settings.items():
         section, _, name = key.partition(".")
@@ -276,13 +277,12 @@ def test_shipped_recipes_fit_their_models(path: Path) -> None:
 
 
 def test_flags_go_before_assignments_and_those_before_the_file(tmp_path: Path) -> None:
-    from femts.cli.recipe import make_recipe
+    from femts.cli.recipe import RecipeOptions, TrainingOptions, make_recipe
 
     (tmp_path / "c.yaml").write_text("dataset: a\nmodel: naive\npred_len: [12, 24]\ntraining: {lr: 1, seed: 1, clip: 1}\n")
     recipe = make_recipe(
-        tmp_path / "c.yaml",
-        {"dataset": "b", "model": None, "training.seed": "3"},
-        ["training.lr=2", "training.seed=2"],
+        RecipeOptions("b", None, config=tmp_path / "c.yaml", assignments=["training.lr=2", "training.seed=2"]),
+        TrainingOptions(seed="3"),
     )
     assert (recipe.dataset, recipe.model, recipe.pred_lens) == ("b", "naive", (12, 24))
     assert recipe.settings == {"training.lr": "2", "training.seed": "3", "training.clip": 1}

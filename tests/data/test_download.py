@@ -23,13 +23,13 @@ CUT = 12 * 8192
 
 
 class Server(ThreadingHTTPServer):
-    """Serves BODY; `cuts` answers break off after CUT bytes; `ranges` says whether it honours Range."""
+    """Serves BODY; `cuts` answers break off after CUT bytes; `seen` is what each request asked for as its range."""
 
     daemon_threads = True
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
-        self.body, self.cuts, self.ranges = BODY, 0, True
+        self.body, self.cuts = BODY, 0
         self.seen: list[str | None] = []
 
     @property
@@ -41,23 +41,18 @@ class Handler(BaseHTTPRequestHandler):
     server: Server
 
     def do_GET(self) -> None:
-        asked = self.headers.get("Range")
-        self.server.seen.append(asked)
+        self.server.seen.append(self.headers.get("Range"))
         if not self.path.startswith("/file.csv"):
             self.send_error(404)
             return
-        begin = int(asked.removeprefix("bytes=").rstrip("-")) if asked and self.server.ranges else 0
-        if begin >= len(self.server.body):
-            self.send_error(416)
-            return
-        rest = self.server.body[begin:]
-        self.send_response(206 if begin else 200)
-        self.send_header("Content-Length", str(len(rest)))
+        body = self.server.body
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         if self.server.cuts:
             self.server.cuts -= 1
-            rest = rest[:CUT]
-        self.wfile.write(rest)
+            body = body[:CUT]
+        self.wfile.write(body)
 
     def log_message(self, *args: object) -> None:
         """Keep the test's output quiet."""
@@ -78,12 +73,6 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 @pytest.fixture
 def wanted(server: Server) -> DatasetCard:
     return replace(CATALOG["ETTh1"], url=server.url, sha256=hashlib.sha256(BODY).hexdigest())
-
-
-def pin(card: DatasetCard) -> str:
-    """What the name of a part says of the hash."""
-    assert card.sha256 is not None
-    return card.sha256[:8]
 
 
 def names(folder: Path) -> list[str]:
@@ -110,26 +99,19 @@ def test_wrong_content_is_refused_and_thrown_away(server: Server, wanted: Datase
     assert names(tmp_path) == []
 
 
-def test_a_cut_connection_is_taken_up_where_it_broke(server: Server, wanted: DatasetCard, tmp_path: Path) -> None:
-    server.cuts = 2
-    fetch(wanted, tmp_path)
-    assert server.seen == [None, f"bytes={CUT}-", f"bytes={2 * CUT}-"]
-    assert (tmp_path / "ETTh1.csv").read_bytes() == BODY and names(tmp_path) == ["ETTh1.csv"]
-
-
-def test_a_download_that_keeps_breaking_is_resumed_by_the_next_call(
-    server: Server, wanted: DatasetCard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("femts.data.download._ATTEMPTS", 1)
+def test_a_cut_connection_is_tried_once_more_from_the_start(server: Server, wanted: DatasetCard, tmp_path: Path) -> None:
     server.cuts = 1
-    with pytest.raises(RunFailure, match=f"broke after {CUT} bytes, which are kept") as error:
+    fetch(wanted, tmp_path)
+    assert (tmp_path / "ETTh1.csv").read_bytes() == BODY and names(tmp_path) == ["ETTh1.csv"]
+    assert server.seen == [None, None]
+
+
+def test_a_connection_that_keeps_breaking_leaves_nothing(server: Server, wanted: DatasetCard, tmp_path: Path) -> None:
+    server.cuts = 2
+    with pytest.raises(RunFailure, match="there is no connection, or it broke") as error:
         fetch(wanted, tmp_path)
     assert_names_the_file_and_its_place(error, wanted, tmp_path)
-    (part,) = tmp_path.iterdir()
-    assert part.name == f"ETTh1.csv.{pin(wanted)}.part" and part.read_bytes() == BODY[:CUT]
-    assert locate(wanted, tmp_path) is None, "a part is never taken for the file"
-    fetch(wanted, tmp_path)
-    assert server.seen[-1] == f"bytes={CUT}-" and (tmp_path / "ETTh1.csv").read_bytes() == BODY
+    assert names(tmp_path) == []
 
 
 def test_several_downloads_at_once_end_with_one_right_file(server: Server, wanted: DatasetCard, tmp_path: Path) -> None:
@@ -137,27 +119,6 @@ def test_several_downloads_at_once_end_with_one_right_file(server: Server, wante
     with ThreadPoolExecutor(4) as pool:
         paths = list(pool.map(lambda _: fetch(wanted, tmp_path), range(4)))
     assert set(paths) == {tmp_path / "ETTh1.csv"} and paths[0].read_bytes() == BODY
-    assert names(tmp_path) == ["ETTh1.csv"]
-
-
-def test_a_server_without_ranges_is_read_from_the_start(server: Server, wanted: DatasetCard, tmp_path: Path) -> None:
-    server.cuts, server.ranges = 1, False
-    fetch(wanted, tmp_path)
-    assert server.seen == [None, f"bytes={CUT}-"] and (tmp_path / "ETTh1.csv").read_bytes() == BODY
-
-
-def test_a_part_that_was_whole_is_used(server: Server, wanted: DatasetCard, tmp_path: Path) -> None:
-    (tmp_path / f"ETTh1.csv.{pin(wanted)}.part").write_bytes(BODY)
-    fetch(wanted, tmp_path)
-    assert (tmp_path / "ETTh1.csv").read_bytes() == BODY and names(tmp_path) == ["ETTh1.csv"]
-
-
-def test_a_damaged_part_is_thrown_away_and_the_next_call_succeeds(server: Server, wanted: DatasetCard, tmp_path: Path) -> None:
-    (tmp_path / f"ETTh1.csv.{pin(wanted)}.part").write_bytes(b"x" * CUT)
-    with pytest.raises(RunFailure, match="what came differs"):
-        fetch(wanted, tmp_path)
-    assert names(tmp_path) == []
-    fetch(wanted, tmp_path)
     assert names(tmp_path) == ["ETTh1.csv"]
 
 
@@ -254,7 +215,7 @@ def test_real_files_have_the_pinned_hashes(name: str, real_root: Path) -> None:
 
 @pytest.mark.parametrize("length", [True, False])
 def test_a_download_that_is_too_large_is_stopped_and_thrown_away(
-    server: Server, wanted: DatasetCard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, length: int
+    server: Server, wanted: DatasetCard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, length: bool
 ) -> None:
     if not length:  # the server does not say how much is to come
         monkeypatch.setattr(Handler, "send_header", lambda *_: None)

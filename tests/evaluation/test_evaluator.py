@@ -8,7 +8,7 @@ from torch import Tensor
 from femts.config.model import ModelConfig
 from femts.data.windows import Windows
 from femts.errors import UsageError
-from femts.evaluation.evaluator import SERIES_PER_BATCH, SERIES_PER_BATCH_ON_CPU, evaluate, windows_at_a_time
+from femts.evaluation.evaluator import SERIES_PER_BATCH, SERIES_PER_BATCH_ON_CPU, Share, evaluate, windows_at_a_time
 from femts.models.base import ForecastModel
 from femts.models.dlinear import DLinear, DLinearConfig
 from femts.models.naive import Naive
@@ -83,7 +83,7 @@ def test_shares_add_up_to_the_whole(windows: Windows) -> None:
         return sums
 
     for rank in range(3):
-        evaluate(model, windows, 4, rank=rank, world=3, reduce=keep)
+        evaluate(model, windows, 4, share=Share(rank, 3, keep))
     total = torch.stack(kept).sum(0)
     assert int(total[2]) == 39 * 5 * 3
     assert (total[0] / total[2]).item() == pytest.approx(evaluate(model, windows)["mse"], rel=1e-6)

@@ -10,12 +10,12 @@ from small_grid import small_grid
 from small_tables import small_table
 
 from femts.errors import UsageError
-from femts.experiments.grid import Cell, make_grid
+from femts.experiments.grid import Cell, Grid, make_grid
 from femts.models.registry import model_card
 
 
 def test_a_grid_is_every_combination_row_by_row() -> None:
-    cells = make_grid(("etth1", "ETTh2"), ("naive", "fem_sm"), (96, 192), (1, 2), "paper", (None,), {})
+    cells = make_grid(Grid(("etth1", "ETTh2"), ("naive", "fem_sm"), (96, 192), (1, 2), "paper", (None,), {}))
     assert len(cells) == 16
     assert [cell.path for cell in cells[:3]] == [
         "paper/ETTh1/naive-96-seed1",
@@ -25,7 +25,7 @@ def test_a_grid_is_every_combination_row_by_row() -> None:
 
 
 def test_of_several_look_backs_those_that_fit_are_cells() -> None:
-    cells = make_grid(("ETTh1",), ("dlinear",), (96, 720), (1,), "paper", (512, 8200), {})
+    cells = make_grid(Grid(("ETTh1",), ("dlinear",), (96, 720), (1,), "paper", (512, 8200), {}))
     assert [(cell.pred_len, cell.seq_len) for cell in cells] == [(96, 512), (96, 8200), (720, 512)]
     assert len({cell.path for cell in cells}) == 3
 
@@ -48,13 +48,13 @@ def test_what_changes_a_number_changes_the_path() -> None:
 def test_what_a_recipe_says_anyway_changes_nothing() -> None:
     own = model_card("itransformer").model_class.training_defaults["lr"]
     settings = {"training.lr": str(own), "model.dropout": "0.3"}
-    cells = make_grid(("ETTh1",), ("itransformer", "patchtst"), (96,), (1,), "paper", (None,), settings)
+    cells = make_grid(Grid(("ETTh1",), ("itransformer", "patchtst"), (96,), (1,), "paper", (None,), settings))
     assert [dict(cell.settings) for cell in cells] == [{"model.dropout": "0.3"}, {"training.lr": str(own)}]
 
 
 def test_every_combination_of_choices_is_a_cell_and_what_says_the_same_is_one() -> None:
     choices = {"training.lr": ("5e-3", "1e-3"), "training.patience": ("4", "3")}  # 1e-3 and 4 are dlinear's own
-    cells = make_grid(("ETTh1",), ("dlinear",), (96,), (1,), "paper", (512, 1024), {}, choices=choices)
+    cells = make_grid(Grid(("ETTh1",), ("dlinear",), (96,), (1,), "paper", (512, 1024), {}, choices=choices))
     assert len({cell.path for cell in cells}) == len(cells) == 8
     assert [dict(cell.settings) for cell in cells if cell.seq_len == 512] == [
         {"training.lr": "5e-3"},
@@ -63,7 +63,7 @@ def test_every_combination_of_choices_is_a_cell_and_what_says_the_same_is_one() 
         {"training.patience": "3"},
     ]
     choices = {"training.lr": ("1e-3", "0.001")}
-    assert len(make_grid(("ETTh1",), ("dlinear",), (96,), (1,), "paper", (None,), {}, choices=choices)) == 1
+    assert len(make_grid(Grid(("ETTh1",), ("dlinear",), (96,), (1,), "paper", (None,), {}, choices=choices))) == 1
 
 
 @pytest.mark.parametrize(
@@ -92,12 +92,12 @@ def test_every_combination_of_choices_is_a_cell_and_what_says_the_same_is_one() 
 def test_mistakes_are_named(changes: dict, message: str) -> None:
     given = {"datasets": ("ETTh1",), "models": ("naive",), "pred_lens": (96,), "seeds": (42,), "protocol": "paper"}
     with pytest.raises(UsageError, match=message):
-        make_grid(**{**given, "seq_lens": (None,), "settings": {}, **changes})
+        make_grid(Grid(**{**given, "seq_lens": (None,), "settings": {}, **changes}))
 
 
 def test_a_file_is_known_by_what_it_holds_and_how_it_is_read(tmp_path: Path) -> None:
     def cell(source: str | Path, reading: dict[str, Any] | None = None) -> Cell:
-        return make_grid((str(source),), ("naive",), (12,), (1,), "paper", (48,), {}, reading)[0]
+        return make_grid(Grid((str(source),), ("naive",), (12,), (1,), "paper", (48,), {}, reading or {}))[0]
 
     mine = tmp_path / "mine.csv"
     small_table().to_csv(mine, index=False)

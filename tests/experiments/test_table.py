@@ -8,13 +8,13 @@ import pytest
 from small_grid import record
 from small_tables import small_table
 
-from femts.experiments.grid import make_grid
+from femts.experiments.grid import Grid, make_grid
 from femts.experiments.published import published
 from femts.experiments.store import Store
 from femts.experiments.table import make_entries
 from femts.experiments.table_text import as_csv, as_text
 
-CELLS = make_grid(("ETTh1",), ("fem_sm", "patchtst", "naive"), (96, 192, 336, 720), (1, 2), "paper", (None,), {})
+CELLS = make_grid(Grid(("ETTh1",), ("fem_sm", "patchtst", "naive"), (96, 192, 336, 720), (1, 2), "paper", (None,), {}))
 
 
 def scores(mse: float) -> dict[str, float]:
@@ -68,7 +68,9 @@ def test_csv_has_the_columns_of_the_interface(store: Store) -> None:
 
 
 def test_validation_chooses_settings_for_each_model_and_seed_and_says_so(store: Store) -> None:
-    cells = make_grid(("ETTh1",), ("dlinear",), (96,), (1, 2), "paper", (512,), {}, choices={"training.lr": ("1e-3", "5e-3")})
+    cells = make_grid(
+        Grid(("ETTh1",), ("dlinear",), (96,), (1, 2), "paper", (512,), {}, choices={"training.lr": ("1e-3", "5e-3")})
+    )
     for cell, val, test in zip(cells, (0.2, 0.1, 0.1, 0.2), (0.3, 0.4, 0.5, 0.6), strict=True):
         lr = float(cell.settings.get("training.lr", 1e-3))
         store.finish(cell, record(cell, test, training={"lr": lr}, val=scores(val)))
@@ -86,7 +88,7 @@ def test_nothing_is_published_on_data_of_ones_own(tmp_path: Path) -> None:
     small_table(2000).to_csv(mine, index=False)
 
     def known(dataset: str) -> float | None:
-        cells = make_grid((dataset,), ("patchtst",), (96,), (1,), "paper", (48,), {})
+        cells = make_grid(Grid((dataset,), ("patchtst",), (96,), (1,), "paper", (48,), {}))
         return make_entries(cells, Store(tmp_path))[0].published_mse
 
     assert known("ETTh1") == 0.370
@@ -94,7 +96,7 @@ def test_nothing_is_published_on_data_of_ones_own(tmp_path: Path) -> None:
 
 
 def test_validation_chooses_the_look_back(store: Store) -> None:
-    cells = make_grid(("ETTh1",), ("sm",), (96,), (1,), "paper", (512, 1024), {})
+    cells = make_grid(Grid(("ETTh1",), ("sm",), (96,), (1,), "paper", (512, 1024), {}))
     for cell, val, test in zip(cells, (0.2, 0.1), (0.3, 0.4), strict=True):
         store.finish(cell, record(cell, test, val=scores(val)))
     (entry,) = make_entries(cells, store)

@@ -237,7 +237,7 @@ def test_what_is_saved_again_forecasts_the_same(forecaster: Forecaster, history:
     forecaster.save(tmp_path / "copy")
     again = femts.load(tmp_path / "copy")
     pd.testing.assert_frame_equal(again.predict(history), forecaster.predict(history))
-    assert again.metrics == forecaster.metrics and again.history == forecaster.history
+    assert again.metrics == forecaster.metrics and again.validations == forecaster.validations
     with pytest.raises(UsageError, match="already holds a finished run"):
         forecaster.save(tmp_path / "copy")
 

@@ -35,7 +35,7 @@ def all_of(forecaster: Forecaster) -> dict[str, Any]:
         "preprocess": forecaster.preprocess_record(),
         "weights": {name: value.tolist() for name, value in forecaster.model.state_dict().items()},
         "metrics": forecaster.metrics,
-        "history": forecaster.history,
+        "history": forecaster.validations,
         "intervals": None if forecaster.intervals is None else forecaster.intervals.to_bytes(),
     }
 

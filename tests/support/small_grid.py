@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from femts.experiments.grid import Cell, make_grid
+from femts.experiments.grid import Cell, Grid, make_grid
 from femts.experiments.record_rules import cell_of
 
 SETTINGS = {"training.max_epochs": "2", "training.schedule": "exponential", "training.batch_size": "512"}
@@ -15,7 +15,7 @@ COMMAND = (
 
 
 def small_grid(models: tuple[str, ...] = ("naive", "dlinear"), seeds: tuple[int, ...] = (42,)) -> list[Cell]:
-    return make_grid(("synthetic",), models, (12, 24), seeds, "paper", (48,), SETTINGS)
+    return make_grid(Grid(("synthetic",), models, (12, 24), seeds, "paper", (48,), SETTINGS))
 
 
 def record(cell: Cell, mse: float, mae: float = 0.5, seq_len: int = 48, training: Any = None, **changes: Any) -> dict[str, Any]:

@@ -42,7 +42,7 @@ def small_run(model: str = "dlinear", **changes: Any) -> Forecaster:
 
 def essence(forecaster: Forecaster) -> dict[str, Any]:
     """All that two equal runs must share to the bit: scores, history without its times, weights, intervals."""
-    history = [{k: v for k, v in row.items() if k != "seconds"} for row in forecaster.history]
+    history = [{k: v for k, v in row.items() if k != "seconds"} for row in forecaster.validations]
     kept = {k: forecaster.metrics[k] for k in ("kept_step", "steps", "stopped", "val", "test")}
     weights = {name: value.cpu().tolist() for name, value in forecaster.model.state_dict().items()}
     assert forecaster.intervals is not None

@@ -42,7 +42,7 @@ def test_any_step_is_found_again_whatever_was_asked_for_before() -> None:
 def test_weighted_means_of_all_shares_are_the_mean_over_the_step(windows: int, world: int, accumulate: int) -> None:
     """DDP divides the gradient by `world`; what comes out must be one mean."""
     losses = torch.rand(windows, dtype=torch.float64)
-    ranks = [StepBatches(windows, 4, accumulate, 0, rank, world) for rank in range(world)]
+    ranks = [StepBatches(windows, 4, accumulate, 0, (rank, world)) for rank in range(world)]
     for step in range(ranks[0].epoch):
         shares = [rank.of(step) for rank in ranks]
         assert len({len(share) for share in shares}) == 1, "processes would wait for each other"
@@ -55,7 +55,7 @@ def test_weighted_means_of_all_shares_are_the_mean_over_the_step(windows: int, w
 def test_unequal_shares_without_weights_would_be_wrong() -> None:
     """The fault that the weights are there for: the mean of two processes' means is not the mean."""
     losses = torch.arange(3.0)
-    shares = [StepBatches(3, 3, 1, 0, rank, 2).of(0)[0] for rank in range(2)]
+    shares = [StepBatches(3, 3, 1, 0, (rank, 2)).of(0)[0] for rank in range(2)]
     assert sum(losses[b.windows].mean() for b in shares) / 2 != losses.mean()
     assert sum(losses[b.windows].mean() * b.weight for b in shares) / 2 == losses.mean()
 

@@ -21,26 +21,26 @@ def test_the_schedule_ends_at_zero_after_the_last_step_of_the_budget() -> None:
     assert by_epochs.metrics["steps"] == 2 * math.ceil(TRAIN / 125)
     by_steps = small_run(max_epochs=None, max_steps=50)
     assert by_steps.metrics["steps"] == by_steps.metrics["kept_step"] == 50 and by_steps.metrics["stopped"] == "max_steps"
-    assert len(by_steps.history) == 8, "an eighth of the budget between two validations"
+    assert len(by_steps.validations) == 8, "an eighth of the budget between two validations"
     for run in (by_epochs, by_steps):
-        assert run.history[-1]["lr"] == 0.0 < run.history[-2]["lr"]
+        assert run.validations[-1]["lr"] == 0.0 < run.validations[-2]["lr"]
 
 
 def test_the_recipe_says_which_weights_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("femts.training.state.MARGIN", 1.0)  # the last validation is worse, but not by so much
     settings = {"training.lr": 0.05, "training.warm_up": 0.5, "training.val_windows": None}
     last, best = (small_run(max_epochs=8, settings={**settings, "training.keep": keep}) for keep in ("last", "best"))
-    val = [row["val_mse"] for row in best.history]
+    val = [row["val_mse"] for row in best.validations]
     assert min(val) < val[-1], "the last validation is the best: this run proves nothing"
-    assert (last.metrics["kept_step"], last.metrics["val"]["mse"]) == (last.history[-1]["step"], val[-1])
-    assert (best.metrics["kept_step"], best.metrics["val"]["mse"]) == (best.history[int(np.argmin(val))]["step"], min(val))
+    assert (last.metrics["kept_step"], last.metrics["val"]["mse"]) == (last.validations[-1]["step"], val[-1])
+    assert (best.metrics["kept_step"], best.metrics["val"]["mse"]) == (best.validations[int(np.argmin(val))]["step"], min(val))
 
 
 def test_validations_score_some_windows_and_the_end_all(monkeypatch: pytest.MonkeyPatch) -> None:
     run = small_run(settings={"training.val_windows": 50, "training.val_every": 4})
-    assert [row["step"] for row in run.history] == [4, 8, 12, 16, 20, 24, 28, 32, 33]
+    assert [row["step"] for row in run.validations] == [4, 8, 12, 16, 20, 24, 28, 32, 33]
     assert run.metrics["val"]["windows"] == VAL
-    assert run.history[-1]["val_mse"] != run.metrics["val"]["mse"] == run.evaluate("val", dataset=DATA)["mse"]
+    assert run.validations[-1]["val_mse"] != run.metrics["val"]["mse"] == run.evaluate("val", dataset=DATA)["mse"]
 
 
 @pytest.mark.parametrize("model", ["fem_sm", "patchtst"])
@@ -73,7 +73,7 @@ def test_a_limit_of_time_ends_at_a_rate_of_zero_and_the_run_is_finished(tmp_path
     changes: dict[str, Any] = {"max_epochs": 100_000, "max_time": "3s", "settings": {"training.patience": 100_000}}
     run = small_run(out=tmp_path / "run", **changes)
     assert run.metrics["stopped"] == "max_time" and run.metrics["steps"] > 10
-    assert run.history[-1]["lr"] == 0.0 and run.history[-1]["step"] == run.metrics["steps"]
+    assert run.validations[-1]["lr"] == 0.0 and run.validations[-1]["step"] == run.metrics["steps"]
     assert femts.load(tmp_path / "run").evaluate("val", dataset=DATA) == run.metrics["val"]
     with pytest.raises(UsageError, match="is finished"):
         small_run(out=tmp_path / "run", **changes, resume=True)

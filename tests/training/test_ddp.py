@@ -105,7 +105,7 @@ def test_ctrl_c_reaches_the_workers_and_leaves_a_resumable_run(python: Any, tmp_
     assert (done.returncode, done.stderr) == (0, "")
     assert "continue it with --resume" in done.stdout
     state = TrainState.load(tmp_path / "run" / "checkpoints" / "last.ckpt")
-    assert state.stopped == "interrupted" and state.history
+    assert state.stopped == "interrupted" and state.validations
 
 
 def test_a_script_without_a_main_guard_is_told_so(python: Any, tmp_path: Path) -> None:

@@ -56,13 +56,13 @@ def test_a_model_of_means_is_the_one_without_the_setting() -> None:
     """The quantiles named in a recipe that does not learn them change nothing."""
     other = small_run(settings={"training.loss": "mse", "training.quantiles": "0.1,0.5"})
     assert essence(other) == essence(small_run())
-    assert other.model.quantiles == () and "val_pinball" not in other.history[0]
+    assert other.model.quantiles == () and "val_pinball" not in other.validations[0]
 
 
 def test_the_best_validation_is_that_of_the_lowest_pinball_loss(forecaster: Forecaster) -> None:
-    losses = [row["val_pinball"] for row in forecaster.history]
+    losses = [row["val_pinball"] for row in forecaster.validations]
     best = int(np.argmin(losses))
-    assert forecaster.metrics["kept_step"] == forecaster.history[best]["step"]
+    assert forecaster.metrics["kept_step"] == forecaster.validations[best]["step"]
     assert forecaster.metrics["val"]["pinball"] == losses[best]
     quantiles, y = learned(forecaster, "val")
     expected = np.mean([mean_pinball_loss(y.ravel(), quantiles[:, :, q].ravel(), alpha=a) for q, a in enumerate(LEARNED)])

@@ -84,7 +84,7 @@ FORGED: dict[str, Callable[[dict[str, Any]], Any]] = {
     "betas of text": _of("optimizer", _group(betas="ab")),
     **{f"step {value}": _of("step", value) for value in (-1, 1.5, "two", None)},
     **{f"progress {value}": _of("progress", value) for value in (-1.0, 2.0, float("nan"), "half")},
-    **{f"history {value}": _of("history", value) for value in (None, [7], [{"step": 1}])},
+    **{f"validations {value}": _of("validations", value) for value in (None, [7], [{"step": 1}])},
     **{f"best_val {value}": _of("best_val", value) for value in NO_SCORES},
     **{f"losses {value}": _of("losses", value) for value in (None, ["x"], [float("inf")])},
     **{f"stopped {value}": _of("stopped", value) for value in ("tired", 7)},
@@ -127,4 +127,4 @@ def test_a_changed_bit_beside_a_checkpoint_is_told_or_without_effect(begun: Path
         except UsageError as error:
             assert "\n" not in str(error) and str(begun) in str(error)
         else:
-            assert state.step == wanted.step and state.history == wanted.history
+            assert state.step == wanted.step and state.validations == wanted.validations

@@ -34,11 +34,11 @@ def test_what_was_saved_is_read_back(tmp_path: Path) -> None:
     layer(torch.ones(1, 2)).sum().backward()
     optimizer.step()
     state = TrainState(step=2, progress=0.5, losses=[0.5], model=layer.state_dict(), optimizer=optimizer.state_dict())
-    state.best_val, state.history = {"mse": 0.25}, [ROW]
+    state.best_val, state.validations = {"mse": 0.25}, [ROW]
     state.save(tmp_path / "checkpoints" / "last.ckpt")
     again = TrainState.load(tmp_path / "checkpoints" / "last.ckpt")
     assert (again.step, again.progress, again.losses, again.best_mse) == (2, 0.5, [0.5], 0.25)
-    assert again.history == state.history
+    assert again.validations == state.validations
     assert torch.equal(again.model["weight"], layer.weight)
     optimizer.load_state_dict(again.optimizer)
 
@@ -61,7 +61,9 @@ def test_the_last_weights_are_kept_unless_they_are_clearly_worse(
     losses: tuple[float, ...], kept: str, worse_last: int, worse_best: int
 ) -> None:
     best = losses.index(min(losses))
-    state = TrainState(step=10 * len(losses), history=rows(*losses), best_step=10 * (best + 1), best_val={"mse": min(losses)})
+    state = TrainState(
+        step=10 * len(losses), validations=rows(*losses), best_step=10 * (best + 1), best_val={"mse": min(losses)}
+    )
     state.average, state.best = {"w": torch.zeros(1)}, {"w": torch.ones(1)}
     assert state.kept("last") == ((state.best, state.best_step) if kept == "best" else (state.average, state.step))
     assert state.kept("best") == (state.best, state.best_step)

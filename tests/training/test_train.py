@@ -31,7 +31,7 @@ def test_one_seed_gives_one_result_and_another_seed_another(model: str) -> None:
 def test_after_an_early_stop_the_report_is_the_test_score_at_the_best_validation(tmp_path: Path) -> None:
     settings = {"training.lr": 0.02, "training.warm_up": 0.3, "training.patience": 3, "training.val_windows": None}
     run = small_run(out=tmp_path / "run", max_epochs=40, settings=settings)
-    metrics, history = run.metrics, run.history
+    metrics, history = run.metrics, run.validations
     val = [row["val_mse"] for row in history]
     best = int(np.argmin(val))
     assert metrics["kept_step"] == history[best]["step"]
@@ -124,7 +124,7 @@ def test_accumulated_batches_give_the_step_of_one_large_batch() -> None:
     assert TRAIN % 60 and -(-TRAIN // 60) % 4
     large = small_run(settings={"training.batch_size": 240})
     small = small_run(settings={"training.batch_size": 60, "training.accumulate": 4})
-    for one, other in zip(large.history, small.history, strict=True):
+    for one, other in zip(large.validations, small.validations, strict=True):
         assert other["lr"] == one["lr"], "the schedule must move with optimiser steps, not with batches"
         assert other["val_mse"] == pytest.approx(one["val_mse"], rel=1e-5)
         assert other["train_loss"] == pytest.approx(one["train_loss"], rel=1e-5)
@@ -146,7 +146,7 @@ def test_bf16_trains_and_scores_in_float32(tmp_path: Path) -> None:
     run = small_run("fem_sm", precision="bf16", out=tmp_path / "run", max_epochs=1)
     assert run.metrics["precision"] == "bf16"
     assert all(p.dtype == torch.float32 for p in run.model.parameters())
-    assert run.history[0]["train_loss"] != small_run("fem_sm", max_epochs=1).history[0]["train_loss"]
+    assert run.validations[0]["train_loss"] != small_run("fem_sm", max_epochs=1).validations[0]["train_loss"]
     assert femts.load(tmp_path / "run").evaluate("val", dataset=DATA) == run.metrics["val"]
 
 

@@ -18,7 +18,7 @@ from femts.data.preprocess import Preprocess
 from femts.data.splits import PARTS
 from femts.data.windows import Windows, part_windows
 from femts.errors import UsageError
-from femts.evaluation.evaluator import evaluate
+from femts.evaluation.evaluator import Share, evaluate
 from femts.forecaster.forecaster import Forecaster
 from femts.models.base import ForecastModel
 from femts.models.registry import build_model
@@ -80,7 +80,7 @@ def audit(
         sums.append(summed)
         return summed
 
-    score = evaluate(model, windows, batch_size, reduce=keep)
+    score = evaluate(model, windows, batch_size, share=Share(reduce=keep))
     checks = (
         _check_future(forecaster, data),
         _check_scaler(forecaster, data),

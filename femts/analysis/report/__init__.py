@@ -38,8 +38,8 @@ def report(
         UsageError: there is no such run, or its data are not there or have changed, without which nothing can be scored.
         RunFailure: the disk refuses.
     """
-    found = forecaster_or_run
-    forecaster = found if isinstance(found, Forecaster) else Forecaster.load(found)
+    run = forecaster_or_run
+    forecaster = run if isinstance(run, Forecaster) else Forecaster.load(run)
     data = forecaster.training_data(data_root) if dataset is None else dataset
     if data.record != forecaster.data:
         raise UsageError(f"Data set '{data.name}' is not what this model was trained on; report it on its own data.")

@@ -90,5 +90,5 @@ def measure(forecaster: Forecaster, data: Dataset) -> Measured:
         rows, levels = data.train_values[:, : len(targets)], intervals.levels if intervals else ()
         return Scored(*(scores_frame(of, targets, rows, by, intervals, levels) for by in groups))
 
-    found = {name: frames(yardstick.sums) for name, yardstick in yardsticks.items()}
-    return Measured(test, frames(own, covered), found, covered.levels if covered else (), data.season)
+    others_scored = {name: frames(yardstick.sums) for name, yardstick in yardsticks.items()}
+    return Measured(test, frames(own, covered), others_scored, covered.levels if covered else (), data.season)

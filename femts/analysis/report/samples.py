@@ -49,13 +49,13 @@ def sample_windows(forecaster: Forecaster, data: Dataset) -> dict[str, Any]:
     many = max(1, min(MOST_WINDOWS, MOST_VALUES // (channels * each), len(windows)))
     model, why = _explained_model(forecaster)
     samples, numbers = [], np.unique(np.linspace(0, len(windows) - 1, many).round().astype(int))
-    kept, raw, bands = _Kept(), preprocess.inverse, _bands(forecaster, channels)
-    evaluate(forecaster.model, Picked(windows, torch.from_numpy(numbers)), also=[kept])
-    bounds = _bounds(forecaster, kept.quantiles, list(bands)) if quantiles else {}
-    for place, (number, scored) in enumerate(zip(numbers.tolist(), torch.cat(kept.forecasts).cpu().double(), strict=True)):
-        forecast = raw(scored.numpy())
+    scored, raw, bands = _Scored(), preprocess.inverse, _bands(forecaster, channels)
+    evaluate(forecaster.model, Picked(windows, torch.from_numpy(numbers)), also=[scored])
+    bounds = _bounds(forecaster, scored.quantiles, list(bands)) if quantiles else {}
+    forecasts = torch.cat(scored.forecasts).cpu().double().numpy()
+    for place, (number, forecast) in enumerate(zip(numbers.tolist(), forecasts, strict=True)):
         row = data.split.test[0] + number
-        series = np.concatenate([data.values[row - past : row + steps, : windows.targets], forecast]).T[:channels]
+        series = np.concatenate([data.values[row - past : row + steps, : windows.targets], raw(forecast)]).T[:channels]
         sample: dict[str, Any] = {"row": row, "stamps": _stamps(data, range(row - past, row + steps)), "series": pack(series)}
         if bounds:
             sample["bounds"] = {
@@ -83,8 +83,8 @@ def pack(rows: NDArray[Any]) -> list[list[float | str]]:
     """Each row of (rows, values) as lowest value, step and little-endian uint16 steps above it in base64; NaN is 65535."""
     packed: list[list[float | str]] = []
     for values in np.where(np.isfinite(rows), rows, np.nan).astype(np.float64):
-        there = values[~np.isnan(values)]
-        low, high = (float(there.min()), float(there.max())) if len(there) else (0.0, 0.0)
+        finite = values[~np.isnan(values)]
+        low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
         step = (high - low) / (MISSING - 1) or 1.0
         whole = np.where(np.isnan(values), MISSING, np.round((values - low) / step)).astype("<u2")
         packed.append([low, step, base64.b64encode(whole.tobytes()).decode()])
@@ -98,8 +98,8 @@ def unpack(packed: list[list[Any]]) -> NDArray[np.float64]:
     return np.where(whole == MISSING, np.nan, low + step * whole)
 
 
-class _Kept:
-    """Keeps what is scored; see `femts.evaluation.evaluator.Sums`."""
+class _Scored:
+    """Forecasts and quantiles as they are scored; see `femts.evaluation.evaluator.Sums`."""
 
     def __init__(self) -> None:
         self.forecasts, self.quantiles = list[Tensor](), list[Tensor]()
@@ -118,8 +118,8 @@ def _bounds(
         return {}
     widths = intervals.half_widths[:, : forecaster.config.pred_len]
     ends = conformal_bounds(torch.cat(list(quantiles)), forecaster.model.quantiles, intervals.levels, widths)
-    found = {f"{level:g}": pair for level, pair in zip(intervals.levels, ends, strict=True)}
-    return {level: (found[level][0].numpy(), found[level][1].numpy()) for level in shown}
+    by_level = {f"{level:g}": pair for level, pair in zip(intervals.levels, ends, strict=True)}
+    return {level: (by_level[level][0].numpy(), by_level[level][1].numpy()) for level in shown}
 
 
 def _explained_model(forecaster: Forecaster) -> tuple[SegmentForecaster | None, str | None]:
@@ -157,7 +157,7 @@ def _stamps(data: Dataset, rows: Sequence[int]) -> list[int] | dict[str, int]:
     if data.dates is not None:
         some = data.dates[numbers]
         numbers = some.tz_localize(None).as_unit("ms").asi8 if isinstance(some, pd.DatetimeIndex) else some.to_numpy()
-    apart = np.unique(np.diff(numbers))
-    if len(apart) == 1:
-        return {"first": int(numbers[0]), "step": int(apart[0])}
+    steps = np.unique(np.diff(numbers))
+    if len(steps) == 1:
+        return {"first": int(numbers[0]), "step": int(steps[0])}
     return [int(number) for number in numbers]

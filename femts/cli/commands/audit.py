@@ -32,16 +32,16 @@ def audit(
     check_single(run)
     from femts.analysis.audit.run import audit as audit_run
 
-    found = audit_run(run, data_root=data_root)
+    result = audit_run(run, data_root=data_root)
     if as_json:
-        print(strict_json({"run": str(run), **found.to_dict()}))
+        print(strict_json({"run": str(run), **result.to_dict()}))
     else:
-        print(table(("check", "result", "what was found"), [(c.name, _RESULT[c.passed], c.says) for c in found.checks]))
+        print(table(("check", "result", "what was found"), [(c.name, _RESULT[c.passed], c.says) for c in result.checks]))
         print()
-        print(table(("convention", "units", "windows", "mse", "mae"), [_cells(score) for score in found.scores]))
-    for check in found.failed:
+        print(table(("convention", "units", "windows", "mse", "mae"), [_cells(score) for score in result.scores]))
+    for check in result.failed:
         print(f"femts: The audit of {run} failed at '{check.name}': {check.says}.", file=sys.stderr)
-    return 1 if found.failed else 0
+    return 1 if result.failed else 0
 
 
 def _cells(score: ConventionScore) -> tuple[object, ...]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from femts.cli.bench_output import count
 from femts.cli.command import command
-from femts.cli.options import DataRoot
+from femts.cli.option_groups import grouped
+from femts.cli.options import DataRoot, count
 from femts.cli.output import say_notes
 from femts.cli.run_options import Device, Run, load_run
 from femts.cli.targets import check_targets
@@ -18,16 +19,24 @@ from femts.errors import GapWarning
 from femts.text import table
 
 
+@dataclass(frozen=True)
+class CutoffOptions:
+    """Moments that are forecast from, and how."""
+
+    windows: Annotated[str, typer.Option(metavar="N", help="Forecasts; the last one ends with the data.")] = "5"
+    step: Annotated[
+        str | None, typer.Option(metavar="N", help="Rows from one cutoff to the next.", show_default="the horizon")
+    ] = None
+    horizon: Annotated[str | None, typer.Option(metavar="N", help="Steps of a forecast.", show_default="as trained")] = None
+    refit: Annotated[bool, typer.Option("--refit", help="Train anew before each forecast, on the rows before it.")] = False
+
+
 @command(70)
+@grouped
 def backtest(
     run: Run,
     data: Annotated[str, typer.Argument(metavar="DATA", help="A name of `femts datasets list`, or a CSV file.")],
-    windows: Annotated[str, typer.Option(metavar="N", help="Forecasts; the last one ends with the data.")] = "5",
-    step: Annotated[
-        str | None, typer.Option(metavar="N", help="Rows from one cutoff to the next.", show_default="the horizon")
-    ] = None,
-    horizon: Annotated[str | None, typer.Option(metavar="N", help="Steps of a forecast.", show_default="as trained")] = None,
-    refit: Annotated[bool, typer.Option("--refit", help="Train anew before each forecast, on the rows before it.")] = False,
+    cutoffs: CutoffOptions,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="OUT.csv", help="Where to write the forecasts.", show_default=False)
     ] = None,
@@ -40,22 +49,23 @@ def backtest(
     units, a cutoff at a time and overall, beside those of the season before, repeated.
     """
     check_targets({"--out": out}, {"the data": Path(data)}, run)
-    steps = None if horizon is None else count("--horizon", horizon)
-    many, apart = count("--windows", windows), None if step is None else count("--step", step)
+    horizon = None if cutoffs.horizon is None else count("--horizon", cutoffs.horizon)
+    windows = count("--windows", cutoffs.windows)
+    step = None if cutoffs.step is None else count("--step", cutoffs.step)
     from femts.analysis.backtest.run import backtest as run_backtest
     from femts.analysis.backtest.run import backtest_scores
     from femts.data.frames import write_table
 
     forecaster = load_run(run, device)
-    apart = apart or steps or forecaster.config.pred_len
+    step = step or horizon or forecaster.config.pred_len
     with warnings.catch_warnings(record=True) as gaps:
         warnings.simplefilter("always", GapWarning)
         frame = run_backtest(
-            forecaster, data, windows=many, step=apart, horizon=steps, refit=refit, data_root=data_root,
+            forecaster, data, windows=windows, step=step, horizon=horizon, refit=cutoffs.refit, data_root=data_root,
             say=lambda text: say_notes([text]),
         )  # fmt: skip
     if gaps:
-        say_notes([f"{len(gaps)} of {many} forecasts are made from rows with gaps, of which the last value before is read"])
+        say_notes([f"{len(gaps)} of {windows} forecasts are made from rows with gaps, of which the last value before is read"])
     if out is not None:
         write_table(frame, out)
     scores = backtest_scores(frame, forecaster)

@@ -36,21 +36,21 @@ def info(name: DatasetName, data_root: DataRoot = None) -> None:
     from femts.data.download import locate
     from femts.data.splits import PARTS
 
-    known = card(name)
+    entry = card(name)
     facts: list[tuple[str, object]] = [
-        ("name", known.name),
-        ("what", known.description),
-        ("rows", known.rows),
-        ("channels", known.channels),
-        ("step", known.freq),
-        *((part, "rows {} to {}".format(*getattr(known.split, part))) for part in PARTS),
+        ("name", entry.name),
+        ("what", entry.description),
+        ("rows", entry.rows),
+        ("channels", entry.channels),
+        ("step", entry.freq),
+        *((part, "rows {} to {}".format(*getattr(entry.split, part))) for part in PARTS),
     ]
-    if not known.built_in:
-        found = locate(known, data_root)
+    if not entry.built_in:
+        file = locate(entry, data_root)
         facts += [
-            ("file", found or f"missing; it belongs at {resolve_root(data_root) / known.filename}"),
-            ("source", known.url or "none"),
-            ("sha256", known.sha256 or f"not known; git blob {known.git_blob}"),
+            ("file", file or f"missing; it belongs at {resolve_root(data_root) / entry.filename}"),
+            ("source", entry.url or "none"),
+            ("sha256", entry.sha256 or f"not known; git blob {entry.git_blob}"),
         ]
     for label, value in facts:
         print(f"{label + ':':<10}{value}")

@@ -2,45 +2,43 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass
+from typing import Annotated
 
 import typer
 
 from femts.cli.command import command
-from femts.cli.options import DataRoot
+from femts.cli.option_groups import grouped
 from femts.cli.output import details_table, mean_scores, say_notes, scores_table, write_data
 from femts.cli.recipe import parse_horizons
-from femts.cli.run_options import (
-    Device,
-    Moved,
-    Run,
-    load_run,
-    parse_levels,
-)
+from femts.cli.run_options import PlaceOptions, Run, load_run, parse_levels
 from femts.errors import UsageError
 from femts.text import strict_json
 
-if TYPE_CHECKING:
-    pass
 
+@dataclass(frozen=True)
+class ScoreOptions:
+    """Scores that are asked for: of which part, at which horizons, in which detail."""
 
-@command(20)
-def evaluate(
-    run: Run,
-    split: Annotated[str, typer.Option(metavar="test|val", help="Part of the data.")] = "test",
+    split: Annotated[str, typer.Option(metavar="test|val", help="Part of the data.")] = "test"
     pred_len: Annotated[
         str | None,
         typer.Option(metavar="N[,N...]|all", help="Horizons; longer than trained: rolled out.", show_default="as trained"),
-    ] = None,
+    ] = None
     by: Annotated[
         str | None, typer.Option(metavar="channel|step", help="More scores, grouped; both: step,channel.", show_default=False)
-    ] = None,
+    ] = None
     level: Annotated[
         str | None, typer.Option(metavar="N[,N...]", help="More scores, and what intervals cover.", show_default=False)
-    ] = None,
-    dataset: Moved = None,
-    data_root: DataRoot = None,
-    device: Device = "auto",
+    ] = None
+
+
+@command(20)
+@grouped
+def evaluate(
+    run: Run,
+    scored: ScoreOptions,
+    place: PlaceOptions,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print --by or --level as CSV.")] = False,
 ) -> None:
@@ -48,31 +46,29 @@ def evaluate(
 
     Errors are over every window of the split, in scaled units; --by and --level print raw units, too.
     """
-    horizons = None if pred_len is None else parse_horizons(pred_len)
-    if as_csv and (as_json or (by is None and level is None)):
+    horizons = None if scored.pred_len is None else parse_horizons(scored.pred_len)
+    detailed = scored.by is not None or scored.level is not None
+    if as_csv and (as_json or not detailed):
         raise UsageError("Option --csv prints what --by or --level ask for; add one of them, and leave --json out.")
-    forecaster = load_run(run, device, dataset)
-    data = forecaster.training_data(data_root)
+    forecaster = load_run(run, place.device, place.dataset)
+    data = forecaster.training_data(place.data_root)
     horizons = horizons or (forecaster.config.pred_len,)
-    if by is not None or level is not None:
-        groups, levels = None if by is None else by.split(","), None if level is None else parse_levels(level)
-        frames = {h: forecaster.scores(split, h, groups, levels, data) for h in horizons}
-        head: dict[str, object] = {"run": str(run), "split": split}
+    head: dict[str, object] = {"run": str(run), "split": scored.split}
+    if detailed:
+        groups = None if scored.by is None else scored.by.split(",")
+        levels = None if scored.level is None else parse_levels(scored.level)
+        frames = {h: forecaster.scores(scored.split, h, groups, levels, data) for h in horizons}
         if levels is not None and forecaster.intervals is not None:
             head["crps_quantiles"] = forecaster.intervals.quantiles
             if not as_json:
                 say_notes([f"crps is over the quantiles {', '.join(f'{q:g}' for q in forecaster.intervals.quantiles)}"])
-        found = details_table(frames, head, "json" if as_json else "csv" if as_csv else "text")
+        details = details_table(frames, head, "json" if as_json else "csv" if as_csv else "text")
         if as_csv:
-            write_data(found + "\n")
+            write_data(details + "\n")
         else:
-            print(found)
+            print(details)
         return
     from femts.forecaster.scoring import score_horizons
 
-    scores = score_horizons(forecaster, split, horizons, data)
-    if as_json:
-        record = {"run": str(run), "split": split, "pred_len": scores, "mean": mean_scores(scores)}
-        print(strict_json(record))
-    else:
-        print(scores_table(scores))
+    scores = score_horizons(forecaster, scored.split, horizons, data)
+    print(strict_json({**head, "pred_len": scores, "mean": mean_scores(scores)}) if as_json else scores_table(scores))

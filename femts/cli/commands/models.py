@@ -23,7 +23,7 @@ def models(
     from femts.models.registry import model_card, model_names
 
     if name is None:
-        cards = [model_card(known) for known in model_names()]
+        cards = [model_card(each) for each in model_names()]
         print(table(("name", "weights", "what"), [(c.name, _weights(c.name), c.summary) for c in cards]))
         return
     card = model_card(name)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from femts.cli.command import command
+from femts.cli.option_groups import grouped
 from femts.cli.output import write_data
 from femts.cli.run_options import (
     Run,
@@ -28,32 +30,41 @@ if TYPE_CHECKING:
     from femts.forecaster.forecaster import Forecaster
 
 
-@command(30)
-def predict(
-    run: Run,
-    table: Annotated[Path, typer.Argument(metavar="INPUT.csv", help="The recent past, in raw units.", show_default=False)],
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="OUT.csv", help="Where to write.", show_default="standard output")
-    ] = None,
-    horizon: Annotated[str | None, typer.Option(metavar="N", help="Steps to forecast.", show_default="as trained")] = None,
+@dataclass(frozen=True)
+class ForecastOptions:
+    """A forecast: how far, with which bounds, and what is known of the steps to come."""
+
+    horizon: Annotated[str | None, typer.Option(metavar="N", help="Steps to forecast.", show_default="as trained")] = None
     level: Annotated[
         str | None, typer.Option(metavar="N[,N...]", help="Add intervals, percent, such as 80,95.", show_default=False)
-    ] = None,
+    ] = None
     future: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Columns known in advance, for the steps to come.", show_default=False),
-    ] = None,
+    ] = None
     quantiles: Annotated[
         str | None, typer.Option(metavar="X[,X...]", help="Add quantiles, such as 0.1,0.5,0.9.", show_default=False)
+    ] = None
+
+
+@command(30)
+@grouped
+def predict(
+    run: Run,
+    table: Annotated[Path, typer.Argument(metavar="INPUT.csv", help="The recent past, in raw units.", show_default=False)],
+    *,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="OUT.csv", help="Where to write.", show_default="standard output")
     ] = None,
+    asked: ForecastOptions,
     plot: Annotated[Path | None, typer.Option(metavar="FILE.png", help="Draw the forecast, too.", show_default=False)] = None,
 ) -> None:
     """Forecast what follows a table of history.
 
     Raw units in; raw units and future time stamps out, for any horizon.
     """
-    check_targets({"--out": out, "--plot": plot}, {"the history": table, "the known columns": future}, run)
-    steps = None if horizon is None else parse_steps(horizon)
+    check_targets({"--out": out, "--plot": plot}, {"the history": table, "the known columns": asked.future}, run)
+    steps = None if asked.horizon is None else parse_steps(asked.horizon)
     check_single(run)
     from femts.data.frames import write_table
     from femts.forecaster.forecaster import Forecaster
@@ -62,12 +73,10 @@ def predict(
     drawn = 0 if plot is None else 2 * (steps or forecaster.config.pred_len)
     history = read_history(table, forecaster, drawn)
     with gaps_as_notes():
-        known = None if future is None else _read_ahead(future, forecaster)
-        levels, wanted = (
-            None if level is None else parse_levels(level),
-            None if quantiles is None else parse_quantiles(quantiles),
-        )
-        forecast = forecaster.predict(history, steps, levels, known, wanted)
+        future = None if asked.future is None else _read_ahead(asked.future, forecaster)
+        levels = None if asked.level is None else parse_levels(asked.level)
+        quantiles = None if asked.quantiles is None else parse_quantiles(asked.quantiles)
+        forecast = forecaster.predict(history, steps, levels, future, quantiles)
     if out is None:
         write_data(forecast.to_csv(index=False))
     else:

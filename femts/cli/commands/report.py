@@ -8,20 +8,20 @@ from typing import Annotated
 import typer
 
 from femts.cli.command import command
-from femts.cli.options import DataRoot
-from femts.cli.run_options import Device, Moved, Run, load_run
+from femts.cli.option_groups import grouped
+from femts.cli.run_options import PlaceOptions, Run, load_run
 from femts.cli.targets import check_targets
 
 
 @command(90)
+@grouped
 def report(
     run: Run,
+    *,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="OUT.html", help="Where to write.", show_default="RUN/report.html")
     ] = None,
-    dataset: Moved = None,
-    data_root: DataRoot = None,
-    device: Device = "auto",
+    place: PlaceOptions,
 ) -> None:
     """Write one HTML page on a run: scores, errors, intervals, forecasts to browse, what was read, the training.
 
@@ -30,5 +30,5 @@ def report(
     check_targets({"--out": out}, run=run)
     from femts.analysis.report import report as report_run
 
-    written = report_run(load_run(run, device, dataset), out or run / "report.html", data_root=data_root)
+    written = report_run(load_run(run, place.device, place.dataset), out or run / "report.html", data_root=place.data_root)
     print(f"{written}: {written.stat().st_size / 1e6:.2f} MB")

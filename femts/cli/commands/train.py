@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from femts.cli.command import command
-from femts.cli.options import Calendar, Columns, DataRoot, Future, Na, Past, Target, option
+from femts.cli.option_groups import grouped
+from femts.cli.options import DataRoot, option
 from femts.cli.output import mean_scores, say_notes, scores_table
-from femts.cli.recipe import Recipe, make_recipe
+from femts.cli.recipe import Recipe, RecipeOptions, TrainingOptions, make_recipe
 from femts.errors import RunFailure, UsageError
 from femts.files import write_file
 from femts.forecaster.run_folder import METRICS, check_new_folder
@@ -28,62 +29,29 @@ _DEFAULT_PLACE = Path("runs")
 
 
 @command(10)
+@grouped
 def train(
-    dataset: Annotated[str | None, option("A name of `femts datasets list`, or a CSV file.", "NAME|FILE")] = None,
-    model: Annotated[str | None, option("A name of `femts models`; fem_sm unless given.", "NAME")] = None,
-    pred_len: Annotated[
-        str | None, option("Steps to forecast, 96 unless given; several train one model each.", "N[,N...]|all")
-    ] = None,
-    seq_len: Annotated[str | None, option("Steps of look-back; auto leaves them to the protocol.", "N|auto")] = None,
-    protocol: Annotated[str | None, option("Where look-backs come from; paper unless given.", "paper|lookback96")] = None,
-    na: Na = None,
-    columns: Columns = None,
-    target: Target = None,
-    past: Past = None,
-    future: Future = None,
-    calendar: Calendar = False,
-    config: Annotated[Path | None, option("Recipe in YAML; flags go before it.", "FILE")] = None,
-    assignments: Annotated[list[str] | None, option("One setting, such as model.components=CL.", "KEY=VALUE", "--set")] = None,
+    recipe: RecipeOptions,
+    *,
     data_root: DataRoot = None,
     out: Annotated[Path | None, option("Folder of the run; runs/DATASET-MODEL-HORIZON unless given.", "DIR")] = None,
-    seed: Annotated[str | None, option("Decides weights, order and dropout; 42 unless given.", "N")] = None,
-    max_steps: Annotated[str | None, option("Optimiser steps; 1000 unless given.", "N")] = None,
-    max_epochs: Annotated[str | None, option("The same in passes over the training rows.", "N")] = None,
-    max_time: Annotated[str | None, option("Longest time for all horizons, such as 9m; the schedule fits it.", "SPAN")] = None,
-    device: Annotated[str | None, option("Where to train.", "auto|cpu|cuda|mps")] = None,
-    precision: Annotated[str | None, option("What to compute in.", "auto|32|bf16")] = None,
+    training: TrainingOptions,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
 ) -> None:
     """Train a model and print its test scores.
 
     A run that was interrupted goes on where it stood with the same command and --resume.
     """
-    training = {"seed": seed, "max_steps": max_steps, "max_epochs": max_epochs, "max_time": max_time}
-    training |= {"device": device, "precision": precision}
-    flags = {
-        "dataset": dataset,
-        "na": na,
-        "columns": columns,
-        "target": target,
-        "past": past,
-        "future": future,
-        "calendar": calendar or None,
-        "model": model,
-        "pred_len": pred_len,
-        "seq_len": seq_len,
-        "protocol": protocol,
-    }
-    flags |= {f"training.{name}": value for name, value in training.items()}
-    recipe = make_recipe(config, flags, assignments or [])
+    plan = make_recipe(recipe, training)
     if out is not None and not resume:
         check_new_folder(out)
     from femts.data.dataset import load_dataset
 
     started = time.monotonic()
-    data = load_dataset(recipe.dataset, data_root, **recipe.reading)
+    data = load_dataset(plan.dataset, data_root, **plan.reading)
     say_notes(data.notes)
-    with _folder(out, recipe, resume) as folder:
-        scores = _train_all(recipe, data, folder, resume, started)
+    with _folder(out, plan, resume) as folder:
+        scores = _train_all(plan, data, folder, resume, started)
     print(f"run: {printable(folder)}")
     print(scores_table(scores))
 

@@ -8,17 +8,15 @@ from typing import Annotated
 import typer
 
 from femts.cli.command import command
-from femts.cli.options import DataRoot
+from femts.cli.options import DataRoot, TrainingDevice
 from femts.text import printable
-
-Device = Annotated[str, typer.Option(metavar="auto|cpu|cuda|mps", help="Where to train.")]
 
 
 @command(110)
 def verify(
     records: Annotated[list[Path], typer.Argument(metavar="RECORD...", help="Records of `femts table`.")],
     data_root: DataRoot = None,
-    device: Device = "auto",
+    device: TrainingDevice = "auto",
 ) -> int:
     """Run cells of a table again from their records, and compare.
 

@@ -1,0 +1,103 @@
+"""Options of `femts bench`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from femts.cli.options import count, names
+from femts.cli.recipe import parse_assignment
+from femts.errors import UsageError
+
+if TYPE_CHECKING:
+    from femts.bench.mixer import MixerBench
+    from femts.bench.train import TrainBench
+
+Precision = Annotated[str, typer.Option(metavar="auto|32|bf16", help="What to compute in.")]
+Datasets = Annotated[str, typer.Option(metavar="NAME[,NAME...]", help="Shapes of these data sets; no file is read.")]
+PredLen = Annotated[str, typer.Option(metavar="N", help="Steps to forecast.")]
+Width = Annotated[str, typer.Option(metavar="N", help="Width of a token.")]
+Heads = Annotated[str, typer.Option(metavar="N", help="Heads of the prior.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+@dataclass(frozen=True)
+class MeasuringOptions:
+    """Measurement: how often, with how many threads, on which device."""
+
+    repeats: Annotated[str, typer.Option(metavar="N", help="Turns; what is shown are their medians.")] = "7"
+    threads: Annotated[str | None, typer.Option(metavar="N", help="CPU threads.", show_default="torch's")] = None
+    device: Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where to compute.")] = "auto"
+
+    @property
+    def turns(self) -> int:
+        """`repeats` as a number."""
+        return count("--repeats", self.repeats)
+
+
+@dataclass(frozen=True)
+class LayerOptions:
+    """Layers that are measured, and their input."""
+
+    priors: Annotated[str | None, typer.Option(metavar="NAME[,NAME...]", help="Priors.", show_default="all")] = None
+    lengths: Annotated[str, typer.Option(metavar="T[,T...]", help="Tokens of a sequence.")] = "22,256,1024"
+    tokens: Annotated[str, typer.Option(metavar="N", help="Tokens of a batch.")] = "4928"
+    d_model: Width = "64"
+    n_heads: Heads = "8"
+    components: Annotated[
+        str, typer.Option(metavar="SET[,SET...]", help="Component sets; alone has none, naive has no fast read.")
+    ] = "alone,L,LT,LTG,CLTG,naive"
+
+    def bench(self, turns: int) -> MixerBench:
+        """The measurement that is asked for; UsageError where it cannot be made."""
+        from femts.bench.mixer import MixerBench
+        from femts.mixers.priors.registry import prior_names
+
+        return MixerBench(
+            priors=prior_names() if self.priors is None else names(self.priors),
+            lengths=tuple(count("--lengths", part) for part in names(self.lengths)),
+            cases=names(self.components),
+            tokens=count("--tokens", self.tokens),
+            d_model=count("--d-model", self.d_model),
+            n_heads=count("--n-heads", self.n_heads),
+            repeats=turns,
+        )
+
+
+@dataclass(frozen=True)
+class StepOptions:
+    """Models whose training steps are measured, and their batches."""
+
+    datasets: Datasets = "ETTh1"
+    models: Annotated[str, typer.Option(metavar="NAME[,NAME...]", help="Names of `femts models`; ratios are to the first.")] = (
+        "sm,fem_sm,fem_gla,fem_aft,fem_mamba"
+    )
+    pred_len: PredLen = "96"
+    batch_size: Annotated[str, typer.Option(metavar="N", help="Windows of a step.")] = "32"
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="One setting of all models.", show_default=False),
+    ] = None
+    compiled: Annotated[bool, typer.Option("--compile", help="Steps through torch.compile.")] = False
+
+    def bench(self, turns: int) -> TrainBench:
+        """The measurement that is asked for; UsageError where it cannot be made."""
+        settings = {}
+        for key, value in map(parse_assignment, self.assignments or []):
+            section, _, name = key.partition(".")
+            if section != "model":
+                raise UsageError(f"Setting '{key}' has no place in a measurement; --set takes model.NAME=VALUE here.")
+            settings[name] = value
+        from femts.bench.train import TrainBench
+
+        return TrainBench(
+            datasets=names(self.datasets),
+            models=names(self.models),
+            pred_len=count("--pred-len", self.pred_len),
+            batch_size=count("--batch-size", self.batch_size),
+            repeats=turns,
+            settings=settings,
+            compile=self.compiled,
+        )

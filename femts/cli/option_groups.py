@@ -1,0 +1,62 @@
+"""Options in groups: a frozen dataclass whose fields are options reaches a command as one argument."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from typing import Any, get_type_hints
+
+
+def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate a command: each parameter that is annotated with a dataclass becomes the options of its fields.
+
+    A field is annotated as typer wants an option, and has a default. It may be a group itself. The
+    options stand in the help where the parameter stands, in the order of the fields.
+
+    Raises:
+        ValueError: two options have one name.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    parameters = signature(command).parameters
+    options = [option for name, each in parameters.items() for option in _options(name, hints[name], each.default)]
+
+    @wraps(command)
+    def expanded(**values: Any) -> Any:
+        return command(**{name: _collect(name, hints[name], values) for name in parameters})
+
+    expanded.__signature__ = Signature(options)  # type: ignore[attr-defined]  # which typer reads
+    expanded.__annotations__ = {option.name: option.annotation for option in options}
+    return expanded
+
+
+def given(group: Any) -> dict[str, Any]:
+    """Values of a group, and of groups in it, that somebody gave: all but None and a flag's False."""
+    values: dict[str, Any] = {}
+    for field in dataclasses.fields(group):
+        value = getattr(group, field.name)
+        if dataclasses.is_dataclass(value):
+            values |= given(value)
+        elif value is not None and value is not False:
+            values[field.name] = value
+    return values
+
+
+def _options(name: str, hint: Any, default: Any) -> Iterator[Parameter]:
+    """Parameters that stand for one: itself, or those of a group's fields."""
+    if not dataclasses.is_dataclass(hint):
+        default = Parameter.empty if default is dataclasses.MISSING else default
+        yield Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=hint)
+        return
+    hints = get_type_hints(hint, include_extras=True)
+    for field in dataclasses.fields(hint):
+        yield from _options(field.name, hints[field.name], field.default)
+
+
+def _collect(name: str, hint: Any, values: Mapping[str, Any]) -> Any:
+    """The value called `name`, or the group that the values of its fields make."""
+    if not dataclasses.is_dataclass(hint):
+        return values[name]
+    hints = get_type_hints(hint, include_extras=True)
+    return hint(**{field.name: _collect(field.name, hints[field.name], values) for field in dataclasses.fields(hint)})  # type: ignore[operator]

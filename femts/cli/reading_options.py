@@ -1,0 +1,88 @@
+"""Options on reading a table, for all commands that read one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Annotated, Any
+
+import typer
+
+from femts.cli.options import option
+from femts.errors import UsageError
+from femts.text import shown
+
+
+@dataclass(frozen=True)
+class ReadingOptions:
+    """Options on reading a table. A configuration file has the same names, and lists or mappings besides texts."""
+
+    na: Annotated[str | None, option("Numbers that stand for a missing value, such as -9999.", "X[,X...]")] = None
+    columns: Annotated[
+        str | None,
+        option("What your columns are called, where not date, or unique_id, ds, y.", "time=NAME,series=NAME,value=NAME"),
+    ] = None
+    target: Annotated[str | None, option("Columns to forecast; all but the next two unless given.", "NAME[,NAME...]")] = None
+    past: Annotated[str | None, option("Columns known up to now, read and not scored.", "NAME[,NAME...]")] = None
+    future: Annotated[str | None, option("Columns known for the steps to come as well.", "NAME[,NAME...]")] = None
+    calendar: Annotated[bool, typer.Option("--calendar", help="Let hour of the week and season of the year act.")] = False
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> ReadingOptions:
+        """Options as those of `values` that are any; None stands for one that is not given."""
+        return cls(**{name: values[name] for name in READING if values.get(name) is not None})
+
+    def reading(self) -> dict[str, Any]:
+        """Arguments of `load_dataset`; those that say nothing are left out.
+
+        Raises:
+            UsageError: an option cannot be read.
+        """
+        reading = {
+            "na": _parse_na(self.na),
+            "columns": _parse_columns(self.columns),
+            "target": _parse_names("target", self.target),
+            "past": _parse_names("past", self.past),
+            "future": _parse_names("future", self.future),
+            "calendar": _check_flag("calendar", self.calendar or False),
+        }
+        return {name: value for name, value in reading.items() if value}
+
+
+READING = tuple(field.name for field in fields(ReadingOptions))
+
+
+def _parse_na(value: object) -> tuple[float, ...]:
+    """`-9999`, `-9999,0`, `[-9999]` or nothing as numbers."""
+    parts = value if isinstance(value, list | tuple) else [] if value is None else str(value).split(",")
+    try:
+        return tuple(float(str(part)) for part in parts)
+    except ValueError as error:
+        raise UsageError(f"Sentinel '{shown(value)}' is not a number; write --na -9999 or --na -9999,0.") from error
+
+
+def _parse_columns(value: object) -> dict[str, str]:
+    """`time=when,value=sales`, the same as a mapping, or nothing."""
+    if isinstance(value, Mapping):
+        return {str(key): str(name) for key, name in value.items() if name is not None}
+    pairs = dict(part.partition("=")[::2] for part in str(value).split(",")) if value is not None else {}
+    for key, name in pairs.items():
+        if key not in ("time", "series", "value") or not name:
+            raise UsageError(f"Columns '{shown(value)}' cannot be read; write --columns time=NAME,series=NAME,value=NAME.")
+    return pairs
+
+
+def _parse_names(option: str, value: object) -> tuple[str, ...]:
+    """Names of columns in a list, or in text with commas between them."""
+    parts = value if isinstance(value, list | tuple) else [] if value is None else str(value).split(",")
+    names = tuple(str(part) for part in parts)
+    if "" in names:
+        raise UsageError(f"Columns '{shown(value)}' cannot be read; write --{option} NAME or --{option} NAME,NAME.")
+    return names
+
+
+def _check_flag(name: str, value: object) -> bool:
+    """A flag, or a YAML boolean."""
+    if not isinstance(value, bool):
+        raise UsageError(f"Setting '{name}' takes true or false, not {shown(value)}.")
+    return value

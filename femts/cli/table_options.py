@@ -1,0 +1,101 @@
+"""Options of `femts table`: the grid of cells, and what runs them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from femts.cli.options import count, names
+from femts.cli.reading_options import ReadingOptions
+from femts.cli.recipe import parse_assignment, parse_horizons
+from femts.config.values import whole_number
+from femts.errors import UsageError, suggest
+from femts.text import shown
+
+if TYPE_CHECKING:
+    from femts.experiments.grid import Grid
+
+ENGINES = ("local", "ray")
+LOOK_BACKS = (512, 1024, 2048, 4096)
+MODELS = "fem_sm,fem_gla,fem_mamba,fem_aft,sm,gla,aft,lintrans,itransformer,patchtst,dlinear,naive,seasonal_naive"
+
+
+@dataclass(frozen=True)
+class GridOptions:
+    """Cells of a table."""
+
+    datasets: Annotated[
+        str, typer.Option(metavar="NAME|FILE[,...]", help="Names of `femts datasets list`, and files of your own.")
+    ] = "ETTh1"
+    models: Annotated[str, typer.Option(metavar="NAME[,NAME...]", help="Names of `femts models`.")] = MODELS
+    pred_lens: Annotated[str, typer.Option(metavar="N[,N...]|all", help="Horizons.")] = "all"
+    roll_out: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N[,N...]|all",
+            help="Horizons at which models of shorter ones, rolled out, count too (marked r); validation chooses.",
+            show_default=False,
+        ),
+    ] = None
+    seeds: Annotated[str, typer.Option(metavar="N[,N...]", help="Seeds, a run each.")] = "42"
+    seq_len: Annotated[
+        str, typer.Option(metavar="N[,N...]|auto|protocol", help="Look-back; of several, auto's four too, validation chooses.")
+    ] = "protocol"
+    reading: ReadingOptions = field(default_factory=ReadingOptions)
+    protocol: Annotated[str, typer.Option(metavar="paper|lookback96", help="Where look-backs come from.")] = "paper"
+    assignments: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="One setting of all models.", show_default=False)
+    ] = None
+    choices: Annotated[
+        list[str] | None,
+        typer.Option("--choose", metavar="KEY=VALUE,...", help="Values of a setting; validation chooses.", show_default=False),
+    ] = None
+
+    def grid(self) -> Grid:
+        """The grid that the options ask for; UsageError where one cannot be read."""
+        from femts.experiments.grid import Grid
+
+        presets: dict[str, tuple[int | None, ...]] = {"auto": LOOK_BACKS, "protocol": (None,)}
+        choices = (parse_assignment(text, "--choose") for text in self.choices or [])
+        return Grid(
+            datasets=names(self.datasets),
+            models=names(self.models),
+            pred_lens=parse_horizons(self.pred_lens),
+            seeds=tuple(_seed(part) for part in names(self.seeds)),
+            protocol=self.protocol,
+            seq_lens=presets.get(self.seq_len.lower()) or tuple(count("--seq-len", part) for part in names(self.seq_len)),
+            settings=dict(parse_assignment(text) for text in self.assignments or []),
+            reading=self.reading.reading(),
+            choices={key: names(value) for key, value in choices},
+        )
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """Engine of the cells: which, how many of them at a time, how long, and where records go."""
+
+    engine: Annotated[str, typer.Option(metavar="local|ray", help="What runs the cells: this machine, or a Ray cluster.")] = (
+        "local"
+    )
+    jobs: Annotated[str | None, typer.Option(metavar="N", help="Cells at a time.", show_default="one a core, 4 on a GPU")] = (
+        None
+    )
+    max_time: Annotated[
+        str | None, typer.Option(metavar="SPAN", help="Stop after it; what is left is for the next time.", show_default=False)
+    ] = None
+    results: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the records.")] = Path("results")
+
+    def check(self) -> None:
+        """UsageError for an engine that there is not."""
+        if self.engine not in ENGINES:
+            raise UsageError(f"Unknown engine '{self.engine}'{suggest(self.engine, ENGINES)}")
+
+
+def _seed(text: str) -> int:
+    number = whole_number(text, "Option '--seeds'")
+    if number is None or number < 0:
+        raise UsageError(f"Option '--seeds' takes whole numbers of at least 0, not '{shown(text)}'.")
+    return number

@@ -1,0 +1,71 @@
+"""Bounds of a setting, beside its field: `lr: Positive = 1e-3`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from math import inf
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+from femts.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Numbers that a field takes, in its annotation. A field that is None is not held to them.
+
+    Attributes:
+        words: the same in words, for the sentence that refuses another number.
+        at_least, above: lower bound, itself taken or not.
+        at_most, below: upper bound, itself taken or not; without one all finite numbers are taken.
+    """
+
+    words: str
+    at_least: float = -inf
+    above: float = -inf
+    at_most: float = inf
+    below: float = inf
+
+    def take(self, number: float) -> bool:
+        """Tell whether `number` is within the bounds; NaN never is."""
+        return self.at_least <= number <= self.at_most and self.above < number < self.below
+
+
+Count = Annotated[int, Bounds("a whole number of at least 1", at_least=1)]
+Natural = Annotated[int, Bounds("a whole number of at least 0", at_least=0)]
+Positive = Annotated[float, Bounds("a number above 0", above=0)]
+NotNegative = Annotated[float, Bounds("a number of at least 0", at_least=0)]
+Share = Annotated[float, Bounds("a number in [0, 1)", at_least=0, below=1)]
+_SENTENCE = "Setting '{where}.{name}' takes {words}, not {value}."
+
+
+def check_bounds(config: object, where: str, sentence: str = _SENTENCE) -> None:
+    """Hold the fields of a dataclass to their bounds; of a tuple, each number.
+
+    Args:
+        config: the dataclass.
+        where: prefix that the user types before a field's name (`model`, `training`).
+        sentence: text of the error, with `{where}`, `{name}`, `{words}` and `{value}` in it.
+
+    Raises:
+        UsageError: the first field that does not keep its bounds.
+    """
+    for name, bounds in _bounds(type(config)).items():  # type: ignore[arg-type]  # a class has a hash
+        value = getattr(config, name)
+        numbers = value if isinstance(value, tuple) else () if value is None else (value,)
+        if not all(map(bounds.take, numbers)):
+            raise UsageError(sentence.format(where=where, name=name, words=bounds.words, value=value))
+
+
+@cache
+def _bounds(kind: type) -> dict[str, Bounds]:
+    """The bounds of a dataclass by field."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {name: bounds for name, hint in hints.items() if (bounds := _find(hint))}
+
+
+def _find(hint: Any) -> Bounds | None:
+    """The bounds in an annotation, such as `Count | None`."""
+    if get_origin(hint) is Annotated:
+        return next((each for each in hint.__metadata__ if isinstance(each, Bounds)), None)
+    return next(filter(None, map(_find, get_args(hint))), None)

@@ -1,0 +1,75 @@
+"""Bounds beside fields: what they take, and the sentence for what they refuse."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import inf, nan
+from typing import Annotated, Any, Literal
+
+import pytest
+
+from femts.config.bounds import Bounds, Count, Natural, NotNegative, Positive, Share, check_bounds
+from femts.config.settings import apply_settings
+from femts.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Free:
+    name: str = ""
+    kind: Literal["a", "b"] = "a"
+    rate: Positive = 0.1
+
+
+@dataclass(frozen=True)
+class Held(Free):
+    layers: Count = 3
+    width: Count | None = None
+    seed: Natural = 0
+    decay: NotNegative = 0.0
+    part: Share = 0.5
+    pair: Annotated[tuple[float, float], Bounds("two numbers up to 1", at_most=1, above=0)] = (0.5, 1.0)
+
+    def __post_init__(self) -> None:
+        check_bounds(self, "x")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"rate": 1e-300, "layers": 1, "width": 1, "seed": 0, "decay": 0.0, "part": 0.0, "pair": (1e-9, 1.0)},
+        {"rate": 1e300, "layers": 2**40, "width": None, "part": 0.999},
+    ],
+)
+def test_numbers_within_bounds_are_taken(changes: dict) -> None:
+    assert replace(Held(), **changes)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("rate", 0.0, "Setting 'x.rate' takes a number above 0, not 0.0."),
+        ("rate", inf, "Setting 'x.rate' takes a number above 0, not inf."),
+        ("rate", nan, "Setting 'x.rate' takes a number above 0, not nan."),
+        ("layers", 0, "Setting 'x.layers' takes a whole number of at least 1, not 0."),
+        ("width", -1, "Setting 'x.width' takes a whole number of at least 1, not -1."),
+        ("seed", -1, "Setting 'x.seed' takes a whole number of at least 0, not -1."),
+        ("decay", -0.1, "Setting 'x.decay' takes a number of at least 0, not -0.1."),
+        ("part", 1.0, "Setting 'x.part' takes a number in [0, 1), not 1.0."),
+        ("pair", (0.5, 1.5), "Setting 'x.pair' takes two numbers up to 1, not (0.5, 1.5)."),
+        ("pair", (0.0, 0.5), "Setting 'x.pair' takes two numbers up to 1, not (0.0, 0.5)."),
+    ],
+)
+def test_others_are_refused_in_a_sentence(name: str, value: Any, sentence: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        replace(Held(), **{name: value})
+    assert str(caught.value) == sentence
+
+
+def test_settings_as_text_are_read_as_the_bounded_field() -> None:
+    held = apply_settings(Held(), {"rate": "2", "width": "none", "pair": "0.5,0.6", "layers": "4"}, "x")
+    assert held == Held(rate=2.0, width=None, pair=(0.5, 0.6), layers=4)
+
+
+def test_a_caller_may_have_a_sentence_of_its_own() -> None:
+    with pytest.raises(UsageError, match=r"^rate=-1 is not a number above 0\.$"):
+        check_bounds(Free(rate=-1), "", "{name}={value} is not {words}.")
