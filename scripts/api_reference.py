@@ -30,6 +30,7 @@ MODULES = (
     "femts.forecaster.scoring",
     "femts.data.dataset",
     "femts.data.catalog",
+    r"!femts\.data\.catalog\..*",
     "femts.evaluation.intervals",
     "femts.config.training",
     "femts.models.base",

@@ -11,6 +11,7 @@ from torch import Tensor
 from femts.bench.measure import Measured, peak_bytes, take_turns
 from femts.errors import UsageError, suggest
 from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig, component_flags
+from femts.mixers.config import COMPONENTS
 from femts.mixers.priors.registry import prior_class
 from femts.mixers.reference import plain_forward
 from femts.models.fem import SegmentConfig
@@ -27,9 +28,9 @@ def layer_config(prior: str, case: str, d_model: int, n_heads: int) -> FreeEnerg
         UsageError: an unknown prior or component set, or sizes that no layer can have.
     """
     prior_class(prior)
-    components = {ALONE: "", NAIVE: "CLTG"}.get(case, case)
-    if (not components and case != ALONE) or set(components.upper()) - set("CLTG"):
-        raise UsageError(f"Unknown component set '{case}'{suggest(case, (ALONE, 'L', 'LT', 'LTG', 'CLTG', NAIVE))}")
+    components = {ALONE: "", NAIVE: COMPONENTS}.get(case, case)
+    if (not components and case != ALONE) or set(components.upper()) - set(COMPONENTS):
+        raise UsageError(f"Unknown component set '{case}'{suggest(case, (ALONE, 'L', 'LT', 'LTG', COMPONENTS, NAIVE))}")
     component_flags(components)
     return SegmentConfig(1, 1, 1, prior, components, d_model=d_model, n_heads=n_heads).mixer_config()  # type: ignore[arg-type]
 

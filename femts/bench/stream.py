@@ -13,6 +13,7 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 from femts.bench.measure import Measured, take_turns
 from femts.bench.mixer import layer_config
 from femts.mixers import FreeEnergyMixer
+from femts.mixers.config import COMPONENTS
 from femts.mixers.layer import MixerState
 from femts.training.device import Place
 
@@ -42,7 +43,7 @@ class StreamBench:
 
     def __post_init__(self) -> None:
         for prior in self.priors:
-            layer_config(prior, "CLTG", self.d_model, self.n_heads)
+            layer_config(prior, COMPONENTS, self.d_model, self.n_heads)
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def bench_stream(bench: StreamBench, place: Place) -> Iterator[StreamRow]:
 
 @torch.no_grad()
 def _bench_prior(bench: StreamBench, place: Place, prior: str) -> list[StreamRow]:
-    layer = FreeEnergyMixer(layer_config(prior, "CLTG", bench.d_model, bench.n_heads)).to(place.device).eval()
+    layer = FreeEnergyMixer(layer_config(prior, COMPONENTS, bench.d_model, bench.n_heads)).to(place.device).eval()
     tokens = torch.randn(STEPS, 1, bench.d_model, device=place.device)
     states, state, seen = {}, layer.init_state(1), 0
     for count in sorted(bench.seen):

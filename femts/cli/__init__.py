@@ -10,21 +10,7 @@ from typing import cast
 
 import typer
 
-from femts.cli.commands.audit import audit
-from femts.cli.commands.backtest import backtest
-from femts.cli.commands.bench import bench
-from femts.cli.commands.calibrate import calibrate
-from femts.cli.commands.datasets import datasets
-from femts.cli.commands.doctor import doctor
-from femts.cli.commands.evaluate import evaluate
-from femts.cli.commands.explain import explain
-from femts.cli.commands.export import export
-from femts.cli.commands.models import models
-from femts.cli.commands.predict import predict
-from femts.cli.commands.report import report
-from femts.cli.commands.table import table
-from femts.cli.commands.train import train
-from femts.cli.commands.verify import verify
+from femts.cli.command import app, load_commands
 from femts.cli.streams import NO_MEMORY, check_memory, check_streams, out_of_memory
 from femts.errors import FemtsError, UsageError
 from femts.text import sentence, shown
@@ -33,18 +19,7 @@ INTERRUPTED = 130
 _Mistake = cast(type[Exception], typer.BadParameter.__mro__[1])  # base of all usage errors; typer does not export it
 _NAMES = (errno.ENAMETOOLONG, errno.ENOTDIR, errno.ELOOP, errno.EISDIR, errno.ENOENT)
 
-app = typer.Typer(
-    help="Time-series forecasting with the Free Energy Mixer.",
-    add_completion=False,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
-_COMMANDS = (train, evaluate, predict, calibrate, explain, export, backtest, audit, report, table, verify, models, doctor)
-for _command in _COMMANDS:
-    app.command()(_command)
-app.add_typer(datasets, name="datasets")
-app.add_typer(bench, name="bench")
+load_commands()
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -12,10 +12,10 @@ from femts.cli.options import option
 from femts.cli.reading_options import READING, ReadingOptions
 from femts.config.model import SHAPE
 from femts.config.values import check_plain, read_yaml, whole_number
+from femts.data.protocols import HORIZONS
 from femts.errors import UsageError, suggest
 from femts.text import shown
 
-HORIZONS = (96, 192, 336, 720)
 SECTIONS = ("model", "training")
 _BUDGETS = {"training.max_steps", "training.max_epochs"}  # two ways to say one thing
 _KEYS = ("dataset", *READING, "model", "pred_len", "seq_len", "protocol", "training")

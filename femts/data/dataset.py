@@ -18,11 +18,10 @@ from femts.data.catalog import CATALOG, DatasetCard, card
 from femts.data.download import fetch, file_sha256
 from femts.data.frames import check_frame
 from femts.data.grid import season_of, step_of
-from femts.data.reading import read_headless, read_table
+from femts.data.reading import read_table
 from femts.data.roles import NO_ROLES, Roles
 from femts.data.schema import PLAIN, Reading, Schema
-from femts.data.splits import Split, horizon_split
-from femts.data.synthetic import synthetic_frame
+from femts.data.splits import PARTS, Split, horizon_split, ratio_split
 from femts.errors import UsageError
 from femts.text import shown
 
@@ -79,7 +78,7 @@ class Dataset:
     @property
     def record(self) -> dict[str, Any]:
         """Record that identifies the data of a training: hash and split, in plain types."""
-        split = {part: list(getattr(self.split, part)) for part in ("train", "val", "test")}
+        split = {part: list(getattr(self.split, part)) for part in PARTS}
         return {"sha256": self.sha256, "split": split}
 
     @property
@@ -181,7 +180,7 @@ def _load(source: str | Path | pd.DataFrame, data_root: str | Path | None, downl
     where = f"File {path}"
     frame = check_frame(schema.roles.narrow(read_table(path, schema.form), schema.form, where), schema, where=where)
     data = replace(_own(frame, path.stem, file_sha256(path), schema), source=str(path.resolve()))
-    published = next((c for c in CATALOG.values() if c.sha256 == data.sha256 and c.split_rule == "ett"), None)
+    published = next((c for c in CATALOG.values() if c.sha256 == data.sha256 and c.split != ratio_split(c.rows)), None)
     if published is None:
         return data
     note = f"{path} is {published.name}; by its path it is split .7, .1, .2, and only by its name as published"
@@ -221,28 +220,22 @@ def _own(frame: pd.DataFrame, name: str, sha256: str, schema: Schema) -> Dataset
 
 def _from_catalogue(known: DatasetCard, root: str | Path | None, download: bool, schema: Schema) -> Dataset:
     notes: tuple[str, ...] = ()
-    when: pd.Index | None = None
-    sha256 = ""
-    if not known.filename:
-        table = synthetic_frame(known.rows)
-        when = pd.DatetimeIndex(table.pop("date"))
+    if known.make is not None:
+        table, sha256, place, remedy = known.make(), "", "What is made", "mend its card"
     else:
         path = fetch(known, root, download)
-        sha256 = file_sha256(path)
-        if known.dated:
-            # Verified by its hash, so it is taken as it is: Weather repeats a stamp and holds sentinels of -9999.
-            table = read_table(path)
-            when = pd.DatetimeIndex(pd.to_datetime(table.pop("date")))
-        else:
-            table = read_headless(path)
-            notes = ("it has no dates, so forecasts carry none",)
-            if path.name != known.filename:
-                notes = (*notes, f"{path.name} is unpacked, and no hash is published to verify it by")
-        if table.shape != (known.rows, known.channels):
-            raise UsageError(
-                f"{path} has {table.shape[0]} rows of {table.shape[1]} values, but {known.name} has "
-                f"{known.rows} of {known.channels}; get {known.filename} anew."
-            )
+        # Verified by its hash, so it is taken as it is: Weather repeats a stamp and holds sentinels of -9999.
+        table, sha256, place, remedy = known.read(path), file_sha256(path), str(path), f"get {known.filename} anew"
+        if path.name != known.filename:
+            notes = (f"{path.name} is unpacked, and no hash is published to verify it by",)
+    when = pd.DatetimeIndex(pd.to_datetime(table.pop("date"))) if "date" in table else None
+    if when is None:
+        notes = ("it has no dates, so forecasts carry none", *notes)
+    if table.shape != (known.rows, known.channels):
+        raise UsageError(
+            f"{place} has {table.shape[0]} rows of {table.shape[1]} values, but {known.name} has "
+            f"{known.rows} of {known.channels}; {remedy}."
+        )
     return _checked(
         Dataset(
             name=known.name,

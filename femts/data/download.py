@@ -40,7 +40,7 @@ def data_root(explicit: str | Path | None = None) -> Path:
 def locate(name: str | DatasetCard, root: str | Path | None = None) -> Path | None:
     """The file of a catalogue data set in the data root, or None; a gzipped file may also lie there unpacked."""
     entry = card(name)
-    if not entry.filename:
+    if entry.built_in:
         raise UsageError(f"{entry.name} is built in and has no file; use it by name.")
     target = data_root(root) / entry.filename
     places = [target, target.with_suffix("")] if target.suffix == ".gz" else [target]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from femts.errors import UsageError, suggest
 
+HORIZONS: tuple[int, ...] = (96, 192, 336, 720)
+"""Steps to forecast in the literature's tables."""
 PROTOCOLS: tuple[str, ...] = ("paper", "lookback96")
 
 

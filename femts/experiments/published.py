@@ -20,14 +20,13 @@ MEANS: dict[str, tuple[float | None, ...]] = {
     "patchtst": (0.221, 0.202, 0.413, 0.330, 0.346, 0.247),
     "dlinear": (0.233, 0.216, 0.422, 0.426, 0.347, 0.252),
 }
-HORIZONS = {("ETTh1", "patchtst"): {96: 0.370, 192: 0.413, 336: 0.422, 720: 0.447}}
-ALL = (96, 192, 336, 720)
+SINGLE = {("ETTh1", "patchtst"): {96: 0.370, 192: 0.413, 336: 0.422, 720: 0.447}}
 
 
 def published(dataset: str, model: str, pred_len: int | None) -> float | None:
     """The published MSE at a horizon, or with None that of the mean over all four; None where there is none."""
     if pred_len is not None:
-        return HORIZONS.get((dataset, model), {}).get(pred_len)
+        return SINGLE.get((dataset, model), {}).get(pred_len)
     if dataset not in DATASETS or model not in MEANS:
         return None
     return MEANS[model][DATASETS.index(dataset)]

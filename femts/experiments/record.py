@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from femts.data.dataset import Dataset
+from femts.data.protocols import HORIZONS
 from femts.environment import commit, place
 from femts.experiments.grid import Cell
-from femts.experiments.published import ALL
 from femts.experiments.record_rules import RECORD_FORMAT, cell_of
 from femts.experiments.samples import sample_forecasts
 from femts.forecaster.forecaster import Forecaster
@@ -45,7 +45,7 @@ def _rolled(forecaster: Forecaster, data: Dataset) -> dict[str, Any]:
     if not forecaster.model.rolls_out:
         return {}
     own, look_back = forecaster.config.pred_len, forecaster.config.seq_len
-    fitting = [p for p in ALL if p > own and all(data.split.windows(part, look_back, p) for part in ("val", "test"))]
+    fitting = [p for p in HORIZONS if p > own and all(data.split.windows(part, look_back, p) for part in ("val", "test"))]
     if not fitting:
         return {}
     most = {"val": MOST_VALIDATED, "test": None}

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
+from femts.data.protocols import HORIZONS
 from femts.experiments.grid import Cell
-from femts.experiments.published import ALL, published
+from femts.experiments.published import published
 from femts.experiments.store import Store
 
 
@@ -72,7 +73,7 @@ def make_entries(cells: Sequence[Cell], store: Store, roll_out: Sequence[int] = 
         if len(pred_lens) > 1:
             whole = [seed for seed in seeds if all(seed in scores[pred_len] for pred_len in pred_lens)]
             means = {seed: _mean([scores[pred_len][seed] for pred_len in pred_lens]) for seed in whole}
-            known = published(dataset, model, None) if theirs and tuple(pred_lens) == ALL else None
+            known = published(dataset, model, None) if theirs and tuple(pred_lens) == HORIZONS else None
             entries.append(_entry((dataset, model, None), means, known, {}))
     return entries
 

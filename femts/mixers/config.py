@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal, TypedDict
+from typing import Annotated, Literal, TypedDict, get_args
 
 from femts.config.bounds import Bounds, check_bounds
-from femts.errors import UsageError
+from femts.errors import UsageError, suggest
 from femts.mixers.priors.registry import prior_class
 
+COMPONENTS = "CLTG"
+SoftmaxBackend = Literal["auto", "flash"]
+BACKENDS: tuple[str, ...] = get_args(SoftmaxBackend)
 _NO_WIDTH = Bounds("no width; give a number above 0, or None for the budget's", above=0)
 _Width = Annotated[int, _NO_WIDTH]
 _Ratio = Annotated[float, _NO_WIDTH]
@@ -30,8 +33,8 @@ class FreeEnergyMixerConfig:
         use_lse: L, the log-sum-exp read (eq. 4).
         use_temperature: T, the inner gate (eq. 10); needs L.
         use_outer_gate: G, the outer gate (eq. 11).
-        softmax_backend: `auto` takes torch's scaled-dot-product attention as it comes, `sdpa` is the same by name, `flash`
-            insists on torch's flash kernel and is refused where it cannot run.
+        softmax_backend: `auto` takes torch's scaled-dot-product attention as it comes, `flash` insists on its flash kernel
+            and is refused where that cannot run.
         dropout: on the read, before the output projection; never on `p_t`.
         causal: False lets every token see every other, in the conditioner too.
         bias: biases in the linear maps.
@@ -48,7 +51,8 @@ class FreeEnergyMixerConfig:
         conv_norm_first: LayerNorm before the conditioner.
         conv_bidirectional: a two-sided conditioner; only without `causal`, where it is two-sided anyway.
         ssm_rank: states per channel of `mamba`.
-        mamba_normalize: must be True: without it the impulse response is no distribution and the read no free energy.
+        mamba_normalize: must be True: without it the impulse response is no distribution and the read no free energy. It is
+            there for callers of the authors' layer, who write it.
     """
 
     n_embd: int
@@ -62,7 +66,7 @@ class FreeEnergyMixerConfig:
     use_lse: bool = True
     use_temperature: bool = True
     use_outer_gate: bool = True
-    softmax_backend: Literal["auto", "sdpa", "flash"] = "auto"
+    softmax_backend: SoftmaxBackend = "auto"
     dropout: Annotated[float, Bounds("not in [0, 1); choose a smaller share", at_least=0, below=1)] = 0.0
     causal: bool = True
     bias: bool = True
@@ -85,6 +89,8 @@ class FreeEnergyMixerConfig:
             raise UsageError(f"n_embd={self.n_embd} is not a multiple of n_head={self.n_head}; choose sizes that divide.")
         if self.conv_bidirectional and self.causal:
             raise UsageError("conv_bidirectional=True would show a causal layer its future; set causal=False with it.")
+        if self.softmax_backend not in BACKENDS:
+            raise UsageError(f"Unknown softmax_backend '{self.softmax_backend}'{suggest(self.softmax_backend, BACKENDS)}")
         if not self.mamba_normalize:
             raise UsageError("mamba_normalize=False makes no selection prior (its weights do not sum to 1); leave it True.")
 
@@ -115,7 +121,7 @@ def component_flags(components: str) -> ComponentFlags:
         UsageError: a letter other than C, L, T, G, a letter twice, or T without L.
     """
     letters = components.upper()
-    if set(letters) - set("CLTG") or len(set(letters)) != len(letters):
+    if set(letters) - set(COMPONENTS) or len(set(letters)) != len(letters):
         raise UsageError(f"Component set '{components}' is unknown; write each of C, L, T, G at most once, such as CLTG or CL.")
     if "T" in letters and "L" not in letters:
         raise UsageError(f"Component set '{components}' has T without L; add L, as in '{components}L', or drop T.")

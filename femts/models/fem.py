@@ -20,6 +20,7 @@ from femts.config.bounds import Count
 from femts.config.model import ModelConfig
 from femts.errors import UsageError
 from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig, component_flags
+from femts.mixers.config import COMPONENTS
 from femts.mixers.ops.dropout import Dropout
 from femts.mixers.ops.norm import RMSNorm
 from femts.mixers.ops.precision import mlp
@@ -48,7 +49,7 @@ class SegmentConfig(ModelConfig):
     """
 
     prior: str = "softmax"
-    components: str = "CLTG"
+    components: str = COMPONENTS
     d_model: Count | None = None
     n_layers: Count = 3
     n_heads: Count = 8

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from model_cases import DATA, check_audit, quick_run
 from torch import Tensor
 
 import femts
@@ -21,22 +22,12 @@ from femts.data.windows import Windows
 from femts.errors import UsageError
 from femts.evaluation import evaluator
 from femts.forecaster.forecaster import Forecaster
-from femts.models.base import ForecastModel
 from femts.models.dlinear import DLinear
 from femts.models.itransformer import ITransformer
 from femts.models.registry import model_card, model_names
 from femts.training.train import train
 
-DATA = load_dataset(synthetic_frame(600))
-SMALL = {"d_model": 16, "d_ff": 16, "n_layers": 1, "n_heads": 2, "longest": 24}
 WINDOWS = 120 - 12 + 1
-
-
-def quick(model: str, data: Dataset = DATA) -> Forecaster:
-    known = model_card(model).default_settings()
-    settings = {f"model.{key}": value for key, value in SMALL.items() if key in known}
-    settings |= {"training.batch_size": 400, "training.max_epochs": 1}
-    return train(data, model, 12, seq_len=24, device="cpu", settings=settings)
 
 
 def failed(forecaster: Forecaster) -> set[str]:
@@ -45,14 +36,7 @@ def failed(forecaster: Forecaster) -> set[str]:
 
 @pytest.mark.parametrize("model", model_names())
 def test_every_model_passes(model: str) -> None:
-    forecaster = quick(model)
-    found = femts.audit(forecaster)
-    assert found.failed == ()
-    unchecked = {check.name for check in found.checks if check.passed is None}
-    fitted = type(forecaster.model).prepare is not ForecastModel.prepare
-    checked = {"other channels": forecaster.model.channel_independent, "closed-form weights": fitted}
-    assert unchecked == {name for name, there in checked.items() if not there}
-    assert found.scores[0].mse == pytest.approx(forecaster.metrics["test"]["mse"], rel=1e-6)
+    check_audit(model)
 
 
 def test_the_baselines_that_see_one_channel_say_so() -> None:
@@ -63,7 +47,7 @@ def test_the_baselines_that_see_one_channel_say_so() -> None:
 
 def test_a_scaler_that_saw_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Dataset, "train_values", property(lambda data: data.values))
-    assert failed(quick("dlinear")) == {"scaler"}
+    assert failed(quick_run("dlinear")) == {"scaler"}
 
 
 @pytest.mark.parametrize("model", ["dlinear", "naive", "seasonal_naive", "fem_sm"])
@@ -76,14 +60,14 @@ def test_look_backs_that_are_a_step_late(model: str, monkeypatch: pytest.MonkeyP
         return torch.cat([x[:, 1:], y[:, :1]], dim=1), y
 
     monkeypatch.setattr(Windows, "gather", late)
-    assert "future rows" in failed(quick(model))
+    assert "future rows" in failed(quick_run(model))
 
 
 def test_windows_that_lose_the_last_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     length = Windows.__len__
     with monkeypatch.context() as patch:
         patch.setattr(Windows, "__len__", lambda windows: length(windows) // 32 * 32)
-        forecaster = quick("dlinear")
+        forecaster = quick_run("dlinear")
         assert failed(forecaster) == {"every window"}
     assert {"every window", "stored score"} == failed(forecaster)  # mended since, but the score is as it was
 
@@ -93,13 +77,13 @@ def test_an_evaluator_that_loses_the_last_batch(monkeypatch: pytest.MonkeyPatch)
         whole = Picked(windows, torch.arange(len(windows) // 32 * 32))
         return {**evaluator.evaluate(model, whole, *args, **options), "windows": len(windows)}
 
-    forecaster = quick("dlinear")
+    forecaster = quick_run("dlinear")
     monkeypatch.setattr(audit_module, "evaluate", drop_last)
     assert "every window" in failed(forecaster)
 
 
 def test_closed_form_weights_that_saw_all_rows() -> None:
-    forecaster = quick("ridge")
+    forecaster = quick_run("ridge")
     forecaster.model.prepare(torch.from_numpy(forecaster.preprocess.transform(DATA.values)).float())
     assert failed(forecaster) == {"closed-form weights", "stored score"}
 
@@ -107,18 +91,19 @@ def test_closed_form_weights_that_saw_all_rows() -> None:
 def test_forecasts_that_look_at_their_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     forward = DLinear.forward
     monkeypatch.setattr(DLinear, "forward", lambda model, x: forward(model, x - x.mean((0, 1))))
-    assert "order and batch size" in failed(quick("dlinear"))
+    assert "order and batch size" in failed(quick_run("dlinear"))
 
 
 def test_a_false_claim_of_independence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ITransformer, "channel_independent", True)
-    assert failed(quick("itransformer")) == {"other channels"}
+    assert failed(quick_run("itransformer")) == {"other channels"}
 
 
 def test_weights_that_are_not_those_of_the_score() -> None:
-    forecaster = quick("dlinear")
+    forecaster = quick_run("dlinear")
+    model: Any = forecaster.model
     with torch.no_grad():
-        forecaster.model.trend.weight += 0.01
+        model.trend.weight += 0.01
     assert failed(forecaster) == {"stored score"}
 
 
@@ -135,7 +120,7 @@ def test_data_that_cannot_tell_are_no_success() -> None:
 def test_gaps_are_no_leak(model: str) -> None:
     frame = synthetic_frame(600)
     frame.loc[480 - 24 :: 7, "s1"] = np.nan  # the first test window's look-back begins in a gap
-    forecaster = quick(model, data=load_dataset(frame))
+    forecaster = quick_run(model, data=load_dataset(frame))
     found = femts.audit(forecaster)
     assert found.failed == ()
     assert found.scores[0].mse == pytest.approx(forecaster.metrics["test"]["mse"], rel=1e-6)
@@ -143,7 +128,7 @@ def test_gaps_are_no_leak(model: str) -> None:
 
 def test_other_data_are_refused() -> None:
     with pytest.raises(UsageError, match="is not what this model was trained on"):
-        femts.audit(quick("naive"), load_dataset(synthetic_frame(700)))
+        femts.audit(quick_run("naive"), load_dataset(synthetic_frame(700)))
 
 
 @pytest.fixture(scope="module")

@@ -83,7 +83,7 @@ def page(forecaster: Forecaster, tmp_path_factory: pytest.TempPathFactory) -> st
 
 
 def numbers(page: str) -> dict[str, Any]:
-    return json.loads(Parsed(page).scripts[0])  # type: ignore[no-any-return]
+    return json.loads(Parsed(page).scripts[0])
 
 
 def cells(page: str, name: str) -> list[list[str]]:

@@ -11,6 +11,7 @@ from femts.bench import mixer
 from femts.bench.mixer import MixerBench, MixerRow, bench_mixer, layer_config
 from femts.errors import UsageError
 from femts.mixers.priors.registry import prior_names
+from femts.models.fem import SegmentConfig
 from femts.models.registry import build_config
 from femts.training.device import Place
 
@@ -49,6 +50,7 @@ def test_layers_are_those_of_the_forecasting_host() -> None:
     for prior, name in {"softmax": "sm", "gla": "gla", "rnn_softmax": "aft", "mamba": "mamba", "linear": "linear"}.items():
         for case, model in {"alone": name, "CLTG": f"fem_{name}", "naive": f"fem_{name}"}.items():
             host = build_config(model, seq_len=1024, pred_len=96, n_channels=7, settings={})
+            assert isinstance(host, SegmentConfig)
             assert layer_config(prior, case, 64, 8) == host.mixer_config()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import inf, nan
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
 
@@ -59,7 +59,7 @@ def test_numbers_within_bounds_are_taken(changes: dict) -> None:
         ("pair", (0.0, 0.5), "Setting 'x.pair' takes two numbers up to 1, not (0.0, 0.5)."),
     ],
 )
-def test_others_are_refused_in_a_sentence(name: str, value: object, sentence: str) -> None:
+def test_others_are_refused_in_a_sentence(name: str, value: Any, sentence: str) -> None:
     with pytest.raises(UsageError) as caught:
         replace(Held(), **{name: value})
     assert str(caught.value) == sentence

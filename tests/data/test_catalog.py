@@ -1,9 +1,11 @@
+from __future__ import annotations
+
 import subprocess
 import sys
 
 import pytest
 
-from femts.data.catalog import CATALOG, card
+from femts.data.catalog import CATALOG, DatasetCard, card
 from femts.errors import UsageError
 
 TEST_WINDOWS = {
@@ -17,13 +19,13 @@ TEST_WINDOWS = {
 
 
 @pytest.mark.parametrize("name", TEST_WINDOWS)
-def test_number_of_test_windows_is_the_published_one(name):
+def test_number_of_test_windows_is_the_published_one(name: str) -> None:
     split = CATALOG[name].split
     assert tuple(split.windows("test", 1024, pred_len) for pred_len in (96, 192, 336, 720)) == TEST_WINDOWS[name]
 
 
 @pytest.mark.parametrize("known", CATALOG.values(), ids=lambda known: known.name)
-def test_card_is_complete(known):
+def test_card_is_complete(known: DatasetCard) -> None:
     assert known.name == CATALOG[known.name].name and known.description.endswith(".")
     assert known.split.test[1] <= known.rows
     if known.filename:
@@ -34,21 +36,21 @@ def test_card_is_complete(known):
 
 
 @pytest.mark.parametrize(("freq", "season"), [("h", 24), ("15min", 96), ("10min", 144)])
-def test_season_is_a_day_of_steps(freq, season):
+def test_season_is_a_day_of_steps(freq: str, season: int) -> None:
     assert {known.season for known in CATALOG.values() if known.freq == freq} == {season}
 
 
 @pytest.mark.parametrize("name", ["etth1", "ETTH1", "ETTh1"])
-def test_names_are_matched_in_any_case(name):
+def test_names_are_matched_in_any_case(name: str) -> None:
     assert card(name) is CATALOG["ETTh1"]
 
 
-def test_unknown_name_gives_the_nearest():
+def test_unknown_name_gives_the_nearest() -> None:
     with pytest.raises(UsageError, match=r"Unknown dataset 'wether'.*did you mean 'Weather'"):
         card("wether")
 
 
-def test_the_catalogue_costs_neither_torch_nor_pandas():
+def test_the_catalogue_costs_neither_torch_nor_pandas() -> None:
     code = "import sys; from femts.data.catalog import card; card('ETTh1'); print({'torch', 'pandas'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

@@ -1,9 +1,12 @@
 """Downloads are proven against a real HTTP server on 127.0.0.1 that behaves, lies, or breaks off."""
 
+from __future__ import annotations
+
 import gzip
 import hashlib
 import socket
 import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -11,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from femts.data.catalog import CATALOG
+from femts.data.catalog import CATALOG, DatasetCard
 from femts.data.download import data_root, fetch, locate, verify
 from femts.errors import RunFailure, UsageError
 
@@ -26,7 +29,8 @@ class Server(ThreadingHTTPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
-        self.body, self.cuts, self.seen = BODY, 0, []
+        self.body, self.cuts = BODY, 0
+        self.seen: list[str | None] = []
 
     @property
     def url(self) -> str:
@@ -55,7 +59,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def server(monkeypatch):
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     running = Server()
     thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
@@ -67,7 +71,7 @@ def server(monkeypatch):
 
 
 @pytest.fixture
-def wanted(server):
+def wanted(server: Server) -> DatasetCard:
     return replace(CATALOG["ETTh1"], url=server.url, sha256=hashlib.sha256(BODY).hexdigest())
 
 
@@ -75,19 +79,19 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
 
 
-def assert_names_the_file_and_its_place(error, known, root):
+def assert_names_the_file_and_its_place(error: pytest.ExceptionInfo[Exception], known: DatasetCard, root: Path) -> None:
     text = str(error.value)
     assert "\n" not in text and text.endswith(".") and f"put it at {root / known.filename}" in text
 
 
-def test_good_file_arrives_whole_and_is_not_asked_for_again(server, wanted, tmp_path):
+def test_good_file_arrives_whole_and_is_not_asked_for_again(server: Server, wanted: DatasetCard, tmp_path: Path) -> None:
     root = tmp_path / "new"
     assert fetch(wanted, root) == root / "ETTh1.csv" and (root / "ETTh1.csv").read_bytes() == BODY
     assert fetch(wanted, root) == verify(wanted, root) == locate(wanted, root)
     assert names(root) == ["ETTh1.csv"] and server.seen == [None]
 
 
-def test_wrong_content_is_refused_and_thrown_away(server, wanted, tmp_path):
+def test_wrong_content_is_refused_and_thrown_away(server: Server, wanted: DatasetCard, tmp_path: Path) -> None:
     server.body = BODY.replace(b"1.25", b"1.26")
     with pytest.raises(RunFailure, match="what came differs from sha256") as error:
         fetch(wanted, tmp_path)
@@ -95,14 +99,14 @@ def test_wrong_content_is_refused_and_thrown_away(server, wanted, tmp_path):
     assert names(tmp_path) == []
 
 
-def test_a_cut_connection_is_tried_once_more_from_the_start(server, wanted, tmp_path):
+def test_a_cut_connection_is_tried_once_more_from_the_start(server: Server, wanted: DatasetCard, tmp_path: Path) -> None:
     server.cuts = 1
     fetch(wanted, tmp_path)
     assert (tmp_path / "ETTh1.csv").read_bytes() == BODY and names(tmp_path) == ["ETTh1.csv"]
     assert server.seen == [None, None]
 
 
-def test_a_connection_that_keeps_breaking_leaves_nothing(server, wanted, tmp_path):
+def test_a_connection_that_keeps_breaking_leaves_nothing(server: Server, wanted: DatasetCard, tmp_path: Path) -> None:
     server.cuts = 2
     with pytest.raises(RunFailure, match="there is no connection, or it broke") as error:
         fetch(wanted, tmp_path)
@@ -110,7 +114,7 @@ def test_a_connection_that_keeps_breaking_leaves_nothing(server, wanted, tmp_pat
     assert names(tmp_path) == []
 
 
-def test_several_downloads_at_once_end_with_one_right_file(server, wanted, tmp_path):
+def test_several_downloads_at_once_end_with_one_right_file(server: Server, wanted: DatasetCard, tmp_path: Path) -> None:
     server.cuts = 3
     with ThreadPoolExecutor(4) as pool:
         paths = list(pool.map(lambda _: fetch(wanted, tmp_path), range(4)))
@@ -118,7 +122,7 @@ def test_several_downloads_at_once_end_with_one_right_file(server, wanted, tmp_p
     assert names(tmp_path) == ["ETTh1.csv"]
 
 
-def test_not_found(server, wanted, tmp_path):
+def test_not_found(server: Server, wanted: DatasetCard, tmp_path: Path) -> None:
     gone = replace(wanted, url=server.url.replace("file.csv", "gone.csv"))
     with pytest.raises(RunFailure, match="the server answered 404") as error:
         fetch(gone, tmp_path)
@@ -126,7 +130,7 @@ def test_not_found(server, wanted, tmp_path):
     assert names(tmp_path) == []
 
 
-def test_no_network(wanted, tmp_path):
+def test_no_network(wanted: DatasetCard, tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         closed = free.getsockname()[1]
@@ -137,13 +141,13 @@ def test_no_network(wanted, tmp_path):
     assert names(tmp_path) == []
 
 
-def test_a_root_that_cannot_be_written(wanted, tmp_path):
+def test_a_root_that_cannot_be_written(wanted: DatasetCard, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(RunFailure, match="Cannot write"):
         fetch(wanted, tmp_path / "file" / "root")
 
 
-def test_a_gzipped_file_is_pinned_by_its_git_blob(server, tmp_path):
+def test_a_gzipped_file_is_pinned_by_its_git_blob(server: Server, tmp_path: Path) -> None:
     server.body = gzip.compress(b"1,2\n3,4\n", mtime=0)
     blob = hashlib.sha1(b"blob %d\0" % len(server.body) + server.body).hexdigest()
     solar = replace(CATALOG["Solar"], url=server.url, git_blob=blob)
@@ -153,7 +157,7 @@ def test_a_gzipped_file_is_pinned_by_its_git_blob(server, tmp_path):
     assert names(tmp_path / "other") == []
 
 
-def test_a_file_that_is_not_the_published_one_is_left_alone(wanted, tmp_path, server):
+def test_a_file_that_is_not_the_published_one_is_left_alone(wanted: DatasetCard, tmp_path: Path, server: Server) -> None:
     (tmp_path / "ETTh1.csv").write_text("date,a\n")
     for look in (fetch, verify):
         with pytest.raises(UsageError, match=r"is not the published ETTh1 .*move it away"):
@@ -161,7 +165,7 @@ def test_a_file_that_is_not_the_published_one_is_left_alone(wanted, tmp_path, se
     assert (tmp_path / "ETTh1.csv").read_text() == "date,a\n" and server.seen == []
 
 
-def test_missing_without_download_says_what_to_put_where(wanted, tmp_path, server):
+def test_missing_without_download_says_what_to_put_where(wanted: DatasetCard, tmp_path: Path, server: Server) -> None:
     for known, download in ((wanted, False), (replace(wanted, url=None), True)):
         with pytest.raises(UsageError, match=rf"put its file ETTh1\.csv at {tmp_path / 'ETTh1.csv'}"):
             fetch(known, tmp_path, download=download)
@@ -170,7 +174,7 @@ def test_missing_without_download_says_what_to_put_where(wanted, tmp_path, serve
     assert server.seen == []
 
 
-def test_an_unpacked_file_is_found_and_cannot_be_verified(tmp_path):
+def test_an_unpacked_file_is_found_and_cannot_be_verified(tmp_path: Path) -> None:
     (tmp_path / "solar_AL.txt").write_text("1,2\n")
     assert fetch("Solar", tmp_path) == locate("Solar", tmp_path) == tmp_path / "solar_AL.txt"
     with pytest.raises(UsageError, match=r"only solar_AL\.txt\.gz can be verified"):
@@ -178,12 +182,12 @@ def test_an_unpacked_file_is_found_and_cannot_be_verified(tmp_path):
 
 
 @pytest.mark.parametrize("look", [fetch, verify, locate])
-def test_built_in_data_has_no_file(look, tmp_path):
+def test_built_in_data_has_no_file(look: Callable[..., Path | None], tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="synthetic is built in"):
         look("synthetic", tmp_path)
 
 
-def test_root_is_argument_then_environment_then_checkout(tmp_path, monkeypatch):
+def test_root_is_argument_then_environment_then_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FEMTS_DATA", str(tmp_path / "environment"))
     assert data_root(tmp_path / "argument") == tmp_path / "argument"
     assert data_root() == tmp_path / "environment"
@@ -191,26 +195,28 @@ def test_root_is_argument_then_environment_then_checkout(tmp_path, monkeypatch):
     assert data_root() == Path(__file__).resolve().parents[2] / "datasets"
 
 
-def test_root_outside_a_checkout_is_the_users_cache(tmp_path, monkeypatch):
+def test_root_outside_a_checkout_is_the_users_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("FEMTS_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr("femts.data.download.__file__", str(tmp_path / "lib" / "femts" / "data" / "sources.py"))
     assert data_root().name in ("femts", "Cache") and data_root() != tmp_path / "lib" / "datasets"
 
 
-def test_root_that_is_a_file(tmp_path):
+def test_root_that_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="is a file; give the folder"):
         data_root(tmp_path / "file")
 
 
 @pytest.mark.parametrize("name", [c.name for c in CATALOG.values() if c.sha256])
-def test_real_files_have_the_pinned_hashes(name, real_root):
+def test_real_files_have_the_pinned_hashes(name: str, real_root: Path) -> None:
     assert verify(name, real_root).is_file()
 
 
 @pytest.mark.parametrize("length", [True, False])
-def test_a_download_that_is_too_large_is_stopped_and_thrown_away(server, wanted, tmp_path, monkeypatch, length):
+def test_a_download_that_is_too_large_is_stopped_and_thrown_away(
+    server: Server, wanted: DatasetCard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, length: bool
+) -> None:
     if not length:  # the server does not say how much is to come
         monkeypatch.setattr(Handler, "send_header", lambda *_: None)
     with pytest.raises(RunFailure, match="larger than 100000 bytes, which ETTh1 is not") as error:

@@ -68,7 +68,7 @@ def test_time_may_be_counted(step: int, first: int, tmp_path: Path) -> None:
     write_table(table, tmp_path / "counted.csv")  # as text, too
     assert load_dataset(tmp_path / "counted.csv").freq == str(step)
     skipped = load_dataset(table.drop(index=[7, 8]))
-    assert skipped.observed is not None and (~skipped.observed).any(1).nonzero()[0].tolist() == [7, 8]
+    assert skipped.observed is not None and np.flatnonzero((~skipped.observed).any(1)).tolist() == [7, 8]
     with pytest.raises(UsageError, match=rf"step '{step}' of the training data"):
         trained.predict(wide(60))
     with pytest.raises(UsageError, match="no even step"):

@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 import gzip
 from pathlib import Path
 
@@ -51,13 +53,13 @@ BAD_FILES = {
 }
 
 
-def is_one_sentence(error):
+def is_one_sentence(error: object) -> bool:
     text = str(error)
     return "\n" not in text and text.endswith(".") and "Traceback" not in text
 
 
 @pytest.mark.parametrize(("content", "words"), BAD_FILES.values(), ids=BAD_FILES)
-def test_bad_file_is_refused_in_one_sentence_that_names_it(tmp_path, content, words):
+def test_bad_file_is_refused_in_one_sentence_that_names_it(tmp_path: Path, content: bytes, words: str) -> None:
     path = tmp_path / "mine.csv"
     path.write_bytes(content)
     with pytest.raises(UsageError) as caught:
@@ -65,7 +67,7 @@ def test_bad_file_is_refused_in_one_sentence_that_names_it(tmp_path, content, wo
     assert words in str(caught.value) and str(path) in str(caught.value) and is_one_sentence(caught.value)
 
 
-def test_missing_file_and_folder_are_refused(tmp_path):
+def test_missing_file_and_folder_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"nothing\.csv does not exist"):
         read_checked(tmp_path / "nothing.csv")
     with pytest.raises(UsageError, match="is a folder"):
@@ -73,7 +75,7 @@ def test_missing_file_and_folder_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("content", [GOOD, "\ufeff" + GOOD, GOOD.replace("\n", "\r\n"), GOOD + "\n\n", "\n" + GOOD], ids=repr)
-def test_good_file_in_its_usual_spellings(tmp_path, content):
+def test_good_file_in_its_usual_spellings(tmp_path: Path, content: str) -> None:
     path = tmp_path / "mine.csv"
     path.write_bytes(content.encode())
     frame = read_checked(path)
@@ -81,7 +83,7 @@ def test_good_file_in_its_usual_spellings(tmp_path, content):
     assert frame["b"].tolist() == [2.0, 4.0, 6.0] and str(frame["b"].dtype) == "float64"
 
 
-def test_long_form_becomes_wide_with_series_in_order_of_appearance(tmp_path):
+def test_long_form_becomes_wide_with_series_in_order_of_appearance(tmp_path: Path) -> None:
     path = tmp_path / "long.csv"
     path.write_text(
         "ds,y,unique_id\n2024-01-01,1,7\n2024-01-03,3,7\n2024-01-02,2,7\n2024-01-01,4,2\n2024-01-02,5,2\n2024-01-03,6,2\n"
@@ -93,13 +95,15 @@ def test_long_form_becomes_wide_with_series_in_order_of_appearance(tmp_path):
 
 
 @given(st.integers(3, 40), st.integers(1, 4), st.sampled_from(["15min", "h", "D", "B", "W", "MS"]))
-def test_a_written_table_reads_back_the_same(tmp_path_factory, rows, columns, freq):
+def test_a_written_table_reads_back_the_same(
+    tmp_path_factory: pytest.TempPathFactory, rows: int, columns: int, freq: str
+) -> None:
     frame = wide(rows, columns, freq)
     path = write_table(frame, tmp_path_factory.mktemp("csv") / "t.csv")
     pd.testing.assert_frame_equal(read_checked(path), check_frame(frame), check_dtype=False)
 
 
-def test_columns_come_back_in_the_order_asked_for(table):
+def test_columns_come_back_in_the_order_asked_for(table: pd.DataFrame) -> None:
     assert list(check_frame(table, columns=["b", "a"]).columns) == ["date", "b", "a"]
 
 
@@ -107,12 +111,12 @@ def test_columns_come_back_in_the_order_asked_for(table):
     ("columns", "words"),
     [(["a", "b", "c"], "lacks 'c'; give"), (["a"], "has 'b' besides"), (["a", "x"], "lacks 'x' and has 'b' besides")],
 )
-def test_other_columns_than_in_training_are_named(table, columns, words):
+def test_other_columns_than_in_training_are_named(table: pd.DataFrame, columns: list[str], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         check_frame(table, columns=columns)
 
 
-def test_a_known_step_serves_histories_too_short_to_show_it(table):
+def test_a_known_step_serves_histories_too_short_to_show_it(table: pd.DataFrame) -> None:
     assert len(check_frame(table.head(1), freq="h")) == 1
     friday_to_tuesday = wide(3, freq="B", start="2024-01-05")
     assert len(check_frame(friday_to_tuesday, freq="B")) == 3
@@ -123,19 +127,19 @@ def test_a_known_step_serves_histories_too_short_to_show_it(table):
         check_frame(table.head(0), freq="h")
 
 
-def test_the_index_of_a_frame_does_not_matter(table):
+def test_the_index_of_a_frame_does_not_matter(table: pd.DataFrame) -> None:
     tail = table.tail(10)
     for index in (tail.index, [5] * 10, tail["date"]):
         assert check_frame(tail.set_axis(index, axis=0))["a"].tolist() == tail["a"].tolist()
 
 
-def test_no_input_frame_is_changed(table):
+def test_no_input_frame_is_changed(table: pd.DataFrame) -> None:
     before = table.copy()
     check_frame(table, columns=["b", "a"])
     pd.testing.assert_frame_equal(table, before)
 
 
-def test_columns_of_other_types(table):
+def test_columns_of_other_types(table: pd.DataFrame) -> None:
     whole = table.assign(a=range(30), b=[True, False] * 15)
     assert check_frame(whole)["b"].tolist() == [1.0, 0.0] * 15
     nullable = table.assign(a=pd.array([1] * 29 + [None], dtype="Int64"))
@@ -145,7 +149,7 @@ def test_columns_of_other_types(table):
     assert list(check_frame(table.rename(columns={"a": 0})).columns) == ["date", "0", "b"]
 
 
-def test_matrix_without_header_gzipped_or_not(tmp_path):
+def test_matrix_without_header_gzipped_or_not(tmp_path: Path) -> None:
     matrix = np.random.default_rng(0).uniform(size=(50, 7)).round(2)
     for name in ("s.txt", "s.txt.gz"):
         pd.DataFrame(matrix).to_csv(tmp_path / name, header=False, index=False)
@@ -163,23 +167,25 @@ def test_matrix_without_header_gzipped_or_not(tmp_path):
         ("s.txt.gz", gzip.compress(b"1,2\n", mtime=0)[:10] + b"\xff" * 20, "cannot be read as a matrix"),
     ],
 )
-def test_bad_matrix_is_refused(tmp_path, name, content, words):
+def test_bad_matrix_is_refused(tmp_path: Path, name: str, content: bytes, words: str) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(UsageError, match=words) as caught:
         read_headless(tmp_path / name)
     assert is_one_sentence(caught.value)
 
 
-def test_values_need_no_dates(tmp_path):
+def test_values_need_no_dates(tmp_path: Path) -> None:
     (tmp_path / "v.csv").write_text("0,1\n1,2\n3,4\n")
     assert check_values(read_table(tmp_path / "v.csv"), columns=["0", "1"]).to_numpy().tolist() == [[1, 2], [3, 4]]
 
 
-def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path, table, monkeypatch):
+def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
+    tmp_path: Path, table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "out.csv"
     path.write_text("old")
 
-    def full(descriptor):
+    def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", full)
@@ -188,7 +194,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path, table
     assert path.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["out.csv"]
 
 
-def test_a_place_that_cannot_be_written_is_named(tmp_path, table):
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path, table: pd.DataFrame) -> None:
     with pytest.raises(UsageError, match="is a folder; name a file"):
         write_table(table, tmp_path)
     with pytest.raises(UsageError, match="in a folder that does not exist"):

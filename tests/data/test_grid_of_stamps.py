@@ -1,3 +1,7 @@
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,25 +16,25 @@ STEPS = ["s", "30s", "min", "10min", "15min", "h", "2h", "D", "B", "W-WED", "2W-
 
 
 @given(st.sampled_from(STEPS), st.integers(14, 60), st.integers(1, 30))
-def test_the_step_is_found_and_continued(freq, rows, ahead):
+def test_the_step_is_found_and_continued(freq: str, rows: int, ahead: int) -> None:
     whole = pd.date_range("2023-03-01", periods=rows + ahead, freq=freq)
     found = step_of(whole[:rows])
     assert list(future_dates(whole[rows - 1], found, ahead)) == list(whole[rows:])
 
 
-def test_future_follows_a_last_date_that_is_off_the_grid():
+def test_future_follows_a_last_date_that_is_off_the_grid() -> None:
     saturday = pd.Timestamp("2024-01-06")
     assert list(future_dates(saturday, "B", 2)) == [pd.Timestamp("2024-01-08"), pd.Timestamp("2024-01-09")]
 
 
-def test_a_time_zone_is_kept():
+def test_a_time_zone_is_kept() -> None:
     dates = read_dates(pd.Series([f"2024-01-01T0{h}:00:00+00:00" for h in range(4)]))
     assert step_of(dates) == "h"
     assert str(future_dates(dates[-1], "h", 1)[0]) == "2024-01-01 04:00:00+00:00"
 
 
 @pytest.mark.parametrize("freq", ["h", "15min", "D", "B", "W-SUN", "MS", "ME"])
-def test_missing_stamps_hide_no_step(freq):
+def test_missing_stamps_hide_no_step(freq: str) -> None:
     whole = pd.date_range("2023-01-01", periods=100, freq=freq)
     gone = np.random.default_rng(0).choice(np.arange(1, 99), 20, replace=False)
     with_gaps = whole.delete([*gone, 40, 41, 42])
@@ -38,18 +42,18 @@ def test_missing_stamps_hide_no_step(freq):
     assert list(grid_of(with_gaps, freq)) == list(whole)
 
 
-def test_of_two_steps_that_fit_the_coarser_is_taken():
+def test_of_two_steps_that_fit_the_coarser_is_taken() -> None:
     dates = pd.bdate_range("2024-01-01", periods=30).drop(pd.Timestamp("2024-01-19"))  # every day would fit, too
     assert step_of(dates) == "B"
 
 
-def test_a_stamp_off_the_grid_is_the_one_named():
+def test_a_stamp_off_the_grid_is_the_one_named() -> None:
     dates = pd.date_range("2024-01-01", periods=100, freq="h").insert(40, pd.Timestamp("2024-01-02 15:20"))
     with pytest.raises(UsageError, match=r"from 2024-01-02 15:00:00 to 2024-01-02 15:20:00 \(data rows 40 and 41\)"):
         step_of(dates)
 
 
-def test_a_step_that_pandas_names_but_does_not_generate_is_refused():
+def test_a_step_that_pandas_names_but_does_not_generate_is_refused() -> None:
     hours = pd.date_range("2024-01-01", periods=24 * 10, freq="h")
     office = hours[(hours.hour >= 8) & (hours.hour < 16) & (hours.dayofweek < 5)]
     with pytest.raises(UsageError, match="uneven step"):
@@ -63,7 +67,7 @@ def test_a_step_that_pandas_names_but_does_not_generate_is_refused():
         *(("D", 7), ("2D", 1), ("B", 5), ("W-SUN", 52), ("MS", 12), ("ME", 12), ("QS-JAN", 4), ("YS-JAN", 1), (None, 1)),
     ],
 )
-def test_season(freq, season):
+def test_season(freq: str | None, season: int) -> None:
     assert season_of(freq) == season
 
 
@@ -78,11 +82,11 @@ def test_season(freq, season):
         ([2023, 2024], "2023-01-01"),
     ],
 )
-def test_dates_are_read_where_they_can_mean_one_thing_only(texts, first):
+def test_dates_are_read_where_they_can_mean_one_thing_only(texts: list[Any], first: str) -> None:
     assert read_dates(pd.Series(texts))[0] == pd.Timestamp(first)
 
 
-def test_order_is_checked():
+def test_order_is_checked() -> None:
     dates = pd.date_range("2024-01-01", periods=4)
     check_order(dates)
     with pytest.raises(UsageError, match="goes back in time at data row 2"):

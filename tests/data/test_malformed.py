@@ -85,7 +85,12 @@ def test_a_sentence_or_an_answer(
     except UsageError as error:
         assert str(error).endswith(".") and "\n" not in str(error)
     else:
-        assert isinstance(data, Dataset) and not np.isinf(data.values).any() and len(data.values) == len(data.dates)
+        assert (
+            isinstance(data, Dataset)
+            and data.dates is not None
+            and not np.isinf(data.values).any()
+            and len(data.values) == len(data.dates)
+        )
         assert pd.Index(data.dates).is_monotonic_increasing and pd.Index(data.dates).is_unique
         assert not np.isnan(data.train_values).all(axis=0).any()
     pd.testing.assert_frame_equal(frame, before)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -63,7 +65,7 @@ TABLES: dict[str, Callable[[], pd.DataFrame]] = {
 @pytest.fixture(scope="module")
 def forecaster() -> dict[str, Forecaster]:
     """A forecaster for each step that the tables have."""
-    quick = {"seq_len": L, "pred_len": P, "device": "cpu", "settings": {"season": 1}}
+    quick: dict[str, Any] = {"seq_len": L, "pred_len": P, "device": "cpu", "settings": {"season": 1}}
     dates = {
         "h": wide(ROWS)["date"],
         "5": np.arange(ROWS) * 5,
@@ -201,11 +203,10 @@ def test_the_command_draws_more_than_a_look_back(tmp_path: Path, monkeypatch: py
     path = write_table(wide(ROWS), tmp_path / "mine.csv")
     lengths = ["--seq-len", str(L), "--pred-len", str(P)]
     assert main(["train", "--dataset", str(path), "--model", "naive", "--out", str(tmp_path / "run"), *lengths]) == 0
-    seen: list[int] = []
-    real = module.read_recent
-    monkeypatch.setattr(module, "read_recent", lambda path, steps, *rest: seen.append(steps) or real(path, steps, *rest))
+    read = Mock(wraps=module.read_recent)
+    monkeypatch.setattr(module, "read_recent", read)
     command = ["predict", str(tmp_path / "run"), str(path), "--horizon", "10", "-o", str(tmp_path / "o.csv")]
     assert main(command) == 0
     assert main([*command, "--plot", str(tmp_path / "o.svg")]) == 0
-    assert seen == [L, 20]
+    assert [call.args[1] for call in read.call_args_list] == [L, 20]
     assert (tmp_path / "o.svg").read_text().startswith("<?xml")

@@ -1,4 +1,7 @@
+from __future__ import annotations
+
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -6,6 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from numpy.typing import NDArray
 
 from femts.data.scaler import Scaler
 from femts.errors import UsageError
@@ -13,7 +17,7 @@ from femts.errors import UsageError
 TABLES = hnp.arrays(np.float64, st.tuples(st.integers(2, 20), st.integers(1, 4)), elements=st.floats(-1e6, 1e6, width=32))
 
 
-def test_fit_is_population_mean_and_deviation_with_one_for_a_constant():
+def test_fit_is_population_mean_and_deviation_with_one_for_a_constant() -> None:
     scaler = Scaler.fit(np.array([[1.0, 5.0], [3.0, 5.0]]))
     assert scaler.mean.tolist() == [2.0, 5.0]
     assert scaler.scale.tolist() == [1.0, 1.0]
@@ -21,20 +25,20 @@ def test_fit_is_population_mean_and_deviation_with_one_for_a_constant():
 
 
 @given(TABLES)
-def test_inverse_undoes_transform(values):
+def test_inverse_undoes_transform(values: NDArray[np.float64]) -> None:
     scaler = Scaler.fit(values)
     np.testing.assert_allclose(scaler.inverse(scaler.transform(values)), values, atol=1e-6, rtol=1e-12)
 
 
 @given(TABLES)
-def test_json_keeps_every_bit(values):
+def test_json_keeps_every_bit(values: NDArray[np.float64]) -> None:
     scaler = Scaler.fit(values)
     again = Scaler.from_dict(json.loads(json.dumps(scaler.to_dict())))
     assert np.array_equal(again.mean, scaler.mean) and np.array_equal(again.scale, scaler.scale)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_a_tensor_is_scaled_as_an_array_is_and_keeps_its_dtype(dtype):
+def test_a_tensor_is_scaled_as_an_array_is_and_keeps_its_dtype(dtype: torch.dtype) -> None:
     values = np.random.default_rng(0).normal(3, 2, size=(4, 5, 3))
     scaler = Scaler.fit(values.reshape(-1, 3))
     scaled = scaler.transform(torch.from_numpy(values).to(dtype))
@@ -43,7 +47,7 @@ def test_a_tensor_is_scaled_as_an_array_is_and_keeps_its_dtype(dtype):
     np.testing.assert_allclose(scaler.inverse(scaled).numpy(), values, rtol=1e-5)
 
 
-def test_other_channels_are_refused_even_where_broadcasting_would_take_them():
+def test_other_channels_are_refused_even_where_broadcasting_would_take_them() -> None:
     with pytest.raises(UsageError, match="fitted on 3 channels, not 1"):
         Scaler.fit(np.eye(3)).transform(np.ones((4, 1)))
 
@@ -58,6 +62,6 @@ def test_other_channels_are_refused_even_where_broadcasting_would_take_them():
         {"mean": [1.0], "scale": [0.0]},
     ],
 )
-def test_a_damaged_record_is_refused(stored):
+def test_a_damaged_record_is_refused(stored: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="stored scaler"):
         Scaler.from_dict(stored)

@@ -1,8 +1,11 @@
+from __future__ import annotations
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import Tensor
 
 from femts.data.dataset import load_dataset
 from femts.data.preprocess import Preprocess
@@ -12,7 +15,7 @@ from femts.errors import UsageError
 SERIES = torch.arange(60.0).reshape(30, 2)
 
 
-def naive(series, seq_len, pred_len, start, stop):
+def naive(series: Tensor, seq_len: int, pred_len: int, start: int, stop: int) -> tuple[Tensor, Tensor]:
     """Every window by slicing, one at a time."""
     firsts = range(start, stop - seq_len - pred_len + 1)
     x = [series[i : i + seq_len] for i in firsts]
@@ -21,7 +24,7 @@ def naive(series, seq_len, pred_len, start, stop):
 
 
 @given(st.data())
-def test_one_gather_equals_slicing(data):
+def test_one_gather_equals_slicing(data: st.DataObject) -> None:
     seq_len, pred_len = data.draw(st.integers(1, 10)), data.draw(st.integers(1, 10))
     start = data.draw(st.integers(0, 30 - seq_len - pred_len))
     stop = data.draw(st.integers(start + seq_len + pred_len, 30))
@@ -34,7 +37,7 @@ def test_one_gather_equals_slicing(data):
 
 
 @pytest.mark.parametrize("batch_size", [1, 4, 7, 100])
-def test_batches_hold_every_window_once_in_order(batch_size):
+def test_batches_hold_every_window_once_in_order(batch_size: int) -> None:
     windows = Windows(SERIES, 5, 3, 2, 28)
     batches = list(windows.batches(batch_size))
     assert [len(x) for x, _ in batches[:-1]] == [batch_size] * (len(batches) - 1)
@@ -43,7 +46,7 @@ def test_batches_hold_every_window_once_in_order(batch_size):
 
 
 @pytest.mark.parametrize("index", [[-1], [19], [0, 19]])
-def test_a_window_of_another_part_is_out_of_reach(index):
+def test_a_window_of_another_part_is_out_of_reach(index: list[int]) -> None:
     windows = Windows(SERIES, 5, 3, 0, 26)
     assert len(windows) == 19
     with pytest.raises(IndexError, match="window numbers are 0 to 18"):
@@ -52,13 +55,13 @@ def test_a_window_of_another_part_is_out_of_reach(index):
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-def test_the_same_batches_on_a_gpu():
+def test_the_same_batches_on_a_gpu() -> None:
     windows = Windows(SERIES, 5, 3, 2, 28)
     for (x, y), (gpu_x, gpu_y) in zip(windows.batches(4), windows.to("cuda").batches(4), strict=True):
         assert gpu_x.device.type == "cuda" and torch.equal(x, gpu_x.cpu()) and torch.equal(y, gpu_y.cpu())
 
 
-def test_parts_are_scaled_by_training_rows_and_reach_back_for_their_look_back():
+def test_parts_are_scaled_by_training_rows_and_reach_back_for_their_look_back() -> None:
     data = load_dataset("synthetic")
     preprocess = Preprocess.fit(data)
     series = torch.from_numpy(preprocess.transform(data.values)).float()
@@ -90,7 +93,9 @@ def test_parts_are_scaled_by_training_rows_and_reach_back_for_their_look_back():
         ("tset", 5, 5, r"Unknown part 'tset'; did you mean 'test'"),
     ],
 )
-def test_lengths_that_do_not_fit_are_refused_with_the_largest_that_does(part, seq_len, pred_len, sentence):
+def test_lengths_that_do_not_fit_are_refused_with_the_largest_that_does(
+    part: str, seq_len: int, pred_len: int, sentence: str
+) -> None:
     data = load_dataset("synthetic")
     with pytest.raises(UsageError, match=sentence):
         part_windows(data, Preprocess.fit(data), part, seq_len, pred_len)
@@ -100,12 +105,12 @@ def test_lengths_that_do_not_fit_are_refused_with_the_largest_that_does(part, se
     ("part", "seq_len", "pred_len"),
     [("train", 6036, 96), ("train", 1, 6131), ("val", 96, 876), ("test", 7008, 96)],
 )
-def test_the_largest_that_fits_does_fit(part, seq_len, pred_len):
+def test_the_largest_that_fits_does_fit(part: str, seq_len: int, pred_len: int) -> None:
     data = load_dataset("synthetic")
     assert len(part_windows(data, Preprocess.fit(data), part, seq_len, pred_len)) >= 1
 
 
 @pytest.mark.parametrize(("start", "stop"), [(-1, 20), (0, 31), (20, 10), (0, 7)])
-def test_rows_outside_the_series_are_refused(start, stop):
+def test_rows_outside_the_series_are_refused(start: int, stop: int) -> None:
     with pytest.raises(UsageError):
         Windows(SERIES, 5, 3, start, stop)

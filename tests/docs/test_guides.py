@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import shutil
 from pathlib import Path
 from unittest.mock import patch
 
 import pytest
+from checkout import Checkout
 from pages import ROOT, Reader, blocks, compare, less
 
 from femts.data.catalog import CATALOG
@@ -29,7 +29,7 @@ def test_a_guide_does_what_it_says(guide: str, tmp_path: Path, monkeypatch: pyte
     registry.model_names()
     checkout = guide == "extend"
     if checkout:
-        shutil.copytree(ROOT / "femts", tmp_path / "femts", ignore=shutil.ignore_patterns("__pycache__"))
+        Checkout.make(tmp_path)
     with patch.dict(registry._CARDS), patch.dict(priors._PRIORS), patch.dict(CATALOG):
         Reader(tmp_path, less(max_steps=8), checkout).read(DOCS / f"{guide}.md")
 

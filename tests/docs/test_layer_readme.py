@@ -12,16 +12,16 @@ B, T, D, H = 2, 128, 512, 8
 
 
 def base_cfg(
-    prior_type,
-    fem_ratio,
-    p_t_to_fem_ratio,
-    qk_dim=None,
-    use_temperature=True,
-    use_lse=True,
-    use_outer_gate=True,
-    use_rope=True,
-    use_conv=True,
-):
+    prior_type: str,
+    fem_ratio: float,
+    p_t_to_fem_ratio: float,
+    qk_dim: int | None = None,
+    use_temperature: bool = True,
+    use_lse: bool = True,
+    use_outer_gate: bool = True,
+    use_rope: bool = True,
+    use_conv: bool = True,
+) -> FreeEnergyMixerConfig:
     """The README's helper, field by field."""
     return FreeEnergyMixerConfig(
         n_embd=D,
@@ -77,7 +77,7 @@ PRESETS = {
 }
 
 
-def test_quick_start():
+def test_quick_start() -> None:
     x = torch.randn(B, T, D)
     cfg = FreeEnergyMixerConfig(
         n_embd=D,
@@ -101,7 +101,7 @@ def test_quick_start():
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
 @pytest.mark.parametrize("name", PRESETS)
-def test_presets(name, dtype):
+def test_presets(name: str, dtype: torch.dtype) -> None:
     fem, x = FreeEnergyMixer(PRESETS[name]).to(dtype=dtype).eval(), torch.randn(1, T, D, dtype=dtype)
     with torch.no_grad():
         y = fem(x, attention_mask=None)
@@ -111,7 +111,7 @@ def test_presets(name, dtype):
 
 
 @pytest.mark.parametrize("name,width", [("softmax", 256), ("linear", 256), ("gla", 256), ("rnn_softmax", 512), ("mamba", 256)])
-def test_preset_widths(name, width):
+def test_preset_widths(name: str, width: int) -> None:
     layer = FreeEnergyMixer(PRESETS[name])
     assert layer.widths.fem_dim == width
     assert layer.widths.conv_hidden == 64
@@ -120,7 +120,7 @@ def test_preset_widths(name, width):
 
 
 @pytest.mark.parametrize("prior", PRIORS)
-def test_tips(prior):
+def test_tips(prior: str) -> None:
     """Pure mean, log-sum-exp alone, no conditioner and no rope."""
     x = torch.randn(1, 16, 32)
     for flags in (
@@ -141,7 +141,7 @@ def test_tips(prior):
         assert (read.f_max is None) == (flags.get("use_lse") is False)
 
 
-def test_top_level_names_are_the_same_objects():
+def test_top_level_names_are_the_same_objects() -> None:
     import femts
 
     assert femts.FreeEnergyMixer is FreeEnergyMixer

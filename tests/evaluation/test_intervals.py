@@ -182,7 +182,8 @@ def test_levels_that_are_none_are_refused(levels: Any, says: str) -> None:
 
 
 def test_levels_are_taken_in_their_order_and_once() -> None:
-    assert check_levels([95, 80, 95.0, np.int64(80)]) == (95.0, 80.0)
+    levels: list[Any] = [95, 80, 95.0, np.int64(80)]
+    assert check_levels(levels) == (95.0, 80.0)
     assert check_levels(80) == (80.0,)
 
 

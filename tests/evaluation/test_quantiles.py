@@ -56,7 +56,7 @@ def windows(count: int, seed: int = 0, gaps: float = 0.0) -> Windows:
         def _cut(self, values: Tensor, index: Tensor) -> Tensor:
             return Windows._cut(whole, values, index * (1 + P))
 
-    return Apart(whole.series, 1, P, 0, len(rows), observed)
+    return Apart(whole.resident, 1, P, 0, len(rows))
 
 
 def quantiles_of(model: ForecastModel, these: Windows) -> tuple[Tensor, np.ndarray]:

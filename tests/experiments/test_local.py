@@ -11,6 +11,7 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -148,7 +149,7 @@ def test_a_deadline_stops_in_time_and_leaves_the_rest(seconds: float, tmp_path: 
 
 def test_killed_at_once_and_continued_it_ends_with_the_same_records(finished: Store, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "femts", *COMMAND, "--results", str(tmp_path)]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     for seconds in (4.0, 7.0):
         process = subprocess.Popen(command, **quiet)
         time.sleep(seconds)

@@ -46,6 +46,12 @@ def make(name: str = "fem_sm", freq: str | None = "h", columns: tuple[str, ...] 
     return Forecaster(model=model.eval(), config=run, preprocess=preprocess, freq=freq, data={})
 
 
+def mixer(forecaster: Forecaster) -> Any:
+    """The layer of the first block."""
+    model: Any = forecaster.model
+    return model.blocks[0].mixer
+
+
 @pytest.fixture
 def history() -> pd.DataFrame:
     return small_table(60)
@@ -69,7 +75,7 @@ def test_weights_are_distributions_over_the_tokens(name: str, history: pd.DataFr
 @pytest.mark.parametrize("components", ["CLTG", "L"])
 def test_against_the_posterior_by_hand_in_float64(name: str, components: str) -> None:
     """Equations 5, 10 and proposition G.2 with loops over channels and components, from the parts of the layer."""
-    model = make(name, components=components).model.double()
+    model: Any = make(name, components=components).model.double()
     x = torch.randn(1, L, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
     inputs: list[torch.Tensor] = []
     for block in model.blocks:
@@ -124,7 +130,7 @@ def _free_energy(p: np.ndarray, v: np.ndarray, beta: float) -> float:
 def planted(components: str = "L", beta: float = 8.0) -> Forecaster:
     """One layer whose keys tell nothing apart and whose every value is the mean of the segment: the highest must win."""
     forecaster = make(freq=None, n_layers=1, components=components)
-    model = forecaster.model
+    model: Any = forecaster.model
     with torch.no_grad():
         for name, weights in model.named_parameters():
             if "norm" not in name:
@@ -163,7 +169,7 @@ def test_each_channel_picks_the_segment_planted_for_it() -> None:
 
 def test_a_closed_inner_gate_leaves_the_prior() -> None:
     forecaster = planted("LT")
-    layer = forecaster.model.blocks[0].mixer
+    layer = mixer(forecaster)
     with torch.no_grad():
         layer.in_proj.bias[layer.widths.fem_dim : 2 * layer.widths.fem_dim] = -1e4
     frame = forecaster.explain(pulses())
@@ -174,7 +180,7 @@ def test_a_closed_inner_gate_leaves_the_prior() -> None:
 def test_components_that_reach_nothing_do_not_count() -> None:
     """Half of the components, cut off from the output, are made to pick the lowest segment instead."""
     forecaster = planted()
-    layer = forecaster.model.blocks[0].mixer
+    layer = mixer(forecaster)
     half = layer.widths.fem_dim // 2
     with torch.no_grad():
         layer.in_proj.weight[half : 2 * half, 0] = -1.0
@@ -199,11 +205,11 @@ def test_segments_tile_the_look_back_and_nothing_else_is_read(history: pd.DataFr
     spoilt.loc[: len(history) - L - 1, "load"] = np.nan
     pd.testing.assert_frame_equal(forecaster.explain(spoilt), frame)
     pd.testing.assert_frame_equal(forecaster.explain(history[["heat", "date", "load"]]), frame)
-    assert not forecaster.model.blocks[0].mixer._forward_pre_hooks
+    assert not mixer(forecaster)._forward_pre_hooks
 
 
 def test_chosen_queries_are_those_of_all_and_see_no_future() -> None:
-    layer = make().model.blocks[0].mixer.double()
+    layer = mixer(make()).double()
     x = torch.randn(2, 7, 16, dtype=torch.float64)
     later = x.clone()
     later[:, 4:] += 5.0
@@ -215,7 +221,8 @@ def test_chosen_queries_are_those_of_all_and_see_no_future() -> None:
 
 
 def test_channels_in_pieces_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, x = make().model, torch.randn(1, L, 2)
+    model: Any = make().model
+    x = torch.randn(1, L, 2)
     whole = explained(model, x)
     monkeypatch.setattr("femts.explain.posterior.MOST_CELLS", 1)
     for one, other in zip(whole, explained(model, x), strict=True):

@@ -39,7 +39,9 @@ DRAWN = settings(
 )
 
 MODELS = st.sampled_from(["naive", "ridge", "dlinear", "seasonal_naive"])
-ODD = st.sampled_from([0, -1, 10**20, "x", "", None, 2.5, True, float("nan"), [1], {}, b"1", np.int64(3), np.float64(4)])
+ODD: st.SearchStrategy[Any] = st.sampled_from(
+    [0, -1, 10**20, "x", "", None, 2.5, True, float("nan"), [1], {}, b"1", np.int64(3), np.float64(4)]
+)
 STEPS = st.one_of(st.integers(1, 8), ODD)
 KEYS = """training.lr training.batch_size training.seed training.betas training.loss training.max_steps training.eval_batch_size
 training.val_windows training.quantiles model.longest model.kernel training lr"""

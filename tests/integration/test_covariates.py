@@ -95,7 +95,9 @@ def test_the_audit_finds_effects_that_saw_all_rows(monkeypatch: pytest.MonkeyPat
 def test_past_columns_are_read_and_not_scored(model: str) -> None:
     frame = table()
     data = femts.load_dataset(frame, target=["load"], past=["heat"], future=["open"])
-    small = {} if model == "itransformer" else {"settings": {"model.d_model": 8, "model.n_heads": 2, "model.n_layers": 1}}
+    small: dict[str, Any] = (
+        {} if model == "itransformer" else {"settings": {"model.d_model": 8, "model.n_heads": 2, "model.n_layers": 1}}
+    )
     forecaster = femts.train(data, model, **QUICK, **small)
     assert forecaster.columns == ("load", "heat") and forecaster.targets == ("load",)
     forecast = forecaster.predict(frame[:-P], horizon=2 * P - 5, future=pd.concat([frame[-P:], later(frame)]))

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from model_cases import check_gaps_are_left_out
 from small_tables import small_table
 from torch import Tensor
 
@@ -105,23 +106,12 @@ def test_scores_are_means_over_what_is_there() -> None:
 
 @pytest.mark.parametrize("name", [n for n in model_names() if n not in ("naive", "seasonal_naive", "ridge")])
 def test_no_loss_depends_on_what_is_missing(name: str) -> None:
-    """Neither in the forecast nor, where earlier segments are learned from, in the look-back."""
-    torch.manual_seed(0)
-    settings = {"season": 6, "longest": P} if "ridge" in name else {}
-    if name == "patchtst":
-        settings = {"patch_len": 8, "stride": 4}
-    model = build_model(name, build_config(name, seq_len=L, pred_len=P, n_channels=2, settings=settings)).eval()
-    x, y = torch.randn(3, L, 2), torch.randn(3, P, 2)
-    seen = torch.rand(3, L + P, 2) > 0.3
-    damaged = y.masked_fill(~seen[:, L:], 1e6)
-    assert torch.equal(model.loss(x, y, seen), model.loss(x, damaged, seen))
-    everything = torch.ones_like(seen)
-    torch.testing.assert_close(model.loss(x, y, everything), model.loss(x, y))
-    assert not torch.equal(model.loss(x, y, seen), model.loss(x, y))
+    check_gaps_are_left_out(name)
 
 
 def test_segments_of_the_look_back_that_are_filled_are_not_learned() -> None:
-    model = build_model("fem_sm", build_config("fem_sm", seq_len=L, pred_len=P, n_channels=2, settings={"dropout": 0.0}))
+    config = build_config("fem_sm", seq_len=L, pred_len=P, n_channels=2, settings={"dropout": 0.0})
+    model: Any = build_model("fem_sm", config)
     x, y = torch.randn(3, L, 2), torch.randn(3, P, 2)
     seen = torch.ones(3, L + P, 2, dtype=torch.bool)
     seen[:, P:L] = False  # the only segment of the look-back that has another before it

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 import torch
@@ -27,7 +28,7 @@ def counted(layer: FreeEnergyMixer) -> int:
 
 @over_priors
 @pytest.mark.parametrize("d,heads", CASES, ids=[f"D{d}-H{h}" for d, h in CASES])
-def test_every_variant_matches_the_budget(prior, d, heads):
+def test_every_variant_matches_the_budget(prior: str, d: int, heads: int) -> None:
     """5 % at D = 64, 2 % from D = 128 on, with and without rotary positions."""
     target, tolerance = 4 * d * d, 0.05 if d == 64 else 0.02
     for components in ALL_COMPONENTS:
@@ -40,7 +41,7 @@ def test_every_variant_matches_the_budget(prior, d, heads):
 
 @over_priors
 @pytest.mark.parametrize("components", ALL_COMPONENTS, ids=lambda c: c or "prior-alone")
-def test_the_rule_counts_what_the_layer_has(prior, components):
+def test_the_rule_counts_what_the_layer_has(prior: str, components: str) -> None:
     config = FreeEnergyMixerConfig(64, 4, prior, **component_flags(components))
     layer, widths = FreeEnergyMixer(config), resolve_widths(config)
     expected = weight_count(config, widths.fem_dim, widths.qk_dim)
@@ -48,7 +49,7 @@ def test_the_rule_counts_what_the_layer_has(prior, components):
 
 
 @pytest.mark.parametrize("d", [64, 128, 512])
-def test_paper_defaults_fall_out_for_softmax(d):
+def test_paper_defaults_fall_out_for_softmax(d: int) -> None:
     """fem_ratio 1/2 and |q| + |k| = 4 E, exactly."""
     for heads in HEADS[d]:
         widths = resolve_widths(FreeEnergyMixerConfig(d, heads, "softmax", **component_flags("CLTG")))
@@ -58,7 +59,7 @@ def test_paper_defaults_fall_out_for_softmax(d):
 
 
 @pytest.mark.parametrize("d", [64, 128, 352, 512, 768])
-def test_softmax_alone_is_the_standard_attention_block(d):
+def test_softmax_alone_is_the_standard_attention_block(d: int) -> None:
     config = FreeEnergyMixerConfig(d, 4, "softmax", **component_flags(""))
     widths = resolve_widths(config)
     assert (widths.fem_dim, widths.qk_dim, weight_count(config, d, d)) == (d, d, 4 * d * d)
@@ -66,12 +67,12 @@ def test_softmax_alone_is_the_standard_attention_block(d):
 
 @over_priors
 @pytest.mark.parametrize("d", [64, 128, 352, 512, 768])
-def test_conditioner_is_a_sixteenth_of_the_value_width(prior, d):
+def test_conditioner_is_a_sixteenth_of_the_value_width(prior: str, d: int) -> None:
     widths = resolve_widths(FreeEnergyMixerConfig(d, 4, prior, **component_flags("CLTG")))
     assert widths.conv_hidden == max(4, widths.fem_dim // 16)
 
 
-def test_given_widths_win():
+def test_given_widths_win() -> None:
     config = FreeEnergyMixerConfig(64, 4, fem_dim=24, qk_dim=40, conv_hidden=7)
     assert dataclasses.astuple(resolve_widths(config)) == (24, 40, 7)
     ratio = FreeEnergyMixerConfig(512, 8, fem_ratio=2 / 3, p_t_to_fem_ratio=2.0)
@@ -90,39 +91,41 @@ def test_given_widths_win():
         ({"dropout": -0.1}, "dropout=-0.1"),
         ({"use_lse": False}, "use_temperature"),
         ({"mamba_normalize": False}, "mamba_normalize"),
+        ({"softmax_backend": "sdpa"}, "softmax_backend 'sdpa'.*auto, flash"),
         ({"conv_bidirectional": True}, "conv_bidirectional"),
         ({"prior_type": "softmx"}, "softmax"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_bad_settings_are_named(settings, word):
+def test_bad_settings_are_named(settings: Any, word: str) -> None:
     with pytest.raises(UsageError, match=word) as caught:
         FreeEnergyMixer(FreeEnergyMixerConfig(**{"n_embd": 64, "n_head": 4, **settings}))
     assert str(caught.value).count(". ") == 0, "one sentence"
 
 
 @pytest.mark.parametrize("components", ["X", "CLTGG", "T", "CT", "TG", "LLT"])
-def test_bad_component_sets_are_named(components):
+def test_bad_component_sets_are_named(components: str) -> None:
     with pytest.raises(UsageError, match=components):
         component_flags(components)
 
 
-def test_component_sets_in_any_order_and_case():
+def test_component_sets_in_any_order_and_case() -> None:
     assert component_flags("gtlc") == component_flags("CLTG")
     assert not any(component_flags("").values())
 
 
 @over_priors
-def test_temperature_starts_at_1953_without_weight_decay(prior):
+def test_temperature_starts_at_1953_without_weight_decay(prior: str) -> None:
     layer = FreeEnergyMixer(FreeEnergyMixerConfig(64, 4, prior))
-    read = layer.read(torch.zeros(1, 2, 64))
+    read: Any = layer.read(torch.zeros(1, 2, 64))
     torch.testing.assert_close(read.beta, torch.full_like(read.beta, 1.9529), rtol=0, atol=1e-4)
     assert "beta_raw" in undecayed(layer)
     assert (layer.beta_raw == 0).all()
+    assert layer.conditioner is not None
     assert torch.equal(layer.conditioner.out_proj.weight, torch.zeros_like(layer.conditioner.out_proj.weight))
 
 
-def test_parameters_have_the_same_names_for_every_component_set():
+def test_parameters_have_the_same_names_for_every_component_set() -> None:
     """Components only add parameters, so that a name always means the same thing."""
     for prior in PRIORS:
         full = {n for n, _ in FreeEnergyMixer(FreeEnergyMixerConfig(64, 4, prior)).named_parameters()}
@@ -141,6 +144,6 @@ def test_parameters_have_the_same_names_for_every_component_set():
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
-def test_widths_that_would_be_ignored_are_refused(given, sentence):
+def test_widths_that_would_be_ignored_are_refused(given: dict[str, Any], sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
         resolve_widths(FreeEnergyMixerConfig(n_embd=64, n_head=8, **given))

@@ -21,7 +21,7 @@ over_lengths = pytest.mark.parametrize("length,cut", [(12, 5), (90, 64), (200, 1
 @over_futures
 @over_dtypes
 @over_lengths
-def test_the_past_does_not_feel_the_future(prior, future, dtype, length, cut):
+def test_the_past_does_not_feel_the_future(prior: str, future: str, dtype: torch.dtype, length: int, cut: int) -> None:
     layer, x = make_layer(prior, "CLTG", dtype=dtype), make_input(length=length, dtype=dtype)
     changed = FUTURES[future](x, cut)
     with torch.no_grad():
@@ -35,7 +35,7 @@ def test_the_past_does_not_feel_the_future(prior, future, dtype, length, cut):
 
 @over_priors
 @over_components
-def test_no_gradient_flows_back_from_the_past_to_the_future(prior, components):
+def test_no_gradient_flows_back_from_the_past_to_the_future(prior: str, components: str) -> None:
     layer, x = make_layer(prior, components), make_input(length=10).requires_grad_()
     (gradient,) = torch.autograd.grad(layer(x)[:, :6].square().sum(), x)
     assert (gradient[:, 6:] == 0).all()
@@ -43,7 +43,7 @@ def test_no_gradient_flows_back_from_the_past_to_the_future(prior, components):
 
 
 @over_priors
-def test_full_layers_do_see_the_future(prior):
+def test_full_layers_do_see_the_future(prior: str) -> None:
     layer, x = make_layer(prior, "LTG", causal=False), make_input(length=10)
     changed = torch.cat([x[:, :-1], 2 * x[:, -1:]], dim=1)
     assert ((layer(changed) - layer(x))[:, 0].abs() > 0).any()
@@ -52,7 +52,7 @@ def test_full_layers_do_see_the_future(prior):
 
 
 @pytest.mark.parametrize("prior", SCAN_PRIORS)
-def test_scans_keep_the_past_to_the_bit_when_a_value_reaches_the_cap(prior):
+def test_scans_keep_the_past_to_the_bit_when_a_value_reaches_the_cap(prior: str) -> None:
     """exp(40) at the next token must not round the sums before it."""
     layer, x = make_layer(prior, "L", dtype=torch.float32), make_input(length=140, dtype=torch.float32)
     bound, v = layer.bind(x), values(layer, x)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
-from mixer_cases import make_input, make_layer, over_directions, over_priors
+from mixer_cases import gradient_of, make_input, make_layer, over_directions, over_priors
 from torch.nn import functional as F
 
 from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig
@@ -12,7 +14,7 @@ from femts.mixers.conditioner import TimeDecayConditioner
 from femts.mixers.reference import conditioner as by_definition
 
 
-def make_conditioner(causal=True, norm_first=True, hidden=5):
+def make_conditioner(causal: bool = True, norm_first: bool = True, hidden: int = 5) -> TimeDecayConditioner:
     torch.manual_seed(0)
     tdc = TimeDecayConditioner(16, hidden, 7, norm_first=norm_first, causal=causal).double()
     with torch.no_grad():
@@ -24,7 +26,7 @@ def make_conditioner(causal=True, norm_first=True, hidden=5):
 @over_priors
 @over_directions
 @pytest.mark.parametrize("length", [1, 9, 70], ids=lambda t: f"T{t}")
-def test_modulation_equals_the_double_sum(prior, causal, length):
+def test_modulation_equals_the_double_sum(prior: str, causal: bool, length: int) -> None:
     """The pre-activations of the layer minus its own projection are W_c h of eq. 33."""
     layer, x = make_layer(prior, "CLTG", causal=causal), make_input(1, length)
     keep = torch.ones(1, length, dtype=torch.bool)
@@ -36,17 +38,19 @@ def test_modulation_equals_the_double_sum(prior, causal, length):
 
 
 @pytest.mark.parametrize("norm_first", [True, False])
-def test_features_follow_appendix_i(norm_first):
-    tdc, x = make_conditioner(norm_first=norm_first), make_input(1, 12)
+def test_features_follow_appendix_i(norm_first: bool) -> None:
+    tdc: Any = make_conditioner(norm_first=norm_first)
+    x = make_input(1, 12)
     inner = F.layer_norm(x, (16,), tdc.norm_in.weight, tdc.norm_in.bias) if norm_first else x
     w_f, w_x, w_s = tdc.in_proj.weight.chunk(3)
     s, u, a = F.softplus(inner @ w_f.T), inner @ w_x.T, F.softplus(inner @ w_s.T)
-    h = torch.stack([sum(torch.exp(-s[:, i + 1 : t + 1].sum(1)) * u[:, i] for i in range(t + 1)) for t in range(12)], dim=1)
+    past = [[torch.exp(-s[:, i + 1 : t + 1].sum(1)) * u[:, i] for i in range(t + 1)] for t in range(12)]
+    h = torch.stack([torch.stack(terms).sum(0) for terms in past], dim=1)
     features = F.silu(a / a.norm(dim=-1, keepdim=True)) * F.layer_norm(h, (5,), tdc.norm_hidden.weight, tdc.norm_hidden.bias)
     torch.testing.assert_close(tdc(x), features, rtol=1e-11, atol=1e-12)
 
 
-def test_steps_equal_the_parallel_form_in_a_fixed_state():
+def test_steps_equal_the_parallel_form_in_a_fixed_state() -> None:
     tdc, x = make_conditioner(), make_input(2, 30)
     state, outputs = tdc.init_state(2), []
     for t in range(30):
@@ -56,13 +60,13 @@ def test_steps_equal_the_parallel_form_in_a_fixed_state():
     torch.testing.assert_close(torch.stack(outputs, dim=1), tdc(x), rtol=1e-11, atol=1e-12)
 
 
-def test_the_past_does_not_feel_the_future():
+def test_the_past_does_not_feel_the_future() -> None:
     tdc, x = make_conditioner(), make_input(2, 100)
     changed = torch.cat([x[:, :60], 100 * x[:, 60:]], dim=1)
     assert torch.equal(tdc(changed)[:, :60], tdc(x)[:, :60])
 
 
-def test_two_sided_form_is_its_own_mirror_image_where_decay_is_even():
+def test_two_sided_form_is_its_own_mirror_image_where_decay_is_even() -> None:
     """With one decay for all steps, turning the sequence round turns the features round."""
     tdc, x = make_conditioner(causal=False), make_input(2, 20)
     with torch.no_grad():
@@ -75,25 +79,27 @@ def test_two_sided_form_is_its_own_mirror_image_where_decay_is_even():
 
 
 @over_priors
-def test_a_new_layer_is_unconditioned(prior):
+def test_a_new_layer_is_unconditioned(prior: str) -> None:
     torch.manual_seed(0)
     layer, x = FreeEnergyMixer(FreeEnergyMixerConfig(32, 2, prior)).double(), make_input(2, 11, 32)
     torch.testing.assert_close(layer._parts(x, None), layer._project(x, None), rtol=1e-12, atol=1e-14)
     layer(x).square().sum().backward()
-    assert layer.conditioner.out_proj.weight.grad.abs().max() > 0, "but it learns from the first step on"
+    assert layer.conditioner is not None
+    assert gradient_of(layer.conditioner.out_proj.weight).abs().max() > 0, "but it learns from the first step on"
 
 
 @over_priors
-def test_inner_gate_stays_in_the_unit_interval_however_strong_the_conditioner(prior):
+def test_inner_gate_stays_in_the_unit_interval_however_strong_the_conditioner(prior: str) -> None:
     layer, x = make_layer(prior, "CLTG"), make_input(length=15)
+    assert layer.conditioner is not None
     with torch.no_grad():
         layer.conditioner.out_proj.weight.mul_(30)
-    read = layer.read(x)
+    read: Any = layer.read(x)
     assert (read.lam >= 0).all() and (read.lam <= 1).all() and (read.gate >= 0).all()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
-def test_conditioner_still_works_after_thousands_of_tokens(dtype):
+def test_conditioner_still_works_after_thousands_of_tokens(dtype: torch.dtype) -> None:
     """Same tokens later in a long sequence give the same features: nothing underflows or is clipped."""
     tdc = make_conditioner().to(dtype)
     block = make_input(1, 64, dtype=dtype)

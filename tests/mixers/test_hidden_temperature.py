@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mixer_cases import dense, make_input, make_layer, over_components, over_directions, over_priors, values
+from torch import Tensor
 
 from femts.errors import UsageError
 from femts.mixers.reference import free_energy
@@ -15,9 +18,10 @@ from femts.mixers.temperature import find_hidden_temperature, hidden_selection, 
 
 @over_priors
 @over_directions
-def test_the_gated_read_is_the_free_energy_at_the_hidden_temperature(prior, causal):
+def test_the_gated_read_is_the_free_energy_at_the_hidden_temperature(prior: str, causal: bool) -> None:
     layer, x = make_layer(prior, "CLTG", causal=causal), make_input(length=10)
-    read, star = layer.read(x), layer.hidden_temperature(x)
+    read: Any = layer.read(x)
+    star = layer.hidden_temperature(x)
     assert star.shape == read.f.shape
     assert (star >= 0).all() and (star <= read.beta + 1e-12).all()
     p, v = dense(layer, x), values(layer, x)
@@ -29,7 +33,7 @@ def test_the_gated_read_is_the_free_energy_at_the_hidden_temperature(prior, caus
 
 
 @over_priors
-def test_posterior_at_the_hidden_temperature_is_a_distribution_on_the_support(prior):
+def test_posterior_at_the_hidden_temperature_is_a_distribution_on_the_support(prior: str) -> None:
     layer, x = make_layer(prior, "CLTG"), make_input(length=10)
     q, p, v = layer.posterior(x), dense(layer, x), values(layer, x)
     assert q.shape == (2, 10, 10, *v.shape[2:])
@@ -42,31 +46,32 @@ def test_posterior_at_the_hidden_temperature_is_a_distribution_on_the_support(pr
 
 @over_priors
 @over_components
-def test_diagnostics_for_every_component_set(prior, components):
+def test_diagnostics_for_every_component_set(prior: str, components: str) -> None:
     layer, x = make_layer(prior, components), make_input()
     star, q = layer.hidden_temperature(x), layer.posterior(x)
     if "L" not in components:
         assert (star == 0).all()
         torch.testing.assert_close(q, dense(layer, x).expand_as(q), rtol=1e-11, atol=1e-13)
     elif "T" not in components:
-        torch.testing.assert_close(star, layer.read(x).beta.expand_as(star), rtol=1e-12, atol=0)
+        read: Any = layer.read(x)
+        torch.testing.assert_close(star, read.beta.expand_as(star), rtol=1e-12, atol=0)
 
 
-def random_case(seed, length=6):
+def random_case(seed: int, length: int = 6) -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(seed)
     p = torch.randn(1, 1, length, 1, 1, generator=generator, dtype=torch.float64).mul(2).softmax(2)
     v = 2 * torch.randn(1, length, 1, 1, generator=generator, dtype=torch.float64)
     return p, v
 
 
-def solve(p, v, beta, lam):
+def solve(p: Tensor, v: Tensor, beta: float, lam: float) -> tuple[Tensor, Tensor, Tensor]:
     """beta* of one query over all tokens: the functions take one query per token, so the query is repeated."""
     length = v.shape[1]
     p = p.expand(1, length, length, 1, 1)
     star = find_hidden_temperature(p, v, torch.tensor(beta, dtype=v.dtype), torch.full_like(v, lam))
     mu = (p * v.unsqueeze(1)).sum(2)
 
-    def above_the_mean(beta):  # F(beta) - mu without cancellation
+    def above_the_mean(beta: Tensor) -> Tensor:  # F(beta) - mu without cancellation
         away = beta.clamp_min(1e-300).unsqueeze(2) * (v.unsqueeze(1) - mu.unsqueeze(2))
         return (p * torch.expm1(away)).sum(2).log1p() / beta.clamp_min(1e-300)
 
@@ -75,7 +80,7 @@ def solve(p, v, beta, lam):
 
 @given(lam=st.floats(0.0, 1.0), beta=st.floats(0.1, 10.0), seed=st.integers(0, 9999))
 @settings(max_examples=40, deadline=None)
-def test_found_for_any_gate_in_the_unit_interval(lam, beta, seed):
+def test_found_for_any_gate_in_the_unit_interval(lam: float, beta: float, seed: int) -> None:
     star, target, reached = solve(*random_case(seed), beta, lam)
     assert (star >= 0).all() and (star <= beta).all()
     torch.testing.assert_close(reached, target, rtol=0, atol=1e-9)
@@ -83,19 +88,19 @@ def test_found_for_any_gate_in_the_unit_interval(lam, beta, seed):
 
 @given(low=st.floats(0.0, 0.9), step=st.floats(0.01, 0.1), seed=st.integers(0, 9999))
 @settings(max_examples=20, deadline=None)
-def test_rises_strictly_with_the_gate(low, step, seed):
+def test_rises_strictly_with_the_gate(low: float, step: float, seed: int) -> None:
     p, v = random_case(seed)
     assert (solve(p, v, 4.0, low + step)[0] > solve(p, v, 4.0, low)[0]).all()
 
 
-def test_ends_of_the_gate():
+def test_ends_of_the_gate() -> None:
     p, v = random_case(3)
     assert (solve(p, v, 3.0, 0.0)[0] == 0).all()
     assert (solve(p, v, 3.0, 1.0)[0] == 3.0).all()
 
 
 @pytest.mark.parametrize("lam", [1e-2, 1e-4, 1e-6])
-def test_small_gates_are_told_apart(lam):
+def test_small_gates_are_told_apart(lam: float) -> None:
     """Near 0 beta* is 2 lambda (F_max - mu) / Var_p(v) (appendix F.5): relative accuracy, not only absolute."""
     p, v = random_case(5)
     star, _, _ = solve(p, v, 2.0, lam)
@@ -109,12 +114,13 @@ def test_small_gates_are_told_apart(lam):
 @over_priors
 @pytest.mark.parametrize("components", ["L", "LT"])
 @pytest.mark.parametrize("scale", [1, 30, 300, 3000])
-def test_of_the_read_that_is_computed_when_values_are_beyond_the_cap(prior, components, scale):
+def test_of_the_read_that_is_computed_when_values_are_beyond_the_cap(prior: str, components: str, scale: float) -> None:
     """F of what the exponential sees, at beta*, is the read; or one sentence says that nothing is."""
     layer, x = make_layer(prior, components), make_input(length=10)
     with torch.no_grad():
         layer.in_proj.weight[: layer.widths.fem_dim].mul_(scale)  # the values alone
-    read, p, v, cap = layer.read(x), dense(layer, x), values(layer, x), layer.config.value_logexp_cap
+    read: Any = layer.read(x)
+    p, v, cap = dense(layer, x), values(layer, x), layer.config.value_logexp_cap
     assert ((read.beta * v).abs().max() > cap) == (scale > 1)
     try:
         star = layer.hidden_temperature(x)
@@ -139,7 +145,7 @@ CAPPED = {  # values of equal weight and the inner gate; at beta_max = 20 the ca
 
 
 @pytest.mark.parametrize("column,lam,expected", CAPPED.values(), ids=list(CAPPED))
-def test_a_capped_read_is_answered_or_refused(column, lam, expected):
+def test_a_capped_read_is_answered_or_refused(column: list[float], lam: float, expected: str) -> None:
     v = torch.tensor(column, dtype=torch.float64).view(1, 3, 1, 1)
     p, beta = torch.full((1, 1, 3, 1, 1), 1 / 3, dtype=torch.float64), torch.full((1, 1), 20.0, dtype=torch.float64)
     gate = torch.full((1, 1, 1, 1), lam, dtype=torch.float64)

@@ -21,7 +21,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("prior,length,spread,seeds", CASES, ids=[f"{p}-T{t}-moved{s}" for p, t, s, _ in CASES])
-def test_gradients_are_finite(prior, length, spread, seeds):
+def test_gradients_are_finite(prior: str, length: int, spread: float, seeds: int) -> None:
     bad = [seed for seed in range(seeds) for part in ("LT", "CLTG") if not finite(prior, part, length, spread, seed)]
     assert bad == []
 
@@ -31,18 +31,20 @@ def test_gradients_are_finite(prior, length, spread, seeds):
     ("prior", "length", "spread", "seed"),
     [("gla", 7, 0.3, 7), ("gla", 33, 0.3, 4), ("gla", 128, 0.0, 35), ("gla", 140, 0.0, 19), ("mamba", 257, 0.0, 0)],
 )
-def test_gradients_are_finite_where_they_once_were_not(prior, length, spread, seed, scale):
+def test_gradients_are_finite_where_they_once_were_not(prior: str, length: int, spread: float, seed: int, scale: float) -> None:
     assert finite(prior, "LT", length, spread, seed, scale)
 
 
 @pytest.mark.parametrize("prior", PRIORS)
 @pytest.mark.parametrize("spread", [0.0, 0.3])
-def test_gradients_are_finite_in_both_directions(prior, spread):
+def test_gradients_are_finite_in_both_directions(prior: str, spread: float) -> None:
     cases = [(length, seed) for length in (33, 140, 300) for seed in range(8 if length < 300 else 3)]
     assert [case for case in cases if not finite(prior, "LT", case[0], spread, case[1], causal=False)] == []
 
 
-def finite(prior, components, length, spread, seed, scale=HUGE, causal=True):
+def finite(
+    prior: str, components: str, length: int, spread: float, seed: int, scale: float = HUGE, causal: bool = True
+) -> bool:
     torch.manual_seed(seed)
     config = FreeEnergyMixerConfig(64, 4, prior, causal=causal, ssm_rank=8, **component_flags(components))
     layer = FreeEnergyMixer(config)

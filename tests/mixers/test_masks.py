@@ -6,7 +6,8 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mixer_cases import PRIORS, dense, make_input, make_layer, over_directions, over_priors
+from mixer_cases import PRIORS, dense, gradient_of, make_input, make_layer, over_directions, over_priors
+from torch import Tensor
 
 from femts.mixers.reference import reference
 
@@ -22,7 +23,7 @@ over_masks = pytest.mark.parametrize("mask", [torch.tensor(m).bool() for m in MA
 @over_priors
 @over_directions
 @over_masks
-def test_masked_layer_equals_the_dense_reference(prior, causal, mask):
+def test_masked_layer_equals_the_dense_reference(prior: str, causal: bool, mask: Tensor) -> None:
     layer, x = make_layer(prior, "CLTG", causal=causal), make_input()
     expected, read = reference(layer, x, mask), layer.read(x, mask)
     torch.testing.assert_close(layer(x, mask), expected.y, rtol=1e-11, atol=1e-12)
@@ -33,7 +34,7 @@ def test_masked_layer_equals_the_dense_reference(prior, causal, mask):
 @over_priors
 @over_directions
 @over_masks
-def test_masked_keys_have_no_weight_and_the_rest_still_sums_to_one(prior, causal, mask):
+def test_masked_keys_have_no_weight_and_the_rest_still_sums_to_one(prior: str, causal: bool, mask: Tensor) -> None:
     layer, x = make_layer(prior, "CL", causal=causal), make_input()
     p = dense(layer, x, mask)
     assert (p.masked_select(~mask[:, None, :, None, None]) == 0).all()
@@ -47,7 +48,7 @@ def test_masked_keys_have_no_weight_and_the_rest_still_sums_to_one(prior, causal
 @pytest.mark.parametrize("components", ["", "CL", "CLTG"], ids=lambda c: c or "prior-alone")
 @over_directions
 @over_masks
-def test_rows_without_support_are_zero_and_gradients_finite(prior, components, causal, mask):
+def test_rows_without_support_are_zero_and_gradients_finite(prior: str, components: str, causal: bool, mask: Tensor) -> None:
     layer, x = make_layer(prior, components, causal=causal), make_input().requires_grad_()
     y = layer(x, mask)
     support = mask.cumsum(1) > 0 if causal else mask.any(1, keepdim=True).expand_as(mask)
@@ -55,18 +56,18 @@ def test_rows_without_support_are_zero_and_gradients_finite(prior, components, c
     assert torch.isfinite(y).all()
     y.square().sum().backward()
     tensors = [("x", x), *layer.named_parameters()]
-    assert not [name for name, tensor in tensors if not bool(torch.isfinite(tensor.grad).all())]
+    assert not [name for name, tensor in tensors if not bool(torch.isfinite(gradient_of(tensor)).all())]
 
 
 @over_priors
 @over_directions
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
-def test_a_batch_of_nothing_but_padding_is_zero(prior, causal, dtype):
+def test_a_batch_of_nothing_but_padding_is_zero(prior: str, causal: bool, dtype: torch.dtype) -> None:
     layer, x = make_layer(prior, "CLTG", causal=causal, dtype=dtype), make_input(dtype=dtype).requires_grad_()
     y = layer(x, torch.zeros(2, 9))
     assert (y == 0).all()
     y.sum().backward()
-    assert torch.isfinite(x.grad).all()
+    assert torch.isfinite(gradient_of(x)).all()
     assert all(torch.isfinite(p.grad).all() for p in layer.parameters() if p.grad is not None)
 
 
@@ -74,7 +75,7 @@ def test_a_batch_of_nothing_but_padding_is_zero(prior, causal, dtype):
 @over_directions
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("padding", [3, 130], ids=["pad3", "pad130"])
-def test_padding_changes_nothing_for_the_tokens(prior, causal, side, padding):
+def test_padding_changes_nothing_for_the_tokens(prior: str, causal: bool, side: str, padding: int) -> None:
     """An absent token neither feeds nor fades, so padding may stand on either side.
 
     Rotary scores of softmax are relative, so there they may stay on; the positive features of `linear` and `gla` come after
@@ -94,7 +95,7 @@ def test_padding_changes_nothing_for_the_tokens(prior, causal, side, padding):
 @over_directions
 @given(prior=st.sampled_from(PRIORS), bits=st.integers(1, 2**10 - 1), seed=st.integers(0, 99))
 @settings(max_examples=25, deadline=None)
-def test_masked_tokens_are_absent(causal, prior, bits, seed):
+def test_masked_tokens_are_absent(causal: bool, prior: str, bits: int, seed: int) -> None:
     """Without positions, masking tokens equals leaving them out."""
     layer, x = make_layer(prior, "CLTG", causal=causal, use_rope=False), make_input(1, 10, seed=seed)
     mask = torch.tensor([bits >> i & 1 for i in range(10)]).bool()[None]
@@ -103,7 +104,7 @@ def test_masked_tokens_are_absent(causal, prior, bits, seed):
 
 @over_priors
 @over_directions
-def test_what_stands_in_padding_does_not_matter(prior, causal):
+def test_what_stands_in_padding_does_not_matter(prior: str, causal: bool) -> None:
     layer, x = make_layer(prior, "CLTG", causal=causal), make_input()
     mask = torch.tensor(MASKS["holes"]).bool()
     other = torch.where(mask.unsqueeze(-1), x, 1e4 * make_input(seed=8))
@@ -111,7 +112,7 @@ def test_what_stands_in_padding_does_not_matter(prior, causal):
 
 
 @over_priors
-def test_a_mask_of_ones_is_no_mask_and_its_type_does_not_matter(prior):
+def test_a_mask_of_ones_is_no_mask_and_its_type_does_not_matter(prior: str) -> None:
     layer, x = make_layer(prior, "CLTG"), make_input()
     holes = torch.tensor(MASKS["holes"])
     torch.testing.assert_close(layer(x, torch.ones(2, 9)), layer(x), rtol=1e-11, atol=1e-13)
@@ -119,7 +120,7 @@ def test_a_mask_of_ones_is_no_mask_and_its_type_does_not_matter(prior):
         assert torch.equal(layer(x, holes.to(kind)), layer(x, holes.bool()))
 
 
-def test_a_mask_of_the_wrong_shape_is_refused():
+def test_a_mask_of_the_wrong_shape_is_refused() -> None:
     layer, x = make_layer("gla", "L"), make_input()
     for shape in ((9,), (2, 8), (2, 9, 9)):
         with pytest.raises(ValueError, match=r"attention_mask.*\(2, 9\)"):
@@ -128,7 +129,7 @@ def test_a_mask_of_the_wrong_shape_is_refused():
 
 @over_priors
 @over_directions
-def test_diagnostics_take_a_mask(prior, causal):
+def test_diagnostics_take_a_mask(prior: str, causal: bool) -> None:
     layer, x = make_layer(prior, "LT", causal=causal), make_input()
     mask = torch.tensor(MASKS["one sample without any token"]).bool()
     q, beta = layer.posterior(x, mask), layer.hidden_temperature(x, mask)

@@ -15,7 +15,9 @@ ANYTHING = {"NaN": torch.nan, "infinity": torch.inf, "minus infinity": -torch.in
 @over_directions
 @pytest.mark.parametrize("value", ANYTHING.values(), ids=list(ANYTHING))
 @pytest.mark.parametrize("length", [9, 140], ids=lambda t: f"T{t}")
-def test_what_stands_in_masked_tokens_changes_neither_reads_nor_gradients(prior, causal, value, length):
+def test_what_stands_in_masked_tokens_changes_neither_reads_nor_gradients(
+    prior: str, causal: bool, value: float, length: int
+) -> None:
     layer, mask = make_layer(prior, causal=causal, dtype=torch.float32), torch.ones(2, length, dtype=torch.bool)
     mask[0, :3], mask[0, 5], mask[1, -2:] = False, False, False
     results = []
@@ -30,7 +32,7 @@ def test_what_stands_in_masked_tokens_changes_neither_reads_nor_gradients(prior,
 
 @over_priors
 @over_directions
-def test_bound_priors_mix_no_masked_value(prior, causal):
+def test_bound_priors_mix_no_masked_value(prior: str, causal: bool) -> None:
     layer, x = make_layer(prior, causal=causal), make_input()
     mask = torch.tensor([[0, 1, 1, 0, 1, 1, 1, 1, 0], [1] * 9]).bool()
     bound = layer.bind(x, mask)
@@ -41,7 +43,7 @@ def test_bound_priors_mix_no_masked_value(prior, causal):
 
 @pytest.mark.parametrize("prior", ["rnn_softmax", "rnn_decay", "mamba"])
 @pytest.mark.parametrize(("length", "cut"), [(2, 1), (12, 5), (90, 64), (300, 270), (600, 257)], ids=str)
-def test_a_nan_in_the_future_stays_there_where_the_docstring_says_so(prior, length, cut):
+def test_a_nan_in_the_future_stays_there_where_the_docstring_says_so(prior: str, length: int, cut: int) -> None:
     layer, x = make_layer(prior, dtype=torch.float32), make_input(length=length, dtype=torch.float32)
     for value in (torch.nan, torch.inf, -torch.inf):
         later = x.clone()
@@ -53,7 +55,7 @@ def test_a_nan_in_the_future_stays_there_where_the_docstring_says_so(prior, leng
 @over_directions
 @over_components
 @pytest.mark.parametrize("masked", [False, True], ids=["whole", "masked"])
-def test_no_tokens_and_no_samples_give_empty_outputs(prior, causal, components, masked):
+def test_no_tokens_and_no_samples_give_empty_outputs(prior: str, causal: bool, components: str, masked: bool) -> None:
     layer = make_layer(prior, components, causal=causal)
     for batch, length in ((2, 0), (0, 5), (0, 0)):
         x = torch.zeros(batch, length, 16, dtype=torch.float64).requires_grad_()
@@ -67,7 +69,7 @@ def test_no_tokens_and_no_samples_give_empty_outputs(prior, causal, components, 
 @over_priors
 @over_directions
 @pytest.mark.parametrize("length", [1, 9, 300], ids=lambda t: f"T{t}")
-def test_shapes_are_known_on_the_meta_device(prior, causal, length):
+def test_shapes_are_known_on_the_meta_device(prior: str, causal: bool, length: int) -> None:
     layer = copy.deepcopy(make_layer(prior, causal=causal, dtype=torch.float32)).to("meta")
     x = torch.zeros(2, length, 16, device="meta").requires_grad_()
     for mask in (None, torch.ones(2, length, device="meta")):

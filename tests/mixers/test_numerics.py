@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import pytest
 import torch
 from mixer_cases import PRIORS, make_as_made, make_input, make_layer, over_directions, over_priors
+from torch import Tensor
 from torch.nn import functional as F
 
+from femts.mixers import FreeEnergyMixer
 from femts.mixers.read import free_energy_read
 
 over_dtypes = pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
@@ -21,23 +24,24 @@ DECAYS = {
 }
 
 
-def prior_parameters(prior: str, layer, length: int, decay: str) -> dict[str, torch.Tensor]:
+def prior_parameters(prior: str, layer: FreeEnergyMixer, length: int, decay: str) -> dict[str, torch.Tensor]:
     """Float32 parameters of a prior with chosen decays per step (natural logarithms, 0 to 5)."""
     generator = torch.Generator().manual_seed(2)
+    prior_module: Any = layer.prior
     params = {n: torch.randn(1, length, w, generator=generator) for n, w in layer.prior.param_widths.items()}
     if "k" in params and prior == "rnn_softmax":
         params["k"] = 3 * params["k"] + torch.linspace(0, 30, length)[None, :, None]
     if "decay" in params:
         rate = DECAYS[decay](params["decay"].shape, generator).clamp_min(1e-9)
-        bias = layer.prior.decay_bias.detach().float()
+        bias = prior_module.decay_bias.detach().float()
         params["decay"] = (-torch.log(torch.expm1(rate))).clamp(-30, 30) - bias
     if "dt" in params:
         delta = DECAYS[decay](params["dt"].shape, generator).clamp_min(1e-9) / 3  # the fastest of three states has A = 3
         params["dt"] = torch.log(torch.expm1(delta)).clamp_min(-30)
         with torch.no_grad():
-            layer.prior.dt_proj.weight.fill_(1.0)
-            layer.prior.dt_proj.bias.zero_()
-            layer.prior.A_log.copy_(torch.arange(1.0, 4.0).log().expand_as(layer.prior.A_log))
+            prior_module.dt_proj.weight.fill_(1.0)
+            prior_module.dt_proj.bias.zero_()
+            prior_module.A_log.copy_(torch.arange(1.0, 4.0).log().expand_as(prior_module.A_log))
     return params
 
 
@@ -57,7 +61,7 @@ ACCURACY_CASES = [
     ACCURACY_CASES,
     ids=[f"{prior}-{'causal' if causal else 'full'}-T{t}-{decay}" for prior, causal, t, decay in ACCURACY_CASES],
 )
-def test_float32_is_within_1e5_of_float64(prior, causal, length, decay):
+def test_float32_is_within_1e5_of_float64(prior: str, causal: bool, length: int, decay: str) -> None:
     """Values up to |beta v| = 80, decays from 0 to 5 per step; errors against the scale of each part."""
     layer = make_layer(prior, "L", causal=causal, fem_dim=8, n_head=1, dtype=torch.float32)
     params = prior_parameters(prior, layer, length, decay)
@@ -77,7 +81,7 @@ def test_float32_is_within_1e5_of_float64(prior, causal, length, decay):
 
 @over_priors
 @pytest.mark.parametrize("length", [300, 4096], ids=lambda t: f"T{t}")
-def test_float32_layer_is_within_1e5_of_float64(prior, length):
+def test_float32_layer_is_within_1e5_of_float64(prior: str, length: int) -> None:
     """The whole layer as it is made, rotary positions and conditioner included."""
     layer = make_layer(prior, "CLTG", dtype=torch.float32)
     with torch.no_grad():
@@ -102,7 +106,7 @@ HUGE = {
 }
 
 
-def assert_finite(layer, x, mask, kind):
+def assert_finite(layer: FreeEnergyMixer, x: Tensor, mask: Tensor | None, kind: str) -> None:
     x = x.requires_grad_()
     y = layer(x, mask)
     assert bool(torch.isfinite(y).all()), f"output for {kind} inputs, T={x.shape[1]}"
@@ -112,7 +116,7 @@ def assert_finite(layer, x, mask, kind):
     assert not bad, f"gradients for {kind} inputs, T={x.shape[1]}"
 
 
-def some_mask(length):
+def some_mask(length: int) -> Tensor:
     mask = torch.rand(2, length, generator=torch.Generator().manual_seed(1)) > 0.5
     mask[0], mask[1, : length // 3] = False, False
     return mask
@@ -122,7 +126,7 @@ def some_mask(length):
 @over_directions
 @over_dtypes
 @pytest.mark.parametrize("length", [1, 2, 140], ids=lambda t: f"T{t}")
-def test_outputs_and_gradients_are_finite(prior, causal, dtype, length):
+def test_outputs_and_gradients_are_finite(prior: str, causal: bool, dtype: torch.dtype, length: int) -> None:
     for kind, make in MODERATE.items():
         for mask in (None, some_mask(length)):
             layer = make_layer(prior, "CLTG", causal=causal, dtype=dtype)
@@ -134,7 +138,9 @@ def test_outputs_and_gradients_are_finite(prior, causal, dtype, length):
 @over_dtypes
 @pytest.mark.parametrize("components", ["", "LT", "CLTG"], ids=lambda c: c or "prior-alone")
 @pytest.mark.parametrize("masked", [False, True], ids=["no-mask", "mask"])
-def test_huge_inputs_give_finite_outputs_and_gradients(prior, causal, dtype, components, masked):
+def test_huge_inputs_give_finite_outputs_and_gradients(
+    prior: str, causal: bool, dtype: torch.dtype, components: str, masked: bool
+) -> None:
     """Inputs of 1e4 into a layer with the weights that it is made with."""
     for kind, make in HUGE.items():
         for length in (2, 67, 140) if dtype == torch.float32 else (67,):
@@ -145,13 +151,13 @@ def test_huge_inputs_give_finite_outputs_and_gradients(prior, causal, dtype, com
 
 @over_priors
 @over_dtypes
-def test_outputs_and_gradients_are_finite_for_4096_tokens(prior, dtype):
+def test_outputs_and_gradients_are_finite_for_4096_tokens(prior: str, dtype: torch.dtype) -> None:
     layer = make_layer(prior, "CLTG", dtype=dtype, fem_dim=8)
     assert_finite(layer, make_input(1, 4096, dtype=dtype), torch.arange(4096)[None] >= 100, "normal")
 
 
 @over_priors
-def test_bfloat16_stays_near_float32(prior):
+def test_bfloat16_stays_near_float32(prior: str) -> None:
     """A layer in bfloat16 still sums over time in more than 8 bits: its error does not grow with the length."""
     layer = make_layer(prior, "LTG", dtype=torch.float32)
     x = make_input(1, 2000, dtype=torch.float32).bfloat16().float()
@@ -167,7 +173,7 @@ def test_bfloat16_stays_near_float32(prior):
 
 @over_priors
 @over_directions
-def test_autocast_keeps_the_prior_normalised(prior, causal):
+def test_autocast_keeps_the_prior_normalised(prior: str, causal: bool) -> None:
     layer, x = make_layer(prior, "LT", causal=causal, dtype=torch.float32), make_input(1, 150, dtype=torch.float32)
     with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
         bound = layer.bind(x)
@@ -181,19 +187,19 @@ def test_autocast_keeps_the_prior_normalised(prior, causal):
     assert (y.float() - exact).square().mean().sqrt() <= 0.05 * exact.square().mean().sqrt()
 
 
-def test_gradients_of_the_layer_are_exact():
+def test_gradients_of_the_layer_are_exact() -> None:
     """Finite differences through every prior and component at once."""
-    for prior in ("softmax", "linear", "gla", "rnn_softmax", "rnn_decay", "mamba"):
+    for prior in PRIORS:
         layer, x = make_layer(prior, "CLTG", n_embd=4, ssm_rank=2), make_input(1, 5, 4).requires_grad_()
         assert torch.autograd.gradcheck(layer, (x,), atol=1e-6), prior
 
 
-def test_flat_softplus_inputs_do_not_switch_the_read_off():
+def test_flat_softplus_inputs_do_not_switch_the_read_off() -> None:
     """beta stays positive when its raw parameter is driven far down, and the read tends to the mean."""
     layer, x = make_layer("softmax", "L"), make_input()
     with torch.no_grad():
         layer.beta_raw.fill_(-12.0)
-    read = layer.read(x)
+    read: Any = layer.read(x)
     assert (read.beta > 0).all()
     torch.testing.assert_close(read.f_max, read.mu, rtol=0, atol=1e-3)
     assert F.softplus(torch.tensor(-12.0 + 1.8)) == pytest.approx(read.beta.max().item(), rel=1e-6)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import pytest
 import torch
 from mixer_cases import make_input, make_layer, over_components, over_directions, over_priors
+from torch import Tensor
 
+from femts.mixers import FreeEnergyMixer
 from femts.mixers.reference import plain_forward
 
 MASK = torch.tensor([[0, 0, 1, 1, 0, 1, 1, 0, 1], [1] * 9])  # the first rows of a causal layer see nothing
 
 
-def agree(layer, x, mask):
+def agree(layer: FreeEnergyMixer, x: Tensor, mask: Tensor | None) -> None:
     x = x.requires_grad_()
     wanted = [x, *layer.parameters()]
     fast, plain = layer(x, mask), plain_forward(layer, x, mask)
@@ -23,18 +25,18 @@ def agree(layer, x, mask):
 
 @over_priors
 @over_components
-def test_naive_and_fast_agree(prior, components):
+def test_naive_and_fast_agree(prior: str, components: str) -> None:
     agree(make_layer(prior, components), make_input(), None)
 
 
 @over_priors
 @over_directions
-def test_naive_and_fast_agree_under_a_mask(prior, causal):
+def test_naive_and_fast_agree_under_a_mask(prior: str, causal: bool) -> None:
     agree(make_layer(prior, "CLTG", causal=causal), make_input(), MASK)
 
 
 @over_priors
-def test_the_type_of_the_layer_is_kept(prior):
+def test_the_type_of_the_layer_is_kept(prior: str) -> None:
     layer, x = make_layer(prior, dtype=torch.float32), make_input(dtype=torch.float32)
     y = plain_forward(layer, x)
     assert y.dtype == torch.float32
@@ -42,5 +44,5 @@ def test_the_type_of_the_layer_is_kept(prior):
 
 
 @pytest.mark.parametrize("cap", [0.5, 40.0])
-def test_the_cap_is_the_same(cap):
+def test_the_cap_is_the_same(cap: float) -> None:
     agree(make_layer("softmax", value_logexp_cap=cap), 3 * make_input(), None)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
 from mixer_cases import (
@@ -17,6 +20,7 @@ from torch.utils._pytree import tree_leaves
 
 from femts.errors import UsageError
 from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig
+from femts.mixers.priors import softmax
 from femts.mixers.priors.linear import BoundLinear
 from femts.mixers.priors.softmax import NARROW, SHORT, BoundSoftmax, is_short
 from femts.mixers.reference import reference
@@ -27,7 +31,7 @@ over_lengths = pytest.mark.parametrize("length", [1, 2, 13, 70, 200], ids=lambda
 @over_priors
 @over_directions
 @over_lengths
-def test_mix_of_one_is_one(prior, causal, length):
+def test_mix_of_one_is_one(prior: str, causal: bool, length: int) -> None:
     layer, x = make_layer(prior, "CL", causal=causal), make_input(length=length)
     bound = layer.bind(x)
     ones = torch.ones(2, length, layer.config.heads, 2 * layer.widths.fem_dim // layer.config.heads, dtype=x.dtype)
@@ -37,7 +41,7 @@ def test_mix_of_one_is_one(prior, causal, length):
 @over_priors
 @over_directions
 @pytest.mark.parametrize("length", [1, 2, 13, 140], ids=lambda t: f"T{t}")
-def test_weights_are_a_distribution_and_agree_with_mix(prior, causal, length):
+def test_weights_are_a_distribution_and_agree_with_mix(prior: str, causal: bool, length: int) -> None:
     layer, x = make_layer(prior, "L", causal=causal), make_input(batch=1, length=length)
     bound, p = layer.bind(x), dense(layer, x)
     assert (p >= 0).all()
@@ -55,7 +59,7 @@ def test_weights_are_a_distribution_and_agree_with_mix(prior, causal, length):
 
 @over_priors
 @over_directions
-def test_weights_have_the_public_shape_and_equal_the_definition(prior, causal):
+def test_weights_have_the_public_shape_and_equal_the_definition(prior: str, causal: bool) -> None:
     layer, x = make_layer(prior, "CLTG", causal=causal), make_input()
     per_channel = prior in ("rnn_softmax", "rnn_decay", "mamba")
     shape = (2, 9, 9, layer.widths.fem_dim) if per_channel else (2, 2, 9, 9)
@@ -65,11 +69,11 @@ def test_weights_have_the_public_shape_and_equal_the_definition(prior, causal):
 
 @over_directions
 @pytest.mark.parametrize("prior", ["linear", "gla"])
-def test_dense_and_chunked_forms_of_linear_attention_agree(prior, causal):
+def test_dense_and_chunked_forms_of_linear_attention_agree(prior: str, causal: bool) -> None:
     layer, x = make_layer(prior, "", causal=causal), make_input(length=150)
     mask = torch.rand(2, 150, generator=torch.Generator().manual_seed(0)) > 0.3
     for keep in (None, mask):
-        bound = layer.bind(x, keep)
+        bound: Any = layer.bind(x, keep)
         v = make_input(2, 150, 6, seed=4).unflatten(-1, (2, -1))
         one, other = (
             BoundLinear(bound.q, bound.k, bound.log_decay, causal, bound.support, dense=flag).mix(v) for flag in (True, False)
@@ -78,7 +82,7 @@ def test_dense_and_chunked_forms_of_linear_attention_agree(prior, causal):
 
 
 @pytest.mark.parametrize("prior", ["softmax", "linear"])
-def test_full_layer_is_equivariant_to_permutation_without_positions(prior):
+def test_full_layer_is_equivariant_to_permutation_without_positions(prior: str) -> None:
     layer, x = make_layer(prior, "LTG", causal=False, use_rope=False), make_input(length=11)
     order = torch.randperm(11, generator=torch.Generator().manual_seed(3))
     torch.testing.assert_close(layer(x[:, order]), layer(x)[:, order], rtol=1e-11, atol=1e-12)
@@ -88,7 +92,7 @@ def test_full_layer_is_equivariant_to_permutation_without_positions(prior):
 
 @over_priors
 @over_directions
-def test_batch_invariance(prior, causal):
+def test_batch_invariance(prior: str, causal: bool) -> None:
     layer, x = make_layer(prior, "CLTG", causal=causal), make_input(batch=5, length=20)
     together = layer(x)
     for b in range(5):
@@ -96,7 +100,7 @@ def test_batch_invariance(prior, causal):
 
 
 @over_priors
-def test_full_and_causal_share_parameters_and_differ_in_the_past_only(prior):
+def test_full_and_causal_share_parameters_and_differ_in_the_past_only(prior: str) -> None:
     causal, full = make_layer(prior, "LTG", causal=True), make_layer(prior, "LTG", causal=False)
     full.load_state_dict(causal.state_dict())
     x = make_input(length=10)
@@ -111,7 +115,9 @@ class Largest(TorchDispatchMode):
         super().__init__()
         self.numel = 0
 
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+    def __torch_dispatch__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         out = func(*args, **(kwargs or {}))
         sizes = [t.untyped_storage().nbytes() // t.element_size() for t in tree_leaves(out) if isinstance(t, torch.Tensor)]
         self.numel = max([self.numel, *sizes])
@@ -120,7 +126,7 @@ class Largest(TorchDispatchMode):
 
 @pytest.mark.parametrize("prior", SCAN_PRIORS)
 @over_directions
-def test_memory_of_scan_priors_is_linear_in_length(prior, causal):
+def test_memory_of_scan_priors_is_linear_in_length(prior: str, causal: bool) -> None:
     """No (T, T) and no (B, T, H, d, d) tensor is ever made: the largest one doubles with T and stays near its inputs."""
     layer = make_layer(prior, "CLTG", n_embd=32, causal=causal, dtype=torch.float32)
     sizes = []
@@ -138,27 +144,31 @@ def test_memory_of_scan_priors_is_linear_in_length(prior, causal):
 @pytest.mark.parametrize("length", [1, 2, 22, SHORT, SHORT + 1])
 @pytest.mark.parametrize("widths", [(8, 8), (4, 12), (12, 4), (NARROW, NARROW + 1)], ids=str)
 @over_directions
-def test_every_path_of_softmax_agrees_with_the_definition(length, widths, causal):
+def test_every_path_of_softmax_agrees_with_the_definition(
+    length: int, widths: tuple[int, int], causal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The dense product of short sequences, and the kernel with equal and with padded widths: outputs and gradients."""
     key, value = widths
     inputs = [torch.randn(3, length, 2, width, dtype=torch.float64, requires_grad=True) for width in (key, key, value)]
     results = []
-    for backend in ("auto", "sdpa", "definition"):
+    for form in ("chosen", "kernel", "definition"):
         q, k, v = inputs
-        if backend == "definition":
+        if form == "kernel":
+            monkeypatch.setattr(softmax, "is_short", lambda *_: False)
+        if form == "definition":
             scores = torch.einsum("bthd,bihd->bhti", q, k) / key**0.5
             if causal:
                 scores = scores.masked_fill(torch.ones(length, length).triu(1).bool(), -torch.inf)
             mixed = torch.einsum("bhti,bihc->bthc", scores.softmax(-1), v)
         else:
-            mixed = BoundSoftmax(q, k, None, causal, backend).mix(v)
+            mixed = BoundSoftmax(q, k, None, causal, "auto").mix(v)
         results.append([mixed, *torch.autograd.grad(mixed.sin().sum(), inputs)])
     for found, by_kernel, expected in zip(*results, strict=True):
         torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-12)
         torch.testing.assert_close(by_kernel, expected, rtol=1e-10, atol=1e-12)
 
 
-def test_short_form_is_for_short_and_narrow_sequences_on_a_cpu():
+def test_short_form_is_for_short_and_narrow_sequences_on_a_cpu() -> None:
     q, v = torch.empty(1, 2, SHORT, NARROW), torch.empty(1, SHORT, 2, NARROW)
     assert is_short(q, v)
     assert not is_short(torch.empty(1, 2, SHORT + 1, NARROW), v)
@@ -166,7 +176,7 @@ def test_short_form_is_for_short_and_narrow_sequences_on_a_cpu():
     assert not is_short(q.to("meta"), v)
 
 
-def test_kernel_makes_no_square_tensor_when_widths_differ():
+def test_kernel_makes_no_square_tensor_when_widths_differ() -> None:
     length = 512
     bound = BoundSoftmax(torch.randn(1, length, 1, 4), torch.randn(1, length, 1, 4), None, True, "auto")
     with Largest() as largest, torch.no_grad():
@@ -174,12 +184,12 @@ def test_kernel_makes_no_square_tensor_when_widths_differ():
     assert largest.numel < length * length / 8
 
 
-def test_flash_on_the_cpu_is_an_error_and_not_a_fallback():
+def test_flash_on_the_cpu_is_an_error_and_not_a_fallback() -> None:
     with pytest.raises(UsageError, match=r"flash.*cannot run because.*cpu.*softmax_backend='auto'"):
         layer = FreeEnergyMixer(FreeEnergyMixerConfig(16, 2, softmax_backend="flash"))
         layer(make_input(dtype=torch.float32))
 
 
-def test_unknown_prior_names_the_nearest():
+def test_unknown_prior_names_the_nearest() -> None:
     with pytest.raises(UsageError, match="gla"):
         FreeEnergyMixer(FreeEnergyMixerConfig(16, 2, prior_type="glaa"))

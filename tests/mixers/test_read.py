@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mixer_cases import dense, make_input, make_layer, over_components, over_directions, over_priors, values
+from mixer_cases import dense, gradient_of, make_input, make_layer, over_components, over_directions, over_priors, values
+from torch import Tensor
 from torch.nn import functional as F
 
 from femts.mixers.read import free_energy_read, outer_gate
@@ -16,20 +20,20 @@ from femts.mixers.reference import free_energy, reference
 @over_priors
 @over_components
 @over_directions
-def test_layer_equals_the_dense_reference(prior, components, causal):
+def test_layer_equals_the_dense_reference(prior: str, components: str, causal: bool) -> None:
     layer, x = make_layer(prior, components, causal=causal), make_input()
     expected, read = reference(layer, x), layer.read(x)
     for name in ("mu", "f_max", "f", "lam", "gate"):
         got, want = getattr(read, name), getattr(expected, name)
         assert (got is None) == (want is None), name
         if want is not None:
-            torch.testing.assert_close(got, want, rtol=1e-11, atol=1e-12, msg=lambda text, name=name: f"{name}: {text}")
+            torch.testing.assert_close(got, want, rtol=1e-11, atol=1e-12, msg=partial("{}: {}".format, name))
     torch.testing.assert_close(layer(x), expected.y, rtol=1e-11, atol=1e-12)
 
 
 @over_priors
 @over_components
-def test_parts_are_there_exactly_when_their_component_is_on(prior, components):
+def test_parts_are_there_exactly_when_their_component_is_on(prior: str, components: str) -> None:
     read = make_layer(prior, components).read(make_input())
     assert (read.f_max is not None) == ("L" in components)
     assert (read.beta is not None) == ("L" in components)
@@ -43,9 +47,10 @@ def test_parts_are_there_exactly_when_their_component_is_on(prior, components):
 
 @over_priors
 @over_directions
-def test_mean_and_free_energy_lie_between_the_extremes_of_the_support(prior, causal):
+def test_mean_and_free_energy_lie_between_the_extremes_of_the_support(prior: str, causal: bool) -> None:
     layer, x = make_layer(prior, "CLTG", causal=causal), make_input(length=12)
-    read, v, p = layer.read(x), values(layer, x), dense(layer, x)
+    read: Any = layer.read(x)
+    v, p = values(layer, x), dense(layer, x)
     assert (read.beta * v).abs().max() < layer.config.value_logexp_cap, "the case must stay below the cap"
     seen = (p > 0).expand(*p.shape[:3], *v.shape[2:])
     spread = v.unsqueeze(1).expand_as(seen)
@@ -61,12 +66,12 @@ def test_mean_and_free_energy_lie_between_the_extremes_of_the_support(prior, cau
 
 @over_priors
 @over_directions
-def test_free_energy_rises_with_beta_and_starts_at_the_mean(prior, causal):
+def test_free_energy_rises_with_beta_and_starts_at_the_mean(prior: str, causal: bool) -> None:
     layer, x = make_layer(prior, "L", causal=causal), make_input(length=12)
     v, bound = values(layer, x), layer.bind(x)
     previous = bound.mix(v)
     for beta in (1e-4, 0.01, 0.1, 0.5, 1.0, 2.0, 4.0):
-        f = free_energy_read(bound.mix, v, torch.full(v.shape[2:], beta, dtype=v.dtype), None, None, 40.0, None).f_max
+        f: Any = free_energy_read(bound.mix, v, torch.full(v.shape[2:], beta, dtype=v.dtype), None, None, 40.0, None).f_max
         assert (f >= previous - 1e-11).all(), beta
         if beta == 1e-4:
             torch.testing.assert_close(f, previous, rtol=0, atol=2e-3)
@@ -76,10 +81,11 @@ def test_free_energy_rises_with_beta_and_starts_at_the_mean(prior, causal):
 
 @over_priors
 @over_directions
-def test_free_energy_is_the_mean_plus_a_kl_divergence(prior, causal):
+def test_free_energy_is_the_mean_plus_a_kl_divergence(prior: str, causal: bool) -> None:
     """F = mu + KL(p || q) / beta with q the tilted posterior (lemma F.1)."""
     layer, x = make_layer(prior, "L", causal=causal), make_input()
-    read, v, p = layer.read(x), values(layer, x), dense(layer, x)
+    read: Any = layer.read(x)
+    v, p = values(layer, x), dense(layer, x)
     q = layer.posterior(x)
     p = p.expand_as(q)
     kl = torch.where(p > 0, p * (p.clamp_min(1e-300).log() - q.clamp_min(1e-300).log()), 0.0).sum(2)
@@ -89,7 +95,7 @@ def test_free_energy_is_the_mean_plus_a_kl_divergence(prior, causal):
 
 @over_priors
 @over_directions
-def test_gradient_by_the_values_is_the_posterior(prior, causal):
+def test_gradient_by_the_values_is_the_posterior(prior: str, causal: bool) -> None:
     """dF_t / dv_i = q_t(i), by autograd through the fast path against the dense posterior."""
     layer, x = make_layer(prior, "L", causal=causal), make_input(batch=1, length=7)
     q, bound = layer.posterior(x), layer.bind(x)
@@ -101,9 +107,10 @@ def test_gradient_by_the_values_is_the_posterior(prior, causal):
 
 
 @over_priors
-def test_gradient_of_the_gated_read_mixes_prior_and_posterior(prior):
+def test_gradient_of_the_gated_read_mixes_prior_and_posterior(prior: str) -> None:
     layer, x = make_layer(prior, "LT"), make_input(batch=1, length=6)
-    read, bound, p = layer.read(x), layer.bind(x), dense(layer, x)
+    read: Any = layer.read(x)
+    bound, p = layer.bind(x), dense(layer, x)
     v = values(layer, x).detach().requires_grad_()
     log_q = p.log() + read.beta.detach() * v.detach().unsqueeze(1)
     expected = (1 - read.lam).unsqueeze(2) * p + read.lam.unsqueeze(2) * log_q.softmax(2)
@@ -115,13 +122,13 @@ def test_gradient_of_the_gated_read_mixes_prior_and_posterior(prior):
 
 @given(beta=st.floats(0.05, 10.0), scale=st.floats(0.1, 3.0), shift=st.floats(-1.0, 1.0), seed=st.integers(0, 2**16))
 @settings(max_examples=30, deadline=None)
-def test_shift_and_scale_law(beta, scale, shift, seed):
+def test_shift_and_scale_law(beta: float, scale: float, shift: float, seed: int) -> None:
     """F(beta; a v + b) = a F(a beta; v) + b (appendix G.6)."""
     generator = torch.Generator().manual_seed(seed)
     p = torch.rand(1, 4, 4, 1, 1, generator=generator, dtype=torch.float64).softmax(2)
     v = torch.randn(1, 4, 1, 3, generator=generator, dtype=torch.float64)
 
-    def read(values, temperature):
+    def read(values: Tensor, temperature: float) -> Any:
         beta = torch.full((1, 3), temperature, dtype=v.dtype)
         return free_energy_read(
             lambda u: torch.einsum("btihc,bihc->bthc", p.expand(-1, -1, -1, -1, u.shape[-1]), u),
@@ -132,21 +139,21 @@ def test_shift_and_scale_law(beta, scale, shift, seed):
     torch.testing.assert_close(read(v, beta), free_energy(p, v, torch.full_like(v, beta)), rtol=1e-10, atol=1e-11)
 
 
-def test_cap_bounds_the_exponent_but_never_the_mean():
+def test_cap_bounds_the_exponent_but_never_the_mean() -> None:
     v = torch.tensor([1000.0, -1000.0, 3.0], dtype=torch.float64).view(1, 3, 1, 1)
     beta = torch.full((1, 1), 2.0, dtype=torch.float64)
-    read = free_energy_read(lambda u: u, v, beta, None, None, 40.0, None)
+    read: Any = free_energy_read(lambda u: u, v, beta, None, None, 40.0, None)
     assert read.mu.flatten().tolist() == [1000.0, -1000.0, 3.0]
     torch.testing.assert_close(read.f_max.flatten().tolist(), [20.0, -20.0, 3.0])
 
 
 @over_priors
-def test_one_pass_through_the_prior(prior):
+def test_one_pass_through_the_prior(prior: str) -> None:
     """mu and F_max come from one `mix` of [v, exp(beta v)] (appendix F.4)."""
     layer, x = make_layer(prior, "LT"), make_input()
     bound, calls = layer.bind(x), []
 
-    def counted(u):
+    def counted(u: Tensor) -> Tensor:
         calls.append(u.shape)
         return bound.mix(u)
 
@@ -157,20 +164,20 @@ def test_one_pass_through_the_prior(prior):
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=["float64", "float32"])
 @pytest.mark.parametrize("level", [-1e4, -200.0, -60.0, -30.0, 0.0, 30.0, 1e4], ids=str)
-def test_outer_gate_is_positive_of_unit_rms_with_finite_gradients(level, dtype):
+def test_outer_gate_is_positive_of_unit_rms_with_finite_gradients(level: float, dtype: torch.dtype) -> None:
     """Whatever the level of the pre-activations."""
     pre = (level + torch.linspace(-1, 1, 16, dtype=dtype)).requires_grad_()
     gate = outer_gate(pre, 1e-6)
     gate.square().sum().backward()
-    assert torch.isfinite(gate).all() and torch.isfinite(pre.grad).all()
+    assert torch.isfinite(gate).all() and torch.isfinite(gradient_of(pre)).all()
     assert (gate > 0).all()
     torch.testing.assert_close(gate.square().mean().item(), 1.0, rtol=1e-5, atol=0)
 
 
 @over_priors
-def test_gates_multiply_the_read(prior):
+def test_gates_multiply_the_read(prior: str) -> None:
     layer, x = make_layer(prior, "CLTG"), make_input()
-    read = layer.read(x)
+    read: Any = layer.read(x)
     torch.testing.assert_close(read.f, (1 - read.lam) * read.mu + read.lam * read.f_max, rtol=1e-12, atol=1e-13)
     torch.testing.assert_close(layer(x), layer.out_proj((read.gate * read.f).flatten(2)), rtol=1e-12, atol=1e-13)
     torch.testing.assert_close(
@@ -178,7 +185,7 @@ def test_gates_multiply_the_read(prior):
     )
 
 
-def test_aft_alone_is_gated_by_its_query_and_with_gates_it_has_none():
+def test_aft_alone_is_gated_by_its_query_and_with_gates_it_has_none() -> None:
     alone, x = make_layer("rnn_softmax", ""), make_input()
     assert "q" in alone.split_sizes
     q = alone._project(x, None)["q"]

@@ -7,10 +7,13 @@ import itertools
 import pytest
 import torch
 from mixer_cases import SCAN_PRIORS, make_input, make_layer, over_components, over_priors
+from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
+from femts.mixers import FreeEnergyMixer, MixerState
 
-def stream(layer, x):
+
+def stream(layer: FreeEnergyMixer, x: Tensor) -> tuple[Tensor, list[int], MixerState]:
     """All steps of `x`, the state's size after each, and the last state."""
     state, outputs, sizes = layer.init_state(x.shape[0]), [], []
     for t in range(x.shape[1]):
@@ -22,13 +25,13 @@ def stream(layer, x):
 
 @over_priors
 @over_components
-def test_steps_equal_the_parallel_form(prior, components):
+def test_steps_equal_the_parallel_form(prior: str, components: str) -> None:
     layer, x = make_layer(prior, components), make_input(length=14)
     torch.testing.assert_close(stream(layer, x)[0], layer(x), rtol=1e-10, atol=1e-12)
 
 
 @over_priors
-def test_steps_equal_the_parallel_form_over_several_chunks_in_float32(prior):
+def test_steps_equal_the_parallel_form_over_several_chunks_in_float32(prior: str) -> None:
     layer, x = make_layer(prior, "CLTG", dtype=torch.float32), make_input(1, 200, dtype=torch.float32)
     with torch.no_grad():
         steps, parallel = stream(layer, x)[0], layer(x)
@@ -36,13 +39,13 @@ def test_steps_equal_the_parallel_form_over_several_chunks_in_float32(prior):
 
 
 @pytest.mark.parametrize("prior", SCAN_PRIORS)
-def test_state_of_scan_priors_does_not_grow(prior):
+def test_state_of_scan_priors_does_not_grow(prior: str) -> None:
     layer, x = make_layer(prior, "CLTG"), make_input(length=20)
     empty = sum(leaf.numel() for leaf in tree_leaves(layer.init_state(2)) if isinstance(leaf, torch.Tensor))
     assert set(stream(layer, x)[1]) == {empty}
 
 
-def test_softmax_keeps_a_cache_that_grows_by_one_token_a_step():
+def test_softmax_keeps_a_cache_that_grows_by_one_token_a_step() -> None:
     layer, x = make_layer("softmax", "LT"), make_input(length=6)
     _, sizes, _ = stream(layer, x)
     growth = {later - earlier for earlier, later in itertools.pairwise(sizes)}
@@ -50,7 +53,7 @@ def test_softmax_keeps_a_cache_that_grows_by_one_token_a_step():
 
 
 @over_priors
-def test_streams_of_a_batch_do_not_touch_and_a_state_can_be_reused(prior):
+def test_streams_of_a_batch_do_not_touch_and_a_state_can_be_reused(prior: str) -> None:
     layer, x = make_layer(prior, "CLTG"), make_input(batch=3, length=8)
     _, _, state = stream(layer, x[:, :7])
     one, _ = layer.step(x[:, 7], state)
@@ -61,7 +64,7 @@ def test_streams_of_a_batch_do_not_touch_and_a_state_can_be_reused(prior):
 
 
 @over_priors
-def test_a_stream_of_constant_tokens_stays_finite_for_long(prior):
+def test_a_stream_of_constant_tokens_stays_finite_for_long(prior: str) -> None:
     layer = make_layer(prior, "CLTG", dtype=torch.float32)
     x = torch.full((1, 300, 16), 2.0)
     with torch.no_grad():
@@ -71,7 +74,7 @@ def test_a_stream_of_constant_tokens_stays_finite_for_long(prior):
 
 
 @over_priors
-def test_a_full_layer_has_no_stream(prior):
+def test_a_full_layer_has_no_stream(prior: str) -> None:
     layer = make_layer(prior, "LTG", causal=False)
     with pytest.raises(ValueError, match="causal"):
         layer.step(make_input()[:, 0], layer.init_state(2))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import pytest
 import torch
-from mixer_cases import PRIORS, SCAN_PRIORS, dense, make_input, make_layer, over_directions, over_priors, values
+from mixer_cases import SCAN_PRIORS, dense, gradient_of, make_input, make_layer, over_directions, over_priors, values
+from torch import Tensor
 from torch.nn import functional as F
 
 from femts.mixers.ops.dense import path_sums
@@ -15,7 +17,7 @@ from femts.mixers.reference import reference
 
 @over_priors
 @over_directions
-def test_dropout_spares_the_prior_and_training_steps_have_finite_gradients(prior, causal):
+def test_dropout_spares_the_prior_and_training_steps_have_finite_gradients(prior: str, causal: bool) -> None:
     """A dropped row of p would make the free energy -inf: dropout acts on the read, before the output projection."""
     layer, x = make_layer(prior, "CLTG", causal=causal, dropout=0.5, dtype=torch.float32), make_input(dtype=torch.float32)
     layer.train()
@@ -25,7 +27,7 @@ def test_dropout_spares_the_prior_and_training_steps_have_finite_gradients(prior
         torch.manual_seed(step)
         layer.zero_grad()
         layer(x).square().mean().backward()
-        assert all(bool(torch.isfinite(p.grad).all()) for p in layer.parameters()), step
+        assert all(bool(torch.isfinite(gradient_of(p)).all()) for p in layer.parameters()), step
     torch.manual_seed(0)
     one = layer(x)
     assert not torch.equal(one, layer(x)), "dropout is on in training"
@@ -33,7 +35,7 @@ def test_dropout_spares_the_prior_and_training_steps_have_finite_gradients(prior
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float32", "float64"])
-def test_aft_maximum_is_over_the_prefix(dtype):
+def test_aft_maximum_is_over_the_prefix(dtype: torch.dtype) -> None:
     """The last key rises by 10 (and by 100): no past read moves, not by one bit."""
     layer, x = make_layer("rnn_softmax", "L", dtype=dtype), make_input(length=80, dtype=dtype)
     params = {"k": layer._project(x, None)["k"]}
@@ -47,7 +49,7 @@ def test_aft_maximum_is_over_the_prefix(dtype):
         assert (after[:, -1] - before[:, -1]).abs().max() > 1e-3
 
 
-def test_aft_weights_have_no_floor():
+def test_aft_weights_have_no_floor() -> None:
     """`+eps` on each weight would give old keys mass that they do not have."""
     layer = make_layer("rnn_softmax", "L")
     k = torch.linspace(0, 60, 30, dtype=torch.float64)[None, :, None].expand(1, 30, layer.widths.fem_dim)
@@ -57,14 +59,15 @@ def test_aft_weights_have_no_floor():
 
 
 @pytest.mark.parametrize("prior", ["gla", "rnn_decay"])
-def test_a_cumulative_decay_is_never_clipped(prior):
+def test_a_cumulative_decay_is_never_clipped(prior: str) -> None:
     """At T = 1024 the sum of decays passes 60 many times; the last rows still follow eq. 28 and 31."""
     layer = make_layer(prior, "", dtype=torch.float64)
+    prior_module: Any = layer.prior
     length = 1024
     x = make_input(1, length)
     with torch.no_grad():
-        layer.prior.decay_bias.zero_()  # decays of about 0.7 a step, 700 in all
-    bound, p = layer.bind(x), None
+        prior_module.decay_bias.zero_()  # decays of about 0.7 a step, 700 in all
+    bound: Any = layer.bind(x)
     pre = layer._project(x, None)["decay"]
     g = F.logsigmoid(pre)
     assert g.sum(1).max() < -300
@@ -77,20 +80,21 @@ def test_a_cumulative_decay_is_never_clipped(prior):
     torch.testing.assert_close(p[:, -1], expected[:, -1], rtol=1e-3, atol=1e-4)
 
 
-def test_conditioner_does_not_switch_off_after_45_steps():
+def test_conditioner_does_not_switch_off_after_45_steps() -> None:
     """1e-12 in a denominator freezes the envelope once it has fallen below: compare step 400 with the double sum."""
     layer, x = make_layer("softmax", "CL"), make_input(1, 400)
-    s = F.softplus(layer.conditioner.in_proj(layer.conditioner.norm_in(x)).chunk(3, dim=-1)[0])
+    conditioner: Any = layer.conditioner
+    s = F.softplus(conditioner.in_proj(conditioner.norm_in(x)).chunk(3, dim=-1)[0])
     assert (s.sum(1) > 100).all(), "the envelope must have fallen far below 1e-12"
     recent = x[:, -60:]
-    alone, together = layer.conditioner(recent)[:, -1], layer.conditioner(x)[:, -1]
+    alone, together = conditioner(recent)[:, -1], conditioner(x)[:, -1]
     torch.testing.assert_close(together, alone, rtol=1e-3, atol=1e-3)
     other = torch.cat([x[:, :-1], x[:, -1:].flip(-1)], dim=1)
-    assert (layer.conditioner(other)[:, -1] - together).abs().max() > 1e-2, "it still sees the present"
+    assert (conditioner(other)[:, -1] - together).abs().max() > 1e-2, "it still sees the present"
 
 
 @pytest.mark.parametrize("prior", ["linear", "gla"])
-def test_first_tokens_keep_their_whole_mass(prior):
+def test_first_tokens_keep_their_whole_mass(prior: str) -> None:
     """`+1e-5` in the denominator loses half the mass where the scores are of that size."""
     layer, x = make_layer(prior, "", dtype=torch.float64), make_input(2, 30)
     params = {name: part * 1e-4 for name, part in layer._project(x, None).items() if name in layer.prior.param_widths}
@@ -99,16 +103,16 @@ def test_first_tokens_keep_their_whole_mass(prior):
 
 
 @pytest.mark.parametrize("prior", ["rnn_softmax", "rnn_decay", "mamba"])
-def test_nothing_but_the_prior_enters_the_logarithm(prior):
+def test_nothing_but_the_prior_enters_the_logarithm(prior: str) -> None:
     """q inside the logarithm made F < mu in a third of the entries."""
     for seed in range(5):
         layer, x = make_layer(prior, "CLTG", seed=seed), make_input(2, 20, seed=seed)
-        read = layer.read(x)
+        read: Any = layer.read(x)
         assert (read.f_max >= read.mu - 1e-12).all()
 
 
 @over_priors
-def test_full_direction_is_honoured_by_every_prior(prior):
+def test_full_direction_is_honoured_by_every_prior(prior: str) -> None:
     """`causal=False` was ignored outside softmax."""
     layer, x = make_layer(prior, "CLTG", causal=False), make_input()
     p = dense(layer, x)
@@ -119,7 +123,7 @@ def test_full_direction_is_honoured_by_every_prior(prior):
 
 @over_priors
 @over_directions
-def test_a_masked_key_takes_no_mass(prior, causal):
+def test_a_masked_key_takes_no_mass(prior: str, causal: bool) -> None:
     """A zeroed key still takes exp(0) of softmax mass: masking must remove it from the support."""
     layer, x = make_layer(prior, "", causal=causal), make_input()
     mask = torch.ones(2, 9, dtype=torch.bool)
@@ -131,12 +135,12 @@ def test_a_masked_key_takes_no_mass(prior, causal):
 
 
 @pytest.mark.parametrize("prior", SCAN_PRIORS)
-def test_long_inputs_fit_in_little_memory(prior):
+def test_long_inputs_fit_in_little_memory(prior: str) -> None:
     """(B, T, H, d, d) at these sizes would be 0.5 GiB and (T, T) 0.27 GiB; what is kept for the gradient stays far below."""
     layer, x = make_layer(prior, "LTG", n_embd=64, n_head=1, dtype=torch.float32), make_input(1, 8192, 64, dtype=torch.float32)
     kept: dict[int, int] = {}
 
-    def pack(tensor):
+    def pack(tensor: Tensor) -> Tensor:
         kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
         return tensor
 
@@ -146,7 +150,7 @@ def test_long_inputs_fit_in_little_memory(prior):
     assert sum(kept.values()) < 4 * 8192 * (8 * widths + 10 * 64)
 
 
-def test_every_prior_is_covered():
+def test_every_prior_is_covered() -> None:
     from femts.mixers.priors.registry import prior_names
 
-    assert prior_names() == PRIORS
+    assert prior_names() == ("softmax", "linear", "gla", "rnn_softmax", "rnn_decay", "mamba")

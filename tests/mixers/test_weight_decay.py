@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import copy
 import io
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 from mixer_cases import make_layer
 
+from femts.mixers import FreeEnergyMixer
 from femts.mixers.weight_decay import undecayed
 from femts.models.registry import build_config, build_model
 
@@ -20,7 +23,7 @@ OF_PRIOR = {
 CASES = [(prior, parts) for prior in ("softmax", "gla", "rnn_decay", "mamba") for parts in ("", "CLTG")]
 
 
-def saved(layer):
+def saved(layer: FreeEnergyMixer) -> FreeEnergyMixer:
     file = io.BytesIO()
     torch.save(layer, file)
     return torch.load(io.BytesIO(file.getvalue()), weights_only=False)
@@ -31,13 +34,15 @@ COPIES = {"itself": lambda layer: layer, "a copy": copy.deepcopy, "a file": save
 
 @pytest.mark.parametrize("made", COPIES.values(), ids=list(COPIES))
 @pytest.mark.parametrize("prior,components", CASES, ids=str)
-def test_names_survive(prior, components, made):
+def test_names_survive(prior: str, components: str, made: Callable[[FreeEnergyMixer], FreeEnergyMixer]) -> None:
     want = OF_PRIOR.get(prior, set()) | ({"beta_raw"} if "L" in components else set())
     assert undecayed(made(make_layer(prior, components))) == want
 
 
-def test_names_are_those_of_the_host():
-    host = build_model("fem_mamba", build_config("fem_mamba", seq_len=24, pred_len=8, n_channels=2, settings={"n_layers": 2}))
+def test_names_are_those_of_the_host() -> None:
+    host: Any = build_model(
+        "fem_mamba", build_config("fem_mamba", seq_len=24, pred_len=8, n_channels=2, settings={"n_layers": 2})
+    )
     names = {"beta_raw", *OF_PRIOR["mamba"]}
     assert undecayed(copy.deepcopy(host)) == {f"blocks.{i}.mixer.{name}" for i in range(2) for name in names}
     assert undecayed(host.blocks[0].mixer.in_proj) == set()

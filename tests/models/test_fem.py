@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import nn
@@ -15,7 +17,9 @@ from femts.models.registry import build_config, build_model, model_card, model_n
 HOSTED = [name for name in model_names() if model_card(name).model_class is SegmentForecaster]
 
 
-def make(name: str = "fem_sm", seq_len: int = 50, pred_len: int = 12, n_channels: int = 4, **settings) -> SegmentForecaster:
+def make(
+    name: str = "fem_sm", seq_len: int = 50, pred_len: int = 12, n_channels: int = 4, **settings: Any
+) -> SegmentForecaster:
     torch.manual_seed(0)
     config = build_config(name, seq_len=seq_len, pred_len=pred_len, n_channels=n_channels, settings=settings)
     model = build_model(name, config)
@@ -46,7 +50,7 @@ def test_width_follows_the_channels(channels: int, width: int) -> None:
 
 @pytest.mark.parametrize(("pred_len", "seq_len", "segments"), [(96, 1024, 11), (192, 2048, 11), (336, 2048, 7), (720, 4096, 6)])
 def test_paper_look_backs_give_its_segments(pred_len: int, seq_len: int, segments: int) -> None:
-    assert build_config("sm", seq_len=seq_len, pred_len=pred_len, n_channels=7, settings={}).n_segments == segments
+    assert make("sm", seq_len=seq_len, pred_len=pred_len, n_channels=7).config.n_segments == segments
 
 
 def test_shift_and_scale_of_a_channel_pass_through() -> None:
@@ -94,7 +98,7 @@ def test_loss_is_the_forecast_error_plus_the_next_segment_errors() -> None:
 
 def test_models_of_one_host_have_the_same_size_up_to_the_mixer() -> None:
     def weights(name: str) -> int:
-        block = make(name, n_channels=21).blocks[0].mixer
+        block: Any = make(name, n_channels=21).blocks[0].mixer
         named = {name: m.weight for name, m in block.named_modules() if isinstance(m, nn.Linear)}
         named |= {name: p for name, p in block.named_parameters() if name.endswith(("A_log", "skip"))}
         return sum(weight.numel() for name, weight in named.items() if "conditioner" not in name)
@@ -103,7 +107,7 @@ def test_models_of_one_host_have_the_same_size_up_to_the_mixer() -> None:
 
 
 def test_initial_weights_follow_the_protocol() -> None:
-    model = make(n_channels=21)
+    model: Any = make(n_channels=21)
     assert model.main_in.weight.std().item() == pytest.approx(0.02, rel=0.1)
     assert model.blocks[0].mlp[2].weight.std().item() == pytest.approx(0.02 / 6**0.5, rel=0.1)
     mixer = model.blocks[0].mixer

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -43,8 +45,9 @@ def test_blocks_are_those_of_the_paper(model: ITransformer, x: torch.Tensor) -> 
     """Post-norm attention and feed-forward, by hand."""
     mean, deviation = x.mean(1, keepdim=True), (x.var(1, keepdim=True, correction=0) + 1e-5).sqrt()
     tokens = model.embed(((x - mean) / deviation).transpose(1, 2))
+    block: Any
     for block in model.blocks:
-        attention = block.self_attn
+        attention: Any = block.self_attn
         q, k, v = (tokens @ attention.in_proj_weight.T + attention.in_proj_bias).unflatten(-1, (3, 2, 8)).unbind(2)
         p = torch.einsum("bihd,bjhd->bhij", q, k).div(8**0.5).softmax(-1)
         mixed = torch.einsum("bhij,bjhd->bihd", p, v).flatten(2) @ attention.out_proj.weight.T + attention.out_proj.bias

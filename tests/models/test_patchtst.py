@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -49,6 +51,7 @@ def test_is_the_paper_written_out(model: PatchTST, x: torch.Tensor) -> None:
     normal = torch.cat([(series - mean) / deviation, ((series[-1] - mean) / deviation).repeat(4)])
     tokens = torch.stack([model.embed(normal[4 * i : 4 * i + 8]) for i in range(10)]) + model.position
     before = torch.zeros(2, 10, 10, dtype=torch.float64)
+    block: Any
     for block in model.blocks:
         q, k, v = (tokens @ block.qkv.weight.T + block.qkv.bias).chunk(3, -1)
         scores = torch.stack([q[:, 4 * h : 4 * h + 4] @ k[:, 4 * h : 4 * h + 4].T / 2 + before[h] for h in range(2)])

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from model_cases import check_card
 
 from femts.errors import UsageError
 from femts.models.base import ForecastModel
+from femts.models.fem import SegmentConfig
 from femts.models.registry import build_config, model_card, model_names, register
 
 
@@ -16,9 +18,7 @@ def test_every_name_of_the_interface_is_there() -> None:
 
 @pytest.mark.parametrize("name", model_names())
 def test_a_card_says_what_the_model_is_and_can_be_set(name: str) -> None:
-    card = model_card(name)
-    assert card.summary and "\n" not in card.summary
-    assert not {"seq_len", "pred_len", "n_channels"} & set(card.default_settings())
+    check_card(name)
 
 
 def test_an_unknown_name_gets_the_nearest_right_one() -> None:
@@ -28,7 +28,9 @@ def test_an_unknown_name_gets_the_nearest_right_one() -> None:
 
 def test_an_override_of_the_name_yields_to_the_users_setting() -> None:
     def components(**settings: str) -> str:
-        return build_config("sm", seq_len=8, pred_len=4, n_channels=1, settings=settings).components
+        config = build_config("sm", seq_len=8, pred_len=4, n_channels=1, settings=settings)
+        assert isinstance(config, SegmentConfig)
+        return config.components
 
     assert components() == "" and components(components="CL") == "CL"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -16,7 +18,7 @@ from femts.models.ridge_fit import KINDS, TrainingRows, choose, maps, stacked
 SERIES = torch.randn(90, 2, generator=torch.Generator().manual_seed(0)).cumsum(0)
 
 
-def make(name: str, seq_len: int = 20, pred_len: int = 6, **settings):
+def make(name: str, seq_len: int = 20, pred_len: int = 6, **settings: Any) -> Any:
     torch.manual_seed(0)
     settings = {"season": 4, "longest": 15, **settings}
     return build_model(name, build_config(name, seq_len=seq_len, pred_len=pred_len, n_channels=2, settings=settings)).eval()
@@ -25,7 +27,7 @@ def make(name: str, seq_len: int = 20, pred_len: int = 6, **settings):
 def regression(past: np.ndarray, future: np.ndarray, penalty: float) -> np.ndarray:
     """What scikit-learn fits to windows: (L, H)."""
     reference = ReferenceRidge(alpha=penalty * len(past), fit_intercept=False, solver="cholesky").fit(past, future)
-    return np.atleast_2d(reference.coef_).T  # type: ignore[no-any-return]
+    return np.atleast_2d(reference.coef_).T
 
 
 def windows(level: int, rows: slice = slice(None)) -> tuple[np.ndarray, np.ndarray]:
@@ -144,7 +146,8 @@ def test_a_shift_passes_through() -> None:
 def test_partners_are_averaged_step_by_step_and_the_mean_is_fed_back(steps: int) -> None:
     model = make("fem_sm_ridge", d_model=8, n_heads=2)
     model.prepare(SERIES)
-    start, wanted = SERIES[None, -20:], []
+    start = SERIES[None, -20:]
+    wanted: list[torch.Tensor] = []
     x = start
     while sum(piece.shape[1] for piece in wanted) < steps:  # a look-back of its own for each 15 steps of the ridge regression
         line = model.linear(x, min(15, steps - sum(piece.shape[1] for piece in wanted)))

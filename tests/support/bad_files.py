@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 from small_tables import small_table
 
 
@@ -31,7 +34,7 @@ def write_bad_tables(folder: Path) -> None:
     (folder / "binary.csv").write_bytes(bytes(range(256)))
 
 
-def _spoilt(good, cells, value):  # type: ignore[no-untyped-def]
+def _spoilt(good: pd.DataFrame, cells: Mapping[str, Any], value: object) -> pd.DataFrame:
     table = good.astype(dict.fromkeys(cells, object))
     for name, rows in cells.items():
         table.loc[rows, name] = value

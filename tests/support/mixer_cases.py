@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig, component_flags
+from femts.mixers.priors.registry import prior_names
 
-PRIORS = ("softmax", "linear", "gla", "rnn_softmax", "rnn_decay", "mamba")
+PRIORS = prior_names()
 SCAN_PRIORS = PRIORS[1:]
 COMPONENTS = ("", "L", "LT", "G", "C", "CL", "CLTG")
 
@@ -19,7 +20,9 @@ over_components = pytest.mark.parametrize("components", COMPONENTS, ids=lambda c
 over_directions = pytest.mark.parametrize("causal", [True, False], ids=["causal", "full"])
 
 
-def make_layer(prior: str, components: str = "CLTG", seed: int = 0, dtype: torch.dtype = torch.float64, **settings: Any):
+def make_layer(
+    prior: str, components: str = "CLTG", seed: int = 0, dtype: torch.dtype = torch.float64, **settings: Any
+) -> FreeEnergyMixer:
     """A small layer whose every parameter has been moved off its start, so that no component is idle."""
     torch.manual_seed(seed)
     config = FreeEnergyMixerConfig(
@@ -33,7 +36,7 @@ def make_layer(prior: str, components: str = "CLTG", seed: int = 0, dtype: torch
     return layer
 
 
-def make_as_made(prior: str, components: str = "CLTG", dtype: torch.dtype = torch.float32, **settings: Any):
+def make_as_made(prior: str, components: str = "CLTG", dtype: torch.dtype = torch.float32, **settings: Any) -> FreeEnergyMixer:
     """A layer with its own first weights, but for the conditioner, whose projection would be 0."""
     torch.manual_seed(0)
     flags = component_flags(components)
@@ -46,6 +49,12 @@ def make_as_made(prior: str, components: str = "CLTG", dtype: torch.dtype = torc
 
 def make_input(batch: int = 2, length: int = 9, width: int = 16, seed: int = 1, dtype: torch.dtype = torch.float64) -> Tensor:
     return torch.randn(batch, length, width, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+
+
+def gradient_of(tensor: Tensor) -> Tensor:
+    """The gradient that `backward` has left."""
+    assert tensor.grad is not None
+    return tensor.grad
 
 
 def dense(layer: FreeEnergyMixer, x: Tensor, mask: Tensor | None = None) -> Tensor:

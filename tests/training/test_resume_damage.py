@@ -6,6 +6,7 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -58,6 +59,8 @@ def _group(**changes: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
     return lambda saved: {**saved, "param_groups": [{**group, **changes} for group in saved["param_groups"]]}
 
 
+NO_MAPPINGS: tuple[Any, ...] = (None, [], 7)
+NO_SCORES: tuple[Any, ...] = ([], {"mse": "low"})
 FORGED: dict[str, Callable[[dict[str, Any]], Any]] = {
     **{
         f"{part} {kind}": _of(part, _tensors(change))
@@ -69,7 +72,7 @@ FORGED: dict[str, Callable[[dict[str, Any]], Any]] = {
             "no tensor": torch.Tensor.tolist,
         }.items()
     },
-    **{f"{part} {value!r}": _of(part, value) for part in ("model", "average", "best", "optimizer") for value in (None, [], 7)},
+    **{f"{part} {value!r}": _of(part, value) for part in ("model", "average", "best", "optimizer") for value in NO_MAPPINGS},
     "another name": _of("model", lambda tensors: {f"{name}.x": value for name, value in tensors.items()}),
     "no moments": _of("optimizer", lambda saved: {**saved, "state": {}}),
     "moments that are short": _of("optimizer", _optimizer(lambda state: {**state, "exp_avg": state["exp_avg"][:-1]})),
@@ -82,7 +85,7 @@ FORGED: dict[str, Callable[[dict[str, Any]], Any]] = {
     **{f"step {value}": _of("step", value) for value in (-1, 1.5, "two", None)},
     **{f"progress {value}": _of("progress", value) for value in (-1.0, 2.0, float("nan"), "half")},
     **{f"validations {value}": _of("validations", value) for value in (None, [7], [{"step": 1}])},
-    **{f"best_val {value}": _of("best_val", value) for value in ([], {"mse": "low"})},
+    **{f"best_val {value}": _of("best_val", value) for value in NO_SCORES},
     **{f"losses {value}": _of("losses", value) for value in (None, ["x"], [float("inf")])},
     **{f"stopped {value}": _of("stopped", value) for value in ("tired", 7)},
     "best_step": _of("best_step", "one"),
@@ -110,12 +113,12 @@ def test_a_changed_bit_beside_a_checkpoint_is_told_or_without_effect(begun: Path
     """Both are made again from what the user gives, so they can only be refused."""
     from femts.training.resume import find_state
 
-    seen = list[tuple[Any, ...]]()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("femts.training.train.find_state", lambda *given: seen.append(given) or pytest.skip.Exception)
+        called = Mock(return_value=pytest.skip.Exception)
+        patch.setattr("femts.training.train.find_state", called)
         with pytest.raises(Exception):  # noqa: B017 (only what it was called with counts)
             small_run(out=begun, settings=SETTINGS, resume=True)
-    config, preprocess, out, resume, model = seen[0]
+    config, preprocess, out, resume, model = called.call_args_list[0].args
     wanted, path = find_state(config, preprocess, out, resume, model), begun / name
     for changed in flipped(path.read_bytes(), 60):
         path.write_bytes(changed)

@@ -61,7 +61,9 @@ def test_the_last_weights_are_kept_unless_they_are_clearly_worse(
     losses: tuple[float, ...], kept: str, worse_last: int, worse_best: int
 ) -> None:
     best = losses.index(min(losses))
-    state = TrainState(step=10 * len(losses), history=rows(*losses), best_step=10 * (best + 1), best_val={"mse": min(losses)})
+    state = TrainState(
+        step=10 * len(losses), validations=rows(*losses), best_step=10 * (best + 1), best_val={"mse": min(losses)}
+    )
     state.average, state.best = {"w": torch.zeros(1)}, {"w": torch.ones(1)}
     assert state.kept("last") == ((state.best, state.best_step) if kept == "best" else (state.average, state.step))
     assert state.kept("best") == (state.best, state.best_step)

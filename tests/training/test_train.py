@@ -135,9 +135,9 @@ def test_gradients_are_clipped() -> None:
 
     def moved(clip: float) -> float:
         settings = {"training.clip": clip, "training.weight_decay": 0.0}
-        still = small_run(max_epochs=1, settings={**settings, "training.lr": 1e-12}).model.trend.weight.detach()
-        run = small_run(max_epochs=1, settings=settings)
-        return float((run.model.trend.weight.detach() - still).abs().max())
+        still: Any = small_run(max_epochs=1, settings={**settings, "training.lr": 1e-12}).model
+        model: Any = small_run(max_epochs=1, settings=settings).model
+        return float((model.trend.weight.detach() - still.trend.weight.detach()).abs().max())
 
     assert moved(1e-12) < 1e-3 * moved(1.0)
 
@@ -168,14 +168,15 @@ def test_listed_parameters_do_not_decay(monkeypatch: pytest.MonkeyPatch) -> None
     """At a learning rate whose steps vanish beside the decay, a listed parameter stays and the others shrink."""
     build = DLinear.__init__
 
-    def init(self: DLinear, config: Any) -> None:
+    def init(self: Any, config: Any) -> None:
         build(self, config)
         self.initial = {name: p.detach().abs().sum().item() for name, p in self.named_parameters()}
 
     monkeypatch.setattr(DLinear, "__init__", init)
     monkeypatch.setattr(DLinear, "NO_WEIGHT_DECAY", ("trend.weight", "trend.bias"), raising=False)
     run = small_run(max_epochs=1, settings={"training.lr": 1e-6, "training.weight_decay": 1e5, "training.patience": 1})
-    shrunk = {name: p.abs().sum().item() / run.model.initial[name] for name, p in run.model.named_parameters()}
+    model: Any = run.model
+    shrunk = {name: p.abs().sum().item() / model.initial[name] for name, p in model.named_parameters()}
     assert shrunk["trend.weight"] == pytest.approx(1, abs=1e-2)
     assert shrunk["remainder.weight"] < 0.95
 
@@ -249,7 +250,7 @@ def test_an_unknown_data_set_is_refused() -> None:
 def test_a_frame_and_a_file_can_be_trained_on(tmp_path: Path) -> None:
     frame = synthetic_frame(600)
     frame.to_csv(tmp_path / "own.csv", index=False)
-    settings = {"max_epochs": 1, "seq_len": 30, "pred_len": 5, "device": "cpu"}
+    settings: dict[str, Any] = {"max_epochs": 1, "seq_len": 30, "pred_len": 5, "device": "cpu"}
     from_frame = train(frame, "dlinear", **settings)
     from_file = train(tmp_path / "own.csv", "dlinear", out=tmp_path / "run", **settings)
     assert from_frame.metrics["test"] == from_file.metrics["test"] == femts.load(tmp_path / "run").evaluate("test")

@@ -1,1 +1,1 @@
-"""The commands, one module each."""
+"""The commands, one module each: a function with `@command`, or a `command_group`, of `femts.cli.command`."""

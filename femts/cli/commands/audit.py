@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from femts.cli.command import command
 from femts.cli.options import DataRoot
 from femts.cli.run_options import Run, check_single
 from femts.text import strict_json, table
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 _RESULT = {True: "passed", False: "FAILED", None: "-"}
 
 
+@command(80)
 def audit(
     run: Run,
     data_root: DataRoot = None,

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from femts.cli.command import command
 from femts.cli.option_groups import grouped
 from femts.cli.options import DataRoot, count
 from femts.cli.output import say_notes
@@ -30,6 +31,7 @@ class CutoffOptions:
     refit: Annotated[bool, typer.Option("--refit", help="Train anew before each forecast, on the rows before it.")] = False
 
 
+@command(70)
 @grouped
 def backtest(
     run: Run,

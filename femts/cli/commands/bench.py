@@ -8,10 +8,11 @@ import typer
 
 from femts.cli.bench_options import AsJson, Heads, LayerOptions, MeasuringOptions, Precision, PredLen, StepOptions, Width
 from femts.cli.bench_output import DATA, MIXER, STREAM, TRAIN, cpu_threads, place_of, report
+from femts.cli.command import command_group
 from femts.cli.option_groups import grouped
 from femts.cli.options import count, names
 
-bench = typer.Typer(help="Measure layers, training and data on this machine.", no_args_is_help=True)
+bench = command_group("bench", "Measure layers, training and data on this machine.", 150)
 
 
 @bench.command()

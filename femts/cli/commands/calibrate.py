@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from femts.cli.command import command
 from femts.cli.option_groups import grouped
 from femts.cli.run_options import PlaceOptions, Run, load_run, parse_levels, parse_steps
 from femts.files import locked
@@ -13,6 +14,7 @@ from femts.forecaster.run_folder import INTERVALS
 from femts.forecaster.saved_run import write_intervals
 
 
+@command(40)
 @grouped
 def calibrate(
     run: Run,

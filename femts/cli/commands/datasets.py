@@ -6,12 +6,13 @@ from typing import Annotated
 
 import typer
 
+from femts.cli.command import command_group
 from femts.cli.options import DataRoot
 from femts.text import table
 
 DatasetName = Annotated[str, typer.Argument(metavar="NAME", help="A name of `femts datasets list`.")]
 
-datasets = typer.Typer(help="List, describe, download and verify data sets.", no_args_is_help=True)
+datasets = command_group("datasets", "List, describe, download and verify data sets.", 140)
 
 
 @datasets.command("list")
@@ -21,7 +22,7 @@ def list_datasets(data_root: DataRoot = None) -> None:
     from femts.data.download import locate
 
     rows = [
-        (c.name, c.rows, c.channels, c.freq, "built-in" if not c.filename else "yes" if locate(c, data_root) else "no")
+        (c.name, c.rows, c.channels, c.freq, "built-in" if c.built_in else "yes" if locate(c, data_root) else "no")
         for c in CATALOG.values()
     ]
     print(table(("name", "rows", "channels", "step", "here"), rows))
@@ -33,6 +34,7 @@ def info(name: DatasetName, data_root: DataRoot = None) -> None:
     from femts.data.catalog import card
     from femts.data.download import data_root as resolve_root
     from femts.data.download import locate
+    from femts.data.splits import PARTS
 
     entry = card(name)
     facts: list[tuple[str, object]] = [
@@ -41,9 +43,9 @@ def info(name: DatasetName, data_root: DataRoot = None) -> None:
         ("rows", entry.rows),
         ("channels", entry.channels),
         ("step", entry.freq),
-        *((part, "rows {} to {}".format(*getattr(entry.split, part))) for part in ("train", "val", "test")),
+        *((part, "rows {} to {}".format(*getattr(entry.split, part))) for part in PARTS),
     ]
-    if entry.filename:
+    if not entry.built_in:
         file = locate(entry, data_root)
         facts += [
             ("file", file or f"missing; it belongs at {resolve_root(data_root) / entry.filename}"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from importlib.metadata import PackageNotFoundError, version
 
+from femts.cli.command import command
 from femts.text import table
 
 PACKAGES = (
@@ -20,6 +21,7 @@ PACKAGES = (
 )
 
 
+@command(130)
 def doctor() -> None:
     """Show versions, devices and kernels.
 

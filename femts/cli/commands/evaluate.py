@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from femts.cli.command import command
 from femts.cli.option_groups import grouped
 from femts.cli.output import details_table, mean_scores, say_notes, scores_table, write_data
 from femts.cli.recipe import parse_horizons
@@ -32,6 +33,7 @@ class ScoreOptions:
     ] = None
 
 
+@command(20)
 @grouped
 def evaluate(
     run: Run,

@@ -7,11 +7,13 @@ from typing import Annotated
 
 import typer
 
+from femts.cli.command import command
 from femts.cli.output import write_data
 from femts.cli.run_options import Run, check_single, gaps_as_notes, read_history, to_draw
 from femts.cli.targets import check_targets
 
 
+@command(50)
 def explain(
     run: Run,
     table: Annotated[Path, typer.Argument(metavar="INPUT.csv", help="The recent past, in raw units.", show_default=False)],

@@ -7,10 +7,12 @@ from typing import Annotated
 
 import typer
 
+from femts.cli.command import command
 from femts.cli.run_options import Run, check_single, parse_steps
 from femts.cli.targets import check_targets
 
 
+@command(60)
 def export(
     run: Run,
     out: Annotated[

@@ -6,11 +6,13 @@ from typing import Annotated
 
 import typer
 
+from femts.cli.command import command
 from femts.text import table
 
 REFERENCE_SHAPE = {"seq_len": 1024, "pred_len": 96, "n_channels": 7}
 
 
+@command(120)
 def models(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="One model, with all its settings.")] = None,
 ) -> None:

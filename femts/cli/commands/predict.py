@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from femts.cli.command import command
 from femts.cli.option_groups import grouped
 from femts.cli.output import write_data
 from femts.cli.run_options import (
@@ -46,6 +47,7 @@ class ForecastOptions:
     ] = None
 
 
+@command(30)
 @grouped
 def predict(
     run: Run,

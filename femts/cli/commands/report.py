@@ -7,11 +7,13 @@ from typing import Annotated
 
 import typer
 
+from femts.cli.command import command
 from femts.cli.option_groups import grouped
 from femts.cli.run_options import PlaceOptions, Run, load_run
 from femts.cli.targets import check_targets
 
 
+@command(90)
 @grouped
 def report(
     run: Run,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from femts.cli.command import command
 from femts.cli.option_groups import grouped
 from femts.cli.options import DataRoot, TrainingDevice, count
 from femts.cli.output import say_notes, write_data
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 FORMATS = ("text", "md", "csv", "html")
 
 
+@command(100)
 @grouped
 def table(
     grid: GridOptions,

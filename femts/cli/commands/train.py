@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from femts.cli.command import command
 from femts.cli.option_groups import grouped
 from femts.cli.options import DataRoot, option
 from femts.cli.output import mean_scores, say_notes, scores_table
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _DEFAULT_PLACE = Path("runs")
 
 
+@command(10)
 @grouped
 def train(
     recipe: RecipeOptions,

@@ -7,10 +7,12 @@ from typing import Annotated
 
 import typer
 
+from femts.cli.command import command
 from femts.cli.options import DataRoot, TrainingDevice
 from femts.text import printable
 
 
+@command(110)
 def verify(
     records: Annotated[list[Path], typer.Argument(metavar="RECORD...", help="Records of `femts table`.")],
     data_root: DataRoot = None,

@@ -53,7 +53,7 @@ class BoundSoftmax(BoundPrior):
         return (allowed | (eye & ~support[:, :, None]))[:, None]
 
     def mix(self, values: Tensor) -> Tensor:
-        if self.backend == "auto" and self.allowed is None and is_short(self.k, values):
+        if self.backend != "flash" and self.allowed is None and is_short(self.k, values):
             values = values.transpose(1, 2).to(self.q.dtype)
             return short_attention(self.q, self.k, values, self.causal, self.rows).transpose(1, 2)
         v = readable(values, self.mask).transpose(1, 2).to(self.q.dtype)

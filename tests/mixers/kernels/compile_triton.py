@@ -64,7 +64,7 @@ for kernel, numbers, constants, warps, narrow in CASES:
     built = triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": warps})
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         Path(file.name).write_bytes(built.asm["cubin"])
-        command = [TOOLS / "cuobjdump", "-res-usage", file.name]
+        command = [str(TOOLS / "cuobjdump"), "-res-usage", file.name]
         usage = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     registers, stack = (int(re.search(rf"{what}:(\d+)", usage).group(1)) for what in ("REG", "STACK"))  # type: ignore[union-attr]
     print(json.dumps({"kernel": kernel.__name__, "constants": constants, "registers": registers, "stack": stack}))

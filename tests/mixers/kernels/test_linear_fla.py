@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from kernel_cases import assert_near, with_gradients
+from torch import Tensor
 
 from femts.mixers.kernels import linear_fla
 from femts.mixers.kernels.linear_fla import checked_operation, disagreement, scores_by
@@ -13,7 +16,7 @@ from femts.mixers.priors.linear import chunked_scores
 CPU = torch.device("cpu")
 
 
-def recurrent(q, k, v, g, scale):
+def recurrent(q: Tensor, k: Tensor, v: Tensor, g: Tensor, scale: float) -> tuple[Tensor, Tensor]:
     """What the library documents for its operations of this signature, token by token: (o, state)."""
     assert v.shape[-1] % 2 == 0, "its kernels want an even width"
     state, outputs = torch.zeros(*q.shape[::2], q.shape[3], v.shape[3], dtype=q.dtype), []
@@ -25,35 +28,35 @@ def recurrent(q, k, v, g, scale):
 
 @pytest.mark.parametrize("decays", [True, False], ids=["gla", "linear"])
 @pytest.mark.parametrize("length", [1, 9, 130])
-def test_scores_are_those_of_the_chunked_form(length, decays):
+def test_scores_are_those_of_the_chunked_form(length: int, decays: bool) -> None:
     torch.manual_seed(0)
     q, k, v, g = (torch.rand(2, length, 3, *tail).double() for tail in ((4,), (4,), (5,), ()))
     given = [q, k, v] + ([-g] if decays else [])
-    by_library = lambda *x: scores_by(recurrent, *x[:3], x[3] if decays else None)  # noqa: E731
-    chunked = lambda *x: chunked_scores(*x[:3], x[3] if decays else None)  # noqa: E731
+    by_library = lambda q, k, v, g=None: scores_by(recurrent, q, k, v, g)  # noqa: E731
+    chunked = lambda q, k, v, g=None: chunked_scores(q, k, v, g)  # noqa: E731
     assert_near(with_gradients(by_library, given), with_gradients(chunked, given), 1e-12)
 
 
-def test_the_librarys_own_plain_form_passes_the_check():
+def test_the_librarys_own_plain_form_passes_the_check() -> None:
     naive = pytest.importorskip("fla.ops.simple_gla.naive", reason="needs flash-linear-attention and Triton")
     assert disagreement(naive.naive_chunk_simple_gla, CPU) is None
 
 
 class WrongGradient(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, g):
+    def forward(ctx: Any, g: Tensor) -> Tensor:
         return g.clone()
 
     @staticmethod
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
         return 1.001 * grad
 
 
-def test_an_operation_with_a_wrong_gradient_or_none_is_not_used(monkeypatch):
-    def wrong(q, k, v, g, scale):
+def test_an_operation_with_a_wrong_gradient_or_none_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(q: Tensor, k: Tensor, v: Tensor, g: Tensor, scale: float) -> tuple[Tensor, Tensor]:
         return recurrent(q, k, v, WrongGradient.apply(g), scale)
 
-    def broken(q, k, v, g, scale):
+    def broken(q: Tensor, k: Tensor, v: Tensor, g: Tensor, scale: float) -> tuple[Tensor, Tensor]:
         raise RuntimeError("it does not compile\nhere")
 
     operations = {"broken": broken, "wrong": wrong, "right": recurrent}

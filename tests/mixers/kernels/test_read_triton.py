@@ -6,17 +6,21 @@ import pytest
 import torch
 from kernel_cases import assert_near, with_gradients
 from mixer_cases import PRIORS, make_input, make_layer
+from torch import Tensor
 
 from femts.errors import UsageError
+from femts.mixers import FreeEnergyMixer
 from femts.mixers.kernels import recorded, using
 
 over_reads = pytest.mark.parametrize("components", ["L", "LT", "LG", "CLTG"])
 
 
-def both(layer, x, mask, device, exact=None):
+def both(
+    layer: FreeEnergyMixer, x: Tensor, mask: Tensor | None, device: str, exact: FreeEnergyMixer | None = None
+) -> tuple[list[Tensor], list[Tensor]]:
     """Output and gradients of input and parameters: with Triton, and with torch by the layer `exact` in float64."""
 
-    def run(layer, x, mask, place):
+    def run(layer: FreeEnergyMixer, x: Tensor, mask: Tensor | None, place: str) -> list[Tensor]:
         names = [name for name, _ in layer.named_parameters()]
         call = lambda x, *p: torch.func.functional_call(layer, dict(zip(names, p, strict=True)), (x, mask))  # noqa: E731
         return with_gradients(call, [x, *layer.parameters()], place)
@@ -32,7 +36,7 @@ def both(layer, x, mask, device, exact=None):
 @over_reads
 @pytest.mark.parametrize("masked", [False, True], ids=["whole", "masked"])
 @pytest.mark.parametrize("prior", PRIORS)
-def test_layers_agree_in_float64(prior, masked, components, device):
+def test_layers_agree_in_float64(prior: str, masked: bool, components: str, device: str) -> None:
     mask = None
     if masked:
         mask = torch.ones(2, 7, dtype=torch.bool)
@@ -43,7 +47,7 @@ def test_layers_agree_in_float64(prior, masked, components, device):
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.bfloat16, 0.1)], ids=str)
 @pytest.mark.parametrize("prior", PRIORS)
-def test_narrower_types_stay_near_float64(prior, dtype, tolerance, device):
+def test_narrower_types_stay_near_float64(prior: str, dtype: torch.dtype, tolerance: float, device: str) -> None:
     exact = make_layer(prior, "CLTG", dtype=dtype).double()
     found, expected = both(make_layer(prior, "CLTG", dtype=dtype), make_input(length=9).to(dtype), None, device, exact)
     assert_near(found, expected, tolerance)
@@ -51,7 +55,7 @@ def test_narrower_types_stay_near_float64(prior, dtype, tolerance, device):
 
 @pytest.mark.parametrize("scale", [0.0, 1e-20, 1e4])
 @over_reads
-def test_extreme_inputs_leave_finite_numbers(components, scale, device):
+def test_extreme_inputs_leave_finite_numbers(components: str, scale: float, device: str) -> None:
     layer, x = make_layer("softmax", components, dtype=torch.float32), scale * make_input(length=3).float()
     found, expected = both(layer, x, None, device, make_layer("softmax", components, dtype=torch.float32).double())
     assert all(y.isfinite().all() for y in found)
@@ -60,7 +64,7 @@ def test_extreme_inputs_leave_finite_numbers(components, scale, device):
 
 
 @pytest.mark.parametrize("pre", [-300.0, -20.0, -9.0, 0.0, 30.0])
-def test_gates_far_from_zero_keep_their_accuracy(pre, device):
+def test_gates_far_from_zero_keep_their_accuracy(pre: float, device: str) -> None:
     from femts.mixers.kernels.read_triton import gated_read_triton
     from femts.mixers.read import outer_gate
 
@@ -72,7 +76,7 @@ def test_gates_far_from_zero_keep_their_accuracy(pre, device):
     assert_near(with_gradients(fast, [gate], device), with_gradients(plain, [gate.double()]), 1e-5)
 
 
-def test_streaming_goes_through_the_same_kernels(device):
+def test_streaming_goes_through_the_same_kernels(device: str) -> None:
     layer, x = make_layer("rnn_decay", "CLTG").to(device), make_input(length=4).to(device)
     with using(read="triton"), recorded() as ran:
         state, steps = layer.init_state(x.shape[0]), []
@@ -83,7 +87,7 @@ def test_streaming_goes_through_the_same_kernels(device):
     torch.testing.assert_close(torch.stack(steps, 1), layer(x), rtol=1e-9, atol=1e-9)
 
 
-def test_float16_is_refused(device):
+def test_float16_is_refused(device: str) -> None:
     layer = make_layer("rnn_decay", "L", dtype=torch.float16).to(device)
     with using(read="triton"), pytest.raises(UsageError, match="float16 cannot hold"):
         layer(make_input(length=2).half().to(device))

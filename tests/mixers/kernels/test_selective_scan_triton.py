@@ -13,7 +13,8 @@ from femts.mixers.ops.selective_scan_plain import selective_scan_plain
 
 def fast(*given: torch.Tensor) -> torch.Tensor:
     with using(selective_scan="triton"):
-        return selective_scan(*given)
+        u, delta, rate, b, c = given
+        return selective_scan(u, delta, rate, b, c)
 
 
 def inputs(length: int, width: int, states: int, stacks: int, rate: float) -> list[torch.Tensor]:

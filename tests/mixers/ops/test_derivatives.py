@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Iterable
 
 import pytest
 import torch
-from mixer_cases import PRIORS, make_input, make_layer, over_directions, over_priors
+from mixer_cases import PRIORS, gradient_of, make_input, make_layer, over_directions, over_priors
+from torch import Tensor, nn
 from torch.func import functional_call, grad, jvp, vmap
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -17,34 +19,38 @@ from femts.mixers.ops.selective_scan import selective_scan
 from femts.mixers.ops.selective_scan_plain import selective_scan_plain
 from femts.models.registry import build_config, build_model
 
+Parameters = dict[str, Tensor]
+Function = Callable[[Parameters], Tensor]
+
 over_lengths = pytest.mark.parametrize("length", [1, 5, 40, 140], ids=lambda t: f"T{t}")
 
 
-def loss(layer, x, parameters):
-    return functional_call(layer, parameters, (x,)).square().sum()
+def loss(layer: nn.Module, x: Tensor, parameters: Parameters) -> Tensor:
+    y: Tensor = functional_call(layer, parameters, (x,))
+    return y.square().sum()
 
 
-def directions(parameters):
+def directions(parameters: Parameters) -> Parameters:
     generator = torch.Generator().manual_seed(3)
     return {name: torch.randn(p.shape, generator=generator, dtype=p.dtype) for name, p in parameters.items()}
 
 
-def product(ours, theirs):
-    return sum((ours[name] * theirs[name]).sum() for name in ours)
+def product(ours: Parameters, theirs: Parameters) -> Tensor:
+    return torch.stack([(ours[name] * theirs[name]).sum() for name in ours]).sum()
 
 
-def relative(got, want):
+def relative(got: Parameters, want: Parameters) -> float:
     """The largest difference over the largest entry."""
     top = max(w.abs().max() for w in want.values())
     return max((got[name] - want[name]).abs().max() / top for name in want).item()
 
 
-def gradient(function, parameters, **options):
-    found = torch.autograd.grad(function(parameters), list(parameters.values()), **options)
+def gradient(function: Function, parameters: Parameters, create_graph: bool = False) -> Parameters:
+    found = torch.autograd.grad(function(parameters), list(parameters.values()), create_graph=create_graph)
     return dict(zip(parameters, found, strict=True))
 
 
-def hessian_product(function, parameters, way):
+def hessian_product(function: Function, parameters: Parameters, way: str) -> Parameters:
     """By `autograd.grad` of the gradient, or by `backward` of it."""
     first = gradient(function, parameters, create_graph=True)
     along = product(first, directions(parameters))
@@ -53,10 +59,10 @@ def hessian_product(function, parameters, way):
     for p in parameters.values():
         p.grad = None
     along.backward()
-    return {name: p.grad for name, p in parameters.items()}
+    return {name: gradient_of(p) for name, p in parameters.items()}
 
 
-def differences(function, parameters, step=1e-6):
+def differences(function: Function, parameters: Parameters, step: float = 1e-6) -> Parameters:
     """The same by central differences of the gradient."""
     sides = []
     for sign in (step, -step):
@@ -65,7 +71,7 @@ def differences(function, parameters, step=1e-6):
     return {name: (sides[0][name] - sides[1][name]) / (2 * step) for name in parameters}
 
 
-def along(parameters):
+def along(parameters: Parameters) -> Iterable[tuple[tuple[str, Tensor], Tensor]]:
     return zip(parameters.items(), directions(parameters).values(), strict=True)
 
 
@@ -73,49 +79,51 @@ def along(parameters):
 @over_directions
 @over_lengths
 @pytest.mark.parametrize("way", ["grad", "backward"])
-def test_second_derivatives_are_those_of_differences(prior, causal, length, way):
+def test_second_derivatives_are_those_of_differences(prior: str, causal: bool, length: int, way: str) -> None:
     layer, x = make_layer(prior, "CLTG", causal=causal), make_input(1, length)
-    parameters, function = dict(layer.named_parameters()), functools.partial(loss, layer, x)
+    parameters: Parameters = dict(layer.named_parameters())
+    function = functools.partial(loss, layer, x)
     with sdpa_kernel(SDPBackend.MATH):  # as the docstring of the layer says
         assert relative(hessian_product(function, parameters, way), differences(function, parameters)) < 1e-4
 
 
-def test_softmax_beyond_short_sequences_refuses_a_second_derivative_that_torch_lacks():
+def test_softmax_beyond_short_sequences_refuses_a_second_derivative_that_torch_lacks() -> None:
     layer, x = make_layer("softmax"), make_input(1, 40)
     with pytest.raises(RuntimeError, match="not implemented"):
         hessian_product(functools.partial(loss, layer, x), dict(layer.named_parameters()), "grad")
 
 
 @pytest.mark.parametrize("model", ["fem_sm", "fem_mamba"])
-def test_second_derivatives_of_a_forecaster(model):
+def test_second_derivatives_of_a_forecaster(model: str) -> None:
     torch.manual_seed(0)
     small = {"d_model": 16, "n_heads": 2, "n_layers": 1, "dropout": 0.0}
     host = build_model(model, build_config(model, seq_len=24, pred_len=8, n_channels=2, settings=small)).double()
-    x, parameters = make_input(2, 24, 2), dict(host.named_parameters())
+    x = make_input(2, 24, 2)
+    parameters: Parameters = dict(host.named_parameters())
     function = functools.partial(loss, host, x)
     assert relative(hessian_product(function, parameters, "grad"), differences(function, parameters)) < 1e-5
 
 
 @pytest.mark.parametrize("weighted", [True, False], ids=["weights", "bare"])
-def test_the_norm_has_exact_second_derivatives(weighted):
+def test_the_norm_has_exact_second_derivatives(weighted: bool) -> None:
     x = make_input(2, 3, 5).requires_grad_()
     given = (x, torch.linspace(0.5, 2, 5, dtype=torch.float64).requires_grad_()) if weighted else (x,)
     assert torch.autograd.gradgradcheck(lambda x, w=None: rms_norm(x, w, 1e-5), given)
 
 
 @pytest.mark.parametrize("chunk", [None, 3])
-def test_the_selective_scan_has_the_second_derivatives_of_its_definition(chunk):
+def test_the_selective_scan_has_the_second_derivatives_of_its_definition(chunk: int | None) -> None:
     torch.manual_seed(0)
     shapes = ((2, 7, 3, 4), (2, 7, 4), (5, 4), (2, 7, 5), (2, 7, 5))
     given = {n: torch.rand(s, dtype=torch.float64).requires_grad_() for n, s in zip("udabc", shapes, strict=True)}
-    by = [
-        hessian_product(lambda p, f=f: f(*p.values()).square().sum(), given, "grad")
-        for f in (functools.partial(selective_scan, chunk=chunk), selective_scan_plain)
-    ]
-    assert relative(*by) < 1e-11
+
+    def product_of(scan: Callable[..., Tensor]) -> Parameters:
+        return hessian_product(lambda p: scan(*p.values()).square().sum(), given, "grad")
+
+    assert relative(product_of(functools.partial(selective_scan, chunk=chunk)), product_of(selective_scan_plain)) < 1e-11
 
 
-def test_a_library_without_second_derivatives_is_refused_by_name():
+def test_a_library_without_second_derivatives_is_refused_by_name() -> None:
     x = torch.ones(2, requires_grad=True)
     torch.autograd.grad(first_only(x, "linear=fla").square().sum(), x)
     with pytest.raises(UsageError, match=r"'linear=fla' has no second derivative; set FEMTS_KERNELS=linear=torch\."):
@@ -125,12 +133,13 @@ def test_a_library_without_second_derivatives_is_refused_by_name():
 @pytest.mark.filterwarnings("ignore:There is a performance drop")
 @pytest.mark.parametrize("prior,causal", [(p, c) for p in PRIORS for c in (True, False)], ids=str)
 @pytest.mark.parametrize("length", [5, 140, 300], ids=lambda t: f"T{t}")
-def test_transforms_of_torch_func_equal_autograd(prior, causal, length):
+def test_transforms_of_torch_func_equal_autograd(prior: str, causal: bool, length: int) -> None:
     layer, x = make_layer(prior, "CLTG", causal=causal), make_input(2, length)
-    parameters, function = dict(layer.named_parameters()), functools.partial(loss, layer, x)
+    parameters: Parameters = dict(layer.named_parameters())
+    function = functools.partial(loss, layer, x)
     want = gradient(function, parameters)
     assert relative(grad(function)(parameters), want) < 1e-11
     each = vmap(lambda p, sample: grad(lambda p: loss(layer, sample[None], p))(p), (None, 0))(parameters, x)
     assert relative({name: g.sum(0) for name, g in each.items()}, want) < 1e-11
-    _, slope = jvp(function, (parameters,), (directions(parameters),))
+    slope: Tensor = jvp(function, (parameters,), (directions(parameters),))[1]
     assert slope.item() == pytest.approx(product(want, directions(parameters)).item(), rel=1e-10)

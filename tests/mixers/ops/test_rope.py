@@ -7,24 +7,25 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mixer_cases import make_input, make_layer, over_directions
+from torch import Tensor
 
 from femts.mixers.ops.dense import rotated
 from femts.mixers.ops.rope import rotate
 
 
-def heads(length=12, width=8, seed=0):
+def heads(length: int = 12, width: int = 8, seed: int = 0) -> Tensor:
     return torch.randn(2, length, 3, width, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 @pytest.mark.parametrize("width", [2, 4, 8, 64])
-def test_rotation_keeps_norms_and_equals_complex_multiplication(width):
+def test_rotation_keeps_norms_and_equals_complex_multiplication(width: int) -> None:
     x = heads(width=width)
     torch.testing.assert_close(rotate(x, 1e4).norm(dim=-1), x.norm(dim=-1), rtol=1e-12, atol=0)
     torch.testing.assert_close(rotate(x, 1e4), rotated(x, 1e4), rtol=1e-11, atol=1e-12)
     assert torch.equal(rotate(x, 1e4)[:, 0], x[:, 0]), "position 0 is not turned"
 
 
-def test_every_pair_of_channels_is_turned_by_its_own_angle():
+def test_every_pair_of_channels_is_turned_by_its_own_angle() -> None:
     """One-hot vectors stay in the plane of their pair: no mismatched pairing."""
     width = 8
     for channel in range(width):
@@ -40,34 +41,34 @@ def test_every_pair_of_channels_is_turned_by_its_own_angle():
 
 @given(shift=st.integers(1, 500), q_at=st.integers(0, 50), k_at=st.integers(0, 50), seed=st.integers(0, 999))
 @settings(max_examples=60, deadline=None)
-def test_scores_depend_on_the_difference_of_positions_alone(shift, q_at, k_at, seed):
+def test_scores_depend_on_the_difference_of_positions_alone(shift: int, q_at: int, k_at: int, seed: int) -> None:
     q, k = heads(1, seed=seed), heads(1, seed=seed + 1)
 
-    def score(offset):
+    def score(offset: int) -> Tensor:
         return (rotate(q, 1e4, start=q_at + offset) * rotate(k, 1e4, start=k_at + offset)).sum(-1)
 
     torch.testing.assert_close(score(shift), score(0), rtol=1e-9, atol=1e-10)
 
 
-def test_start_continues_a_sequence():
+def test_start_continues_a_sequence() -> None:
     x = heads(20)
     torch.testing.assert_close(rotate(x[:, 7:], 1e4, start=7), rotate(x, 1e4)[:, 7:], rtol=1e-13, atol=1e-14)
 
 
-def test_angles_are_formed_in_more_than_16_bits():
+def test_angles_are_formed_in_more_than_16_bits() -> None:
     x = heads(3000).bfloat16()
     exact = rotate(x.double(), 1e4)
     error = (rotate(x, 1e4).double() - exact).abs().amax(dim=(0, 2, 3))
     assert error[-100:].max() < 4 * error[:100].max() + 1e-3
 
 
-def test_float32_angles_stay_accurate_at_4096():
+def test_float32_angles_stay_accurate_at_4096() -> None:
     x = heads(4096, width=16).float()
     assert (rotate(x, 1e4).double() - rotate(x.double(), 1e4)).abs().max() < 1e-5 * x.abs().max()
 
 
 @over_directions
-def test_softmax_weights_are_invariant_to_a_shift_of_the_whole_sequence(causal):
+def test_softmax_weights_are_invariant_to_a_shift_of_the_whole_sequence(causal: bool) -> None:
     layer, x = make_layer("softmax", "L", causal=causal), make_input(length=8)
     front = torch.cat([make_input(length=50, seed=5), x], dim=1)
     mask = torch.arange(58).expand(2, -1) >= 50
@@ -75,7 +76,7 @@ def test_softmax_weights_are_invariant_to_a_shift_of_the_whole_sequence(causal):
 
 
 @pytest.mark.parametrize("prior", ["softmax", "linear", "gla"])
-def test_positions_make_a_difference(prior):
+def test_positions_make_a_difference(prior: str) -> None:
     x = make_input(length=8)
     with_rope, without = make_layer(prior, "L", use_rope=True), make_layer(prior, "L", use_rope=False)
     if with_rope.widths == without.widths:
@@ -84,6 +85,6 @@ def test_positions_make_a_difference(prior):
 
 
 @pytest.mark.parametrize("prior", ["rnn_softmax", "rnn_decay", "mamba"])
-def test_priors_without_q_and_k_ignore_the_setting(prior):
+def test_priors_without_q_and_k_ignore_the_setting(prior: str) -> None:
     x = make_input()
     assert torch.equal(make_layer(prior, "L", use_rope=True)(x), make_layer(prior, "L", use_rope=False)(x))

@@ -8,21 +8,24 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mixer_cases import SCAN_PRIORS, make_input, make_layer, over_directions
+from mixer_cases import SCAN_PRIORS, gradient_of, make_input, make_layer, over_directions
+from torch import Tensor
 
 from femts.mixers.ops import scan
 from femts.mixers.ops.scan import decayed_sum, reversed_decayed_sum
 from femts.mixers.priors import linear
 
 
-def case(length, width=3, rate=1.0, seed=0, dtype=torch.float64):
+def case(
+    length: int, width: int = 3, rate: float = 1.0, seed: int = 0, dtype: torch.dtype = torch.float64
+) -> tuple[Tensor, Tensor]:
     """Columns and the logarithms of their decays."""
     generator = torch.Generator().manual_seed(seed)
     u = torch.randn(2, length, width, generator=generator, dtype=dtype)
     return u, -rate * torch.rand(2, length, width, generator=generator, dtype=dtype)
 
 
-def double_sum(u, log_decay, ahead=False):
+def double_sum(u: Tensor, log_decay: Tensor, ahead: bool = False) -> Tensor:
     out = torch.zeros_like(u)
     for t in range(u.shape[1]):
         for i in range(t + 1, u.shape[1]) if ahead else range(t + 1):
@@ -35,21 +38,21 @@ def double_sum(u, log_decay, ahead=False):
     length=st.integers(1, 25), chunk=st.integers(1, 28), rate=st.sampled_from([0.0, 0.01, 1.0, 50.0]), seed=st.integers(0, 99)
 )
 @settings(max_examples=30, deadline=None)
-def test_any_chunk_size_equals_the_double_sum(length, chunk, rate, seed):
+def test_any_chunk_size_equals_the_double_sum(length: int, chunk: int, rate: float, seed: int) -> None:
     u, decay = case(length, rate=rate, seed=seed)
     torch.testing.assert_close(decayed_sum(u, decay, chunk), double_sum(u, decay), rtol=1e-11, atol=1e-12)
     torch.testing.assert_close(reversed_decayed_sum(u, decay, chunk), double_sum(u, decay, ahead=True), rtol=1e-11, atol=1e-12)
 
 
 @pytest.mark.parametrize("length", [1, 63, 64, 65, 200, 1000], ids=lambda t: f"T{t}")
-def test_default_chunk_equals_one_chunk(length):
+def test_default_chunk_equals_one_chunk(length: int) -> None:
     u, decay = case(length, rate=0.1)
     torch.testing.assert_close(decayed_sum(u, decay), decayed_sum(u, decay, length), rtol=1e-11, atol=1e-12)
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 3, 7, 16])
 @pytest.mark.parametrize("shape", [(2, 7, 3), (2, 7, 1), (1, 7, 3), (1, 1, 3)], ids=str)
-def test_gradients_are_exact_for_decays_of_any_broadcastable_shape(chunk, shape):
+def test_gradients_are_exact_for_decays_of_any_broadcastable_shape(chunk: int, shape: tuple[int, ...]) -> None:
     u, decay = case(7)
     decay = decay[: shape[0], : shape[1], : shape[2]]
     if shape[1] == 1:
@@ -60,7 +63,7 @@ def test_gradients_are_exact_for_decays_of_any_broadcastable_shape(chunk, shape)
 
 
 @pytest.mark.parametrize("rate", [0.0, 1e4])
-def test_extreme_decays(rate):
+def test_extreme_decays(rate: float) -> None:
     u, _ = case(100)
     decay = torch.full_like(u, -rate).requires_grad_()
     u.requires_grad_()
@@ -68,17 +71,17 @@ def test_extreme_decays(rate):
     expected = u if rate else u.cumsum(1)
     torch.testing.assert_close(h, expected, rtol=1e-12, atol=1e-12)
     h.sum().backward()
-    assert torch.isfinite(decay.grad).all() and torch.isfinite(u.grad).all()
+    assert torch.isfinite(gradient_of(decay)).all() and torch.isfinite(gradient_of(u)).all()
 
 
-def test_16_bit_sums_are_formed_in_32_bits():
+def test_16_bit_sums_are_formed_in_32_bits() -> None:
     u = torch.ones(1, 3000, 1, dtype=torch.bfloat16)
     h = decayed_sum(u, torch.zeros_like(u))
     assert h.dtype == torch.bfloat16
     assert abs(h[0, -1, 0].item() - 3000) <= 16, "a sum in bfloat16 would stop at 256"
 
 
-def test_the_past_is_the_same_to_the_bit_whatever_comes():
+def test_the_past_is_the_same_to_the_bit_whatever_comes() -> None:
     u, decay = case(300, dtype=torch.float32)
     for cut in (1, 64, 150, 299):
         other = u.clone()
@@ -88,14 +91,14 @@ def test_the_past_is_the_same_to_the_bit_whatever_comes():
 
 @pytest.mark.parametrize("prior", SCAN_PRIORS)
 @over_directions
-def test_layers_do_not_depend_on_the_chunk_size(prior, causal, monkeypatch):
+def test_layers_do_not_depend_on_the_chunk_size(prior: str, causal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     layer, x = make_layer(prior, "CLTG", causal=causal), make_input(length=150)
     expected, whole, seen = layer(x), scan.decayed_sum, []
     mixers = [module for name, module in sys.modules.items() if name.startswith("femts.mixers")]
     users = [module for module in mixers if hasattr(module, "decayed_sum")]
     for chunk in (5, 32, 150):
 
-        def with_chunk(u, decay, size=None, chunk=chunk):
+        def with_chunk(u: Tensor, decay: Tensor, size: int | None = None, chunk: int = chunk) -> Tensor:
             seen.append(chunk)
             return whole(u, decay, chunk)
 
@@ -108,7 +111,7 @@ def test_layers_do_not_depend_on_the_chunk_size(prior, causal, monkeypatch):
 
 @pytest.mark.parametrize("rate", [0.0, 1.0, 1e4])
 @pytest.mark.parametrize("length", [1, 2, 7, 64, 130])
-def test_the_form_for_export_is_the_same_sum(length, rate, monkeypatch):
+def test_the_form_for_export_is_the_same_sum(length: int, rate: float, monkeypatch: pytest.MonkeyPatch) -> None:
     u, decay = case(length, rate=rate)
     expected, highest = decayed_sum(u, decay), u.cummax(1).values
     monkeypatch.setattr(torch.compiler, "is_exporting", lambda: True)
@@ -118,7 +121,7 @@ def test_the_form_for_export_is_the_same_sum(length, rate, monkeypatch):
 
 @over_directions
 @pytest.mark.parametrize("prior", SCAN_PRIORS)
-def test_layers_in_the_form_for_export_are_the_same(prior, causal, monkeypatch):
+def test_layers_in_the_form_for_export_are_the_same(prior: str, causal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     layer, x = make_layer(prior, causal=causal), make_input(length=150)
     with torch.no_grad():
         expected = layer(x)

@@ -17,11 +17,16 @@ def inputs(length: int, rate: float, dtype: torch.dtype = torch.float64, batch: 
     return [x.to(dtype).requires_grad_() for x in (u, delta, rates, b, c)]
 
 
+def by_chunks(given: list[torch.Tensor], chunk: int | None) -> torch.Tensor:
+    u, delta, rates, b, c = given
+    return selective_scan(u, delta, rates, b, c, chunk)
+
+
 @pytest.mark.parametrize("rate", [0.0, 0.1, 5.0, 500.0])
 @pytest.mark.parametrize(("length", "chunk"), [(1, None), (7, 3), (12, 4), (13, 1), (13, 50), (LONG + 9, None)])
 def test_fast_scan_equals_the_definition_with_its_gradients(length: int, chunk: int | None, rate: float) -> None:
     given = inputs(length, rate)
-    fast, plain = selective_scan(*given, chunk=chunk), selective_scan_plain(*given)
+    fast, plain = by_chunks(given, chunk), selective_scan_plain(*given)
     torch.testing.assert_close(fast, plain, rtol=1e-11, atol=1e-12)
     upstream = torch.randn_like(plain)
     for one, other in zip(*(torch.autograd.grad(y, given, upstream) for y in (fast, plain)), strict=True):
@@ -31,14 +36,14 @@ def test_fast_scan_equals_the_definition_with_its_gradients(length: int, chunk: 
 @pytest.mark.parametrize("chunk", [5, 16, None])
 def test_float32_stays_near_float64_and_later_tokens_change_nothing(chunk: int | None) -> None:
     exact, single = inputs(600, 0.05), inputs(600, 0.05, torch.float32)
-    y = selective_scan(*single, chunk=chunk)
+    y = by_chunks(single, chunk)
     reference = selective_scan_plain(*exact)
     assert ((y.double() - reference).abs().max() / reference.abs().max()).item() < 1e-5
     changed = [x.detach().clone() for x in single]
     for x in changed:
         if x.dim() > 2:  # all but the rates
             x[:, 333:] *= 7
-    assert torch.equal(selective_scan(*changed, chunk=chunk)[:, :333], y[:, :333])
+    assert torch.equal(by_chunks(changed, chunk)[:, :333], y[:, :333])
 
 
 def test_what_has_decayed_to_nothing_leaves_no_nan() -> None:

@@ -52,8 +52,9 @@ def test_moments_of_many_are_those_of_all_their_windows() -> None:
     halves = SERIES[:50], SERIES[20:]
     one, two = (by_hand(half) for half in halves)
     n, m = 50 - L - H + 1, 60 - L - H + 1
-    means = [(getattr(one, name) * n + getattr(two, name) * m) / (n + m) for name in ("past", "cross", "future")]
-    wanted = Moments(*means, counts=torch.full((H,), n + m, dtype=torch.float64))
+    names = ("past", "cross", "future")
+    means = {name: (getattr(one, name) * n + getattr(two, name) * m) / (n + m) for name in names}
+    wanted = Moments(**means, counts=torch.full((H,), n + m, dtype=torch.float64))
     assert_same(pool([one, two]), wanted)
     with pytest.raises(ValueError, match="no moments"):
         pool([])

@@ -10,6 +10,7 @@ import torch
 from sklearn.metrics import mean_pinball_loss
 from torch.nn import functional as F
 
+from femts.config.model import ModelConfig
 from femts.errors import UsageError
 from femts.models.base import ForecastModel
 from femts.models.parts.pinball import mean_pinball, pinball
@@ -98,7 +99,8 @@ def test_a_step_down_the_gradient_lowers_the_loss(name: str) -> None:
     before.backward()
     with torch.no_grad():
         for weight in model.parameters():
-            weight -= 1e-3 * (weight.grad if weight.grad is not None else 0)
+            if weight.grad is not None:
+                weight.sub_(1e-3 * weight.grad)
         assert model.loss(x, y) < before
 
 
@@ -150,4 +152,4 @@ def test_models_that_cannot_learn_quantiles_are_refused() -> None:
     assert cannot == {"naive", "seasonal_naive", "ridge"} | {name for name in model_names() if name.endswith("_ridge")}
     for name in sorted(cannot):
         with pytest.raises(UsageError, match=rf"^Model '{name}' cannot learn quantiles"):
-            build_model(name, None, QUANTILES)
+            build_model(name, ModelConfig(L, P, C), QUANTILES)

@@ -1,0 +1,105 @@
+"""Cards of data sets by name. Every module of this folder is imported with it, and registers its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from femts.data.splits import Split, ratio_split
+from femts.errors import UsageError, suggest
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def dated_table(path: Path) -> pd.DataFrame:
+    """Read a CSV file with a header and a `date` column."""
+    from femts.data.reading import read_table
+
+    return read_table(path)
+
+
+def plain_matrix(path: Path) -> pd.DataFrame:
+    """Read a comma-separated matrix without header and dates, gzipped or not."""
+    from femts.data.reading import read_headless
+
+    return read_headless(path)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetCard:
+    """Card of a data set: what is known before its file is opened.
+
+    Attributes:
+        name: the name users type (in any case).
+        rows: time steps.
+        channels: value columns.
+        freq: the nominal step, a pandas frequency.
+        season: steps in a day.
+        description: one line for people.
+        split_rule: row ranges of the three parts for a number of rows; the last .2 are the test unless given.
+        filename: the file's name in the data root; empty for built-in data.
+        read: gives the table (rows, channels) of a file, and a `date` column with it where there are dates.
+        make: gives the same without a file, for built-in data.
+        url: public source of the file, or None when there is none to download.
+        sha256: hash of the file, or None where no published hash is known.
+        git_blob: git's own hash of the file; pins a file whose sha256 nobody published.
+        most_bytes: largest size that a download of the file may have.
+    """
+
+    name: str
+    rows: int
+    channels: int
+    freq: str
+    season: int
+    description: str
+    split_rule: Callable[[int], Split] = ratio_split
+    filename: str = ""
+    read: Callable[[Path], pd.DataFrame] = dated_table
+    make: Callable[[], pd.DataFrame] | None = None
+    url: str | None = None
+    sha256: str | None = None
+    git_blob: str | None = None
+    most_bytes: int = 2**26
+
+    def __post_init__(self) -> None:
+        if (self.make is None) != bool(self.filename):
+            raise ValueError(f"data set {self.name!r} is either a file or made: give `filename` or `make`")
+
+    @property
+    def built_in(self) -> bool:
+        """Tell whether the data are made, not read from a file."""
+        return self.make is not None
+
+    @property
+    def split(self) -> Split:
+        """Row ranges of the three parts."""
+        return self.split_rule(self.rows)
+
+
+CATALOG: dict[str, DatasetCard] = {}
+"""Cards by their name as published; `register_dataset` adds to them."""
+
+
+def register_dataset(card: DatasetCard) -> DatasetCard:
+    """Make the data set of `card` available under its name; ValueError where that is taken, in whatever case."""
+    if card.name.lower() in (name.lower() for name in CATALOG):
+        raise ValueError(f"data set name {card.name!r} is registered twice")
+    CATALOG[card.name] = card
+    return card
+
+
+def card(name: str | DatasetCard) -> DatasetCard:
+    """The card of `name`, in whatever case it is written; a card is returned as it is.
+
+    Raises:
+        UsageError: the catalogue has no such name; the text gives the nearest one.
+    """
+    if isinstance(name, DatasetCard):
+        return name
+    by_lower = {key.lower(): entry for key, entry in CATALOG.items()}
+    if name.lower() not in by_lower:
+        raise UsageError(f"Unknown dataset '{name}', neither in the catalogue nor a file{suggest(name, CATALOG)}")
+    return by_lower[name.lower()]

@@ -1,0 +1,115 @@
+"""A new command is one file and one registration: with that the help lists it, its mistakes are sentences, and it runs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+from checkout import Checkout
+
+from femts.cli import command, commands, main
+from femts.cli.command import app, load_commands
+
+_FILE = '''
+from typing import Annotated
+
+import typer
+
+from femts.cli.command import command
+from femts.errors import UsageError
+
+
+@command(ORDER)
+def count_rows(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A CSV file.")],
+    header: Annotated[bool, typer.Option("--header", help="Count the header, too.")] = False,
+) -> int:
+    """Count the rows of a file."""
+    with open(file) as lines:
+        rows = sum(1 for _ in lines) - (not header)
+    if rows < 1:
+        raise UsageError(f"File {file} has no rows; bring some.")
+    print(rows)
+    return 0
+'''
+_GROUP = '''
+from femts.cli.command import command_group
+
+rows = command_group("rows", "Count and list rows.", 1)
+
+
+@rows.command()
+def twice(number: int) -> None:
+    """Print twice a number."""
+    print(2 * number)
+'''
+ORDER = (
+    "train evaluate predict calibrate explain export backtest audit report table verify models doctor datasets bench".split()
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder whose files count as files of the commands while the test runs."""
+    place = tmp_path / "commands"
+    place.mkdir()
+    monkeypatch.setattr(commands, "__path__", [*commands.__path__, str(place)])
+    monkeypatch.setattr(app, "registered_commands", [*app.registered_commands])
+    monkeypatch.setattr(app, "registered_groups", [*app.registered_groups])
+    with patch.dict(command._ORDER):
+        yield place
+    for path in place.glob("*.py"):
+        sys.modules.pop(f"{commands.__name__}.{path.stem}", None)
+
+
+def _listed(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """The commands as `femts --help` lists them."""
+    assert main(["--help"]) == 0
+    lines = capsys.readouterr().out.partition("Commands:\n")[2].splitlines()
+    return [line.split()[0] for line in lines]
+
+
+@pytest.mark.parametrize(("order", "place"), [("", 15), ("35", 3)])
+def test_the_help_lists_it_in_its_place(folder: Path, order: str, place: int, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _listed(capsys) == ORDER
+    (folder / "rows_for_test.py").write_text(_FILE.replace("ORDER", order))
+    load_commands()
+    assert _listed(capsys) == [*ORDER[:place], "count-rows", *ORDER[place:]]
+
+
+def test_it_runs_and_its_mistakes_are_sentences(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "rows_for_test.py").write_text(_FILE.replace("ORDER", ""))
+    load_commands()
+    (tmp_path / "two.csv").write_text("a\n1\n2\n")
+    (tmp_path / "none.csv").write_text("a\n")
+    assert main(["count-rows", str(tmp_path / "two.csv")]) == 0
+    assert main(["count-rows", str(tmp_path / "two.csv"), "--header"]) == 0
+    assert capsys.readouterr().out.split() == ["2", "3"]
+    assert main(["count-rows", str(tmp_path / "none.csv")]) == 2
+    assert capsys.readouterr().err == f"femts: File {tmp_path / 'none.csv'} has no rows; bring some.\n"
+    assert main(["count-rows", "--headr", "x"]) == 2
+    assert "No such option: --headr" in capsys.readouterr().err
+
+
+def test_a_command_may_have_commands_of_its_own(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "group_for_test.py").write_text(_GROUP)
+    load_commands()
+    assert _listed(capsys) == ["rows", *ORDER]
+    assert main(["rows", "twice", "21"]) == 0
+    assert capsys.readouterr().out == "42\n"
+
+
+def test_a_name_is_taken_once() -> None:
+    with pytest.raises(ValueError, match="'train' is registered twice"):
+        command.command_group("train", "Again.")
+
+
+def test_its_file_in_the_folder_is_all_it_takes(tmp_path: Path) -> None:
+    checkout = Checkout.make(tmp_path)
+    checkout.add("cli/commands/count_rows.py", _FILE.replace("ORDER", ""))
+    (tmp_path / "two.csv").write_text("a\n1\n2\n")
+    assert checkout.run("count-rows", "two.csv") == "2\n"
+    assert "\n  count-rows  Count the rows of a file.\n" in checkout.run("--help")

@@ -1,0 +1,151 @@
+"""A new data set is one file and one registration: with that it is downloaded, listed, trained on and set in tables."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+from checkout import Checkout
+from small_tables import small_table
+
+import femts
+from femts.cli import main
+from femts.data import catalog
+from femts.errors import UsageError
+
+_FILE = """
+from femts.data.catalog.registry import DatasetCard, register_dataset
+
+register_dataset(
+    DatasetCard(
+        name="Boiler",
+        filename="boiler.csv",
+        rows=300,
+        channels=2,
+        freq="h",
+        season=24,
+        description="Load and heat of a boiler.",
+        url="{url}",
+        sha256="{sha256}",
+    )
+)
+"""
+_BUILT_IN = """
+import pandas as pd
+
+from femts.data.catalog.registry import DatasetCard, register_dataset
+
+
+def _make():
+    return pd.DataFrame({"up": range(100), "down": range(100, 0, -1)}, dtype="float64")
+
+
+register_dataset(
+    DatasetCard(name="Slopes", make=_make, rows=ROWS, channels=2, freq="h", season=24, description="Up and down.")
+)
+"""
+_TABLE = ["--datasets", "Boiler", "--models", "naive,seasonal_naive", "--pred-lens", "12", "--seq-len", "24", "--jobs", "1"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder whose files count as files of the catalogue while the test runs."""
+    place = tmp_path / "catalog"
+    place.mkdir()
+    monkeypatch.setattr(catalog, "__path__", [*catalog.__path__, str(place)])
+    with patch.dict(catalog.CATALOG):
+        yield place
+    for path in place.glob("*.py"):
+        del sys.modules[f"{catalog.__name__}.{path.stem}"]
+
+
+@pytest.fixture
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The text of a card whose file a server on 127.0.0.1 has."""
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("FEMTS_DATA", str(tmp_path / "data"))
+    published = tmp_path / "published"
+    published.mkdir()
+    small_table().to_csv(published / "boiler.csv", index=False)
+    sha256 = hashlib.sha256((published / "boiler.csv").read_bytes()).hexdigest()
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=published)) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield _FILE.format(url=f"http://127.0.0.1:{server.server_address[1]}/boiler.csv", sha256=sha256)
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def boiler(folder: Path, source: str) -> str:
+    """The name of a data set in a file of its own."""
+    (folder / "boiler_for_test.py").write_text(source)
+    catalog.load_cards()
+    return "Boiler"
+
+
+def _listed(name: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """The row of a data set in `femts datasets list`."""
+    assert main(["datasets", "list"]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    return next((row for row in rows if row[0] == name), [])
+
+
+def test_it_is_listed_downloaded_and_verified(boiler: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _listed(boiler, capsys) == ["Boiler", "300", "2", "h", "no"]
+    assert main(["datasets", "fetch", "boiler"]) == 0
+    assert capsys.readouterr().out.strip() == str(tmp_path / "data" / "boiler.csv")
+    assert _listed(boiler, capsys) == ["Boiler", "300", "2", "h", "yes"]
+    assert main(["datasets", "verify", "boiler"]) == 0
+    assert main(["datasets", "info", "boiler"]) == 0
+    assert "Load and heat of a boiler." in capsys.readouterr().out
+
+
+def test_it_is_trained_on_by_name(boiler: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = tmp_path / "run"
+    command = ["--model", "dlinear", "--pred-len", "12", "--seq-len", "24", "--max-steps", "2", "--out", str(run)]
+    assert main(["train", "--dataset", "boiler", *command]) == 0
+    loaded = femts.load(run)
+    assert loaded.config.source == boiler
+    assert loaded.evaluate("test") == loaded.metrics["test"]
+
+
+def test_a_table_shows_it_once_its_file_is_in_the_folder(source: str, tmp_path: Path) -> None:
+    checkout = Checkout.make(tmp_path)  # the cells of a table are processes of their own
+    checkout.add("data/catalog/boiler.py", source)
+    lines = [line.split() for line in checkout.run("table", *_TABLE).splitlines()]
+    assert ["Boiler", "naive", "seasonal_naive"] in lines
+
+
+def test_data_that_are_made_need_no_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "slopes_for_test.py").write_text(_BUILT_IN.replace("ROWS", "100"))
+    catalog.load_cards()
+    assert _listed("Slopes", capsys) == ["Slopes", "100", "2", "h", "built-in"]
+    data = femts.load_dataset("slopes")
+    assert data.values.shape == (100, 2) and data.dates is None and data.split.test == (80, 100)
+    assert data.notes == ("it has no dates, so forecasts carry none",)
+
+
+def test_what_is_made_is_held_to_its_card(folder: Path) -> None:
+    (folder / "slopes_for_test.py").write_text(_BUILT_IN.replace("ROWS", "90"))
+    catalog.load_cards()
+    with pytest.raises(UsageError, match="What is made has 100 rows of 2 values, but Slopes has 90 of 2; mend its card"):
+        femts.load_dataset("Slopes")
+
+
+def test_a_name_is_taken_once_and_a_card_has_a_file_or_a_maker(folder: Path) -> None:
+    with pytest.raises(ValueError, match="'etth1' is registered twice"):
+        catalog.register_dataset(catalog.DatasetCard(**{**vars(catalog.CATALOG["ETTh1"]), "name": "etth1"}))
+    with pytest.raises(ValueError, match="either a file or made"):
+        catalog.DatasetCard(name="x", rows=1, channels=1, freq="h", season=24, description="Nothing.")
+
+
+def test_after_it_only_the_published_ones_are_there() -> None:
+    assert list(catalog.CATALOG) == ["ETTh1", "ETTh2", "ETTm1", "ETTm2", "Solar", "synthetic", "Weather"]
