@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from femts.config.model import SHAPE
@@ -26,8 +26,18 @@ def apply_settings(config: _Config, settings: Mapping[str, Any], where: str) -> 
     Raises:
         UsageError: unknown name, or a value that the field cannot take; the text names both.
     """
-    hints = get_type_hints(type(config))
-    names = [f.name for f in fields(config) if f.name not in SHAPE]  # type: ignore[arg-type]
+    current = {f.name: getattr(config, f.name) for f in fields(config)}  # type: ignore[arg-type]
+    return make_config(type(config), current, settings, where)
+
+
+def make_config(kind: type[_Config], given: Mapping[str, Any], settings: Mapping[str, Any], where: str) -> _Config:
+    """A dataclass of this `kind` from typed fields, `given`, and from `settings` over them, as in `apply_settings`.
+
+    Raises:
+        UsageError: as in `apply_settings`.
+    """
+    hints = get_type_hints(kind)
+    names = [f.name for f in fields(kind) if f.name not in SHAPE]  # type: ignore[arg-type]
     changes = {}
     for name, value in settings.items():
         if name in SHAPE:
@@ -37,7 +47,7 @@ def apply_settings(config: _Config, settings: Mapping[str, Any], where: str) -> 
         check_plain(value, f"Setting '{where}.{name}'")
         changes[name] = _read(value, hints[name], f"{where}.{name}")
     try:
-        return replace(config, **changes)  # type: ignore[type-var]
+        return kind(**{**given, **changes})
     except UsageError:
         raise
     except ValueError as error:

@@ -15,7 +15,7 @@ from femts.text import shown
 
 Array = NDArray[np.float64]
 TRANSFORMS = ("none", "log1p", "boxcox")
-_SMALL = 1e-12  # of what a power is undone from, where a forecast leaves what the transform can give
+SMALL = 1e-12  # of what a power is undone from, where a forecast leaves what the transform can give
 
 
 @dataclass(frozen=True)
@@ -96,12 +96,16 @@ class PowerTransform:
         fitted = [boxcox_normmax(x, method="mle") if len(np.unique(x)) > 2 else 1.0 for x in observed]
         return cls(0.0, np.clip(np.array(fitted, dtype=np.float64), -2.0, 2.0))
 
+    def of(self, channel: int) -> PowerTransform:
+        """The transform of one channel."""
+        return PowerTransform(self.shift, self.powers[channel : channel + 1])
+
     def check(self, values: Array, columns: Sequence[str], where: str) -> None:
         """UsageError for raw `values` (..., rows, T) that are not above the lowest that the transform takes."""
         low = values + self.shift <= 0
         if low.any():
             *_, row, column = np.argwhere(low)[0]
-            value, least = values[tuple(np.argwhere(low)[0])], -self.shift
+            value, least = values[tuple(np.argwhere(low)[0])], 0.0 - self.shift
             remedy = "take --transform log1p, or none" if not self.shift else "take --transform none"
             raise UsageError(
                 f"{where} has {value:g} in column '{shown(columns[column])}' at data row {row + 1}, and this transform takes "
@@ -117,7 +121,7 @@ class PowerTransform:
     def undo(self, values: Array) -> Array:
         """Raw values of transformed ones (..., T); what no raw value gives becomes the nearest that one does."""
         powers = np.broadcast_to(self.powers[: values.shape[-1]], values.shape)
-        base = np.where(np.isnan(values), np.nan, np.maximum(powers * values + 1, _SMALL))
+        base = np.where(np.isnan(values), np.nan, np.maximum(powers * values + 1, SMALL))
         straight = np.where(powers == 0, 1.0, powers)
         return np.where(powers == 0, np.exp(np.where(powers == 0, values, 0.0)), base ** (1 / straight)) - self.shift
 

@@ -59,7 +59,7 @@ class Split:
         start, stop = self.rows(part, seq_len)
         first = start if part == "train" else start + seq_len
         rows = stop - first
-        room_for_forecast = rows - 1 if part == "train" else rows
+        room_for_forecast = pred_len if self.overhang(part, pred_len) else rows - 1 if part == "train" else rows
         if pred_len > room_for_forecast:
             remedy = f"the longest that fits is {room_for_forecast}" if room_for_forecast > 0 else "bring more rows"
             raise UsageError(f"A forecast of {pred_len} steps does not fit the {rows} {part} rows of '{name}'; {remedy}.")

@@ -71,6 +71,13 @@ RECORD: Rule = fields(
                         "past": several(text),
                         "future": several(text),
                         "calendar": flag,
+                        "split": several(number(0, 1), 3, 3),
+                        "val_rows": whole(1),
+                        "test_rows": whole(1),
+                        "test_from": text,
+                        "min": number(),
+                        "max": number(),
+                        "transform": text,
                     },
                 )
             },
@@ -92,7 +99,8 @@ RECORD: Rule = fields(
                         "na": several(number()),
                         "columns": entries(text),
                         "roles": entries(anything),
-                    }
+                    },
+                    {"split": entries(anything), "domain": entries(anything)},
                 ),
                 "model": fields({"name": text, "seq_len": STEPS, "pred_len": STEPS, "n_channels": STEPS}, closed=False),
                 "pred_len": STEPS,

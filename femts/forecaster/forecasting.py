@@ -117,7 +117,7 @@ def forecast_table(
         raise RunFailure("The forecast is not finite; train again with a lower training.lr, or with other data.")
     forecast = pd.DataFrame(forecaster.preprocess.inverse(points, after), columns=list(targets))
     if any(ends):
-        bounds = _scaled_bounds(points, scaled.quantiles, forecaster, ends)
+        bounds = _scaled_bounds(scaled, points, forecaster, ends)
         raw = {name: forecaster.preprocess.inverse(bound, after) for name, bound in bounds.items()}
         forecast = with_bounds(forecast, raw)
     ended = np.asarray(np.isnan(past.values[:, : len(targets)]).all(axis=0))
@@ -128,20 +128,33 @@ def forecast_table(
     return in_form_of(pd.concat([ahead, forecast], axis=1), past, config.schema.form, targets)
 
 
-def _scaled_bounds(points: Array, quantiles: Tensor | None, forecaster: Parts, ends: Ends) -> dict[str, Array]:
+def _scaled_bounds(scaled: Scaled, points: Array, forecaster: Parts, ends: Ends) -> dict[str, Array]:
     """Bounds (S, T) in scaled units beside the forecast `points` (S, T), by name: `lo-80`, `hi-80`, `q-10`."""
-    intervals: Intervals = calibrated(forecaster)
-    steps, targets = points.shape
-    corrections = intervals.half_widths[:, :steps]
     pairs = {0.0: (points, points)}
-    if quantiles is None:
-        pairs |= {level: (points - width, points + width) for level, width in zip(intervals.levels, corrections, strict=True)}
-    else:
-        learned = quantiles[..., :targets]
-        moved = conformal_bounds(learned, forecaster.model.quantiles, intervals.levels, corrections)
-        pairs |= {level: (low.numpy()[0], high.numpy()[0]) for level, (low, high) in zip(intervals.levels, moved, strict=True)}
+    for level, (low, high) in scaled_ends(calibrated(forecaster), forecaster.model.quantiles, scaled, points.shape).items():
+        pairs[level] = low[0], high[0]
     bounds = {f"{side}-{level:g}": pairs[level][k] for level in ends.levels for k, side in enumerate(("lo", "hi"))}
     return bounds | {f"q-{100 * q:g}": pairs[level_of(q)][q > 0.5] for q in ends.quantiles}
+
+
+def scaled_ends(
+    intervals: Intervals, learned: Sequence[float], scaled: Scaled, shape: tuple[int, ...]
+) -> dict[float, tuple[Array, Array]]:
+    """Lower and upper ends (B, S, T) of each calibrated level, in scaled units.
+
+    Args:
+        intervals: of the forecaster.
+        learned: quantiles that its model has learned; none for a mean.
+        scaled: forecasts of B windows.
+        shape: (S, T), steps and targets.
+    """
+    steps, targets = shape
+    corrections = intervals.half_widths[:, :steps]
+    if scaled.quantiles is None:
+        points = _array(scaled.points[..., :targets])
+        return {level: (points - width, points + width) for level, width in zip(intervals.levels, corrections, strict=True)}
+    moved = conformal_bounds(scaled.quantiles[..., :targets], learned, intervals.levels, corrections)
+    return {level: (low.numpy(), high.numpy()) for level, (low, high) in zip(intervals.levels, moved, strict=True)}
 
 
 def _array(values: Tensor) -> Array:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from femts._version import __version__
+from femts.data.domain import SMALL
 from femts.environment import without_traces
 from femts.errors import UsageError
 from femts.files import write_file
@@ -48,14 +49,36 @@ class RawForecast(nn.Module):
         self.targets = len(forecaster.targets)
         self.mean: Tensor
         self.scale: Tensor
+        power, domain = forecaster.preprocess.power, forecaster.preprocess.domain
+        self.shift, self.low, self.high = 0.0 if power is None else power.shift, domain.low, domain.high
+        self.powers: Tensor | None
+        self.register_buffer("powers", None if power is None else torch.tensor(power.powers, dtype=torch.float32))
         self.register_buffer("mean", torch.tensor(forecaster.preprocess.scaler.mean, dtype=torch.float32))
         self.register_buffer("scale", torch.tensor(forecaster.preprocess.scaler.scale, dtype=torch.float32))
 
     def forward(self, history: Tensor) -> Tensor:
-        scaled = (history - self.mean) / self.scale
+        scaled = (self._even(history) - self.mean) / self.scale
         (filled,) = prefixes((scaled,), lambda before, here: (torch.where(here[0].isnan(), before[0], here[0]),))
         forecast: Tensor = self.model.forecast(torch.where(filled.isnan(), 0.0, filled), self.steps)
-        return (forecast * self.scale + self.mean)[..., : self.targets]
+        raw = self._raw((forecast * self.scale + self.mean)[..., : self.targets])
+        return raw if self.low is None and self.high is None else raw.clamp(self.low, self.high)
+
+    def _even(self, history: Tensor) -> Tensor:
+        """As `femts.data.domain.PowerTransform.apply`, of the targets."""
+        if self.powers is None:
+            return history
+        targets, rest = history.split([self.targets, history.shape[-1] - self.targets], dim=-1)
+        base, straight = targets + self.shift, torch.where(self.powers == 0, 1.0, self.powers)
+        even = torch.where(self.powers == 0, base.log(), (base**straight - 1) / straight)
+        return torch.cat([even, rest], dim=-1)
+
+    def _raw(self, values: Tensor) -> Tensor:
+        """As `femts.data.domain.PowerTransform.undo`."""
+        if self.powers is None:
+            return values
+        straight = torch.where(self.powers == 0, 1.0, self.powers)
+        base = (self.powers * values + 1).clamp(min=SMALL)
+        return torch.where(self.powers == 0, values.exp(), base ** (1 / straight)) - self.shift
 
 
 def export(forecaster: Parts, path: str | Path, horizon: int | None = None) -> Exported:

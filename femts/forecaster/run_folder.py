@@ -86,14 +86,14 @@ class RunConfig:
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> RunConfig:
         """The inverse of `to_dict`; UsageError when a setting is unknown to this femts."""
-        from femts.config.settings import apply_settings
+        from femts.config.settings import apply_settings, make_config
         from femts.models.registry import model_card
 
         settings = dict(record["model"])
         name = settings.pop("name")
         card = model_card(name)
         shape = {name: settings.pop(name) for name in SHAPE}
-        config = apply_settings(card.model_class.Config(**shape), settings, where="model")
+        config = make_config(card.model_class.Config, shape, settings, where="model")
         data = record["dataset"]
         return cls(
             data["name"],

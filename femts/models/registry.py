@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from femts.config.model import SHAPE, ModelConfig
-from femts.config.settings import apply_settings
+from femts.config.settings import make_config
 from femts.errors import UsageError, suggest
 from femts.models.base import ForecastModel
 
@@ -75,8 +75,8 @@ def model_card(name: str) -> ModelCard:
 def build_config(name: str, *, seq_len: int, pred_len: int, n_channels: int, settings: Mapping[str, Any]) -> ModelConfig:
     """The frozen configuration of model `name` with `settings` (key -> value or text) applied; UsageError if one is wrong."""
     card = model_card(name)
-    config = card.model_class.Config(seq_len=seq_len, pred_len=pred_len, n_channels=n_channels, **card.overrides)
-    return apply_settings(config, settings, where="model")
+    given = {"seq_len": seq_len, "pred_len": pred_len, "n_channels": n_channels, **card.overrides}
+    return make_config(card.model_class.Config, given, settings, where="model")
 
 
 def build_model(name: str, config: ModelConfig, quantiles: Sequence[float] = ()) -> ForecastModel:

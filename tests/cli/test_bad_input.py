@@ -36,7 +36,7 @@ CASES = {
     "unknown component": Case("train --dataset synthetic --model fem_sm --set model.components=CX", r"'CX'.*C, L, T, G"),
     "component T without L": Case("train --dataset synthetic --model fem_sm --set model.components=CT", r"'CT'.* L"),
     "unknown protocol": Case(f"{TRAIN} --protocol papper", r"'papper'; did you mean 'paper'"),
-    "unknown split": Case("evaluate run --split tset", r"'tset'.*test"),
+    "unknown part": Case("evaluate run --part tset", r"'tset'.*test"),
     # settings
     "setting without a value": Case(f"{TRAIN} --set training.lr", r"'training.lr' has no value; write .*=VALUE"),
     "setting without a section": Case(f"{TRAIN} --set lr=1", r"'lr'; write model.NAME=VALUE or training.NAME=VALUE"),

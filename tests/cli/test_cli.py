@@ -170,9 +170,9 @@ def test_constant_columns_are_said_on_stderr(tmp_path: Path, capsys: pytest.Capt
 
 def test_evaluate_prints_what_python_says(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
     forecaster = femts.load(own / "run")
-    assert main(["evaluate", str(own / "run"), "--pred-len", "6,30", "--split", "val", "--json"]) == 0
+    assert main(["evaluate", str(own / "run"), "--pred-len", "6,30", "--part", "val", "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
-    assert record["split"] == "val"
+    assert record["part"] == "val"
     expected = {str(p): forecaster.evaluate("val", p) for p in (6, 30)}
     for horizon, scores in expected.items():
         assert record["pred_len"][horizon] == pytest.approx(scores, rel=1e-6)
@@ -209,9 +209,9 @@ def test_evaluate_prints_scores_in_detail(own: Path, capsys: pytest.CaptureFixtu
     assert printed["pred_len"].tolist() == [6] * 4 + [12] * 4
     expected = forecaster.scores(pred_len=12, by="channel")
     pd.testing.assert_frame_equal(printed[4:].reset_index(drop=True).drop(columns="pred_len"), expected)
-    assert main([*command, "--by", "step,channel", "--level", "80", "--split", "val", "--json"]) == 0
+    assert main([*command, "--by", "step,channel", "--level", "80", "--part", "val", "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
-    assert (record["split"], len(record["scores"])) == ("val", 12 * 2 * 2)
+    assert (record["part"], len(record["scores"])) == ("val", 12 * 2 * 2)
     expected = forecaster.scores("val", by=("step", "channel"), level=[80])
     assert record["scores"][5] == {"pred_len": 12, **expected.iloc[5]}
     assert main([*command, "--level", "80,90"]) == 0

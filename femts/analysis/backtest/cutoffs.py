@@ -42,12 +42,13 @@ def cutoff_rows(rows: int, windows: int, step: int, horizon: int, needed: int, w
     return list(range(first, last + 1, step))
 
 
-def scores(frame: pd.DataFrame, scales: Mapping[str, float]) -> pd.DataFrame:
+def scores(frame: pd.DataFrame, scales: Mapping[str, float], even: pd.DataFrame | None = None) -> pd.DataFrame:
     """Errors of a backtest, a cutoff at a time and overall.
 
     Args:
         frame: `cutoff, column, forecast, seasonal_naive, actual` in raw units, one row a step and column.
-        scales: one scaled unit of each column in raw units.
+        scales: one scaled unit of each column in raw units, or in those of `even`.
+        even: the same as `frame`, its values transformed as the model has them; None where there is no transform.
 
     Returns:
         Two rows a cutoff and two where `cutoff` is `all`, for `forecast` and `seasonal_naive` in `model`, with
@@ -58,7 +59,7 @@ def scores(frame: pd.DataFrame, scales: Mapping[str, float]) -> pd.DataFrame:
     tables = []
     for model in FORECASTS:
         raw = frame[model] - frame["actual"]
-        scaled = raw / scale
+        scaled = raw / scale if even is None else (even[model] - even["actual"]) / scale
         errors = pd.DataFrame({"mse_scaled": scaled**2, "mae_scaled": scaled.abs(), "mse_raw": raw**2, "mae_raw": raw.abs()})
         each = errors.groupby(frame["cutoff"], sort=False).mean().rename_axis("cutoff").reset_index()
         overall = errors.mean().to_frame().T

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from femts.analysis.backtest.cutoffs import cutoff_rows, scores
+from femts.analysis.backtest.cutoffs import FORECASTS, cutoff_rows, scores
 from femts.config.model import SHAPE
 from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset, load_dataset
@@ -105,7 +105,15 @@ def backtest_scores(frame: pd.DataFrame, forecaster: Forecaster) -> pd.DataFrame
         `cutoff` (`all` for the mean), `model` (`forecast` or `seasonal_naive`) and `mse_scaled, mae_scaled` (in units of
         the run's own scaler, also after refits), `mse_raw, mae_raw` (in the data's): means over all steps and columns.
     """
-    return scores(frame, dict(zip(forecaster.targets, forecaster.preprocess.scaler.scale, strict=False)))
+    preprocess = forecaster.preprocess
+    scales, even = dict(zip(forecaster.targets, preprocess.scaler.scale, strict=False)), None
+    if preprocess.power is not None:
+        even = frame.copy()
+        for channel, name in enumerate(forecaster.targets):
+            rows, power = frame["column"] == name, preprocess.power.of(channel)
+            for values in (*FORECASTS, "actual"):
+                even.loc[rows, values] = power.apply(frame.loc[rows, [values]].to_numpy())[:, 0]
+    return scores(frame, scales, even)
 
 
 def _table(

@@ -17,9 +17,9 @@ from femts.data.dataset import Dataset
 from femts.data.windows import part_windows
 from femts.errors import UsageError
 from femts.evaluation.evaluator import evaluate
-from femts.evaluation.quantiles import conformal_bounds
 from femts.explain.posterior import explainable, explained
 from femts.forecaster.forecaster import Forecaster
+from femts.forecaster.forecasting import Scaled, scaled_ends
 from femts.models.fem import SegmentForecaster
 
 MOST_WINDOWS = 24
@@ -51,7 +51,7 @@ def sample_windows(forecaster: Forecaster, data: Dataset) -> dict[str, Any]:
     samples, numbers = [], np.unique(np.linspace(0, len(windows) - 1, many).round().astype(int))
     scored, raw, bands = _Scored(), preprocess.inverse, _bands(forecaster, channels)
     evaluate(forecaster.model, Picked(windows, torch.from_numpy(numbers)), also=[scored])
-    bounds = _bounds(forecaster, scored.quantiles, list(bands)) if quantiles else {}
+    bounds = {} if preprocess.linear and not quantiles else _bounds(forecaster, scored, list(bands))
     forecasts = torch.cat(scored.forecasts).cpu().double().numpy()
     for place, (number, forecast) in enumerate(zip(numbers.tolist(), forecasts, strict=True)):
         row = data.split.test[0] + number
@@ -110,16 +110,16 @@ class _Scored:
 
 
 def _bounds(
-    forecaster: Forecaster, quantiles: Sequence[Tensor], shown: Sequence[str]
+    forecaster: Forecaster, scored: _Scored, shown: Sequence[str]
 ) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
-    """Lower and upper bounds (windows, P, T) in scaled units of the levels `shown`, from learned `quantiles`."""
-    intervals = forecaster.intervals
-    if intervals is None:
+    """Lower and upper bounds (windows, P, T) of the levels `shown` in scaled units."""
+    if forecaster.intervals is None:
         return {}
-    widths = intervals.half_widths[:, : forecaster.config.pred_len]
-    ends = conformal_bounds(torch.cat(list(quantiles)), forecaster.model.quantiles, intervals.levels, widths)
-    by_level = {f"{level:g}": pair for level, pair in zip(intervals.levels, ends, strict=True)}
-    return {level: (by_level[level][0].numpy(), by_level[level][1].numpy()) for level in shown}
+    shape = (forecaster.config.pred_len, len(forecaster.targets))
+    scaled = Scaled(torch.cat(scored.forecasts), torch.cat(scored.quantiles) if scored.quantiles else None)
+    ends = scaled_ends(forecaster.intervals, forecaster.model.quantiles, scaled, shape)
+    by_name = {f"{level:g}": pair for level, pair in ends.items()}
+    return {level: by_name[level] for level in shown}
 
 
 def _explained_model(forecaster: Forecaster) -> tuple[SegmentForecaster | None, str | None]:

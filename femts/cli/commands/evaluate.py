@@ -20,7 +20,7 @@ from femts.text import strict_json
 class ScoreOptions:
     """Scores that are asked for: of which part, at which horizons, in which detail."""
 
-    split: Annotated[str, typer.Option(metavar="test|val", help="Part of the data.")] = "test"
+    part: Annotated[str, typer.Option(metavar="test|val", help="Part of the data.")] = "test"
     pred_len: Annotated[
         str | None,
         typer.Option(metavar="N[,N...]|all", help="Horizons; longer than trained: rolled out.", show_default="as trained"),
@@ -44,7 +44,7 @@ def evaluate(
 ) -> None:
     """Score a run on its own data.
 
-    Errors are over every window of the split, in scaled units; --by and --level print raw units, too.
+    Errors are over every window of the part, in scaled units; --by and --level print raw units, too.
     """
     horizons = None if scored.pred_len is None else parse_horizons(scored.pred_len)
     detailed = scored.by is not None or scored.level is not None
@@ -53,11 +53,11 @@ def evaluate(
     forecaster = load_run(run, place.device, place.dataset)
     data = forecaster.training_data(place.data_root)
     horizons = horizons or (forecaster.config.pred_len,)
-    head: dict[str, object] = {"run": str(run), "split": scored.split}
+    head: dict[str, object] = {"run": str(run), "part": scored.part}
     if detailed:
         groups = None if scored.by is None else scored.by.split(",")
         levels = None if scored.level is None else parse_levels(scored.level)
-        frames = {h: forecaster.scores(scored.split, h, groups, levels, data) for h in horizons}
+        frames = {h: forecaster.scores(scored.part, h, groups, levels, data) for h in horizons}
         if levels is not None and forecaster.intervals is not None:
             head["crps_quantiles"] = forecaster.intervals.quantiles
             if not as_json:
@@ -70,5 +70,5 @@ def evaluate(
         return
     from femts.forecaster.scoring import score_horizons
 
-    scores = score_horizons(forecaster, scored.split, horizons, data)
+    scores = score_horizons(forecaster, scored.part, horizons, data)
     print(strict_json({**head, "pred_len": scores, "mean": mean_scores(scores)}) if as_json else scores_table(scores))

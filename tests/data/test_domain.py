@@ -1,0 +1,144 @@
+"""Transforms of skewed values and bounds of forecasts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import femts
+from femts.data.domain import Domain, PowerTransform
+from femts.data.preprocess import Preprocess
+from femts.errors import UsageError
+
+QUICK: dict[str, Any] = {"seq_len": 24, "pred_len": 12, "max_steps": 4, "device": "cpu"}
+
+
+def demand(rows: int = 400) -> pd.DataFrame:
+    """Counts that are often 0, with a few large ones, and a second column of zeros."""
+    rng = np.random.default_rng(0)
+    counts = np.floor(np.exp(rng.normal(0, 1.2, rows)) * (1 + np.sin(np.arange(rows) * np.pi / 6)))
+    return pd.DataFrame({"date": pd.date_range("2020-01-01", periods=rows), "y": counts, "none": np.zeros(rows)})
+
+
+@pytest.mark.parametrize("transform", ["log1p", "boxcox"])
+def test_a_transform_is_undone(transform: str) -> None:
+    values = np.abs(np.random.default_rng(0).normal(3, 2, (50, 3))) + 0.1
+    power = PowerTransform.fit(transform, values, ("a", "b", "c"), "The frame")
+    assert power is not None
+    np.testing.assert_allclose(power.undo(power.apply(values)), values, rtol=1e-9)
+    again = PowerTransform.from_dict(power.to_dict())
+    np.testing.assert_array_equal(again.apply(values), power.apply(values))
+    assert (np.diff(power.undo(np.linspace(-50, 5, 100)[:, None].repeat(3, 1)), axis=0) >= 0).all(), (
+        "rising, whatever the model says"
+    )
+
+
+def test_log1p_and_boxcox_are_those_of_scipy() -> None:
+    from scipy.stats import boxcox
+
+    values = np.random.default_rng(0).lognormal(1, 0.7, (200, 1))
+    logarithm = PowerTransform.fit("log1p", values, ("a",), "The frame")
+    power = PowerTransform.fit("boxcox", values, ("a",), "The frame")
+    assert logarithm is not None and power is not None
+    np.testing.assert_allclose(logarithm.apply(values), np.log1p(values))
+    expected, fitted = boxcox(values[:, 0])
+    np.testing.assert_allclose(power.powers, fitted, atol=1e-6)
+    np.testing.assert_allclose(power.apply(values)[:, 0], expected, atol=1e-5)
+
+
+def test_only_the_training_rows_choose_the_power() -> None:
+    table = demand().assign(y=lambda f: f["y"] + 1, none=1.0)
+    later = table.assign(y=table["y"].where(table.index < 280, 1e6))
+    fitted = [Preprocess.fit(femts.load_dataset(each, transform="boxcox")).power for each in (table, later)]
+    assert fitted[0] is not None and fitted[1] is not None
+    np.testing.assert_array_equal(fitted[0].powers, fitted[1].powers)
+
+
+@pytest.mark.parametrize("transform", ["none", "log1p"])
+@pytest.mark.parametrize("model", ["ridge", "fem_sm"])
+def test_no_forecast_and_no_bound_leaves_the_domain(model: str, transform: str, tmp_path: Path) -> None:
+    data = femts.load_dataset(demand(), min=0, max=30, transform=transform)
+    run = femts.train(data, model, **QUICK)
+    forecast = run.predict(demand(), level=[50, 80, 95], quantiles=[0.1, 0.9])
+    values = forecast.drop(columns="date").to_numpy()
+    assert np.isfinite(values).all() and values.min() >= 0 and values.max() <= 30
+    assert (forecast["none"] <= (1e-5 if model == "fem_sm" else 0)).all(), "zeros are forecast as zeros, not as -1e-5"
+    run.save(tmp_path / "run")
+    again = femts.load(tmp_path / "run")
+    pd.testing.assert_frame_equal(again.predict(demand(), level=[50, 80, 95], quantiles=[0.1, 0.9]), forecast)
+    assert again.config.schema.domain == Domain(0.0, 30.0, transform)
+
+
+def test_scores_in_raw_units_are_those_of_the_raw_forecasts() -> None:
+    data = femts.load_dataset(demand(), min=0, transform="log1p")
+    run = femts.train(data, "ridge", **QUICK)
+    windows = data.split.windows("test", 24, 12)
+    first = data.split.test[0]
+    looks = np.stack([data.values[first + i - 24 : first + i] for i in range(windows)])
+    truth = np.stack([data.values[first + i : first + i + 12] for i in range(windows)])
+    error = run.predict_array(looks) - truth
+    raw = run.scores(dataset=data).set_index("units").loc["raw"]
+    assert raw["mse"] == pytest.approx((error**2).mean(), rel=1e-5)
+    assert raw["mae"] == pytest.approx(np.abs(error).mean(), rel=1e-5)
+    table = femts.backtest(run, demand(), windows=3, step=12)
+    assert table["forecast"].min() >= 0
+
+
+def test_bounds_of_a_transform_are_not_as_far_up_as_down() -> None:
+    run = femts.train(femts.load_dataset(demand(), transform="log1p"), "ridge", **QUICK)
+    forecast = run.predict(demand(), level=[80])
+    up, down = forecast["y-hi-80"] - forecast["y"], forecast["y"] - forecast["y-lo-80"]
+    assert (up > down).all()
+
+
+@pytest.mark.parametrize(
+    ("wish", "says"),
+    [
+        ({"min": "low"}, "Argument 'min' is 'low', which is no number"),
+        ({"max": float("inf")}, "'max' is inf, which bounds nothing"),
+        ({"min": 3, "max": 3}, "No value is above --min 3 and below --max 3"),
+        ({"transform": "log"}, "Unknown transform 'log'; did you mean 'log1p'"),
+        ({"transform": 3}, "Unknown transform '3'"),
+    ],
+)
+def test_a_domain_that_is_none_is_refused(wish: dict[str, Any], says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        femts.load_dataset(demand(), **wish)
+
+
+def test_values_that_a_transform_does_not_take_are_named() -> None:
+    with pytest.raises(
+        UsageError, match=r"'frame' has 0 in column 'none' at data row .* values above 0 alone; take --transform log1p"
+    ):
+        femts.train(femts.load_dataset(demand(), transform="boxcox"), "naive", **QUICK)
+    below = demand().assign(none=-2.0)
+    with pytest.raises(
+        UsageError, match=r"has -2 in column 'none' at data row 1, .* values above -1 alone; take --transform none"
+    ):
+        femts.train(femts.load_dataset(below, transform="log1p"), "naive", **QUICK)
+    run = femts.train(femts.load_dataset(demand(), transform="log1p"), "naive", **QUICK)
+    with pytest.raises(UsageError, match="The history has -2 in column 'none'"):
+        run.predict(below)
+
+
+def test_past_columns_are_not_transformed() -> None:
+    table = demand().assign(cold=lambda f: -1.0 - f["y"])
+    data = femts.load_dataset(table, target=["y"], past=["cold"], transform="log1p")
+    run = femts.train(data, "itransformer", **QUICK)
+    assert run.preprocess.power is not None and len(run.preprocess.power.powers) == 1
+    assert np.isfinite(run.predict(table)["y"]).all()
+
+
+def test_an_exported_model_keeps_the_domain(tmp_path: Path) -> None:
+    ort = pytest.importorskip("onnxruntime", reason="needs the extra onnx")
+    pytest.importorskip("onnxscript", reason="needs the extra onnx")
+    run = femts.train(femts.load_dataset(demand().drop(columns="none"), min=0, transform="log1p"), "dlinear", **QUICK)
+    run.export(tmp_path / "m.onnx")
+    past = demand()[["y"]].to_numpy(dtype=np.float32)[None, -24:]
+    (exported,) = ort.InferenceSession(tmp_path / "m.onnx").run(None, {"history": past})
+    np.testing.assert_allclose(exported, run.predict_array(past), rtol=1e-4, atol=1e-4)
+    assert exported.min() >= 0
