@@ -86,6 +86,17 @@ class Dataset:
         """The training rows, (rows, C): what a scaler may see."""
         return self.values[slice(*self.split.train)]
 
+    @property
+    def train_rows(self) -> int:
+        """Number of training rows."""
+        return self.split.train[1] - self.split.train[0]
+
+    def fingerprint(self) -> str:
+        """SHA-256 of names, stamps and values."""
+        stamps = b"" if self.dates is None else "\n".join(map(str, self.dates)).encode()
+        content = "\n".join(self.columns).encode() + stamps + self.values.tobytes()
+        return hashlib.sha256(content).hexdigest()
+
     def frame(self) -> pd.DataFrame:
         """A wide table: `date` first where the data has stamps, then the columns and what is known, in raw units."""
         table = pd.DataFrame(self.values, columns=list(self.columns))
@@ -200,21 +211,23 @@ def is_path(source: str) -> bool:
 
 
 def _own(frame: pd.DataFrame, name: str, sha256: str, schema: Schema) -> Dataset:
-    dates = pd.Index(frame.pop("date"))
-    freq = step_of(dates)
-    split = schema.split.split(dates, len(frame), f"'{shown(name)}'")
-    return _checked(
-        Dataset(
-            name=name,
-            values=_matrix(frame, schema),
-            dates=dates,
-            columns=tuple(map(str, frame.columns)),
-            freq=freq,
-            split=split,
-            sha256=sha256,
-            season=season_of(freq),
-            schema=replace(schema, roles=NO_ROLES),
-        )
+    return _checked(make_dataset(frame, name, step_of(pd.Index(frame["date"])), replace(schema, roles=NO_ROLES), sha256))
+
+
+def make_dataset(frame: pd.DataFrame, name: str, freq: str, schema: Schema, sha256: str = "") -> Dataset:
+    """A data set of a table that `check_frame` gave, with the step `freq`, split as `schema` says; nothing is looked at."""
+    dates = pd.Index(frame["date"])
+    values = frame.drop(columns="date")
+    return Dataset(
+        name=name,
+        values=_matrix(values, schema),
+        dates=dates,
+        columns=tuple(map(str, values.columns)),
+        freq=freq,
+        split=schema.split.split(dates, len(frame), f"'{shown(name)}'"),
+        sha256=sha256,
+        season=season_of(freq),
+        schema=schema,
     )
 
 
@@ -261,9 +274,7 @@ def _matrix(table: pd.DataFrame, schema: Schema) -> NDArray[np.float64]:
 def _checked(data: Dataset) -> Dataset:
     """`data` with a hash, where there is no file to have one, and with notes on constant columns and on gaps."""
     if not data.sha256:
-        stamps = b"" if data.dates is None else "\n".join(map(str, data.dates)).encode()
-        content = "\n".join(data.columns).encode() + stamps + data.values.tobytes()
-        data = replace(data, sha256=hashlib.sha256(content).hexdigest())
+        data = replace(data, sha256=data.fingerprint())
     train = pd.DataFrame(data.train_values, columns=list(data.columns))
     empty = train.columns[train.isna().all()]
     if len(empty):

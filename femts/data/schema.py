@@ -31,6 +31,7 @@ class Reading(TypedDict, total=False):
     min: float
     max: float
     transform: str
+    panel: bool
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class Schema:
         roles: what the columns are for.
         split: wishes for the rows of training, validation and test.
         domain: bounds of the targets, and how they are transformed.
+        panel: whether the series of the table are of one kind, so that one model learns from each by itself.
     """
 
     na: tuple[float, ...] = ()
@@ -50,6 +52,7 @@ class Schema:
     roles: Roles = NO_ROLES
     split: SplitRule = USUAL_SPLIT
     domain: Domain = ANY
+    panel: bool = False
 
     @classmethod
     def of(cls, **reading: Any) -> Schema:
@@ -59,7 +62,7 @@ class Schema:
             reading: `na`, numbers that stand for a missing value; `columns`, names by `time`, `series` and `value` where they
                 are not `date`, or `unique_id, ds, y`; `target`, `past` and `future`, names of columns by what they are for,
                 and `calendar`, as in `Roles`; `split`, `val_rows`, `test_rows` and `test_from` as in `SplitRule`; `min`, `max`
-                and `transform` as in `Domain`.
+                and `transform` as in `Domain`; `panel` as above.
 
         Raises:
             UsageError: another argument, or a value that none of them takes.
@@ -76,16 +79,18 @@ class Schema:
             roles,
             SplitRule.of(*(reading.get(name) for name in ("split", "val_rows", "test_rows", "test_from"))),
             Domain.of(*(reading.get(name) for name in ("min", "max", "transform"))),
+            bool(reading.get("panel", False)),
         )
 
     def reading(self) -> dict[str, Any]:
         """The arguments of `of` that differ from the usual, in plain types."""
         given = {"na": list(self.na), "columns": self.form.named() if self.form != USUAL else {}, **self.roles.to_dict()}
+        given |= {"panel": self.panel}
         return {name: value for name, value in given.items() if value} | self.split.to_dict() | self.domain.to_dict()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types for YAML."""
-        further = {"split": self.split.to_dict(), "domain": self.domain.to_dict()}
+        further = {"split": self.split.to_dict(), "domain": self.domain.to_dict(), "panel": self.panel}
         always = {"na": list(self.na), "columns": self.form.named(), "roles": self.roles.to_dict()}
         return always | {name: value for name, value in further.items() if value}
 
@@ -93,7 +98,8 @@ class Schema:
     def from_dict(cls, record: Mapping[str, Any]) -> Schema:
         """The inverse of `to_dict`."""
         split, domain = SplitRule.from_dict(record.get("split", {})), Domain.from_dict(record.get("domain", {}))
-        return cls(tuple(record["na"]), Form.of(record["columns"]), Roles.of(record["roles"]), split, domain)
+        read = tuple(record["na"]), Form.of(record["columns"]), Roles.of(record["roles"])
+        return cls(*read, split, domain, bool(record.get("panel")))
 
     def wide(self) -> Schema:
         """The schema of the same table once `check_frame` has made it wide."""

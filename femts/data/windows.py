@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -119,6 +119,68 @@ class Windows:
         """Every window once and in order, `batch_size` at a time; the last batch may be short."""
         for first in range(0, len(self), batch_size):
             yield self.gather(torch.arange(first, min(first + batch_size, len(self)), device=self.series.device))
+
+
+class PanelWindows(Windows):
+    """Windows of the series of a panel, one after the other, over one resident tensor that holds them all.
+
+    Args:
+        series: all rows of all series.
+        seq_len, pred_len: L and P, steps.
+        spans: for each series, int64 (S, 4): its first row and the one past its last, the row at which its first window
+            begins, which may be before it, and how many windows it has.
+        names: of the series.
+    """
+
+    def __init__(self, series: ScaledSeries, seq_len: int, pred_len: int, spans: Tensor, names: Sequence[str]) -> None:
+        if seq_len < 1 or pred_len < 1:
+            raise UsageError(f"Look-back {seq_len} and forecast {pred_len} must each be at least 1 step.")
+        super().__init__(series, 1, 1, 0, len(series.values))
+        self.seq_len, self.pred_len, self.spans, self.names = seq_len, pred_len, spans, tuple(names)
+        self.ends = spans[:, 3].cumsum(0)
+        first, stop, begin, count = spans.unbind(1)
+        within = (begin >= first) & (begin + count - 1 + seq_len + pred_len <= stop)
+        self._complete = series.observed is None and bool((within | (count == 0)).all())
+        self._steps = torch.arange(seq_len + pred_len, device=self.series.device)
+
+    def __len__(self) -> int:
+        return int(self.ends[-1])
+
+    def series_of(self, index: Tensor) -> Tensor:
+        """Number of the series that each window of `index` (B,) is of."""
+        return torch.searchsorted(self.ends, index.to(self.ends.device), right=True)
+
+    @property
+    def masked(self) -> bool:
+        """True where some values are missing, for a window may reach out of its series."""
+        return not self._complete
+
+    def seen(self, index: Tensor) -> Tensor | None:
+        """As `Windows.seen`; what is not within the series is missing."""
+        if not self.masked:
+            return None
+        rows, inside = self._rows(index)
+        observed = self.resident.observed
+        if observed is None:
+            return inside[..., None].expand(*inside.shape, self.series.shape[1])
+        return inside[..., None] & observed[rows]
+
+    def _cut(self, values: Tensor, index: Tensor) -> Tensor:
+        rows, inside = self._rows(index)
+        return torch.where(inside[..., None], values[rows], torch.zeros((), dtype=values.dtype, device=values.device))
+
+    def _rows(self, index: Tensor) -> tuple[Tensor, Tensor]:
+        """Rows (B, L + P) of the windows `index`, kept within their series, and which of them are within it."""
+        index = index.to(self.series.device)
+        number = self.series_of(index)
+        first, stop, begin, count = self.spans[number].unbind(1)
+        rows = (begin + index - (self.ends[number] - count))[:, None] + self._steps
+        inside = (rows >= first[:, None]) & (rows < stop[:, None])
+        return rows.clamp(first[:, None], stop[:, None] - 1), inside
+
+    def to(self, device: torch.device | str) -> PanelWindows:
+        """The same windows over a copy of the series on `device`."""
+        return PanelWindows(self.resident.to(device), self.seq_len, self.pred_len, self.spans.to(device), self.names)
 
 
 def part_windows(

@@ -78,6 +78,7 @@ RECORD: Rule = fields(
                         "min": number(),
                         "max": number(),
                         "transform": text,
+                        "panel": flag,
                     },
                 )
             },
@@ -100,7 +101,7 @@ RECORD: Rule = fields(
                         "columns": entries(text),
                         "roles": entries(anything),
                     },
-                    {"split": entries(anything), "domain": entries(anything)},
+                    {"split": entries(anything), "domain": entries(anything), "panel": flag},
                 ),
                 "model": fields({"name": text, "seq_len": STEPS, "pred_len": STEPS, "n_channels": STEPS}, closed=False),
                 "pred_len": STEPS,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ from femts.errors import RunFailure, UsageError
 from femts.evaluation.intervals import Intervals, check_levels, with_bounds
 from femts.evaluation.quantiles import check_quantiles, conformal_bounds, level_of
 from femts.forecaster.inputs import in_form_of, known_ahead, look_back, tell_ended
-from femts.forecaster.parts import Parts
+from femts.forecaster.parts import Network, Parts
 from femts.forecaster.scoring import calibrated
 
 Array = NDArray[np.float64]
@@ -62,9 +62,14 @@ class Scaled(NamedTuple):
 
 def forecast_scaled(forecaster: Parts, values: Array, steps: int, offsets: Array | None = None) -> Scaled:
     """Forecast `steps` from raw look-backs `values` (B, L, C), whose `offsets` begin with those of the look-back."""
-    model = forecaster.model.eval()
     before = None if offsets is None else offsets[:, : values.shape[1]]
     scaled = torch.from_numpy(forecaster.preprocess.transform(values, before)).float().to(forecaster.device)
+    return forecast_model(forecaster, scaled, steps)
+
+
+def forecast_model(forecaster: Network, scaled: Tensor, steps: int) -> Scaled:
+    """Forecast `steps` from look-backs (B, L, C) as the model reads them."""
+    model = forecaster.model.eval()
     with torch.no_grad():
         if not model.quantiles:
             return Scaled(model.forecast(scaled, steps), None)
@@ -133,6 +138,11 @@ def _scaled_bounds(scaled: Scaled, points: Array, forecaster: Parts, ends: Ends)
     pairs = {0.0: (points, points)}
     for level, (low, high) in scaled_ends(calibrated(forecaster), forecaster.model.quantiles, scaled, points.shape).items():
         pairs[level] = low[0], high[0]
+    return named_bounds(pairs, ends)
+
+
+def named_bounds(pairs: Mapping[float, tuple[Array, Array]], ends: Ends) -> dict[str, Array]:
+    """Ends by name, `lo-80`, `hi-80`, `q-10`, from the lower and the upper one of each level; 0 stands for the forecast."""
     bounds = {f"{side}-{level:g}": pairs[level][k] for level in ends.levels for k, side in enumerate(("lo", "hi"))}
     return bounds | {f"q-{100 * q:g}": pairs[level_of(q)][q > 0.5] for q in ends.quantiles}
 

@@ -8,19 +8,18 @@ from typing import Any, Protocol
 import torch
 
 from femts.data.dataset import Dataset
+from femts.data.panel_preprocess import PanelPreprocess
 from femts.data.preprocess import Preprocess
 from femts.evaluation.intervals import Intervals
 from femts.forecaster.run_folder import RunConfig
 from femts.models.base import ForecastModel
 
 
-class Parts(Protocol):
-    """Attributes of `femts.forecaster.forecaster.Forecaster`, which describes them."""
+class Network(Protocol):
+    """Attributes that every forecaster has; `femts.forecaster.forecaster.Forecaster` describes them."""
 
     model: ForecastModel
     config: RunConfig
-    preprocess: Preprocess
-    freq: str | None
     data: Mapping[str, Any]
     intervals: Intervals | None
 
@@ -30,4 +29,19 @@ class Parts(Protocol):
     def columns(self) -> tuple[str, ...]: ...
     @property
     def targets(self) -> tuple[str, ...]: ...
+
+
+class Parts(Network, Protocol):
+    """Attributes of a forecaster of one series of channels."""
+
+    preprocess: Preprocess
+    freq: str | None
+
     def training_data(self) -> Dataset: ...
+
+
+class PanelParts(Network, Protocol):
+    """Attributes of `femts.forecaster.panel_forecaster.PanelForecaster`."""
+
+    preprocess: PanelPreprocess
+    freq: str

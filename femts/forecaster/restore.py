@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from femts.config.rules import MISSING, Misfit, fingerprint
+from femts.data.panel_preprocess import PanelPreprocess
 from femts.data.preprocess import Preprocess
 from femts.errors import UsageError
 from femts.evaluation.intervals import Intervals
@@ -39,6 +40,15 @@ class Restored(NamedTuple):
     intervals: Intervals | None
 
 
+class RestoredPanel(NamedTuple):
+    """A run of a panel, and what was made of its files."""
+
+    run: SavedRun
+    model: ForecastModel
+    preprocess: PanelPreprocess
+    intervals: Intervals | None
+
+
 def weights_bytes(model: ForecastModel, preprocess: object) -> bytes:
     """`model.safetensors`, which says by a hash what data the weights are for: the order of the columns, and their scales."""
     state = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
@@ -48,11 +58,31 @@ def weights_bytes(model: ForecastModel, preprocess: object) -> bytes:
 def restore(folder: str | Path) -> Restored:
     """Restore what `folder` holds; UsageError in one sentence for each way in which it cannot be a run."""
     run = read_run(folder)
+    if run.config.schema.panel:
+        raise UsageError(f"Run {folder} is of a panel of series, which this does not take yet; train and predict do.")
     try:
         _check_preprocess(run)
         preprocess = _preprocess(run)
         model = _model(run)
         return Restored(run, model, preprocess, None if run.intervals is None else _intervals(run, run.intervals))
+    except Misfit as error:
+        raise UsageError(f"Run {folder} was changed after it was saved: {error}; train again.") from error
+
+
+def restore_panel(folder: str | Path) -> RestoredPanel:
+    """As `restore`, for a run of a panel."""
+    run = read_run(folder)
+    if not run.config.schema.panel:
+        raise UsageError(f"Run {folder} is of a single table, not of a panel of series; load it as such.")
+    try:
+        if "series" not in run.preprocess or len(run.preprocess["columns"]) != run.config.model_config.n_channels:
+            raise Misfit(f"{PREPROCESS}: columns", run.preprocess["columns"], "those of a panel, a channel each")
+        preprocess = PanelPreprocess.from_dict(run.preprocess)
+        for name, one in preprocess.series.items():
+            if len(one.scaler.mean) != len(preprocess.columns):
+                raise Misfit(f"{PREPROCESS}: series '{name}'", one.scaler.mean, "one mean a column")
+        model = _model(run)
+        return RestoredPanel(run, model, preprocess, None if run.intervals is None else _intervals(run, run.intervals))
     except Misfit as error:
         raise UsageError(f"Run {folder} was changed after it was saved: {error}; train again.") from error
 
@@ -115,6 +145,8 @@ def check_tensors(found: object, wanted: dict[str, Tensor], where: str) -> None:
 
 def _check_preprocess(run: SavedRun) -> None:
     saved, roles = run.preprocess, run.config.schema.roles
+    if "series" in saved:
+        raise Misfit(PREPROCESS, "of a panel", "that of a single table, as config.yaml says")
     columns, scaler, freq = tuple(saved["columns"]), saved["scaler"], saved["freq"]
     channels = run.config.model_config.n_channels
     for name, values in {"columns": columns, "scaler.mean": scaler["mean"], "scaler.scale": scaler["scale"]}.items():

@@ -49,7 +49,7 @@ _CONFIG = fields(
                 "columns": fields({}, {"time": text, "series": text, "value": text}),
                 "roles": fields({}, {"target": NAMES, "past": NAMES, "future": NAMES, "calendar": flag}),
             },
-            {"split": SPLIT, "domain": DOMAIN},
+            {"split": SPLIT, "domain": DOMAIN, "panel": flag},
         ),
         "model": fields({"name": text, "seq_len": STEPS, "pred_len": STEPS, "n_channels": STEPS}, closed=False),
         "pred_len": STEPS,
@@ -74,15 +74,12 @@ _EFFECTS = {
     "scale": SCALES,
     **dict.fromkeys(("mean", "offset", "explained"), NUMBERS),
 }
-PREPROCESS = fields(
-    {
-        "scaler": fields({"mean": NUMBERS, "scale": SCALES}, {"effects": fields(_EFFECTS)}),
-        "columns": several(text, 1),
-        "freq": maybe(text),
-        "data": fields({}, {"sha256": text, "split": fields({"train": SPAN, "val": SPAN, "test": SPAN})}),
-    },
-    {"power": fields({"shift": number(0, 1), "powers": several(number(-2, 2))}), "domain": DOMAIN},
-)
+_DATA = fields({}, {"sha256": text, "split": fields({"train": SPAN, "val": SPAN, "test": SPAN})})
+_POWER = {"power": fields({"shift": number(0, 1), "powers": several(number(-2, 2))}), "domain": DOMAIN}
+_SCALER = fields({"mean": NUMBERS, "scale": SCALES}, {"effects": fields(_EFFECTS)})
+PREPROCESS = fields({"scaler": _SCALER, "columns": several(text, 1), "freq": maybe(text), "data": _DATA}, _POWER)
+_SERIES = fields({"scaler": fields({"mean": NUMBERS, "scale": SCALES}), "columns": several(text)}, _POWER)
+PANEL_PREPROCESS = fields({"series": entries(_SERIES), "columns": several(text, 1), "freq": text, "data": _DATA})
 # What training says of itself; a forecaster that was put together by hand says none of it.
 _TRAINED = {
     **dict.fromkeys(("dataset", "model", "protocol", "device", "precision"), text),

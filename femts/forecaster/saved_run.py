@@ -25,8 +25,8 @@ from femts.forecaster.run_folder import (
     RunConfig,
     sealed,
 )
+from femts.forecaster.run_rules import PANEL_PREPROCESS, check_config, check_metrics
 from femts.forecaster.run_rules import PREPROCESS as PREPROCESS_RULE
-from femts.forecaster.run_rules import check_config, check_metrics
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def read_preprocess(folder: Path) -> dict[str, Any]:
     """`preprocess.json` of a run, finished or not; UsageError when it cannot be read."""
     try:
         record: dict[str, Any] = read_json(folder / PREPROCESS)
-        PREPROCESS_RULE(record, "")
+        (PANEL_PREPROCESS if isinstance(record, dict) and "series" in record else PREPROCESS_RULE)(record, "")
     except OSError as error:
         raise UsageError(f"Run {folder} lacks a readable {PREPROCESS}; train again.") from error
     except Misfit as error:

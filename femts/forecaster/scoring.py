@@ -18,7 +18,7 @@ from femts.evaluation.coverage import CoverageSums
 from femts.evaluation.evaluator import Sums, evaluate, evaluate_horizons
 from femts.evaluation.intervals import LEVELS, Intervals, calibrate, check_levels, refuse_unreachable
 from femts.evaluation.scores import DetailSums, check_groups, scores_frame
-from femts.forecaster.parts import Parts
+from femts.forecaster.parts import Network, Parts
 from femts.text import shown
 
 
@@ -145,7 +145,7 @@ def coverage_sums(forecaster: Parts, levels: Sequence[float], steps: int) -> Cov
     return CoverageSums(intervals.levels, intervals.half_widths[:, :steps], forecaster.model.quantiles)
 
 
-def calibrated(forecaster: Parts) -> Intervals:
+def calibrated(forecaster: Network) -> Intervals:
     """Intervals of the forecaster; UsageError where it has none."""
     if forecaster.intervals is None:
         raise UsageError("This run has no intervals; make them by `femts calibrate RUN`, or in Python by calibrate().")

@@ -10,6 +10,7 @@ from femts.config.settings import apply_settings
 from femts.config.training import TrainingConfig
 from femts.config.values import whole_number
 from femts.data.dataset import Dataset
+from femts.data.panel import Panel
 from femts.data.protocols import default_seq_len
 from femts.errors import UsageError, suggest
 from femts.forecaster.run_folder import RunConfig
@@ -73,7 +74,7 @@ def _suggest_setting(key: str, model: str) -> str:
 
 
 def resolve_run(
-    data: Dataset,
+    data: Dataset | Panel,
     model: str,
     pred_len: int,
     seq_len: int | str | None,
@@ -92,7 +93,7 @@ def resolve_run(
     if steps is None or steps < 1:
         raise UsageError(f"A forecast of {shown(pred_len)} steps is none; give --pred-len 1 or more.")
     pred_len = steps
-    preset = default_seq_len(protocol, pred_len, data.split.train[1] - data.split.train[0])
+    preset = default_seq_len(protocol, pred_len, data.train_rows)
     check_past(model, data.schema.roles.past)
     config = build_config(
         model,
@@ -101,7 +102,7 @@ def resolve_run(
         n_channels=len(data.columns),
         settings=model_settings,
     )
-    config = config.for_data(data.season, data.split.train[1] - data.split.train[0])
+    config = config.for_data(data.season, data.train_rows)
     training = replace(training, channels=_drawn(model, training.channels, len(data.columns)))
     return RunConfig(data.name, data.source, model, config, protocol, training, data.schema)
 

@@ -6,18 +6,21 @@ import multiprocessing
 import platform
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
 from femts._version import __version__
 from femts.config.training import parse_span
 from femts.data.dataset import Dataset, for_horizon, load_dataset
+from femts.data.panel import Panel, panel_for_horizon
+from femts.data.panel_preprocess import PanelPreprocess, panel_training_rows, panel_windows
 from femts.data.preprocess import Preprocess
-from femts.data.windows import Windows, part_windows
+from femts.data.splits import PARTS
+from femts.data.windows import PanelWindows, Windows, part_windows
 from femts.errors import UsageError
 from femts.evaluation.coverage import CoverageSums
 from femts.evaluation.evaluator import evaluate
@@ -25,6 +28,7 @@ from femts.evaluation.intervals import LEVELS, calibrate, passes
 from femts.evaluation.quantiles import PinballSums
 from femts.files import locked, remove_parts
 from femts.forecaster.forecaster import Forecaster
+from femts.forecaster.panel_forecaster import PanelForecaster
 from femts.forecaster.run_folder import CHECKPOINT, begin_run
 from femts.forecaster.saved_run import read_config
 from femts.mixers.kernels import recorded
@@ -39,6 +43,7 @@ from femts.training.stopping import Interrupted
 
 if TYPE_CHECKING:
     import pandas as pd
+    from torch import Tensor
 
     from femts.config.training import TrainingConfig
     from femts.forecaster.run_folder import RunConfig
@@ -48,7 +53,7 @@ REPORTED_LEVELS = (80.0, 95.0)  # percent; their coverage of the test part is in
 
 
 def train(
-    dataset: Dataset | str | Path | pd.DataFrame,
+    dataset: Dataset | Panel | str | Path | pd.DataFrame,
     model: str = "fem_sm",
     pred_len: int = 96,
     *,
@@ -88,7 +93,8 @@ def train(
         data_root: where data of the catalogue is looked for.
 
     Returns:
-        The forecaster, with `metrics` (test errors in scaled units), `validations` and intervals.
+        The forecaster, of a panel a `PanelForecaster`, with `metrics` (test errors in scaled units), `validations` and
+        intervals.
 
     Raises:
         UsageError: something asked for does not exist or does not fit; nothing was written.
@@ -101,25 +107,15 @@ def train(
     place = resolve_place(training)
     if place.devices > 1 and getattr(multiprocessing.current_process(), "_inheriting", False):
         raise UsageError("A script that trains on several devices needs its code under `if __name__ == '__main__':`.")
-    data = for_horizon(dataset if isinstance(dataset, Dataset) else load_dataset(dataset, data_root), pred_len)
+    data = _ready(dataset, data_root, pred_len)
     config = resolve_run(data, model, pred_len, seq_len, protocol, model_settings, training)
     training = config.training
-    preprocess = Preprocess.fit(data)
-    first = part_windows(data, preprocess, "train", config.seq_len, pred_len)
-    others = {part: part_windows(data, preprocess, part, config.seq_len, pred_len, first) for part in ("val", "test")}
-    windows = {"train": first, **others}
+    forecaster_of, windows = _prepared(data, config)
     # The caller's random state stays as it was.
     devices = [torch.cuda.current_device()] if place.device == "cuda" else []
     with torch.random.fork_rng(devices=devices), kept_memory(place.device):
         torch.manual_seed(training.seed)
-        forecaster = Forecaster(
-            model=_initial_model(config),
-            config=config,
-            preprocess=preprocess,
-            freq=data.freq,
-            data=data.record,
-            _dataset=data,
-        )
+        forecaster = forecaster_of(_initial_model(config))
         if resume and out is not None:
             read_config(Path(out))  # or the lock would make a folder to refuse
         with _folder(out, place) as folder:
@@ -127,8 +123,7 @@ def train(
                 config, forecaster.preprocess_record(), None if out is None else folder, resume, forecaster.model
             )
             if not state.model:
-                rows, observed = slice(*data.split.train), first.resident.observed
-                forecaster.model.prepare(first.series[rows], None if observed is None else observed[rows])
+                forecaster.model.prepare(*_training_rows(data, windows["train"], config))
             if folder is not None:
                 remove_parts(folder)
                 remove_parts((folder / CHECKPOINT).parent)
@@ -143,7 +138,42 @@ def train(
                 raise Interrupted(f"Training was interrupted; {kept}.") from error
             if out is not None and folder is not None:
                 forecaster.write(folder)
-    return forecaster
+    return cast(Forecaster, forecaster)
+
+
+def _ready(
+    dataset: Dataset | Panel | str | Path | pd.DataFrame, data_root: str | Path | None, pred_len: int
+) -> Dataset | Panel:
+    """The data, split for this horizon."""
+    if isinstance(dataset, Panel):
+        return panel_for_horizon(dataset, pred_len)
+    return for_horizon(dataset if isinstance(dataset, Dataset) else load_dataset(dataset, data_root), pred_len)
+
+
+def _prepared(
+    data: Dataset | Panel, config: RunConfig
+) -> tuple[Callable[[ForecastModel], Forecaster | PanelForecaster], dict[str, Windows]]:
+    """Maker of the forecaster from its model, and the windows of each part."""
+    lengths, windows = (config.seq_len, config.pred_len), dict[str, Windows]()
+    if isinstance(data, Panel):
+        series = PanelPreprocess.fit(data)
+        first = panel_windows(data, series, "train", *lengths)
+        windows |= {"train": first, **{part: panel_windows(data, series, part, *lengths, first) for part in ("val", "test")}}
+        panel, freq = data, data.freq
+        return lambda model: PanelForecaster(model, config, series, freq, panel.record, _dataset=panel), windows
+    preprocess = Preprocess.fit(data)
+    for part in PARTS:
+        windows[part] = part_windows(data, preprocess, part, *lengths, windows.get("train"))
+    return lambda model: Forecaster(model, config, preprocess, data.freq, data.record, _dataset=data), windows
+
+
+def _training_rows(data: Dataset | Panel, windows: Windows, config: RunConfig) -> tuple[Tensor, Tensor | None]:
+    """Training rows (rows, C) and their observed mask, for what a model fits in closed form."""
+    if isinstance(data, Panel):
+        assert isinstance(windows, PanelWindows)
+        return panel_training_rows(data, windows, max(config.seq_len, data.train_rows))
+    rows, observed = slice(*data.split.train), windows.resident.observed
+    return windows.series[rows], None if observed is None else observed[rows]
 
 
 def _initial_model(config: RunConfig) -> ForecastModel:
@@ -169,7 +199,7 @@ def _folder(out: str | Path | None, place: Place) -> Iterator[Path | None]:
 
 
 def _fit(
-    forecaster: Forecaster,
+    forecaster: Forecaster | PanelForecaster,
     training: TrainingConfig,
     place: Place,
     windows: Mapping[str, Windows],
@@ -230,7 +260,7 @@ def _fit(
     }
 
 
-def _explained(forecaster: Forecaster) -> dict[str, Any]:
+def _explained(forecaster: Forecaster | PanelForecaster) -> dict[str, Any]:
     """Part of each target that the known columns explain; see `femts.data.effects.Effects`."""
-    effects = forecaster.preprocess.effects
+    effects = None if isinstance(forecaster, PanelForecaster) else forecaster.preprocess.effects
     return {} if effects is None else {"known": dict(zip(forecaster.targets, effects.explained.tolist(), strict=False))}
