@@ -31,7 +31,7 @@ class ModelConfig:
 
         Args:
             season: steps of their natural season.
-            rows: how many the model is trained on.
+            rows: how many the model is trained on; of a panel those of the shortest series.
         """
         return self
 

@@ -91,6 +91,11 @@ class Dataset:
         """Number of training rows."""
         return self.split.train[1] - self.split.train[0]
 
+    @property
+    def common_rows(self) -> int:
+        """Number of training rows that each series has, which here is one."""
+        return self.train_rows
+
     def fingerprint(self) -> str:
         """SHA-256 of names, stamps and values."""
         stamps = b"" if self.dates is None else "\n".join(map(str, self.dates)).encode()

@@ -70,6 +70,11 @@ class Panel:
         return max(data.train_rows for data in self.series.values())
 
     @property
+    def common_rows(self) -> int:
+        """Training rows of the shortest series."""
+        return min(data.train_rows for data in self.series.values())
+
+    @property
     def record(self) -> dict[str, Any]:
         """Record that identifies the data of a training: hash, and how many rows the parts have, one after the other."""
         counts = [sum(stop - start for start, stop in self._ranges(part)) for part in PARTS]
@@ -131,14 +136,15 @@ def read_panel(frame: pd.DataFrame, name: str, sha256: str, schema: Schema, wher
         raise UsageError(
             "A panel takes no --future and no --calendar yet; leave them out, or read the table as --multivariate."
         )
-    if form.is_long(frame):
+    time = form.time or "ds"
+    if {form.series, time, form.value} <= set(frame.columns):
         wanted = (form.value, *roles.past)
-        further = [str(c) for c in frame.columns if c not in (form.series, form.time_of(frame), *wanted)]
+        further = [str(c) for c in frame.columns if c not in (form.series, time, *wanted)]
         if further:
             raise UsageError(f"{where} has the further column '{shown(further[0])}'; name it for --past, or leave it out.")
     else:
-        frame, wanted = _as_long(frame, schema, where), (form.value,)
-    time = form.time_of(frame)
+        time = form.time_of(frame)
+        frame, wanted = _as_long(frame, schema, time, where), (form.value,)
     frame = frame.assign(**{time: read_dates(frame[time], where)})
     groups = {str(key): rows for key, rows in frame.groupby(form.series, sort=False)}
     if not groups:
@@ -156,10 +162,9 @@ def read_panel(frame: pd.DataFrame, name: str, sha256: str, schema: Schema, wher
     return Panel(name, series, freq, sha256, schema, _notes(series))
 
 
-def _as_long(frame: pd.DataFrame, schema: Schema, where: str) -> pd.DataFrame:
+def _as_long(frame: pd.DataFrame, schema: Schema, time: str, where: str) -> pd.DataFrame:
     """A wide table as a long one."""
     form = schema.form
-    time = form.time_of(frame)
     if time not in frame.columns:
         check_frame(frame, schema, where=where)  # says what is missing
     long = frame.melt(id_vars=[time], var_name=form.series, value_name=form.value)

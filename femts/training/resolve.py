@@ -102,7 +102,7 @@ def resolve_run(
         n_channels=len(data.columns),
         settings=model_settings,
     )
-    config = config.for_data(data.season, data.train_rows)
+    config = config.for_data(data.season, data.common_rows)
     training = replace(training, channels=_drawn(model, training.channels, len(data.columns)))
     return RunConfig(data.name, data.source, model, config, protocol, training, data.schema)
 
