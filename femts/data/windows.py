@@ -61,6 +61,11 @@ class Windows:
     def __len__(self) -> int:
         return self.stop - self.start - self.seq_len - self.pred_len + 1
 
+    @property
+    def disjoint(self) -> int:
+        """Number of windows at most of which none overlaps another in what it forecasts."""
+        return -(-len(self) // self.pred_len)
+
     def gather(self, index: Tensor) -> tuple[Tensor, Tensor]:
         """Windows number `index` (B,), int64: the look-backs x (B, L, C) and what followed, y (B, P, C).
 

@@ -237,8 +237,10 @@ def test_calibrate_and_predict_with_levels(own: Path, tmp_path: Path, capsys: py
     assert main([*predict, "--level", "80"]) == 2
     assert "calibrated for 12 steps, not for 14" in capsys.readouterr().err
     assert main(["calibrate", str(tmp_path / "run"), "--pred-len", "14", "--level", "72.5"]) == 0
-    out = capsys.readouterr().out
-    assert out == f"{tmp_path / 'run' / 'intervals.safetensors'}: levels 50, 72.5, 80, 90 for 14 steps, from 17 windows\n"
+    out, err = capsys.readouterr()
+    levels = "50, 72.5, 80, 90, 95, 99"
+    assert out == f"{tmp_path / 'run' / 'intervals.safetensors'}: levels {levels} for 14 steps, from 17 windows\n"
+    assert err == "note: intervals are an estimate: 17 validation windows, 2 without overlap, are too few to calibrate on\n"
     assert main([*predict, "--level", "80,72.5", "-o", str(tmp_path / "o.csv"), "--plot", str(tmp_path / "o.svg")]) == 0
     written = pd.read_csv(tmp_path / "o.csv")
     assert list(written)[1:6] == ["load", "load-lo-80", "load-hi-80", "load-lo-72.5", "load-hi-72.5"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from femts.cli.option_groups import grouped
-from femts.cli.output import write_data
+from femts.cli.output import say_notes, write_data
 from femts.cli.run_options import (
     Run,
     check_single,
@@ -75,6 +75,10 @@ def predict(
         levels = None if asked.level is None else parse_levels(asked.level)
         quantiles = None if asked.quantiles is None else parse_quantiles(asked.quantiles)
         forecast = forecaster.predict(history, steps, levels, future, quantiles)
+    if forecaster.intervals is not None and (levels or quantiles):
+        from femts.evaluation.coverage import few_notes
+
+        say_notes(few_notes(forecaster.intervals.windows, forecaster.intervals.disjoint))
     if out is None:
         write_data(forecast.to_csv(index=False))
     else:
