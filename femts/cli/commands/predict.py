@@ -65,10 +65,12 @@ def predict(
     steps = None if asked.horizon is None else parse_steps(asked.horizon)
     check_single(run)
     from femts.data.frames import write_table
+    from femts.data.grid import season_of
     from femts.forecaster.forecaster import Forecaster
 
     forecaster = Forecaster.load(run)
-    drawn = 0 if plot is None else 2 * (steps or forecaster.config.pred_len)
+    season = season_of(forecaster.freq)
+    drawn = 0 if plot is None else 2 * max(season, steps or forecaster.config.pred_len)
     history = read_history(table, forecaster, drawn)
     with gaps_as_notes():
         future = None if asked.future is None else _read_ahead(asked.future, forecaster)
@@ -89,7 +91,7 @@ def predict(
     if plot is not None:
         from femts.plotting import plot_forecast
 
-        plot_forecast(to_draw(history, forecaster), to_draw(forecast, forecaster), plot)
+        plot_forecast(to_draw(history, forecaster), to_draw(forecast, forecaster), plot, season=season)
 
 
 def _read_ahead(table: Path, forecaster: Forecaster) -> pd.DataFrame:
