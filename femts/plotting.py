@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ MOST_PANELS = 12
 DPI = 200
 # Okabe and Ito's palette, which colour-blind readers can tell apart; forecast and truth differ in weight, too.
 PAST, TRUTH, FORECAST, SHADE = "#5f6b76", "#0072b2", "#d55e00", "#f6efe9"
+BAND = 0.2  # opacity of an interval
 
 
 def plot_forecast(
@@ -27,16 +29,19 @@ def plot_forecast(
     path: str | Path,
     actual: pd.DataFrame | None = None,
     columns: Sequence[str] | None = None,
+    season: int = 1,
 ) -> Path:
     """Draw a forecast and write it as an image; the ending of `path` decides the format (png, pdf, svg).
 
     Args:
         history: wide frame in raw units that ends where the forecast begins; its last part is drawn, twice as long as the
-            forecast.
-        forecast: wide frame with the same columns; `date` may be missing in both, then steps are counted.
+            forecast, and two seasons at least.
+        forecast: wide frame with the same columns, and bounds as `NAME-lo-80` and `NAME-hi-80` beside them; `date` may be
+            missing in both, then steps are counted. A column may be missing at the end of the history, and begin later.
         path: the image's file; written whole or not at all.
         actual: what happened, a wide frame that begins where the forecast does.
         columns: the channels to draw; by default the first twelve.
+        season: steps of a season.
 
     Returns:
         `path`.
@@ -59,20 +64,28 @@ def plot_forecast(
     for column in columns or ():
         if column not in named:
             raise UsageError(f"The forecast has no column '{column}'{suggest(column, named)}")
+    if history.empty or forecast.empty:
+        raise UsageError(
+            f"The {'history' if history.empty else 'forecast'} has no rows, so there is nothing to draw; give some."
+        )
     shown = list(columns or named[:MOST_PANELS])
 
     across = 1 if len(shown) <= 3 else 2 if len(shown) <= 8 else 3
     down = math.ceil(len(shown) / across)
-    figure = Figure(figsize=(max(7.5, 4.6 * across), 0.7 + 1.75 * down), layout="constrained")
+    figure = Figure(figsize=(max(7.5, 4.6 * across), 0.95 + 1.75 * down), layout="constrained")
     FigureCanvasAgg(figure)
     panels: Any = figure.subplots(down, across, sharex=True, squeeze=False)
+    past, ahead = _placed(history, -len(history) + 1, forecast), _placed(forecast, 1, forecast)
+    after = None if actual is None else _placed(actual.head(len(forecast)), 1, forecast)
     for column, panel in zip(shown, panels.flat, strict=False):
-        _draw(panel, history.tail(2 * len(forecast)), forecast, actual, column)
+        end = max(past[column].notna().to_numpy().nonzero()[0], default=len(past) - 1)  # a series may end before others
+        _draw(panel, past[: end + 1].tail(2 * max(len(forecast), season)), ahead, after, column)
     for place in range(across):  # the lowest panel of each column shows the time axis
         panels[(len(shown) - 1 - place) // across, place].tick_params(axis="x", labelbottom=True)
     for panel in panels.flat[len(shown) :]:
         panel.remove()
     _finish(figure, panels.flat[: len(shown)], dated=_dated(forecast), left_out=0 if columns else len(named) - len(shown))
+    _explain(figure, panels.flat[0], _title(past, len(forecast)))
 
     image = io.BytesIO()
     figure.savefig(image, format=kind, dpi=DPI)
@@ -91,22 +104,40 @@ def picture_format(path: Path) -> str:
 
 
 def _draw(panel: Any, history: pd.DataFrame, forecast: pd.DataFrame, actual: pd.DataFrame | None, column: str) -> None:
-    past, ahead = _steps(history, -len(history) + 1, forecast), _steps(forecast, 1, forecast)
-    panel.axvspan(past[-1], ahead[-1], color=SHADE, linewidth=0, zorder=0)
-    panel.axvline(past[-1], color=PAST, linewidth=0.8, linestyle=(0, (2, 2)), zorder=1)
-    panel.plot(past, history[column], color=PAST, linewidth=1.0, label="history")
-    last = history[column].iloc[-1]  # lines start at the last value seen, so that no gap suggests missing data
+    """Draw the channel `column` of a `history`, which ends at a value, and of what is `forecast` after it."""
+    last, begin = history[column].iloc[-1], history.index[-1]  # what follows starts there, and leaves no gap
+    follows = forecast[forecast[column].notna()]
+    panel.axvspan(begin, max(begin, forecast.index[-1]), color=SHADE, linewidth=0, zorder=0)
+    panel.axvline(begin, color=PAST, linewidth=0.8, linestyle=(0, (2, 2)), zorder=1)
+    panel.plot(history.index, history[column], color=PAST, linewidth=1.0, label="history")
     if actual is not None:
-        known = actual.head(len(forecast))
-        panel.plot(
-            [past[-1], *_steps(known, 1, forecast)], [last, *known[column]], color=TRUTH, linewidth=1.0, label="what happened"
-        )
-    panel.plot([past[-1], *ahead], [last, *forecast[column]], color=FORECAST, linewidth=1.7, label="forecast")
-    for low in (name for name in forecast.columns if str(name).startswith(f"{column}-lo-")):
-        high = forecast[str(low).replace(f"{column}-lo-", f"{column}-hi-")]
-        panel.fill_between(ahead, forecast[low], high, color=FORECAST, alpha=0.15, linewidth=0)
+        panel.plot([begin, *actual.index], [last, *actual[column]], color=TRUTH, linewidth=1.0, label="what happened")
+    when = [begin, *follows.index]
+    panel.plot(when, [last, *follows[column]], color=FORECAST, linewidth=1.7, label="forecast")
+    for level in _levels(forecast, column):
+        low, high = ([last, *follows[f"{column}-{side}-{level}"]] for side in ("lo", "hi"))
+        panel.fill_between(when, low, high, color=FORECAST, alpha=BAND, linewidth=0, label=f"{level} % interval")
+    _level_off(panel, history[column])
     panel.set_title(shown(column), loc="left", fontsize=9, fontweight="bold", color="#2b2f33", parse_math=False)
     panel.margins(x=0)
+
+
+def _levels(forecast: pd.DataFrame, column: str) -> list[str]:
+    """Levels in percent of the intervals around `column`, as they are written, rising."""
+    begin = f"{column}-lo-"
+    levels = [str(name).removeprefix(begin) for name in forecast.columns if str(name).startswith(begin)]
+    numbers = [each for each in levels if re.fullmatch(r"\d+(\.\d+)?", each) and f"{column}-hi-{each}" in forecast.columns]
+    return sorted(numbers, key=float)
+
+
+def _level_off(panel: Any, past: pd.Series) -> None:
+    """Widen the axis of a constant `past`, so that the last bits of a forecast look like none."""
+    panel.ticklabel_format(axis="y", useOffset=False)
+    middle, span = float(past.iloc[-1]), float(past.max() - past.min())
+    if span <= 1e-6 * abs(middle):
+        low, high = panel.get_ylim()
+        room = 0.1 * abs(middle) or 1.0
+        panel.set_ylim(min(low, middle - room), max(high, middle + room))
 
 
 def _finish(figure: Any, panels: Any, dated: bool, left_out: int) -> None:
@@ -126,14 +157,21 @@ def _finish(figure: Any, panels: Any, dated: bool, left_out: int) -> None:
             panel.xaxis.set_major_locator(locator)
             panel.xaxis.set_major_formatter(ConciseDateFormatter(locator))
             panel.xaxis.get_offset_text().set(size=8, color="#4a5157")
-    handles, labels = panels[0].get_legend_handles_labels()
-    legend = figure.legend(
-        handles, labels, loc="outside upper left", ncols=len(labels), frameon=False, fontsize=9, handlelength=1.6
-    )
-    for line in legend.get_lines():
-        line.set_linewidth(2.2)
     if left_out > 0:
         figure.text(0.99, 0.99, f"and {left_out} more columns", ha="right", va="top", fontsize=8, color="#4a5157")
+
+
+def _explain(figure: Any, panel: Any, title: str) -> None:
+    """Put the title, and what the lines and bands of `panel` are, above all panels."""
+    handles, labels = panel.get_legend_handles_labels()
+    look: dict[str, Any] = {"frameon": False, "fontsize": 9, "title_fontsize": 10, "alignment": "left", "handlelength": 1.6}
+    legend = figure.legend(handles, labels, loc="outside upper left", ncols=min(6, len(labels)), title=title, **look)
+    for line in legend.get_lines():
+        line.set_linewidth(2.2)
+    patches = legend.get_patches()  # bands are the last that a panel draws
+    bands = {float(label.split()[0]): patch for label, patch in zip(labels[len(labels) - len(patches) :], patches, strict=True)}
+    for within, level in enumerate(sorted(bands, reverse=True), 1):  # a narrow band lies over all wider ones
+        bands[level].set_alpha(1 - (1 - BAND) ** within)
 
 
 def _with_numbers(frame: pd.DataFrame, forecast: pd.DataFrame, where: str) -> pd.DataFrame:
@@ -146,13 +184,19 @@ def _with_numbers(frame: pd.DataFrame, forecast: pd.DataFrame, where: str) -> pd
     return values.assign(date=frame["date"].reset_index(drop=True)) if "date" in frame.columns else values
 
 
-def _steps(frame: pd.DataFrame, first: int, forecast: pd.DataFrame) -> list[Any]:
-    """Places on the time axis: stamps of the forecast's kind where there are some, else steps counted from its start."""
+def _placed(frame: pd.DataFrame, first: int, forecast: pd.DataFrame) -> pd.DataFrame:
+    """`frame` by its places on the time axis: stamps of the forecast's kind, else steps counted from its start."""
     from femts.data.timestamps import read_dates
 
-    if "date" not in frame.columns:
-        return list(range(first, first + len(frame)))
-    return list(read_dates(frame["date"], "The table to draw", None if _dated(forecast) else "1"))
+    when: Any = range(first, first + len(frame))
+    if "date" in frame.columns:
+        when = read_dates(frame["date"], "The table to draw", None if _dated(forecast) else "1")
+    return frame.set_axis(when, axis=0)
+
+
+def _title(past: pd.DataFrame, steps: int) -> str:
+    after = past.index[-1] if "date" in past.columns else "the history"
+    return f"Forecast of {steps} step{'s' * (steps > 1)} after {str(after).removesuffix(' 00:00:00')}"
 
 
 def _dated(forecast: pd.DataFrame) -> bool:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from small_tables import small_table
 
 from femts.errors import RunFailure, UsageError
@@ -43,6 +46,64 @@ def test_the_same_columns_as_asked_for(tmp_path: Path) -> None:
     assert "<!-- load -->" not in one
     with pytest.raises(UsageError, match="'hat'; did you mean 'heat'"):
         plot_forecast(table.head(48), table.tail(12), tmp_path / "b.svg", columns=["hat"])
+
+
+def drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *args: Any, **options: Any) -> Any:
+    """Figure of `plot_forecast`, as it is saved."""
+    figures: list[Figure] = []
+    save = Figure.savefig
+
+    def keep(figure: Figure, *given: Any, **also: Any) -> None:
+        figures.append(figure)
+        save(figure, *given, **also)
+
+    monkeypatch.setattr(Figure, "savefig", keep)
+    plot_forecast(args[0], args[1], tmp_path / "p.png", *args[2:], **options)
+    return figures[0]
+
+
+def test_bands_begin_at_the_last_value_and_are_in_the_legend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = small_table(60)
+    past, future = table.head(48), table.tail(12)
+    for level, width in (("80", 1.0), ("95", 2.0)):
+        future = future.assign(**{f"load-lo-{level}": future["load"] - width, f"load-hi-{level}": future["load"] + width})
+    future = future.assign(**{"load-lo-x": 0.0, "load-hi-x": 0.0})  # no level
+    figure = drawn(tmp_path, monkeypatch, past, future)
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["history", "forecast", "80 % interval", "95 % interval"]
+    assert legend.get_title().get_text() == "Forecast of 12 steps after 2024-01-02 23:00:00"
+    for band in figure.axes[0].collections:
+        corners = band.get_paths()[0].vertices
+        first = corners[corners[:, 0] == corners[:, 0].min()]
+        np.testing.assert_allclose(first[:, 1], past["load"].iloc[-1])
+    narrow, wide = (patch.get_alpha() for patch in legend.get_patches())
+    assert narrow > wide
+
+
+def test_two_seasons_are_drawn_and_twice_the_forecast(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = small_table(200)
+    for season, rows in ((1, 24), (24, 48), (500, 188)):
+        figure = drawn(tmp_path, monkeypatch, table.head(188), table.tail(12), season=season)
+        assert len(figure.axes[0].lines[1].get_xdata()) == rows
+
+
+def test_a_constant_series_is_flat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = small_table(60).assign(load=0.0, heat=1e6)
+    future = table.tail(12).assign(load=-1e-5, heat=1e6 + 1e-3)
+    figure = drawn(tmp_path, monkeypatch, table.head(48), future)
+    assert [tuple(panel.get_ylim()) for panel in figure.axes] == [(-1.0, 1.0), (9e5, 1.1e6)]
+
+
+def test_a_series_that_ended_is_drawn_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = small_table(60)
+    past, future = table.head(48).copy(), table.tail(12).assign(heat=np.nan)
+    past.loc[40:, "heat"] = np.nan
+    figure = drawn(tmp_path, monkeypatch, past, future)
+    for panel, end in zip(figure.axes, (47, 39), strict=True):
+        assert panel.lines[1].get_xdata()[-1] == past["date"][end]
+    for empty, says in (((past.head(0), future), "history has no rows"), ((past, future.head(0)), "forecast has no rows")):
+        with pytest.raises(UsageError, match=says):
+            plot_forecast(*empty, tmp_path / "e.png")
 
 
 def test_unwritable_pictures(tmp_path: Path) -> None:

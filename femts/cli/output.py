@@ -48,6 +48,16 @@ def say_notes(notes: Iterable[str]) -> None:
         print(f"note: {printable(note)}", file=sys.stderr)
 
 
+def say_intervals(calibrated: Mapping[str, Any], where: str = "") -> None:
+    """Print what the intervals of a run cover of the test part, by its `metrics.json`, and notes on what is wrong."""
+    from femts.evaluation.coverage import coverage_line, coverage_notes, few_notes
+
+    covered = {level: row["coverage"] for level, row in calibrated["test"].items() if row["coverage"] is not None}
+    print(where + coverage_line(covered))
+    few = few_notes(calibrated["windows"], calibrated.get("disjoint", calibrated["windows"]))
+    say_notes(where + note for note in (*few, *coverage_notes(covered)))
+
+
 def write_data(text: str) -> None:
     """Write a table for machines to standard output, as it is.
 

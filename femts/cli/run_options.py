@@ -57,13 +57,20 @@ def gaps_as_notes() -> Iterator[None]:
 
 
 def to_draw(frame: pd.DataFrame, forecaster: Forecaster) -> pd.DataFrame:
-    """A history or a forecast in wide form, its stamps in `date`."""
+    """A history or a forecast in wide form, its stamps in `date`, bounds as `NAME-lo-80`."""
+    import pandas as pd
+
     from femts.data.frames import check_frame
 
     form = forecaster.config.schema.form
     if form.series in frame.columns:
-        values = frame[[form.series, form.time or "ds", form.value]]  # bounds, if there are any, stay out
-        return check_frame(values, forecaster.config.schema, freq=forecaster.freq)
+        names = [form.series, form.time or "ds"]
+        parts = []
+        for name in (form.value, *(c for c in frame.columns if str(c).startswith(f"{form.value}-"))):
+            values = frame[[*names, name]].rename(columns={name: form.value})
+            wide = check_frame(values, forecaster.config.schema, freq=forecaster.freq).set_index("date")
+            parts.append(wide.add_suffix(str(name).removeprefix(form.value)))
+        return pd.concat(parts, axis=1).reset_index()
     return frame.rename(columns={form.time_of(frame): "date"})
 
 

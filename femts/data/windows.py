@@ -80,6 +80,11 @@ class Windows:
     def __len__(self) -> int:
         return self.stop + self.overhang - self.start - self.seq_len - self.pred_len + 1
 
+    @property
+    def disjoint(self) -> int:
+        """Number of windows at most of which none overlaps another in what it forecasts."""
+        return -(-len(self) // self.pred_len)
+
     def gather(self, index: Tensor) -> tuple[Tensor, Tensor]:
         """Windows number `index` (B,), int64: the look-backs x (B, L, C) and what followed, y (B, P, C).
 
@@ -145,6 +150,11 @@ class PanelWindows(Windows):
 
     def __len__(self) -> int:
         return int(self.ends[-1])
+
+    @property
+    def disjoint(self) -> int:
+        """As `Windows.disjoint`, the sum over the series."""
+        return int((-(-self.spans[:, 3] // self.pred_len)).sum())
 
     def series_of(self, index: Tensor) -> Tensor:
         """Number of the series that each window of `index` (B,) is of."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -10,7 +10,34 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from femts.evaluation.few import are_few
 from femts.evaluation.quantiles import conformal_bounds, ends_of
+
+MOST_MISSED = 10.0  # points between a level and what is covered, beyond which it is said
+
+
+def coverage_line(covered: Mapping[str, float]) -> str:
+    """A line on the parts that intervals cover of the test part, by level in percent."""
+    shares = ", ".join(f"{level} % cover {100 * share:.1f} %" for level, share in covered.items())
+    return f"intervals: of the test part, {shares}"
+
+
+def coverage_notes(covered: Mapping[str, float], part: str = "test") -> list[str]:
+    """A note for each level in percent that misses by more than `MOST_MISSED` points what is covered of `part`."""
+    notes = []
+    for level, share in covered.items():
+        above = 100 * share - float(level)
+        if abs(above) > MOST_MISSED:
+            size = "wide" if above > 0 else "narrow"
+            notes.append(f"intervals of {level} % cover {100 * share:.1f} % of the {part} part: read them as too {size}")
+    return notes
+
+
+def few_notes(windows: int, disjoint: int) -> list[str]:
+    """A note where intervals come from too few windows, of which `disjoint` overlap no other, to be more than an estimate."""
+    if not are_few(windows, disjoint):
+        return []
+    return [f"intervals are an estimate: {windows} validation windows, {disjoint} without overlap, are too few to calibrate on"]
 
 
 class CoverageSums:

@@ -4,7 +4,7 @@ The half-width of a level is the ceil((n + 1) * level / 100)-th smallest of the 
 targets left out, and infinite where they are too few. It covers with at least that probability if the errors to come are
 exchangeable with these (Lei et al., "Distribution-Free Predictive Inference for Regression", JASA 2018). Errors of a series
 drift, so what is covered is measured on the test part. Those of a model that has learned quantiles are in
-`femts.evaluation.quantiles`.
+`femts.evaluation.quantiles`, and those of few windows in `femts.evaluation.few`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -23,11 +23,21 @@ from torch import Tensor
 
 from femts.errors import RunFailure, UsageError
 from femts.evaluation.evaluator import Sums, WindowSource, evaluate
+from femts.evaluation.few import Spread, are_few
 from femts.evaluation.quantiles import conformity_scores, ends_of
 from femts.models.base import ForecastModel
 
 LEVELS = (50.0, 80.0, 90.0, 95.0, 99.0)  # what is calibrated unasked
 MOST_ERRORS = 2**27  # held at a time, 512 MiB; more take several passes over the windows
+
+
+class CalibrationWindows(WindowSource, Protocol):
+    """Windows to calibrate on."""
+
+    @property
+    def disjoint(self) -> int:
+        """Number of windows at most of which none overlaps another in what it forecasts; several series add theirs."""
+        ...
 
 
 def check_levels(levels: Sequence[float] | float) -> tuple[float, ...]:
@@ -50,10 +60,15 @@ def rank(level: float, windows: int) -> int:
     return math.ceil((windows + 1) * Fraction(str(level)) / 100)  # in floats, 20 * 0.95 may not be 19
 
 
-def refuse_unreachable(levels: Sequence[float], windows: int) -> None:
+def reachable(level: float, windows: int, disjoint: int) -> bool:
+    """True where an interval of `level` percent is finite: few windows have one of Student's for every level."""
+    return are_few(windows, disjoint) or rank(level, windows) <= windows
+
+
+def refuse_unreachable(levels: Sequence[float], windows: int, disjoint: int) -> None:
     """UsageError for a level whose interval is infinite, because `windows` are too few for it."""
     for level in levels:
-        if rank(level, windows) > windows:
+        if not reachable(level, windows, disjoint):
             highest = Fraction(100 * windows, windows + 1)
             raise UsageError(
                 f"Level {level:g} cannot be calibrated on {windows} validation windows, as its interval would be infinite; "
@@ -84,11 +99,18 @@ class Intervals:
         levels: K levels in percent, rising.
         half_widths: (K, S, C) float32, scaled units.
         windows: validation windows n behind each of them.
+        disjoint: those of them that overlap no other.
     """
 
     levels: tuple[float, ...]
     half_widths: NDArray[np.float32]
     windows: int
+    disjoint: int
+
+    @property
+    def few(self) -> bool:
+        """True where windows were too few for order statistics of their errors; see `femts.evaluation.few`."""
+        return are_few(self.windows, self.disjoint)
 
     @property
     def steps(self) -> int:
@@ -115,21 +137,21 @@ class Intervals:
             if level not in self.levels:
                 known = ", ".join(f"{known:g}" for known in self.levels)
                 remedy = f", for {self.windows} validation windows are too few for it; choose from {known}"
-                if rank(level, self.windows) <= self.windows:
+                if reachable(level, self.windows, self.disjoint):
                     remedy = f"; choose from {known}, or run `femts calibrate RUN --level {level:g}`"
                 raise UsageError(f"Level {level:g} is not calibrated{remedy}.")
         return self.half_widths[[self.levels.index(level) for level in levels], :steps]
 
     def to_bytes(self) -> bytes:
         """As safetensors; `intervals.safetensors`."""
-        levels, windows = np.array(self.levels, dtype=np.float64), np.array([self.windows], dtype=np.int64)
+        levels, windows = np.array(self.levels, dtype=np.float64), np.array([self.windows, self.disjoint], dtype=np.int64)
         return save({"levels": levels, "half_widths": np.ascontiguousarray(self.half_widths), "windows": windows})
 
     @classmethod
     def from_bytes(cls, content: bytes) -> Intervals:
         """Read what `to_bytes` wrote."""
         read = load(content)
-        return cls(tuple(read["levels"].tolist()), read["half_widths"], int(read["windows"][0]))
+        return cls(tuple(read["levels"].tolist()), read["half_widths"], int(read["windows"][0]), int(read["windows"][-1]))
 
 
 class _Errors:
@@ -176,13 +198,15 @@ def _steps_at_a_time(windows: int, channels: int, most: int) -> int:
 
 def calibrate(
     model: ForecastModel,
-    windows: WindowSource,
+    windows: CalibrationWindows,
     levels: Sequence[float] = LEVELS,
     batch_size: int = 256,
     most: int = MOST_ERRORS,
     also: Sequence[Sums] = (),
 ) -> tuple[Intervals, dict[str, float | int]]:
-    """Intervals from the errors of `model` over `windows`, exact, a block of steps at a time; and its scores there.
+    """Intervals from the errors of `model` over `windows`, and its scores there.
+
+    Those of many windows are exact, a block of steps at a time; for few see `femts.evaluation.few`.
 
     Args:
         model: forecaster on the device of `windows`.
@@ -195,7 +219,13 @@ def calibrate(
     Raises:
         RunFailure: forecasts are not finite.
     """
-    count, steps, channels = len(windows), windows.pred_len, windows.targets
+    count, steps, channels, disjoint = len(windows), windows.pred_len, windows.targets, windows.disjoint
+    if are_few(count, disjoint):
+        kept = tuple(sorted(set(levels)))
+        spread = Spread(steps, channels, kept, model.quantiles)
+        scores = evaluate(model, windows, batch_size, also=[spread, *also])
+        _check_finite(spread.finite)
+        return Intervals(kept, spread.half_widths(disjoint), count, disjoint), scores
     kept = tuple(sorted(level for level in set(levels) if rank(level, count) <= count))
     half_widths = np.empty((len(kept), steps, channels), dtype=np.float32)
     kinds = [(level,) for level in kept] if model.quantiles else [kept]  # levels that share their errors
@@ -204,11 +234,15 @@ def calibrate(
         some = slice(first, min(first + block, steps))
         errors = [_Errors(some, channels, count, model.quantiles, levels) for levels in kinds]
         scores = evaluate(model, windows, batch_size, also=[*errors, *(also if first == 0 else ())])
-        if not all(kind.finite for kind in errors):
-            raise RunFailure("Intervals cannot be calibrated: forecasts of the validation part are not finite; train again.")
+        _check_finite(all(kind.finite for kind in errors))
         found = [_smallest(kind.values, levels, count) for kind, levels in zip(errors, kinds, strict=True)]
         half_widths[:, some] = np.concatenate(found)
-    return Intervals(kept, half_widths, count), scores
+    return Intervals(kept, half_widths, count, disjoint), scores
+
+
+def _check_finite(finite: bool) -> None:
+    if not finite:
+        raise RunFailure("Intervals cannot be calibrated: forecasts of the validation part are not finite; train again.")
 
 
 def _smallest(errors: NDArray[np.float32], levels: Sequence[float], count: int) -> NDArray[np.float32]:

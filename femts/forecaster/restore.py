@@ -204,6 +204,7 @@ def _intervals(run: SavedRun, content: bytes) -> Intervals:
         known = widths.dtype == np.float32 and bool((widths > -np.inf).all())
     except (*_UNREADABLE, IndexError) as error:
         raise Misfit(INTERVALS, content[:20], "intervals") from error
-    if not (fitting and rising and known and widths.shape[1] >= 1 and intervals.windows >= 1):
+    counted = 1 <= intervals.disjoint <= intervals.windows
+    if not (fitting and rising and known and widths.shape[1] >= 1 and counted):
         raise Misfit(INTERVALS, widths.shape, "intervals of rising levels for each step and target")
     return intervals

@@ -133,7 +133,7 @@ def new_intervals(forecaster: Parts, pred_len: int | None, level: Sequence[float
     before = forecaster.config.pred_len if forecaster.intervals is None else forecaster.intervals.steps
     more = check_levels(level) if level else ()
     windows = score_windows(forecaster, "val", before if pred_len is None else pred_len, data)
-    refuse_unreachable(more, len(windows))
+    refuse_unreachable(more, len(windows), windows.disjoint)
     intervals, _ = calibrate(forecaster.model, windows, (*LEVELS, *more), forecaster.config.training.eval_batch_size)
     return intervals
 

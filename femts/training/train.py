@@ -248,7 +248,11 @@ def _fit(
         "stopped": state.stopped,
         "val": val,
         "test": test,
-        "intervals": {"windows": intervals.windows, "test": covered.overall(REPORTED_LEVELS)},
+        "intervals": {
+            "windows": intervals.windows,
+            "disjoint": intervals.disjoint,
+            "test": covered.overall(REPORTED_LEVELS),
+        },
         "seconds": round(before + time.monotonic() - started, 3),
         "device": place.device,
         "devices": place.devices,

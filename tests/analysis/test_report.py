@@ -143,8 +143,9 @@ def test_windows_are_the_data_and_what_predict_says(page: str, forecaster: Forec
         forecast = forecaster.predict(frame.iloc[row - L : row], level=[80])
         np.testing.assert_allclose(series[:, : past + P].T, data.values[row - past : row + P], atol=1e-3)
         np.testing.assert_allclose(series[:, past + P :].T, forecast[list(data.columns)], atol=1e-3)
-        half = forecast["s1-hi-80"] - forecast["s1"]
-        np.testing.assert_allclose(unpack(samples["bands"]["80"])[1], half, atol=1e-3)
+        np.testing.assert_allclose(
+            unpack(window["bounds"]["80"])[1], pd.concat([forecast["s1-lo-80"], forecast["s1-hi-80"]]), atol=1e-3
+        )
         first = pd.Timestamp(window["stamps"]["first"], unit="ms")
         assert first == frame["date"][row - past] and window["stamps"]["step"] == 3_600_000
 
@@ -247,7 +248,7 @@ def test_what_cannot_be_had_is_said(data: Dataset, tmp_path: Path) -> None:
     assert "seasonal_naive is left out, as the look-back is shorter than a season of 24 steps (1 day)" in page
     assert cells(page, "naive")[0][5] == "\u2013"
     assert "This run has no intervals for its horizon" in page
-    assert numbers(page)["samples"]["bands"] == {}
+    assert numbers(page)["samples"]["levels"] == []
 
 
 def test_many_channels_stay_small() -> None:
@@ -256,7 +257,8 @@ def test_many_channels_stay_small() -> None:
     data = load_dataset(frame)
     samples = sample_windows(train(data, "naive", 100, seq_len=300, device="cpu"), data)
     assert samples["past"] == 288  # two days
-    assert (samples["channels"], len(samples["windows"])) == (MOST_VALUES // (4 * (288 + 200)), 4) == (358, 4)
+    values = 288 + 200 + 4 * 100  # history, truth and forecast, and two ends of two levels
+    assert (samples["channels"], len(samples["windows"])) == (MOST_VALUES // (4 * values), 4) == (197, 4)
     assert len(json.dumps(samples)) < 2.3e6
 
 

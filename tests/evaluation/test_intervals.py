@@ -82,21 +82,21 @@ def test_blocks_of_steps_make_no_difference(windows: Windows, most: int) -> None
 
 
 def test_levels_beyond_the_windows_are_left_out_and_refused_by_name(windows: Windows) -> None:
-    few = Windows(windows.series, 10, 5, 0, 10 + 5 + 18)
+    few = Windows(windows.series, 10, 1, 0, 10 + 1 + 19)
     made, _ = calibrate(MODEL, few)
-    assert (made.windows, made.levels) == (19, (50, 80, 90, 95))
-    assert made.at([95], 5).shape == (1, 5, 3)
-    with pytest.raises(UsageError, match=r"Level 99 is not calibrated, for 19 .*too few for it; choose from 50, 80, 90, 95\.$"):
-        made.at([99], 5)
+    assert (made.windows, made.disjoint, made.few, made.levels) == (20, 20, False, (50, 80, 90, 95))
+    assert made.at([95], 1).shape == (1, 1, 3)
+    with pytest.raises(UsageError, match=r"Level 99 is not calibrated, for 20 .*too few for it; choose from 50, 80, 90, 95\.$"):
+        made.at([99], 1)
     with pytest.raises(
         UsageError, match=r"Level 85 is not calibrated; choose from .*or run `femts calibrate RUN --level 85`\.$"
     ):
-        made.at([85], 5)
-    with pytest.raises(UsageError, match=r"calibrated for 5 steps, not for 6; ask for up to 5, or run .*--pred-len 6"):
+        made.at([85], 1)
+    with pytest.raises(UsageError, match=r"calibrated for 1 steps, not for 6; ask for up to 1, or run .*--pred-len 6"):
         made.at([95], 6)
-    refuse_unreachable([95], 19)
-    with pytest.raises(UsageError, match=r"Level 95.5 cannot be calibrated on 19 .*infinite; ask for at most 95,"):
-        refuse_unreachable([95.5], 19)
+    refuse_unreachable([95], 20, 20)
+    with pytest.raises(UsageError, match=r"Level 95.5 cannot be calibrated on 20 .*infinite; ask for at most 95,"):
+        refuse_unreachable([95.5], 20, 20)
 
 
 def test_forecasts_that_are_not_finite_have_no_intervals(windows: Windows) -> None:

@@ -89,7 +89,7 @@ def test_ends_and_levels_are_exact() -> None:
     for level in (50.0, 80.0, 85.0, 90.0, 95.0, 97.5, 99.0, 99.9):
         assert [level_of(end) for end in ends_of(level)] == [level, level]
     assert level_of(0.5) == 0
-    made = Intervals((80.0, 95.0), np.zeros((2, 1, 1), dtype=np.float32), 100)
+    made = Intervals((80.0, 95.0), np.zeros((2, 1, 1), dtype=np.float32), 100, 100)
     assert made.quantiles == (0.025, 0.1, 0.5, 0.9, 0.975)
 
 

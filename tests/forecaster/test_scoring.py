@@ -118,16 +118,16 @@ def test_scores_agree_with_the_evaluator(forecaster: Forecaster, data: Dataset) 
 def test_calibration_can_be_made_for_more_steps_and_levels(
     forecaster: Forecaster, data: Dataset, history: pd.DataFrame
 ) -> None:
-    with pytest.raises(UsageError, match=rf"calibrated for {P} steps, not for 60; .*--pred-len 60"):
-        forecaster.predict(history, 60, level=[80])
-    made = forecaster.calibrate(60, [85], dataset=data)
-    assert made is forecaster.intervals and made.windows == data.split.windows("val", L, 60)
-    assert made.levels == (50, 80, 85, 90, 95), "91 windows are too few for 99"
-    table = forecaster.predict(history, 60, level=[85])
-    rising = np.sort(errors_of(forecaster, data, "val", 60)[:, -1, 0])
+    with pytest.raises(UsageError, match=rf"calibrated for {P} steps, not for 50; .*--pred-len 50"):
+        forecaster.predict(history, 50, level=[80])
+    made = forecaster.calibrate(50, [85], dataset=data)
+    assert made is forecaster.intervals and made.windows == data.split.windows("val", L, 50)
+    assert made.levels == (50, 80, 85, 90, 95, 99) and not made.few
+    table = forecaster.predict(history, 50, level=[85])
+    rising = np.sort(errors_of(forecaster, data, "val", 50)[:, -1, 0])
     expected = rising[-(-85 * (len(rising) + 1) // 100) - 1]
     assert table["s0-hi-85"].iloc[-1] - table["s0"].iloc[-1] == pytest.approx(expected, rel=1e-4)
-    assert forecaster.calibrate(dataset=data).steps == 60, "what was calibrated before"
+    assert forecaster.calibrate(dataset=data).steps == 50, "what was calibrated before"
 
 
 @pytest.mark.parametrize(
@@ -148,15 +148,28 @@ def test_other_levels_are_refused_before_anything_else(forecaster: Forecaster, l
 
 def test_a_level_needs_enough_windows(data: Dataset) -> None:
     small = load_dataset(synthetic_frame(600))
-    run = train(small, "naive", 50, seq_len=L)
-    assert run.intervals is not None and (run.intervals.windows, run.intervals.levels) == (11, (50, 80, 90))
-    assert list(run.metrics["intervals"]["test"]) == ["80"]
+    run = train(small, "naive", 1, seq_len=L)
+    assert run.intervals is not None and (run.intervals.windows, run.intervals.levels) == (60, (50, 80, 90, 95))
+    assert list(run.metrics["intervals"]["test"]) == ["80", "95"]
     with pytest.raises(
-        UsageError, match="not calibrated, for 11 validation windows are too few for it; choose from 50, 80, 90"
+        UsageError, match="not calibrated, for 60 validation windows are too few for it; choose from 50, 80, 90, 95"
     ):
-        run.predict(small.frame(), level=[95])
-    with pytest.raises(UsageError, match=r"Level 95 cannot be calibrated on 11 .* at most 91"):
-        run.calibrate(level=[95])
+        run.predict(small.frame(), level=[99])
+    with pytest.raises(UsageError, match=r"Level 99 cannot be calibrated on 60 .* at most 98"):
+        run.calibrate(level=[99])
+
+
+def test_few_windows_that_overlap_have_every_level_and_say_so(data: Dataset) -> None:
+    small = load_dataset(synthetic_frame(600))
+    run = train(small, "naive", 50, seq_len=L)
+    assert run.intervals is not None and run.intervals.few
+    assert (run.intervals.windows, run.intervals.disjoint, run.intervals.levels) == (11, 1, (50, 80, 90, 95, 99))
+    assert run.metrics["intervals"]["disjoint"] == 1
+    widths = run.predict(small.frame(), level=[80, 95])
+    for level in (80, 95):
+        for name in small.columns:
+            assert (widths[f"{name}-hi-{level}"] - widths[f"{name}-lo-{level}"]).diff().iloc[1:].min() > -1e-6
+    assert run.calibrate(level=[97.5]).levels == (50, 80, 90, 95, 97.5, 99)
 
 
 def test_a_forecaster_without_intervals_says_how_to_get_them(forecaster: Forecaster, history: pd.DataFrame) -> None:

@@ -208,7 +208,7 @@ def test_windows_without_gaps_carry_no_mask() -> None:
 
 
 def test_intervals_and_detailed_scores_leave_gaps_out() -> None:
-    data = femts.load_dataset(with_gaps(600))
+    data = femts.load_dataset(with_gaps(1300))
     trained = femts.train(data, "naive", **QUICK)
     filled = fill_gaps(trained.preprocess.scaler.transform(data.values))
     scaled = trained.preprocess.scaler.transform(data.values)

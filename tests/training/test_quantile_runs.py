@@ -23,6 +23,7 @@ from femts.errors import UsageError
 from femts.evaluation.evaluator import evaluate
 from femts.evaluation.quantiles import conformal_bounds, ends_of, quantile_at
 from femts.forecaster.forecaster import Forecaster
+from femts.forecaster.forecasting import forecast_scaled
 from femts.forecaster.scoring import score_windows
 from femts.training.stopping import Interrupted
 
@@ -101,9 +102,8 @@ def test_bounds_are_the_corrected_quantiles_in_raw_units(forecaster: Forecaster,
     assert list(table)[1:4] + list(table)[9:14] == [
         "s0", "s0-lo-50", "s0-hi-50", "s0-hi-95", "s0-q-10", "s0-q-50", "s0-q-97.5", "s1"
     ]  # fmt: skip
-    scaled = forecaster.preprocess.transform(history[list(DATA.columns)].to_numpy()[None])
-    with torch.no_grad():
-        quantiles = forecaster.model.forecast_quantiles(torch.from_numpy(scaled).float(), P)
+    quantiles = forecast_scaled(forecaster, history[list(DATA.columns)].to_numpy()[None], P).quantiles
+    assert quantiles is not None
     val, y = learned(forecaster, "val")
     inner: dict[str, Any] = {"lo": np.inf, "hi": -np.inf}
     for level in (50.0, 80.0, 90.0, 95.0):

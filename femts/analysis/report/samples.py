@@ -35,33 +35,32 @@ def sample_windows(forecaster: Forecaster, data: Dataset) -> dict[str, Any]:
     ones are kept.
 
     Returns:
-        `channels` (how many are kept), `past` and `horizon` (steps), `time` (`date` or `number`), `bands` (half-widths by
-        level, a packed row a channel, raw units), `why` (None, or why the model cannot be explained) and `windows`: `stamps`
-        of its steps, `series` (past, truth and forecast in one packed row a channel, raw units), `read`, and for a model that
-        has learned quantiles `bounds` (by level, the lower ones and then the upper ones in a packed row a channel).
+        `channels` (how many are kept), `past` and `horizon` (steps), `time` (`date` or `number`), `levels` (percent,
+        of the bands), `why` (None, or why the model cannot be explained) and `windows`: `stamps` of its steps, `series` (past,
+        truth and forecast in one packed row a channel, raw units), `read` and `bounds` (by level, the lower ones and then the
+        upper ones in a packed row a channel, raw units).
     """
     config, preprocess = forecaster.config, forecaster.preprocess
     past, steps = min(config.seq_len, max(config.pred_len, 2 * data.season)), config.pred_len
-    quantiles = forecaster.model.quantiles
-    each = past + (2 + 2 * len(SHOWN) * bool(quantiles)) * steps
+    levels = _shown(forecaster)
+    each = past + (2 + 2 * len(levels)) * steps
     channels = max(1, min(len(forecaster.targets), MOST_VALUES // (4 * each)))
     windows = part_windows(data, preprocess, "test", config.seq_len, steps).to(forecaster.device)
     many = max(1, min(MOST_WINDOWS, MOST_VALUES // (channels * each), len(windows)))
     model, why = _explained_model(forecaster)
     samples, numbers = [], np.unique(np.linspace(0, len(windows) - 1, many).round().astype(int))
-    scored, raw, bands = _Scored(), preprocess.inverse, _bands(forecaster, channels)
+    scored, raw = _Scored(), preprocess.inverse
     evaluate(forecaster.model, Picked(windows, torch.from_numpy(numbers)), also=[scored])
-    bounds = {} if preprocess.linear and not quantiles else _bounds(forecaster, scored, list(bands))
+    bounds = _bounds(forecaster, scored, levels)
     forecasts = torch.cat(scored.forecasts).cpu().double().numpy()
     for place, (number, forecast) in enumerate(zip(numbers.tolist(), forecasts, strict=True)):
         row = data.split.test[0] + number
         series = np.concatenate([data.values[row - past : row + steps, : windows.targets], raw(forecast)]).T[:channels]
         sample: dict[str, Any] = {"row": row, "stamps": _stamps(data, range(row - past, row + steps)), "series": pack(series)}
-        if bounds:
-            sample["bounds"] = {
-                level: pack(raw(np.concatenate([lower[place], upper[place]])).T[:channels])
-                for level, (lower, upper) in bounds.items()
-            }
+        sample["bounds"] = {
+            level: pack(raw(np.concatenate([lower[place], upper[place]])).T[:channels])
+            for level, (lower, upper) in bounds.items()
+        }
         if model is not None:
             starts = np.maximum(row - steps * np.arange(model.config.n_segments, 0, -1), row - config.seq_len)
             rows = np.stack([starts, np.append(starts[1:], row) - 1], axis=1).ravel()
@@ -73,7 +72,7 @@ def sample_windows(forecaster: Forecaster, data: Dataset) -> dict[str, Any]:
         "past": past,
         "horizon": steps,
         "time": "date" if isinstance(data.dates, pd.DatetimeIndex) else "number",
-        "bands": bands,
+        "levels": list(bounds),
         "why": why,
         "windows": samples,
     }
@@ -110,16 +109,15 @@ class _Scored:
 
 
 def _bounds(
-    forecaster: Forecaster, scored: _Scored, shown: Sequence[str]
+    forecaster: Forecaster, scored: _Scored, shown: Sequence[float]
 ) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
-    """Lower and upper bounds (windows, P, T) of the levels `shown` in scaled units."""
-    if forecaster.intervals is None:
+    """Lower and upper bounds (windows, P, T) in scaled units of the levels `shown`, around what was `scored`."""
+    if forecaster.intervals is None or not shown:
         return {}
     shape = (forecaster.config.pred_len, len(forecaster.targets))
     scaled = Scaled(torch.cat(scored.forecasts), torch.cat(scored.quantiles) if scored.quantiles else None)
     ends = scaled_ends(forecaster.intervals, forecaster.model.quantiles, scaled, shape)
-    by_name = {f"{level:g}": pair for level, pair in ends.items()}
-    return {level: by_name[level] for level in shown}
+    return {f"{level:g}": ends[level] for level in shown}
 
 
 def _explained_model(forecaster: Forecaster) -> tuple[SegmentForecaster | None, str | None]:
@@ -139,13 +137,12 @@ def _read(model: SegmentForecaster, x: torch.Tensor, channels: int) -> dict[str,
     return {"weights": pack(weights.numpy()), **{k: [float(f"{v:.4g}") for v in values] for k, values in numbers.items()}}
 
 
-def _bands(forecaster: Forecaster, channels: int) -> dict[str, list[list[float | str]]]:
-    intervals, steps = forecaster.intervals, forecaster.config.pred_len
-    if intervals is None or not intervals.levels or intervals.steps < steps:
-        return {}
-    levels = [level for level in SHOWN if level in intervals.levels] or list(intervals.levels[-1:])
-    widths = intervals.at(levels, steps) * forecaster.preprocess.scaler.scale[: len(forecaster.targets)]
-    return {f"{level:g}": pack(width.T[:channels]) for level, width in zip(levels, widths, strict=True)}
+def _shown(forecaster: Forecaster) -> list[float]:
+    """Levels of the bands that are drawn; none where the run has no intervals for its horizon."""
+    intervals = forecaster.intervals
+    if intervals is None or not intervals.levels or intervals.steps < forecaster.config.pred_len:
+        return []
+    return [level for level in SHOWN if level in intervals.levels] or list(intervals.levels[-1:])
 
 
 def _stamps(data: Dataset, rows: Sequence[int]) -> list[int] | dict[str, int]:

@@ -8,6 +8,7 @@ import typer
 
 from femts.cli.command import command
 from femts.cli.option_groups import grouped
+from femts.cli.output import say_notes
 from femts.cli.run_options import PlaceOptions, Run, load_run, parse_levels, parse_steps
 from femts.files import locked
 from femts.forecaster.run_folder import INTERVALS
@@ -37,5 +38,8 @@ def calibrate(
     made = forecaster.calibrate(steps, levels, forecaster.training_data(place.data_root))
     with locked(run):
         write_intervals(run, made.to_bytes())
+    from femts.evaluation.coverage import few_notes
+
     calibrated = ", ".join(f"{level:g}" for level in made.levels)
     print(f"{run / INTERVALS}: levels {calibrated} for {made.steps} steps, from {made.windows} windows")
+    say_notes(few_notes(made.windows, made.disjoint))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +15,11 @@ from femts.cli.recipe import parse_horizons
 from femts.cli.run_options import PlaceOptions, Run, load_run, parse_levels
 from femts.errors import UsageError
 from femts.text import strict_json
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from femts.evaluation.intervals import Intervals
 
 
 @dataclass(frozen=True)
@@ -62,6 +68,7 @@ def evaluate(
             head["crps_quantiles"] = forecaster.intervals.quantiles
             if not as_json:
                 say_notes([f"crps is over the quantiles {', '.join(f'{q:g}' for q in forecaster.intervals.quantiles)}"])
+            _say_covered(frames, levels, forecaster.intervals, scored.part)
         details = details_table(frames, head, "json" if as_json else "csv" if as_csv else "text")
         if as_csv:
             write_data(details + "\n")
@@ -72,3 +79,15 @@ def evaluate(
 
     scores = score_horizons(forecaster, scored.part, horizons, data)
     print(strict_json({**head, "pred_len": scores, "mean": mean_scores(scores)}) if as_json else scores_table(scores))
+
+
+def _say_covered(frames: Mapping[int, pd.DataFrame], levels: Sequence[float], intervals: Intervals, part: str) -> None:
+    """Notes on intervals that come from too few windows, and on levels that miss what they promise."""
+    from femts.evaluation.coverage import coverage_notes, few_notes
+
+    say_notes(few_notes(intervals.windows, intervals.disjoint))
+    for horizon, frame in frames.items():
+        scaled = frame[frame["units"] == "scaled"]
+        covered = {f"{level:g}": float(scaled[f"coverage-{level:g}"].mean()) for level in levels}
+        where = f"{horizon} steps: " if len(frames) > 1 else ""
+        say_notes(where + note for note in coverage_notes(covered, part))

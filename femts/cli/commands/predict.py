@@ -10,7 +10,7 @@ import typer
 
 from femts.cli.command import command
 from femts.cli.option_groups import grouped
-from femts.cli.output import write_data
+from femts.cli.output import say_notes, write_data
 from femts.cli.run_options import (
     Run,
     check_single,
@@ -67,16 +67,22 @@ def predict(
     steps = None if asked.horizon is None else parse_steps(asked.horizon)
     check_single(run)
     from femts.data.frames import write_table
+    from femts.data.grid import season_of
     from femts.forecaster.forecaster import Forecaster
 
     forecaster = Forecaster.load(run)
-    drawn = 0 if plot is None else 2 * (steps or forecaster.config.pred_len)
+    season = season_of(forecaster.freq)
+    drawn = 0 if plot is None else 2 * max(season, steps or forecaster.config.pred_len)
     history = read_history(table, forecaster, drawn)
     with gaps_as_notes():
         future = None if asked.future is None else _read_ahead(asked.future, forecaster)
         levels = None if asked.level is None else parse_levels(asked.level)
         quantiles = None if asked.quantiles is None else parse_quantiles(asked.quantiles)
         forecast = forecaster.predict(history, steps, levels, future, quantiles)
+    if forecaster.intervals is not None and (levels or quantiles):
+        from femts.evaluation.coverage import few_notes
+
+        say_notes(few_notes(forecaster.intervals.windows, forecaster.intervals.disjoint))
     if out is None:
         write_data(forecast.to_csv(index=False))
     else:
@@ -87,7 +93,7 @@ def predict(
     if plot is not None:
         from femts.plotting import plot_forecast
 
-        plot_forecast(to_draw(history, forecaster), to_draw(forecast, forecaster), plot)
+        plot_forecast(to_draw(history, forecaster), to_draw(forecast, forecaster), plot, season=season)
 
 
 def _read_ahead(table: Path, forecaster: Forecaster) -> pd.DataFrame:

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import count, takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from femts.cli.command import command
 from femts.cli.option_groups import grouped
 from femts.cli.options import DataRoot, option
-from femts.cli.output import mean_scores, say_notes, scores_table
+from femts.cli.output import mean_scores, say_intervals, say_notes, scores_table
 from femts.cli.recipe import Recipe, RecipeOptions, TrainingOptions, make_recipe
 from femts.errors import RunFailure, UsageError
 from femts.files import write_file
@@ -51,9 +51,11 @@ def train(
     data = load_dataset(plan.dataset, data_root, **plan.reading)
     say_notes(data.notes)
     with _folder(out, plan, resume) as folder:
-        scores = _train_all(plan, data, folder, resume, started)
+        records = _train_all(plan, data, folder, resume, started)
     print(f"run: {printable(folder)}")
-    print(scores_table(scores))
+    print(scores_table({pred_len: record["test"] for pred_len, record in records.items()}))
+    for pred_len, record in records.items():
+        say_intervals(record["intervals"], f"{pred_len} steps: " if len(records) > 1 else "")
 
 
 @contextmanager
@@ -93,8 +95,8 @@ def _made(folder: Path) -> bool:
     return True
 
 
-def _train_all(recipe: Recipe, data: Dataset, folder: Path, resume: bool, started: float) -> dict[int, dict[str, float | int]]:
-    """Train one model for each horizon; returns their test scores. Several get a folder each, and a summary."""
+def _train_all(recipe: Recipe, data: Dataset, folder: Path, resume: bool, started: float) -> dict[int, dict[str, Any]]:
+    """Train one model for each horizon; returns their records. Several get a folder each, and a summary."""
     from femts.config.training import parse_span
     from femts.training.train import train as fit
 
@@ -102,7 +104,7 @@ def _train_all(recipe: Recipe, data: Dataset, folder: Path, resume: bool, starte
     limit = None if single else _check_horizons(recipe, data)
     runs = {pred_len: folder if single else folder / str(pred_len) for pred_len in recipe.pred_lens}
     left = [p for p, run in runs.items() if single or not (resume and (run / METRICS).is_file())]
-    scores, settings = {}, dict(recipe.settings)
+    records, settings = {}, dict(recipe.settings)
     for pred_len, run in runs.items():
         if pred_len in left:
             if limit is not None:  # what one does not need is for those after it
@@ -120,17 +122,17 @@ def _train_all(recipe: Recipe, data: Dataset, folder: Path, resume: bool, starte
                 settings=settings,
                 progress=True,
             )
-        record = read_metrics(run)
-        scores[pred_len] = record["test"]
+        record = records[pred_len] = read_metrics(run)
         if "known" in record:
             parts = ", ".join(f"{name} {100 * part:.0f} %" for name, part in record["known"].items())
             say_notes([f"of the changes over a season, what is known in advance explains: {parts}"])
         if record["stopped"] == "max_time":
             say_notes([f"{run} had time for {record['steps']} steps; the learning rate fell to zero over them"])
     if not single:
+        scores = {pred_len: record["test"] for pred_len, record in records.items()}
         summary = {"pred_len": {str(p): s for p, s in scores.items()}, "mean": mean_scores(scores)}
         write_file(folder / METRICS, (strict_json(summary, indent=2) + "\n").encode())
-    return scores
+    return records
 
 
 def _check_horizons(recipe: Recipe, data: Dataset) -> str | None:

@@ -19,16 +19,11 @@ const say = (t, short) => {
   return `${day(t)} ${new Date(t).getUTCFullYear()}${short ? "" : ` ${clock(t)}${seconds(t)}`}`;
 };
 const { past, horizon, windows } = samples;
-const halves = Object.fromEntries(Object.entries(samples.bands).map(([level, rows]) => [level, rows.map(unpack)]));
-const levels = Object.keys(halves).sort((a, b) => b - a);
+const levels = [...samples.levels].sort((a, b) => b - a);
 const chosen = () => {
   const window = windows[$("window").value - 1], c = Number($("channel").value), all = unpack(window.series[c]);
   const forecast = all.slice(past + horizon);
   const bands = levels.map((level) => {
-    if (!window.bounds) {
-      const half = halves[level][c];
-      return { level, low: forecast.map((v, i) => v - half[i]), high: forecast.map((v, i) => v + half[i]) };
-    }
     const both = unpack(window.bounds[level][c]);
     return { level, low: both.slice(0, horizon), high: both.slice(horizon) };
   });
