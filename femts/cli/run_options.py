@@ -59,8 +59,9 @@ def gaps_as_notes() -> Iterator[None]:
 def to_draw(frame: pd.DataFrame, forecaster: Forecaster) -> pd.DataFrame:
     """A history or a forecast in wide form, its stamps in `date`."""
     from femts.data.frames import check_frame
+    from femts.data.naming import form_again
 
-    form = forecaster.config.schema.form
+    form = form_again(frame, forecaster.config.schema.form)
     if form.series in frame.columns:
         values = frame[[form.series, form.time or "ds", form.value]]  # bounds, if there are any, stay out
         return check_frame(values, forecaster.config.schema, freq=forecaster.freq)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from femts.data.grid import check_order, future_dates, grid_of, season_of, step_of
+from femts.data.grid import future_dates, grid_of, order_of, season_of, step_of
 from femts.data.timestamps import read_dates
 from femts.errors import UsageError
 
@@ -82,10 +82,10 @@ def test_dates_are_read_where_they_can_mean_one_thing_only(texts, first):
     assert read_dates(pd.Series(texts))[0] == pd.Timestamp(first)
 
 
-def test_order_is_checked():
+def test_order_is_found():
     dates = pd.date_range("2024-01-01", periods=4)
-    check_order(dates)
-    with pytest.raises(UsageError, match="goes back in time at data row 2"):
-        check_order(dates[[1, 0, 2, 3]])
+    assert order_of(dates) is None
+    assert order_of(dates[[1, 0, 3, 2]]).tolist() == [1, 0, 3, 2]
+    assert order_of(pd.Index([3, 2, 1])).tolist() == [2, 1, 0]
     with pytest.raises(UsageError, match="repeats 2 dates, the first 2024-01-01 00:00:00 at data row 2"):
-        check_order(dates[[0, 0, 1, 1]])
+        order_of(dates[[0, 0, 1, 1]])
