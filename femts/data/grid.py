@@ -60,9 +60,14 @@ def step_of(dates: pd.Index, where: str = "The frame") -> str:
     odd = int(np.argmax(steps != usual)) if counts.iloc[0] > 0.9 * len(steps) else int(np.argmax(steps))
     odd = int(np.argmin(steps)) if steps[odd] == usual else odd
     often = "mostly" if counts.iloc[0] > len(steps) / 2 else "elsewhere also"
+    remedy = "put the rows on an even grid"
+    if (steps % usual == pd.Timedelta(0)).all():
+        remedy = (
+            f"only {len(dates)} of {(dates[-1] - dates[0]) // usual + 1} stamps are there; leave out those beyond a long hole"
+        )
     raise UsageError(
         f"{where} has an uneven step: from {dates[odd]} to {dates[odd + 1]} (data rows {odd + 1} and {odd + 2}) it is "
-        f"{steps[odd]}, {often} {usual}; put the rows on an even grid."
+        f"{steps[odd]}, {often} {usual}; {remedy}."
     )
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from femts.data.form import Form
 from femts.data.periods import first_days
-from femts.data.timestamps import LIKE_DATES, read_dates
+from femts.data.timestamps import like_dates, read_dates
 from femts.errors import UsageError
 from femts.text import shown
 
@@ -81,30 +81,26 @@ def holds_dates(column: pd.Series) -> bool:
 
 def _are_dates(text: pd.Series) -> bool:
     """Tell whether at least half of the cells are dates, with or without doubt which of their numbers is the day."""
-    if not len(text):
+    return bool(len(text)) and (first_days(text) is not None or 2 * sum(map(_is_date, text)) >= len(text))
+
+
+def _is_date(cell: str) -> bool:
+    words = re.findall(r"[^\W\d_]+", cell.lower())
+    if not all(_WORDS.fullmatch(word) for word in words) or not re.search(r"[-/. ]", cell):
         return False
-    if first_days(text) is not None:
-        return True
-    words = {word for cell in text for word in re.findall(r"[^\W\d_]+", cell.lower())}
-    if not all(_WORDS.fullmatch(word) for word in words):
-        return False
-    dates = 0
-    for cell in text:
-        try:
-            dates += cell.count("-") + cell.count("/") + cell.count(".") + cell.count(" ") > 0 and bool(
-                len(read_dates(pd.Series([cell])))
-            )
-        except UsageError as error:
-            dates += "could be the month" in str(error)
-    return 2 * dates >= len(text)
+    try:
+        read_dates(pd.Series([cell]))
+    except UsageError as error:
+        return "could be the month" in str(error)
+    return True
 
 
 def _are_counted(column: pd.Series) -> bool:
-    """Tell whether whole numbers are years, or days such as 20241231: in order, or under a name that says so."""
+    """Tell whether whole numbers are years, months (202412) or days (20241231): in order, or under a name that says so."""
     numbers = pd.to_numeric(column.astype(str), errors="coerce").to_numpy(dtype=np.float64)
-    if not len(numbers) or not (numbers == np.floor(numbers)).all():
+    if not len(numbers) or not np.isfinite(numbers).all() or not (numbers == np.floor(numbers)).all():
         return False
-    if not any(numbers.min() >= low and numbers.max() < high for low, high in LIKE_DATES):
+    if not like_dates(numbers.astype(np.int64)):
         return False
     steps = np.diff(numbers)
     return bool((steps > 0).all() or (steps < 0).all()) or str(column.name).lower() in _NAMES

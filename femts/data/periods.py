@@ -41,6 +41,7 @@ _KINDS: tuple[tuple[re.Pattern[str], Callable[[dict[str, str]], str]], ...] = tu
         (rf"Q(?P<quarter>[1-4]){_GAP}(?P<year>\d{{4}})", _quarter),
         (rf"(?P<year>\d{{4}}){_GAP}W(?P<week>\d{{1,2}})(?:-?(?P<day>[1-7]))?", _week),
         (rf"(?P<year>\d{{4}}){_GAP}M(?P<month>\d{{1,2}})", _month),
+        (r"(?P<year>\d{4})(?P<month>0[1-9]|1[0-2])", _month),
         (r"(?P<month>\d{1,2})[/.](?P<year>\d{4})", _month),
         (rf"(?P<name>[a-z]{{3,9}})\.?{_GAP}(?P<year>\d{{4}})", _named_month),
         (rf"(?P<year>\d{{4}}){_GAP}(?P<name>[a-z]{{3,9}})\.?", _named_month),

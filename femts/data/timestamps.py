@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from femts.data.periods import first_days
 from femts.errors import UsageError
@@ -73,7 +74,7 @@ def _plain(column: pd.Series) -> pd.Series:
 
 
 def _counted(column: pd.Series, freq: str | None, where: str) -> pd.Index | None:
-    """Whole numbers, written as such; None for anything else and, where `freq` is no number, for years and for 20241231."""
+    """Whole numbers, written as such; None for anything else and, where `freq` is no number, for years, days and months."""
     if pd.api.types.is_datetime64_any_dtype(column) or not column.astype(str).str.fullmatch(r"-?\d{1,18}").all():
         return None
     numbers = pd.Index(column.astype(str).astype("int64"))
@@ -85,7 +86,17 @@ def _counted(column: pd.Series, freq: str | None, where: str) -> pd.Index | None
         )
     if freq is not None and freq.isdecimal():
         return numbers
-    return None if any(numbers.min() >= low and numbers.max() < high for low, high in LIKE_DATES) else numbers
+    return None if like_dates(numbers.to_numpy(), sure=freq is not None) else numbers
+
+
+def like_dates(numbers: NDArray[np.int64], sure: bool = False) -> bool:
+    """Tell if whole numbers are years, days (20241231) or months (202412): several of several years, unless that is `sure`."""
+    if any(numbers.min() >= low and numbers.max() < high for low, high in LIKE_DATES):
+        return True
+    years, months = np.divmod(numbers, 100)
+    if not ((years >= LIKE_DATES[0][0]) & (years < LIKE_DATES[0][1]) & (months >= 1) & (months <= 12)).all():
+        return False
+    return sure or (len(np.unique(years)) > 1 and len(np.unique(months)) > 1)
 
 
 def _parse(text: pd.Series, where: str) -> tuple[pd.Series, tuple[str, ...]]:
