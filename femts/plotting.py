@@ -152,7 +152,7 @@ def _steps(frame: pd.DataFrame, first: int, forecast: pd.DataFrame) -> list[Any]
 
     if "date" not in frame.columns:
         return list(range(first, first + len(frame)))
-    return list(read_dates(frame["date"], "The table to draw", None if _dated(forecast) else "1"))
+    return list(read_dates(frame["date"], "The table to draw", "D" if _dated(forecast) else "1"))
 
 
 def _dated(forecast: pd.DataFrame) -> bool:

@@ -91,6 +91,8 @@ def _counted(column: pd.Series, freq: str | None, where: str) -> pd.Index | None
 
 def like_dates(numbers: NDArray[np.int64], sure: bool = False) -> bool:
     """Tell if whole numbers are years, days (20241231) or months (202412): several of several years, unless that is `sure`."""
+    if not len(numbers):
+        return False
     if any(numbers.min() >= low and numbers.max() < high for low, high in LIKE_DATES):
         return True
     years, months = np.divmod(numbers, 100)
