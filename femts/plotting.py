@@ -190,7 +190,7 @@ def _placed(frame: pd.DataFrame, first: int, forecast: pd.DataFrame) -> pd.DataF
 
     when: Any = range(first, first + len(frame))
     if "date" in frame.columns:
-        when = read_dates(frame["date"], "The table to draw", None if _dated(forecast) else "1")
+        when = read_dates(frame["date"], "The table to draw", "D" if _dated(forecast) else "1")
     return frame.set_axis(when, axis=0)
 
 

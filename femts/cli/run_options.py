@@ -61,8 +61,9 @@ def to_draw(frame: pd.DataFrame, forecaster: Forecaster) -> pd.DataFrame:
     import pandas as pd
 
     from femts.data.frames import check_frame
+    from femts.data.naming import form_again
 
-    form = forecaster.config.schema.form
+    form = form_again(frame, forecaster.config.schema.form)
     if form.series in frame.columns:
         names = [form.series, form.time or "ds"]
         parts = []

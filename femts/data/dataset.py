@@ -18,6 +18,9 @@ from femts.data.catalog import CATALOG, DatasetCard, card
 from femts.data.download import fetch, file_sha256
 from femts.data.frames import check_frame
 from femts.data.grid import season_of, step_of
+from femts.data.interchange import is_table, to_frame
+from femts.data.naming import settle
+from femts.data.opening import STDIN, name_of, place
 from femts.data.reading import read_table
 from femts.data.roles import NO_ROLES, Roles
 from femts.data.schema import PLAIN, Reading, Schema
@@ -122,8 +125,9 @@ def load_dataset(
     """A data set by catalogue name, by the path of a file, or from a DataFrame.
 
     Args:
-        source: a name of the catalogue (any case), a CSV or Parquet file (`date` and value columns, or `unique_id, ds, y`),
-            or such a DataFrame. Files and frames of one's own are split .7, .1, .2.
+        source: a name of the catalogue (any case), a file that `read_table` reads (`-` is standard input), with `date` and
+            value columns or `unique_id, ds, y`, or such a table of pandas, polars or pyarrow, its stamps in a column or in the
+            index. Files and frames of one's own are split .7, .1, .2.
         data_root: folder of the catalogue's files; None finds it as `femts.data.data_root` does.
         download: whether a missing catalogue file may be downloaded.
         schema: how the table is read, where that is at hand as an object.
@@ -185,17 +189,20 @@ def _check_known(values: NDArray[np.float64], known: NDArray[np.float64], roles:
 
 def _load(source: str | Path | pd.DataFrame, data_root: str | Path | None, download: bool, schema: Schema) -> Dataset:
     """The data with every column a target; `schema.roles` only say which columns of one's own table are read."""
-    if isinstance(source, pd.DataFrame):
-        where = "The frame"
-        return _own(check_frame(schema.roles.narrow(source, schema.form, where), schema, where=where), "frame", "", schema)
+    if is_table(source):
+        return _own(to_frame(source, "The frame", schema.form), "frame", schema)
     if not isinstance(source, str | Path):
         raise UsageError(f"The data are a {type(source).__name__}; give a name, the path of a file, or a DataFrame.")
     if isinstance(source, str) and not is_path(source):
         return _from_catalogue(card(source), data_root, download, schema)
     path = Path(source).expanduser()
-    where = f"File {path}"
-    frame = check_frame(schema.roles.narrow(read_table(path, schema.form), schema.form, where), schema, where=where)
-    data = replace(_own(frame, path.stem, file_sha256(path), schema), source=str(path.resolve()))
+    table = read_table(path, schema.form)
+    sha256 = "" if path == STDIN else file_sha256(path)
+    data = _own(to_frame(table, place(path), schema.form), name_of(path), schema, place(path), sha256)
+    data = replace(data, notes=(*table.attrs.get("notes", ()), *data.notes))
+    if path == STDIN:
+        return data
+    data = replace(data, source=str(path.resolve()))
     published = next((c for c in CATALOG.values() if c.sha256 == data.sha256 and c.split != ratio_split(c.rows)), None)
     if published is None:
         return data
@@ -212,11 +219,15 @@ def is_path(source: str) -> bool:
     """Tell whether `load_dataset` takes `source` for a file rather than for a name of the catalogue."""
     if source.lower() in (name.lower() for name in CATALOG):
         return False
-    return bool(Path(source).suffix) or len(Path(source).parts) != 1 or os.path.exists(source)
+    return source == str(STDIN) or bool(Path(source).suffix) or len(Path(source).parts) != 1 or os.path.exists(source)
 
 
-def _own(frame: pd.DataFrame, name: str, sha256: str, schema: Schema) -> Dataset:
-    return _checked(make_dataset(frame, name, step_of(pd.Index(frame["date"])), replace(schema, roles=NO_ROLES), sha256))
+def _own(table: pd.DataFrame, name: str, schema: Schema, where: str = "The frame", sha256: str = "") -> Dataset:
+    form, named = settle(table, schema.form, where, long=not schema.roles.any)
+    schema = replace(schema, form=form)
+    frame = check_frame(schema.roles.narrow(table, form, where), schema, where=where)
+    data = make_dataset(frame, name, step_of(pd.Index(frame["date"])), replace(schema, roles=NO_ROLES), sha256)
+    return _checked(replace(data, notes=(*named, *frame.attrs["notes"])))
 
 
 def make_dataset(frame: pd.DataFrame, name: str, freq: str, schema: Schema, sha256: str = "") -> Dataset:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +10,14 @@ import numpy as np
 import pandas as pd
 
 from femts.data.form import Form
-from femts.data.grid import check_order, check_step, grid_of, step_of
+from femts.data.formats import PARQUET, parquet_library
+from femts.data.grid import check_step, grid_of, order_of, step_of
 from femts.data.schema import PLAIN, Schema
-from femts.data.timestamps import read_dates
+from femts.data.timestamps import read_stamps
 from femts.errors import UsageError
 from femts.files import write_file
 from femts.text import shown
 
-PARQUET = (".parquet", ".pq")
 LARGEST = 3.4e38  # that single precision holds
 MOST_EMPTY, ROOM = 1000, 2**24  # cells for each value of a long table, and cells that any may have, once it is wide
 
@@ -32,7 +31,8 @@ def check_frame(
 ) -> pd.DataFrame:
     """A wide table that can be trained on or forecast from: `date` first, then float64 columns; NaN where a value is missing.
 
-    Rows that the step skips are put in, without values.
+    Rows that the step skips are put in, without values, and rows out of order are sorted. What a user should know of it is in
+    `attrs["notes"]`, a tuple of sentences.
 
     Args:
         frame: wide (`date` and value columns), or long (`unique_id, ds, y`), which is made wide, one column a series.
@@ -51,23 +51,38 @@ def check_frame(
     if time not in frame.columns:
         raise UsageError(
             f"{where} has no '{shown(time)}' column (it has {_few(frame.columns)}); "
-            f"name the column of time stamps so, or give the columns {form.series}, {form.time or 'ds'}, {form.value}."
+            "name the column of time stamps so, or say which it is (--columns time=NAME), or give the columns "
+            f"{form.series}, {form.time or 'ds'}, {form.value}."
         )
     if time != "date" and "date" in frame.columns:
         raise UsageError(f"{where} has a column 'date' beside its time stamps in '{shown(time)}'; rename or drop it.")
-    frame = _to_wide(frame, where, form, freq) if form.is_long(frame) else frame.rename(columns={time: "date"})
+    notes: tuple[str, ...] = ()
+    if form.is_long(frame):
+        frame, notes = _to_wide(frame, where, form, freq)
+    else:
+        frame = frame.rename(columns={time: "date"})
     values = check_values(frame.drop(columns="date"), columns, where, schema.na)
-    dates = read_dates(frame["date"], where, freq)
-    check_order(dates, where)
+    dates, more = read_stamps(frame["date"], where, freq)
+    order = order_of(dates, where)
+    if order is not None:
+        how = "run backwards" if dates.is_monotonic_decreasing else "are not in order of time"
+        more = (*more, f"its rows {how}, so they are sorted")
+        values, dates = values.iloc[order].reset_index(drop=True), dates[order]
     if freq is None:
         freq = step_of(dates, where)
     else:
         check_step(dates, freq, where)
     grid = grid_of(dates, freq)
     if len(grid) > len(dates):
+        if len(grid) > 2 * len(dates):
+            more = (
+                *more,
+                f"only {len(dates)} of the {len(grid)} stamps of its step '{freq}' are there; the others get no values",
+            )
         values = values.set_axis(dates).reindex(grid).reset_index(drop=True)
         dates = grid
     values.insert(0, "date", dates)
+    values.attrs["notes"] = (*notes, *more)
     return values
 
 
@@ -130,15 +145,6 @@ def write_table(frame: pd.DataFrame, path: str | Path) -> Path:
     return path
 
 
-@contextmanager
-def parquet_library(path: Path) -> Iterator[None]:
-    """Turn a missing pyarrow into a UsageError that says so."""
-    try:
-        yield
-    except ImportError as error:
-        raise UsageError(f"{path} needs pyarrow, which is not installed; run pip install pyarrow, or use CSV.") from error
-
-
 def check_unique(names: Sequence[str], where: str) -> None:
     """UsageError for a name that two columns have."""
     twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
@@ -171,24 +177,25 @@ def _as_text(column: pd.Series) -> pd.Series:
         return column.map(shown).astype(str)
 
 
-def _to_wide(frame: pd.DataFrame, where: str, form: Form, freq: str | None) -> pd.DataFrame:
+def _to_wide(frame: pd.DataFrame, where: str, form: Form, freq: str | None) -> tuple[pd.DataFrame, tuple[str, ...]]:
     y = _numbers(frame[form.value], form.value, where)
     names = frame[form.series].astype(str).to_numpy()
     if "date" in names:
         raise UsageError(f"{where} calls a series 'date', as the time stamps are called in a wide table; rename the series.")
-    table = pd.DataFrame({"id": names, "date": read_dates(frame[form.time_of(frame)], where, freq), "y": y})
+    stamps, notes = read_stamps(frame[form.time_of(frame)], where, freq)
+    table = pd.DataFrame({"id": names, "date": stamps, "y": y})
     again = table.duplicated(["id", "date"]).to_numpy()
     if again.any():
         row = int(np.argmax(again))
         raise UsageError(
             f"{where} gives series '{shown(table['id'][row])}' twice at {table['date'][row]} (data row {row + 1}); keep one."
         )
-    series, stamps = table["id"].nunique(), table["date"].nunique()
-    if series * stamps > max(ROOM, MOST_EMPTY * len(table)):
+    series, steps = table["id"].nunique(), table["date"].nunique()
+    if series * steps > max(ROOM, MOST_EMPTY * len(table)):
         raise UsageError(
-            f"{where} has {series} series and {stamps} different dates, but only {len(table)} values; bring series that share "
+            f"{where} has {series} series and {steps} different dates, but only {len(table)} values; bring series that share "
             "their dates."
         )
     wide = table.pivot(index="date", columns="id", values="y")[list(dict.fromkeys(names))]
     wide.columns.name = None
-    return wide.reset_index()
+    return wide.reset_index(), notes

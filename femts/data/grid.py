@@ -7,31 +7,31 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from pandas.tseries.frequencies import to_offset
 
 from femts.data.timestamps import MOST_NUMBER, YEARS
 from femts.errors import UsageError
 
 STRETCHES = (12, 3)  # stamps that a step is read from where others are missing; twelve business days have a weekend
+MOST_MISSING, ISLAND = 10, 3  # stamps for each that is there, and dates beside the longest hole
 _NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 
-def check_order(dates: pd.Index, where: str = "The frame") -> None:
-    """Refuse repeated stamps and stamps out of order with a UsageError that says which."""
+def order_of(dates: pd.Index, where: str = "The frame") -> NDArray[np.intp] | None:
+    """The rows in order of time; None where they are. UsageError for repeated stamps, which says which."""
     again = dates.duplicated()
     if again.any():
         row = int(np.argmax(again))
         first = f"the first {dates[row]} at data row {row + 1}"
         raise UsageError(f"{where} repeats {int(again.sum())} dates, {first}; keep one row a date.")
-    if not dates.is_monotonic_increasing:
-        row = int(np.argmax(dates[1:] < dates[:-1])) + 1
-        raise UsageError(f"{where} goes back in time at data row {row + 1} ({dates[row]}); sort it by date.")
+    return None if dates.is_monotonic_increasing else np.argsort(dates.to_numpy(), kind="stable")
 
 
 def step_of(dates: pd.Index, where: str = "The frame") -> str:
     """The step of ordered `dates`: a pandas frequency (business days, months and so on), or a number for whole numbers.
 
-    Stamps may be missing: the step is then that of the coarsest grid that has every stamp, where at least half of it is there.
+    Stamps may be missing, as `few_missing` says: the step is then that of the coarsest grid that has every stamp.
 
     Raises:
         UsageError: fewer than three dates, or stamps on no grid; the text says between which two.
@@ -40,7 +40,7 @@ def step_of(dates: pd.Index, where: str = "The frame") -> str:
         raise UsageError(f"{where} has {len(dates)} data rows; at least 3 are needed to see the step between them.")
     if not isinstance(dates, pd.DatetimeIndex):
         step = int(np.gcd.reduce(np.diff(dates)))
-        if half_there(dates, str(step)):
+        if few_missing(dates, str(step)):
             return str(step)
         row = int(np.argmax(np.diff(dates)))
         raise UsageError(
@@ -60,18 +60,32 @@ def step_of(dates: pd.Index, where: str = "The frame") -> str:
     odd = int(np.argmax(steps != usual)) if counts.iloc[0] > 0.9 * len(steps) else int(np.argmax(steps))
     odd = int(np.argmin(steps)) if steps[odd] == usual else odd
     often = "mostly" if counts.iloc[0] > len(steps) / 2 else "elsewhere also"
+    remedy = "put the rows on an even grid"
+    if (steps % usual == pd.Timedelta(0)).all():
+        remedy = (
+            f"only {len(dates)} of {(dates[-1] - dates[0]) // usual + 1} stamps are there; leave out those beyond a long hole"
+        )
     raise UsageError(
         f"{where} has an uneven step: from {dates[odd]} to {dates[odd + 1]} (data rows {odd + 1} and {odd + 2}) it is "
-        f"{steps[odd]}, {often} {usual}; put the rows on an even grid."
+        f"{steps[odd]}, {often} {usual}; {remedy}."
     )
 
 
-def half_there(dates: pd.Index, freq: str) -> bool:
-    """Tell if `dates` are at least half of the stamps of the step `freq` from the first of them to the last.
+def few_missing(dates: pd.Index, freq: str) -> bool:
+    """Tell if ordered `dates` are enough of the stamps of the step `freq` from the first of them to the last.
 
-    Where the step has one length these are counted, not made: one stray stamp would make billions of them.
+    That is half of them; or a tenth, where nine of ten dates follow each other and the others lie in long holes, the longest
+    of which has several dates on either side: a stray one is a mistake. Where the step has one length the stamps are counted,
+    not made: a stray one would make billions.
     """
-    return _stamps_between(dates, freq) <= 2 * len(dates)
+    stamps = _stamps_between(dates, freq)
+    if stamps <= 2 * len(dates):
+        return True
+    if stamps > MOST_MISSING * len(dates):
+        return False
+    distances = np.diff(grid_of(dates, freq).get_indexer(dates))
+    longest = int(np.argmax(distances))
+    return 10 * int((distances == 1).sum()) >= 9 * len(distances) and min(longest + 1, len(distances) - longest) >= ISLAND
 
 
 def _stamps_between(dates: pd.Index, freq: str) -> int:
@@ -96,7 +110,7 @@ def _other_kind(dates: pd.Index, freq: str) -> bool:
 
 
 def grid_of(dates: pd.Index, freq: str) -> pd.Index:
-    """Every stamp of the step `freq` from the first of `dates` to the last; `half_there` says before if they are few."""
+    """Every stamp of the step `freq` from the first of `dates` to the last; `few_missing` says before if they are few."""
     if _other_kind(dates, freq):
         return dates[:0]
     if freq.isdecimal():
@@ -113,7 +127,7 @@ def _candidates(dates: pd.DatetimeIndex, usual: pd.Timedelta) -> list[str]:
 
 
 def _has_all(dates: pd.DatetimeIndex, freq: str) -> bool:
-    return half_there(dates, freq) and bool(dates.isin(grid_of(dates, freq)).all())
+    return few_missing(dates, freq) and bool(dates.isin(grid_of(dates, freq)).all())
 
 
 def _inferred(dates: pd.DatetimeIndex) -> str | None:
@@ -127,7 +141,7 @@ def check_step(dates: pd.Index, freq: str, where: str = "The frame") -> None:
     """Refuse `dates` that are not stamps of the step `freq` with a UsageError that says where; some may be missing."""
     if not len(dates):
         raise UsageError(f"{where} has no data rows; give at least one.")
-    if not half_there(dates, freq):
+    if not few_missing(dates, freq):
         row = int(np.argmax(dates[1:] - dates[:-1]))
         raise UsageError(
             f"{where} does not keep the step '{freq}' of the training data at data row {row + 2} ({dates[row + 1]}): more than "
@@ -147,10 +161,12 @@ def season_of(freq: str | None) -> int:
     offset = to_offset(freq) if freq and not freq.isdecimal() else None
     if offset is None:
         return 1
-    calendar = {"D": 7, "B": 5, "W": 52, "MS": 12, "ME": 12, "BMS": 12, "BME": 12, "QS": 4, "QE": 4}
+    months = {"MS": 12, "ME": 12, "BMS": 12, "BME": 12, "QS": 4, "QE": 4, "BQS": 4, "BQE": 4}
     base = offset.rule_code.split("-")[0]
+    if base in months:
+        return months[base] // offset.n if months[base] % offset.n == 0 else 1
     if base not in ("h", "min", "s"):
-        return calendar.get(base, 1) if offset.n == 1 else 1
+        return {"D": 7, "B": 5, "W": 52}.get(base, 1) if offset.n == 1 else 1
     return max(1, int(pd.Timedelta(days=1) / pd.Timedelta(offset.nanos, unit="ns")))
 
 

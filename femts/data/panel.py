@@ -15,6 +15,9 @@ from femts.data.dataset import Dataset, make_dataset
 from femts.data.download import file_sha256
 from femts.data.frames import check_frame
 from femts.data.grid import step_of
+from femts.data.interchange import is_table, to_frame
+from femts.data.naming import settle
+from femts.data.opening import STDIN, name_of, place
 from femts.data.reading import read_table
 from femts.data.schema import Reading, Schema
 from femts.data.splits import PARTS, SHORTEST, Split, horizon_split, ratio_split
@@ -116,13 +119,14 @@ def load_panel(source: str | Path | pd.DataFrame, schema: Schema | None = None, 
         UsageError: data that cannot be used; the text says what and where.
     """
     schema = replace(Schema.of(**reading) if schema is None else schema, panel=True)
-    if isinstance(source, pd.DataFrame):
-        return read_panel(source, "frame", "", schema, "The frame")
+    if is_table(source):
+        return read_panel(to_frame(source, "The frame", schema.form), "frame", "", schema, "The frame")
     if not isinstance(source, str | Path):
         raise UsageError(f"The data are a {type(source).__name__}; give the path of a file, or a DataFrame.")
     path = Path(source).expanduser()
-    panel = read_panel(read_table(path, schema.form), path.stem, file_sha256(path), schema, f"File {path}")
-    return replace(panel, source=str(path.resolve()))
+    table, sha256 = read_table(path, schema.form), "" if path == STDIN else file_sha256(path)
+    panel = read_panel(to_frame(table, place(path), schema.form), name_of(path), sha256, schema, place(path))
+    return panel if path == STDIN else replace(panel, source=str(path.resolve()))
 
 
 def read_panel(frame: pd.DataFrame, name: str, sha256: str, schema: Schema, where: str, freq: str | None = None) -> Panel:
@@ -136,6 +140,8 @@ def read_panel(frame: pd.DataFrame, name: str, sha256: str, schema: Schema, wher
         raise UsageError(
             "A panel takes no --future and no --calendar yet; leave them out, or read the table as --multivariate."
         )
+    form, notes = settle(frame, form, where)
+    schema = replace(schema, form=form)
     time = form.time or "ds"
     if {form.series, time, form.value} <= set(frame.columns):
         wanted = (form.value, *roles.past)
@@ -159,7 +165,7 @@ def read_panel(frame: pd.DataFrame, name: str, sha256: str, schema: Schema, wher
     if not sha256:
         content = "\n".join(f"{key} {data.fingerprint()}" for key, data in series.items())
         sha256 = hashlib.sha256(content.encode()).hexdigest()
-    return Panel(name, series, freq, sha256, schema, _notes(series))
+    return Panel(name, series, freq, sha256, schema, (*notes, *_notes(series)))
 
 
 def _as_long(frame: pd.DataFrame, schema: Schema, time: str, where: str) -> pd.DataFrame:

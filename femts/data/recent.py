@@ -10,6 +10,9 @@ import numpy as np
 import pandas as pd
 
 from femts.data.form import USUAL, Form
+from femts.data.interchange import to_frame
+from femts.data.naming import form_again
+from femts.data.opening import place
 from femts.data.reading import headless_pieces, read_table, table_pieces
 from femts.data.timestamps import read_dates
 from femts.errors import UsageError
@@ -24,32 +27,92 @@ class _Stamps(UsageError):
 def read_recent(path: str | Path, steps: int, freq: str | None, form: Form = USUAL, cells: int = CELLS) -> pd.DataFrame:
     """Of the file that `read_table` reads, or `read_headless`, the rows that the last `steps` steps are in, not yet checked.
 
-    Memory does not grow with the file: it is that of `cells` cells and of `steps` stamps of every series. Only stamps of a long
-    table that mean something else as a whole (12/11/2024, where a 13th follows) have it read whole.
+    Memory does not grow with the file: it is that of `cells` cells and of `steps` stamps of every series. Only stamps
+    that mean something else as a whole (12/11/2024, where a 13th follows) have it read whole.
 
     Args:
-        path: a CSV or Parquet file, wide or long.
+        path: any that `read_table` reads, wide or long.
         steps: steps that are wanted.
         freq: the step of its stamps; None for a matrix without header and stamps.
         form: what the columns are called.
         cells: cells that are read at a time.
 
     Returns:
-        Of a wide table the last `steps` rows, of a long one what `last_stamps` keeps.
+        Of a wide table the last `steps` rows in order of time, of a long one what `last_stamps` keeps.
 
     Raises:
         UsageError: as `read_table`.
     """
     if freq is None:
         return last_rows(headless_pieces(path, cells), steps)
-    pieces = table_pieces(path, form, cells)
+    where = place(Path(path))
+    pieces = (to_frame(piece, where, form) for piece in table_pieces(path, form, cells))
     first = next(pieces)
-    if not form.is_long(first):
+    form = form_again(first, form)
+    if form.time_of(first) not in map(str, first.columns):
         return last_rows(chain([first], pieces), steps)
+    long = form.is_long(first)
     try:
-        return last_stamps(chain([first], pieces), steps, freq, form, f"File {path}")
+        if long:
+            return last_stamps(chain([first], pieces), steps, freq, form, where)
+        return _last_by_time(chain([first], pieces), steps, freq, form)
     except _Stamps:
-        return last_stamps([read_table(path, form)], steps, freq, form, f"File {path}")
+        whole = to_frame(read_table(path, form), where, form)
+        return last_stamps([whole], steps, freq, form, where) if long else last_steps(whole, steps, freq, form)
+
+
+def last_steps(history: pd.DataFrame, count: int, freq: str, form: Form = USUAL) -> pd.DataFrame:
+    """The last `count` rows of a wide table by time, in order; by their place, where stamps before them cannot be read.
+
+    What is wrong with those rows is said by who checks them; what lies before them is nobody's concern.
+
+    Raises:
+        UsageError: stamps cannot be read, and rows are not in order.
+    """
+    time, recent = form.time_of(history), history.tail(count)
+    try:
+        stamps = read_dates(history[time], "The history", freq)
+    except UsageError:
+        try:
+            in_order = read_dates(recent[time], "The history", freq).is_monotonic_increasing
+        except UsageError:
+            in_order = True  # who checks these rows says so
+        if not in_order:
+            raise
+        return recent
+    return recent if stamps.is_monotonic_increasing else _in_order(history, stamps).tail(count)
+
+
+def _last_by_time(pieces: Iterable[pd.DataFrame], count: int, freq: str, form: Form) -> pd.DataFrame:
+    """The rows of the last `count` different stamps of a wide table that comes in pieces, in order."""
+    rows: list[pd.DataFrame] = []
+    ends: list[pd.Index] = []
+    for piece in pieces:
+        if not len(piece):  # it has the names of columns, but no stamps of any kind
+            rows = rows or [piece]
+            continue
+        try:
+            stamps = read_dates(piece[form.time_of(piece)], "The history", freq)
+        except UsageError as error:
+            raise _Stamps(str(error)) from error
+        if ends and _kind(ends[0].to_series()) != _kind(stamps.to_series()):
+            raise _Stamps("The history has stamps of several kinds or time zones; write them all in one way.")
+        rows, ends = [*(rows if ends else []), piece], [*ends, stamps]
+        joined = ends[0].append(ends[1:])
+        distinct = joined.unique().sort_values()
+        if len(distinct) > count:
+            recent = [end >= distinct[-count] for end in ends]
+            rows = [part[here].copy() for part, here in zip(rows, recent, strict=True) if here.any()]
+            ends = [end[here] for end, here in zip(ends, recent, strict=True) if here.any()]
+    table = _joined(rows)
+    if not ends:
+        return table
+    joined = ends[0].append(ends[1:])
+    return table if joined.is_monotonic_increasing else _in_order(table, joined)
+
+
+def _in_order(table: pd.DataFrame, stamps: pd.Index) -> pd.DataFrame:
+    return table.iloc[np.argsort(stamps.to_numpy(), kind="stable")]
 
 
 def last_rows(pieces: Iterable[pd.DataFrame], count: int) -> pd.DataFrame:
@@ -65,9 +128,9 @@ def last_rows(pieces: Iterable[pd.DataFrame], count: int) -> pd.DataFrame:
 def last_stamps(
     pieces: Iterable[pd.DataFrame], count: int, freq: str | None, form: Form = USUAL, where: str = "The history"
 ) -> pd.DataFrame:
-    """Of a long table that comes in pieces, in any order, the rows of the last `count` different stamps, these read.
+    """Of a table that comes in pieces, in any order, the rows of the last `count` different stamps, these read.
 
-    A series without a row among them gets one for the last stamp, without a value.
+    A series of a long table without a row among them gets one for the last stamp, without a value.
 
     Raises:
         UsageError: a stamp cannot be read, or stamps of several kinds or time zones; the text says which.

@@ -1,4 +1,4 @@
-"""Reading stamps: dates and whole numbers as users write them, refused where they could mean two things."""
+"""Stamps: dates, periods and whole numbers as users write them, refused where they could mean two things."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
+from femts.data.periods import first_days
 from femts.errors import UsageError
 from femts.text import shown
 
@@ -15,21 +17,34 @@ LIKE_DATES = ((1800, 2200), (18000101, 22000101))
 YEARS = (1678, 2261)  # whole ones that nanoseconds in 64 bits reach, which pandas counts in
 MOST_NUMBER = 2**53  # of a stamp that is a number: no larger one is sure to differ from the next
 _WRITE = "write it as 2024-12-31 23:00:00"
+_OFFSET = r"\s*(?:[zZ]|[+-]\d{2}(?::?\d{2}){0,2})$"
 _CLOCK = r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?|\b[aApP]\.?[mM]\b"
 
 
 def read_dates(column: pd.Series, where: str = "The frame", freq: str | None = None) -> pd.Index:
-    """The stamps of a column of text, datetimes or whole numbers, in the order they come.
+    """The stamps of `read_stamps`, without the notes."""
+    return read_stamps(column, where, freq)[0]
+
+
+def read_stamps(column: pd.Series, where: str = "The frame", freq: str | None = None) -> tuple[pd.Index, tuple[str, ...]]:
+    """The stamps of a column of text, datetimes, periods or whole numbers, in the order they come.
 
     Whole numbers that could be years or days are those, unless their step `freq` is known to be a number.
+
+    Returns:
+        The stamps, a quarter, week or month by its first day, and notes on what was done to them.
 
     Raises:
         UsageError: a cell is no date, or could be two; the text says which.
     """
+    column = _plain(column)
     counted = _counted(column, freq, where)
     if counted is not None:
-        return counted
-    dates = column if pd.api.types.is_datetime64_any_dtype(column) else _parse(column.astype(str), where)
+        return counted, ()
+    notes: tuple[str, ...] = ()
+    dates = column
+    if not pd.api.types.is_datetime64_any_dtype(column):
+        dates, notes = _parse(column.astype(str), where)
     if dates.isna().any():
         row = int(np.argmax(dates.isna()))
         raise UsageError(f"{where} has '{shown(column.iloc[row])}' where data row {row + 1} should have a date; {_WRITE}.")
@@ -41,11 +56,25 @@ def read_dates(column: pd.Series, where: str = "The frame", freq: str | None = N
             f"{where} has a date in the year {stamps[row].year} at data row {row + 1}; dates are from {YEARS[0]} to "
             f"{YEARS[1]}, so number the steps instead."
         )
-    return stamps
+    return stamps, notes
+
+
+def _plain(column: pd.Series) -> pd.Series:
+    """Periods as their starts, and whole numbers that are stored as fractions (1956.0) as whole; anything else as it is."""
+    if isinstance(column.dtype, pd.PeriodDtype):
+        try:
+            return column.dt.to_timestamp()
+        except (ValueError, OverflowError):  # beyond the years that pandas counts in; the text of them is refused
+            return column
+    if pd.api.types.is_float_dtype(column) and len(column):
+        numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        if np.isfinite(numbers).all() and (numbers == np.floor(numbers)).all() and np.abs(numbers).max() <= MOST_NUMBER:
+            return pd.Series(numbers.astype(np.int64), name=column.name)
+    return column
 
 
 def _counted(column: pd.Series, freq: str | None, where: str) -> pd.Index | None:
-    """Whole numbers, written as such; None for anything else and, where `freq` is no number, for years and for 20241231."""
+    """Whole numbers, written as such; None for anything else and, where `freq` is no number, for years, days and months."""
     if pd.api.types.is_datetime64_any_dtype(column) or not column.astype(str).str.fullmatch(r"-?\d{1,18}").all():
         return None
     numbers = pd.Index(column.astype(str).astype("int64"))
@@ -57,28 +86,57 @@ def _counted(column: pd.Series, freq: str | None, where: str) -> pd.Index | None
         )
     if freq is not None and freq.isdecimal():
         return numbers
-    return None if any(numbers.min() >= low and numbers.max() < high for low, high in LIKE_DATES) else numbers
+    return None if like_dates(numbers.to_numpy(), sure=freq is not None) else numbers
 
 
-def _parse(text: pd.Series, where: str) -> pd.Series:
+def like_dates(numbers: NDArray[np.int64], sure: bool = False) -> bool:
+    """Tell if whole numbers are years, days (20241231) or months (202412): several of several years, unless that is `sure`."""
+    if not len(numbers):
+        return False
+    if any(numbers.min() >= low and numbers.max() < high for low, high in LIKE_DATES):
+        return True
+    years, months = np.divmod(numbers, 100)
+    if not ((years >= LIKE_DATES[0][0]) & (years < LIKE_DATES[0][1]) & (months >= 1) & (months <= 12)).all():
+        return False
+    return sure or (len(np.unique(years)) > 1 and len(np.unique(months)) > 1)
+
+
+def _parse(text: pd.Series, where: str) -> tuple[pd.Series, tuple[str, ...]]:
+    days = first_days(text)
+    if days is not None:
+        return _stamps(days, format="ISO8601"), ()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # pandas warns when it has to guess; the guesses are compared below
             iso = _stamps(text, format="ISO8601")
             # One ISO date makes the others mistakes; a bare number would be completed from today's date.
             if iso.notna().any() or text.str.fullmatch(r"\d+(\.\d+)?").any():
-                return iso
+                return iso, ()
             _check_years(text, where)
             month_first = _stamps(text)
             day_first = _stamps(text, dayfirst=True)
     except UsageError:
         raise
     except ValueError as error:
-        raise UsageError(f"{where} has dates of several time zones; write them all in UTC.") from error
+        return _of_several_offsets(text, where, error)
     if not month_first.isna().any() and not day_first.isna().any() and not month_first.equals(day_first):
         row = int(np.argmax(month_first != day_first))
         raise UsageError(f"{where} has dates such as '{shown(text.iloc[row])}' whose day could be the month; {_WRITE}.")
-    return min((month_first, day_first), key=lambda dates: int(dates.isna().sum()))
+    return min((month_first, day_first), key=lambda dates: int(dates.isna().sum())), ()
+
+
+def _of_several_offsets(text: pd.Series, where: str, error: ValueError) -> tuple[pd.Series, tuple[str, ...]]:
+    """Stamps of a clock that is set forward and back: in UTC, or as days where each is a midnight."""
+    clock = text.str.replace(_OFFSET, "", regex=True)
+    if not text.str.contains(rf":\d{{2}}(?:\.\d+)?{_OFFSET}", regex=True).all():
+        raise UsageError(f"{where} has dates of several time zones; write them all in UTC.") from error
+    try:
+        local, utc = _stamps(clock, format="ISO8601"), _stamps(text, format="ISO8601", utc=True)
+    except ValueError:
+        raise UsageError(f"{where} has dates of several time zones; write them all in UTC.") from error
+    if local.notna().all() and (local == local.dt.normalize()).all():
+        return local, ("its stamps are midnights at several offsets from UTC, so they are taken as days",)
+    return utc, ("its stamps have several offsets from UTC, so they are turned into UTC",)
 
 
 def _check_years(text: pd.Series, where: str) -> None:

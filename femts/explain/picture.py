@@ -178,7 +178,7 @@ def _steps(panel: Any, history: pd.DataFrame, explanation: pd.DataFrame) -> tupl
     if "date" not in history.columns:
         panel.xaxis.set_major_locator(MaxNLocator(integer=True))
         return np.arange(starts.iloc[0], explanation["end"].max() + 1, dtype=float), starts.to_numpy(dtype=float)
-    stamps = read_dates(history["date"])
+    stamps = read_dates(history["date"], freq="D")
     locator = AutoDateLocator(minticks=4, maxticks=9, tz=stamps.tz)
     panel.xaxis.set_major_locator(locator)
     panel.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=stamps.tz))

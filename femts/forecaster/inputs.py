@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,10 @@ from numpy.typing import NDArray
 
 from femts.data.form import Form
 from femts.data.frames import check_frame, check_values
-from femts.data.recent import last_stamps
+from femts.data.interchange import is_table, to_frame
+from femts.data.naming import form_again
+from femts.data.recent import last_stamps, last_steps
+from femts.data.schema import Schema
 from femts.errors import GapWarning, UsageError
 from femts.forecaster.run_folder import RunConfig
 from femts.text import shown
@@ -49,15 +52,18 @@ def look_back(history: pd.DataFrame, config: RunConfig, columns: Sequence[str], 
         GapWarning: values are missing.
     """
     needed, schema = config.seq_len, config.schema
-    form = schema.form
-    if not isinstance(history, pd.DataFrame):
+    if not is_table(history):
         raise UsageError(f"The history is a {type(history).__name__}; give a DataFrame with the training columns.")
+    history, schema = _as_trained(history, schema, freq, "The history")
+    form = schema.form
     time, long = form.time_of(history), form.is_long(history)
     given = tuple(map(str, history.columns)) if long else ()
     if long:
         history = last_stamps([history], needed, freq, form)
         where = f"The recent history ({len(history)} rows)"
         history, schema = check_frame(history, schema, None, freq, where), schema.wide()
+    elif freq is not None and time in map(str, history.columns):
+        history = last_steps(history, needed, freq, form)
     ahead = config.schema.roles.future
     if config.schema.roles.any:
         history = _only(history, (*columns, *ahead), schema.form)
@@ -91,9 +97,10 @@ def known_ahead(future: pd.DataFrame | None, config: RunConfig, when: pd.Index, 
             raise UsageError("A table of known columns was given, but this model was trained without any; leave it out.")
         return np.empty((len(when), 0))
     needed = f"{', '.join(map(shown, names))} for the {len(when)} steps from {when[0]} to {when[-1]}"
-    if not isinstance(future, pd.DataFrame):
+    if not is_table(future):
         raise UsageError(f"This model was trained on columns known in advance; give {needed} (future=, or --future FILE).")
     where = "The table of known columns"
+    future, schema = _as_trained(future, schema, freq, where)
     if schema.form.is_long(future):
         future, schema = check_frame(future, schema, freq=freq, where=where), schema.wide()
     future = _only(future, names, schema.form)
@@ -106,6 +113,14 @@ def known_ahead(future: pd.DataFrame | None, config: RunConfig, when: pd.Index, 
         step, column = missing[0]
         raise UsageError(f"{where} has no '{shown(names[column])}' at {when[step]}; give {needed}.")
     return values.to_numpy()
+
+
+def _as_trained(table: pd.DataFrame, schema: Schema, freq: str | None, where: str) -> tuple[pd.DataFrame, Schema]:
+    """A table of any library as a frame, and the schema of the training with the names that this table has."""
+    if freq is None:
+        return to_frame(table, where, None), schema
+    frame = to_frame(table, where, schema.form)
+    return frame, replace(schema, form=form_again(frame, schema.form))
 
 
 def _only(table: pd.DataFrame, columns: Sequence[str], form: Form) -> pd.DataFrame:

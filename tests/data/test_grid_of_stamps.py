@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from femts.data.grid import check_order, future_dates, grid_of, season_of, step_of
+from femts.data.grid import future_dates, grid_of, order_of, season_of, step_of
 from femts.data.timestamps import read_dates
 from femts.errors import UsageError
 
@@ -86,10 +86,10 @@ def test_dates_are_read_where_they_can_mean_one_thing_only(texts: list[Any], fir
     assert read_dates(pd.Series(texts))[0] == pd.Timestamp(first)
 
 
-def test_order_is_checked() -> None:
+def test_order_is_found() -> None:
     dates = pd.date_range("2024-01-01", periods=4)
-    check_order(dates)
-    with pytest.raises(UsageError, match="goes back in time at data row 2"):
-        check_order(dates[[1, 0, 2, 3]])
+    assert order_of(dates) is None
+    for stamps, order in ((dates[[1, 0, 3, 2]], [1, 0, 3, 2]), (pd.Index([3, 2, 1]), [2, 1, 0])):
+        np.testing.assert_array_equal(order_of(stamps), order)
     with pytest.raises(UsageError, match="repeats 2 dates, the first 2024-01-01 00:00:00 at data row 2"):
-        check_order(dates[[0, 0, 1, 1]])
+        order_of(dates[[0, 0, 1, 1]])

@@ -5,16 +5,22 @@ A dozen draws of each kind in the suite; FEMTS_CASES=100 draws as many, anew eac
 
 from __future__ import annotations
 
+import bz2
 import contextlib
 import gzip
 import io
+import lzma
 import os
+import sys
 import tempfile
 import warnings
+import zipfile
 from collections.abc import Callable
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -85,6 +91,8 @@ def attempt(do: Callable[[], Any]) -> Any:
 
 def same(frame: object, before: object) -> bool:
     """Tell if a frame is as it was: cells, types, names and rows."""
+    if isinstance(frame, pd.Series) and isinstance(before, pd.Series):
+        return frame.index.equals(before.index) and _same_cells(frame, before)
     if not isinstance(frame, pd.DataFrame) or not isinstance(before, pd.DataFrame):
         return True
     alike = list(map(repr, frame.columns)) == list(map(repr, before.columns)) and list(frame.dtypes) == list(before.dtypes)
@@ -102,7 +110,7 @@ def _same_cells(one: pd.Series, other: pd.Series) -> bool:
 
 
 def copied(frame: object) -> object:
-    return frame.copy(deep=True) if isinstance(frame, pd.DataFrame) else frame
+    return frame.copy(deep=True) if isinstance(frame, pd.DataFrame | pd.Series) else frame
 
 
 @DRAWN
@@ -197,6 +205,18 @@ def _spoil(content: bytes, kind: str, at: int) -> bytes:
         "packed": gzip.compress(content),
         "packed and cut": gzip.compress(content)[: max(2, at // 4)],
         "semicolons": content.replace(b",", b";"),
+        "tabs": content.replace(b",", b"\t"),
+        "bars": content.replace(b",", b"|"),
+        "decimal commas": content.replace(b",", b";").replace(b".", b","),
+        "marks of both kinds": content.replace(b",", b";").replace(b"0.", b"0,"),
+        "thousands": content.replace(b",", b";").replace(b".", b",123."),
+        "other packers": (bz2.compress, lzma.compress)[at % 2](content),
+        "zip": _zip(content, 1 + at % 5 // 4),
+        "zip and cut": _zip(content, 1)[: max(4, at // 4)],
+        "zstd": b"\x28\xb5\x2f\xfd" + content[: at % 50],
+        "no header": content.partition(b"\n")[2],
+        "nameless": content.partition(b"date")[2],
+        "other name": content.replace(b"date", b"Zeit", 1),
         "sixteen bits": content.decode(errors="replace").encode("utf-16"),
         "escape": content[:at] + b"\x1b[2J" + content[at:],
         "comma": content[:at] + b"," + content[at:],
@@ -205,15 +225,26 @@ def _spoil(content: bytes, kind: str, at: int) -> bytes:
     return kinds.get(kind, content)
 
 
-FILES = st.sampled_from(["in.csv.gz", "in.zip", "in.parquet", "in.txt", "in", "in.pq", "-in.csv"])
-SPOILS = "; ; ; cut; zero byte; odd byte; quote; lines; packed; packed and cut; semicolons; sixteen bits; escape; comma; nine"
+def _zip(content: bytes, files: int) -> bytes:
+    with io.BytesIO() as file:
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            for number in range(files):
+                archive.writestr(f"{number}.csv", content)
+        return file.getvalue()
+
+
+FILES = st.sampled_from(["in.csv.gz", "in.zip", "in.parquet", "in.txt", "in", "in.pq", "-in.csv", "in.xlsx", "in.csv.zst"])
+SPOILS = """; ; ; cut; zero byte; odd byte; quote; lines; packed; packed and cut; semicolons; sixteen bits; escape; comma
+nine; tabs; bars; decimal commas; marks of both kinds; thousands; other packers; zip; zip and cut; zstd; no header; nameless
+other name"""
 FLAGS = """--pred-len 3; --pred-len 0; --seq-len 6; --seq-len x; --na -9999; --na x; --columns time=date; --target a; --past b
 --future b; --calendar; --set training.lr=nan; --seed 99999999999999999999; --max-time 0s; --set model.x=1; --resume
 --device cpu; --precision 16; --protocol x; --config in.csv"""
 ORDERS = """train; predict run {0}; predict run {0}; predict run {0} -o out.csv; predict run {0} --plot out.svg; evaluate run
 evaluate run --json; evaluate run --by channel --csv; calibrate run; explain run {0}; backtest run {0} --windows 2; audit run
 datasets info {0}; verify {0}; predict run {0} --horizon 7 --level 80; predict run {0} --future {0}; train --config {0}
-evaluate run --pred-len 2,9; report run"""
+evaluate run --pred-len 2,9; report run; predict run -; predict run - --plot out.svg; datasets info -
+backtest run - --windows 2"""
 
 
 def _one_of(lines: str) -> st.SearchStrategy[str]:
@@ -227,24 +258,35 @@ def _one_of(lines: str) -> st.SearchStrategy[str]:
     spoil=mostly("", _one_of(SPOILS)),
     at=st.integers(0, 3000),
     model=MODELS,
+    piped=st.integers(0, 5).map(lambda n: n == 5),
     flags=mostly([], st.lists(_one_of(FLAGS), max_size=2)),
     orders=st.lists(_one_of(ORDERS), min_size=1, max_size=4),
 )
 def test_commands_answer_or_say_why(
-    frame: pd.DataFrame, name: str, spoil: str, at: int, model: str, flags: list[str], orders: list[str]
+    frame: Any, name: str, spoil: str, at: int, model: str, piped: bool, flags: list[str], orders: list[str]
 ) -> None:
+    if not isinstance(frame, pd.DataFrame):
+        return
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         file = Path(name)
         try:
-            frame.to_parquet(file) if file.suffix in (".parquet", ".pq") else frame.to_csv(file, index=False)
+            if file.suffix in (".parquet", ".pq"):
+                frame.to_parquet(file)
+            elif file.suffix == ".xlsx" and find_spec("openpyxl"):
+                frame.to_excel(file, index=False)
+            else:
+                frame.to_csv(file, index=isinstance(frame.index, pd.DatetimeIndex | pd.PeriodIndex))
         except (ValueError, TypeError, OverflowError, ArithmeticError, NotImplementedError, KeyError):
             return  # pandas does not write it
         content = _spoil(file.read_bytes(), spoil, at)
         file.write_bytes(content)
-        first = f"train --dataset ./{name} --model {model} --pred-len 3 --seq-len 24 --max-steps 2 --out run"
+        first = (
+            f"train --dataset {'-' if piped else f'./{name}'} --model {model} --pred-len 3 --seq-len 24 --max-steps 2 --out run"
+        )
         for order in [f"{first} {' '.join(flags)}", *orders]:
             line = f"{first} --resume" if order == "train" else order.format(f"./{name}")
-            _check(line.split())
+            with mock.patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(content))):
+                _check(line.split())
             assert file.read_bytes() == content, line
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 from hypothesis import strategies as st
 
 Maker = Callable[[int], Any]
@@ -64,6 +65,20 @@ STAMPS: dict[str, Maker] = {
     "times": lambda n: [datetime.time(i % 24) for i in range(n)],
     "dates of Python": lambda n: [datetime.date(2024, 1, 1) + datetime.timedelta(i) for i in range(n)],
     "periods": lambda n: pd.period_range("2024", periods=n, freq="D"),
+    "quarters": lambda n: [f"{1950 + i // 4} Q{i % 4 + 1}" for i in range(n)],
+    "weeks": lambda n: [f"{1950 + i // 52}-W{i % 52 + 1:02d}" for i in range(n)],
+    "a week that is none": lambda n: _changed([f"{1950 + i // 52}-W{i % 52 + 1:02d}" for i in range(n)], 7, "1951-W77"),
+    "months by name": lambda n: pd.date_range("1950-01-01", periods=n, freq="MS").strftime("%b %Y"),
+    "months as numbers": lambda n: pd.date_range("1950-01-01", periods=n, freq="MS").strftime("%Y%m").astype(int),
+    "years as fractions": lambda n: np.arange(n) + 1850.0,
+    "quarters as periods": lambda n: pd.period_range("1950Q1", periods=n, freq="Q"),
+    "weeks as periods": lambda n: pd.period_range("1950-01-01", periods=n, freq="W"),
+    "periods too early": lambda n: pd.period_range("1300", periods=n, freq="Y"),
+    "clocks set back": lambda n: [f"2024-10-{27 - (i < 9)}T{i % 24:02d}:00+0{1 + (i < 12)}:00" for i in range(n)],
+    "offsets of some": lambda n: [f"2024-10-27 {i % 24:02d}:00{'+01:00' * (i % 5 > 1)}" for i in range(n)],
+    "in no order": lambda n: _hours(n)[np.random.default_rng(n).permutation(n)],
+    "a long hole": lambda n: _hours(3 * n)[[*range(n // 2), *range(3 * n - n + n // 2, 3 * n)]],
+    "names": lambda n: ["north", "south"][:1] * (n // 2) + ["south"] * (n - n // 2),
     "differences": lambda n: pd.to_timedelta(np.arange(n), unit="h"),
     "truths": lambda n: np.arange(n) % 2 == 0,
     "mixed": lambda n: [(1, "x", None, pd.Timestamp("2024"), 2.5)[i % 5] for i in range(n)],
@@ -86,6 +101,9 @@ CELLS: dict[str, Maker] = {
     "categories of words": lambda n: pd.Categorical(["ab"[i % 2] for i in range(n)]),
     "text": lambda n: ["word"] * n,
     "numbers as text": lambda n: [f" {value:.3f}" for value in _waves(n)],
+    "decimal commas": lambda n: [f"{value:.3f}".replace(".", ",") for value in _waves(n)],
+    "thousands": lambda n: [f"{value * 1e6:,.2f}" for value in _waves(n)],
+    "names": lambda n: ["north" if i % 2 else "south" for i in range(n)],
     "long text": lambda n: _changed(_waves(n), 7, "y" * 100_000),
     "text that acts": lambda n: _changed(_waves(n), 7, "\x1b[2J"),
     "bytes": lambda n: [b"1.5"] * n,
@@ -115,6 +133,10 @@ CELLS: dict[str, Maker] = {
     "nothing": lambda n: [None] * n,
     "one step": lambda n: (np.arange(n) > n // 2) * 1.0,
 }
+GOOD_STAMPS = (
+    *("hours", "days", "months", "zone", "text", "numbers", "dates of Python", "German text"),
+    *("quarters", "weeks", "months by name", "months as numbers", "years as fractions", "in no order", "descending"),
+)
 GOOD_CELLS = ("waves", "whole", "single", "nullable", "numbers as text", "gaps", "constant", "of 1e30")
 NAMES = (
     "a",
@@ -141,7 +163,7 @@ OTHER_NAMES = (0, 1.5, None, ("a", "b"), True, float("nan"), pd.Timestamp("2024-
 def good_frames(draw: st.DrawFn) -> pd.DataFrame:
     """A wide table that can be used, of one to three columns."""
     rows = draw(st.integers(120, 160))
-    stamps = draw(st.sampled_from(["hours", "days", "months", "zone", "text", "numbers", "dates of Python", "German text"]))
+    stamps = draw(st.sampled_from(GOOD_STAMPS))
     frame = pd.DataFrame({"date": STAMPS[stamps](rows)})
     for name in draw(st.lists(st.sampled_from(NAMES[:2] + NAMES[10:]), min_size=1, max_size=3, unique=True)):
         frame[name] = CELLS[draw(st.sampled_from(GOOD_CELLS))](rows)
@@ -149,8 +171,8 @@ def good_frames(draw: st.DrawFn) -> pd.DataFrame:
 
 
 @st.composite
-def odd_frames(draw: st.DrawFn) -> pd.DataFrame:
-    """A table with anything in it."""
+def odd_frames(draw: st.DrawFn) -> Any:
+    """A table with anything in it: a frame, a Series or a table of another library."""
     rows = draw(st.one_of(st.integers(0, 6), st.integers(20, 150)))
     stamps = draw(st.sampled_from(sorted(STAMPS)))
     names = draw(st.lists(st.one_of(st.sampled_from(NAMES), st.sampled_from(OTHER_NAMES)), max_size=4))
@@ -177,6 +199,23 @@ def _levels(frame: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+def _indexed(frame: pd.DataFrame, to: Callable[[pd.Index], pd.Index] = lambda index: index) -> pd.DataFrame:
+    """Stamps in an index without a name, as far as it goes."""
+    try:
+        return frame.set_axis(to(pd.Index(frame.pop("date"))), axis=0)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return frame
+
+
+def _other(frame: pd.DataFrame) -> Any:
+    """A table of pyarrow, where that takes it."""
+    pyarrow = pytest.importorskip("pyarrow")
+    try:
+        return pyarrow.Table.from_pandas(frame)
+    except (pyarrow.ArrowException, TypeError, ValueError, OverflowError, KeyError, AttributeError):
+        return frame
+
+
 SHAPES: tuple[Callable[[pd.DataFrame], pd.DataFrame], ...] = (
     *(lambda frame: frame,) * 6,
     _long,
@@ -189,4 +228,10 @@ SHAPES: tuple[Callable[[pd.DataFrame], pd.DataFrame], ...] = (
     lambda frame: frame.astype(object),
     lambda frame: pd.concat([frame, frame]),
     lambda frame: frame.set_index("date") if list(frame.columns).count("date") == 1 else frame,
+    lambda frame: frame.rename(columns={"date": "Zeit"}),
+    lambda frame: frame.rename(columns={"date": "Zeit", "a": "shop"}),
+    _indexed,
+    lambda frame: _indexed(frame, lambda index: index.to_period("D")),
+    lambda frame: _indexed(frame).iloc[:, 0] if frame.shape[1] > 1 else frame,
+    _other,
 )

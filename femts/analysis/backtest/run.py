@@ -19,6 +19,8 @@ from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset, load_dataset
 from femts.data.frames import check_frame, check_values
 from femts.data.grid import season_of
+from femts.data.interchange import is_table, to_frame
+from femts.data.naming import form_again
 from femts.data.reading import read_headless
 from femts.data.splits import Split
 from femts.errors import UsageError
@@ -122,8 +124,11 @@ def _table(
     """The wide table with the columns in order, what to call it, and whether it is that of the training."""
     freq, schema = forecaster.freq, forecaster.config.schema
     columns = (*forecaster.columns, *schema.roles.future)
-    if isinstance(data, pd.DataFrame):
-        where, data = "The frame", schema.roles.narrow(data, schema.form, "The frame")
+    if is_table(data):
+        where = "The frame"
+        table = to_frame(data, where, None if freq is None else schema.form)
+        schema = replace(schema, form=form_again(table, schema.form))
+        data = schema.roles.narrow(table, schema.form, where)
         if freq is None:
             return check_values(data, columns, where, schema.na).reset_index(drop=True), where, False
         return check_frame(data, schema, columns, freq, where), where, False
