@@ -7,6 +7,8 @@ from typing import Self
 
 from femts.config.bounds import check_bounds
 
+DEFAULT_MODEL = "fem_sm_ridge"  # of the lowest errors measured
+
 
 @dataclass(frozen=True)
 class ModelConfig:

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from femts.data.catalog import card
+from femts.data.catalog import CATALOG, card
 from femts.data.dataset import is_path, load_dataset
-from femts.data.protocols import default_seq_len
+from femts.data.protocols import default_horizon, default_protocol, default_seq_len
 from femts.data.splits import PARTS, Split
+from femts.experiments.published import ALL
 
 
 @dataclass(frozen=True)
@@ -22,12 +23,18 @@ class Subject:
         name: of the catalogue, or of a file without its ending.
         split: row ranges of the three parts.
         channels: how many there are.
+        season: steps in the natural one.
+        horizons: those to train for where none are asked for: the published ones of the catalogue, else one by the step.
+        published: of the catalogue, in whatever way it is read.
         own: as in `Cell`.
     """
 
     name: str
     split: Split
     channels: int
+    season: int
+    horizons: tuple[int, ...]
+    published: bool
     own: Mapping[str, Any] | None
 
     @classmethod
@@ -35,15 +42,22 @@ class Subject:
         """The data that `load_dataset` finds by `source` with the arguments `reading`; UsageError where it finds none."""
         if not reading and not is_path(source):  # its card says all, and its file need not be there
             known = card(source)
-            return cls(known.name, known.split, known.channels, None)
+            return cls(known.name, known.split, known.channels, known.season, ALL, True, None)
         data = load_dataset(source, data_root, **reading)
         own = {"source": data.source, "sha256": data.sha256, **reading}
-        return cls(data.name, data.split, len(data.columns), json.loads(json.dumps(own)))
+        published = data.source in CATALOG
+        horizons = ALL if published else (default_horizon(data.freq, len(data.values), False).steps,)
+        plain = json.loads(json.dumps(own))
+        return cls(data.name, data.split, len(data.columns), data.season, horizons, published, plain)
+
+    def protocol(self, asked: str | None) -> str:
+        """The protocol that was asked for, or that of the data."""
+        return default_protocol(self.published) if asked is None else asked
 
     def look_backs(self, seq_lens: Sequence[int | None], pred_len: int, protocol: str) -> dict[int | None, int]:
         """Those of `seq_lens` that fit, with their steps; UsageError where none does."""
         first, stop = self.split.train
-        steps = {seq_len: seq_len or default_seq_len(protocol, pred_len, stop - first) for seq_len in seq_lens}
+        steps = {seq_len: seq_len or default_seq_len(protocol, pred_len, stop - first, self.season) for seq_len in seq_lens}
         fitting = {s: n for s, n in steps.items() if all(self.split.windows(part, n, pred_len) for part in PARTS)}
         if not fitting:
             for part in PARTS:

@@ -6,7 +6,7 @@ import multiprocessing
 import platform
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from femts._version import __version__
+from femts.config.model import DEFAULT_MODEL
 from femts.config.training import parse_span
 from femts.data.dataset import Dataset, load_dataset
 from femts.data.preprocess import Preprocess
@@ -31,7 +32,7 @@ from femts.mixers.kernels import recorded
 from femts.models.registry import build_model
 from femts.training.batches import StepBatches
 from femts.training.device import Place, kept_memory, resolve_place
-from femts.training.resolve import resolve_run, resolve_training
+from femts.training.resolve import length_notes, resolve_run, resolve_training
 from femts.training.resume import find_state
 from femts.training.schedule import Budget
 from femts.training.state import TrainState
@@ -49,11 +50,11 @@ REPORTED_LEVELS = (80.0, 95.0)  # percent; their coverage of the test part is in
 
 def train(
     dataset: Dataset | str | Path | pd.DataFrame,
-    model: str = "fem_sm",
-    pred_len: int = 96,
+    model: str = DEFAULT_MODEL,
+    pred_len: int | str | None = None,
     *,
     seq_len: int | str | None = None,
-    protocol: str = "paper",
+    protocol: str | None = None,
     out: str | Path | None = None,
     seed: int = 42,
     max_steps: int | None = None,
@@ -65,15 +66,18 @@ def train(
     settings: Mapping[str, Any] | None = None,
     progress: bool = False,
     data_root: str | Path | None = None,
+    say: Callable[[str], None] | None = None,
 ) -> Forecaster:
     """Train `model` on `dataset` for a budget of steps, and score it once on the test part.
 
     Args:
         dataset: what `load_dataset` gave, or anything it takes.
         model: registered name.
-        pred_len: P, steps of one forecast.
+        pred_len: P, steps of one forecast; None or `auto` takes 96 for the catalogue, and for other data what suits their
+            step: 12 months, 8 quarters, 13 weeks, 28 days, 48 hours and so on.
         seq_len: L, steps of look-back; None or `auto` takes the protocol's.
-        protocol: `paper` or `lookback96`.
+        protocol: `paper`, `lookback96` or `seasons` (whole seasons that leave half of the rows to learn from); None takes the
+            first for the catalogue and the last for other data.
         out: run folder; None keeps nothing on disk (`Forecaster.save` does).
         seed: decides initial weights, order of the windows and dropout.
         max_steps: optimiser steps; None takes the recipe's.
@@ -86,6 +90,7 @@ def train(
         settings: `model.*` and `training.*` by name, values typed or as text.
         progress: show a line on stderr where that is a terminal.
         data_root: where data of the catalogue is looked for.
+        say: takes a sentence on what a reader should know: what is odd about the data, which lengths were chosen, and why.
 
     Returns:
         The forecaster, with `metrics` (test errors in scaled units), `validations` and intervals.
@@ -105,8 +110,8 @@ def train(
     config = resolve_run(data, model, pred_len, seq_len, protocol, model_settings, training)
     training = config.training
     preprocess = Preprocess.fit(data)
-    first = part_windows(data, preprocess, "train", config.seq_len, pred_len)
-    others = {part: part_windows(data, preprocess, part, config.seq_len, pred_len, first) for part in ("val", "test")}
+    first = part_windows(data, preprocess, "train", config.seq_len, config.pred_len)
+    others = {part: part_windows(data, preprocess, part, config.seq_len, config.pred_len, first) for part in ("val", "test")}
     windows = {"train": first, **others}
     # The caller's random state stays as it was.
     devices = [torch.cuda.current_device()] if place.device == "cuda" else []
@@ -134,6 +139,9 @@ def train(
                 remove_parts((folder / CHECKPOINT).parent)
                 if not state.model:
                     begin_run(folder, config, forecaster.preprocess_record())
+            if say is not None:
+                for note in (*data.notes, *length_notes(data, pred_len, seq_len, protocol)):
+                    say(note)
             try:
                 with recorded() as kernels:
                     _fit(forecaster, training, place, windows, state, folder, started, progress)
