@@ -8,6 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
 from femts.errors import UsageError, suggest
 from femts.files import write_file
 from femts.text import shown
@@ -21,6 +24,19 @@ DPI = 200
 PAST, TRUTH, FORECAST, SHADE = "#5f6b76", "#0072b2", "#d55e00", "#f6efe9"
 
 
+class Picture(Figure):
+    """A figure that a notebook shows as it is."""
+
+    def _repr_png_(self) -> bytes:
+        return self.to_bytes("png")
+
+    def to_bytes(self, kind: str) -> bytes:
+        """The figure as the content of an image file of the format `kind`."""
+        image = io.BytesIO()
+        self.savefig(image, format=kind, dpi=DPI)
+        return image.getvalue()
+
+
 def plot_forecast(
     history: pd.DataFrame,
     forecast: pd.DataFrame,
@@ -31,26 +47,40 @@ def plot_forecast(
     """Draw a forecast and write it as an image; the ending of `path` decides the format (png, pdf, svg).
 
     Args:
-        history: wide frame in raw units that ends where the forecast begins; its last part is drawn, twice as long as the
-            forecast.
-        forecast: wide frame with the same columns; `date` may be missing in both, then steps are counted.
+        history, forecast, actual, columns: as in `forecast_picture`.
         path: the image's file; written whole or not at all.
-        actual: what happened, a wide frame that begins where the forecast does.
-        columns: the channels to draw; by default the first twelve.
 
     Returns:
         `path`.
 
     Raises:
-        UsageError: a column that the forecast does not have, cells that are no numbers, or an image format that cannot be
-            written.
+        UsageError: as in `forecast_picture`, or an image format that cannot be written.
         RunFailure: the disk refuses.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     path = Path(path)
     kind = picture_format(path)
+    write_file(path, forecast_picture(history, forecast, actual, columns).to_bytes(kind))
+    return path
+
+
+def forecast_picture(
+    history: pd.DataFrame,
+    forecast: pd.DataFrame,
+    actual: pd.DataFrame | None = None,
+    columns: Sequence[str] | None = None,
+) -> Picture:
+    """Draw a forecast, one panel a channel.
+
+    Args:
+        history: wide frame in raw units that ends where the forecast begins; its last part is drawn, twice as long as the
+            forecast.
+        forecast: wide frame with the same columns; `date` may be missing in both, then steps are counted.
+        actual: what happened, a wide frame that begins where the forecast does.
+        columns: the channels to draw; by default the first twelve.
+
+    Raises:
+        UsageError: a column that the forecast does not have, or cells that are no numbers.
+    """
     history = _with_numbers(history, forecast, "The history")
     actual = None if actual is None else _with_numbers(actual, forecast, "What happened")
     named = [str(c) for c in forecast.columns if c != "date" and str(c) in history.columns]
@@ -63,7 +93,7 @@ def plot_forecast(
 
     across = 1 if len(shown) <= 3 else 2 if len(shown) <= 8 else 3
     down = math.ceil(len(shown) / across)
-    figure = Figure(figsize=(max(7.5, 4.6 * across), 0.7 + 1.75 * down), layout="constrained")
+    figure = Picture(figsize=(max(7.5, 4.6 * across), 0.7 + 1.75 * down), layout="constrained")
     FigureCanvasAgg(figure)
     panels: Any = figure.subplots(down, across, sharex=True, squeeze=False)
     for column, panel in zip(shown, panels.flat, strict=False):
@@ -73,17 +103,11 @@ def plot_forecast(
     for panel in panels.flat[len(shown) :]:
         panel.remove()
     _finish(figure, panels.flat[: len(shown)], dated=_dated(forecast), left_out=0 if columns else len(named) - len(shown))
-
-    image = io.BytesIO()
-    figure.savefig(image, format=kind, dpi=DPI)
-    write_file(path, image.getvalue())
-    return path
+    return figure
 
 
 def picture_format(path: Path) -> str:
     """The image format that the ending of `path` names; UsageError when no picture can be written in it."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
     kind = path.suffix.lstrip(".").lower()
     if kind not in FigureCanvasAgg.filetypes:
         raise UsageError(f"A picture cannot be written as '{path.name}'; name it .png, .pdf or .svg.")

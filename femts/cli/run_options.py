@@ -56,17 +56,6 @@ def gaps_as_notes() -> Iterator[None]:
     say_notes([str(gap.message).removesuffix(".") for gap in gaps])
 
 
-def to_draw(frame: pd.DataFrame, forecaster: Forecaster) -> pd.DataFrame:
-    """A history or a forecast in wide form, its stamps in `date`."""
-    from femts.data.frames import check_frame
-
-    form = forecaster.config.schema.form
-    if form.series in frame.columns:
-        values = frame[[form.series, form.time or "ds", form.value]]  # bounds, if there are any, stay out
-        return check_frame(values, forecaster.config.schema, freq=forecaster.freq)
-    return frame.rename(columns={form.time_of(frame): "date"})
-
-
 def load_run(run: Path, device: str, dataset: str | None = None) -> Forecaster:
     """The forecaster of a run of one horizon on `device`; `dataset` says where its data are now."""
     from femts.config.settings import apply_settings

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -27,14 +28,36 @@ def score_windows(forecaster: Parts, part: str, pred_len: int | None, data: Data
     return windows.to(forecaster.device)
 
 
-def own_data(forecaster: Parts, dataset: object) -> Dataset:
-    """`dataset`, or by default that of the training; UsageError for another thing, or for other columns."""
-    data = forecaster.training_data() if dataset is None else dataset
-    if not isinstance(data, Dataset):
-        raise UsageError(f"The data are a {type(data).__name__}; pass what femts.load_dataset made of them as dataset=.")
+def own_data(forecaster: Parts, dataset: object, data_root: str | Path | None = None) -> Dataset:
+    """Data to score `forecaster` on.
+
+    Args:
+        forecaster: a trained one.
+        dataset: what `load_dataset` takes, read as the run's own data were; None loads those again.
+        data_root: where data of the catalogue is looked for.
+
+    Raises:
+        UsageError: they cannot be read, or have other columns.
+    """
+    if dataset is None:
+        return forecaster.training_data(data_root)
+    data = dataset if isinstance(dataset, Dataset) else read_like(forecaster, dataset, data_root)
     if data.columns != forecaster.columns:
         raise UsageError(f"Data set '{shown(data.name)}' has other columns than the training data; give one with the same.")
     return data
+
+
+def training_rows(forecaster: Parts, dataset: object, data_root: str | Path | None, remedy: str) -> Dataset:
+    """The data of the training, by default loaded again; UsageError that ends with `remedy` where `dataset` is other data."""
+    data = own_data(forecaster, dataset, data_root)
+    if data.record != forecaster.data:
+        raise UsageError(f"Data set '{shown(data.name)}' is not what this model was trained on; {remedy}.")
+    return data
+
+
+def read_like(forecaster: Parts, source: Any, data_root: str | Path | None) -> Dataset:
+    """The data that `load_dataset` finds by `source`, read by the schema of the run."""
+    return load_dataset(source, data_root, schema=forecaster.config.schema)
 
 
 def load_again(forecaster: Parts, data_root: str | Path | None) -> Dataset:
@@ -47,7 +70,7 @@ def load_again(forecaster: Parts, data_root: str | Path | None) -> Dataset:
         )
     if source not in CATALOG and not Path(source).is_file():
         raise UsageError(f"The training data {source} is no longer there; put it back, or pass it as dataset= (--dataset).")
-    data = load_dataset(source, data_root, schema=forecaster.config.schema)
+    data = read_like(forecaster, source, data_root)
     if data.record != forecaster.data:
         raise UsageError(f"The data {source} is not what this model was trained on; pass other data as dataset=.")
     return data
@@ -59,7 +82,7 @@ def score(forecaster: Parts, windows: Windows, also: Sequence[Sums] = ()) -> dic
 
 
 def score_horizons(
-    forecaster: Parts, part: str, horizons: Sequence[int], dataset: Dataset | None = None, most: int | None = None
+    forecaster: Parts, part: str, horizons: Sequence[int], dataset: object = None, most: int | None = None
 ) -> dict[int, dict[str, float | int]]:
     """Scores at several horizons, each as `Forecaster.evaluate` has it, from one roll-out of each window.
 
