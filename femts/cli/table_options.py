@@ -13,13 +13,13 @@ from femts.cli.reading_options import ReadingOptions
 from femts.cli.recipe import is_auto, parse_assignment, parse_horizons
 from femts.config.model import DEFAULT_MODEL
 from femts.config.values import whole_number
-from femts.errors import UsageError, suggest
+from femts.errors import UsageError
 from femts.text import shown
 
 if TYPE_CHECKING:
+    from femts.experiments.engine import Engine
     from femts.experiments.grid import Grid
 
-ENGINES = ("local", "ray")
 LOOK_BACKS = (512, 1024, 2048, 4096)
 MIXERS, OTHERS = "fem_sm,fem_gla,fem_mamba,fem_aft,sm,gla,aft", "lintrans,itransformer,patchtst,dlinear,naive,seasonal_naive"
 MODELS = f"{DEFAULT_MODEL},ridge,{MIXERS},{OTHERS}"
@@ -98,10 +98,11 @@ class EngineOptions:
     ] = None
     results: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the records.")] = Path("results")
 
-    def check(self) -> None:
-        """UsageError for an engine that there is not."""
-        if self.engine not in ENGINES:
-            raise UsageError(f"Unknown engine '{self.engine}'{suggest(self.engine, ENGINES)}")
+    def engine_on(self, device: str, data_root: Path | None) -> Engine:
+        """The engine that the options ask for; UsageError for one that there is not."""
+        from femts.experiments.engine import Engine
+
+        return Engine(self.engine, None if self.jobs is None else count("--jobs", self.jobs), self.max_time, device, data_root)
 
 
 def _seed(text: str) -> int:
