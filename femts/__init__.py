@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from femts.analysis.backtest.run import backtest, backtest_scores
     from femts.analysis.report import report
     from femts.data.catalog import CATALOG, DatasetCard
-    from femts.data.dataset import Dataset, load_dataset
+    from femts.data.dataset import load_dataset
     from femts.data.listing import datasets
     from femts.errors import FemtsError, GapWarning, RunFailure, UsageError
     from femts.experiments.run import table
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 _HOME = {
     "BoundPrior": "femts.mixers.priors.base",
     "CATALOG": "femts.data.catalog",
-    "Dataset": "femts.data.dataset",
     "DatasetCard": "femts.data.catalog",
     "FemtsError": "femts.errors",
     "ForecastModel": "femts.models.base",
@@ -59,7 +58,6 @@ _HOME = {
 __all__ = [
     "CATALOG",
     "BoundPrior",
-    "Dataset",
     "DatasetCard",
     "FemtsError",
     "ForecastModel",

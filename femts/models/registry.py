@@ -41,7 +41,19 @@ _Model = TypeVar("_Model", bound=type[ForecastModel])
 
 
 def register(name: str, summary: str, **overrides: Any) -> Callable[[_Model], _Model]:
-    """Class decorator: make a `ForecastModel` available under `name`; one class may have several names."""
+    """Class decorator: make a `ForecastModel` available by a name; one class may have several.
+
+    Args:
+        name: for users to type.
+        summary: one line on what it is.
+        overrides: fields of its configuration that this name fixes as defaults.
+
+    Returns:
+        The decorator.
+
+    Raises:
+        ValueError: a name that is taken.
+    """
 
     def add(model_class: _Model) -> _Model:
         if name in _CARDS:

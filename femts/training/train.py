@@ -73,8 +73,8 @@ def train(
     Args:
         dataset: what `load_dataset` gave, or anything it takes.
         model: registered name.
-        pred_len: P, steps of one forecast; None or `auto` takes 96 for the catalogue, and for other data what suits their
-            step: 12 months, 8 quarters, 13 weeks, 28 days, 48 hours and so on.
+        pred_len: P, steps of one forecast; None or `auto` takes 96 for the catalogue, and for other data what suits the step,
+            such as 12 months, 8 quarters, 13 weeks, 28 days and 48 hours.
         seq_len: L, steps of look-back; None or `auto` takes the protocol's.
         protocol: `paper`, `lookback96` or `seasons` (whole seasons that leave half of the rows to learn from); None takes the
             first for the catalogue and the last for other data.
