@@ -90,6 +90,9 @@ def forecast_picture(
         if column not in named:
             raise UsageError(f"The forecast has no column '{column}'{suggest(column, named)}")
     shown = list(columns or named[:MOST_PANELS])
+    missing = [] if actual is None else [column for column in shown if column not in actual.columns]
+    if missing:
+        raise UsageError(f"What happened lacks the column '{missing[0]}'; give a table like the history, or leave it out.")
 
     across = 1 if len(shown) <= 3 else 2 if len(shown) <= 8 else 3
     down = math.ceil(len(shown) / across)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 
 from femts.errors import UsageError
@@ -36,10 +36,17 @@ def check_kind(value: object, kind: type | tuple[type, ...], what: str, remedy: 
         raise UsageError(f"{what} is {_named(value)}; {remedy}.")
 
 
+def check_text(value: object, name: str) -> str:
+    """`value` where it is text; else UsageError that names the argument."""
+    if isinstance(value, str):
+        return value
+    raise UsageError(f"Argument '{name}' is {_named(value)}; give a name as text.")
+
+
 def check_names(value: object, name: str) -> tuple[str, ...]:
     """`value`, one text or a list of texts, as distinct names; UsageError where it is neither, or empty."""
     several = (value,) if isinstance(value, str | os.PathLike) else value
-    if isinstance(several, Iterable) and not isinstance(several, bytes):
+    if isinstance(several, list | tuple | set):
         names = tuple(dict.fromkeys(each for each in several if isinstance(each, str | os.PathLike)))
         if names and all(isinstance(each, str | os.PathLike) for each in several):
             return tuple(os.fsdecode(each) for each in names)

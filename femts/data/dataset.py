@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from femts.config.arguments import check_path
+from femts.config.arguments import check_kind, check_path
 from femts.data.catalog import CATALOG, DatasetCard, card
 from femts.data.describe import describe
 from femts.data.download import fetch, file_sha256
@@ -136,6 +136,7 @@ def load_dataset(
     """
     data_root = None if data_root is None else check_path(data_root, "The data root")
     schema = Schema.of(**reading) if schema is None else schema
+    check_kind(schema, Schema, "The schema", "give one of femts.data.schema, or na=, columns= and so on")
     data = _load(source, data_root, download, schema)
     return with_roles(data, schema.roles) if schema.roles.any else data
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from femts.config.arguments import check_text
 from femts.errors import UsageError, suggest
 
 PROTOCOLS: tuple[str, ...] = ("paper", "lookback96", "seasons")
@@ -96,7 +97,7 @@ def default_look_back(protocol: str, pred_len: int, train_rows: int, season: int
     Raises:
         UsageError: no such protocol.
     """
-    if protocol not in PROTOCOLS:
+    if check_text(protocol, "protocol") not in PROTOCOLS:
         raise UsageError(f"Unknown protocol '{protocol}'{suggest(protocol, PROTOCOLS)}")
     if protocol == "seasons":
         return _whole_seasons(pred_len, train_rows, season)

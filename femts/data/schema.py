@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypedDict
 
+from femts.config.arguments import check_flag
 from femts.config.values import check_plain
 from femts.data.form import USUAL, Form
 from femts.data.roles import NO_ROLES, Roles, names_of
@@ -55,8 +56,10 @@ class Schema:
         if unknown is not None:
             raise UsageError(f"Unknown argument '{shown(unknown)}' of the data{suggest(unknown, names)}")
         given = {role: names_of(reading.get(role, ()), role) for role in ("target", "past", "future")}
-        roles = Roles(**given, calendar=bool(reading.get("calendar", False)))
-        return cls(_sentinels(reading.get("na", ())), Form.of(reading.get("columns") or {}), roles)
+        roles = Roles(**given, calendar=check_flag(reading.get("calendar", False), "calendar"))
+        return cls(
+            _sentinels(reading.get("na", ())), Form.of({} if reading.get("columns") is None else reading["columns"]), roles
+        )
 
     def reading(self) -> dict[str, Any]:
         """The arguments of `of` that differ from the usual, in plain types."""

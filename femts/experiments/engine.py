@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from femts.config.arguments import check_text
 from femts.errors import UsageError, suggest
 from femts.experiments.grid import Cell
 from femts.experiments.store import Store
@@ -35,8 +36,8 @@ class Engine:
     data_root: Path | None = None
 
     def __post_init__(self) -> None:
-        if self.name not in ENGINES:
-            raise UsageError(f"Unknown engine '{shown(self.name)}'{suggest(str(self.name), ENGINES)}")
+        if check_text(self.name, "engine") not in ENGINES:
+            raise UsageError(f"Unknown engine '{shown(self.name)}'{suggest(self.name, ENGINES)}")
 
 
 def refuse_damaged(cells: Sequence[Cell], store: Store) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+_NAMED = ("datasets", "models", "pred_lens", "seeds", "results", "say")
 _KINDS = {"pred_len": "Int64", "seq_len": "Int64", **dict.fromkeys(("mse", "mse_sd", "mae", "published_mse"), "float64")}
 
 
@@ -82,12 +83,14 @@ def table(
     check_callable(say, "say")
     unknown = next((name for name in options if name not in Options.__annotations__), None)
     if unknown is not None:
-        raise UsageError(f"Unknown argument '{shown(unknown)}' of a table{suggest(unknown, Options.__annotations__)}")
-    seq_lens = _steps(options.get("seq_lens") or (), "seq_lens")
+        raise UsageError(
+            f"Unknown argument '{shown(unknown)}' of a table{suggest(unknown, [*_NAMED, *Options.__annotations__])}"
+        )
+    seq_lens = _steps(options.get("seq_lens"), "seq_lens")
     grid = Grid(
         datasets=check_names(datasets, "datasets"),
         models=check_names(models, "models"),
-        pred_lens=_steps(() if pred_lens is None else pred_lens, "pred_lens"),
+        pred_lens=_steps(pred_lens, "pred_lens"),
         seeds=tuple(_seed(seed) for seed in _several(seeds)),
         protocol=options.get("protocol"),
         seq_lens=seq_lens or (None,),
@@ -100,7 +103,7 @@ def table(
     if check_flag(options.get("train", True), "train"):
         refuse_damaged(cells, store)
         run_cells(cells, store, engine, say or (lambda _: None))
-    entries = make_entries(cells, store, _steps(options.get("roll_out") or (), "roll_out"))
+    entries = make_entries(cells, store, _steps(options.get("roll_out"), "roll_out"))
     rows = [[getattr(entry, name) for name in COLUMNS] for entry in entries]
     return pd.DataFrame(rows, columns=list(COLUMNS)).astype(_KINDS)
 
@@ -129,7 +132,7 @@ def _several(value: object) -> tuple[Any, ...]:
 
 
 def _steps(value: object, name: str) -> tuple[int, ...]:
-    return tuple(dict.fromkeys(_count(each, name) for each in _several(value)))
+    return tuple(dict.fromkeys(_count(each, name) for each in ([] if value is None else _several(value))))
 
 
 def _seed(value: object) -> int:

@@ -267,7 +267,7 @@ class Forecaster:
 
     def write(self, folder: Path) -> None:
         """As `save`, over whatever `folder` holds."""
-        preprocess = self.preprocess_record()
+        preprocess, folder = self.preprocess_record(), check_path(folder, "The run folder")
         files = {WEIGHTS: weights_bytes(self.model, preprocess), PREPROCESS: json_bytes(preprocess)}
         files |= {} if self.intervals is None else {INTERVALS: self.intervals.to_bytes()}
         write_run(folder, self.config, files, self.validations, self.metrics)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from femts.config.arguments import check_text
 from femts.config.values import check_steps
 from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset, load_dataset
@@ -24,7 +25,7 @@ from femts.text import shown
 def score_windows(forecaster: Parts, part: str, pred_len: int | None, data: Dataset, like: Windows | None = None) -> Windows:
     """Windows of `part` that a score is of, on the forecaster's device; `like` are others of the same data."""
     steps = forecaster.config.pred_len if pred_len is None else check_steps(pred_len)
-    windows = part_windows(data, forecaster.preprocess, part, forecaster.config.seq_len, steps, like)
+    windows = part_windows(data, forecaster.preprocess, check_text(part, "part"), forecaster.config.seq_len, steps, like)
     return windows.to(forecaster.device)
 
 
@@ -149,7 +150,8 @@ def score_coverage(forecaster: Parts, windows: Windows, level: Sequence[float]) 
 def new_intervals(forecaster: Parts, pred_len: int | None, level: Sequence[float], data: Dataset) -> Intervals:
     """Intervals calibrated anew; see `Forecaster.calibrate`."""
     before = forecaster.config.pred_len if forecaster.intervals is None else forecaster.intervals.steps
-    more = check_levels(level) if level else ()
+    usual = level is None or (isinstance(level, list | tuple) and not level)
+    more = () if usual else check_levels(level)
     windows = score_windows(forecaster, "val", before if pred_len is None else pred_len, data)
     refuse_unreachable(more, len(windows))
     intervals, _ = calibrate(forecaster.model, windows, (*LEVELS, *more), forecaster.config.training.eval_batch_size)

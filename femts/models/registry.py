@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
+from femts.config.arguments import check_text
 from femts.config.model import SHAPE, ModelConfig
 from femts.config.settings import apply_settings
 from femts.errors import UsageError, suggest
@@ -79,7 +80,7 @@ def model_names() -> list[str]:
 def model_card(name: str) -> ModelCard:
     """The entry called `name`; UsageError with the nearest right name when there is none."""
     names = model_names()
-    if name not in names:
+    if check_text(name, "model") not in names:
         raise UsageError(f"Unknown model '{name}'{suggest(name, names)}")
     return _CARDS[name]
 

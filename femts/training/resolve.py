@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
+from femts.config.arguments import check_kind, check_text
 from femts.config.settings import apply_settings
 from femts.config.training import TrainingConfig
-from femts.config.values import whole_number
+from femts.config.values import check_plain, whole_number
 from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset
 from femts.data.protocols import Choice, default_horizon, default_look_back, default_protocol
@@ -41,14 +42,16 @@ def resolve_training(
             model cannot be trained by.
     """
     recipe = model_card(model).model_class.training_defaults
+    check_kind(settings, Mapping, "The settings", "give a mapping such as {'training.lr': 1e-3}")
     parts: dict[str, dict[str, Any]] = {"model": {}, "training": {}}
     for key, value in settings.items():
-        prefix, dot, name = key.partition(".")
+        prefix, dot, name = check_text(key, "settings").partition(".")
         if not dot or prefix not in parts:
             raise UsageError(f"Unknown setting '{shown(key)}'{_suggest_setting(key, model)}")
         parts[prefix][name] = value
     training = {**recipe, **parts["training"]}
     for name, value in given.items():
+        check_plain(value, f"Argument '{name}'")
         if value is None or value == _DEFAULTS[name]:
             continue
         if name in parts["training"] and shown(value) != shown(training[name]):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from femts._version import __version__
+from femts.config.arguments import check_callable, check_flag, check_path
 from femts.config.model import DEFAULT_MODEL
 from femts.config.training import parse_span
 from femts.data.dataset import Dataset, load_dataset
@@ -102,7 +103,11 @@ def train(
     started = time.monotonic()
     given = {"seed": seed, "max_steps": max_steps, "max_epochs": max_epochs, "max_time": max_time}
     given |= {"device": device, "precision": precision}
-    model_settings, training = resolve_training(model, given, settings or {})
+    out = None if out is None else check_path(out, "The run folder")
+    check_flag(resume, "resume")
+    check_flag(progress, "progress")
+    check_callable(say, "say")
+    model_settings, training = resolve_training(model, given, {} if settings is None else settings)
     place = resolve_place(training)
     if place.devices > 1 and getattr(multiprocessing.current_process(), "_inheriting", False):
         raise UsageError("A script that trains on several devices needs its code under `if __name__ == '__main__':`.")
