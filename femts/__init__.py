@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from femts.analysis.audit.run import audit
     from femts.analysis.backtest.run import backtest, backtest_scores
     from femts.analysis.report import report
+    from femts.config.model import ModelConfig
     from femts.data.catalog import CATALOG, DatasetCard
     from femts.data.dataset import load_dataset
     from femts.data.listing import datasets
@@ -38,6 +39,7 @@ _HOME = {
     "FreeEnergyMixer": "femts.mixers",
     "FreeEnergyMixerConfig": "femts.mixers",
     "GapWarning": "femts.errors",
+    "ModelConfig": "femts.config.model",
     "Prior": "femts.mixers.priors.base",
     "RunFailure": "femts.errors",
     "SegmentForecaster": "femts.models.fem",
@@ -65,6 +67,7 @@ __all__ = [
     "FreeEnergyMixer",
     "FreeEnergyMixerConfig",
     "GapWarning",
+    "ModelConfig",
     "Prior",
     "RunFailure",
     "SegmentForecaster",

@@ -34,6 +34,9 @@ class ModelConfig:
         Args:
             season: steps of their natural season.
             rows: how many the model is trained on.
+
+        Returns:
+            A configuration without anything left open.
         """
         return self
 

@@ -92,7 +92,7 @@ FURTHER = {
 }
 OTHERS = {"BoundPrior", "Prior", "ForecastModel", "SegmentForecaster", "FreeEnergyMixer", "FreeEnergyMixerConfig", "CATALOG"}
 OTHERS |= {"DatasetCard", "register", "register_prior", "visible", "__version__", "Forecaster", "Forecaster.device"}
-OTHERS |= {"FemtsError", "GapWarning", "RunFailure", "UsageError"}
+OTHERS |= {"ModelConfig", "FemtsError", "GapWarning", "RunFailure", "UsageError"}
 
 
 def _arguments(name: str) -> list[str]:
