@@ -11,43 +11,89 @@ if TYPE_CHECKING:
     from femts.analysis.audit.run import audit
     from femts.analysis.backtest.run import backtest, backtest_scores
     from femts.analysis.report import report
+    from femts.config.model import ModelConfig
+    from femts.data.catalog import CATALOG, DatasetCard
     from femts.data.dataset import load_dataset
+    from femts.data.listing import datasets
+    from femts.errors import FemtsError, GapWarning, RunFailure, UsageError
+    from femts.experiments.run import table
     from femts.forecaster.forecaster import Forecaster
     from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig
+    from femts.mixers.priors.base import BoundPrior, Prior, visible
+    from femts.mixers.priors.registry import register_prior
+    from femts.models.base import ForecastModel
+    from femts.models.fem import SegmentForecaster
+    from femts.models.registry import register
     from femts.training.train import train
 
     load = Forecaster.load
 
+# The home of each public name. `models` is the package of that name, which can be called.
+_HOME = {
+    "BoundPrior": "femts.mixers.priors.base",
+    "CATALOG": "femts.data.catalog",
+    "DatasetCard": "femts.data.catalog",
+    "FemtsError": "femts.errors",
+    "ForecastModel": "femts.models.base",
+    "Forecaster": "femts.forecaster.forecaster",
+    "FreeEnergyMixer": "femts.mixers",
+    "FreeEnergyMixerConfig": "femts.mixers",
+    "GapWarning": "femts.errors",
+    "ModelConfig": "femts.config.model",
+    "Prior": "femts.mixers.priors.base",
+    "RunFailure": "femts.errors",
+    "SegmentForecaster": "femts.models.fem",
+    "UsageError": "femts.errors",
+    "audit": "femts.analysis.audit.run",
+    "backtest": "femts.analysis.backtest.run",
+    "backtest_scores": "femts.analysis.backtest.run",
+    "datasets": "femts.data.listing",
+    "load_dataset": "femts.data.dataset",
+    "register": "femts.models.registry",
+    "register_prior": "femts.mixers.priors.registry",
+    "report": "femts.analysis.report",
+    "table": "femts.experiments.run",
+    "train": "femts.training.train",
+    "visible": "femts.mixers.priors.base",
+}
+
 __all__ = [
+    "CATALOG",
+    "BoundPrior",
+    "DatasetCard",
+    "FemtsError",
+    "ForecastModel",
     "Forecaster",
     "FreeEnergyMixer",
     "FreeEnergyMixerConfig",
+    "GapWarning",
+    "ModelConfig",
+    "Prior",
+    "RunFailure",
+    "SegmentForecaster",
+    "UsageError",
     "__version__",
     "audit",
     "backtest",
     "backtest_scores",
+    "datasets",
     "load",
     "load_dataset",
+    "models",
+    "register",
+    "register_prior",
     "report",
+    "table",
     "train",
+    "visible",
 ]
-
-_HOME = {
-    "Forecaster": "femts.forecaster.forecaster",
-    "FreeEnergyMixer": "femts.mixers",
-    "FreeEnergyMixerConfig": "femts.mixers",
-    "audit": "femts.analysis.audit.run",
-    "backtest": "femts.analysis.backtest.run",
-    "backtest_scores": "femts.analysis.backtest.run",
-    "load_dataset": "femts.data.dataset",
-    "report": "femts.analysis.report",
-    "train": "femts.training.train",
-}
 
 
 def __getattr__(name: str) -> Any:
     if name == "load":
         return import_module("femts.forecaster.forecaster").Forecaster.load
+    if name in ("errors", "models"):
+        return import_module(f"femts.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'femts' has no attribute '{name}'")
     return getattr(import_module(_HOME[name]), name)

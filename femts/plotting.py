@@ -9,6 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
 from femts.errors import UsageError, suggest
 from femts.files import write_file
 from femts.text import shown
@@ -23,6 +26,19 @@ PAST, TRUTH, FORECAST, SHADE = "#5f6b76", "#0072b2", "#d55e00", "#f6efe9"
 BAND = 0.2  # opacity of an interval
 
 
+class Picture(Figure):
+    """A figure that a notebook shows as it is."""
+
+    def _repr_png_(self) -> bytes:
+        return self.to_bytes("png")
+
+    def to_bytes(self, kind: str) -> bytes:
+        """The figure as the content of an image file of the format `kind`."""
+        image = io.BytesIO()
+        self.savefig(image, format=kind, dpi=DPI)
+        return image.getvalue()
+
+
 def plot_forecast(
     history: pd.DataFrame,
     forecast: pd.DataFrame,
@@ -34,28 +50,43 @@ def plot_forecast(
     """Draw a forecast and write it as an image; the ending of `path` decides the format (png, pdf, svg).
 
     Args:
-        history: wide frame in raw units that ends where the forecast begins; its last part is drawn, twice as long as the
-            forecast, and two seasons at least.
-        forecast: wide frame with the same columns, and bounds as `NAME-lo-80` and `NAME-hi-80` beside them; `date` may be
-            missing in both, then steps are counted. A column may be missing at the end of the history, and begin later.
+        history, forecast, actual, columns, season: as in `forecast_picture`.
         path: the image's file; written whole or not at all.
-        actual: what happened, a wide frame that begins where the forecast does.
-        columns: the channels to draw; by default the first twelve.
-        season: steps of a season.
 
     Returns:
         `path`.
 
     Raises:
-        UsageError: a column that the forecast does not have, cells that are no numbers, or an image format that cannot be
-            written.
+        UsageError: as in `forecast_picture`, or an image format that cannot be written.
         RunFailure: the disk refuses.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     path = Path(path)
     kind = picture_format(path)
+    write_file(path, forecast_picture(history, forecast, actual, columns, season).to_bytes(kind))
+    return path
+
+
+def forecast_picture(
+    history: pd.DataFrame,
+    forecast: pd.DataFrame,
+    actual: pd.DataFrame | None = None,
+    columns: Sequence[str] | None = None,
+    season: int = 1,
+) -> Picture:
+    """Draw a forecast, one panel a channel.
+
+    Args:
+        history: wide frame in raw units that ends where the forecast begins; its last part is drawn, twice as long as the
+            forecast, and two seasons at least.
+        forecast: wide frame with the same columns, and bounds as `NAME-lo-80` and `NAME-hi-80` beside them; `date` may be
+            missing in both, then steps are counted. A column may be missing at the end of the history, and begin later.
+        actual: what happened, a wide frame that begins where the forecast does.
+        columns: the channels to draw; by default the first twelve.
+        season: steps of a season.
+
+    Raises:
+        UsageError: a column that the forecast does not have, or cells that are no numbers.
+    """
     history = _with_numbers(history, forecast, "The history")
     actual = None if actual is None else _with_numbers(actual, forecast, "What happened")
     named = [str(c) for c in forecast.columns if c != "date" and str(c) in history.columns]
@@ -69,10 +100,13 @@ def plot_forecast(
             f"The {'history' if history.empty else 'forecast'} has no rows, so there is nothing to draw; give some."
         )
     shown = list(columns or named[:MOST_PANELS])
+    missing = [] if actual is None else [column for column in shown if column not in actual.columns]
+    if missing:
+        raise UsageError(f"What happened lacks the column '{missing[0]}'; give a table like the history, or leave it out.")
 
     across = 1 if len(shown) <= 3 else 2 if len(shown) <= 8 else 3
     down = math.ceil(len(shown) / across)
-    figure = Figure(figsize=(max(7.5, 4.6 * across), 0.95 + 1.75 * down), layout="constrained")
+    figure = Picture(figsize=(max(7.5, 4.6 * across), 0.95 + 1.75 * down), layout="constrained")
     FigureCanvasAgg(figure)
     panels: Any = figure.subplots(down, across, sharex=True, squeeze=False)
     past, ahead = _placed(history, -len(history) + 1, forecast), _placed(forecast, 1, forecast)
@@ -86,17 +120,11 @@ def plot_forecast(
         panel.remove()
     _finish(figure, panels.flat[: len(shown)], dated=_dated(forecast), left_out=0 if columns else len(named) - len(shown))
     _explain(figure, panels.flat[0], _title(past, len(forecast)))
-
-    image = io.BytesIO()
-    figure.savefig(image, format=kind, dpi=DPI)
-    write_file(path, image.getvalue())
-    return path
+    return figure
 
 
 def picture_format(path: Path) -> str:
     """The image format that the ending of `path` names; UsageError when no picture can be written in it."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
     kind = path.suffix.lstrip(".").lower()
     if kind not in FigureCanvasAgg.filetypes:
         raise UsageError(f"A picture cannot be written as '{path.name}'; name it .png, .pdf or .svg.")

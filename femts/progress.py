@@ -1,20 +1,29 @@
-"""The line on a terminal that says how far something is and how long it will take."""
+"""The line on a terminal or in a notebook that says how far something is and how long it will take."""
 
 from __future__ import annotations
 
+import io
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+
+_EVERY = 0.2  # seconds between two pictures of the line in a notebook
 
 
 @contextmanager
 def progress_line(shown: bool = True) -> Iterator[Callable[[float, str], None]]:
-    """Yield a function that shows a part done, in [0, 1], and words on it; it does nothing where stderr is no terminal.
+    """Yield a function that shows a part done, in [0, 1], and words on it.
 
-    The line has a bar and the time left, is drawn five times a second, and is gone at the end.
+    The line has a bar and the time left, is drawn five times a second, and is gone at the end. Where stderr is neither a
+    terminal nor a notebook's, the function does nothing.
     """
-    if not shown or sys.stderr is None or not sys.stderr.isatty():
+    if not shown or sys.stderr is None or not (_in_notebook() or sys.stderr.isatty()):
         yield lambda part, words: None
         return
     from rich.console import Console
@@ -26,7 +35,6 @@ def progress_line(shown: bool = True) -> Iterator[Callable[[float, str], None]]:
         TimeRemainingColumn(),
         TextColumn("left  {task.description}", markup=False),
     )
-    console = Console(stderr=True)
     # What is printed to stdout meanwhile must not end on stderr. The speed is one of an hour: some parts take minutes.
     options: dict[str, Any] = {
         "transient": True,
@@ -34,6 +42,41 @@ def progress_line(shown: bool = True) -> Iterator[Callable[[float, str], None]]:
         "refresh_per_second": 5,
         "speed_estimate_period": 3600,
     }
-    with Progress(*columns, console=console, **options) as progress:
+    if _in_notebook():
+        silent = Console(file=io.StringIO(), force_terminal=False, force_jupyter=False, width=100)
+        with _displayed(Progress(*columns, console=silent, auto_refresh=False, **options)) as show:
+            yield show
+        return
+    with Progress(*columns, console=Console(stderr=True), **options) as progress:
         task = progress.add_task("", total=1.0)
         yield lambda part, words: progress.update(task, completed=part, description=words)
+
+
+def _in_notebook() -> bool:
+    """Tell a kernel, whose output a notebook shows, from a terminal."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return shell is not None and hasattr(shell, "kernel")
+
+
+@contextmanager
+def _displayed(progress: Progress) -> Iterator[Callable[[float, str], None]]:
+    """The line as an output of the cell that is replaced, for rich's own takes widgets that are seldom installed."""
+    from IPython.display import Pretty, display
+
+    task, drawn = progress.add_task("", total=1.0), -_EVERY
+    output = display(Pretty(""), display_id=True)
+
+    def show(part: float, words: str) -> None:
+        nonlocal drawn
+        progress.update(task, completed=part, description=words)
+        if time.monotonic() - drawn >= _EVERY:
+            drawn = time.monotonic()
+            with progress.console.capture() as text:
+                progress.console.print(progress.get_renderable())
+            output.update(Pretty(text.get().rstrip()))
+
+    try:
+        yield show
+    finally:
+        output.update(Pretty(""))

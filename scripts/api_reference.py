@@ -19,6 +19,7 @@ sys.path.insert(0, str(ROOT))  # this checkout, also where another one is instal
 
 import femts  # noqa: E402
 import femts.cli  # noqa: E402
+from femts.models import listing  # noqa: E402
 
 # The public names, the commands, and what one meets when adding a model, a prior or a data set.
 MODULES = (
@@ -49,6 +50,7 @@ def write_reference(folder: Path) -> None:
         UserWarning, RuntimeWarning: pdoc found something that it cannot document.
     """
     vars(femts).update({name: getattr(femts, name) for name in femts.__all__})  # pdoc wants them loaded
+    vars(femts)["models"] = listing.models  # what the package does when it is called
     command = [sys.executable, "-m", "typer", "femts.cli", "utils", "docs", "--name", "femts"]
     commands = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout
     plain, femts.cli.__doc__ = femts.cli.__doc__, commands.replace("# `femts`", f"{femts.cli.__doc__}", 1)

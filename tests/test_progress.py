@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -51,4 +52,31 @@ def _read(terminal: int) -> bytes:
 def test_elsewhere_nothing_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     with progress_line() as show:
         show(0.5, "step 1")
+    assert capsys.readouterr() == ("", "")
+
+
+class Output:
+    """The output of a notebook's cell, as far as the line needs one."""
+
+    def __init__(self) -> None:
+        self.drawn: list[str] = []
+
+    def update(self, text: str) -> None:
+        self.drawn.append(text)
+
+
+def test_a_notebook_shows_the_same_line_and_keeps_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output, ipython, display = Output(), ModuleType("IPython"), ModuleType("IPython.display")
+    vars(ipython)["get_ipython"] = lambda: SimpleNamespace(kernel=object())
+    vars(display).update(Pretty=str, display=lambda text, display_id: output)
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    monkeypatch.setitem(sys.modules, "IPython.display", display)
+    monkeypatch.setattr("femts.progress._EVERY", 0.0)
+    with progress_line() as show:
+        show(0.25, "step 1")
+        show(0.5, "step 2")
+    assert re.search(r" 25% -?.* left  step 1$", output.drawn[0]) and re.search(r" 50% .* left  step 2$", output.drawn[1])
+    assert output.drawn[2:] == [""]
     assert capsys.readouterr() == ("", "")

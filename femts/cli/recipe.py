@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from femts.cli.option_groups import given
 from femts.cli.options import option
 from femts.cli.reading_options import READING, ReadingOptions
-from femts.config.model import SHAPE
+from femts.config.model import DEFAULT_MODEL, SHAPE
 from femts.config.values import check_plain, read_yaml, whole_number
 from femts.data.protocols import HORIZONS
 from femts.errors import UsageError, suggest
@@ -26,12 +26,16 @@ class RecipeOptions:
     """Flags that say what is trained, on which data, and the file that they go before."""
 
     dataset: Annotated[str | None, option("A name of `femts datasets list`, or a CSV file.", "NAME|FILE")] = None
-    model: Annotated[str | None, option("A name of `femts models`; fem_sm unless given.", "NAME")] = None
+    model: Annotated[str | None, option(f"A name of `femts models`; {DEFAULT_MODEL} unless given.", "NAME")] = None
     pred_len: Annotated[
-        str | None, option("Steps to forecast, 96 unless given; several train one model each.", "N[,N...]|all")
+        str | None,
+        option("Steps to forecast; auto goes by the step of the data; several train one model each.", "N[,N...]|all|auto"),
     ] = None
     seq_len: Annotated[str | None, option("Steps of look-back; auto leaves them to the protocol.", "N|auto")] = None
-    protocol: Annotated[str | None, option("Where look-backs come from; paper unless given.", "paper|lookback96")] = None
+    protocol: Annotated[
+        str | None,
+        option("Where look-backs come from; seasons unless given, paper for the catalogue.", "paper|lookback96|seasons"),
+    ] = None
     reading: ReadingOptions = field(default_factory=ReadingOptions)
     config: Annotated[Path | None, option("Recipe in YAML; flags go before it.", "FILE")] = None
     assignments: Annotated[list[str] | None, option("One setting, such as model.components=CL.", "KEY=VALUE", "--set")] = None
@@ -56,9 +60,9 @@ class Recipe:
     Attributes:
         dataset: a name of the catalogue or the path of a CSV file.
         model: registered name.
-        pred_lens: horizons, one run each.
+        pred_lens: horizons, one run each; empty where the step of the data decides.
         seq_len: look-back; None leaves it to the protocol.
-        protocol: named protocol.
+        protocol: named protocol; None leaves it to the data.
         settings: dotted keys (`model.components`, `training.lr`) -> value or text.
         reading: how the data are read, arguments of `load_dataset`.
     """
@@ -67,7 +71,7 @@ class Recipe:
     model: str
     pred_lens: tuple[int, ...]
     seq_len: int | None
-    protocol: str
+    protocol: str | None
     settings: Mapping[str, Any]
     reading: Mapping[str, Any]
 
@@ -88,7 +92,7 @@ def make_recipe(options: RecipeOptions, training: TrainingOptions) -> Recipe:
     Raises:
         UsageError: a fault in any of them, in one sentence.
     """
-    merged = {"model": "fem_sm", "pred_len": "96", "seq_len": "auto", "protocol": "paper"}
+    merged: dict[str, Any] = {"model": DEFAULT_MODEL, "pred_len": "auto", "seq_len": "auto"}
     settings: dict[str, Any] = {}
     if options.config is not None:
         top, settings = _read_config(options.config)
@@ -104,9 +108,9 @@ def make_recipe(options: RecipeOptions, training: TrainingOptions) -> Recipe:
     return Recipe(
         dataset=merged["dataset"],
         model=merged["model"],
-        pred_lens=parse_horizons(merged["pred_len"]),
+        pred_lens=() if is_auto(merged["pred_len"]) else parse_horizons(merged["pred_len"]),
         seq_len=_seq_len(merged["seq_len"]),
-        protocol=merged["protocol"],
+        protocol=merged.get("protocol"),
         settings=settings,
         reading=ReadingOptions.of(merged).reading(),
     )
@@ -120,12 +124,17 @@ def parse_horizons(value: object) -> tuple[int, ...]:
     horizons = tuple(dict.fromkeys(whole_number(part, "Horizon") for part in parts))
     numbers = tuple(number for number in horizons if number is not None and number >= 1)
     if not horizons or len(numbers) < len(horizons):
-        raise UsageError(f"Horizon '{shown(value)}' is not a number of steps; write --pred-len 96, 96,192 or all.")
+        raise UsageError(f"Horizon '{shown(value)}' is not a number of steps; write --pred-len 96, 96,192, all or auto.")
     return numbers
 
 
+def is_auto(value: object) -> bool:
+    """Tell a number that is left to femts from one that is given."""
+    return value is None or str(value).strip().lower() == "auto"
+
+
 def _seq_len(value: object) -> int | None:
-    if value is None or str(value).strip().lower() == "auto":
+    if is_auto(value):
         return None
     steps = whole_number(value, "Look-back")
     if steps is None or steps < 1:

@@ -56,25 +56,6 @@ def gaps_as_notes() -> Iterator[None]:
     say_notes([str(gap.message).removesuffix(".") for gap in gaps])
 
 
-def to_draw(frame: pd.DataFrame, forecaster: Forecaster) -> pd.DataFrame:
-    """A history or a forecast in wide form, its stamps in `date`, bounds as `NAME-lo-80`."""
-    import pandas as pd
-
-    from femts.data.frames import check_frame
-    from femts.data.naming import form_again
-
-    form = form_again(frame, forecaster.config.schema.form)
-    if form.series in frame.columns:
-        names = [form.series, form.time or "ds"]
-        parts = []
-        for name in (form.value, *(c for c in frame.columns if str(c).startswith(f"{form.value}-"))):
-            values = frame[[*names, name]].rename(columns={name: form.value})
-            wide = check_frame(values, forecaster.config.schema, freq=forecaster.freq).set_index("date")
-            parts.append(wide.add_suffix(str(name).removeprefix(form.value)))
-        return pd.concat(parts, axis=1).reset_index()
-    return frame.rename(columns={form.time_of(frame): "date"})
-
-
 def load_run(run: Path, device: str, dataset: str | None = None) -> Forecaster:
     """The forecaster of a run of one horizon on `device`; `dataset` says where its data are now."""
     from femts.config.settings import apply_settings

@@ -10,17 +10,19 @@ import typer
 
 from femts.cli.options import count, names
 from femts.cli.reading_options import ReadingOptions
-from femts.cli.recipe import parse_assignment, parse_horizons
+from femts.cli.recipe import is_auto, parse_assignment, parse_horizons
+from femts.config.model import DEFAULT_MODEL
 from femts.config.values import whole_number
-from femts.errors import UsageError, suggest
+from femts.errors import UsageError
 from femts.text import shown
 
 if TYPE_CHECKING:
+    from femts.experiments.engine import Engine
     from femts.experiments.grid import Grid
 
-ENGINES = ("local", "ray")
 LOOK_BACKS = (512, 1024, 2048, 4096)
-MODELS = "fem_sm,fem_gla,fem_mamba,fem_aft,sm,gla,aft,lintrans,itransformer,patchtst,dlinear,naive,seasonal_naive"
+MIXERS, OTHERS = "fem_sm,fem_gla,fem_mamba,fem_aft,sm,gla,aft", "lintrans,itransformer,patchtst,dlinear,naive,seasonal_naive"
+MODELS = f"{DEFAULT_MODEL},ridge,{MIXERS},{OTHERS}"
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,10 @@ class GridOptions:
         str, typer.Option(metavar="NAME|FILE[,...]", help="Names of `femts datasets list`, and files of your own.")
     ] = "ETTh1"
     models: Annotated[str, typer.Option(metavar="NAME[,NAME...]", help="Names of `femts models`.")] = MODELS
-    pred_lens: Annotated[str, typer.Option(metavar="N[,N...]|all", help="Horizons.")] = "all"
+    pred_lens: Annotated[
+        str,
+        typer.Option(metavar="N[,N...]|all|auto", help="Horizons; auto: all of the catalogue's, one by the step of a file."),
+    ] = "auto"
     roll_out: Annotated[
         str | None,
         typer.Option(
@@ -45,7 +50,12 @@ class GridOptions:
         str, typer.Option(metavar="N[,N...]|auto|protocol", help="Look-back; of several, auto's four too, validation chooses.")
     ] = "protocol"
     reading: ReadingOptions = field(default_factory=ReadingOptions)
-    protocol: Annotated[str, typer.Option(metavar="paper|lookback96", help="Where look-backs come from.")] = "paper"
+    protocol: Annotated[
+        str | None,
+        typer.Option(
+            metavar="paper|lookback96|seasons", help="Where look-backs come from.", show_default="paper; seasons for files"
+        ),
+    ] = None
     assignments: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="One setting of all models.", show_default=False)
     ] = None
@@ -63,7 +73,7 @@ class GridOptions:
         return Grid(
             datasets=names(self.datasets),
             models=names(self.models),
-            pred_lens=parse_horizons(self.pred_lens),
+            pred_lens=() if is_auto(self.pred_lens) else parse_horizons(self.pred_lens),
             seeds=tuple(_seed(part) for part in names(self.seeds)),
             protocol=self.protocol,
             seq_lens=presets.get(self.seq_len.lower()) or tuple(count("--seq-len", part) for part in names(self.seq_len)),
@@ -88,10 +98,11 @@ class EngineOptions:
     ] = None
     results: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the records.")] = Path("results")
 
-    def check(self) -> None:
-        """UsageError for an engine that there is not."""
-        if self.engine not in ENGINES:
-            raise UsageError(f"Unknown engine '{self.engine}'{suggest(self.engine, ENGINES)}")
+    def engine_on(self, device: str, data_root: Path | None) -> Engine:
+        """The engine that the options ask for; UsageError for one that there is not."""
+        from femts.experiments.engine import Engine
+
+        return Engine(self.engine, None if self.jobs is None else count("--jobs", self.jobs), self.max_time, device, data_root)
 
 
 def _seed(text: str) -> int:

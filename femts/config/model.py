@@ -7,6 +7,8 @@ from typing import Self
 
 from femts.config.bounds import check_bounds
 
+DEFAULT_MODEL = "fem_sm_ridge"  # of the lowest errors measured
+
 
 @dataclass(frozen=True)
 class ModelConfig:
@@ -32,6 +34,9 @@ class ModelConfig:
         Args:
             season: steps of their natural season.
             rows: how many the model is trained on; of a panel those of the shortest series.
+
+        Returns:
+            A configuration without anything left open.
         """
         return self
 

@@ -14,7 +14,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from femts.config.arguments import check_kind, check_path
 from femts.data.catalog import CATALOG, DatasetCard, card
+from femts.data.describe import describe
 from femts.data.download import fetch, file_sha256
 from femts.data.frames import check_frame
 from femts.data.grid import season_of, step_of
@@ -29,7 +31,7 @@ from femts.errors import UsageError
 from femts.text import shown
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
     """Everything that training needs to know of its data.
 
@@ -90,6 +92,11 @@ class Dataset:
         return self.values[slice(*self.split.train)]
 
     @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return len(self.values)
+
+    @property
     def train_rows(self) -> int:
         """Number of training rows."""
         return self.split.train[1] - self.split.train[0]
@@ -105,13 +112,16 @@ class Dataset:
         content = "\n".join(self.columns).encode() + stamps + self.values.tobytes()
         return hashlib.sha256(content).hexdigest()
 
+    def __repr__(self) -> str:
+        return describe(self)
+
     def frame(self) -> pd.DataFrame:
-        """A wide table: `date` first where the data has stamps, then the columns and what is known, in raw units."""
+        """A wide table in raw units: the stamps under their own name, where there are some, the columns, and what is known."""
         table = pd.DataFrame(self.values, columns=list(self.columns))
         if self.known is not None:
             table[list(self.schema.roles.future)] = self.known
         if self.dates is not None:
-            table.insert(0, "date", self.dates)
+            table.insert(0, self.schema.form.time or "date", self.dates)
         return table
 
 
@@ -153,7 +163,9 @@ def load_dataset(
         >>> data.values.shape, data.freq, data.split.test
         ((8760, 6), 'h', (7008, 8760))
     """
+    data_root = None if data_root is None else check_path(data_root, "The data root")
     schema = Schema.of(**reading) if schema is None else schema
+    check_kind(schema, Schema, "The schema", "give one of femts.data.schema, or na=, columns= and so on")
     data = _load(source, data_root, download, schema)
     return with_roles(data, schema.roles) if schema.roles.any else data
 

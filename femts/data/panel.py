@@ -68,6 +68,11 @@ class Panel:
         return self._first.season
 
     @property
+    def rows(self) -> int:
+        """Rows of the longest series."""
+        return max(data.rows for data in self.series.values())
+
+    @property
     def train_rows(self) -> int:
         """Training rows of the longest series."""
         return max(data.train_rows for data in self.series.values())

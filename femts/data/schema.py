@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypedDict
 
+from femts.config.arguments import check_flag
 from femts.config.values import check_plain
 from femts.data.domain import ANY, Domain
 from femts.data.form import USUAL, Form
@@ -72,14 +73,14 @@ class Schema:
         if unknown is not None:
             raise UsageError(f"Unknown argument '{shown(unknown)}' of the data{suggest(unknown, names)}")
         given = {role: names_of(reading.get(role, ()), role) for role in ("target", "past", "future")}
-        roles = Roles(**given, calendar=bool(reading.get("calendar", False)))
+        roles = Roles(**given, calendar=check_flag(reading.get("calendar", False), "calendar"))
         return cls(
             _sentinels(reading.get("na", ())),
-            Form.of(reading.get("columns") or {}),
+            Form.of({} if reading.get("columns") is None else reading["columns"]),
             roles,
             SplitRule.of(*(reading.get(name) for name in ("split", "val_rows", "test_rows", "test_from"))),
             Domain.of(*(reading.get(name) for name in ("min", "max", "transform"))),
-            bool(reading.get("panel", False)),
+            check_flag(reading.get("panel", False), "panel"),
         )
 
     def reading(self) -> dict[str, Any]:

@@ -146,7 +146,7 @@ def check_groups(by: str | Sequence[str] | None) -> tuple[str, ...]:
     """`by` as names of `GROUPS`; UsageError for another one."""
     names = tuple(by) if isinstance(by, list | tuple) else () if by is None else (by,)
     for name in names:
-        if name not in GROUPS:
+        if not isinstance(name, str) or name not in GROUPS:
             raise UsageError(f"Scores cannot be grouped by '{shown(name)}'{suggest(str(name), GROUPS)}")
     return tuple(dict.fromkeys(names))
 

@@ -89,9 +89,9 @@ class Grid:
     Attributes:
         datasets: names of the catalogue, and files.
         models: registered names.
-        pred_lens: horizons in steps.
+        pred_lens: horizons in steps; empty for those that suit each data set.
         seeds: of weights, order and dropout.
-        protocol: what fills in a look-back of None.
+        protocol: what fills in a look-back of None; itself None where each data set has its own.
         seq_lens: look-backs in steps, of which validation chooses; those that do not fit a data set are left out.
         settings: `model.*` and `training.*` of all cells.
         reading: how data are read, arguments of `load_dataset`.
@@ -100,9 +100,9 @@ class Grid:
 
     datasets: Sequence[str]
     models: Sequence[str]
-    pred_lens: Sequence[int]
+    pred_lens: Sequence[int] = ()
     seeds: Sequence[int] = (42,)
-    protocol: str = "paper"
+    protocol: str | None = None
     seq_lens: Sequence[int | None] = (None,)
     settings: Mapping[str, Any] = field(default_factory=dict)
     reading: Mapping[str, Any] = field(default_factory=dict)
@@ -120,11 +120,12 @@ def make_grid(grid: Grid, data_root: str | Path | None = None) -> list[Cell]:
     recipes = [{**grid.settings, **dict(zip(grid.choices, values, strict=True))} for values in product(*grid.choices.values())]
     subjects = _subjects(grid, data_root)
     cells = dict[str, Cell]()
-    for data, pred_len in product(subjects, grid.pred_lens):
-        look_backs = data.look_backs(grid.seq_lens, pred_len, grid.protocol)
+    for data, pred_len in [(subject, steps) for subject in subjects for steps in grid.pred_lens or subject.horizons]:
+        protocol = data.protocol(grid.protocol)
+        look_backs = data.look_backs(grid.seq_lens, pred_len, protocol)
         for seed, model, recipe, (seq_len, steps) in product(grid.seeds, grid.models, recipes, look_backs.items()):
             changes = _changes(model, recipe, seq_len=steps, pred_len=pred_len, n_channels=data.channels)
-            cell = Cell(data.name, model, pred_len, seed, grid.protocol, seq_len, changes, data.own)
+            cell = Cell(data.name, model, pred_len, seed, protocol, seq_len, changes, data.own)
             cells.setdefault(cell.path, cell)  # two recipes may say the same
     return list(cells.values())
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from femts.data.catalog import card
+from femts.data.catalog import CATALOG, card
 from femts.data.dataset import is_path, load_dataset
-from femts.data.protocols import default_seq_len
+from femts.data.protocols import HORIZONS, default_horizon, default_protocol, default_seq_len
 from femts.data.splits import PARTS, Split, horizon_split
 
 
@@ -22,6 +22,9 @@ class Subject:
         name: of the catalogue, or of a file without its ending.
         split: row ranges of the three parts.
         channels: how many there are.
+        season: steps in the natural one.
+        horizons: those to train for where none are asked for: the published ones of the catalogue, else one by the step.
+        published: of the catalogue, in whatever way it is read.
         own: as in `Cell`.
         fixed: whether the split does not depend on the horizon.
     """
@@ -29,6 +32,9 @@ class Subject:
     name: str
     split: Split
     channels: int
+    season: int
+    horizons: tuple[int, ...]
+    published: bool
     own: Mapping[str, Any] | None
     fixed: bool = True
 
@@ -37,16 +43,23 @@ class Subject:
         """The data that `load_dataset` finds by `source` with the arguments `reading`; UsageError where it finds none."""
         if not reading and not is_path(source):  # its card says all, and its file need not be there
             known = card(source)
-            return cls(known.name, known.split, known.channels, None)
+            return cls(known.name, known.split, known.channels, known.season, HORIZONS, True, None)
         data = load_dataset(source, data_root, **reading)
         own = {"source": data.source, "sha256": data.sha256, **reading}
-        return cls(data.name, data.split, len(data.columns), json.loads(json.dumps(own)), data.fixed_split)
+        published = data.source in CATALOG
+        horizons = HORIZONS if published else (default_horizon(data.freq, len(data.values), False).steps,)
+        plain = json.loads(json.dumps(own))
+        return cls(data.name, data.split, len(data.columns), data.season, horizons, published, plain, data.fixed_split)
+
+    def protocol(self, asked: str | None) -> str:
+        """The protocol that was asked for, or that of the data."""
+        return default_protocol(self.published) if asked is None else asked
 
     def look_backs(self, seq_lens: Sequence[int | None], pred_len: int, protocol: str) -> dict[int | None, int]:
         """Those of `seq_lens` that fit, with their steps; UsageError where none does."""
         split = self.split if self.fixed else horizon_split(self.split, pred_len)
         first, stop = split.train
-        steps = {seq_len: seq_len or default_seq_len(protocol, pred_len, stop - first) for seq_len in seq_lens}
+        steps = {seq_len: seq_len or default_seq_len(protocol, pred_len, stop - first, self.season) for seq_len in seq_lens}
         fitting = {s: n for s, n in steps.items() if all(split.windows(part, n, pred_len) for part in PARTS)}
         if not fitting:
             for part in PARTS:

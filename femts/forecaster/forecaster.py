@@ -6,33 +6,35 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import pandas as pd
 import torch
 from numpy.typing import ArrayLike
 
+from femts.config.arguments import check_path
 from femts.config.values import check_steps
 from femts.data.dataset import Dataset
 from femts.data.preprocess import Preprocess
 from femts.evaluation.intervals import Intervals
-from femts.explain.posterior import explainable, explanation
 from femts.files import locked
 from femts.forecaster import scoring
-from femts.forecaster.forecasting import Array, Ends, forecast_array, forecast_table
-from femts.forecaster.inputs import look_back
+from femts.forecaster.describe import describe
+from femts.forecaster.forecasting import Array, Ends, explain_table, forecast_array, forecast_table
+from femts.forecaster.parts import Source, check_device
 from femts.forecaster.restore import restore, weights_bytes
 from femts.forecaster.run_folder import INTERVALS, PREPROCESS, WEIGHTS, RunConfig, check_new_folder, json_bytes, write_run
 from femts.models.base import ForecastModel
 
 if TYPE_CHECKING:
     from femts.forecaster.onnx import Exported
-
+    from femts.forecaster.picture import Drawing
+    from femts.plotting import Picture
 
 Scores = dict[str, float | int]
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Forecaster:
     """A model with everything it needs to forecast new data in raw units.
 
@@ -58,13 +60,15 @@ class Forecaster:
     metrics: Mapping[str, Any] = field(default_factory=dict)
     validations: Sequence[Mapping[str, Any]] = ()
     intervals: Intervals | None = None
-    _dataset: Dataset | None = field(default=None, repr=False)
+    _dataset: Dataset | None = None
+
+    def __repr__(self) -> str:
+        return describe(self, self.metrics)
 
     @property
     def device(self) -> torch.device:
         """Device of the model's weights, trained or fitted; the CPU for one without."""
-        weights = chain(self.model.parameters(), self.model.buffers())
-        return next((weight.device for weight in weights), torch.device("cpu"))
+        return next((weight.device for weight in chain(self.model.parameters(), self.model.buffers())), torch.device("cpu"))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -77,8 +81,8 @@ class Forecaster:
         return self.columns[: len(self.columns) - len(self.config.schema.roles.past)]
 
     def to(self, device: torch.device | str) -> Forecaster:
-        """Move the model to `device` and return the forecaster."""
-        self.model.to(device)
+        """Move the model to `device` and return the forecaster; UsageError where that is not there."""
+        self.model.to(check_device(device))
         return self
 
     def predict(
@@ -92,14 +96,12 @@ class Forecaster:
         """Forecast what follows `history`.
 
         Args:
-            history: raw units; `date` (unless trained without) and the training columns, in any order, at least L rows; or
-                the same in long form, `unique_id, ds, y`.
-                Only the last L rows (in long form those of the last L stamps) are used and checked; the frame is not changed.
+            history: raw units; stamps (unless trained without) and the training columns, in any order, at least L rows; or the
+                same in long form. Only the last L rows (or those of the last L stamps) are used and checked, and not changed.
                 What is missing in them is filled as in training, and a `GapWarning` says how much that was; a target without a
                 value in them, such as a series that has ended, has none in the forecast.
             horizon: steps to forecast, P by default; beyond P the model reads its own forecasts as history.
-            level: percent, such as [80, 95]; adds conformal intervals (see `femts.evaluation.intervals`, and for a run that has
-                learned quantiles, whose forecast is the median, `femts.evaluation.quantiles`).
+            level: percent, such as [80, 95]; adds intervals (`femts.evaluation.intervals`, `femts.evaluation.quantiles`).
             future: the columns known in advance, if the training had any, in a table like `history` with the steps to come.
             quantiles: such as [0.1, 0.5, 0.9]; adds the ends of intervals (0.1 and 0.9 are those of 80), of 0.5 the forecast.
 
@@ -129,10 +131,25 @@ class Forecaster:
         Raises:
             UsageError: a model that has no such read, or a history that cannot be used; the text says why.
         """
-        model = explainable(self.model, self.config.model)
-        past = look_back(history, self.config, self.columns, self.freq)
-        scaled = self.preprocess.transform(past.values[None], self.preprocess.offsets(past.known, past.when))
-        return explanation(model, torch.from_numpy(scaled).float().to(self.device), self.columns, past.when)
+        return explain_table(self, history)
+
+    def plot(self, history: pd.DataFrame, horizon: int | None = None, **drawn: Unpack[Drawing]) -> Picture:
+        """Draw the forecast of what follows `history`.
+
+        Args:
+            history, horizon: as in `predict`.
+            drawn: `level` and `future` as in `predict`; `actual`, what happened, a table like `history`; `columns`, names to
+                draw instead of the first twelve.
+
+        Returns:
+            A figure of matplotlib, which a notebook shows and `savefig` writes.
+
+        Raises:
+            UsageError: as in `predict`, or a column that is not forecast.
+        """
+        from femts.forecaster.picture import draw  # matplotlib takes long to import
+
+        return draw(self, history, horizon, **drawn)
 
     def predict_array(self, x: ArrayLike, horizon: int | None = None, offsets: Array | None = None) -> Array:
         """Forecast many look-backs at once, as arrays.
@@ -163,17 +180,16 @@ class Forecaster:
         Raises:
             UsageError: it is gone, has changed, or was passed as an object, which a run does not keep.
         """
-        if self._dataset is None:
-            self._dataset = scoring.load_again(self, data_root)
+        self._dataset = self._dataset or scoring.load_again(self, data_root)
         return self._dataset
 
-    def evaluate(self, part: str = "test", pred_len: int | None = None, dataset: Dataset | None = None) -> Scores:
+    def evaluate(self, part: str = "test", pred_len: int | None = None, dataset: Source | None = None) -> Scores:
         """Scores over every window of `part`, in scaled units.
 
         Args:
             part: `test`, `val` or `train`.
             pred_len: horizon to score, P by default; beyond P the forecasts are rolled out.
-            dataset: the data; None takes that of the training, loaded again by its name or path and verified by its hash.
+            dataset: the data, as `load_dataset` takes them; None takes those of the training, loaded again and verified.
 
         Returns:
             `mse`, `mae` and the number of `windows`.
@@ -189,7 +205,7 @@ class Forecaster:
         pred_len: int | None = None,
         by: str | Sequence[str] | None = None,
         level: Sequence[float] | None = None,
-        dataset: Dataset | None = None,
+        dataset: Source | None = None,
     ) -> pd.DataFrame:
         """Scores in detail, over every window of `part`.
 
@@ -209,11 +225,7 @@ class Forecaster:
         return scoring.score_details(self, scoring.score_windows(self, part, pred_len, data), by, level, data)
 
     def coverage(
-        self,
-        part: str = "test",
-        level: Sequence[float] = (80, 95),
-        pred_len: int | None = None,
-        dataset: Dataset | None = None,
+        self, part: str = "test", level: Sequence[float] = (80, 95), pred_len: int | None = None, dataset: Source | None = None
     ) -> pd.DataFrame:
         """Coverage of `part` by the intervals, by step and channel.
 
@@ -228,7 +240,7 @@ class Forecaster:
         """
         return scoring.score_coverage(self, scoring.score_windows(self, part, pred_len, scoring.own_data(self, dataset)), level)
 
-    def calibrate(self, pred_len: int | None = None, level: Sequence[float] = (), dataset: Dataset | None = None) -> Intervals:
+    def calibrate(self, pred_len: int | None = None, level: Sequence[float] = (), dataset: Source | None = None) -> Intervals:
         """Calibrate `intervals` anew on the validation part, which training has done for P steps.
 
         Args:
@@ -248,13 +260,14 @@ class Forecaster:
 
     def save(self, folder: str | Path) -> None:
         """Write a run folder that `load` reads; UsageError when `folder` holds something, RunFailure when the disk refuses."""
-        with locked(Path(folder)):
-            check_new_folder(Path(folder))
-            self.write(Path(folder))
+        place = check_path(folder, "The run folder")
+        with locked(place):
+            check_new_folder(place)
+            self.write(place)
 
     def write(self, folder: Path) -> None:
         """As `save`, over whatever `folder` holds."""
-        preprocess = self.preprocess_record()
+        preprocess, folder = self.preprocess_record(), check_path(folder, "The run folder")
         files = {WEIGHTS: weights_bytes(self.model, preprocess), PREPROCESS: json_bytes(preprocess)}
         files |= {} if self.intervals is None else {INTERVALS: self.intervals.to_bytes()}
         write_run(folder, self.config, files, self.validations, self.metrics)
@@ -263,7 +276,7 @@ class Forecaster:
         """Write the model as ONNX to `path`, raw units in, `horizon` steps of them out; see `femts.forecaster.onnx`."""
         from femts.forecaster.onnx import export
 
-        return export(self, path, None if horizon is None else check_steps(horizon))
+        return export(self, check_path(path, "The ONNX file"), None if horizon is None else check_steps(horizon))
 
     def preprocess_record(self) -> dict[str, Any]:
         """Record of what turns raw data into the model's input, in plain types; `preprocess.json`."""
@@ -283,15 +296,5 @@ class Forecaster:
         Raises:
             UsageError: no run, an unfinished or a changed one, or one of a later femts.
         """
-        run, model, preprocess, intervals = restore(folder)
-        forecaster = cls(
-            model,
-            run.config,
-            preprocess,
-            freq=run.preprocess["freq"],
-            data=run.preprocess["data"],
-            metrics=run.metrics,
-            validations=run.validations,
-            intervals=intervals,
-        )
-        return forecaster.to(device)
+        where = check_device(device)
+        return cls(**restore(check_path(folder, "The run folder")).fields()).to(where)

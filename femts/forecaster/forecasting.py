@@ -18,6 +18,7 @@ from femts.data.grid import future_dates
 from femts.errors import RunFailure, UsageError
 from femts.evaluation.intervals import Intervals, check_levels, with_bounds
 from femts.evaluation.quantiles import check_quantiles, conformal_bounds, level_of
+from femts.explain.posterior import explainable, explanation
 from femts.forecaster.inputs import in_form_of, known_ahead, look_back, tell_ended
 from femts.forecaster.parts import Network, Parts
 from femts.forecaster.scoring import calibrated
@@ -131,6 +132,14 @@ def forecast_table(
         tell_ended([name for name, over in zip(targets, ended, strict=True) if over], config.seq_len)
     ahead = pd.DataFrame({"step" if freq is None else "date": when})
     return in_form_of(pd.concat([ahead, forecast], axis=1), past, config.schema.form, targets)
+
+
+def explain_table(forecaster: Parts, history: pd.DataFrame) -> pd.DataFrame:
+    """Explain the forecast of what follows `history`; see `Forecaster.explain`."""
+    model = explainable(forecaster.model, forecaster.config.model)
+    past = look_back(history, forecaster.config, forecaster.columns, forecaster.freq)
+    scaled = forecaster.preprocess.transform(past.values[None], forecaster.preprocess.offsets(past.known, past.when))
+    return explanation(model, torch.from_numpy(scaled).float().to(forecaster.device), forecaster.columns, past.when)
 
 
 def _scaled_bounds(scaled: Scaled, points: Array, forecaster: Parts, ends: Ends) -> dict[str, Array]:

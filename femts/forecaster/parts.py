@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Protocol
 
+import pandas as pd
 import torch
 
 from femts.data.dataset import Dataset
 from femts.data.panel_preprocess import PanelPreprocess
 from femts.data.preprocess import Preprocess
+from femts.errors import UsageError
 from femts.evaluation.intervals import Intervals
 from femts.forecaster.run_folder import RunConfig
 from femts.models.base import ForecastModel
+from femts.text import shown
+
+Source = Dataset | pd.DataFrame | str | Path  # of data, as `load_dataset` takes them
 
 
 class Network(Protocol):
@@ -37,7 +43,7 @@ class Parts(Network, Protocol):
     preprocess: Preprocess
     freq: str | None
 
-    def training_data(self) -> Dataset: ...
+    def training_data(self, data_root: str | Path | None = None) -> Dataset: ...
 
 
 class PanelParts(Network, Protocol):
@@ -45,3 +51,13 @@ class PanelParts(Network, Protocol):
 
     preprocess: PanelPreprocess
     freq: str
+
+
+def check_device(device: object) -> torch.device:
+    """`device` as one of torch; UsageError for what is none, or is not there."""
+    try:
+        place = torch.device(device)  # type: ignore[call-overload]
+        torch.empty(0, device=place)
+    except (RuntimeError, TypeError, ValueError, AssertionError, NotImplementedError) as error:
+        raise UsageError(f"Device '{shown(device)}' is not there; take cpu, or one that femts doctor lists.") from error
+    return place

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -38,6 +38,13 @@ class Restored(NamedTuple):
     model: ForecastModel
     preprocess: Preprocess
     intervals: Intervals | None
+
+    def fields(self) -> dict[str, Any]:
+        """Fields of a `Forecaster` by name."""
+        run = self.run
+        known = {"freq": run.preprocess["freq"], "data": run.preprocess["data"]}
+        said = {"config": run.config, "metrics": run.metrics, "validations": run.validations}
+        return {"model": self.model, "preprocess": self.preprocess, "intervals": self.intervals, **known, **said}
 
 
 class RestoredPanel(NamedTuple):

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
+from femts.config.arguments import check_text
 from femts.config.values import check_steps
 from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset, for_horizon, load_dataset
@@ -25,20 +27,41 @@ from femts.text import shown
 def score_windows(forecaster: Parts, part: str, pred_len: int | None, data: Dataset, like: Windows | None = None) -> Windows:
     """Windows of `part` that a score is of, on the forecaster's device; `like` are others of the same data."""
     steps = forecaster.config.pred_len if pred_len is None else check_steps(pred_len)
-    windows = part_windows(data, forecaster.preprocess, part, forecaster.config.seq_len, steps, like)
+    windows = part_windows(data, forecaster.preprocess, check_text(part, "part"), forecaster.config.seq_len, steps, like)
     return windows.to(forecaster.device)
 
 
-def own_data(forecaster: Parts, dataset: object) -> Dataset:
-    """`dataset`, or by default that of the training; UsageError for another thing, or for other columns."""
+def own_data(forecaster: Parts, dataset: object, data_root: str | Path | None = None) -> Dataset:
+    """Data to score `forecaster` on.
+
+    Args:
+        forecaster: a trained one.
+        dataset: what `load_dataset` takes, read as the run's own data were; None loads those again.
+        data_root: where data of the catalogue is looked for.
+
+    Raises:
+        UsageError: they cannot be read, or have other columns.
+    """
     if dataset is None:
-        return forecaster.training_data()
-    if not isinstance(dataset, Dataset):
-        raise UsageError(f"The data are a {type(dataset).__name__}; pass what femts.load_dataset made of them as dataset=.")
-    data = for_horizon(dataset, forecaster.config.pred_len)
+        return forecaster.training_data(data_root)
+    data = dataset if isinstance(dataset, Dataset) else read_like(forecaster, dataset, data_root)
+    data = for_horizon(data, forecaster.config.pred_len)
     if data.columns != forecaster.columns:
         raise UsageError(f"Data set '{shown(data.name)}' has other columns than the training data; give one with the same.")
     return data
+
+
+def training_rows(forecaster: Parts, dataset: object, data_root: str | Path | None, remedy: str) -> Dataset:
+    """The data of the training, by default loaded again; UsageError that ends with `remedy` where `dataset` is other data."""
+    data = own_data(forecaster, dataset, data_root)
+    if data.record != forecaster.data:
+        raise UsageError(f"Data set '{shown(data.name)}' is not what this model was trained on; {remedy}.")
+    return data
+
+
+def read_like(forecaster: Parts, source: Any, data_root: str | Path | None) -> Dataset:
+    """The data that `load_dataset` finds by `source`, read by the schema of the run."""
+    return load_dataset(source, data_root, schema=forecaster.config.schema)
 
 
 def load_again(forecaster: Parts, data_root: str | Path | None) -> Dataset:
@@ -52,7 +75,7 @@ def load_again(forecaster: Parts, data_root: str | Path | None) -> Dataset:
     if source not in CATALOG and not Path(source).is_file():
         raise UsageError(f"The training data {source} is no longer there; put it back, or pass it as dataset= (--dataset).")
     split = Split(**{part: tuple(rows) for part, rows in forecaster.data["split"].items()})
-    data = replace(load_dataset(source, data_root, schema=forecaster.config.schema), split=split)
+    data = replace(read_like(forecaster, source, data_root), split=split)
     if data.record != forecaster.data:
         raise UsageError(f"The data {source} is not what this model was trained on; pass other data as dataset=.")
     return data
@@ -64,7 +87,7 @@ def score(forecaster: Parts, windows: Windows, also: Sequence[Sums] = ()) -> dic
 
 
 def score_horizons(
-    forecaster: Parts, part: str, horizons: Sequence[int], dataset: Dataset | None = None, most: int | None = None
+    forecaster: Parts, part: str, horizons: Sequence[int], dataset: object = None, most: int | None = None
 ) -> dict[int, dict[str, float | int]]:
     """Scores at several horizons, each as `Forecaster.evaluate` has it, from one roll-out of each window.
 
@@ -131,7 +154,8 @@ def score_coverage(forecaster: Parts, windows: Windows, level: Sequence[float]) 
 def new_intervals(forecaster: Parts, pred_len: int | None, level: Sequence[float], data: Dataset) -> Intervals:
     """Intervals calibrated anew; see `Forecaster.calibrate`."""
     before = forecaster.config.pred_len if forecaster.intervals is None else forecaster.intervals.steps
-    more = check_levels(level) if level else ()
+    usual = level is None or (isinstance(level, list | tuple) and not level)
+    more = () if usual else check_levels(level)
     windows = score_windows(forecaster, "val", before if pred_len is None else pred_len, data)
     refuse_unreachable(more, len(windows), windows.disjoint)
     intervals, _ = calibrate(forecaster.model, windows, (*LEVELS, *more), forecaster.config.training.eval_batch_size)

@@ -57,47 +57,78 @@ class ForecastModel(nn.Module):
         return max(1, len(self.quantiles))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Forecast the next P steps: `x` (B, L, C) -> (B, P, C), or (B, P Q, C) with a step's quantiles side by side."""
+        """Forecast the next P steps.
+
+        Args:
+            x: look-back (B, L, C), scaled.
+
+        Returns:
+            (B, P, C), or (B, P Q, C) with a step's quantiles side by side.
+
+        Raises:
+            TypeError: a model that does not define it.
+        """
         raise TypeError(f"{type(self).__name__} does not define forward")
 
     def loss(self, x: Tensor, y: Tensor, seen: Tensor | None = None, channels: Tensor | None = None) -> Tensor:
-        """Training loss, a scalar, for the look-back `x` (B, L, C) and what followed, `y` (B, P, C).
+        """Loss of the training.
 
-        `seen` (B, L + P, C) says which of these values are real; the loss leaves the others out. `channels` are the numbers of
-        those that it is formed of, where `draws_channels`; None means all.
+        Args:
+            x: look-back (B, L, C).
+            y: values that followed (B, P, C).
+            seen: (B, L + P, C), which of these values are real; the loss leaves the others out. None means all.
+            channels: numbers of those that it is formed of, where `draws_channels`; None means all.
+
+        Returns:
+            A scalar.
         """
         if channels is not None:  # a model that reads several at once to forecast one defines a loss of its own
             x, y, seen = x[..., channels], y[..., channels], None if seen is None else seen[..., channels]
         return self.error(self(x), y, None if seen is None else seen[:, x.shape[1] :])
 
     def error(self, outputs: Tensor, target: Tensor, seen: Tensor | None = None, dim: int = -2) -> Tensor:
-        """Loss that is trained down: the mean squared error, or with quantiles their mean pinball loss.
+        """Error that is trained down: the mean squared one, or with quantiles their mean pinball loss.
 
-        `outputs` have n_outputs P along `dim`, where `target` and `seen` have P. Each output learns its own quantile, whether
-        or not they cross; `at_once` sorts them.
+        Args:
+            outputs: n_outputs P along `dim`. Each learns its own quantile, whether or not they cross; `at_once` sorts them.
+            target: P along `dim`.
+            seen: which targets are real, of the shape of `target`; None means all.
+            dim: axis of the steps.
+
+        Returns:
+            A scalar.
         """
         if self.quantiles:
             return mean_pinball(outputs, target, self.quantiles, seen, dim)
         return mean_square(outputs, target, seen)
 
     def prepare(self, series: Tensor, observed: Tensor | None = None) -> None:
-        """Before the first step: fit what has a closed form to the training rows `series` (rows, C); by default nothing.
+        """Fit what has a closed form, before the first step; by default nothing.
 
-        `observed` (rows, C) says which of them are real; None means all.
+        Args:
+            series: training rows (rows, C), scaled.
+            observed: (rows, C), which of them are real; None means all.
         """
 
     def at_once(self, x: Tensor, steps: int) -> Tensor:
-        """Forecast the next `steps` without going on from a forecast: `x` (B, L, C) -> (B, P or more, C).
+        """Forecast the next steps without going on from a forecast.
 
         A forecast of fewer steps is the beginning of one of more: scores at several horizons come from one roll-out.
-        With quantiles (B, P, Q, C), rising: sorting what has crossed brings no quantile further from the true one
-        (Chernozhukov, Fernandez-Val & Galichon, "Quantile and Probability Curves Without Crossing", Econometrica 2010).
+
+        Args:
+            x: look-back (B, L, C).
+            steps: how many are wanted.
+
+        Returns:
+            (B, P or more, C). With quantiles (B, P, Q, C), rising: sorting what has crossed brings no quantile further from the
+            true one (Chernozhukov, Fernandez-Val & Galichon, "Quantile and Probability Curves Without Crossing", Econometrica
+            2010).
         """
         outputs: Tensor = self(x)
         return outputs.unflatten(1, (-1, self.n_outputs)).sort(dim=2).values if self.quantiles else outputs
 
     def point(self, forecast: Tensor) -> Tensor:
-        """The median (B, S, C) of quantiles (B, S, Q, C); without quantiles what is given."""
+        """Median (B, S, C) of `forecast`, quantiles (B, S, Q, C); without quantiles what is given."""
         return forecast[:, :, self.quantiles.index(0.5)] if self.quantiles else forecast
 
     def forecast(self, x: Tensor, steps: int) -> Tensor:
@@ -115,7 +146,18 @@ class ForecastModel(nn.Module):
         return self.point(self._rolled(x, steps))
 
     def forecast_quantiles(self, x: Tensor, steps: int) -> Tensor:
-        """As `forecast`, all quantiles: (B, steps, Q, C), rising. Beyond P they follow a median fed back: too narrow."""
+        """Forecast all quantiles.
+
+        Args:
+            x: look-back (B, L, C), scaled.
+            steps: how many; beyond P the quantiles follow a median fed back, and are too narrow.
+
+        Returns:
+            (B, steps, Q, C), rising.
+
+        Raises:
+            TypeError: a model that learned none.
+        """
         if not self.quantiles:
             raise TypeError(f"this {type(self).__name__} has learned no quantiles")
         return self._rolled(x, steps)

@@ -163,7 +163,14 @@ class SegmentForecaster(ForecastModel):
         return self._forecast(self._predict(segments, LAST)[:, :, -1], mean, std)
 
     def loss(self, x: Tensor, y: Tensor, seen: Tensor | None = None, channels: Tensor | None = None) -> Tensor:
-        """Error of the forecast in scaled units plus that of each earlier segment's successor in window-normalised units."""
+        """Loss of the training: of the forecast, in scaled units, and of each earlier segment's successor, window-normalised.
+
+        Args:
+            x, y, seen, channels: as in `ForecastModel.loss`.
+
+        Returns:
+            A scalar.
+        """
         segments, mean, std = self._segments(x)
         predicted = self._predict(segments, channels=channels)
         if channels is not None:

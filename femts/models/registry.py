@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
+from femts.config.arguments import check_text
 from femts.config.model import SHAPE, ModelConfig
 from femts.config.settings import make_config
 from femts.errors import UsageError, suggest
@@ -41,7 +42,19 @@ _Model = TypeVar("_Model", bound=type[ForecastModel])
 
 
 def register(name: str, summary: str, **overrides: Any) -> Callable[[_Model], _Model]:
-    """Class decorator: make a `ForecastModel` available under `name`; one class may have several names."""
+    """Class decorator: make a `ForecastModel` available by a name; one class may have several.
+
+    Args:
+        name: for users to type.
+        summary: one line on what it is.
+        overrides: fields of its configuration that this name fixes as defaults.
+
+    Returns:
+        The decorator.
+
+    Raises:
+        ValueError: a name that is taken.
+    """
 
     def add(model_class: _Model) -> _Model:
         if name in _CARDS:
@@ -67,7 +80,7 @@ def model_names() -> list[str]:
 def model_card(name: str) -> ModelCard:
     """The entry called `name`; UsageError with the nearest right name when there is none."""
     names = model_names()
-    if name not in names:
+    if check_text(name, "model") not in names:
         raise UsageError(f"Unknown model '{name}'{suggest(name, names)}")
     return _CARDS[name]
 

@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
+from femts.config.arguments import check_kind, check_text
 from femts.config.settings import apply_settings
 from femts.config.training import TrainingConfig
-from femts.config.values import whole_number
+from femts.config.values import check_plain, whole_number
+from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset
 from femts.data.panel import Panel
-from femts.data.protocols import default_seq_len
+from femts.data.protocols import Choice, default_horizon, default_look_back, default_protocol
 from femts.errors import UsageError, suggest
 from femts.forecaster.run_folder import RunConfig
 from femts.models.registry import build_config, check_learns_quantiles, model_card
@@ -41,14 +43,16 @@ def resolve_training(
             model cannot be trained by.
     """
     recipe = model_card(model).model_class.training_defaults
+    check_kind(settings, Mapping, "The settings", "give a mapping such as {'training.lr': 1e-3}")
     parts: dict[str, dict[str, Any]] = {"model": {}, "training": {}}
     for key, value in settings.items():
-        prefix, dot, name = key.partition(".")
+        prefix, dot, name = check_text(key, "settings").partition(".")
         if not dot or prefix not in parts:
             raise UsageError(f"Unknown setting '{shown(key)}'{_suggest_setting(key, model)}")
         parts[prefix][name] = value
     training = {**recipe, **parts["training"]}
     for name, value in given.items():
+        check_plain(value, f"Argument '{name}'")
         if value is None or value == _DEFAULTS[name]:
             continue
         if name in parts["training"] and shown(value) != shown(training[name]):
@@ -76,35 +80,85 @@ def _suggest_setting(key: str, model: str) -> str:
 def resolve_run(
     data: Dataset | Panel,
     model: str,
-    pred_len: int,
+    pred_len: int | str | None,
     seq_len: int | str | None,
-    protocol: str,
+    protocol: str | None,
     model_settings: Mapping[str, Any],
     training: TrainingConfig,
 ) -> RunConfig:
-    """Everything that decides the run, with look-back and season filled in; UsageError when something does not fit.
+    """Everything that decides the run, with horizon, look-back and season filled in; UsageError when something does not fit.
 
     Args:
         data: the loaded data.
         model, pred_len, seq_len, protocol: as in `train`.
         model_settings, training: as `resolve_training` returns them.
     """
-    steps = whole_number(pred_len, "Horizon")
-    if steps is None or steps < 1:
-        raise UsageError(f"A forecast of {shown(pred_len)} steps is none; give --pred-len 1 or more.")
-    pred_len = steps
-    preset = default_seq_len(protocol, pred_len, data.train_rows)
+    steps = horizon(data, pred_len).steps
     check_past(model, data.schema.roles.past)
     config = build_config(
         model,
-        seq_len=_steps(seq_len, preset),
-        pred_len=pred_len,
+        seq_len=look_back(data, steps, seq_len, protocol).steps,
+        pred_len=steps,
         n_channels=len(data.columns),
         settings=model_settings,
     )
     config = config.for_data(data.season, data.common_rows)
     training = replace(training, channels=_drawn(model, training.channels, len(data.columns)))
-    return RunConfig(data.name, data.source, model, config, protocol, training, data.schema)
+    name = default_protocol(_published(data)) if protocol is None else protocol
+    return RunConfig(data.name, data.source, model, config, name, training, data.schema)
+
+
+def horizon(data: Dataset | Panel, pred_len: object) -> Choice:
+    """Horizon of a run on `data`: `pred_len`, or where that is None or `auto`, by the step of the data.
+
+    Raises:
+        UsageError: it is no number of steps.
+    """
+    if _left_open(pred_len):
+        return default_horizon(data.freq, data.rows, _published(data))
+    steps = whole_number(pred_len, "Horizon")
+    if steps is None or steps < 1:
+        raise UsageError(
+            f"A forecast of {shown(pred_len)} steps is none; give one whole number, --pred-len 1 or more, or auto."
+        )
+    return Choice(steps)
+
+
+def look_back(data: Dataset | Panel, pred_len: int, seq_len: object, protocol: str | None) -> Choice:
+    """Look-back of a run on `data`: `seq_len`, or where that is None or `auto`, by the protocol; by default that of the data.
+
+    Raises:
+        UsageError: it is no number of steps, or there is no such protocol.
+    """
+    name = default_protocol(_published(data)) if protocol is None else protocol
+    preset = default_look_back(name, pred_len, data.train_rows, data.season)
+    if _left_open(seq_len):
+        return preset
+    steps = whole_number(seq_len, "Look-back")
+    if steps is None:
+        raise UsageError(f"Look-back '{shown(seq_len)}' is no number of steps; give a whole number or auto.")
+    if steps < 1:
+        raise UsageError(f"A look-back of {steps} steps is none; give --seq-len 1 or more.")
+    return Choice(steps)
+
+
+def length_notes(data: Dataset | Panel, pred_len: object, seq_len: object, protocol: str | None) -> list[str]:
+    """Sentences on the horizon and on the look-back, as far as nobody gave them; arguments as in `train`."""
+    ahead = horizon(data, pred_len)
+    back = look_back(data, ahead.steps, seq_len, protocol)
+    notes = [f"horizon {ahead.steps}, {ahead.reason}; --pred-len takes another"] * bool(ahead.reason)
+    return notes + [f"look-back {back.steps} for {ahead.steps} ahead, {back.reason}; --seq-len takes another"] * bool(
+        back.reason
+    )
+
+
+def _left_open(steps: object) -> bool:
+    return steps is None or (isinstance(steps, str) and steps.strip().lower() == "auto")
+
+
+def _published(data: Dataset | Panel) -> bool:
+    """Tell data of the catalogue, whose lengths are those of the literature, from those of a user."""
+    return data.source in CATALOG
 
 
 def _drawn(model: str, asked: int | None, channels: int) -> int | None:
@@ -123,14 +177,3 @@ def check_past(model: str, past: Sequence[str]) -> None:
             f"Model '{model}' forecasts each column from itself alone, so --past {','.join(past)} would change nothing; take "
             "one that reads all columns, such as fem_sm, or leave it out."
         )
-
-
-def _steps(seq_len: int | str | None, preset: int) -> int:
-    if seq_len is None or seq_len == "auto":
-        return preset
-    steps = whole_number(seq_len, "Look-back")
-    if steps is None:
-        raise UsageError(f"Look-back '{shown(seq_len)}' is no number of steps; give a whole number or auto.")
-    if steps < 1:
-        raise UsageError(f"A look-back of {steps} steps is none; give --seq-len 1 or more.")
-    return steps

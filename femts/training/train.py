@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 
 from femts._version import __version__
+from femts.config.arguments import check_callable, check_flag, check_path
+from femts.config.model import DEFAULT_MODEL
 from femts.config.training import parse_span
 from femts.data.dataset import Dataset, for_horizon, load_dataset
 from femts.data.panel import Panel, panel_for_horizon
@@ -35,7 +37,7 @@ from femts.mixers.kernels import recorded
 from femts.models.registry import build_model
 from femts.training.batches import StepBatches
 from femts.training.device import Place, kept_memory, resolve_place
-from femts.training.resolve import resolve_run, resolve_training
+from femts.training.resolve import horizon, length_notes, resolve_run, resolve_training
 from femts.training.resume import find_state
 from femts.training.schedule import Budget
 from femts.training.state import TrainState
@@ -54,11 +56,11 @@ REPORTED_LEVELS = (80.0, 95.0)  # percent; their coverage of the test part is in
 
 def train(
     dataset: Dataset | Panel | str | Path | pd.DataFrame,
-    model: str = "fem_sm",
-    pred_len: int = 96,
+    model: str = DEFAULT_MODEL,
+    pred_len: int | str | None = None,
     *,
     seq_len: int | str | None = None,
-    protocol: str = "paper",
+    protocol: str | None = None,
     out: str | Path | None = None,
     seed: int = 42,
     max_steps: int | None = None,
@@ -70,15 +72,18 @@ def train(
     settings: Mapping[str, Any] | None = None,
     progress: bool = False,
     data_root: str | Path | None = None,
+    say: Callable[[str], None] | None = None,
 ) -> Forecaster:
     """Train `model` on `dataset` for a budget of steps, and score it once on the test part.
 
     Args:
         dataset: what `load_dataset` gave, or anything it takes.
         model: registered name.
-        pred_len: P, steps of one forecast.
+        pred_len: P, steps of one forecast; None or `auto` takes 96 for the catalogue, and for other data what suits the step,
+            such as 12 months, 8 quarters, 13 weeks, 28 days and 48 hours.
         seq_len: L, steps of look-back; None or `auto` takes the protocol's.
-        protocol: `paper` or `lookback96`.
+        protocol: `paper`, `lookback96` or `seasons` (whole seasons that leave half of the rows to learn from); None takes the
+            first for the catalogue and the last for other data.
         out: run folder; None keeps nothing on disk (`Forecaster.save` does).
         seed: decides initial weights, order of the windows and dropout.
         max_steps: optimiser steps; None takes the recipe's.
@@ -91,6 +96,7 @@ def train(
         settings: `model.*` and `training.*` by name, values typed or as text.
         progress: show a line on stderr where that is a terminal.
         data_root: where data of the catalogue is looked for.
+        say: takes a sentence on what a reader should know: what is odd about the data, which lengths were chosen, and why.
 
     Returns:
         The forecaster, of a panel a `PanelForecaster`, with `metrics` (test errors in scaled units), `validations` and
@@ -103,11 +109,16 @@ def train(
     started = time.monotonic()
     given = {"seed": seed, "max_steps": max_steps, "max_epochs": max_epochs, "max_time": max_time}
     given |= {"device": device, "precision": precision}
-    model_settings, training = resolve_training(model, given, settings or {})
+    out = None if out is None else check_path(out, "The run folder")
+    check_flag(resume, "resume")
+    check_flag(progress, "progress")
+    check_callable(say, "say")
+    model_settings, training = resolve_training(model, given, {} if settings is None else settings)
     place = resolve_place(training)
     if place.devices > 1 and getattr(multiprocessing.current_process(), "_inheriting", False):
         raise UsageError("A script that trains on several devices needs its code under `if __name__ == '__main__':`.")
-    data = _ready(dataset, data_root, pred_len)
+    data = dataset if isinstance(dataset, Dataset | Panel) else load_dataset(dataset, data_root)
+    data = _ready(data, pred_len)
     config = resolve_run(data, model, pred_len, seq_len, protocol, model_settings, training)
     training = config.training
     forecaster_of, windows = _prepared(data, config)
@@ -129,6 +140,9 @@ def train(
                 remove_parts((folder / CHECKPOINT).parent)
                 if not state.model:
                     begin_run(folder, config, forecaster.preprocess_record())
+            if say is not None:
+                for note in (*data.notes, *length_notes(data, pred_len, seq_len, protocol)):
+                    say(note)
             try:
                 with recorded() as kernels:
                     _fit(forecaster, training, place, windows, state, folder, started, progress)
@@ -141,13 +155,10 @@ def train(
     return cast(Forecaster, forecaster)
 
 
-def _ready(
-    dataset: Dataset | Panel | str | Path | pd.DataFrame, data_root: str | Path | None, pred_len: int
-) -> Dataset | Panel:
+def _ready(data: Dataset | Panel, pred_len: int | str | None) -> Dataset | Panel:
     """The data, split for this horizon."""
-    if isinstance(dataset, Panel):
-        return panel_for_horizon(dataset, pred_len)
-    return for_horizon(dataset if isinstance(dataset, Dataset) else load_dataset(dataset, data_root), pred_len)
+    steps = horizon(data, pred_len).steps
+    return panel_for_horizon(data, steps) if isinstance(data, Panel) else for_horizon(data, steps)
 
 
 def _prepared(

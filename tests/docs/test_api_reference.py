@@ -104,12 +104,18 @@ BEYOND_THE_CAP = 1e5 * torch.randn(1, 9, 8, generator=torch.Generator().manual_s
 MISTAKES: dict[str, Callable[[femts.Forecaster], object]] = {
     "audit": lambda fc: femts.audit("none"),
     "backtest": lambda fc: femts.backtest(fc, small_table(), windows=0, step=1),
+    "backtest_scores": lambda fc: femts.backtest_scores(small_table(), fc),
+    "datasets": lambda fc: femts.datasets("a\0b"),
     "load": lambda fc: femts.load("none"),
     "load_dataset": lambda fc: femts.load_dataset("ETTh11"),
+    "models": lambda fc: femts.models("fem_gal"),
+    "register": lambda fc: femts.register("ridge", "taken")(type(fc.model)),
     "report": lambda fc: femts.report("none", "page.html"),
+    "table": lambda fc: femts.table("ETTh11"),
     "train": lambda fc: femts.train("synthetic", model="fem_gal"),
     "Forecaster.load": lambda fc: femts.Forecaster.load("none"),
     "Forecaster.predict": lambda fc: fc.predict(small_table(), 0),
+    "Forecaster.plot": lambda fc: fc.plot(small_table(), columns=["wind"]),
     "Forecaster.predict_array": lambda fc: fc.predict_array([[1.0]]),
     "Forecaster.explain": lambda fc: fc.explain(small_table()),
     "Forecaster.evaluate": lambda fc: fc.evaluate("tset"),
@@ -117,11 +123,19 @@ MISTAKES: dict[str, Callable[[femts.Forecaster], object]] = {
     "Forecaster.coverage": lambda fc: fc.coverage(level=[100]),
     "Forecaster.calibrate": lambda fc: fc.calibrate(level=[0]),
     "Forecaster.training_data": lambda fc: fc.training_data(),
+    "ForecastModel.forecast_quantiles": lambda fc: fc.model.forecast_quantiles(torch.zeros(1, 24, 2), 3),
+    "ForecastModel.forward": lambda fc: femts.ForecastModel(fc.config.model_config)(torch.zeros(1, 24, 2)),
     "FreeEnergyMixer.forward": lambda fc: _layer()(torch.zeros(1, 3, 8), torch.ones(1, 2)),
     "FreeEnergyMixer.hidden_temperature": lambda fc: _layer().hidden_temperature(BEYOND_THE_CAP),
     "FreeEnergyMixer.posterior": lambda fc: _layer().posterior(BEYOND_THE_CAP),
     "FreeEnergyMixer.selection": lambda fc: _layer().selection(BEYOND_THE_CAP),
     "FreeEnergyMixer.step": lambda fc: _layer().step(torch.zeros(1, 8), None),  # type: ignore[arg-type]
+    "Prior.bind": lambda fc: femts.Prior.bind(_layer().prior, {}, None),
+    "Prior.init_state": lambda fc: femts.Prior.init_state(_layer().prior, 1, 8),
+    "Prior.log_scores": lambda fc: femts.Prior.log_scores(_layer().prior, {}, torch.ones(1, 3, 1)),
+    "Prior.step": lambda fc: femts.Prior.step(_layer().prior, {}, torch.zeros(1, 2, 4), None),
+    "SegmentForecaster.forecast_quantiles": lambda fc: fc.model.forecast_quantiles(torch.zeros(1, 24, 2), 3),
+    "SegmentForecaster.forward": lambda fc: femts.ForecastModel(fc.config.model_config)(torch.zeros(1, 24, 2)),
 }
 
 
@@ -131,7 +145,7 @@ def test_what_is_said_to_be_raised_is_raised(own: Path) -> None:
         forecaster = femts.load(own / "run")
         if name == "Forecaster.training_data":
             forecaster.data = {**forecaster.data, "sha256": "other"}
-        with pytest.raises((FemtsError, ValueError)) as raised:
+        with pytest.raises((FemtsError, ValueError, TypeError)) as raised:
             mistake(forecaster)
         said = _listed(_sections(inspect.getdoc(PUBLIC[name]) or "")["Raises"])
         assert type(raised.value).__name__ in said, name

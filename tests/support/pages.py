@@ -16,6 +16,7 @@ from unittest.mock import patch
 
 import femts
 from femts.cli import main
+from femts.config.model import DEFAULT_MODEL
 
 HOME = "/home/me"  # what pages call the folder that they are read in
 ROOT = Path(__file__).resolve().parents[2]
@@ -110,7 +111,7 @@ class Reader:
         """What a block prints; the blocks of a page are one session."""
         whole = femts.train
 
-        def train(dataset: Any, model: str = "fem_sm", *args: Any, **options: Any) -> femts.Forecaster:
+        def train(dataset: Any, model: str = DEFAULT_MODEL, *args: Any, **options: Any) -> femts.Forecaster:
             return whole(dataset, model, *args, **{**options, **(self.less.options if self._cuts(model) else {})})
 
         path = patch.object(sys, "path", [str(self.folder), *sys.path])

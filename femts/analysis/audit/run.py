@@ -17,9 +17,10 @@ from femts.data.dataset import Dataset
 from femts.data.preprocess import Preprocess
 from femts.data.splits import PARTS
 from femts.data.windows import Windows, part_windows
-from femts.errors import UsageError
 from femts.evaluation.evaluator import Share, evaluate
 from femts.forecaster.forecaster import Forecaster
+from femts.forecaster.parts import Source
+from femts.forecaster.scoring import training_rows
 from femts.models.base import ForecastModel
 from femts.models.registry import build_model
 
@@ -52,13 +53,13 @@ class Audit:
 
 
 def audit(
-    forecaster_or_run: Forecaster | str | Path, dataset: Dataset | None = None, data_root: str | Path | None = None
+    forecaster_or_run: Forecaster | str | Path, dataset: Source | None = None, data_root: str | Path | None = None
 ) -> Audit:
     """Check a trained forecaster against its own data, and score it under each convention in use.
 
     Args:
         forecaster_or_run: a forecaster, or the folder of a finished run.
-        dataset: the data of the training; None loads it again by its name or path.
+        dataset: the data of the training, or anything `load_dataset` takes; None loads it again by its name or path.
         data_root: where a data set of the catalogue is looked for.
 
     Returns:
@@ -69,9 +70,7 @@ def audit(
     """
     given = forecaster_or_run
     forecaster = given if isinstance(given, Forecaster) else Forecaster.load(given)
-    data = forecaster.training_data(data_root) if dataset is None else dataset
-    if data.record != forecaster.data:
-        raise UsageError(f"Data set '{data.name}' is not what this model was trained on; audit it on its own data.")
+    data = training_rows(forecaster, dataset, data_root, "audit it on its own data")
     model, batch_size = forecaster.model.eval(), forecaster.config.training.eval_batch_size
     windows = _test_windows(forecaster, data)
     sums = list[torch.Tensor]()

@@ -14,9 +14,10 @@ import pandas as pd
 import torch
 
 from femts.analysis.backtest.cutoffs import FORECASTS, cutoff_rows, scores
+from femts.config.arguments import check_callable, check_flag, check_kind
 from femts.config.model import SHAPE
 from femts.data.catalog import CATALOG
-from femts.data.dataset import Dataset, load_dataset
+from femts.data.dataset import Dataset
 from femts.data.frames import check_frame, check_values
 from femts.data.grid import season_of
 from femts.data.interchange import is_table, to_frame
@@ -25,6 +26,8 @@ from femts.data.reading import read_headless
 from femts.data.splits import Split
 from femts.errors import UsageError
 from femts.forecaster.forecaster import Forecaster
+from femts.forecaster.parts import Source
+from femts.forecaster.scoring import read_like
 from femts.models.naive import SeasonalNaive, SeasonalNaiveConfig
 
 VALIDATION = 8  # with refit, one row of so many before the cutoff validates
@@ -32,7 +35,7 @@ VALIDATION = 8  # with refit, one row of so many before the cutoff validates
 
 def backtest(
     forecaster: Forecaster,
-    data: Dataset | pd.DataFrame | str | Path,
+    data: Source,
     *,
     windows: int,
     step: int,
@@ -66,6 +69,9 @@ def backtest(
     Raises:
         UsageError: the numbers, the data or its length cannot be used; the text says why.
     """
+    check_kind(forecaster, Forecaster, "The forecaster", "give what femts.train or femts.load returned")
+    check_flag(refit, "refit")
+    check_callable(say, "say")
     steps = forecaster.config.pred_len if horizon is None else horizon
     frame, where, known = _table(forecaster, data, data_root)
     season = _season(forecaster)
@@ -106,7 +112,15 @@ def backtest_scores(frame: pd.DataFrame, forecaster: Forecaster) -> pd.DataFrame
     Returns:
         `cutoff` (`all` for the mean), `model` (`forecast` or `seasonal_naive`) and `mse_scaled, mae_scaled` (in units of
         the run's own scaler, also after refits), `mse_raw, mae_raw` (in the data's): means over all steps and columns.
+
+    Raises:
+        UsageError: a table that is no backtest.
     """
+    check_kind(forecaster, Forecaster, "The forecaster", "give the one that made the backtest")
+    check_kind(frame, pd.DataFrame, "The backtest", "give the table that femts.backtest returned")
+    missing = [name for name in ("cutoff", "column", *FORECASTS, "actual") if name not in frame.columns]
+    if missing:
+        raise UsageError(f"The backtest lacks the column '{missing[0]}'; give the table that femts.backtest returned.")
     preprocess = forecaster.preprocess
     scales, even = dict(zip(forecaster.targets, preprocess.scaler.scale, strict=False)), None
     if preprocess.power is not None:
@@ -118,9 +132,7 @@ def backtest_scores(frame: pd.DataFrame, forecaster: Forecaster) -> pd.DataFrame
     return scores(frame, scales, even)
 
 
-def _table(
-    forecaster: Forecaster, data: Dataset | pd.DataFrame | str | Path, data_root: str | Path | None
-) -> tuple[pd.DataFrame, str, bool]:
+def _table(forecaster: Forecaster, data: Source, data_root: str | Path | None) -> tuple[pd.DataFrame, str, bool]:
     """The wide table with the columns in order, what to call it, and whether it is that of the training."""
     freq, schema = forecaster.freq, forecaster.config.schema
     columns = (*forecaster.columns, *schema.roles.future)
@@ -132,12 +144,13 @@ def _table(
         if freq is None:
             return check_values(data, columns, where, schema.na).reset_index(drop=True), where, False
         return check_frame(data, schema, columns, freq, where), where, False
-    if freq is None and not isinstance(data, Dataset) and Path(data).is_file():
+    if freq is None and isinstance(data, str | Path) and Path(data).is_file():
         where = f"File {data}"
         return check_values(read_headless(data), columns, where, schema.na).reset_index(drop=True), where, False
-    dataset = data if isinstance(data, Dataset) else load_dataset(data, data_root, schema=schema)
+    dataset = data if isinstance(data, Dataset) else read_like(forecaster, data, data_root)
     where = f"File {dataset.source}" if dataset.source and dataset.source not in CATALOG else f"Data set '{dataset.name}'"
-    table = check_values(dataset.frame().drop(columns="date", errors="ignore"), columns, where, schema.na)
+    first = 0 if dataset.dates is None else 1
+    table = check_values(dataset.frame().iloc[:, first:], columns, where, schema.na)
     if (freq is None) != (dataset.dates is None) or (freq is not None and dataset.freq != freq):
         steps = ("no dates" if each is None else f"the step '{each}'" for each in (dataset.freq, freq))
         raise UsageError("{} has {}, but the training data had {}; give data like those.".format(where, *steps))

@@ -7,16 +7,17 @@ from pathlib import Path
 from femts.analysis.report.measure import measure
 from femts.analysis.report.page import as_html
 from femts.analysis.report.samples import sample_windows
-from femts.data.dataset import Dataset
-from femts.errors import UsageError
+from femts.config.arguments import check_path
 from femts.files import write_file
 from femts.forecaster.forecaster import Forecaster
+from femts.forecaster.parts import Source
+from femts.forecaster.scoring import training_rows
 
 
 def report(
     forecaster_or_run: Forecaster | str | Path,
     path: str | Path,
-    dataset: Dataset | None = None,
+    dataset: Source | None = None,
     data_root: str | Path | None = None,
 ) -> Path:
     """Score a trained forecaster on its test part and write one HTML page on it, which needs no network and no other file.
@@ -28,7 +29,7 @@ def report(
     Args:
         forecaster_or_run: a forecaster, or the folder of a finished run.
         path: the page's file; written whole or not at all.
-        dataset: the data of the training; None loads it again by its name or path.
+        dataset: the data of the training, or anything `load_dataset` takes; None loads it again by its name or path.
         data_root: where a data set of the catalogue is looked for.
 
     Returns:
@@ -40,9 +41,8 @@ def report(
     """
     run = forecaster_or_run
     forecaster = run if isinstance(run, Forecaster) else Forecaster.load(run)
-    data = forecaster.training_data(data_root) if dataset is None else dataset
-    if data.record != forecaster.data:
-        raise UsageError(f"Data set '{data.name}' is not what this model was trained on; report it on its own data.")
+    target = check_path(path, "The page")
+    data = training_rows(forecaster, dataset, data_root, "report it on its own data")
     page = as_html(forecaster, data, measure(forecaster, data), sample_windows(forecaster, data))
-    write_file(Path(path), page.encode())
-    return Path(path)
+    write_file(target, page.encode())
+    return target

@@ -18,14 +18,9 @@ datasets = command_group("datasets", "List, describe, download and verify data s
 @datasets.command("list")
 def list_datasets(data_root: DataRoot = None) -> None:
     """Every data set with its size and whether its file is here."""
-    from femts.data.catalog import CATALOG
-    from femts.data.download import locate
+    from femts.data.listing import COLUMNS, rows
 
-    rows = [
-        (c.name, c.rows, c.channels, c.freq, "built-in" if c.built_in else "yes" if locate(c, data_root) else "no")
-        for c in CATALOG.values()
-    ]
-    print(table(("name", "rows", "channels", "step", "here"), rows))
+    print(table(COLUMNS, rows(data_root)))
 
 
 @datasets.command()

@@ -9,7 +9,7 @@ import typer
 
 from femts.cli.command import command
 from femts.cli.output import write_data
-from femts.cli.run_options import Run, check_single, gaps_as_notes, read_history, to_draw
+from femts.cli.run_options import Run, check_single, gaps_as_notes, read_history
 from femts.cli.targets import check_targets
 
 
@@ -44,5 +44,6 @@ def explain(
         print(f"{out}: {tokens // 2} segments of {len(forecaster.columns)} columns in {layers} layers")
     if plot is not None:
         from femts.explain.picture import plot_explanation
+        from femts.forecaster.picture import to_draw
 
-        plot_explanation(to_draw(history, forecaster), explanation, plot)
+        plot_explanation(to_draw(forecaster, history), explanation, plot)

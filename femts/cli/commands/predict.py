@@ -19,9 +19,9 @@ from femts.cli.run_options import (
     parse_quantiles,
     parse_steps,
     read_history,
-    to_draw,
 )
 from femts.cli.targets import check_targets
+from femts.files import write_file
 from femts.text import printable
 
 if TYPE_CHECKING:
@@ -91,9 +91,10 @@ def predict(
         rows = len(forecast) // (columns if forecaster.config.schema.form.series in forecast.columns else 1)
         print(f"{printable(out)}: {rows} steps of {columns} columns")
     if plot is not None:
-        from femts.plotting import plot_forecast
+        from femts.forecaster.picture import draw_forecast
+        from femts.plotting import picture_format
 
-        plot_forecast(to_draw(history, forecaster), to_draw(forecast, forecaster), plot, season=season)
+        write_file(plot, draw_forecast(forecaster, history, forecast).to_bytes(picture_format(plot)))
 
 
 def _read_ahead(table: Path, forecaster: Forecaster) -> pd.DataFrame:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from itertools import count, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -49,8 +50,7 @@ def train(
 
     started = time.monotonic()
     data = load_dataset(plan.dataset, data_root, **plan.reading)
-    say_notes(data.notes)
-    with _folder(out, plan, resume) as folder:
+    with _folder(out, plan, data, resume) as folder:
         records = _train_all(plan, data, folder, resume, started)
     print(f"run: {printable(folder)}")
     print(scores_table({pred_len: record["test"] for pred_len, record in records.items()}))
@@ -59,13 +59,13 @@ def train(
 
 
 @contextmanager
-def _folder(out: Path | None, recipe: Recipe, resume: bool) -> Iterator[Path]:
+def _folder(out: Path | None, recipe: Recipe, data: Dataset, resume: bool) -> Iterator[Path]:
     """Folder of the run: `out`, with `resume` the last folder of its name, else a new one that no other run can have."""
-    first = _DEFAULT_PLACE / recipe.default_name
-    numbered = (first if n == 1 else Path(f"{first}-{n}") for n in count(1))
     if out is not None:
         yield out
         return
+    first = _DEFAULT_PLACE / replace(recipe, pred_lens=_horizons(recipe, data)).default_name
+    numbered = (first if n == 1 else Path(f"{first}-{n}") for n in count(1))
     if resume:
         taken = list(takewhile(Path.exists, numbered))
         if not taken:
@@ -95,14 +95,22 @@ def _made(folder: Path) -> bool:
     return True
 
 
+def _horizons(recipe: Recipe, data: Dataset) -> tuple[int, ...]:
+    """Horizons of the recipe, or the one that suits the step of the data."""
+    from femts.training.resolve import horizon
+
+    return recipe.pred_lens or (horizon(data, None).steps,)
+
+
 def _train_all(recipe: Recipe, data: Dataset, folder: Path, resume: bool, started: float) -> dict[int, dict[str, Any]]:
     """Train one model for each horizon; returns their records. Several get a folder each, and a summary."""
     from femts.config.training import parse_span
     from femts.training.train import train as fit
 
-    single = len(recipe.pred_lens) == 1
+    single = len(recipe.pred_lens) <= 1
     limit = None if single else _check_horizons(recipe, data)
-    runs = {pred_len: folder if single else folder / str(pred_len) for pred_len in recipe.pred_lens}
+    said = set[str]()
+    runs = {pred_len: folder if single else folder / str(pred_len) for pred_len in _horizons(recipe, data)}
     left = [p for p, run in runs.items() if single or not (resume and (run / METRICS).is_file())]
     records, settings = {}, dict(recipe.settings)
     for pred_len, run in runs.items():
@@ -114,13 +122,14 @@ def _train_all(recipe: Recipe, data: Dataset, folder: Path, resume: bool, starte
             fit(
                 data,
                 recipe.model,
-                pred_len,
+                pred_len if recipe.pred_lens else None,
                 seq_len=recipe.seq_len,
                 protocol=recipe.protocol,
                 out=run,
                 resume=resume and (single or run.exists()),
                 settings=settings,
                 progress=True,
+                say=lambda note: _say_once(note, said),
             )
         record = records[pred_len] = read_metrics(run)
         if "known" in record:
@@ -133,6 +142,13 @@ def _train_all(recipe: Recipe, data: Dataset, folder: Path, resume: bool, starte
         summary = {"pred_len": {str(p): s for p, s in scores.items()}, "mean": mean_scores(scores)}
         write_file(folder / METRICS, (strict_json(summary, indent=2) + "\n").encode())
     return records
+
+
+def _say_once(note: str, said: set[str]) -> None:
+    """Print a note that is not among those `said`, and put it there."""
+    if note not in said:
+        said.add(note)
+        say_notes([note])
 
 
 def _check_horizons(recipe: Recipe, data: Dataset) -> str | None:

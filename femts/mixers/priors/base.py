@@ -35,7 +35,7 @@ class BoundPrior(ABC):
 
     @abstractmethod
     def mix(self, values: Tensor) -> Tensor:
-        """`sum_i p_t(i) values_i`: (B, T, H, c) -> (B, T, H, c); values that no token may read may be anything, NaN too."""
+        """Sum of `values` (B, T, H, c) by `p_t(i)`, of the same shape; what no token may read may be anything, NaN too."""
 
     def weights(self) -> Tensor:
         """The dense p (B, H, T, T), query by key: what the prior makes of one-hot values."""
@@ -80,42 +80,92 @@ class Prior(nn.Module):
 
     @classmethod
     def weight_count(cls, config: FreeEnergyMixerConfig, fem_dim: int, qk_dim: int) -> int:
-        """Weights of the prior's linear maps at these widths (appendix H.7); by default those of q and k, or of one key."""
+        """Weights of the linear maps by `config`, `fem_dim` and `qk_dim` (appendix H.7); by default of q and k, or one key."""
         return config.n_embd * (fem_dim if cls.per_channel else 2 * qk_dim)
 
     def log_scores(self, params: Params, keep: Tensor) -> Tensor:
-        """The definition, dense: `log s_t(i)` before any mask, (B, T, T, H or E), query before key.
+        """Define the prior, dense; `femts.mixers.reference` reads by it.
 
-        `params` as in `bind`; a token that is not kept, (B, T, 1), lets no time pass. `femts.mixers.reference` reads by it.
+        Args:
+            params: as in `bind`.
+            keep: (B, T, 1); a token that is not kept lets no time pass.
+
+        Returns:
+            `log s_t(i)` before any mask, (B, T, T, H or E), query before key.
+
+        Raises:
+            TypeError: a prior that does not define it.
         """
         raise TypeError(f"{type(self).__name__} does not define log_scores")
 
     def bind(self, params: Params, mask: Tensor | None) -> BoundPrior:
-        """Make the prior of an input: `params` (B, T, width) by name, `mask` (B, T) True where a token may be read."""
+        """Make the prior of an input.
+
+        Args:
+            params: (B, T, width) by name.
+            mask: (B, T), True where a token may be read; None for all.
+
+        Returns:
+            The prior, whose `mix` gives (B, T, H, c).
+
+        Raises:
+            TypeError: a prior that does not define it.
+        """
         raise TypeError(f"{type(self).__name__} does not define bind")
 
     def bind_rows(self, params: Params, mask: Tensor | None, rows: slice) -> BoundPrior:
-        """As `bind`, to be read at the Q tokens `rows` alone: `row_params` are theirs (B, Q, width), `mix` gives (B, Q, H, c).
+        """Make the prior of an input that is read at some tokens alone.
 
         Unless a prior knows better, it mixes for every token; its `bind` then may not read `row_params`.
+
+        Args:
+            params: as in `bind`.
+            mask: as in `bind`.
+            rows: the Q tokens; `row_params` are theirs (B, Q, width).
+
+        Returns:
+            The prior, whose `mix` gives (B, Q, H, c).
         """
         return RowsOfBound(self.bind(params, mask), rows)
 
     def init_state(self, batch_size: int, value_width: int) -> Any:
-        """State before the first token, for values of `value_width` channels a head."""
+        """State of streams before the first token.
+
+        Args:
+            batch_size: how many there are.
+            value_width: channels of the values of a head.
+
+        Returns:
+            What `step` takes.
+
+        Raises:
+            TypeError: a prior that does not define it.
+        """
         raise TypeError(f"{type(self).__name__} does not define init_state")
 
     def step(self, params: Params, values: Tensor, state: Any) -> tuple[Tensor, Any]:
-        """One token: `params` (B, width), `values` (B, H, c) -> mixed (B, H, c) and the next state."""
+        """Take one token.
+
+        Args:
+            params: (B, width) by name.
+            values: (B, H, c).
+            state: what was read before.
+
+        Returns:
+            Mixed values (B, H, c), and the next state.
+
+        Raises:
+            TypeError: a prior that does not define it.
+        """
         raise TypeError(f"{type(self).__name__} does not define step")
 
     def post_read(self, read: Tensor, params: Params) -> Tensor:
-        """Apply what the prior alone does to the read (B, ..., E) afterwards; most do nothing."""
+        """Apply what the prior alone does to `read` (B, ..., E) by `params` afterwards; most do nothing."""
         return read
 
 
 def visible(mask: Tensor | None, causal: bool) -> Tensor | None:
-    """Mask of the rows that see any token at all (B, T), or None when there is no mask."""
+    """Mask of the rows that see any token at all (B, T) by `mask` and `causal`, or None when there is no mask."""
     if mask is None:
         return None
     return torch.cummax(mask.int(), dim=1).values.bool() if causal else mask.any(dim=1, keepdim=True).expand_as(mask)

@@ -35,7 +35,14 @@ _Class = TypeVar("_Class", bound=PriorClass)
 
 
 def register_prior(prior: _Class) -> _Class:
-    """Class decorator: make a prior available under its `NAME`."""
+    """Class decorator: make a prior available under its `NAME`.
+
+    Args:
+        prior: the class.
+
+    Returns:
+        The same class.
+    """
     _PRIORS[prior.NAME] = prior
     return prior
 

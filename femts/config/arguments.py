@@ -1,0 +1,59 @@
+"""Arguments of the public functions: each refused in one sentence where it is of a kind that none of them takes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from femts.errors import UsageError
+from femts.text import shown
+
+
+def check_path(value: object, what: str) -> Path:
+    """`value` as a path; UsageError where it is none, of an argument that `what` names."""
+    if isinstance(value, str | os.PathLike) and "\0" not in os.fsdecode(value):
+        return Path(os.fsdecode(value)).expanduser()
+    raise UsageError(f"{what} is {_named(value)}, which names no file or folder; give a path as text.")
+
+
+def check_flag(value: object, name: str) -> bool:
+    """`value` where it is true or false; else UsageError."""
+    if isinstance(value, bool) or type(value).__name__ == "bool_":
+        return bool(value)
+    raise UsageError(f"Argument '{name}' is {_named(value)}; give True or False.")
+
+
+def check_callable(value: Callable[[str], None] | None, name: str) -> None:
+    """UsageError where `value` is neither None nor something to call with a sentence."""
+    if value is not None and not callable(value):
+        raise UsageError(f"Argument '{name}' is {_named(value)}; give a function of one text, such as print.")
+
+
+def check_kind(value: object, kind: type | tuple[type, ...], what: str, remedy: str) -> None:
+    """UsageError where `value` is not of `kind`; `what` begins the sentence, and `remedy` ends it."""
+    if not isinstance(value, kind):
+        raise UsageError(f"{what} is {_named(value)}; {remedy}.")
+
+
+def check_text(value: object, name: str) -> str:
+    """`value` where it is text; else UsageError that names the argument."""
+    if isinstance(value, str):
+        return value
+    raise UsageError(f"Argument '{name}' is {_named(value)}; give a name as text.")
+
+
+def check_names(value: object, name: str) -> tuple[str, ...]:
+    """`value`, one text or a list of texts, as distinct names; UsageError where it is neither, or empty."""
+    several = (value,) if isinstance(value, str | os.PathLike) else value
+    if isinstance(several, list | tuple | set):
+        names = tuple(dict.fromkeys(each for each in several if isinstance(each, str | os.PathLike)))
+        if names and all(isinstance(each, str | os.PathLike) for each in several):
+            return tuple(os.fsdecode(each) for each in names)
+    raise UsageError(f"Argument '{name}' is {_named(value)}; give a name, or a list of some.")
+
+
+def _named(value: object) -> str:
+    """A value for a sentence: itself where it is short, else its kind."""
+    text = shown(value) if isinstance(value, str | int | float) or value is None else ""
+    return f"'{text}'" if text else f"a {type(value).__name__}"

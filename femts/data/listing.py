@@ -1,0 +1,41 @@
+"""List of the data sets that femts knows by name, as a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from femts.config.arguments import check_path
+from femts.data.catalog import CATALOG
+from femts.data.download import locate
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COLUMNS = ("name", "rows", "channels", "step", "here")
+
+
+def datasets(data_root: str | Path | None = None) -> pd.DataFrame:
+    """List the data sets of the catalogue.
+
+    Args:
+        data_root: folder of their files; None finds it as `load_dataset` does.
+
+    Returns:
+        One row a data set: `name`, `rows`, `channels`, `step` (a pandas frequency) and `here`: `yes`, `no` or `built-in`.
+
+    Raises:
+        UsageError: a data root that is none.
+    """
+    import pandas as pd
+
+    return pd.DataFrame(rows(data_root), columns=list(COLUMNS))
+
+
+def rows(data_root: str | Path | None = None) -> list[tuple[str, int, int, str, str]]:
+    """The rows of `datasets`, which takes longer for it needs pandas."""
+    root = None if data_root is None else check_path(data_root, "The data root")
+    return [
+        (c.name, c.rows, c.channels, c.freq, "built-in" if not c.filename else "yes" if locate(c, root) else "no")
+        for c in CATALOG.values()
+    ]

@@ -1,0 +1,69 @@
+"""Engines of a table: what runs its cells, on this machine or on a cluster."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from femts.config.arguments import check_text
+from femts.errors import UsageError, suggest
+from femts.experiments.grid import Cell
+from femts.experiments.store import Store
+from femts.text import shown
+
+ENGINES = ("local", "ray")
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Engine of the cells.
+
+    Attributes:
+        name: `local`, this machine, or `ray`, a cluster.
+        jobs: cells at a time; None takes one a core, or four on a GPU.
+        max_time: the longest time, such as `30m`; None takes all that it needs.
+        device: `auto`, `cpu`, `cuda` or `mps`.
+        data_root: where data of the catalogue is looked for.
+    """
+
+    name: str = "local"
+    jobs: int | None = None
+    max_time: str | None = None
+    device: str = "auto"
+    data_root: Path | None = None
+
+    def __post_init__(self) -> None:
+        if check_text(self.name, "engine") not in ENGINES:
+            raise UsageError(f"Unknown engine '{shown(self.name)}'{suggest(self.name, ENGINES)}")
+
+
+def refuse_damaged(cells: Sequence[Cell], store: Store) -> None:
+    """UsageError for a record that cannot be used: to run its cell again would replace what may be mended."""
+    damaged = next(filter(None, map(store.damage, cells)), None)
+    if damaged is not None:
+        raise UsageError(damaged)
+
+
+def run_cells(cells: Sequence[Cell], store: Store, engine: Engine, say: Callable[[str], None]) -> None:
+    """Run what is not finished of `cells`, and say how each ends, and before it what is odd about its data."""
+    from femts.config.settings import apply_settings
+    from femts.config.training import TrainingConfig, parse_span
+    from femts.experiments.local import Resources, run_local
+    from femts.experiments.ray_engine import run_ray
+    from femts.training.device import resolve_place
+
+    started = time.monotonic()
+    deadline = None if engine.max_time is None else started + parse_span(engine.max_time)
+    place = resolve_place(apply_settings(TrainingConfig(), {"device": engine.device}, where="training")).device
+    cores = os.cpu_count() or 1
+    jobs = (4 if place == "cuda" else cores) if engine.jobs is None else engine.jobs
+    root = None if engine.data_root is None else str(engine.data_root.resolve())
+    left = [cell for cell in cells if not store.finished(cell)]
+    for cell in {cell.dataset: cell for cell in left}.values():  # fetched once, and refused before anything runs
+        for note in cell.load(engine.data_root).notes:
+            say(f"note: {cell.dataset}: {note}")
+    run = {"local": run_local, "ray": run_ray}[engine.name]
+    run(left, store, Resources(jobs, max(1, cores // jobs), place, root), deadline, say)

@@ -1,0 +1,150 @@
+"""A table in one call: what is missing of a grid is trained, and all of it returned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+
+from femts.config.arguments import check_callable, check_flag, check_names, check_path
+from femts.config.model import DEFAULT_MODEL
+from femts.config.values import whole_number
+from femts.data.schema import Reading
+from femts.errors import UsageError, suggest
+from femts.experiments.engine import Engine, refuse_damaged, run_cells
+from femts.experiments.grid import Grid, make_grid
+from femts.experiments.store import Store
+from femts.experiments.table import make_entries
+from femts.experiments.table_text import COLUMNS
+from femts.text import shown
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+_NAMED = ("datasets", "models", "pred_lens", "seeds", "results", "say")
+_KINDS = {"pred_len": "Int64", "seq_len": "Int64", **dict.fromkeys(("mse", "mse_sd", "mae", "published_mse"), "float64")}
+
+
+class Options(TypedDict, total=False):
+    """Further arguments of `table`."""
+
+    seq_lens: Sequence[int | None] | int
+    protocol: str | None
+    settings: Mapping[str, Any]
+    choices: Mapping[str, Sequence[Any]]
+    reading: Reading
+    roll_out: Sequence[int]
+    engine: str
+    jobs: int | None
+    max_time: str | None
+    device: str
+    data_root: str | Path | None
+    train: bool
+
+
+def table(
+    datasets: Sequence[str | Path] | str | Path = "ETTh1",
+    models: Sequence[str] | str = DEFAULT_MODEL,
+    pred_lens: Sequence[int] | int | None = None,
+    *,
+    seeds: Sequence[int] | int = 42,
+    results: str | Path = "results",
+    say: Callable[[str], None] | None = None,
+    **options: Unpack[Options],
+) -> pd.DataFrame:
+    """Train what is missing of a table, and return all of it, as `femts table` does.
+
+    Every finished cell is a record in the folder of results. Called again, or after an interruption, it goes on with what is
+    left; cells that crashed are tried again, and have no score.
+
+    Args:
+        datasets: names of the catalogue, and files of your own.
+        models: names of `femts.models()`.
+        pred_lens: horizons; None takes the published ones for the catalogue, and for a file one by its step.
+        seeds: of weights, order and dropout, a run each.
+        results: folder of the records.
+        say: takes a sentence on how each cell ends, and on what is odd about the data.
+        options: `seq_lens` (look-backs, of which validation chooses), `protocol`, `settings` by name for all models, `choices`
+            of settings, of which validation chooses, `reading` (as of `load_dataset`), `roll_out` (horizons at which models
+            of shorter ones count, too), `engine` (`local`, `ray`), `jobs` (cells at a time), `max_time`, `device`, `data_root`,
+            and `train=False` for what there is.
+
+    Returns:
+        One row for each data set, model and horizon, and one for the mean of several, without a `pred_len`: `seq_len`, finished
+        `seeds`, `mse` with its deviation `mse_sd` over seeds, `mae`, and the `published_mse` where there is one.
+
+    Raises:
+        UsageError: something asked for does not exist or does not fit, or a record in the folder cannot be used.
+        RunFailure: the disk refuses, or a download failed.
+    """
+    import pandas as pd
+
+    check_callable(say, "say")
+    unknown = next((name for name in options if name not in Options.__annotations__), None)
+    if unknown is not None:
+        raise UsageError(
+            f"Unknown argument '{shown(unknown)}' of a table{suggest(unknown, [*_NAMED, *Options.__annotations__])}"
+        )
+    seq_lens = _steps(options.get("seq_lens"), "seq_lens")
+    grid = Grid(
+        datasets=check_names(datasets, "datasets"),
+        models=check_names(models, "models"),
+        pred_lens=_steps(pred_lens, "pred_lens"),
+        seeds=tuple(_seed(seed) for seed in _several(seeds)),
+        protocol=options.get("protocol"),
+        seq_lens=seq_lens or (None,),
+        settings=_mapping(options.get("settings"), "settings"),
+        reading=_mapping(options.get("reading"), "reading"),
+        choices={key: _several(value) for key, value in _mapping(options.get("choices"), "choices").items()},
+    )
+    engine = _engine(options)
+    cells, store = make_grid(grid, engine.data_root), Store(check_path(results, "The folder of results"))
+    if check_flag(options.get("train", True), "train"):
+        refuse_damaged(cells, store)
+        run_cells(cells, store, engine, say or (lambda _: None))
+    entries = make_entries(cells, store, _steps(options.get("roll_out"), "roll_out"))
+    rows = [[getattr(entry, name) for name in COLUMNS] for entry in entries]
+    return pd.DataFrame(rows, columns=list(COLUMNS)).astype(_KINDS)
+
+
+def _engine(options: Options) -> Engine:
+    root, jobs = options.get("data_root"), options.get("jobs")
+    return Engine(
+        options.get("engine", "local"),
+        None if jobs is None else _count(jobs, "jobs"),
+        options.get("max_time"),
+        options.get("device", "auto"),
+        None if root is None else check_path(root, "The data root"),
+    )
+
+
+def _count(value: object, name: str) -> int:
+    """A whole number of at least 1; UsageError that names the argument where it is none."""
+    number = whole_number(value, f"Argument '{name}'")
+    if number is None or number < 1:
+        raise UsageError(f"Argument '{name}' takes a whole number of at least 1, not '{shown(value)}'.")
+    return number
+
+
+def _several(value: object) -> tuple[Any, ...]:
+    return tuple(value) if isinstance(value, list | tuple | range) else (value,)
+
+
+def _steps(value: object, name: str) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(_count(each, name) for each in ([] if value is None else _several(value))))
+
+
+def _seed(value: object) -> int:
+    number = whole_number(value, "A seed")
+    if number is None or number < 0:
+        raise UsageError(f"Seed '{shown(value)}' is none; give whole numbers of at least 0.")
+    return number
+
+
+def _mapping(value: object, name: str) -> dict[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise UsageError(f"Argument '{name}' is a {type(value).__name__}; give a mapping of names to values.")
+    return dict(value)

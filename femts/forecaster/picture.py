@@ -1,0 +1,69 @@
+"""Picture of a forecast and of the history before it, as `Forecaster.plot` draws it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypedDict
+
+import pandas as pd
+
+from femts.config.arguments import check_kind, check_names
+from femts.data.frames import check_frame
+from femts.data.grid import season_of
+from femts.data.naming import form_again
+from femts.forecaster.parts import Parts
+from femts.plotting import Picture, forecast_picture
+
+if TYPE_CHECKING:
+    from femts.forecaster.forecaster import Forecaster
+
+
+class Drawing(TypedDict, total=False):
+    """Further arguments of `Forecaster.plot`."""
+
+    level: Sequence[float] | None
+    future: pd.DataFrame | None
+    actual: pd.DataFrame | None
+    columns: Sequence[str] | None
+
+
+def draw(
+    forecaster: Forecaster,
+    history: pd.DataFrame,
+    horizon: int | None = None,
+    level: Sequence[float] | None = None,
+    future: pd.DataFrame | None = None,
+    **drawn: Any,
+) -> Picture:
+    """Forecast what follows `history`, and draw it; see `Forecaster.plot`."""
+    return draw_forecast(forecaster, history, forecaster.predict(history, horizon, level, future), **drawn)
+
+
+def draw_forecast(
+    forecaster: Parts,
+    history: pd.DataFrame,
+    forecast: pd.DataFrame,
+    actual: pd.DataFrame | None = None,
+    columns: Sequence[str] | None = None,
+) -> Picture:
+    """Draw `forecast`, which `predict` made of `history`; the rest as in `Forecaster.plot`."""
+    shown = None if columns is None else check_names(columns, "columns")
+    if actual is not None:
+        check_kind(actual, pd.DataFrame, "What happened", "give a DataFrame like the history")
+    past, ahead = to_draw(forecaster, history), to_draw(forecaster, forecast)
+    happened, season = None if actual is None else to_draw(forecaster, actual), season_of(forecaster.freq)
+    return forecast_picture(past, ahead, happened, shown, season)
+
+
+def to_draw(forecaster: Parts, table: pd.DataFrame) -> pd.DataFrame:
+    """A history or a forecast in wide form, its stamps in `date`, bounds as `NAME-lo-80`."""
+    form = form_again(table, forecaster.config.schema.form)
+    if form.series not in table.columns:
+        return table.rename(columns={form.time_of(table): "date"})
+    names = [form.series, form.time or "ds"]
+    parts = []
+    for name in (form.value, *(c for c in table.columns if str(c).startswith(f"{form.value}-"))):
+        values = table[[*names, name]].rename(columns={name: form.value})
+        wide = check_frame(values, forecaster.config.schema, freq=forecaster.freq).set_index("date")
+        parts.append(wide.add_suffix(str(name).removeprefix(form.value)))
+    return pd.concat(parts, axis=1).reset_index()

@@ -1,0 +1,39 @@
+"""What a guide imports completes under `femts`, and `import femts` loads none of it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+from pages import ROOT
+
+import femts
+
+IMPORT = re.compile(r"^from femts(?:\.[\w.]+)? import (.+)$", re.MULTILINE)
+USED = re.compile(r"\bfemts\.(\w+)\(")
+
+
+@pytest.mark.parametrize("page", sorted([*ROOT.glob("docs/*.md"), ROOT / "README.md"]), ids=lambda page: page.stem)
+def test_what_a_page_imports_is_public(page: object) -> None:
+    text = page.read_text(encoding="utf-8")  # type: ignore[attr-defined]
+    names = {name.strip() for line in IMPORT.findall(text) for name in line.split(",")} | set(USED.findall(text))
+    assert names <= {*femts.__all__, *dir(femts)}
+
+
+def test_every_public_name_is_there_and_nothing_heavy_is_loaded_for_the_list() -> None:
+    heavy = {"torch", "lightning_fabric", "pandas", "numpy", "matplotlib", "sklearn"}
+    code = f"import sys, femts; print(sorted({heavy} & set(sys.modules)), dir(femts) == sorted(femts.__all__))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[] True"
+    for name in femts.__all__:
+        assert getattr(femts, name) is not None
+
+
+def test_the_package_of_the_models_is_the_list_of_them_when_called() -> None:
+    from femts.models.registry import model_names
+
+    assert list(femts.models()["name"]) == model_names()
+    assert femts.models("dlinear")["setting"].tolist()[0] == "model.kernel_size"
+    assert set(femts.datasets()["here"]) <= {"yes", "no", "built-in"}

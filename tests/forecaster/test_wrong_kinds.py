@@ -1,0 +1,148 @@
+# mypy: disable-error-code="arg-type,call-arg"
+"""Every argument of every public function, given things of other kinds: an answer or a sentence, no error from below."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from small_tables import small_table
+
+import femts
+from femts import FemtsError, Forecaster
+
+THINGS: dict[str, Any] = {
+    "None": None,
+    "int": 3,
+    "negative": -1,
+    "float": 0.5,
+    "nan": float("nan"),
+    "bool": True,
+    "text": "x",
+    "NUL": "a\0b",
+    "empty": "",
+    "bytes": b"x",
+    "list": [6, 12],
+    "nested": [[1], {}],
+    "no list": [],
+    "set": {1, "a"},
+    "dict": {"a": 1},
+    "keys": {3: None},
+    "array": np.zeros((3, 2)),
+    "Series": small_table()["load"],
+    "frame": pd.DataFrame({"a": [1.0]}),
+    "empty frame": pd.DataFrame(),
+    "path": Path("no/such/file.csv"),
+    "object": object(),
+    "type": int,
+}
+QUICK = {"model": "naive", "pred_len": 12, "seq_len": 24}
+TABLE = small_table()
+
+
+@pytest.fixture(scope="module")
+def forecaster() -> Forecaster:
+    return femts.train(TABLE, **QUICK)
+
+
+@pytest.fixture(autouse=True)
+def somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.chdir(tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+CALLS: dict[str, tuple[Callable[[Forecaster], Callable[..., Any]], dict[str, Any]]] = {
+    "audit": (lambda f: femts.audit, {"forecaster_or_run": "none", "dataset": TABLE}),
+    "backtest": (lambda f: femts.backtest, {"data": TABLE, "windows": 1, "step": 1}),
+    "backtest_scores": (lambda f: femts.backtest_scores, {"frame": TABLE}),
+    "datasets": (lambda f: femts.datasets, {}),
+    "load": (lambda f: femts.load, {"folder": "none"}),
+    "load_dataset": (lambda f: femts.load_dataset, {"source": TABLE}),
+    "models": (lambda f: femts.models, {}),
+    "report": (lambda f: femts.report, {"path": "page.html", "dataset": TABLE}),
+    "table": (lambda f: femts.table, {"datasets": "synthetic", "models": "naive", "pred_lens": 12, "train": False}),
+    "train": (lambda f: femts.train, {"dataset": TABLE, **QUICK}),
+    "Forecaster.calibrate": (lambda f: f.calibrate, {}),
+    "Forecaster.coverage": (lambda f: f.coverage, {}),
+    "Forecaster.evaluate": (lambda f: f.evaluate, {}),
+    "Forecaster.explain": (lambda f: f.explain, {"history": TABLE}),
+    "Forecaster.export": (lambda f: f.export, {"path": "none/model.onnx", "horizon": 0}),
+    "Forecaster.load": (lambda f: Forecaster.load, {"folder": "none"}),
+    "Forecaster.plot": (lambda f: f.plot, {"history": TABLE}),
+    "Forecaster.predict": (lambda f: f.predict, {"history": TABLE}),
+    "Forecaster.predict_array": (lambda f: f.predict_array, {"x": np.zeros((1, 24, 2))}),
+    "Forecaster.preprocess_record": (lambda f: f.preprocess_record, {}),
+    "Forecaster.save": (lambda f: f.save, {"folder": "run"}),
+    "Forecaster.scores": (lambda f: f.scores, {}),
+    "Forecaster.to": (lambda f: f.to, {"device": "cpu"}),
+    "Forecaster.training_data": (lambda f: f.training_data, {}),
+    "Forecaster.write": (lambda f: f.write, {"folder": Path("run")}),
+}
+FURTHER = {
+    "load_dataset": ("na", "columns", "target", "past", "future", "calendar"),
+    "table": ("seq_lens", "protocol", "settings", "choices", "reading", "roll_out", "engine", "jobs", "max_time", "device"),
+    "Forecaster.plot": ("level", "future", "actual", "columns"),
+}
+OTHERS = {"BoundPrior", "Prior", "ForecastModel", "SegmentForecaster", "FreeEnergyMixer", "FreeEnergyMixerConfig", "CATALOG"}
+OTHERS |= {"DatasetCard", "register", "register_prior", "visible", "__version__", "Forecaster", "Forecaster.device"}
+OTHERS |= {"ModelConfig", "FemtsError", "GapWarning", "RunFailure", "UsageError"}
+
+
+def _arguments(name: str) -> list[str]:
+    taken = inspect.signature(getattr(Forecaster, name.partition(".")[2]) if "." in name else getattr(femts, name)).parameters
+    named = [key for key, each in taken.items() if key not in ("self", "cls") and each.kind is not each.VAR_KEYWORD]
+    return [*named, *FURTHER.get(name, ())]
+
+
+def test_nothing_public_is_left_out() -> None:
+    methods = {f"Forecaster.{name}" for name, each in vars(Forecaster).items() if name[0] != "_" and inspect.isroutine(each)}
+    assert {*femts.__all__, *methods} - OTHERS == {*CALLS}
+
+
+@pytest.mark.parametrize(("name", "argument"), [(name, argument) for name in CALLS for argument in _arguments(name)])
+def test_a_thing_of_another_kind_gets_an_answer_or_a_sentence(forecaster: Forecaster, name: str, argument: str) -> None:
+    function, usual = CALLS[name]
+    before = dict(vars(forecaster))
+    for kind, thing in THINGS.items():
+        given = {**usual, argument: thing}
+        if argument == "forecaster_or_run" or (name in ("report", "audit") and argument == "dataset"):
+            given.setdefault("forecaster_or_run", forecaster)
+        if name in ("report", "audit") and argument != "forecaster_or_run":
+            given["forecaster_or_run"] = forecaster if argument == "dataset" else "none"
+        if name in ("backtest", "backtest_scores"):
+            given.setdefault("forecaster", forecaster)
+        try:
+            function(forecaster)(**given)
+        except FemtsError as error:
+            assert str(error)[-1] in ".?", (kind, str(error))
+        except Exception as error:
+            raise AssertionError(f"{name}({argument}={kind}) raised {type(error).__name__}: {error}") from error
+        finally:
+            vars(forecaster).update(before)
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda f: femts.train(TABLE["load"]), r"The data are a Series"),
+        (lambda f: femts.train(TABLE, pred_len=[6, 12]), r"A forecast of \[6, 12\] steps is none; give one whole number"),
+        (lambda f: f.evaluate(dataset=3), r"The data are a int; give a name"),
+        (lambda f: femts.report(f, 3), r"The page is '3', which names no file"),
+        (lambda f: f.save(None), r"The run folder is 'None', which names no file or folder"),
+        (lambda f: femts.backtest(3, TABLE, windows=1, step=1), r"The forecaster is '3'; give what femts\.train"),
+        (lambda f: f.to("gpu"), r"Device 'gpu' is not there; take cpu"),
+        (lambda f: femts.table(TABLE), r"Argument 'datasets' is a DataFrame; give a name"),
+        (lambda f: femts.table("synthetic", modles="naive"), r"Unknown argument 'modles' of a table; did you mean"),
+    ],
+)
+def test_the_sentence_says_what_was_given(forecaster: Forecaster, call: Callable[[Forecaster], Any], says: str) -> None:
+    with pytest.raises(femts.UsageError, match=says):
+        call(forecaster)
