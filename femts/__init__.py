@@ -9,6 +9,7 @@ from femts._version import __version__
 
 if TYPE_CHECKING:
     from femts.analysis.audit.run import audit
+    from femts.analysis.backtest.cutoffs import Cutoffs
     from femts.analysis.backtest.run import backtest, backtest_scores
     from femts.analysis.report import report
     from femts.data.dataset import load_dataset
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     load = Forecaster.load
 
 __all__ = [
+    "Cutoffs",
     "Forecaster",
     "FreeEnergyMixer",
     "FreeEnergyMixerConfig",
@@ -33,6 +35,7 @@ __all__ = [
 ]
 
 _HOME = {
+    "Cutoffs": "femts.analysis.backtest.cutoffs",
     "Forecaster": "femts.forecaster.forecaster",
     "FreeEnergyMixer": "femts.mixers",
     "FreeEnergyMixerConfig": "femts.mixers",

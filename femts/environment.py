@@ -58,8 +58,8 @@ def machine(device: str) -> dict[str, object]:
 
 def _cpu_name() -> str:
     facts = Path("/proc/cpuinfo")
-    found = re.search(r"^model name\s*:\s*(.+)$", facts.read_text(), re.MULTILINE) if facts.is_file() else None
-    return found[1].strip() if found else platform.processor() or platform.machine()
+    model = re.search(r"^model name\s*:\s*(.+)$", facts.read_text(), re.MULTILINE) if facts.is_file() else None
+    return model[1].strip() if model else platform.processor() or platform.machine()
 
 
 def place(device: str, precision: str) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def place(device: str, precision: str) -> dict[str, Any]:
         "precision": precision,
         "system": platform.platform(),
         "python": platform.python_version(),
-        "libraries": {name: found for name in LIBRARIES if (found := _version(name))},
+        "libraries": {name: installed for name in LIBRARIES if (installed := _version(name))},
     }
 
 

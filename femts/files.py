@@ -45,10 +45,10 @@ def _target(path: Path) -> tuple[Path | None, int | None]:
     if path.is_absolute() and path.parts[1] in ("dev", "proc"):
         return None, None
     try:
-        found = real.stat()
+        status = real.stat()
     except FileNotFoundError:
         return real, None
-    return (real, stat.S_IMODE(found.st_mode)) if stat.S_ISREG(found.st_mode) else (None, None)
+    return (real, stat.S_IMODE(status.st_mode)) if stat.S_ISREG(status.st_mode) else (None, None)
 
 
 def _write_to(path: Path, content: bytes) -> None:

@@ -97,9 +97,9 @@ def _draw(panel: Any, history: pd.DataFrame, forecast: pd.DataFrame, actual: pd.
     panel.plot(past, history[column], color=PAST, linewidth=1.0, label="history")
     last = history[column].iloc[-1]  # lines start at the last value seen, so that no gap suggests missing data
     if actual is not None:
-        known = actual.head(len(forecast))
+        truth = actual.head(len(forecast))
         panel.plot(
-            [past[-1], *_steps(known, 1, forecast)], [last, *known[column]], color=TRUTH, linewidth=1.0, label="what happened"
+            [past[-1], *_steps(truth, 1, forecast)], [last, *truth[column]], color=TRUTH, linewidth=1.0, label="what happened"
         )
     panel.plot([past[-1], *ahead], [last, *forecast[column]], color=FORECAST, linewidth=1.7, label="forecast")
     for low in (name for name in forecast.columns if str(name).startswith(f"{column}-lo-")):

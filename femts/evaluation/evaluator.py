@@ -42,7 +42,7 @@ class WindowSource(Protocol):
         ...
 
 
-class Sums(Protocol):
+class Accumulator(Protocol):
     """Accumulator of what else can be summed up in the same pass."""
 
     def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
@@ -79,7 +79,7 @@ def evaluate(
     *,
     most: int | None = None,
     share: Share | None = None,
-    also: Iterable[Sums] = (),
+    also: Iterable[Accumulator] = (),
 ) -> dict[str, float | int]:
     """Mean errors over all values that the windows have, in float32 even inside a bf16 run, so that scores compare.
 
@@ -163,8 +163,8 @@ def _forecast(model: ForecastModel, windows: WindowSource, index: Tensor) -> _Sc
     x, y = windows.gather(index)
     quantiles = model.forecast_quantiles(x, windows.pred_len) if model.quantiles else None
     forecast = model.forecast(x, windows.pred_len) if quantiles is None else model.point(quantiles)
-    seen, offsets = windows.seen(index), windows.taken_off(index)
-    observed = None if seen is None else seen[:, x.shape[1] :, : windows.targets]
+    mask, offsets = windows.seen(index), windows.taken_off(index)
+    observed = None if mask is None else mask[:, x.shape[1] :, : windows.targets]
     if offsets is not None:
         before, after = offsets.split([x.shape[1], windows.pred_len], dim=1)
         x, forecast, y = x + before, forecast + after, y + after

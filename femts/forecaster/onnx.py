@@ -158,12 +158,12 @@ def _difference(forecaster: Parts, content: bytes, steps: int) -> float:
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
     worst, scale = 0.0, forecaster.preprocess.scaler.scale[: len(forecaster.targets)]
     for past in _look_backs(forecaster):
-        (found,) = session.run(NAMES[1:], {NAMES[0]: past})
-        wanted = forecast_array(forecaster, past, steps).astype(np.float32)
-        apart = np.abs(found.astype(np.float64) - wanted)
-        worst = max(worst, float((apart / scale).max()))
+        (forecast,) = session.run(NAMES[1:], {NAMES[0]: past})
+        expected = forecast_array(forecaster, past, steps).astype(np.float32)
+        difference = np.abs(forecast.astype(np.float64) - expected)
+        worst = max(worst, float((difference / scale).max()))
         # What float32 cannot tell apart, where values are far from 0 for their spread, is no difference of the models.
-        if not (apart <= BOUND * scale + 4 * np.spacing(np.abs(wanted))).all():
+        if not (difference <= BOUND * scale + 4 * np.spacing(np.abs(expected))).all():
             raise UsageError(
                 f"Model '{forecaster.config.model}' differs in onnxruntime by {worst:.1e} from torch, in scaled units, and "
                 f"may by {BOUND:g}; take another version of them, by pip install -U onnxruntime onnxscript."
@@ -173,11 +173,11 @@ def _difference(forecaster: Parts, content: bytes, steps: int) -> float:
 
 def _look_backs(forecaster: Parts) -> list[NDArray[np.float32]]:
     """Noise of the training's mean and spread, a random walk of it, and the same with gaps, one of them at the start."""
-    rng, found = np.random.default_rng(0), []
+    rng, batches = np.random.default_rng(0), []
     for batch in BATCHES:
         noise = rng.normal(size=(batch, forecaster.config.seq_len, len(forecaster.columns)))
         walk = noise.cumsum(1) / np.sqrt(np.arange(1, noise.shape[1] + 1))[:, None]
         gaps = np.where(rng.uniform(size=walk.shape) < 0.2, np.nan, walk)
         gaps[:, :2] = np.nan
-        found += [forecaster.preprocess.inverse(scaled).astype(np.float32) for scaled in (noise, walk, gaps)]
-    return found
+        batches += [forecaster.preprocess.inverse(scaled).astype(np.float32) for scaled in (noise, walk, gaps)]
+    return batches

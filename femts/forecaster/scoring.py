@@ -13,7 +13,7 @@ from femts.data.dataset import Dataset, load_dataset
 from femts.data.windows import Windows, part_windows
 from femts.errors import UsageError
 from femts.evaluation.coverage import CoverageSums
-from femts.evaluation.evaluator import Sums, evaluate, evaluate_horizons
+from femts.evaluation.evaluator import Accumulator, evaluate, evaluate_horizons
 from femts.evaluation.intervals import LEVELS, Intervals, calibrate, check_levels, refuse_unreachable
 from femts.evaluation.scores import DetailSums, check_groups, scores_frame
 from femts.forecaster.parts import Parts
@@ -53,7 +53,7 @@ def load_again(forecaster: Parts, data_root: str | Path | None) -> Dataset:
     return data
 
 
-def score(forecaster: Parts, windows: Windows, also: Sequence[Sums] = ()) -> dict[str, float | int]:
+def score(forecaster: Parts, windows: Windows, also: Sequence[Accumulator] = ()) -> dict[str, float | int]:
     """Mean errors over all `windows`, in scaled units."""
     return evaluate(forecaster.model, windows, forecaster.config.training.eval_batch_size, also=also)
 

@@ -53,11 +53,11 @@ def project(
     else:
         places = dict(zip(sizes, torch.arange(sum(sizes.values())).split(list(sizes.values())), strict=True))
         parts = {}
-        for tokens, wanted in ((x, [n for n in sizes if n not in of_rows]), (x[:, rows], [n for n in sizes if n in of_rows])):
-            if wanted:
-                lines = torch.cat([places[name] for name in wanted])
+        for tokens, needed in ((x, [n for n in sizes if n not in of_rows]), (x[:, rows], [n for n in sizes if n in of_rows])):
+            if needed:
+                lines = torch.cat([places[name] for name in needed])
                 some = None if bias is None else bias[lines]
-                parts |= _product(tokens, weight[lines], some, {name: sizes[name] for name in wanted})
+                parts |= _product(tokens, weight[lines], some, {name: sizes[name] for name in needed})
     if "scale" in parts:
         v = parts["v"]
         parts["v"] = torch.addcmul(v, v, parts.pop("scale"))

@@ -85,9 +85,9 @@ def find_hidden_temperature(p: Tensor, v: Tensor, beta_max: Tensor, lam: Tensor,
         middle = (low + high) / 2
         below = gain(middle) < target
         low, high = torch.where(below, middle, low), torch.where(below, high, middle)
-    found = torch.where(lam >= 1, largest, torch.where(target <= 0, 0.0, (low + high) / 2))
+    beta = torch.where(lam >= 1, largest, torch.where(target <= 0, 0.0, (low + high) / 2))
     slack = _rounding(v) * (mu.abs() + most)
-    return found.masked_fill((target < -slack) | (target > most + slack), torch.nan)
+    return beta.masked_fill((target < -slack) | (target > most + slack), torch.nan)
 
 
 def _rounding(x: Tensor) -> float:

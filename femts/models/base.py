@@ -14,11 +14,11 @@ from femts.errors import UsageError
 from femts.models.parts.pinball import mean_pinball
 
 
-def mean_square(forecast: Tensor, target: Tensor, seen: Tensor | None = None) -> Tensor:
-    """Mean squared error of two tensors of one shape, over what is `seen` of the target, if that is given."""
-    if seen is None:
+def mean_square(forecast: Tensor, target: Tensor, observed: Tensor | None = None) -> Tensor:
+    """Mean squared error of two tensors of one shape, over what is `observed` of the target, if that is given."""
+    if observed is None:
         return F.mse_loss(forecast, target)
-    return ((forecast - target).square() * seen).sum() / seen.sum().clamp(min=1)
+    return ((forecast - target).square() * observed).sum() / observed.sum().clamp(min=1)
 
 
 class ForecastModel(nn.Module):
@@ -60,25 +60,26 @@ class ForecastModel(nn.Module):
         """Forecast the next P steps: `x` (B, L, C) -> (B, P, C), or (B, P Q, C) with a step's quantiles side by side."""
         raise TypeError(f"{type(self).__name__} does not define forward")
 
-    def loss(self, x: Tensor, y: Tensor, seen: Tensor | None = None, channels: Tensor | None = None) -> Tensor:
+    def loss(self, x: Tensor, y: Tensor, observed: Tensor | None = None, channels: Tensor | None = None) -> Tensor:
         """Training loss, a scalar, for the look-back `x` (B, L, C) and what followed, `y` (B, P, C).
 
-        `seen` (B, L + P, C) says which of these values are real; the loss leaves the others out. `channels` are the numbers of
-        those that it is formed of, where `draws_channels`; None means all.
+        `observed` (B, L + P, C) says which of these values are real; the loss leaves the others
+        out. `channels` are the numbers of those that it is formed of, where `draws_channels`; None
+        means all.
         """
         if channels is not None:  # a model that reads several at once to forecast one defines a loss of its own
-            x, y, seen = x[..., channels], y[..., channels], None if seen is None else seen[..., channels]
-        return self.error(self(x), y, None if seen is None else seen[:, x.shape[1] :])
+            x, y, observed = x[..., channels], y[..., channels], None if observed is None else observed[..., channels]
+        return self.error(self(x), y, None if observed is None else observed[:, x.shape[1] :])
 
-    def error(self, outputs: Tensor, target: Tensor, seen: Tensor | None = None, dim: int = -2) -> Tensor:
+    def error(self, outputs: Tensor, target: Tensor, observed: Tensor | None = None, dim: int = -2) -> Tensor:
         """Loss that is trained down: the mean squared error, or with quantiles their mean pinball loss.
 
-        `outputs` have n_outputs P along `dim`, where `target` and `seen` have P. Each output learns its own quantile, whether
-        or not they cross; `at_once` sorts them.
+        `outputs` have n_outputs P along `dim`, where `target` and `observed` have P. Each output
+        learns its own quantile, whether or not they cross; `at_once` sorts them.
         """
         if self.quantiles:
-            return mean_pinball(outputs, target, self.quantiles, seen, dim)
-        return mean_square(outputs, target, seen)
+            return mean_pinball(outputs, target, self.quantiles, observed, dim)
+        return mean_square(outputs, target, observed)
 
     def prepare(self, series: Tensor, observed: Tensor | None = None) -> None:
         """Before the first step: fit what has a closed form to the training rows `series` (rows, C); by default nothing.

@@ -161,18 +161,20 @@ class SegmentForecaster(ForecastModel):
         segments, mean, std = self._segments(x)
         return self._forecast(self._predict(segments, LAST)[:, :, -1], mean, std)
 
-    def loss(self, x: Tensor, y: Tensor, seen: Tensor | None = None, channels: Tensor | None = None) -> Tensor:
+    def loss(self, x: Tensor, y: Tensor, observed: Tensor | None = None, channels: Tensor | None = None) -> Tensor:
         """Error of the forecast in scaled units plus that of each earlier segment's successor in window-normalised units."""
         segments, mean, std = self._segments(x)
         predicted = self._predict(segments, channels=channels)
         if channels is not None:
             segments, mean, std, y = segments[:, channels], mean[:, channels], std[:, channels], y[..., channels]
-            seen = None if seen is None else seen[..., channels]
-        past, future = (None, None) if seen is None else (self._cut(seen[:, : x.shape[1]].mT), seen[:, x.shape[1] :])
+            observed = None if observed is None else observed[..., channels]
+        past, future = (
+            (None, None) if observed is None else (self._cut(observed[:, : x.shape[1]].mT), observed[:, x.shape[1] :])
+        )
         loss = self.error(self._forecast(predicted[:, :, -1], mean, std), y, future)
         if segments.shape[2] > 1:
-            seen_past = None if past is None else past[:, :, 1:]
-            loss = loss + self.error(predicted[:, :, :-1], segments[:, :, 1:], seen_past, dim=-1)
+            observed_past = None if past is None else past[:, :, 1:]
+            loss = loss + self.error(predicted[:, :, :-1], segments[:, :, 1:], observed_past, dim=-1)
         return loss
 
     def _segments(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -1,4 +1,4 @@
-"""Ridge regression from look-back to horizon, in closed form: a yardstick that few networks beat, and a partner for them.
+"""Ridge regression from look-back to horizon, in closed form: a baseline that few networks beat, and a partner for them.
 
 That a linear map fitted exactly rivals trained forecasters is a finding of Toner & Darlow, "An Analysis of Linear Time Series
 Forecasting Models" (ICML 2024), and that a map between steps of equal phase needs a thousandth of the weights one of Lin et
@@ -100,10 +100,10 @@ class LinearForecast(nn.Module):
                 "set model.longest lower, take a shorter --seq-len, or bring more rows."
             )
         series, observed = series.detach().cpu().double(), None if observed is None else observed.cpu()
-        rows, apart = TrainingRows(series, observed, before, after), len(self.dense) > 1
+        rows, by_channel = TrainingRows(series, observed, before, after), len(self.dense) > 1
         common = maps(rows.pooled(), self.season, ridge)
-        for channel, weights in enumerate(choose(rows, self.season, ridge, apart)):
-            both = torch.cat([maps(rows.moments(channel), self.season, ridge), common]) if apart else common
+        for channel, weights in enumerate(choose(rows, self.season, ridge, by_channel)):
+            both = torch.cat([maps(rows.moments(channel), self.season, ridge), common]) if by_channel else common
             self.dense[channel] = torch.tensordot(weights, both, 1)[:, : self.longest]
 
     def forward(self, x: Tensor, steps: int) -> Tensor:

@@ -98,31 +98,31 @@ def seasonal_map(moments: Moments, season: int, ridge: float) -> Tensor:
     return wide + torch.outer(mean, 1 - wide.sum(0))  # of what differs from the mean, and the mean
 
 
-def choose(rows: TrainingRows, season: int, ridge: float, apart: bool) -> Tensor:
-    """Weights of each channel's own `maps` and those of all channels: (C, 2 KINDS); if not `apart`, of the latter: (1, KINDS).
+def choose(rows: TrainingRows, season: int, ridge: float, by_channel: bool) -> Tensor:
+    """Weights of each channel's own `maps` and those of all channels: (C, 2 KINDS); else of the latter: (1, KINDS).
 
     They have the lowest error on blocks of the rows that were held out, relative to the best map at each step. A channel's are
     those for the mean of its errors and all channels', so that one that is hard to foresee does not follow chance.
     Where there are too few rows to hold any out, the maps of all channels have equal weights.
     """
     channels = rows.series.shape[1]
-    judged = range(0, channels, 1 if apart else -(-channels // MOST_JUDGED))
+    judged = range(0, channels, 1 if by_channel else -(-channels // MOST_JUDGED))
     every = -(-rows.after // STEPS_JUDGED)
     products = []
     for fitted, ahead in _held_out(rows):
         own: list[Tensor] = []
-        common = maps(pool(_noting(fitted, own, season, ridge, every, apart)), season, ridge, every)
+        common = maps(pool(_noting(fitted, own, season, ridge, every, by_channel)), season, ridge, every)
         for channel in judged:
-            tried = torch.cat([own[channel], common]) if apart else common
+            tried = torch.cat([own[channel], common]) if by_channel else common
             errors = ahead.moments(channel).thinned(every).errors(tried)
             best = errors.diagonal().amin(-1)
             products.append(((errors + 1e-9) / (best + 1e-9)).mean(-1))  # what is forecast without error stays as it is
     if not products:
-        even = torch.full((channels if apart else 1, KINDS), 1 / KINDS, dtype=torch.float64)
-        return F.pad(even, (KINDS if apart else 0, 0))
+        even = torch.full((channels if by_channel else 1, KINDS), 1 / KINDS, dtype=torch.float64)
+        return F.pad(even, (KINDS if by_channel else 0, 0))
     relative = torch.stack(products).unflatten(0, (-1, len(judged))).mean(0)
     mean = relative.mean(0)
-    return torch.stack([stacked((one + mean) / 2, EVEN) for one in relative]) if apart else stacked(mean, EVEN)[None]
+    return torch.stack([stacked((one + mean) / 2, EVEN) for one in relative]) if by_channel else stacked(mean, EVEN)[None]
 
 
 def _held_out(rows: TrainingRows) -> Iterator[tuple[TrainingRows, TrainingRows]]:
@@ -137,11 +137,13 @@ def _held_out(rows: TrainingRows) -> Iterator[tuple[TrainingRows, TrainingRows]]
             yield replace(rows, left_out=left_out), ahead
 
 
-def _noting(rows: TrainingRows, own: list[Tensor], season: int, ridge: float, every: int, apart: bool) -> Iterator[Moments]:
-    """The moments of each channel, whose maps are added to `own` on the way if channels are `apart`."""
+def _noting(
+    rows: TrainingRows, own: list[Tensor], season: int, ridge: float, every: int, by_channel: bool
+) -> Iterator[Moments]:
+    """The moments of each channel, whose maps are added to `own` on the way if `by_channel`."""
     for channel in range(rows.series.shape[1]):
         moments = rows.moments(channel)
-        if apart:
+        if by_channel:
             own.append(maps(moments, season, ridge, every))
         yield moments
 

@@ -38,8 +38,8 @@ class RunningAverage:
         """Take in the weights after an optimiser step."""
         decay = min(self.decay, (1 + self.steps) / (10 + self.steps))
         torch._foreach_lerp_(self._average, self._current, 1 - decay)
-        for kept, current in self._buffers:
-            kept.copy_(current)
+        for own, current in self._buffers:
+            own.copy_(current)
         self.steps += 1
 
 

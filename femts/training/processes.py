@@ -51,8 +51,8 @@ class InProcess:
 def _failure_of_worker(error: ProcessRaisedException) -> RunFailure:
     """A worker's exception arrives as the text of its traceback; its last line has the sentence."""
     last = str(error).strip().splitlines()[-1]
-    _, found, sentence = last.partition(f"{RunFailure.__module__}.{RunFailure.__name__}: ")
-    return RunFailure(sentence if found else f"A training process failed with {last}.")
+    _, separator, sentence = last.partition(f"{RunFailure.__module__}.{RunFailure.__name__}: ")
+    return RunFailure(sentence if separator else f"A training process failed with {last}.")
 
 
 @contextmanager

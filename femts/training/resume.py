@@ -57,14 +57,16 @@ def _check_unfinished(metrics: Mapping[str, Any], state: TrainState, out: Path) 
 
 def _check_fits(state: TrainState, model: ForecastModel, config: TrainingConfig, path: Path) -> None:
     """UsageError unless the tensors of `state` are those of `model`, and the optimiser is that of `config`."""
-    wanted = model.state_dict()
+    expected = model.state_dict()
     try:
         for name in ("model", "average", *(["best"] if state.best_step is not None else [])):
-            check_tensors(getattr(state, name), wanted, name)
+            check_tensors(getattr(state, name), expected, name)
         tried = adamw(model, config, next(model.parameters()).device)
         before = [{key: value for key, value in group.items() if key not in _OF_A_STEP} for group in tried.param_groups]
         tried.load_state_dict(state.optimizer)
-        if [{key: group.get(key) for key in known} for group, known in zip(tried.param_groups, before, strict=True)] != before:
+        if [
+            {key: group.get(key) for key in recipe} for group, recipe in zip(tried.param_groups, before, strict=True)
+        ] != before:
             raise Misfit("optimizer", tried.param_groups, "by the recipe")
         for parameter in (each for group in tried.param_groups for each in group["params"]):
             moments = {key: value for key, value in tried.state[parameter].items() if key != "step"}

@@ -114,14 +114,14 @@ class TrainState:
             head, _, content = path.read_bytes().partition(b"\n")
         except OSError as error:
             raise damaged(path) from error
-        found = _HEAD.fullmatch(head)
-        if found is None:
+        match = _HEAD.fullmatch(head)
+        if match is None:
             raise damaged(path)
-        if int(found[1]) != FORMAT:
+        if int(match[1]) != FORMAT:
             raise UsageError(
-                f"Checkpoint {path} has format {int(found[1])}, but this femts reads format {FORMAT}; train again."
+                f"Checkpoint {path} has format {int(match[1])}, but this femts reads format {FORMAT}; train again."
             )
-        if hashlib.sha256(content).hexdigest() != found[2].decode():
+        if hashlib.sha256(content).hexdigest() != match[2].decode():
             raise damaged(path)
         try:
             record = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)

@@ -103,7 +103,7 @@ def _test_windows(forecaster: Forecaster, data: Dataset) -> Windows:
 
 def _check_future(forecaster: Forecaster, data: Dataset) -> Check:
     """Rows after the look-back may not matter, and the evaluator must see what `predict` sees."""
-    moved = apart = 0.0
+    moved = difference = 0.0
     preprocess, model = forecaster.preprocess, forecaster.model
     windows, noise = _test_windows(forecaster, data), np.random.default_rng(0).normal(10, 1, data.values.shape)
     offsets = preprocess.offsets(data.known, data.dates)
@@ -120,12 +120,12 @@ def _check_future(forecaster: Forecaster, data: Dataset) -> Check:
         before, around = (None, None) if offsets is None else (offsets[:cutoff], offsets[None, first:stop])
         past = preprocess.inverse(preprocess.transform(data.values[:cutoff], before), before)
         alone = forecaster.predict_array(past[None, first:], offsets=around)
-        apart = max(apart, distance(torch.from_numpy(preprocess.rescale(alone)), usual))
+        difference = max(difference, distance(torch.from_numpy(preprocess.rescale(alone)), usual))
     says = (
         f"changing the rows after the look-back moves {len(numbers)} forecasts by {small(moved)}, and the evaluator's differ "
-        f"by {small(apart)} from predict's ({TOLERANCE:.0e} may be)"
+        f"by {small(difference)} from predict's ({TOLERANCE:.0e} may be)"
     )
-    return Check("future rows", max(moved, apart) <= TOLERANCE, says)
+    return Check("future rows", max(moved, difference) <= TOLERANCE, says)
 
 
 def _check_scaler(forecaster: Forecaster, data: Dataset) -> Check:

@@ -99,7 +99,7 @@ def unpack(packed: list[list[Any]]) -> NDArray[np.float64]:
 
 
 class _Scored:
-    """Forecasts and quantiles as they are scored; see `femts.evaluation.evaluator.Sums`."""
+    """Forecasts and quantiles as they are scored; see `femts.evaluation.evaluator.Accumulator`."""
 
     def __init__(self) -> None:
         self.forecasts, self.quantiles = list[Tensor](), list[Tensor]()

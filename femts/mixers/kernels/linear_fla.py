@@ -72,13 +72,15 @@ def disagreement(operation: Operation, device: torch.device) -> str | None:
         exact = [x.requires_grad_() for x in (q, k, v, g)]
         given = [x.detach().to(device, torch.float32).requires_grad_() for x in exact]
         expected = _dense(*exact)
-        wanted = (expected, *torch.autograd.grad(expected, exact, upstream))
+        references = (expected, *torch.autograd.grad(expected, exact, upstream))
         try:
             answer = scores_by(operation, *given)
-            found = (answer, *torch.autograd.grad(answer, given, upstream.to(answer)))
+            answers = (answer, *torch.autograd.grad(answer, given, upstream.to(answer)))
         except Exception as failure:  # however it fails to compile or to run here, it cannot be used
             return f"{type(failure).__name__}: {(str(failure) or 'no message').splitlines()[0]}"
-        for what, one, other in zip(("output", "gradient of q", "of k", "of v", "of the decay"), found, wanted, strict=True):
+        for what, one, other in zip(
+            ("output", "gradient of q", "of k", "of v", "of the decay"), answers, references, strict=True
+        ):
             error = ((one.double().cpu() - other).abs().max() / other.abs().max()).item()
             if not error <= TOLERANCE:
                 return f"{what} off by {error:.1e} at decays up to {rate:g}"

@@ -22,5 +22,5 @@ class Dropout(nn.Dropout):
         if dropped in (0, _LEVELS):
             return F.dropout(x, dropped / _LEVELS)
         bits = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None).view(torch.int16)
-        kept = bits[: x.numel()].view(x.shape) >= dropped - _LEVELS // 2
-        return x * kept.to(x.dtype).mul_(_LEVELS / (_LEVELS - dropped))
+        mask = bits[: x.numel()].view(x.shape) >= dropped - _LEVELS // 2
+        return x * mask.to(x.dtype).mul_(_LEVELS / (_LEVELS - dropped))

@@ -69,8 +69,8 @@ def derived(
         aliases = tuple(None if x is None else x.view_as(x) for x in inputs)  # or one input might be made of another
         needed = [x for x in aliases if x is not None and x.requires_grad]
         outputs = function(*aliases)
-        found = iter(torch.autograd.grad(outputs, needed, grads, create_graph=True))
-    return tuple(next(found) if x is not None and x.requires_grad else None for x in aliases)
+        gradients = iter(torch.autograd.grad(outputs, needed, grads, create_graph=True))
+    return tuple(next(gradients) if x is not None and x.requires_grad else None for x in aliases)
 
 
 def first_only(x: Tensor, kernel: str) -> Tensor:

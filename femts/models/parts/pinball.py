@@ -25,17 +25,17 @@ def pinball(forecast: Tensor, target: Tensor, quantiles: Sequence[float], dim: i
 
 
 def mean_pinball(
-    outputs: Tensor, target: Tensor, quantiles: Sequence[float], seen: Tensor | None = None, dim: int = -2
+    outputs: Tensor, target: Tensor, quantiles: Sequence[float], observed: Tensor | None = None, dim: int = -2
 ) -> Tensor:
-    """Mean pinball loss over all quantiles, and over what is `seen` of the target, if that is given.
+    """Mean pinball loss over all quantiles, and over what is `observed` of the target, if that is given.
 
     Args:
         outputs: P steps of Q quantiles along `dim`, those of a step side by side.
         target: the same with P along `dim`.
         quantiles: Q levels in (0, 1).
-        seen: as `target`, bool.
+        observed: as `target`, bool.
     """
     losses = pinball(outputs.unflatten(dim, (-1, len(quantiles))), target, quantiles, dim)
-    if seen is None:
+    if observed is None:
         return losses.mean()
-    return (losses.mean(dim) * seen).sum() / seen.sum().clamp(min=1)
+    return (losses.mean(dim) * observed).sum() / observed.sum().clamp(min=1)
