@@ -1,4 +1,5 @@
-"""femts: time-series forecasting with Free Energy Mixers. Names are loaded on first use, so that importing is instant."""
+"""femts: time-series forecasting with Free Energy Mixers. Names are loaded on first use, so that
+importing is instant."""
 
 from __future__ import annotations
 

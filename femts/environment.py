@@ -23,9 +23,10 @@ LIBRARIES = ("femts", "torch", "pytorch-lightning", "numpy", "pandas", "scikit-l
 def without_traces() -> Iterator[None]:
     """Around an import of Lightning or of torch's compiler.
 
-    To learn the version of torchmetrics, which femts does not use, Lightning imports it, and with it matplotlib, which then
-    writes its list of fonts into the user's cache: seconds and a file for nothing. And torch's compiler makes its folder in
-    the temporary one before there is anything to compile.
+    To learn the version of torchmetrics, which femts does not use, Lightning imports it, and with
+    it matplotlib, which then writes its list of fonts into the user's cache: seconds and a file for
+    nothing. And torch's compiler makes its folder in the temporary one before there is anything to
+    compile.
     """
     unseen, folder = "torchmetrics", "TORCHINDUCTOR_CACHE_DIR"
     hidden, named = unseen not in sys.modules, folder not in os.environ
@@ -85,7 +86,8 @@ def _version(name: str) -> str | None:
 
 
 def commit() -> str | None:
-    """The commit of the checkout that femts runs from, with `+` where files have changed since; None outside a checkout."""
+    """The commit of the checkout that femts runs from, with `+` where files have changed since;
+    None outside a checkout."""
     root = Path(__file__).resolve().parents[1]
     if not (root / "setup.cfg").is_file():  # an installed femts may lie in some other project's checkout
         return None

@@ -31,8 +31,8 @@ def plot_forecast(
     """Draw a forecast and write it as an image; the ending of `path` decides the format (png, pdf, svg).
 
     Args:
-        history: wide frame in raw units that ends where the forecast begins; its last part is drawn, twice as long as the
-            forecast.
+        history: wide frame in raw units that ends where the forecast begins; its last part is
+            drawn, twice as long as the forecast.
         forecast: wide frame with the same columns; `date` may be missing in both, then steps are counted.
         path: the image's file; written whole or not at all.
         actual: what happened, a wide frame that begins where the forecast does.
@@ -42,8 +42,8 @@ def plot_forecast(
         `path`.
 
     Raises:
-        UsageError: a column that the forecast does not have, cells that are no numbers, or an image format that cannot be
-            written.
+        UsageError: a column that the forecast does not have, cells that are no numbers, or an image
+            format that cannot be written.
         RunFailure: the disk refuses.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -147,7 +147,8 @@ def _with_numbers(frame: pd.DataFrame, forecast: pd.DataFrame, where: str) -> pd
 
 
 def _steps(frame: pd.DataFrame, first: int, forecast: pd.DataFrame) -> list[Any]:
-    """Places on the time axis: stamps of the forecast's kind where there are some, else steps counted from its start."""
+    """Places on the time axis: stamps of the forecast's kind where there are some, else steps
+    counted from its start."""
     from femts.data.timestamps import read_dates
 
     if "date" not in frame.columns:

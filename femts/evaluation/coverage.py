@@ -29,7 +29,8 @@ class CoverageSums:
         self._observed, self._absolute = torch.zeros(2, *half_widths.shape[1:], dtype=torch.float64)
 
     def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
-        """Add windows in scaled units: `forecast` and `target` (B, S, C), NaN where a target is missing; see `Accumulator`."""
+        """Add windows in scaled units: `forecast` and `target` (B, S, C), NaN where a target is
+        missing; see `Accumulator`."""
         error = (forecast.float() - target.float()).abs_().cpu()
         observed = ~error.isnan()
         self._observed += observed.sum(0)
@@ -62,19 +63,22 @@ class CoverageSums:
     def pinball(self) -> NDArray[np.float64]:
         """Mean pinball loss of the interval's two ends in scaled units, (K, S, C); lower is better.
 
-        With alpha = 1 - level / 100, the ends are quantiles alpha / 2 and 1 - alpha / 2, and this is alpha / 4 times the
-        interval score of Gneiting & Raftery, "Strictly Proper Scoring Rules, Prediction, and Estimation" (JASA 2007).
+        With alpha = 1 - level / 100, the ends are quantiles alpha / 2 and 1 - alpha / 2, and this
+        is alpha / 4 times the interval score of Gneiting & Raftery, "Strictly Proper Scoring Rules,
+        Prediction, and Estimation" (JASA 2007).
         """
         alpha = (1 - np.array(self.levels) / 100)[:, None, None]
         return np.asarray(alpha / 4 * self.width + (self._beyond / self._observed).numpy() / 2)
 
     @property
     def crps(self) -> NDArray[np.float64]:
-        """Continuous ranked probability score in scaled units, (S, C), from the ends of all levels and the forecast as median.
+        """Continuous ranked probability score in scaled units, (S, C), from the ends of all levels
+        and the forecast as median.
 
-        It is the integral over all quantiles of twice their pinball loss (Gneiting & Ranjan, "Comparing Density Forecasts
-        Using Threshold- and Quantile-Weighted Scoring Rules", JBES 2011, eq. 4). Here each quantile stands for those that
-        are nearer to it than to its neighbours: a plain mean would count the tails, where levels crowd, several times.
+        It is the integral over all quantiles of twice their pinball loss (Gneiting & Ranjan,
+        "Comparing Density Forecasts Using Threshold- and Quantile-Weighted Scoring Rules", JBES
+        2011, eq. 4). Here each quantile stands for those that are nearer to it than to its
+        neighbours: a plain mean would count the tails, where levels crowd, several times.
         """
         tails = [0.5, *(ends_of(level)[0] for level in self.levels)]  # falling
         borders = [0.5, *((one + other) / 2 for one, other in pairwise(tails)), 0.0]

@@ -1,9 +1,10 @@
 """Conformal intervals: as wide, for each step and channel, as the validation part says that forecasts err.
 
-The half-width of a level is the ceil((n + 1) * level / 100)-th smallest of the n absolute validation errors, those of missing
-targets left out, and infinite where they are too few. It covers with at least that probability if the errors to come are
-exchangeable with these (Lei et al., "Distribution-Free Predictive Inference for Regression", JASA 2018). Errors of a series
-drift, so what is covered is measured on the test part. Those of a model that has learned quantiles are in
+The half-width of a level is the ceil((n + 1) * level / 100)-th smallest of the n absolute
+validation errors, those of missing targets left out, and infinite where they are too few. It covers
+with at least that probability if the errors to come are exchangeable with these (Lei et al.,
+"Distribution-Free Predictive Inference for Regression", JASA 2018). Errors of a series drift, so
+what is covered is measured on the test part. Those of a model that has learned quantiles are in
 `femts.evaluation.quantiles`.
 """
 
@@ -46,7 +47,8 @@ def check_levels(levels: Sequence[float] | float) -> tuple[float, ...]:
 
 
 def rank(level: float, windows: int) -> int:
-    """Rank among the `windows` errors, in rising order, of the half-width of `level` percent; above `windows`, none is."""
+    """Rank among the `windows` errors, in rising order, of the half-width of `level` percent; above
+    `windows`, none is."""
     return math.ceil((windows + 1) * Fraction(str(level)) / 100)  # in floats, 20 * 0.95 may not be 19
 
 
@@ -78,7 +80,8 @@ def with_bounds(forecast: pd.DataFrame, bounds: Mapping[str, NDArray[Any]]) -> p
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
-    """Half-widths of the intervals around a forecast, S steps of C channels; corrections of quantiles where a model has some.
+    """Half-widths of the intervals around a forecast, S steps of C channels; corrections of
+    quantiles where a model has some.
 
     Attributes:
         levels: K levels in percent, rising.

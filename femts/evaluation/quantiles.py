@@ -1,8 +1,9 @@
 """Quantiles that a model has learned, made honest: conformalized quantile regression.
 
-The interval of a level lies between the learned quantiles at its two ends, and both ends move outwards by a correction, inwards
-where that is negative: the ceil((n + 1) * level / 100)-th smallest of the n scores max(low - y, y - high) on the validation
-part (Romano, Patterson & Candes, "Conformalized Quantile Regression", NeurIPS 2019). What is promised is what split-conformal
+The interval of a level lies between the learned quantiles at its two ends, and both ends move
+outwards by a correction, inwards where that is negative: the ceil((n + 1) * level / 100)-th
+smallest of the n scores max(low - y, y - high) on the validation part (Romano, Patterson & Candes,
+"Conformalized Quantile Regression", NeurIPS 2019). What is promised is what split-conformal
 intervals promise, whatever the quantiles are worth; the width is the window's own.
 """
 
@@ -45,7 +46,8 @@ def level_of(quantile: float) -> float:
 
 
 def quantile_at(forecast: Tensor, learned: Sequence[float], quantile: float) -> Tensor:
-    """One quantile (B, S, C) of `forecast` (B, S, Q, C), those `learned`: between two on a line, and beyond all the last."""
+    """One quantile (B, S, C) of `forecast` (B, S, Q, C), those `learned`: between two on a line,
+    and beyond all the last."""
     place = float(np.interp(quantile, learned, range(len(learned))))
     below = int(place)
     lower = forecast[:, :, below]
@@ -63,8 +65,8 @@ def conformal_bounds(
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Lower and upper bounds (B, S, C), float64 on the CPU, level by level.
 
-    Each interval holds the median and the one before it: corrections are made level by level and might let them cross, and
-    what is made wider covers no less.
+    Each interval holds the median and the one before it: corrections are made level by level and
+    might let them cross, and what is made wider covers no less.
 
     Args:
         forecast: quantiles (B, S, Q, C), rising.

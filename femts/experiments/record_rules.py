@@ -1,4 +1,5 @@
-"""Rules that a record has to keep before anything is made of it: its fields, their bounds, and that they say the same."""
+"""Rules that a record has to keep before anything is made of it: its fields, their bounds, and that
+they say the same."""
 
 from __future__ import annotations
 

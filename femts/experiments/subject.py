@@ -32,7 +32,8 @@ class Subject:
 
     @classmethod
     def find(cls, source: str, reading: Mapping[str, Any], data_root: str | Path | None) -> Subject:
-        """The data that `load_dataset` finds by `source` with the arguments `reading`; UsageError where it finds none."""
+        """The data that `load_dataset` finds by `source` with the arguments `reading`; UsageError
+        where it finds none."""
         if not reading and not is_path(source):  # its card says all, and its file need not be there
             entry = card(source)
             return cls(entry.name, entry.split, entry.channels, None)

@@ -51,10 +51,12 @@ class _Score(NamedTuple):
 
 
 def make_entries(cells: Sequence[Cell], store: Store, roll_out: Sequence[int] = ()) -> list[Entry]:
-    """Make entries of what the store has of `cells`, horizon by horizon and then their mean, for each dataset and model.
+    """Make entries of what the store has of `cells`, horizon by horizon and then their mean, for
+    each dataset and model.
 
-    At the horizons `roll_out`, models of shorter ones that were rolled out count, too; of all that a seed has at a horizon,
-    the one of the lowest validation error is taken. A record that cannot be used counts as none.
+    At the horizons `roll_out`, models of shorter ones that were rolled out count, too; of all that
+    a seed has at a horizon, the one of the lowest validation error is taken. A record that cannot
+    be used counts as none.
     """
     entries = []
     for dataset, model in dict.fromkeys((cell.dataset, cell.model) for cell in cells):

@@ -33,8 +33,9 @@ Row = list[tuple[str, bool]]  # texts, and whether each is the best of its row
 
 
 def dataset_tables(entries: Sequence[Entry]) -> Iterator[tuple[list[str], list[Row]]]:
-    """Header and rows for each dataset, a column for each model: MSE of every horizon and of their mean with its deviation over
-    seeds; below them what is published for the last row, and the gap to it."""
+    """Header and rows for each dataset, a column for each model: MSE of every horizon and of their
+    mean with its deviation over seeds; below them what is published for the last row, and the gap
+    to it."""
     for dataset in dict.fromkeys(entry.dataset for entry in entries):
         own = [entry for entry in entries if entry.dataset == dataset]
         models = list(dict.fromkeys(entry.model for entry in own))

@@ -54,7 +54,8 @@ class Ends(NamedTuple):
 
 
 class Scaled(NamedTuple):
-    """Forecast in scaled units, known effects still off: `points` (B, S, C), and learned `quantiles` (B, S, Q, C) or None."""
+    """Forecast in scaled units, known effects still off: `points` (B, S, C), and learned
+    `quantiles` (B, S, Q, C) or None."""
 
     points: Tensor
     quantiles: Tensor | None

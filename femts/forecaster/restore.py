@@ -40,7 +40,8 @@ class Restored(NamedTuple):
 
 
 def weights_bytes(model: ForecastModel, preprocess: object) -> bytes:
-    """`model.safetensors`, which says by a hash what data the weights are for: the order of the columns, and their scales."""
+    """`model.safetensors`, which says by a hash what data the weights are for: the order of the
+    columns, and their scales."""
     state = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
     return tensors_bytes(state, {"preprocess": fingerprint(preprocess)})
 
@@ -81,7 +82,8 @@ def _model(run: SavedRun) -> ForecastModel:
 
 
 def outline(config: RunConfig, parameters: int) -> ForecastModel:
-    """The model of `config` without memory for its weights; a Misfit when it has many more of them than `parameters`."""
+    """The model of `config` without memory for its weights; a Misfit when it has many more of them
+    than `parameters`."""
     left, thread = 2 * parameters + SPARE, threading.get_ident()
 
     def count(module: torch.nn.Module, name: str, parameter: torch.nn.Parameter) -> None:

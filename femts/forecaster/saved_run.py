@@ -95,7 +95,8 @@ def read_preprocess(folder: Path) -> dict[str, Any]:
 
 
 def read_metrics(folder: Path) -> dict[str, Any]:
-    """`metrics.json` of a finished run; UsageError when the folder is missing, no run, unfinished or of another format."""
+    """`metrics.json` of a finished run; UsageError when the folder is missing, no run, unfinished
+    or of another format."""
     if not os.path.isdir(folder):  # False, where Path would raise, for a name that no folder can have
         raise UsageError(f"There is no run folder {folder}; give the --out of a `femts train`.")
     if not (folder / CONFIG).is_file():
@@ -132,8 +133,8 @@ def _version_of(metrics: Mapping[str, Any]) -> str:
 def write_intervals(folder: Path, intervals: bytes) -> None:
     """Give a finished run these intervals for those it has; RunFailure when the disk refuses.
 
-    Killed at any moment it leaves a run that can be loaded, at worst without intervals: `metrics.json` forgets the old file
-    before that is replaced, and lists the new one after.
+    Killed at any moment it leaves a run that can be loaded, at worst without intervals:
+    `metrics.json` forgets the old file before that is replaced, and lists the new one after.
     """
     metrics = read_metrics(folder)
     files = {name: value for name, value in metrics["files"].items() if name != INTERVALS}

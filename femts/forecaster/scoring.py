@@ -90,17 +90,19 @@ def score_details(
     """Scores in detail, over `windows` of `data`; the rest as in `Forecaster.scores`.
 
     Returns:
-        One row for each group in scaled units, then one in raw ones, as `units` says, with the columns `step` (from 1) and
-        `channel` as asked for, `windows`, `mse`, `mae`, `rmse` and
+        One row for each group in scaled units, then one in raw ones, as `units` says, with the
+        columns `step` (from 1) and `channel` as asked for, `windows`, `mse`, `mae`, `rmse` and
 
-        - `smape`: mean of 200 |y - f| / (|y| + |f|), percent (Makridakis et al., the M4 competition); it depends on where
-          the units put 0, and is NaN where a forecast and its target both are 0.
-        - `mase`: absolute error over that of the seasonal naive forecast on the training rows (Hyndman & Koehler, 2006);
-          NaN where those repeat their season exactly.
-        - `skill`: 1 - `mse` / that of the seasonal naive forecast on the same windows; NaN where that makes no error, and
-          where the look-back is shorter than a season.
-        - with `level` the continuous ranked probability score `crps`, from all quantiles that are calibrated, whichever
-          levels are asked for (`intervals.quantiles`; see `CoverageSums.crps`); scores of other quantiles do not compare.
+        - `smape`: mean of 200 |y - f| / (|y| + |f|), percent (Makridakis et al., the M4
+          competition); it depends on where the units put 0, and is NaN where a forecast and its
+          target both are 0.
+        - `mase`: absolute error over that of the seasonal naive forecast on the training rows
+          (Hyndman & Koehler, 2006); NaN where those repeat their season exactly.
+        - `skill`: 1 - `mse` / that of the seasonal naive forecast on the same windows; NaN where
+          that makes no error, and where the look-back is shorter than a season.
+        - with `level` the continuous ranked probability score `crps`, from all quantiles that are
+          calibrated, whichever levels are asked for (`intervals.quantiles`; see
+          `CoverageSums.crps`); scores of other quantiles do not compare.
         - for each level `coverage-80`, mean `width-80` and `pinball-80`, the mean pinball loss of both ends.
     """
     groups, levels = check_groups(by), () if level is None else check_levels(level)

@@ -1,4 +1,5 @@
-"""Base of every forecaster: a module from a scaled look-back to a scaled forecast, with its own frozen configuration."""
+"""Base of every forecaster: a module from a scaled look-back to a scaled forecast, with its own
+frozen configuration."""
 
 from __future__ import annotations
 
@@ -24,18 +25,20 @@ def mean_square(forecast: Tensor, target: Tensor, observed: Tensor | None = None
 class ForecastModel(nn.Module):
     """Base of all forecasters.
 
-    Shapes: B windows, L = `seq_len` steps of look-back, P = `pred_len` steps of forecast, C channels, Q quantiles; values are
-    scaled (zero mean, unit variance on the training rows).
+    Shapes: B windows, L = `seq_len` steps of look-back, P = `pred_len` steps of forecast, C
+    channels, Q quantiles; values are scaled (zero mean, unit variance on the training rows).
 
     Args:
         config: of the class `Config`.
-        quantiles: levels in (0, 1), rising, 0.5 among them, that the pinball loss learns; none for a mean by the squared error.
+        quantiles: levels in (0, 1), rising, 0.5 among them, that the pinball loss learns; none for
+            a mean by the squared error.
 
     Attributes:
         Config: its settings, a frozen dataclass.
         training_defaults: fields of `TrainingConfig` that this model wants different.
         rolls_out: made to go on beyond its horizon, where tables score it, too.
-        channel_independent: claims that the forecast of a channel depends on that channel alone; `femts audit` holds it to it.
+        channel_independent: claims that the forecast of a channel depends on that channel alone;
+            `femts audit` holds it to it.
         draws_channels: can form its loss of some of the channels, in a wide table those that are drawn for the step.
         learns_quantiles: takes `quantiles`, and then has `n_outputs` numbers a step and channel come out of `forward`.
     """
@@ -57,7 +60,8 @@ class ForecastModel(nn.Module):
         return max(1, len(self.quantiles))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Forecast the next P steps: `x` (B, L, C) -> (B, P, C), or (B, P Q, C) with a step's quantiles side by side."""
+        """Forecast the next P steps: `x` (B, L, C) -> (B, P, C), or (B, P Q, C) with a step's
+        quantiles side by side."""
         raise TypeError(f"{type(self).__name__} does not define forward")
 
     def loss(self, x: Tensor, y: Tensor, observed: Tensor | None = None, channels: Tensor | None = None) -> Tensor:
@@ -82,7 +86,8 @@ class ForecastModel(nn.Module):
         return mean_square(outputs, target, observed)
 
     def prepare(self, series: Tensor, observed: Tensor | None = None) -> None:
-        """Before the first step: fit what has a closed form to the training rows `series` (rows, C); by default nothing.
+        """Before the first step: fit what has a closed form to the training rows `series`
+        (rows, C); by default nothing.
 
         `observed` (rows, C) says which of them are real; None means all.
         """
@@ -116,7 +121,8 @@ class ForecastModel(nn.Module):
         return self.point(self._rolled(x, steps))
 
     def forecast_quantiles(self, x: Tensor, steps: int) -> Tensor:
-        """As `forecast`, all quantiles: (B, steps, Q, C), rising. Beyond P they follow a median fed back: too narrow."""
+        """As `forecast`, all quantiles: (B, steps, Q, C), rising. Beyond P they follow a median fed
+        back: too narrow."""
         if not self.quantiles:
             raise TypeError(f"this {type(self).__name__} has learned no quantiles")
         return self._rolled(x, steps)

@@ -1,8 +1,10 @@
-"""The autoregressive-segment forecaster: one host for every mixer (the protocol of Lu & Yang, 2025, Table 4 of the paper).
+"""The autoregressive-segment forecaster: one host for every mixer (the protocol of Lu & Yang, 2025,
+Table 4 of the paper).
 
-The look-back is cut into segments as long as the forecast. Each channel's segments become tokens, a context token mixed across
-channels before each of them, and a causal pre-norm stack predicts, at every segment, the next one; the last prediction is
-the forecast. Only the mixer differs between the models registered here.
+The look-back is cut into segments as long as the forecast. Each channel's segments become tokens, a
+context token mixed across channels before each of them, and a causal pre-norm stack predicts, at
+every segment, the next one; the last prediction is the forecast. Only the mixer differs between the
+models registered here.
 """
 
 from __future__ import annotations
@@ -162,7 +164,8 @@ class SegmentForecaster(ForecastModel):
         return self._forecast(self._predict(segments, LAST)[:, :, -1], mean, std)
 
     def loss(self, x: Tensor, y: Tensor, observed: Tensor | None = None, channels: Tensor | None = None) -> Tensor:
-        """Error of the forecast in scaled units plus that of each earlier segment's successor in window-normalised units."""
+        """Error of the forecast in scaled units plus that of each earlier segment's successor in
+        window-normalised units."""
         segments, mean, std = self._segments(x)
         predicted = self._predict(segments, channels=channels)
         if channels is not None:
@@ -190,7 +193,8 @@ class SegmentForecaster(ForecastModel):
         return x.unflatten(-1, (self.config.n_segments, self.config.pred_len))
 
     def _predict(self, segments: Tensor, rows: slice = MAIN, channels: Tensor | None = None) -> Tensor:
-        """Forecast of what follows each segment, or at `rows` the last alone: (B, C, N, P) -> (B, C, N or 1, P n_outputs).
+        """Forecast of what follows each segment, or at `rows` the last alone: (B, C, N, P) ->
+        (B, C, N or 1, P n_outputs).
 
         With `channels` (D,) that of those alone, (B, D, ...); their context still comes from all.
         """

@@ -1,8 +1,10 @@
-"""Ridge regression from look-back to horizon, in closed form: a baseline that few networks beat, and a partner for them.
+"""Ridge regression from look-back to horizon, in closed form: a baseline that few networks beat,
+and a partner for them.
 
-That a linear map fitted exactly rivals trained forecasters is a finding of Toner & Darlow, "An Analysis of Linear Time Series
-Forecasting Models" (ICML 2024), and that a map between steps of equal phase needs a thousandth of the weights one of Lin et
-al., "SparseTSF" (ICML 2024). Both are fitted here, to each channel and to all, and the forecast is their mean in weights.
+That a linear map fitted exactly rivals trained forecasters is a finding of Toner & Darlow, "An
+Analysis of Linear Time Series Forecasting Models" (ICML 2024), and that a map between steps of
+equal phase needs a thousandth of the weights one of Lin et al., "SparseTSF" (ICML 2024). Both are
+fitted here, to each channel and to all, and the forecast is their mean in weights.
 """
 
 from __future__ import annotations
@@ -29,11 +31,11 @@ class RidgeConfig(ModelConfig):
     """Settings of `ridge`.
 
     Attributes:
-        season: steps of one season; None takes the season of the data set (one day for hourly data) where a look-back holds
-            it, else 1.
+        season: steps of one season; None takes the season of the data set (one day for hourly data)
+            where a look-back holds it, else 1.
         ridge: penalty on squared weights, beside the mean squared error in scaled units.
-        longest: steps that are forecast from a look-back at once; None takes 720 in whole forecasts, or as many as half of
-            the training rows leave room for.
+        longest: steps that are forecast from a look-back at once; None takes 720 in whole
+            forecasts, or as many as half of the training rows leave room for.
     """
 
     season: int | None = None
@@ -70,9 +72,10 @@ class RidgeConfig(ModelConfig):
 class LinearForecast(nn.Module):
     """A linear map, for each channel, of what differs from the last value of the look-back.
 
-    It is the mean, in weights, of maps that are fitted to the channel and of maps that are fitted to all channels: from every
-    step of the look-back, from its last part alone, and from steps to later ones of the same phase of a season. The weights are
-    chosen on held-out ends of the training rows. Where channels are very many they share one map.
+    It is the mean, in weights, of maps that are fitted to the channel and of maps that are fitted
+    to all channels: from every step of the look-back, from its last part alone, and from steps to
+    later ones of the same phase of a season. The weights are chosen on held-out ends of the
+    training rows. Where channels are very many they share one map.
 
     Args:
         seq_len: steps of look-back L.
@@ -89,7 +92,8 @@ class LinearForecast(nn.Module):
         self.register_buffer("dense", torch.zeros(n_channels if n_channels <= MOST_MAPS else 1, seq_len, longest))
 
     def fit(self, series: Tensor, ridge: float, observed: Tensor | None = None) -> None:
-        """Minimise the mean squared error over the windows of `series` (rows, C), plus `ridge` times the squared weights.
+        """Minimise the mean squared error over the windows of `series` (rows, C), plus `ridge`
+        times the squared weights.
 
         Computed in float64. `observed` (rows, C) is as in `window_moments`. UsageError when there is no window.
         """

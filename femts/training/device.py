@@ -94,8 +94,8 @@ _KEPT, _USUAL = 2**30, 2**25  # bytes; the latter is where glibc's own threshold
 def kept_memory(device: str) -> Iterator[None]:
     """On a CPU with glibc, have large blocks reused: otherwise each one is mapped anew and page by page set to zero.
 
-    A step of large tensors spends up to two thirds of its time on that. In any thread but the main one glibc maps them all
-    the same. Afterwards what is free goes back to the system.
+    A step of large tensors spends up to two thirds of its time on that. In any thread but the main
+    one glibc maps them all the same. Afterwards what is free goes back to the system.
     """
     if device != "cpu" or platform.libc_ver()[0] != "glibc":
         yield

@@ -32,7 +32,8 @@ class RunningAverage:
         if weights:
             self.model.load_state_dict(weights)
         self._average, self._current = _tensors(self.model), _tensors(model)
-        self._buffers = list(zip(self.model.buffers(), model.buffers(), strict=True))  # what batch norm has seen, as it is
+        # What batch norm has seen, as it is.
+        self._buffers = list(zip(self.model.buffers(), model.buffers(), strict=True))
 
     def update(self) -> None:
         """Take in the weights after an optimiser step."""

@@ -34,7 +34,8 @@ def launched(several: bool) -> Iterator[None]:
 
 
 class InProcess:
-    """A function for a process that is launched, in which Lightning is silent from the moment the function arrives there."""
+    """A function for a process that is launched, in which Lightning is silent from the moment the
+    function arrives there."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function

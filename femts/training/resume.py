@@ -25,7 +25,8 @@ _OF_A_STEP = ("params", "lr", "fused", "foreach")  # of the optimiser: what a st
 def find_state(
     config: RunConfig, preprocess: Mapping[str, Any], out: Path | None, resume: bool, model: ForecastModel
 ) -> TrainState:
-    """State to start from: the beginning, or with `resume` where the run of `model` in `out` stands. Nothing is written.
+    """State to start from: the beginning, or with `resume` where the run of `model` in `out`
+    stands. Nothing is written.
 
     Raises:
         UsageError: `out` holds another run, or with `resume` none, a finished one, or one of other settings or data.

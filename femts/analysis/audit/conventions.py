@@ -1,4 +1,5 @@
-"""One set of errors, averaged in each of the ways that are in use, so that a score can be laid beside any literature."""
+"""One set of errors, averaged in each of the ways that are in use, so that a score can be laid
+beside any literature."""
 
 from __future__ import annotations
 
@@ -41,8 +42,8 @@ def window_errors(model: ForecastModel, windows: WindowSource, scale: Tensor, ba
         batch_size: windows at a time; as in `evaluate`.
 
     Returns:
-        (N, 5) float64 on the CPU, sums over the steps and channels that are real: squared and absolute errors in scaled, then
-        in raw units, and how many these values are.
+        (N, 5) float64 on the CPU, sums over the steps and channels that are real: squared and
+        absolute errors in scaled, then in raw units, and how many these values are.
     """
     device, sums = windows.series.device, []
     batch_size = max(1, min(batch_size, SERIES_PER_BATCH // windows.series.shape[1]))
@@ -61,8 +62,9 @@ def window_errors(model: ForecastModel, windows: WindowSource, scale: Tensor, ba
 def convention_scores(errors: Tensor, batch_sizes: Iterable[int]) -> tuple[ConventionScore, ...]:
     """Scores of `errors`, as `window_errors` gave them, under each convention.
 
-    `drop_last` leaves out the windows of a last batch that is not full (with fewer windows than a batch, all of them, and no
-    score); the mean of batch means counts a short last batch as much as a full one.
+    `drop_last` leaves out the windows of a last batch that is not full (with fewer windows than a
+    batch, all of them, and no score); the mean of batch means counts a short last batch as much as
+    a full one.
 
     Args:
         errors: (N, 5), windows in order.

@@ -150,7 +150,8 @@ def _say_distances(distances: Mapping[str, float]) -> str:
 
 
 def _distance(stored: Preprocess, fitted: Preprocess) -> float:
-    """Largest difference of the means, in deviations, of the deviations, relative, and of the weights of known effects."""
+    """Largest difference of the means, in deviations, of the deviations, relative, and of the
+    weights of known effects."""
     (mean, scale), like = (stored.scaler.mean, stored.scaler.scale), fitted.scaler
     largest = float(np.abs([(mean - like.mean) / like.scale, scale / like.scale - 1]).max())
     if stored.effects is None or fitted.effects is None:

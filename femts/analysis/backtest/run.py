@@ -38,14 +38,15 @@ def backtest(
 ) -> pd.DataFrame:
     """Forecast from several past moments; the last forecast ends with the data.
 
-    Each forecast is `Forecaster.predict` of the rows before its cutoff, and of nothing else. With `refit`, the forecaster is
-    first trained anew on these rows, by the run's own recipe and seed: the last eighth of them (at least one forecast)
-    validates, the rest trains the model and its scaler, and none is left out.
+    Each forecast is `Forecaster.predict` of the rows before its cutoff, and of nothing else. With
+    `refit`, the forecaster is first trained anew on these rows, by the run's own recipe and seed:
+    the last eighth of them (at least one forecast) validates, the rest trains the model and its
+    scaler, and none is left out.
 
     Args:
         forecaster: a trained one.
-        data: catalogue name, CSV file, frame or `Dataset` with the training columns, in raw units. Columns known in advance
-            are taken from it as well, as if they had been right.
+        data: catalogue name, CSV file, frame or `Dataset` with the training columns, in raw units.
+            Columns known in advance are taken from it as well, as if they had been right.
         cutoffs: how many, how far apart, and how long a forecast is: `femts.Cutoffs(windows=5, step=24)`.
         refit: train before each forecast.
         say: takes a sentence on what a reader should know: how long each training took, rows known from the training.
@@ -96,8 +97,9 @@ def backtest_scores(frame: pd.DataFrame, forecaster: Forecaster) -> pd.DataFrame
         forecaster: the one that made it; its scaler gives the scaled units.
 
     Returns:
-        `cutoff` (`all` for the mean), `model` (`forecast` or `seasonal_naive`) and `mse_scaled, mae_scaled` (in units of
-        the run's own scaler, also after refits), `mse_raw, mae_raw` (in the data's): means over all steps and columns.
+        `cutoff` (`all` for the mean), `model` (`forecast` or `seasonal_naive`) and
+        `mse_scaled, mae_scaled` (in units of the run's own scaler, also after refits),
+        `mse_raw, mae_raw` (in the data's): means over all steps and columns.
     """
     return scores(frame, dict(zip(forecaster.targets, forecaster.preprocess.scaler.scale, strict=False)))
 
@@ -171,7 +173,8 @@ def _refitted(forecaster: Forecaster, past: pd.DataFrame, season: int, where: st
     values = past[list(forecaster.columns)].to_numpy()
     in_advance = past[list(roles.future)].to_numpy() if roles.future or roles.calendar else None
     first = len(past) - max(config.pred_len, len(past) // VALIDATION)
-    # `train` wants a test part: it gets the validation rows again, for a score that nobody reads. The future stays unseen.
+    # `train` wants a test part: it gets the validation rows again, for a score that nobody reads.
+    # The future stays unseen.
     split = Split(train=(0, max(first, 0)), val=(max(first, 0), len(past)), test=(max(first, 0), len(past)))
     dates = pd.Index(past["date"]) if "date" in past else None
     name = f"{where}, before row {len(past)}"

@@ -1,4 +1,5 @@
-"""Measurements of a report: the scores of a forecaster and of the baselines, and what its intervals cover, in one pass."""
+"""Measurements of a report: the scores of a forecaster and of the baselines, and what its intervals
+cover, in one pass."""
 
 from __future__ import annotations
 

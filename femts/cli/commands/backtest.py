@@ -43,8 +43,9 @@ def backtest(
 ) -> None:
     """Forecast from several past moments and compare with what followed.
 
-    Each forecast is what `femts predict` would have made of the rows before its cutoff. Prints errors in scaled and in raw
-    units, a cutoff at a time and overall, beside those of the season before, repeated.
+    Each forecast is what `femts predict` would have made of the rows before its cutoff. Prints
+    errors in scaled and in raw units, a cutoff at a time and overall, beside those of the season
+    before, repeated.
     """
     check_targets({"--out": out}, {"the data": Path(data)}, run)
     horizon = None if cutoffs.horizon is None else count("--horizon", cutoffs.horizon)

@@ -56,7 +56,8 @@ def train(
 
 @contextmanager
 def _folder(out: Path | None, recipe: Recipe, resume: bool) -> Iterator[Path]:
-    """Folder of the run: `out`, with `resume` the last folder of its name, else a new one that no other run can have."""
+    """Folder of the run: `out`, with `resume` the last folder of its name, else a new one that no
+    other run can have."""
     first = _DEFAULT_PLACE / recipe.default_name
     numbered = (first if n == 1 else Path(f"{first}-{n}") for n in count(1))
     if out is not None:
@@ -132,7 +133,8 @@ def _train_all(recipe: Recipe, data: Dataset, folder: Path, resume: bool, starte
 
 
 def _check_horizons(recipe: Recipe, data: Dataset) -> str | None:
-    """UsageError for a horizon that does not fit, before hours are spent on the others; returns the time that all have."""
+    """UsageError for a horizon that does not fit, before hours are spent on the others; returns the
+    time that all have."""
     from femts.data.preprocess import Preprocess
     from femts.data.scaler import Scaler
     from femts.data.windows import part_windows

@@ -1,7 +1,9 @@
-"""Linear attention with decay by flash-linear-attention, through the first of its operations that is right on this device.
+"""Linear attention with decay by flash-linear-attention, through the first of its operations that
+is right on this device.
 
-Its kernels for one task differ in the compilers they survive: with some versions of Triton on Hopper the gradients of some are
-wrong. So each is compared with a dense float64 product once per process, gradients included, before it is used.
+Its kernels for one task differ in the compilers they survive: with some versions of Triton on
+Hopper the gradients of some are wrong. So each is compared with a dense float64 product once per
+process, gradients included, before it is used.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ Operation = Callable[..., tuple[Tensor, Tensor]]
 
 
 def scores_fla(q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor | None) -> Tensor:
-    """`femts.mixers.priors.linear.chunked_scores`: q and k (B, T, H, d_k), v (B, T, H, c), log_decay (B, T, H) or None."""
+    """`femts.mixers.priors.linear.chunked_scores`: q and k (B, T, H, d_k), v (B, T, H, c),
+    log_decay (B, T, H) or None."""
     name, failures = checked_operation(q.device)
     if name is None:
         raise RuntimeError(f"No operation of flash-linear-attention is right on this device: {failures}.")

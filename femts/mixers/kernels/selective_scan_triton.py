@@ -70,11 +70,13 @@ def _backward_kernel(
     u, delta, rates, b, c, befores, grad_y, grad_u, grad_delta, grad_rate, grad_b, grad_c, stacks, width, n_states,
     length: tl.constexpr, time: tl.constexpr, channels: tl.constexpr, states: tl.constexpr,
 ):  # fmt: skip
-    """Gradients of u and delta shaped as u, of the rates (B stacks, n_states, width), of b and c (programs, B, T, n_states)."""
+    """Gradients of u and delta shaped as u, of the rates (B stacks, n_states, width), of b and c
+    (programs, B, T, n_states)."""
     row, column = tl.program_id(0).to(tl.int64), tl.program_id(1) * channels + tl.arange(0, channels)
     batch, stack, state = row // stacks, row % stacks, tl.arange(0, states)
     batches = tl.num_programs(0) // stacks
-    share = (tl.program_id(1) * stacks + stack) * batches * length * n_states  # this program's of the gradients of b and c
+    # This program's of the gradients of b and c.
+    share = (tl.program_id(1) * stacks + stack) * batches * length * n_states
     in_state = (state < n_states)[:, None] & (column < width)[None, :]
     at_state = state[:, None] * width + column[None, :]
     rate = tl.load(rates + at_state, mask=in_state, other=0.0)

@@ -10,7 +10,8 @@ _LEVELS = 2**16
 
 
 class Dropout(nn.Dropout):
-    """`torch.nn.Dropout`; on a CPU with 16 random bits an element, four elements a draw, instead of a draw in float64 for each.
+    """`torch.nn.Dropout`; on a CPU with 16 random bits an element, four elements a draw, instead of
+    a draw in float64 for each.
 
     There the share that is dropped is `p` rounded to 1 / 65536, and what stays is scaled by that share exactly.
     """

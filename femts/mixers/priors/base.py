@@ -1,8 +1,9 @@
 """The narrow door between a selection prior and the free-energy read.
 
-A prior is a normalised linear read over time: it turns its share of the layer's projection into weights `p_t(i) >= 0` that sum
-to one over the tokens i that token t may see, and applies them to any stack of value channels. The read knows nothing else
-of it. A new prior is one file in this folder that subclasses `Prior` and registers itself.
+A prior is a normalised linear read over time: it turns its share of the layer's projection into
+weights `p_t(i) >= 0` that sum to one over the tokens i that token t may see, and applies them to
+any stack of value channels. The read knows nothing else of it. A new prior is one file in this
+folder that subclasses `Prior` and registers itself.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ class BoundPrior(ABC):
 
     @abstractmethod
     def mix(self, values: Tensor) -> Tensor:
-        """`sum_i p_t(i) values_i`: (B, T, H, c) -> (B, T, H, c); values that no token may read may be anything, NaN too."""
+        """`sum_i p_t(i) values_i`: (B, T, H, c) -> (B, T, H, c); values that no token may read may
+        be anything, NaN too."""
 
     def weights(self) -> Tensor:
         """The dense p (B, H, T, T), query by key: what the prior makes of one-hot values."""
@@ -80,13 +82,15 @@ class Prior(nn.Module):
 
     @classmethod
     def weight_count(cls, config: FreeEnergyMixerConfig, fem_dim: int, qk_dim: int) -> int:
-        """Weights of the prior's linear maps at these widths (appendix H.7); by default those of q and k, or of one key."""
+        """Weights of the prior's linear maps at these widths (appendix H.7); by default those of q
+        and k, or of one key."""
         return config.n_embd * (fem_dim if cls.per_channel else 2 * qk_dim)
 
     def log_scores(self, params: Params, keep: Tensor) -> Tensor:
         """The definition, dense: `log s_t(i)` before any mask, (B, T, T, H or E), query before key.
 
-        `params` as in `bind`; a token that is not kept, (B, T, 1), lets no time pass. `femts.mixers.reference` reads by it.
+        `params` as in `bind`; a token that is not kept, (B, T, 1), lets no time pass.
+        `femts.mixers.reference` reads by it.
         """
         raise TypeError(f"{type(self).__name__} does not define log_scores")
 
@@ -95,7 +99,8 @@ class Prior(nn.Module):
         raise TypeError(f"{type(self).__name__} does not define bind")
 
     def bind_rows(self, params: Params, mask: Tensor | None, rows: slice) -> BoundPrior:
-        """As `bind`, to be read at the Q tokens `rows` alone: `row_params` are theirs (B, Q, width), `mix` gives (B, Q, H, c).
+        """As `bind`, to be read at the Q tokens `rows` alone: `row_params` are theirs
+        (B, Q, width), `mix` gives (B, Q, H, c).
 
         Unless a prior knows better, it mixes for every token; its `bind` then may not read `row_params`.
         """
@@ -129,7 +134,8 @@ def readable(values: Tensor, mask: Tensor | None) -> Tensor:
 def weigh(p: Tensor, v: Tensor) -> Tensor:
     """`p v` for many short sequences: weights (n, T, T), values (n, T, c) -> (n, T, c).
 
-    Transposed twice: on a CPU the product of two wide matrices takes half the time of that of a square one and a narrow one.
+    Transposed twice: on a CPU the product of two wide matrices takes half the time of that of a
+    square one and a narrow one.
     """
     return torch.bmm(v.mT, p.mT).mT
 
@@ -143,7 +149,8 @@ def divide(numerator: Tensor, denominator: Tensor, support: Tensor | None) -> Te
 
 
 class PerChannelBound(BoundPrior):
-    """A prior with a weight for each channel and token: values are (B, T, 1, k E) and every E channels are weighed alike.
+    """A prior with a weight for each channel and token: values are (B, T, 1, k E) and every E
+    channels are weighed alike.
 
     `accumulate` applies the raw scores s_t(i) to columns (B, T, k, E); applied to ones it gives the normaliser
     (proposition 2.9).

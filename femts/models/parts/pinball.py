@@ -1,4 +1,5 @@
-"""The pinball loss, whose least mean is at a quantile (Koenker & Bassett, "Regression Quantiles", Econometrica 1978)."""
+"""The pinball loss, whose least mean is at a quantile (Koenker & Bassett, "Regression Quantiles",
+Econometrica 1978)."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ def pinball(forecast: Tensor, target: Tensor, quantiles: Sequence[float], dim: i
         quantiles: Q levels in (0, 1).
 
     Returns:
-        As `forecast`: level * (target - forecast) where the target is above, (1 - level) * (forecast - target) where below.
+        As `forecast`: level * (target - forecast) where the target is above, (1 - level)
+        * (forecast - target) where below.
     """
     levels = torch.tensor(quantiles, dtype=torch.float32, device=forecast.device).view(-1, *[1] * (-1 - dim))
     error = target.unsqueeze(dim) - forecast
