@@ -1,4 +1,5 @@
-"""femts: time-series forecasting with Free Energy Mixers. Names are loaded on first use, so that importing is instant."""
+"""femts: time-series forecasting with Free Energy Mixers. Names are loaded on first use, so that
+importing is instant."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from femts._version import __version__
 
 if TYPE_CHECKING:
     from femts.analysis.audit.run import audit
+    from femts.analysis.backtest.cutoffs import Cutoffs
     from femts.analysis.backtest.run import backtest, backtest_scores
     from femts.analysis.report import report
     from femts.config.model import ModelConfig
@@ -60,6 +62,7 @@ _HOME = {
 __all__ = [
     "CATALOG",
     "BoundPrior",
+    "Cutoffs",
     "DatasetCard",
     "FemtsError",
     "ForecastModel",

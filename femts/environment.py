@@ -23,9 +23,10 @@ LIBRARIES = ("femts", "torch", "pytorch-lightning", "numpy", "pandas", "scikit-l
 def without_traces() -> Iterator[None]:
     """Around an import of Lightning or of torch's compiler.
 
-    To learn the version of torchmetrics, which femts does not use, Lightning imports it, and with it matplotlib, which then
-    writes its list of fonts into the user's cache: seconds and a file for nothing. And torch's compiler makes its folder in
-    the temporary one before there is anything to compile.
+    To learn the version of torchmetrics, which femts does not use, Lightning imports it, and with
+    it matplotlib, which then writes its list of fonts into the user's cache: seconds and a file for
+    nothing. And torch's compiler makes its folder in the temporary one before there is anything to
+    compile.
     """
     unseen, folder = "torchmetrics", "TORCHINDUCTOR_CACHE_DIR"
     hidden, named = unseen not in sys.modules, folder not in os.environ
@@ -58,8 +59,8 @@ def machine(device: str) -> dict[str, object]:
 
 def _cpu_name() -> str:
     facts = Path("/proc/cpuinfo")
-    found = re.search(r"^model name\s*:\s*(.+)$", facts.read_text(), re.MULTILINE) if facts.is_file() else None
-    return found[1].strip() if found else platform.processor() or platform.machine()
+    model = re.search(r"^model name\s*:\s*(.+)$", facts.read_text(), re.MULTILINE) if facts.is_file() else None
+    return model[1].strip() if model else platform.processor() or platform.machine()
 
 
 def place(device: str, precision: str) -> dict[str, Any]:
@@ -69,7 +70,7 @@ def place(device: str, precision: str) -> dict[str, Any]:
         "precision": precision,
         "system": platform.platform(),
         "python": platform.python_version(),
-        "libraries": {name: found for name in LIBRARIES if (found := _version(name))},
+        "libraries": {name: installed for name in LIBRARIES if (installed := _version(name))},
     }
 
 
@@ -85,7 +86,8 @@ def _version(name: str) -> str | None:
 
 
 def commit() -> str | None:
-    """The commit of the checkout that femts runs from, with `+` where files have changed since; None outside a checkout."""
+    """The commit of the checkout that femts runs from, with `+` where files have changed since;
+    None outside a checkout."""
     root = Path(__file__).resolve().parents[1]
     if not (root / "setup.cfg").is_file():  # an installed femts may lie in some other project's checkout
         return None

@@ -11,7 +11,8 @@ MOST_CHOICES = 40  # that a sentence names
 
 
 class FemtsError(Exception):
-    """Base of every error that femts raises on purpose; its text is one sentence for the user, whatever data it quotes."""
+    """Base of every error that femts raises on purpose; its text is one sentence for the user,
+    whatever data it quotes."""
 
     def __init__(self, text: object = "") -> None:
         super().__init__(sentence(text))

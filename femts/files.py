@@ -20,9 +20,10 @@ _NOT_HERE = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT)  # of a
 def write_file(path: str | Path, content: bytes) -> None:
     """Write `content` to `path`, whole or not at all, as far as it is a file.
 
-    A link stays, and what it names is replaced; a file that is there keeps its mode. Where `path` is no file (a terminal, a
-    pipe, a device) it is written to. Readers see the former file or the new one, whoever else writes at the same time, and
-    a process that is killed leaves nothing beside it, where the file system knows files without a name.
+    A link stays, and what it names is replaced; a file that is there keeps its mode. Where `path`
+    is no file (a terminal, a pipe, a device) it is written to. Readers see the former file or the
+    new one, whoever else writes at the same time, and a process that is killed leaves nothing
+    beside it, where the file system knows files without a name.
 
     Raises:
         RunFailure: the system refuses; the text names `path`.
@@ -45,10 +46,10 @@ def _target(path: Path) -> tuple[Path | None, int | None]:
     if path.is_absolute() and path.parts[1] in ("dev", "proc"):
         return None, None
     try:
-        found = real.stat()
+        status = real.stat()
     except FileNotFoundError:
         return real, None
-    return (real, stat.S_IMODE(found.st_mode)) if stat.S_ISREG(found.st_mode) else (None, None)
+    return (real, stat.S_IMODE(status.st_mode)) if stat.S_ISREG(status.st_mode) else (None, None)
 
 
 def _write_to(path: Path, content: bytes) -> None:
@@ -93,7 +94,8 @@ def _unnamed(folder: Path) -> int | None:
 
 
 def remove_parts(folder: Path) -> None:
-    """Remove what killed writes have left in `folder` where files need a name from the start; nobody else may write there."""
+    """Remove what killed writes have left in `folder` where files need a name from the start;
+    nobody else may write there."""
     for part in folder.glob(f".*{PART}"):
         part.unlink(missing_ok=True)
 

@@ -14,7 +14,8 @@ _LONG = 256  # bits of a number that is written out; Python refuses to write ver
 
 
 def printable(text: object) -> str:
-    """`text` on one line, an escape (such as `\\x1b`) for each character that would act on a terminal instead of showing."""
+    """`text` on one line, an escape (such as `\\x1b`) for each character that would act on a
+    terminal instead of showing."""
     plain = str(text)
     if plain.isprintable():
         return plain
@@ -56,7 +57,8 @@ def _finite(value: Any) -> Any:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Columns two blanks apart; numbers are set to the right, floats get four digits, and text is made fit to be shown."""
+    """Columns two blanks apart; numbers are set to the right, floats get four digits, and text is
+    made fit to be shown."""
     header = [shown(name, MOST_CELL) for name in header]
     body = [[f"{cell:.4f}" if isinstance(cell, float) else _cell(cell) for cell in row] for row in rows]
     right = [all(_is_number(row[i]) for row in body) for i in range(len(header))]

@@ -2,7 +2,8 @@
 
     python scripts/api_reference.py [DIR]      # docs/api unless given; then open DIR/index.html
 
-It takes an environment with `pip install '.[dev]'`. What pdoc warns of, such as a name that does not resolve, is an error.
+It takes an environment with `pip install '.[dev]'`. What pdoc warns of, such as a name that does
+not resolve, is an error.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 #!/usr/bin/env python
 """Appendix P of the Free Energy Mixer paper: one layer learns the maximum of every channel; softmax attention cannot.
 
-Each sample is a matrix V (T, D) of noise around 0 with one winner of about 1 in every channel, at an index of its own. The
-target is the maximum of each channel. Both models read V itself from the last position, right after the mixing, through the
-same softmax prior (queries and keys are linear in V). FEM adds the inner gate and the log-sum-exp; it has no outer gate and
-no conditioner. Trained with AdamW on the mean squared error. A channel counts as right when the value nearest to the
-prediction is the winner.
+Each sample is a matrix V (T, D) of noise around 0 with one winner of about 1 in every channel, at
+an index of its own. The target is the maximum of each channel. Both models read V itself from the
+last position, right after the mixing, through the same softmax prior
+(queries and keys are linear in V). FEM adds the inner gate and the log-sum-exp; it has no outer
+gate and no conditioner. Trained with AdamW on the mean squared error. A channel counts as right
+when the value nearest to the prediction is the winner.
 
 Samples are drawn as they are needed, each from its own seed, so a data set of any size takes no memory.
 """
@@ -31,7 +32,8 @@ MARGIN, NOISE = 1.0, 0.05
 
 @dataclass(frozen=True)
 class Task:
-    """Sizes of the problem: `seq_len` T, `d_model` D, `heads` H; `samples` for training, `val_samples` for the scores."""
+    """Sizes of the problem: `seq_len` T, `d_model` D, `heads` H; `samples` for training,
+    `val_samples` for the scores."""
 
     seq_len: int = 128
     d_model: int = 512
@@ -65,7 +67,8 @@ class Task:
 
 
 class LastRead(nn.Module):
-    """Read of the values V themselves at the last position: (B, T, D) -> (B, D). `components`: "LT" is FEM, "" is softmax."""
+    """Read of the values V themselves at the last position: (B, T, D) -> (B, D). `components`: "LT"
+    is FEM, "" is softmax."""
 
     def __init__(self, d_model: int, heads: int, components: str) -> None:
         super().__init__()

@@ -88,8 +88,8 @@ def synchronise(device: str) -> None:
 def peak_bytes(call: Callable[[], object], device: str) -> int:
     """Most bytes of tensors that are there at once while `call` runs, beyond those that were there before.
 
-    Exact for a call that frees nothing older than itself (a CPU would not see that). What the device's libraries take by
-    themselves is not counted.
+    Exact for a call that frees nothing older than itself (a CPU would not see that). What the
+    device's libraries take by themselves is not counted.
     """
     if device == "cuda":
         synchronise(device)

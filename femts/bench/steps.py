@@ -41,7 +41,8 @@ def _attention_gradient_flops(
     return 2 * math.prod(query[:-1]) * key[-2] * (3 * query[-1] + 2 * value[-1])  # scores once more, then four products
 
 
-# What torch's counter misses: it knows these by the names of other devices, and counts the causal half in full there, too.
+# What torch's counter misses: it knows these by the names of other devices, and counts the causal
+# half in full there, too.
 _FLOPS_TOO = {
     torch.ops.aten.baddbmm_: _product_flops,
     torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _attention_flops,

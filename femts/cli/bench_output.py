@@ -37,7 +37,8 @@ class TableForm:
 
 
 def place_of(device: str, precision: str, compiled: bool = False) -> Place:
-    """The device and precision asked for; UsageError when they, or `torch.compile`, are not there or cannot be measured."""
+    """The device and precision asked for; UsageError when they, or `torch.compile`, are not there
+    or cannot be measured."""
     from femts.config.settings import apply_settings
     from femts.config.training import TrainingConfig
     from femts.training.device import resolve_place
@@ -62,7 +63,8 @@ def cpu_threads(threads: str | None) -> Iterator[None]:
 
 
 def report(plan: Any, place: Place, rows: Iterable[Any], form: TableForm, as_json: bool) -> None:
-    """Print one JSON object, or a line on the machine, tables as soon as they are complete, and a line on the kernels."""
+    """Print one JSON object, or a line on the machine, tables as soon as they are complete, and a
+    line on the kernels."""
     from femts.environment import machine
     from femts.mixers.kernels import recorded
 
@@ -121,7 +123,8 @@ def _mib(count: int) -> str:
     return f"{count / 2**20:.1f}"
 
 
-# Each time, ratio and part is followed by the interquartile range of its turns: of times and ratios as a part of the median.
+# Each time, ratio and part is followed by the interquartile range of its turns: of times and ratios
+# as a part of the median.
 _AFTER = ("+-", "ratio", "+-")
 MIXER = TableForm(
     ("prior", "T", "batch", "case", "forward ms", *_AFTER, "step ms", *_AFTER, "MiB", "ratio"),

@@ -29,7 +29,8 @@ def mean_scores(scores: Mapping[int, Mapping[str, Any]]) -> dict[str, float]:
 
 
 def details_table(frames: Mapping[int, pd.DataFrame], head: Mapping[str, Any], kind: str) -> str:
-    """Scores in detail (`Forecaster.scores`) by horizon, as `text`, as `csv`, or as `json` with `head` and null for NaN."""
+    """Scores in detail (`Forecaster.scores`) by horizon, as `text`, as `csv`, or as `json` with
+    `head` and null for NaN."""
     import pandas as pd
 
     whole = pd.concat([frame.assign(pred_len=horizon) for horizon, frame in frames.items()], ignore_index=True)

@@ -40,7 +40,8 @@ class PlaceOptions:
 
 
 def read_history(table: Path, forecaster: Forecaster, steps: int = 0) -> pd.DataFrame:
-    """The end of a user's file, in the form that the run was trained on: a look-back, or `steps` where these are more."""
+    """The end of a user's file, in the form that the run was trained on: a look-back, or `steps`
+    where these are more."""
     from femts.data.recent import read_recent
 
     config = forecaster.config

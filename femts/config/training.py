@@ -26,35 +26,40 @@ class TrainingConfig:
         betas: AdamW's two decays.
         weight_decay: decoupled decay of all parameters but those that their modules list in `NO_WEIGHT_DECAY`.
         clip: largest gradient norm.
-        ema: decay, an optimiser step, of the running average of the weights that is validated and kept; 0 keeps the weights
-            as they are.
+        ema: decay, an optimiser step, of the running average of the weights that is validated and
+            kept; 0 keeps the weights as they are.
         batch_size: windows in one batch, over all devices.
         accumulate: batches in one optimiser step.
-        channels: channels drawn anew for each step, which the loss is formed of; None takes all of a model's up to 16 and
-            draws 8 of more, where the model can.
+        channels: channels drawn anew for each step, which the loss is formed of; None takes all of
+            a model's up to 16 and draws 8 of more, where the model can.
         max_steps: optimiser steps at most; None takes 1000, or what `max_epochs` makes of the data.
         max_epochs: the same in passes over the training windows; at most one of the two.
-        schedule: shape of the learning rate over the budget. After the warm-up `cosine` and `linear` fall to zero exactly at
-            its end; `exponential` has no warm-up and falls by the epoch.
+        schedule: shape of the learning rate over the budget. After the warm-up `cosine` and
+            `linear` fall to zero exactly at its end; `exponential` has no warm-up and falls by the
+            epoch.
         warm_up: part of the budget in which the rate rises linearly.
         div_factor: highest over first learning rate of the warm-up.
         hold_epochs: epochs of the exponential schedule at the full rate.
         epoch_decay: factor on the rate in each epoch after them.
-        val_every: optimiser steps between two validations; None takes an epoch with `max_epochs`, else an eighth of the budget.
-        val_windows: validation windows, spread evenly, that a validation scores at most; None takes all of them. All are
-            scored once at the end.
-        keep: weights that are kept: those of the `best` validation by MSE (by `pinball`, by pinball loss), or the `last`, at
-            the end of the schedule, unless their validation error is more than 2 percent above the best one's.
-        patience: validations in a row after which training stops, because they were no better than the best, with `keep` last
-            because they were worse by more than 2 percent.
+        val_every: optimiser steps between two validations; None takes an epoch with `max_epochs`,
+            else an eighth of the budget.
+        val_windows: validation windows, spread evenly, that a validation scores at most; None takes
+            all of them. All are scored once at the end.
+        keep: weights that are kept: those of the `best` validation by MSE (by `pinball`, by pinball
+            loss), or the `last`, at the end of the schedule, unless their validation error is more
+            than 2 percent above the best one's.
+        patience: validations in a row after which training stops, because they were no better than
+            the best, with `keep` last because they were worse by more than 2 percent.
         seed: decides initial weights, order of the windows and dropout.
         device: `auto` takes CUDA where it is, else the CPU.
-        precision: `auto` takes bf16 on CUDA where it is native, else 32. On a CPU `bf16` forms the products of the MLP and of
-            the mixer's projection in bfloat16, all else in float32.
-        devices: processes that share each batch (DDP). Their weights are those of one process but for the order of sums, which
-            the steep features of `linear` and `gla` amplify step by step: to 1e-3 of a weight, 1e-7 of a score.
-        compile: take the passes of a step through `torch.compile`: a minute or more at the start; whether steps are faster
-            then, `femts bench train --compile` says. The draws of dropout differ from those without.
+        precision: `auto` takes bf16 on CUDA where it is native, else 32. On a CPU `bf16` forms the
+            products of the MLP and of the mixer's projection in bfloat16, all else in float32.
+        devices: processes that share each batch (DDP). Their weights are those of one process but
+            for the order of sums, which the steep features of `linear` and `gla` amplify step by
+            step: to 1e-3 of a weight, 1e-7 of a score.
+        compile: take the passes of a step through `torch.compile`: a minute or more at the start;
+            whether steps are faster then, `femts bench train --compile` says. The draws of dropout
+            differ from those without.
         max_time: longest time for the whole call (`90s`, `9m`, `1h30m`); where it is shorter than the budget takes, the
             schedule is laid out over it.
         eval_batch_size: windows scored at a time.

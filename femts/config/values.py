@@ -1,4 +1,5 @@
-"""Plain values: texts, numbers and lists of a size that a person could have written, read from YAML or given in Python."""
+"""Plain values: texts, numbers and lists of a size that a person could have written, read from YAML
+or given in Python."""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ def read_yaml(path: Path, what: str) -> Any:
     """The content of a YAML file in plain values; `what` begins a message.
 
     Raises:
-        UsageError: it cannot be read, is no YAML, is larger than a person writes, or names a part of itself, by which a few
-            lines can stand for billions.
+        UsageError: it cannot be read, is no YAML, is larger than a person writes, or names a part
+            of itself, by which a few lines can stand for billions.
     """
     import yaml
 
@@ -61,7 +62,8 @@ def read_yaml(path: Path, what: str) -> Any:
 
 def is_single(value: object) -> bool:
     """Tell a text, a number, true, false or nothing from a list, a mapping or an object."""
-    return value is None or isinstance(value, str | Real) or type(value).__name__ in ("bool", "bool_")  # numpy's is no Real
+    # Numpy's is no Real.
+    return value is None or isinstance(value, str | Real) or type(value).__name__ in ("bool", "bool_")
 
 
 def check_plain(value: object, what: str) -> None:

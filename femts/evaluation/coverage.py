@@ -53,13 +53,14 @@ class CoverageSums:
         self.levels, self.half_widths, self.quantiles = tuple(levels), half_widths, tuple(quantiles)
         self._inside, self._beyond, self._spans = torch.zeros(3, *half_widths.shape, dtype=torch.float64)
         self._widths = torch.from_numpy(np.ascontiguousarray(half_widths))
-        self._there, self._absolute = torch.zeros(2, *half_widths.shape[1:], dtype=torch.float64)
+        self._observed, self._absolute = torch.zeros(2, *half_widths.shape[1:], dtype=torch.float64)
 
     def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
-        """Add windows in scaled units: `forecast` and `target` (B, S, C), NaN where a target is missing; see `Sums`."""
+        """Add windows in scaled units: `forecast` and `target` (B, S, C), NaN where a target is
+        missing; see `Accumulator`."""
         error = (forecast.float() - target.float()).abs_().cpu()
-        there = ~error.isnan()
-        self._there += there.sum(0)
+        observed = ~error.isnan()
+        self._observed += observed.sum(0)
         self._absolute += error.double().nansum(0)
         if quantiles is None:
             for k, width in enumerate(self._widths):
@@ -71,42 +72,45 @@ class CoverageSums:
         for k, (lower, upper) in enumerate(bounds):
             self._inside[k] += ((lower <= target) & (target <= upper)).sum(0)
             self._beyond[k] += torch.maximum(lower - target, target - upper).clamp_min_(0).nansum(0)
-            self._spans[k] += (upper - lower).where(there, 0).sum(0)
+            self._spans[k] += (upper - lower).where(observed, 0).sum(0)
 
     @property
     def coverage(self) -> NDArray[np.float64]:
-        """Part of the targets inside the interval, (K, S, C); NaN where there are none."""
-        return np.asarray((self._inside / self._there).numpy())
+        """Part of the targets inside the interval, (K, S, C); NaN where none was observed."""
+        return np.asarray((self._inside / self._observed).numpy())
 
     @property
     def width(self) -> NDArray[np.float64]:
         """Mean width of the interval in scaled units, (K, S, C)."""
         if self.quantiles:
-            return np.asarray((self._spans / self._there).numpy())
+            return np.asarray((self._spans / self._observed).numpy())
         return 2 * self.half_widths.astype(np.float64)
 
     @property
     def pinball(self) -> NDArray[np.float64]:
         """Mean pinball loss of the interval's two ends in scaled units, (K, S, C); lower is better.
 
-        With alpha = 1 - level / 100, the ends are quantiles alpha / 2 and 1 - alpha / 2, and this is alpha / 4 times the
-        interval score of Gneiting & Raftery, "Strictly Proper Scoring Rules, Prediction, and Estimation" (JASA 2007).
+        With alpha = 1 - level / 100, the ends are quantiles alpha / 2 and 1 - alpha / 2, and this
+        is alpha / 4 times the interval score of Gneiting & Raftery, "Strictly Proper Scoring Rules,
+        Prediction, and Estimation" (JASA 2007).
         """
         alpha = (1 - np.array(self.levels) / 100)[:, None, None]
-        return np.asarray(alpha / 4 * self.width + (self._beyond / self._there).numpy() / 2)
+        return np.asarray(alpha / 4 * self.width + (self._beyond / self._observed).numpy() / 2)
 
     @property
     def crps(self) -> NDArray[np.float64]:
-        """Continuous ranked probability score in scaled units, (S, C), from the ends of all levels and the forecast as median.
+        """Continuous ranked probability score in scaled units, (S, C), from the ends of all levels
+        and the forecast as median.
 
-        It is the integral over all quantiles of twice their pinball loss (Gneiting & Ranjan, "Comparing Density Forecasts
-        Using Threshold- and Quantile-Weighted Scoring Rules", JBES 2011, eq. 4). Here each quantile stands for those that
-        are nearer to it than to its neighbours: a plain mean would count the tails, where levels crowd, several times.
+        It is the integral over all quantiles of twice their pinball loss (Gneiting & Ranjan,
+        "Comparing Density Forecasts Using Threshold- and Quantile-Weighted Scoring Rules", JBES
+        2011, eq. 4). Here each quantile stands for those that are nearer to it than to its
+        neighbours: a plain mean would count the tails, where levels crowd, several times.
         """
         tails = [0.5, *(ends_of(level)[0] for level in self.levels)]  # falling
         borders = [0.5, *((one + other) / 2 for one, other in pairwise(tails)), 0.0]
         shares = 2 * -np.diff(borders)  # of both sides
-        median = (self._absolute / self._there).numpy() / 2
+        median = (self._absolute / self._observed).numpy() / 2
         losses = np.concatenate([median[None], self.pinball])
         return np.asarray(2 * np.einsum("k,ksc->sc", shares, losses))
 

@@ -14,8 +14,8 @@ from femts.evaluation.metrics import ErrorSums
 from femts.mixers.ops.precision import low_precision_products
 from femts.models.base import ForecastModel
 
-# A forecaster that folds channels into the batch sees windows x channels sequences: more than this swells memory, and on a CPU,
-# whose cache they leave, time.
+# A forecaster that folds channels into the batch sees windows x channels sequences: more than this
+# swells memory, and on a CPU, whose cache they leave, time.
 SERIES_PER_BATCH = 4096
 SERIES_PER_BATCH_ON_CPU = 512
 
@@ -42,11 +42,12 @@ class WindowSource(Protocol):
         ...
 
 
-class Sums(Protocol):
+class Accumulator(Protocol):
     """Accumulator of what else can be summed up in the same pass."""
 
     def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
-        """Add windows: look-backs (B, L, C), forecasts (B, P, C) and what followed (B, P, C) of C targets, in scaled units.
+        """Add windows: look-backs (B, L, C), forecasts (B, P, C) and what followed (B, P, C) of C
+        targets, in scaled units.
 
         `quantiles` (B, P, Q, C) are those of a model that has learned some.
         """
@@ -79,7 +80,7 @@ def evaluate(
     *,
     most: int | None = None,
     share: Share | None = None,
-    also: Iterable[Sums] = (),
+    also: Iterable[Accumulator] = (),
 ) -> dict[str, float | int]:
     """Mean errors over all values that the windows have, in float32 even inside a bf16 run, so that scores compare.
 
@@ -116,7 +117,8 @@ def _spread(count: int, most: int | None) -> Tensor:
 def evaluate_horizons(
     model: ForecastModel, windows: Sequence[WindowSource], batch_size: int = 256, most: int | None = None
 ) -> dict[int, dict[str, float | int]]:
-    """Mean errors at several horizons, as `evaluate` has them, from one roll-out of each window, as long as it has room for.
+    """Mean errors at several horizons, as `evaluate` has them, from one roll-out of each window, as
+    long as it has room for.
 
     A shorter forecast is the beginning of a longer one (`ForecastModel.at_once`).
 
@@ -149,7 +151,8 @@ def evaluate_horizons(
 
 
 class _Scored(NamedTuple):
-    """Windows of T targets as they are scored: `x` (B, L, T), `forecast` and `y` (B, P, T), `quantiles` (B, P, Q, T)."""
+    """Windows of T targets as they are scored: `x` (B, L, T), `forecast` and `y` (B, P, T),
+    `quantiles` (B, P, Q, T)."""
 
     x: Tensor
     forecast: Tensor
@@ -163,8 +166,8 @@ def _forecast(model: ForecastModel, windows: WindowSource, index: Tensor) -> _Sc
     x, y = windows.gather(index)
     quantiles = model.forecast_quantiles(x, windows.pred_len) if model.quantiles else None
     forecast = model.forecast(x, windows.pred_len) if quantiles is None else model.point(quantiles)
-    seen, offsets = windows.seen(index), windows.taken_off(index)
-    observed = None if seen is None else seen[:, x.shape[1] :, : windows.targets]
+    mask, offsets = windows.seen(index), windows.taken_off(index)
+    observed = None if mask is None else mask[:, x.shape[1] :, : windows.targets]
     if offsets is not None:
         before, after = offsets.split([x.shape[1], windows.pred_len], dim=1)
         x, forecast, y = x + before, forecast + after, y + after

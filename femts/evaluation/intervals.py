@@ -22,7 +22,7 @@ from safetensors.numpy import load, save
 from torch import Tensor
 
 from femts.errors import RunFailure, UsageError
-from femts.evaluation.evaluator import Sums, WindowSource, evaluate
+from femts.evaluation.evaluator import Accumulator, WindowSource, evaluate
 from femts.evaluation.few import Spread, are_few
 from femts.evaluation.quantiles import conformity_scores, ends_of
 from femts.models.base import ForecastModel
@@ -56,7 +56,8 @@ def check_levels(levels: Sequence[float] | float) -> tuple[float, ...]:
 
 
 def rank(level: float, windows: int) -> int:
-    """Rank among the `windows` errors, in rising order, of the half-width of `level` percent; above `windows`, none is."""
+    """Rank among the `windows` errors, in rising order, of the half-width of `level` percent; above
+    `windows`, none is."""
     return math.ceil((windows + 1) * Fraction(str(level)) / 100)  # in floats, 20 * 0.95 may not be 19
 
 
@@ -93,7 +94,8 @@ def with_bounds(forecast: pd.DataFrame, bounds: Mapping[str, NDArray[Any]]) -> p
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
-    """Half-widths of the intervals around a forecast, S steps of C channels; corrections of quantiles where a model has some.
+    """Half-widths of the intervals around a forecast, S steps of C channels; corrections of
+    quantiles where a model has some.
 
     Attributes:
         levels: K levels in percent, rising.
@@ -135,10 +137,10 @@ class Intervals:
             )
         for level in levels:
             if level not in self.levels:
-                known = ", ".join(f"{known:g}" for known in self.levels)
-                remedy = f", for {self.windows} validation windows are too few for it; choose from {known}"
+                calibrated = ", ".join(f"{each:g}" for each in self.levels)
+                remedy = f", for {self.windows} validation windows are too few for it; choose from {calibrated}"
                 if reachable(level, self.windows, self.disjoint):
-                    remedy = f"; choose from {known}, or run `femts calibrate RUN --level {level:g}`"
+                    remedy = f"; choose from {calibrated}, or run `femts calibrate RUN --level {level:g}`"
                 raise UsageError(f"Level {level:g} is not calibrated{remedy}.")
         return self.half_widths[[self.levels.index(level) for level in levels], :steps]
 
@@ -155,33 +157,35 @@ class Intervals:
 
 
 class _Errors:
-    """Keeps the absolute errors of some steps, or how far they are outside the quantiles `known` that bound a level.
+    """Keeps the absolute errors of some steps, or how far they are outside the quantiles `learned` that bound a level.
 
     (steps, C, n), so that those of a step and channel lie side by side.
     """
 
-    def __init__(self, steps: slice, channels: int, windows: int, known: Sequence[float], levels: Sequence[float]) -> None:
+    def __init__(self, steps: slice, channels: int, windows: int, learned: Sequence[float], levels: Sequence[float]) -> None:
         self.values = np.empty((steps.stop - steps.start, channels, windows), dtype=np.float32)
         self._steps, self._seen, self.finite = steps, 0, True
-        self._known, self._levels = known, levels
+        self._learned, self._levels = learned, levels
 
     def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
         self.finite &= bool(forecast.isfinite().all())
         if quantiles is None:
-            apart = (forecast.float() - target.float())[:, self._steps].abs_()
+            distance = (forecast.float() - target.float())[:, self._steps].abs_()
         else:
-            apart = conformity_scores(quantiles[:, self._steps], self._known, self._levels[0], target[:, self._steps].float())
-        error = apart.cpu().numpy()
+            distance = conformity_scores(
+                quantiles[:, self._steps], self._learned, self._levels[0], target[:, self._steps].float()
+            )
+        error = distance.cpu().numpy()
         self.values[:, :, self._seen : self._seen + len(error)] = error.transpose(1, 2, 0)
         self._seen += len(error)
 
 
-def _of_what_is_there(errors: NDArray[np.float32], there: NDArray[np.int64], levels: Sequence[float]) -> NDArray[np.float32]:
-    """Half-widths (levels, S, C) from errors (S, C, n) of which `there` (S, C) are no NaN."""
+def _of_observed(errors: NDArray[np.float32], counts: NDArray[np.int64], levels: Sequence[float]) -> NDArray[np.float32]:
+    """Half-widths (levels, S, C) from errors (S, C, n) of which `counts` (S, C) are no NaN."""
     errors.sort(axis=-1)  # NaN last
-    ranks = np.array([[rank(level, n) for n in range(errors.shape[-1] + 1)] for level in levels])[:, there]
-    found = np.take_along_axis(errors[None], np.minimum(ranks, errors.shape[-1])[..., None] - 1, axis=-1)[..., 0]
-    return np.where(ranks <= there, found, np.inf).astype(np.float32)
+    ranks = np.array([[rank(level, n) for n in range(errors.shape[-1] + 1)] for level in levels])[:, counts]
+    half_widths = np.take_along_axis(errors[None], np.minimum(ranks, errors.shape[-1])[..., None] - 1, axis=-1)[..., 0]
+    return np.where(ranks <= counts, half_widths, np.inf).astype(np.float32)
 
 
 def passes(windows: int, steps: int, channels: int, most: int = MOST_ERRORS, kinds: int = 1) -> int:
@@ -202,7 +206,7 @@ def calibrate(
     levels: Sequence[float] = LEVELS,
     batch_size: int = 256,
     most: int = MOST_ERRORS,
-    also: Sequence[Sums] = (),
+    also: Sequence[Accumulator] = (),
 ) -> tuple[Intervals, dict[str, float | int]]:
     """Intervals from the errors of `model` over `windows`, and its scores there.
 
@@ -221,23 +225,23 @@ def calibrate(
     """
     count, steps, channels, disjoint = len(windows), windows.pred_len, windows.targets, windows.disjoint
     if are_few(count, disjoint):
-        kept = tuple(sorted(set(levels)))
-        spread = Spread(steps, channels, kept, model.quantiles)
+        every = tuple(sorted(set(levels)))
+        spread = Spread(steps, channels, every, model.quantiles)
         scores = evaluate(model, windows, batch_size, also=[spread, *also])
         _check_finite(spread.finite)
-        return Intervals(kept, spread.half_widths(disjoint), count, disjoint), scores
-    kept = tuple(sorted(level for level in set(levels) if rank(level, count) <= count))
-    half_widths = np.empty((len(kept), steps, channels), dtype=np.float32)
-    kinds = [(level,) for level in kept] if model.quantiles else [kept]  # levels that share their errors
+        return Intervals(every, spread.half_widths(disjoint), count, disjoint), scores
+    finite = tuple(sorted(level for level in set(levels) if rank(level, count) <= count))
+    half_widths = np.empty((len(finite), steps, channels), dtype=np.float32)
+    kinds = [(level,) for level in finite] if model.quantiles else [finite]  # levels that share their errors
     block = _steps_at_a_time(count, channels * len(kinds), most)
     for first in range(0, steps, block):
         some = slice(first, min(first + block, steps))
         errors = [_Errors(some, channels, count, model.quantiles, levels) for levels in kinds]
         scores = evaluate(model, windows, batch_size, also=[*errors, *(also if first == 0 else ())])
         _check_finite(all(kind.finite for kind in errors))
-        found = [_smallest(kind.values, levels, count) for kind, levels in zip(errors, kinds, strict=True)]
-        half_widths[:, some] = np.concatenate(found)
-    return Intervals(kept, half_widths, count, disjoint), scores
+        by_kind = [_smallest(kind.values, levels, count) for kind, levels in zip(errors, kinds, strict=True)]
+        half_widths[:, some] = np.concatenate(by_kind)
+    return Intervals(finite, half_widths, count, disjoint), scores
 
 
 def _check_finite(finite: bool) -> None:
@@ -247,9 +251,9 @@ def _check_finite(finite: bool) -> None:
 
 def _smallest(errors: NDArray[np.float32], levels: Sequence[float], count: int) -> NDArray[np.float32]:
     """Half-widths (levels, S, C) from `errors` (S, C, count), which are put in another order."""
-    there = (~np.isnan(errors)).sum(-1)
-    if there.min() < count:
-        return _of_what_is_there(errors, there, levels)
+    counts = (~np.isnan(errors)).sum(-1)
+    if counts.min() < count:
+        return _of_observed(errors, counts, levels)
     places = [rank(level, count) - 1 for level in levels]
     errors.partition(places, axis=-1)
     return np.moveaxis(errors[..., places], -1, 0)

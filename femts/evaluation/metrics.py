@@ -17,16 +17,19 @@ class ErrorSums:
         self._device = torch.device("cpu") if torch.device(device).type == "mps" else torch.device(device)
         self.sums = torch.zeros(3, dtype=torch.float64, device=self._device)  # squared, absolute, values
 
-    def add(self, forecast: Tensor, target: Tensor, seen: Tensor | None = None) -> None:
-        """Add the errors of `forecast` against `target`, both of one shape, in scaled units; only where `seen`, if given."""
+    def add(self, forecast: Tensor, target: Tensor, observed: Tensor | None = None) -> None:
+        """Add the errors of `forecast` against `target`, in scaled units; only where `observed`, if given.
+
+        All have one shape.
+        """
         if forecast.shape != target.shape:  # broadcasting would turn a mistake into a plausible score
             raise ValueError(f"forecast has shape {tuple(forecast.shape)} but target {tuple(target.shape)}")
         error = (forecast.detach().float() - target.float()).to(self._device)
-        if seen is not None:
-            error = error * seen.to(self._device)
+        if observed is not None:
+            error = error * observed.to(self._device)
         self.sums[0] += error.square().sum(dtype=torch.float64)
         self.sums[1] += error.abs_().sum(dtype=torch.float64)
-        self.sums[2] += error.numel() if seen is None else seen.sum().to(self._device)
+        self.sums[2] += error.numel() if observed is None else observed.sum().to(self._device)
 
     @property
     def count(self) -> int:

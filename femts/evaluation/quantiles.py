@@ -1,8 +1,9 @@
 """Quantiles that a model has learned, made honest: conformalized quantile regression.
 
-The interval of a level lies between the learned quantiles at its two ends, and both ends move outwards by a correction, inwards
-where that is negative: the ceil((n + 1) * level / 100)-th smallest of the n scores max(low - y, y - high) on the validation
-part (Romano, Patterson & Candes, "Conformalized Quantile Regression", NeurIPS 2019). What is promised is what split-conformal
+The interval of a level lies between the learned quantiles at its two ends, and both ends move
+outwards by a correction, inwards where that is negative: the ceil((n + 1) * level / 100)-th
+smallest of the n scores max(low - y, y - high) on the validation part (Romano, Patterson & Candes,
+"Conformalized Quantile Regression", NeurIPS 2019). What is promised is what split-conformal
 intervals promise, whatever the quantiles are worth; the width is the window's own.
 """
 
@@ -44,37 +45,38 @@ def level_of(quantile: float) -> float:
     return float(100 * abs(1 - 2 * Fraction(str(quantile))))
 
 
-def quantile_at(forecast: Tensor, known: Sequence[float], quantile: float) -> Tensor:
-    """One quantile (B, S, C) of `forecast` (B, S, Q, C), those `known`: between two on a line, and beyond all the last."""
-    place = float(np.interp(quantile, known, range(len(known))))
+def quantile_at(forecast: Tensor, learned: Sequence[float], quantile: float) -> Tensor:
+    """One quantile (B, S, C) of `forecast` (B, S, Q, C), those `learned`: between two on a line,
+    and beyond all the last."""
+    place = float(np.interp(quantile, learned, range(len(learned))))
     below = int(place)
     lower = forecast[:, :, below]
     return lower if place == below else torch.lerp(lower, forecast[:, :, below + 1], place - below)
 
 
-def conformity_scores(forecast: Tensor, known: Sequence[float], level: float, target: Tensor) -> Tensor:
+def conformity_scores(forecast: Tensor, learned: Sequence[float], level: float, target: Tensor) -> Tensor:
     """Distance of `target` (B, S, C) outside the quantiles that bound `level`; negative inside."""
-    low, high = (quantile_at(forecast, known, end).float() for end in ends_of(level))
+    low, high = (quantile_at(forecast, learned, end).float() for end in ends_of(level))
     return torch.maximum(low - target, target - high)
 
 
 def conformal_bounds(
-    forecast: Tensor, known: Sequence[float], levels: Sequence[float], corrections: NDArray[np.float32]
+    forecast: Tensor, learned: Sequence[float], levels: Sequence[float], corrections: NDArray[np.float32]
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Lower and upper bounds (B, S, C), float64 on the CPU, level by level.
 
-    Each interval holds the median and the one before it: corrections are made level by level and might let them cross, and
-    what is made wider covers no less.
+    Each interval holds the median and the one before it: corrections are made level by level and
+    might let them cross, and what is made wider covers no less.
 
     Args:
         forecast: quantiles (B, S, Q, C), rising.
-        known: their Q levels.
+        learned: their Q levels.
         levels: K of them in percent, rising.
         corrections: (K, S, C), what each level's ends move outwards by.
     """
-    lower = upper = quantile_at(forecast, known, 0.5).cpu().double()
+    lower = upper = quantile_at(forecast, learned, 0.5).cpu().double()
     for level, correction in zip(levels, corrections, strict=True):
-        low, high = (quantile_at(forecast, known, end).cpu().double() for end in ends_of(level))
+        low, high = (quantile_at(forecast, learned, end).cpu().double() for end in ends_of(level))
         moved = torch.from_numpy(correction.astype(np.float64))
         lower, upper = torch.minimum(lower, low - moved), torch.maximum(upper, high + moved)
         yield lower, upper

@@ -54,7 +54,8 @@ class DetailSums:
         self._zero = torch.from_numpy(2.0**-20 * (np.abs(preprocess.scaler.mean[:channels]) + self.scale))
 
     def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
-        """Add windows in scaled units: `x` (B, L, C), `forecast` and `target` (B, S, C), NaN where a target is missing."""
+        """Add windows in scaled units: `x` (B, L, C), `forecast` and `target` (B, S, C), NaN where
+        a target is missing."""
         last, forecast, target = (v.cpu().double() for v in (x[:, -self.season :], forecast.float(), target))
         self.windows += len(last)
         observed = ~target.isnan()

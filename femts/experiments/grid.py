@@ -55,8 +55,9 @@ class Cell:
 
     @property
     def path(self) -> str:
-        """Path of its record in a folder of results, without suffix. The name of data of one's own has a hash of what they
-        hold and of how they are read, so changed data make new cells; where their file lies makes no difference."""
+        """Path of its record in a folder of results, without suffix. The name of data of one's own
+        has a hash of what they hold and of how they are read, so changed data make new cells; where
+        their file lies makes no difference."""
         data = self.dataset
         if self.own is not None:
             data += f"-{_hash({key: value for key, value in self.own.items() if key != 'source'})}"

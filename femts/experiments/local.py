@@ -41,8 +41,9 @@ class Resources:
 def run_local(
     cells: Sequence[Cell], store: Store, resources: Resources, deadline: float | None, say: Callable[[str], None]
 ) -> None:
-    """Run `cells` until all are finished or crashed, or until `deadline` (of `time.monotonic`), when those that run are stopped
-    with what they have reached. One that crashes leaves its reason in the store, and the others go on."""
+    """Run `cells` until all are finished or crashed, or until `deadline` (of `time.monotonic`),
+    when those that run are stopped with what they have reached. One that crashes leaves its reason
+    in the store, and the others go on."""
     waiting, running = list(cells), list[_Process]()
     try:
         with progress_line() as show:

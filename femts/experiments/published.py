@@ -1,8 +1,8 @@
 """Published test MSE to lay beside ours: means over the horizons 96, 192, 336 and 720, and single horizons where known.
 
-`fem_*`, `gla`, `aft`: Table 4 of the paper; its cells of Weather and ETTh2 are likely, not certain (columns of the copy at hand
-were lost). `lintrans` and the baselines: Table 1 of "Linear Transformers as VAR Models" (arXiv 2502.07244). PatchTST's
-horizons on ETTh1 are from its paper.
+`fem_*`, `gla`, `aft`: Table 4 of the paper; its cells of Weather and ETTh2 are likely, not certain
+(columns of the copy at hand were lost). `lintrans` and the baselines: Table 1 of "Linear
+Transformers as VAR Models" (arXiv 2502.07244). PatchTST's horizons on ETTh1 are from its paper.
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ def run_ray(
 ) -> None:
     """As `run_local`, on the cluster that `RAY_ADDRESS` names, or on this machine as one.
 
-    A cell takes `resources.threads` cores and, on CUDA, 1 / `jobs` of a GPU. The folders of results and data must be the same
-    on all machines of the cluster.
+    A cell takes `resources.threads` cores and, on CUDA, 1 / `jobs` of a GPU. The folders of results
+    and data must be the same on all machines of the cluster.
 
     Raises:
         UsageError: Ray is not installed.

@@ -41,7 +41,8 @@ def make_record(cell: Cell, forecaster: Forecaster, data: Dataset) -> dict[str, 
 
 
 def _rolled(forecaster: Forecaster, data: Dataset) -> dict[str, Any]:
-    """Scores at the longer horizons of the published tables, `val` and `test`, of a model that is made to be rolled out."""
+    """Scores at the longer horizons of the published tables, `val` and `test`, of a model that is
+    made to be rolled out."""
     if not forecaster.model.rolls_out:
         return {}
     own, look_back = forecaster.config.pred_len, forecaster.config.seq_len

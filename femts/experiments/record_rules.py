@@ -1,4 +1,5 @@
-"""Rules that a record has to keep before anything is made of it: its fields, their bounds, and that they say the same."""
+"""Rules that a record has to keep before anything is made of it: its fields, their bounds, and that
+they say the same."""
 
 from __future__ import annotations
 
@@ -153,9 +154,9 @@ def check_record(record: Any) -> None:
         "config.training.device": (training["device"].replace("auto", place["device"]), place["device"]),
         "data.sha256": (record["data"]["sha256"], cell.get("own", record["data"])["sha256"]),
     }
-    for name, (value, wanted) in said.items():
-        if value != wanted:
-            raise Misfit(name, value, f"{wanted!r} as elsewhere in it")
+    for name, (value, elsewhere) in said.items():
+        if value != elsewhere:
+            raise Misfit(name, value, f"{elsewhere!r} as elsewhere in it")
     for key in cell["settings"]:
         part, _, name = key.partition(".")
         if name not in config[part]:
@@ -164,9 +165,9 @@ def check_record(record: Any) -> None:
 
 def check_is_of(record: Mapping[str, Any], cell: Cell) -> None:
     """A Misfit when `record` is that of another cell than `cell`."""
-    found, wanted = record["cell"], cell_of(cell)
-    for name in wanted.keys() | found.keys():
-        value, other = found.get(name), wanted.get(name)
+    stored, expected = record["cell"], cell_of(cell)
+    for name in expected.keys() | stored.keys():
+        value, other = stored.get(name), expected.get(name)
         if name == "own":  # where a file lies makes no difference
             value, other = (None if own is None else {**own, "source": None} for own in (value, other))
         if value != other:

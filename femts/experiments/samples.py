@@ -18,8 +18,9 @@ WINDOWS = 2
 def sample_forecasts(forecaster: Forecaster, data: Dataset) -> list[dict[str, Any]]:
     """The first and last test window in the last target, which is the one of the ETT sets.
 
-    Each has the row that the forecast begins at, and in raw units, with five digits, its recent past (at most as long as the
-    horizon), what happened (None where that is not known) and what was forecast.
+    Each has the row that the forecast begins at, and in raw units, with five digits, its recent
+    past (at most as long as the horizon), what happened (None where that is not known) and what was
+    forecast.
     """
     look_back, steps, channel = forecaster.config.seq_len, forecaster.config.pred_len, data.targets - 1
     values, first = data.values[:, channel], data.split.test[0]

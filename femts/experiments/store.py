@@ -1,4 +1,5 @@
-"""A folder of results: a JSON record for each finished cell, a note for each that crashed, and work in progress beside them."""
+"""A folder of results: a JSON record for each finished cell, a note for each that crashed, and work
+in progress beside them."""
 
 from __future__ import annotations
 
@@ -23,8 +24,9 @@ _NUMBERS = re.compile(r"\[[-+.\de,\s]+\]")
 class Store:
     """Records of cells under `folder`: `PATH.json` when finished, `PATH.failed.json` after a crash.
 
-    A record is written whole or not at all, so a cell is finished or it is not; what an unfinished one has reached lies in its
-    run folder under `.work`, which its next start continues and its end removes.
+    A record is written whole or not at all, so a cell is finished or it is not; what an unfinished
+    one has reached lies in its run folder under `.work`, which its next start continues and its end
+    removes.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -83,7 +85,8 @@ class Store:
         return str(note["reason"])
 
     def finish(self, cell: Cell, record: dict[str, Any]) -> None:
-        """Keep the record of a cell and drop its work; RunFailure, with the work kept, for one that could not be read again."""
+        """Keep the record of a cell and drop its work; RunFailure, with the work kept, for one that
+        could not be read again."""
         try:
             check_record(record)
             check_is_of(record, cell)

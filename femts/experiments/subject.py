@@ -40,10 +40,11 @@ class Subject:
 
     @classmethod
     def find(cls, source: str, reading: Mapping[str, Any], data_root: str | Path | None) -> Subject:
-        """The data that `load_dataset` finds by `source` with the arguments `reading`; UsageError where it finds none."""
+        """The data that `load_dataset` finds by `source` with the arguments `reading`; UsageError
+        where it finds none."""
         if not reading and not is_path(source):  # its card says all, and its file need not be there
-            known = card(source)
-            return cls(known.name, known.split, known.channels, known.season, HORIZONS, True, None)
+            entry = card(source)
+            return cls(entry.name, entry.split, entry.channels, entry.season, HORIZONS, True, None)
         data = load_dataset(source, data_root, **reading)
         own = {"source": data.source, "sha256": data.sha256, **reading}
         published = data.source in CATALOG

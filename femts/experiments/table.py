@@ -52,10 +52,12 @@ class _Score(NamedTuple):
 
 
 def make_entries(cells: Sequence[Cell], store: Store, roll_out: Sequence[int] = ()) -> list[Entry]:
-    """Make entries of what the store has of `cells`, horizon by horizon and then their mean, for each dataset and model.
+    """Make entries of what the store has of `cells`, horizon by horizon and then their mean, for
+    each dataset and model.
 
-    At the horizons `roll_out`, models of shorter ones that were rolled out count, too; of all that a seed has at a horizon,
-    the one of the lowest validation error is taken. A record that cannot be used counts as none.
+    At the horizons `roll_out`, models of shorter ones that were rolled out count, too; of all that
+    a seed has at a horizon, the one of the lowest validation error is taken. A record that cannot
+    be used counts as none.
     """
     entries = []
     for dataset, model in dict.fromkeys((cell.dataset, cell.model) for cell in cells):
@@ -68,13 +70,13 @@ def make_entries(cells: Sequence[Cell], store: Store, roll_out: Sequence[int] = 
         scores = {p: {s: best for s in seeds if (best := _best(records, p, s, p in roll_out, varied))} for p in pred_lens}
         for pred_len in pred_lens:
             failures = {c.seed: why for c in own if c.pred_len == pred_len and (why := store.failure(c))}
-            known = published(dataset, model, pred_len) if theirs else None
-            entries.append(_entry((dataset, model, pred_len), scores[pred_len], known, failures))
+            published_mse = published(dataset, model, pred_len) if theirs else None
+            entries.append(_entry((dataset, model, pred_len), scores[pred_len], published_mse, failures))
         if len(pred_lens) > 1:
             whole = [seed for seed in seeds if all(seed in scores[pred_len] for pred_len in pred_lens)]
             means = {seed: _mean([scores[pred_len][seed] for pred_len in pred_lens]) for seed in whole}
-            known = published(dataset, model, None) if theirs and tuple(pred_lens) == HORIZONS else None
-            entries.append(_entry((dataset, model, None), means, known, {}))
+            published_mse = published(dataset, model, None) if theirs and tuple(pred_lens) == HORIZONS else None
+            entries.append(_entry((dataset, model, None), means, published_mse, {}))
     return entries
 
 
@@ -89,7 +91,7 @@ def _best(
     records: Sequence[tuple[Cell, Mapping[str, Any]]], pred_len: int, seed: int, rolled: bool, varied: Sequence[str]
 ) -> _Score | None:
     """Of what `records` have for a horizon and a seed, the score of the lowest validation error."""
-    found = []
+    candidates = []
     for cell, record in records:
         if cell.seed != seed:
             continue
@@ -101,8 +103,8 @@ def _best(
             continue
         val, test, config = scores["val"]["mse"], scores["test"], record["config"]
         chosen = ", ".join(f"{key} {_setting(config, key)}" for key in varied)
-        found.append(_Score(val, test["mse"], test["mae"], config["seq_len"], cell.pred_len != pred_len, chosen))
-    return min(found, default=None)
+        candidates.append(_Score(val, test["mse"], test["mae"], config["seq_len"], cell.pred_len != pred_len, chosen))
+    return min(candidates, default=None)
 
 
 def _setting(config: Mapping[str, Any], key: str) -> Any:
@@ -117,7 +119,7 @@ def _mean(scores: Sequence[_Score]) -> _Score:
 
 
 def _entry(
-    what: tuple[str, str, int | None], scores: Mapping[int, _Score], known: float | None, failures: Mapping[int, str]
+    what: tuple[str, str, int | None], scores: Mapping[int, _Score], published_mse: float | None, failures: Mapping[int, str]
 ) -> Entry:
     mses, maes = [score.mse for score in scores.values()], [score.mae for score in scores.values()]
     look_backs = {score.seq_len for score in scores.values()}
@@ -129,7 +131,7 @@ def _entry(
         mse=statistics.fmean(mses) if mses else None,
         mse_sd=statistics.stdev(mses) if len(mses) > 1 else None,
         mae=statistics.fmean(maes) if maes else None,
-        published_mse=known,
+        published_mse=published_mse,
         failures=failures,
         chosen={seed: score.chosen for seed, score in scores.items() if score.chosen},
     )

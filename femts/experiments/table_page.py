@@ -1,4 +1,5 @@
-"""`femts table --format html`: the table and, for each cell, its curve and forecasts, on one page that needs nothing else."""
+"""`femts table --format html`: the table and, for each cell, its curve and forecasts, on one page
+that needs nothing else."""
 
 from __future__ import annotations
 

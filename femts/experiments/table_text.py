@@ -33,16 +33,17 @@ Row = list[tuple[str, bool]]  # texts, and whether each is the best of its row
 
 
 def dataset_tables(entries: Sequence[Entry]) -> Iterator[tuple[list[str], list[Row]]]:
-    """Header and rows for each dataset, a column for each model: MSE of every horizon and of their mean with its deviation over
-    seeds; below them what is published for the last row, and the gap to it."""
+    """Header and rows for each dataset, a column for each model: MSE of every horizon and of their
+    mean with its deviation over seeds; below them what is published for the last row, and the gap
+    to it."""
     for dataset in dict.fromkeys(entry.dataset for entry in entries):
         own = [entry for entry in entries if entry.dataset == dataset]
         models = list(dict.fromkeys(entry.model for entry in own))
         rows = [_row([e for e in own if e.pred_len == p], models) for p in dict.fromkeys(e.pred_len for e in own)]
         last = {entry.model: entry for entry in own if entry.pred_len == own[-1].pred_len}
         if any(entry.published_mse for entry in last.values()):
-            known = [last[model].published_mse for model in models]
-            texts = ["published", *(MISSING if value is None else f"{value:.3f}" for value in known)]
+            published = [last[model].published_mse for model in models]
+            texts = ["published", *(MISSING if value is None else f"{value:.3f}" for value in published)]
             rows.append([(text, False) for text in texts])
             rows.append([(text, False) for text in ("gap", *(_gap(last[model]) for model in models))])
         yield [dataset, *models], rows

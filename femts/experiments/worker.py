@@ -1,4 +1,5 @@
-"""One cell in a process of its own: `python -m femts.experiments.worker`, told what to do by JSON on its standard input."""
+"""One cell in a process of its own: `python -m femts.experiments.worker`, told what to do by JSON
+on its standard input."""
 
 from __future__ import annotations
 
@@ -56,8 +57,8 @@ def order(cell: Cell, results: Path, device: str, threads: int, data_root: str |
 
 
 def main() -> int:
-    """Exit status 0 when the cell is finished, 130 when it was interrupted and can go on, 75 when another process is at it, and
-    1 with a sentence on stderr."""
+    """Exit status 0 when the cell is finished, 130 when it was interrupted and can go on, 75 when
+    another process is at it, and 1 with a sentence on stderr."""
     from femts.training.stopping import Interrupted
 
     # Training takes the signal over, to keep what it has reached. Before and after it there is nothing to keep, and an

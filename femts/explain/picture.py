@@ -17,8 +17,8 @@ from femts.text import shown
 if TYPE_CHECKING:
     import pandas as pd
 
-# Blue to orange over white, which colour-blind readers tell apart too; the blue is pale, because what was not read should not
-# be what is seen first.
+# Blue to orange over white, which colour-blind readers tell apart too; the blue is pale, because
+# what was not read should not be what is seen first.
 LESS, EVEN, MORE, INK, FAINT = "#8dbbe0", "#ffffff", "#e6700a", "#22272b", "#6b757d"
 # Where a row of height 1 shows a channel's own segments, its series over them, and the segments of all channels.
 MAIN, SERIES, CONTEXT = (0.04, 0.68), (0.22, 0.64), (0.72, 0.92)
@@ -40,10 +40,11 @@ def plot_explanation(
 ) -> Path:
     """Draw an explanation and write it as an image; the ending of `path` decides the format (png, pdf, svg).
 
-    A row is a channel: its look-back over the posterior weights of its own segments, beneath them the weights of the context
-    tokens, both as multiples of an even share; at its right the effective number of segments, under the prior and under the
-    posterior, and the hidden temperature. Weights and temperatures are means over the layers in the frame, numbers of segments
-    geometric means (the mean of entropies); for one layer, pass its rows alone.
+    A row is a channel: its look-back over the posterior weights of its own segments, beneath them
+    the weights of the context tokens, both as multiples of an even share; at its right the
+    effective number of segments, under the prior and under the posterior, and the hidden
+    temperature. Weights and temperatures are means over the layers in the frame, numbers of
+    segments geometric means (the mean of entropies); for one layer, pass its rows alone.
 
     Args:
         history: the wide frame that was explained.
@@ -124,7 +125,8 @@ def _rows(explanation: pd.DataFrame, names: list[str]) -> _Rows:
 
 
 def _draw_past(panel: Any, history: pd.DataFrame, explanation: pd.DataFrame, rows: _Rows) -> tuple[Any, int, bool]:
-    """The heat map under the series; what carries its colours, the steps of a segment, and whether some share is off them."""
+    """The heat map under the series; what carries its colours, the steps of a segment, and whether
+    some share is off them."""
     from matplotlib.colors import LinearSegmentedColormap, Normalize
     from matplotlib.patheffects import withStroke
 

@@ -1,14 +1,17 @@
-"""Posterior of the Free Energy Mixer, read out: which past segments each channel chose for its forecast, and how sharply.
+"""Posterior of the Free Energy Mixer, read out: which past segments each channel chose for its
+forecast, and how sharply.
 
-The forecast of a channel is made of its last token. In each layer that token reads the past through a prior p(i) over the
-tokens i, and each component j of the read tilts it by its own values, to the posterior of eq. 5 of the paper,
+The forecast of a channel is made of its last token. In each layer that token reads the past through
+a prior p(i) over the tokens i, and each component j of the read tilts it by its own values, to the
+posterior of eq. 5 of the paper,
 
     q_j(i) = p_j(i) exp(beta_j v_ij) / sum_r p_j(r) exp(beta_j v_rj),
 
-at the hidden temperature beta_j in [0, beta_max] at which the free energy of that component is what the layer did read
-(proposition G.2). The components differ, which is the point of the mixer, so one number a token needs a mean over them. The
-read is written into the token as sum_j g_j F_j W_j, with the outer gate g (eq. 11) and the columns W_j of the output
-projection: a unit read by component j moves the token by g_j |W_j|. That, over its sum, is the weight of j in all means here.
+at the hidden temperature beta_j in [0, beta_max] at which the free energy of that component is what
+the layer did read (proposition G.2). The components differ, which is the point of the mixer, so one
+number a token needs a mean over them. The read is written into the token as sum_j g_j F_j W_j, with
+the outer gate g (eq. 11) and the columns W_j of the output projection: a unit read by component j
+moves the token by g_j |W_j|. That, over its sum, is the weight of j in all means here.
 """
 
 from __future__ import annotations
@@ -80,10 +83,11 @@ def explained(model: SegmentForecaster, x: Tensor) -> list[Explained]:
 def explanation(model: SegmentForecaster, x: Tensor, columns: Sequence[str], steps: pd.Index) -> pd.DataFrame:
     """Table of the reads behind the forecast of the look-back `x` (1, L, C), in scaled units; see `Forecaster.explain`.
 
-    For models that read segments through a Free Energy Mixer (`fem_*`, with L among their components). In each layer the
-    last token of a channel reads N segments of P steps, each as two tokens: `main`, the channel's own, and `context`, mixed
-    from all channels. The layers above the first read tokens that already hold what came before them. `fem_*_ridge` is
-    explained by its mixer, which is one half of the forecast.
+    For models that read segments through a Free Energy Mixer (`fem_*`, with L among their
+    components). In each layer the last token of a channel reads N segments of P steps, each as two
+    tokens: `main`, the channel's own, and `context`, mixed from all channels. The layers above the
+    first read tokens that already hold what came before them. `fem_*_ridge` is explained by its
+    mixer, which is one half of the forecast.
 
     Args:
         columns: names of the C channels.
@@ -91,14 +95,16 @@ def explanation(model: SegmentForecaster, x: Tensor, columns: Sequence[str], ste
 
     Returns:
         One row for each channel, layer (1 is the lowest), segment (the oldest first) and token:
-        `start`, `end`: first and last stamp of the segment, or step numbers that end where those of `predict` begin.
-        `weight`: what the posterior gives the token (eq. 5 of the paper at the hidden temperature, proposition G.2), the
-        mean over the components of the read, each counting as far as it moves the token (`femts.explain.posterior`); sums
-        to 1 over the 2 N tokens of a channel and layer.
+        `start`, `end`: first and last stamp of the segment, or step numbers that end where those of
+        `predict` begin.
+        `weight`: what the posterior gives the token (eq. 5 of the paper at the hidden temperature,
+        proposition G.2), the mean over the components of the read, each counting as far as it moves
+        the token (`femts.explain.posterior`); sums to 1 over the 2 N tokens of a channel and layer.
         `prior`: the same of the prior, which is what the keys chose before the values did.
-        And for the channel and layer, repeated in its rows: `hidden_temperature`, the mean beta*, an inverse temperature
-        that is 0 where the mean is read; `effective_segments`, exp of the mean entropy of the components' posteriors over
-        segments, from 1 (each component reads one) to N (all alike); `prior_segments`, the same of their priors.
+        And for the channel and layer, repeated in its rows: `hidden_temperature`, the mean beta*,
+        an inverse temperature that is 0 where the mean is read; `effective_segments`, exp of the
+        mean entropy of the components' posteriors over segments, from 1 (each component reads one)
+        to N (all alike); `prior_segments`, the same of their priors.
 
     """
     layers = explained(model, x)

@@ -38,8 +38,9 @@ Scores = dict[str, float | int]
 class Forecaster:
     """A model with everything it needs to forecast new data in raw units.
 
-    Shapes: L = `config.seq_len` steps of look-back, P = `config.pred_len` steps of one forecast, C channels, of which the first
-    T are targets and the others known up to now; T = C unless some are named so.
+    Shapes: L = `config.seq_len` steps of look-back, P = `config.pred_len` steps of one forecast, C
+    channels, of which the first T are targets and the others known up to now; T = C unless some are
+    named so.
 
     Attributes:
         model: the network, in scaled units.
@@ -106,12 +107,14 @@ class Forecaster:
             quantiles: such as [0.1, 0.5, 0.9]; adds the ends of intervals (0.1 and 0.9 are those of 80), of 0.5 the forecast.
 
         Returns:
-            `horizon` rows in raw units: future stamps in `date` (or row numbers in `step`, counting on from the last
-            index of `history`), then the targets, with `level` each followed by `NAME-lo-80`, `NAME-hi-80` and so on, with
-            `quantiles` by `NAME-q-10`; in long form where `history` has it, and under its names.
+            `horizon` rows in raw units: future stamps in `date` (or row numbers in `step`, counting
+            on from the last index of `history`), then the targets, with `level` each followed by
+            `NAME-lo-80`, `NAME-hi-80` and so on, with `quantiles` by `NAME-q-10`; in long form
+            where `history` has it, and under its names.
 
         Raises:
-            UsageError: the history, the horizon, a level, a quantile or the known columns cannot be used; the text says why.
+            UsageError: the history, the horizon, a level, a quantile or the known columns cannot be
+                used; the text says why.
             RunFailure: the model does not forecast finite numbers.
         """
         return forecast_table(self, history, horizon, Ends.of(level, quantiles), future)
@@ -125,8 +128,8 @@ class Forecaster:
             history: as in `predict`.
 
         Returns:
-            One row for each channel, layer (1 is the lowest), segment (the oldest first) and token; the columns are those of
-            `femts.explain.posterior.explanation`.
+            One row for each channel, layer (1 is the lowest), segment (the oldest first) and token;
+            the columns are those of `femts.explain.posterior.explanation`.
 
         Raises:
             UsageError: a model that has no such read, or a history that cannot be used; the text says why.
@@ -157,8 +160,8 @@ class Forecaster:
         Args:
             x: (B, L, C) in raw units, channels as in `columns`; NaN is filled as in training.
             horizon: steps to forecast, P by default.
-            offsets: (B, L + horizon, C) as `preprocess.offsets` gives them, for a model that was trained with columns known in
-                advance or with the calendar.
+            offsets: (B, L + horizon, C) as `preprocess.offsets` gives them, for a model that was
+                trained with columns known in advance or with the calendar.
 
         Returns:
             (B, horizon, T) in raw units.
@@ -233,7 +236,8 @@ class Forecaster:
             part, level, pred_len, dataset: as in `scores`.
 
         Returns:
-            One row each, `level`, `step`, `channel`, `coverage` (a part of 1), mean `width` and its `units`, which are raw.
+            One row each, `level`, `step`, `channel`, `coverage` (a part of 1), mean `width` and its
+            `units`, which are raw.
 
         Raises:
             UsageError: as in `scores`.

@@ -55,7 +55,8 @@ class Ends(NamedTuple):
 
 
 class Scaled(NamedTuple):
-    """Forecast in scaled units, known effects still off: `points` (B, S, C), and learned `quantiles` (B, S, Q, C) or None."""
+    """Forecast in scaled units, known effects still off: `points` (B, S, C), and learned
+    `quantiles` (B, S, Q, C) or None."""
 
     points: Tensor
     quantiles: Tensor | None
@@ -114,8 +115,8 @@ def forecast_table(
         when: pd.Index = pd.RangeIndex(past.when[-1] + 1, past.when[-1] + 1 + steps)
     else:
         when = future_dates(past.when[-1], freq, steps)
-    known = np.concatenate([past.known, known_ahead(future, config, when, freq)])
-    offsets = forecaster.preprocess.offsets(known, past.when.append(when))
+    in_advance = np.concatenate([past.known, known_ahead(future, config, when, freq)])
+    offsets = forecaster.preprocess.offsets(in_advance, past.when.append(when))
     after = None if offsets is None else offsets[config.seq_len :]
     scaled = forecast_scaled(forecaster, past.values[None], steps, None if offsets is None else offsets[None])
     points = _array(scaled.points[0, :, : len(targets)])

@@ -32,7 +32,8 @@ BATCHES = (1, 5)  # look-backs at a time in the check
 
 @dataclass(frozen=True)
 class Exported:
-    """Attributes: path: the file; size: bytes; steps: of a forecast; difference: largest one from torch, in scaled units."""
+    """Attributes: path: the file; size: bytes; steps: of a forecast; difference: largest one from
+    torch, in scaled units."""
 
     path: Path
     size: int
@@ -41,7 +42,8 @@ class Exported:
 
 
 class RawForecast(nn.Module):
-    """Raw look-backs (B, L, C), float32, to raw forecasts of targets (B, steps, T): filled, scaled, forecast, scaled back."""
+    """Raw look-backs (B, L, C), float32, to raw forecasts of targets (B, steps, T): filled, scaled,
+    forecast, scaled back."""
 
     def __init__(self, forecaster: Parts, steps: int) -> None:
         super().__init__()
@@ -84,11 +86,12 @@ class RawForecast(nn.Module):
 def export(forecaster: Parts, path: str | Path, horizon: int | None = None) -> Exported:
     """Write `forecaster` to `path` as ONNX, once onnxruntime has computed the same from it as torch.
 
-    The graph takes `history` (B, L, C), float32, raw units, oldest step first, columns in the order of the training, NaN
-    where a value is missing (filled as `predict` does; other sentinels are the caller's to replace), and gives
-    `forecast` (B, horizon, T) of the targets, float32, raw units; B is free. Intervals and time stamps are not in it. Its
-    metadata hold `femts` (the version), `model`, `columns` and `targets` (JSON), `freq` (empty without stamps), `seq_len`,
-    `pred_len` and `data_sha256`.
+    The graph takes `history` (B, L, C), float32, raw units, oldest step first, columns in the order
+    of the training, NaN where a value is missing (filled as `predict` does; other sentinels are the
+    caller's to replace), and gives `forecast` (B, horizon, T) of the targets, float32, raw units; B
+    is free. Intervals and time stamps are not in it. Its metadata hold `femts` (the version),
+    `model`, `columns` and `targets` (JSON), `freq` (empty without stamps), `seq_len`, `pred_len`
+    and `data_sha256`.
 
     Args:
         forecaster: a trained one; not changed.
@@ -96,8 +99,9 @@ def export(forecaster: Parts, path: str | Path, horizon: int | None = None) -> E
         horizon: steps of a forecast, P by default; longer ones are rolled out in the graph, which grows with them.
 
     Raises:
-        UsageError: the run knows columns in advance, onnxscript or onnxruntime is missing, ONNX has no form of the model's
-            operators, or the graph differs from torch by more than `BOUND` in scaled units; nothing is written.
+        UsageError: the run knows columns in advance, onnxscript or onnxruntime is missing, ONNX has
+            no form of the model's operators, or the graph differs from torch by more than `BOUND`
+            in scaled units; nothing is written.
         RunFailure: the disk refuses.
     """
     if forecaster.preprocess.effects is not None:
@@ -152,7 +156,8 @@ def _graph(forecaster: Parts, steps: int) -> bytes:
             logger.setLevel(level)
     proto = program.model_proto
     for node in (*proto.graph.node, *(node for function in proto.functions for node in function.node)):
-        del node.metadata_props[:]  # where in the source it comes from: most of a small file, and the paths of this machine
+        # Where in the source it comes from: most of a small file, and the paths of this machine.
+        del node.metadata_props[:]
     for key, value in _facts(forecaster, steps).items():
         proto.metadata_props.add(key=key, value=value)
     content: bytes = proto.SerializeToString()
@@ -175,18 +180,19 @@ def _facts(forecaster: Parts, steps: int) -> dict[str, str]:
 
 
 def _difference(forecaster: Parts, content: bytes, steps: int) -> float:
-    """The largest difference between onnxruntime and torch, in scaled units; UsageError where it is more than it may be."""
+    """The largest difference between onnxruntime and torch, in scaled units; UsageError where it is
+    more than it may be."""
     import onnxruntime
 
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
     worst, scale = 0.0, forecaster.preprocess.scaler.scale[: len(forecaster.targets)]
     for past in _look_backs(forecaster):
-        (found,) = session.run(NAMES[1:], {NAMES[0]: past})
-        wanted = forecast_array(forecaster, past, steps).astype(np.float32)
-        apart = np.abs(found.astype(np.float64) - wanted)
-        worst = max(worst, float((apart / scale).max()))
+        (forecast,) = session.run(NAMES[1:], {NAMES[0]: past})
+        expected = forecast_array(forecaster, past, steps).astype(np.float32)
+        difference = np.abs(forecast.astype(np.float64) - expected)
+        worst = max(worst, float((difference / scale).max()))
         # What float32 cannot tell apart, where values are far from 0 for their spread, is no difference of the models.
-        if not (apart <= BOUND * scale + 4 * np.spacing(np.abs(wanted))).all():
+        if not (difference <= BOUND * scale + 4 * np.spacing(np.abs(expected))).all():
             raise UsageError(
                 f"Model '{forecaster.config.model}' differs in onnxruntime by {worst:.1e} from torch, in scaled units, and "
                 f"may by {BOUND:g}; take another version of them, by pip install -U onnxruntime onnxscript."
@@ -195,12 +201,13 @@ def _difference(forecaster: Parts, content: bytes, steps: int) -> float:
 
 
 def _look_backs(forecaster: Parts) -> list[NDArray[np.float32]]:
-    """Noise of the training's mean and spread, a random walk of it, and the same with gaps, one of them at the start."""
-    rng, found = np.random.default_rng(0), []
+    """Noise of the training's mean and spread, a random walk of it, and the same with gaps, one of
+    them at the start."""
+    rng, batches = np.random.default_rng(0), []
     for batch in BATCHES:
         noise = rng.normal(size=(batch, forecaster.config.seq_len, len(forecaster.columns)))
         walk = noise.cumsum(1) / np.sqrt(np.arange(1, noise.shape[1] + 1))[:, None]
         gaps = np.where(rng.uniform(size=walk.shape) < 0.2, np.nan, walk)
         gaps[:, :2] = np.nan
-        found += [forecaster.preprocess.inverse(scaled).astype(np.float32) for scaled in (noise, walk, gaps)]
-    return found
+        batches += [forecaster.preprocess.inverse(scaled).astype(np.float32) for scaled in (noise, walk, gaps)]
+    return batches

@@ -57,7 +57,8 @@ class RestoredPanel(NamedTuple):
 
 
 def weights_bytes(model: ForecastModel, preprocess: object) -> bytes:
-    """`model.safetensors`, which says by a hash what data the weights are for: the order of the columns, and their scales."""
+    """`model.safetensors`, which says by a hash what data the weights are for: the order of the
+    columns, and their scales."""
     state = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
     return tensors_bytes(state, {"preprocess": fingerprint(preprocess)})
 
@@ -104,21 +105,22 @@ def _model(run: SavedRun) -> ForecastModel:
         raise Misfit(PREPROCESS, "another one", f"that of {WEIGHTS}")
     given = (run.config.model, run.config.model_config, run.config.quantiles)
     try:
-        wanted = outline(run.config, sum(value.numel() for value in weights.values())).state_dict()
+        expected = outline(run.config, sum(value.numel() for value in weights.values())).state_dict()
     except Misfit:
         raise
     except UsageError as error:
         raise Misfit("model of config.yaml", run.config.model, f"one that can be built: {str(error).rstrip('.')}") from error
     except (*_UNREADABLE, AssertionError, LookupError) as error:
         raise Misfit("model of config.yaml", run.config.model, f"one that can be built ({error})") from error
-    check_tensors(weights, wanted, WEIGHTS)
+    check_tensors(weights, expected, WEIGHTS)
     model = build_model(*given)
     model.load_state_dict(weights)
     return model.eval()
 
 
 def outline(config: RunConfig, parameters: int) -> ForecastModel:
-    """The model of `config` without memory for its weights; a Misfit when it has many more of them than `parameters`."""
+    """The model of `config` without memory for its weights; a Misfit when it has many more of them
+    than `parameters`."""
     left, thread = 2 * parameters + SPARE, threading.get_ident()
 
     def count(module: torch.nn.Module, name: str, parameter: torch.nn.Parameter) -> None:
@@ -136,12 +138,12 @@ def outline(config: RunConfig, parameters: int) -> ForecastModel:
         hook.remove()
 
 
-def check_tensors(found: object, wanted: dict[str, Tensor], where: str) -> None:
-    """A Misfit unless `found` has the tensors `wanted`, by name, shape and dtype, with finite numbers."""
-    if not isinstance(found, dict):
-        raise Misfit(where, found, "tensors by name")
-    for name in {**found, **wanted}:
-        value, like, called = found.get(name), wanted.get(name), f"{where}: {name}"
+def check_tensors(tensors: object, expected: dict[str, Tensor], where: str) -> None:
+    """A Misfit unless `tensors` has the tensors `expected`, by name, shape and dtype, with finite numbers."""
+    if not isinstance(tensors, dict):
+        raise Misfit(where, tensors, "tensors by name")
+    for name in {**tensors, **expected}:
+        value, like, called = tensors.get(name), expected.get(name), f"{where}: {name}"
         if like is None or not isinstance(value, Tensor):
             raise Misfit(called, MISSING, "") if like is not None else Misfit(called, "there", "a part of this model")
         if (value.shape, value.dtype) != (like.shape, like.dtype):
@@ -208,10 +210,10 @@ def _intervals(run: SavedRun, content: bytes) -> Intervals:
         )
         rising = all(low < high for low, high in zip((0.0, *levels), (*levels, 100.0), strict=True))
         # A correction of learned quantiles may be negative, and one for which windows were too few is infinite.
-        known = widths.dtype == np.float32 and bool((widths > -np.inf).all())
+        numbers = widths.dtype == np.float32 and bool((widths > -np.inf).all())
     except (*_UNREADABLE, IndexError) as error:
         raise Misfit(INTERVALS, content[:20], "intervals") from error
     counted = 1 <= intervals.disjoint <= intervals.windows
-    if not (fitting and rising and known and widths.shape[1] >= 1 and counted):
+    if not (fitting and rising and numbers and widths.shape[1] >= 1 and counted):
         raise Misfit(INTERVALS, widths.shape, "intervals of rising levels for each step and target")
     return intervals

@@ -1,8 +1,9 @@
 """The run folder: its files and how they are written; `femts.forecaster.saved_run` reads them.
 
-Every file is written beside its final place and moved there, and `metrics.json`, which holds the hashes of the files a
-forecaster is loaded from and of itself, comes last. So a folder killed at any moment is finished, resumable or as it was
-before, and a changed bit is found: in `checkpoints/last.ckpt` by a hash of its own. `metrics.csv` is for people alone.
+Every file is written beside its final place and moved there, and `metrics.json`, which holds the
+hashes of the files a forecaster is loaded from and of itself, comes last. So a folder killed at any
+moment is finished, resumable or as it was before, and a changed bit is found: in
+`checkpoints/last.ckpt` by a hash of its own. `metrics.csv` is for people alone.
 """
 
 from __future__ import annotations
@@ -113,7 +114,8 @@ def _plain(value: Any) -> Any:
 
 
 def check_new_folder(folder: Path) -> None:
-    """UsageError unless a new run can be written to `folder`: it is missing, empty, or a run that never got anywhere."""
+    """UsageError unless a new run can be written to `folder`: it is missing, empty, or a run that
+    never got anywhere."""
     if os.path.exists(folder) and not os.path.isdir(folder):
         raise UsageError(f"The output {folder} is a file; name a folder.")
     names = {path.name for path in folder.iterdir() if path.suffix != PART} if os.path.isdir(folder) else set()

@@ -24,7 +24,8 @@ from femts.data.domain import TRANSFORMS
 STEPS = whole(1, 10**6)
 SPAN = several(whole(), 2, 2)
 NUMBERS, SCALES, NAMES = several(number()), several(number(5e-324)), several(text)
-SCORES = fields({"mse": maybe(number()), "mae": maybe(number()), "windows": whole(1)}, closed=False)  # none without values
+# None without values.
+SCORES = fields({"mse": maybe(number()), "mae": maybe(number()), "windows": whole(1)}, closed=False)
 ROW = fields(
     {
         "step": whole(1),

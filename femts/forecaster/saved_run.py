@@ -69,8 +69,8 @@ def read_config(folder: Path) -> RunConfig:
         raise UsageError(f"Folder {folder} is not a femts run: it has no {CONFIG}; give the --out of a `femts train`.")
     try:
         record = yaml.safe_load((folder / CONFIG).read_bytes())
-        found = record["format"]
-        if found == FORMAT:
+        run_format = record["format"]
+        if run_format == FORMAT:
             check_config(record)
             return RunConfig.from_dict(record)
     except UsageError as error:
@@ -79,7 +79,7 @@ def read_config(folder: Path) -> RunConfig:
         raise UsageError(f"Run {folder} was changed after it was saved: {CONFIG}: {error}; train again.") from error
     except (yaml.YAMLError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
         raise UsageError(f"Run {folder} was changed after it was saved: {CONFIG} cannot be read; train again.") from error
-    raise UsageError(f"Run {folder} has format {found} but this femts reads format {FORMAT}; train again.")
+    raise UsageError(f"Run {folder} has format {run_format} but this femts reads format {FORMAT}; train again.")
 
 
 def read_preprocess(folder: Path) -> dict[str, Any]:
@@ -95,7 +95,8 @@ def read_preprocess(folder: Path) -> dict[str, Any]:
 
 
 def read_metrics(folder: Path) -> dict[str, Any]:
-    """`metrics.json` of a finished run; UsageError when the folder is missing, no run, unfinished or of another format."""
+    """`metrics.json` of a finished run; UsageError when the folder is missing, no run, unfinished
+    or of another format."""
     if not os.path.isdir(folder):  # False, where Path would raise, for a name that no folder can have
         raise UsageError(f"There is no run folder {folder}; give the --out of a `femts train`.")
     if not (folder / CONFIG).is_file():
@@ -104,12 +105,12 @@ def read_metrics(folder: Path) -> dict[str, Any]:
         raise UsageError(f"Run {folder} is unfinished: it has no {METRICS}; finish it with `femts train ... --resume`.")
     try:
         metrics: dict[str, Any] = read_json(folder / METRICS)
-        found = metrics["format"]
+        run_format = metrics["format"]
     except (OSError, Misfit, LookupError, TypeError) as error:
         raise UsageError(f"Run {folder} was changed after it was saved: {METRICS} cannot be read; train again.") from error
-    if found != FORMAT:
+    if run_format != FORMAT:
         raise UsageError(
-            f"Run {folder} has format {found} but this femts reads format {FORMAT}; "
+            f"Run {folder} has format {run_format} but this femts reads format {FORMAT}; "
             f"use femts {_version_of(metrics)} or train again."
         )
     content = {name: value for name, value in metrics.items() if name != SEAL}
@@ -132,8 +133,8 @@ def _version_of(metrics: Mapping[str, Any]) -> str:
 def write_intervals(folder: Path, intervals: bytes) -> None:
     """Give a finished run these intervals for those it has; RunFailure when the disk refuses.
 
-    Killed at any moment it leaves a run that can be loaded, at worst without intervals: `metrics.json` forgets the old file
-    before that is replaced, and lists the new one after.
+    Killed at any moment it leaves a run that can be loaded, at worst without intervals:
+    `metrics.json` forgets the old file before that is replaced, and lists the new one after.
     """
     metrics = read_metrics(folder)
     files = {name: value for name, value in metrics["files"].items() if name != INTERVALS}

@@ -17,7 +17,7 @@ from femts.data.splits import Split
 from femts.data.windows import Windows, part_windows
 from femts.errors import UsageError
 from femts.evaluation.coverage import CoverageSums
-from femts.evaluation.evaluator import Sums, evaluate, evaluate_horizons
+from femts.evaluation.evaluator import Accumulator, evaluate, evaluate_horizons
 from femts.evaluation.intervals import LEVELS, Intervals, calibrate, check_levels, refuse_unreachable
 from femts.evaluation.scores import DetailSums, check_groups, scores_frame
 from femts.forecaster.parts import Network, Parts
@@ -81,7 +81,7 @@ def load_again(forecaster: Parts, data_root: str | Path | None) -> Dataset:
     return data
 
 
-def score(forecaster: Parts, windows: Windows, also: Sequence[Sums] = ()) -> dict[str, float | int]:
+def score(forecaster: Parts, windows: Windows, also: Sequence[Accumulator] = ()) -> dict[str, float | int]:
     """Mean errors over all `windows`, in scaled units."""
     return evaluate(forecaster.model, windows, forecaster.config.training.eval_batch_size, also=also)
 
@@ -118,17 +118,19 @@ def score_details(
     """Scores in detail, over `windows` of `data`; the rest as in `Forecaster.scores`.
 
     Returns:
-        One row for each group in scaled units, then one in raw ones, as `units` says, with the columns `step` (from 1) and
-        `channel` as asked for, `windows`, `mse`, `mae`, `rmse` and
+        One row for each group in scaled units, then one in raw ones, as `units` says, with the
+        columns `step` (from 1) and `channel` as asked for, `windows`, `mse`, `mae`, `rmse` and
 
-        - `smape`: mean of 200 |y - f| / (|y| + |f|), percent (Makridakis et al., the M4 competition); it depends on where
-          the units put 0, and is NaN where a forecast and its target both are 0.
-        - `mase`: absolute error over that of the seasonal naive forecast on the training rows (Hyndman & Koehler, 2006);
-          NaN where those repeat their season exactly.
-        - `skill`: 1 - `mse` / that of the seasonal naive forecast on the same windows; NaN where that makes no error, and
-          where the look-back is shorter than a season.
-        - with `level` the continuous ranked probability score `crps`, from all quantiles that are calibrated, whichever
-          levels are asked for (`intervals.quantiles`; see `CoverageSums.crps`); scores of other quantiles do not compare.
+        - `smape`: mean of 200 |y - f| / (|y| + |f|), percent (Makridakis et al., the M4
+          competition); it depends on where the units put 0, and is NaN where a forecast and its
+          target both are 0.
+        - `mase`: absolute error over that of the seasonal naive forecast on the training rows
+          (Hyndman & Koehler, 2006); NaN where those repeat their season exactly.
+        - `skill`: 1 - `mse` / that of the seasonal naive forecast on the same windows; NaN where
+          that makes no error, and where the look-back is shorter than a season.
+        - with `level` the continuous ranked probability score `crps`, from all quantiles that are
+          calibrated, whichever levels are asked for (`intervals.quantiles`; see
+          `CoverageSums.crps`); scores of other quantiles do not compare.
         - for each level `coverage-80`, mean `width-80` and `pinball-80`, the mean pinball loss of both ends.
     """
     groups, levels = check_groups(by), () if level is None else check_levels(level)

@@ -1,7 +1,9 @@
-"""Widths of a layer: every variant spends what a softmax attention block does, 4 D^2 weights (section 2.3.3, appendix H.7).
+"""Widths of a layer: every variant spends what a softmax attention block does, 4 D^2 weights
+(section 2.3.3, appendix H.7).
 
-As in the paper, the conditioner comes on top: 5 to 9 percent from D = 128 on, 11 at D = 64, 22 at D = 32. A variant without C
-has so much less; to compare the two at equal weights, give the one without C a larger `fem_dim`.
+As in the paper, the conditioner comes on top: 5 to 9 percent from D = 128 on, 11 at D = 64, 22 at
+D = 32. A variant without C has so much less; to compare the two at equal weights, give the one
+without C a larger `fem_dim`.
 """
 
 from __future__ import annotations
@@ -36,9 +38,10 @@ def weight_count(config: FreeEnergyMixerConfig, fem_dim: int, qk_dim: int) -> in
 def resolve_widths(config: FreeEnergyMixerConfig) -> Widths:
     """Widths that the configuration leaves open, chosen so that `weight_count` comes nearest to 4 D^2.
 
-    The two are chosen together: q and k stay near D and E near 2 D / (number of maps), both in whole heads; for softmax with
-    all gates this is the paper's `fem_ratio` 1/2 and `p_t_to_fem_ratio` 4. Priors without q and k solve for E alone, a
-    multiple of 4 unless it is small.
+    The two are chosen together: q and k stay near D and E near 2 D / (number of maps), both in
+    whole heads; for softmax with all gates this is the paper's `fem_ratio` 1/2 and
+    `p_t_to_fem_ratio` 4. Priors without q and k solve for E alone, a multiple of 4 unless it is
+    small.
 
     Raises:
         UsageError: a given width that the heads do not divide, or that rotary positions cannot pair.

@@ -32,7 +32,8 @@ class MixerState(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """Selection by Q tokens of T: `prior` p (B, Q, T, H, d_v or 1), `posterior` q (B, Q, T, H, d_v), `beta` (B, Q, H, d_v)."""
+    """Selection by Q tokens of T: `prior` p (B, Q, T, H, d_v or 1), `posterior` q
+    (B, Q, T, H, d_v), `beta` (B, Q, H, d_v)."""
 
     prior: Tensor
     posterior: Tensor
@@ -46,9 +47,10 @@ class FreeEnergyMixer(nn.Module):
     that projection as a whole: it scales the values (eq. 34b) and is added to the rest before its activation (eq. 34a),
     so that the inner gate stays in [0, 1].
 
-    What stands in masked tokens does not matter. A NaN that is not masked is the caller's: causal `rnn_softmax`, `rnn_decay`
-    and `mamba` keep it from earlier tokens, dense products of the other priors do not. Second derivatives and `torch.func`
-    work; for a second one through `softmax` over more than 32 tokens, run it under `sdpa_kernel(SDPBackend.MATH)`.
+    What stands in masked tokens does not matter. A NaN that is not masked is the caller's: causal
+    `rnn_softmax`, `rnn_decay` and `mamba` keep it from earlier tokens, dense products of the other
+    priors do not. Second derivatives and `torch.func` work; for a second one through `softmax` over
+    more than 32 tokens, run it under `sdpa_kernel(SDPBackend.MATH)`.
 
     Args:
         config: see `FreeEnergyMixerConfig`.
@@ -229,10 +231,12 @@ class FreeEnergyMixer(nn.Module):
             queries: which tokens; all by default.
 
         Returns:
-            Of Q tokens, see `Selection`. Where the cap of the exponential acts (`value_logexp_cap`), of the capped values.
+            Of Q tokens, see `Selection`. Where the cap of the exponential acts
+            (`value_logexp_cap`), of the capped values.
 
         Raises:
-            UsageError: the read mixes the mean of such values with their capped free energy, and lies beyond the latter.
+            UsageError: the read mixes the mean of such values with their capped free energy, and
+                lies beyond the latter.
         """
         p, parts, bound = self._dense(x, attention_mask)
         p, v, read = p[:, queries], self._values(parts), self._read(bound.mix, parts, bound.support)

@@ -18,5 +18,6 @@ def as_mask(attention_mask: Tensor | None, x: Tensor) -> Tensor | None:
 
 
 def harmless(x: Tensor, mask: Tensor | None) -> Tensor:
-    """`x` (B, T, D), finite and at most `MOST` where `mask` is False: no weight or gradient of 0 keeps NaN out of a sum."""
+    """`x` (B, T, D), finite and at most `MOST` where `mask` is False: no weight or gradient of 0
+    keeps NaN out of a sum."""
     return x if mask is None else torch.where(mask.unsqueeze(-1), x, torch.nan_to_num(x).clamp(-MOST, MOST))

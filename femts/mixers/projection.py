@@ -1,4 +1,5 @@
-"""The layer's projection of its tokens by name: values, gates and what the prior asks for, modulated by the conditioner."""
+"""The layer's projection of its tokens by name: values, gates and what the prior asks for,
+modulated by the conditioner."""
 
 from __future__ import annotations
 
@@ -39,9 +40,9 @@ def project(
     bias: Tensor | None
     sizes, weight, bias = dict(sizes), inner.weight, inner.bias
     if features is not None and outer is not None:
-        # One product of [x, features] gives v, the modulated rest and the values' scale: three outputs of this size made apart
-        # and added up would cost more than the conditioner itself. One split, because the gradient of each further one fills
-        # a whole product with zeros.
+        # One product of [x, features] gives v, the modulated rest and the values' scale: three
+        # outputs of this size made apart and added up would cost more than the conditioner itself.
+        # One split, because the gradient of each further one fills a whole product with zeros.
         width, sizes["scale"] = sizes["v"], sizes["v"]
         weight = torch.cat([inner.weight, outer.weight], dim=1)
         scale = F.pad(outer.weight[:width], (inner.in_features, 0))
@@ -53,11 +54,11 @@ def project(
     else:
         places = dict(zip(sizes, torch.arange(sum(sizes.values())).split(list(sizes.values())), strict=True))
         parts = {}
-        for tokens, wanted in ((x, [n for n in sizes if n not in of_rows]), (x[:, rows], [n for n in sizes if n in of_rows])):
-            if wanted:
-                lines = torch.cat([places[name] for name in wanted])
+        for tokens, needed in ((x, [n for n in sizes if n not in of_rows]), (x[:, rows], [n for n in sizes if n in of_rows])):
+            if needed:
+                lines = torch.cat([places[name] for name in needed])
                 some = None if bias is None else bias[lines]
-                parts |= _product(tokens, weight[lines], some, {name: sizes[name] for name in wanted})
+                parts |= _product(tokens, weight[lines], some, {name: sizes[name] for name in needed})
     if "scale" in parts:
         v = parts["v"]
         parts["v"] = torch.addcmul(v, v, parts.pop("scale"))

@@ -43,8 +43,9 @@ def free_energy_read(
 ) -> FreeEnergyRead:
     """Read `v` (..., H, d_v) through a prior.
 
-    The prior mixes `[v, exp(beta v)]` once. Only the exponent is capped, at `|beta v| <= cap`: with a cap of 40 every sum
-    fits float32 and bfloat16, so no maximum over time is needed and causality stays exact.
+    The prior mixes `[v, exp(beta v)]` once. Only the exponent is capped, at `|beta v| <= cap`: with
+    a cap of 40 every sum fits float32 and bfloat16, so no maximum over time is needed and causality
+    stays exact.
 
     Args:
         mix: applies p to a stack of value channels.
@@ -68,7 +69,8 @@ def free_energy_read(
 def outer_gate(pre: Tensor, eps: float) -> Tensor:
     """G: softplus, then unit root mean square over the last axis (section 2.3.2): positive, and keeps the read's scale.
 
-    `eps` is a floor under the softplus: it makes the mean square positive and its gradient finite where all of them underflow.
+    `eps` is a floor under the softplus: it makes the mean square positive and its gradient finite
+    where all of them underflow.
     """
     gate = F.softplus(pre) + eps
     return rms_norm(gate, None, 0.0)

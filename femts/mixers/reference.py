@@ -1,7 +1,8 @@
 """The layer by definition: dense float64 tensors straight from the equations, as an oracle for the fast paths.
 
-Nothing in `reference` scans, chunks or calls a kernel: only the parameters of the layer are used. `plain_forward` is the
-same read in the layer's own type, to measure the fast one against. Cost is O(T^2) per channel.
+Nothing in `reference` scans, chunks or calls a kernel: only the parameters of the layer are used.
+`plain_forward` is the same read in the layer's own type, to measure the fast one against. Cost is
+O(T^2) per channel.
 """
 
 from __future__ import annotations

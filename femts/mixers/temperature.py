@@ -16,7 +16,8 @@ def hidden_selection(p: Tensor, v: Tensor, beta_max: Tensor, lam: Tensor, cap: f
         cap: largest `|beta_max v|` in the exponential of the read.
 
     Raises:
-        UsageError: no temperature gives the read, because values beyond the cap have a mean that their free energy never takes.
+        UsageError: no temperature gives the read, because values beyond the cap have a mean that
+            their free energy never takes.
     """
     if not p.numel():
         return p.expand(*p.shape[:4], v.shape[-1]), torch.zeros_like(lam)
@@ -32,7 +33,8 @@ def hidden_selection(p: Tensor, v: Tensor, beta_max: Tensor, lam: Tensor, cap: f
 
 
 def tilting_values(p: Tensor, v: Tensor, beta_max: Tensor, cap: float) -> Tensor:
-    """The values of which the computed log-sum-exp is the free energy: `v`, or where the cap changes the read, `v` capped.
+    """The values of which the computed log-sum-exp is the free energy: `v`, or where the cap
+    changes the read, `v` capped.
 
     Args:
         p, v, beta_max: as in `find_hidden_temperature`.
@@ -46,7 +48,8 @@ def tilting_values(p: Tensor, v: Tensor, beta_max: Tensor, cap: float) -> Tensor
     if torch.equal(tilt, capped):
         return v.unsqueeze(1)
     exact, read = (torch.logsumexp(p.log() + each, dim=2, keepdim=True) for each in (tilt, capped))
-    unchanged = (exact - read).abs() <= _rounding(v) * read.abs().clamp_min(1.0)  # such as one value far below the others
+    # Such as one value far below the others.
+    unchanged = (exact - read).abs() <= _rounding(v) * read.abs().clamp_min(1.0)
     return torch.where(unchanged, v.unsqueeze(1), capped / beta_max)
 
 
@@ -61,8 +64,9 @@ def find_hidden_temperature(p: Tensor, v: Tensor, beta_max: Tensor, lam: Tensor,
         tilting: what `tilting_values` gives; None means that nothing is capped.
 
     Returns:
-        beta* (B, Q, H, d_v), to the precision of the type. Where the cap acts, the read mixes the mean of `v` with the free
-        energy of the capped values, and NaN says that it lies outside what the latter takes.
+        beta* (B, Q, H, d_v), to the precision of the type. Where the cap acts, the read mixes the
+        mean of `v` with the free energy of the capped values, and NaN says that it lies outside
+        what the latter takes.
     """
     high = beta_max.expand_as(lam).clone()
     values = v.unsqueeze(1) if tilting is None else tilting
@@ -85,9 +89,9 @@ def find_hidden_temperature(p: Tensor, v: Tensor, beta_max: Tensor, lam: Tensor,
         middle = (low + high) / 2
         below = gain(middle) < target
         low, high = torch.where(below, middle, low), torch.where(below, high, middle)
-    found = torch.where(lam >= 1, largest, torch.where(target <= 0, 0.0, (low + high) / 2))
+    beta = torch.where(lam >= 1, largest, torch.where(target <= 0, 0.0, (low + high) / 2))
     slack = _rounding(v) * (mu.abs() + most)
-    return found.masked_fill((target < -slack) | (target > most + slack), torch.nan)
+    return beta.masked_fill((target < -slack) | (target > most + slack), torch.nan)
 
 
 def _rounding(x: Tensor) -> float:

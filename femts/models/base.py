@@ -1,4 +1,5 @@
-"""Base of every forecaster: a module from a scaled look-back to a scaled forecast, with its own frozen configuration."""
+"""Base of every forecaster: a module from a scaled look-back to a scaled forecast, with its own
+frozen configuration."""
 
 from __future__ import annotations
 
@@ -14,28 +15,30 @@ from femts.errors import UsageError
 from femts.models.parts.pinball import mean_pinball
 
 
-def mean_square(forecast: Tensor, target: Tensor, seen: Tensor | None = None) -> Tensor:
-    """Mean squared error of two tensors of one shape, over what is `seen` of the target, if that is given."""
-    if seen is None:
+def mean_square(forecast: Tensor, target: Tensor, observed: Tensor | None = None) -> Tensor:
+    """Mean squared error of two tensors of one shape, over what is `observed` of the target, if that is given."""
+    if observed is None:
         return F.mse_loss(forecast, target)
-    return ((forecast - target).square() * seen).sum() / seen.sum().clamp(min=1)
+    return ((forecast - target).square() * observed).sum() / observed.sum().clamp(min=1)
 
 
 class ForecastModel(nn.Module):
     """Base of all forecasters.
 
-    Shapes: B windows, L = `seq_len` steps of look-back, P = `pred_len` steps of forecast, C channels, Q quantiles; values are
-    scaled (zero mean, unit variance on the training rows).
+    Shapes: B windows, L = `seq_len` steps of look-back, P = `pred_len` steps of forecast, C
+    channels, Q quantiles; values are scaled (zero mean, unit variance on the training rows).
 
     Args:
         config: of the class `Config`.
-        quantiles: levels in (0, 1), rising, 0.5 among them, that the pinball loss learns; none for a mean by the squared error.
+        quantiles: levels in (0, 1), rising, 0.5 among them, that the pinball loss learns; none for
+            a mean by the squared error.
 
     Attributes:
         Config: its settings, a frozen dataclass.
         training_defaults: fields of `TrainingConfig` that this model wants different.
         rolls_out: made to go on beyond its horizon, where tables score it, too.
-        channel_independent: claims that the forecast of a channel depends on that channel alone; `femts audit` holds it to it.
+        channel_independent: claims that the forecast of a channel depends on that channel alone;
+            `femts audit` holds it to it.
         draws_channels: can form its loss of some of the channels, in a wide table those that are drawn for the step.
         learns_quantiles: takes `quantiles`, and then has `n_outputs` numbers a step and channel come out of `forward`.
     """
@@ -70,37 +73,37 @@ class ForecastModel(nn.Module):
         """
         raise TypeError(f"{type(self).__name__} does not define forward")
 
-    def loss(self, x: Tensor, y: Tensor, seen: Tensor | None = None, channels: Tensor | None = None) -> Tensor:
+    def loss(self, x: Tensor, y: Tensor, observed: Tensor | None = None, channels: Tensor | None = None) -> Tensor:
         """Loss of the training.
 
         Args:
             x: look-back (B, L, C).
             y: values that followed (B, P, C).
-            seen: (B, L + P, C), which of these values are real; the loss leaves the others out. None means all.
+            observed: (B, L + P, C), which of these values are real; the loss leaves the others out. None means all.
             channels: numbers of those that it is formed of, where `draws_channels`; None means all.
 
         Returns:
             A scalar.
         """
         if channels is not None:  # a model that reads several at once to forecast one defines a loss of its own
-            x, y, seen = x[..., channels], y[..., channels], None if seen is None else seen[..., channels]
-        return self.error(self(x), y, None if seen is None else seen[:, x.shape[1] :])
+            x, y, observed = x[..., channels], y[..., channels], None if observed is None else observed[..., channels]
+        return self.error(self(x), y, None if observed is None else observed[:, x.shape[1] :])
 
-    def error(self, outputs: Tensor, target: Tensor, seen: Tensor | None = None, dim: int = -2) -> Tensor:
+    def error(self, outputs: Tensor, target: Tensor, observed: Tensor | None = None, dim: int = -2) -> Tensor:
         """Error that is trained down: the mean squared one, or with quantiles their mean pinball loss.
 
         Args:
             outputs: n_outputs P along `dim`. Each learns its own quantile, whether or not they cross; `at_once` sorts them.
             target: P along `dim`.
-            seen: which targets are real, of the shape of `target`; None means all.
+            observed: which targets are real, of the shape of `target`; None means all.
             dim: axis of the steps.
 
         Returns:
             A scalar.
         """
         if self.quantiles:
-            return mean_pinball(outputs, target, self.quantiles, seen, dim)
-        return mean_square(outputs, target, seen)
+            return mean_pinball(outputs, target, self.quantiles, observed, dim)
+        return mean_square(outputs, target, observed)
 
     def prepare(self, series: Tensor, observed: Tensor | None = None) -> None:
         """Fit what has a closed form, before the first step; by default nothing.

@@ -1,4 +1,5 @@
-"""DLinear: "Are Transformers Effective for Time Series Forecasting?", Zeng et al., AAAI 2023, section 4.2 (LTSF-Linear)."""
+"""DLinear: "Are Transformers Effective for Time Series Forecasting?", Zeng et al., AAAI 2023,
+section 4.2 (LTSF-Linear)."""
 
 from __future__ import annotations
 
@@ -70,8 +71,8 @@ class DLinear(ForecastModel):
 def moving_average(series: Tensor, kernel_size: int) -> Tensor:
     """Centred mean over `kernel_size` steps of `series` (B, C, L), same shape; the ends are padded with themselves.
 
-    By differences of prefix sums, as many for any kernel. The mean of each series is taken off, or the sums of a long one
-    that lies far from 0 would leave no digits for the differences.
+    By differences of prefix sums, as many for any kernel. The mean of each series is taken off, or
+    the sums of a long one that lies far from 0 would leave no digits for the differences.
     """
     before = (kernel_size - 1) // 2
     mean = series.mean(-1, keepdim=True)

@@ -1,8 +1,10 @@
-"""The autoregressive-segment forecaster: one host for every mixer (the protocol of Lu & Yang, 2025, Table 4 of the paper).
+"""The autoregressive-segment forecaster: one host for every mixer (the protocol of Lu & Yang, 2025,
+Table 4 of the paper).
 
-The look-back is cut into segments as long as the forecast. Each channel's segments become tokens, a context token mixed across
-channels before each of them, and a causal pre-norm stack predicts, at every segment, the next one; the last prediction is
-the forecast. Only the mixer differs between the models registered here.
+The look-back is cut into segments as long as the forecast. Each channel's segments become tokens, a
+context token mixed across channels before each of them, and a causal pre-norm stack predicts, at
+every segment, the next one; the last prediction is the forecast. Only the mixer differs between the
+models registered here.
 """
 
 from __future__ import annotations
@@ -162,11 +164,11 @@ class SegmentForecaster(ForecastModel):
         segments, mean, std = self._segments(x)
         return self._forecast(self._predict(segments, LAST)[:, :, -1], mean, std)
 
-    def loss(self, x: Tensor, y: Tensor, seen: Tensor | None = None, channels: Tensor | None = None) -> Tensor:
+    def loss(self, x: Tensor, y: Tensor, observed: Tensor | None = None, channels: Tensor | None = None) -> Tensor:
         """Loss of the training: of the forecast, in scaled units, and of each earlier segment's successor, window-normalised.
 
         Args:
-            x, y, seen, channels: as in `ForecastModel.loss`.
+            x, y, observed, channels: as in `ForecastModel.loss`.
 
         Returns:
             A scalar.
@@ -175,12 +177,14 @@ class SegmentForecaster(ForecastModel):
         predicted = self._predict(segments, channels=channels)
         if channels is not None:
             segments, mean, std, y = segments[:, channels], mean[:, channels], std[:, channels], y[..., channels]
-            seen = None if seen is None else seen[..., channels]
-        past, future = (None, None) if seen is None else (self._cut(seen[:, : x.shape[1]].mT), seen[:, x.shape[1] :])
+            observed = None if observed is None else observed[..., channels]
+        past, future = (
+            (None, None) if observed is None else (self._cut(observed[:, : x.shape[1]].mT), observed[:, x.shape[1] :])
+        )
         loss = self.error(self._forecast(predicted[:, :, -1], mean, std), y, future)
         if segments.shape[2] > 1:
-            seen_past = None if past is None else past[:, :, 1:]
-            loss = loss + self.error(predicted[:, :, :-1], segments[:, :, 1:], seen_past, dim=-1)
+            observed_past = None if past is None else past[:, :, 1:]
+            loss = loss + self.error(predicted[:, :, :-1], segments[:, :, 1:], observed_past, dim=-1)
         return loss
 
     def _segments(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -196,7 +200,8 @@ class SegmentForecaster(ForecastModel):
         return x.unflatten(-1, (self.config.n_segments, self.config.pred_len))
 
     def _predict(self, segments: Tensor, rows: slice = MAIN, channels: Tensor | None = None) -> Tensor:
-        """Forecast of what follows each segment, or at `rows` the last alone: (B, C, N, P) -> (B, C, N or 1, P n_outputs).
+        """Forecast of what follows each segment, or at `rows` the last alone: (B, C, N, P) ->
+        (B, C, N or 1, P n_outputs).
 
         With `channels` (D,) that of those alone, (B, D, ...); their context still comes from all.
         """

@@ -1,8 +1,8 @@
 """A segment forecaster and a ridge regression as equal partners: their mean is the forecast, and what they go on from.
 
-The partners err differently. The ridge regression sees any horizon from the look-back itself and does not drift; the mixer is
-the better one at short horizons. Neither is trained to mend the other: fitted to what a linear path leaves over, the mixer
-overfits (results/trials.md).
+The partners err differently. The ridge regression sees any horizon from the look-back itself and
+does not drift; the mixer is the better one at short horizons. Neither is trained to mend the other:
+fitted to what a linear path leaves over, the mixer overfits (results/trials.md).
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ class FemRidge(SegmentForecaster):
         return self.at_once(x, self.config.pred_len)
 
     def at_once(self, x: Tensor, steps: int) -> Tensor:
-        """The next `steps`, at most `longest`: the ridge regression's from `x`, the mixer's from `x` and the means so far."""
+        """The next `steps`, at most `longest`: the ridge regression's from `x`, the mixer's from
+        `x` and the means so far."""
         pieces = []
         for line in self.linear(x, min(steps, self.linear.longest)).split(self.config.pred_len, dim=1):
             piece = (super().forward(x)[:, : line.shape[1]] + line) / 2

@@ -43,7 +43,8 @@ class ITransformerConfig(ModelConfig):
 
 @register("itransformer", summary="Attention across channels, each channel's look-back one token (Liu et al. 2024).")
 class ITransformer(ForecastModel):
-    """Embeds each channel's whole look-back, lets the channels attend to each other, and maps each back to its forecast.
+    """Embeds each channel's whole look-back, lets the channels attend to each other, and maps each
+    back to its forecast.
 
     The paper's calendar tokens are left out: a forecaster here sees values alone.
     """

@@ -1,4 +1,4 @@
-"""Yardsticks without parameters: a model that cannot beat these has learned nothing."""
+"""Baselines without parameters: a model that cannot beat these has learned nothing."""
 
 from __future__ import annotations
 

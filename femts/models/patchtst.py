@@ -59,7 +59,8 @@ class PatchTSTConfig(ModelConfig):
 
 
 class Block(nn.Module):
-    """Attention, whose scores grow by those of the block before (RealFormer), and a feed-forward; batch norm after each."""
+    """Attention, whose scores grow by those of the block before (RealFormer), and a feed-forward;
+    batch norm after each."""
 
     def __init__(self, config: PatchTSTConfig) -> None:
         super().__init__()
@@ -88,7 +89,8 @@ class Block(nn.Module):
 
 @register("patchtst", summary="Attention across patches of each channel by itself (Nie et al. 2023).")
 class PatchTST(ForecastModel):
-    """Cuts each normalised channel into overlapping patches, encodes them, and maps all tokens together to the forecast."""
+    """Cuts each normalised channel into overlapping patches, encodes them, and maps all tokens
+    together to the forecast."""
 
     Config: ClassVar[type] = PatchTSTConfig
     channel_independent = True

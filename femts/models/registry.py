@@ -86,14 +86,16 @@ def model_card(name: str) -> ModelCard:
 
 
 def build_config(name: str, *, seq_len: int, pred_len: int, n_channels: int, settings: Mapping[str, Any]) -> ModelConfig:
-    """The frozen configuration of model `name` with `settings` (key -> value or text) applied; UsageError if one is wrong."""
+    """The frozen configuration of model `name` with `settings` (key -> value or text) applied;
+    UsageError if one is wrong."""
     card = model_card(name)
     given = {"seq_len": seq_len, "pred_len": pred_len, "n_channels": n_channels, **card.overrides}
     return make_config(card.model_class.Config, given, settings, where="model")
 
 
 def build_model(name: str, config: ModelConfig, quantiles: Sequence[float] = ()) -> ForecastModel:
-    """The model called `name` with the configuration that `build_config` made, for `quantiles` where it is to learn some.
+    """The model called `name` with the configuration that `build_config` made, for `quantiles`
+    where it is to learn some.
 
     Raises:
         UsageError: quantiles for a model that cannot learn them.

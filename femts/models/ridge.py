@@ -1,8 +1,10 @@
-"""Ridge regression from look-back to horizon, in closed form: a yardstick that few networks beat, and a partner for them.
+"""Ridge regression from look-back to horizon, in closed form: a baseline that few networks beat,
+and a partner for them.
 
-That a linear map fitted exactly rivals trained forecasters is a finding of Toner & Darlow, "An Analysis of Linear Time Series
-Forecasting Models" (ICML 2024), and that a map between steps of equal phase needs a thousandth of the weights one of Lin et
-al., "SparseTSF" (ICML 2024). Both are fitted here, to each channel and to all, and the forecast is their mean in weights.
+That a linear map fitted exactly rivals trained forecasters is a finding of Toner & Darlow, "An
+Analysis of Linear Time Series Forecasting Models" (ICML 2024), and that a map between steps of
+equal phase needs a thousandth of the weights one of Lin et al., "SparseTSF" (ICML 2024). Both are
+fitted here, to each channel and to all, and the forecast is their mean in weights.
 """
 
 from __future__ import annotations
@@ -31,11 +33,11 @@ class RidgeConfig(ModelConfig):
     """Settings of `ridge`.
 
     Attributes:
-        season: steps of one season; None takes the season of the data set (one day for hourly data) where a look-back holds
-            it, else 1.
+        season: steps of one season; None takes the season of the data set (one day for hourly data)
+            where a look-back holds it, else 1.
         ridge: penalty on squared weights, beside the mean squared error in scaled units.
-        longest: steps that are forecast from a look-back at once; None takes 720 in whole forecasts, or as many as half of
-            the training rows leave room for.
+        longest: steps that are forecast from a look-back at once; None takes 720 in whole
+            forecasts, or as many as half of the training rows leave room for.
     """
 
     season: int | None = None
@@ -72,9 +74,10 @@ class RidgeConfig(ModelConfig):
 class LinearForecast(nn.Module):
     """A linear map, for each channel, of what differs from the last value of the look-back.
 
-    It is the mean, in weights, of maps that are fitted to the channel and of maps that are fitted to all channels: from every
-    step of the look-back, from its last part alone, and from steps to later ones of the same phase of a season. The weights are
-    chosen on held-out ends of the training rows. Where channels are very many they share one map.
+    It is the mean, in weights, of maps that are fitted to the channel and of maps that are fitted
+    to all channels: from every step of the look-back, from its last part alone, and from steps to
+    later ones of the same phase of a season. The weights are chosen on held-out ends of the
+    training rows. Where channels are very many they share one map.
 
     Args:
         seq_len: steps of look-back L.
@@ -91,7 +94,8 @@ class LinearForecast(nn.Module):
         self.register_buffer("dense", torch.zeros(n_channels if n_channels <= MOST_MAPS else 1, seq_len, longest))
 
     def fit(self, series: Tensor, ridge: float, observed: Tensor | None = None) -> None:
-        """Minimise the mean squared error over the windows of `series` (rows, C), plus `ridge` times the squared weights.
+        """Minimise the mean squared error over the windows of `series` (rows, C), plus `ridge`
+        times the squared weights.
 
         Computed in float64. `observed` (rows, C) is as in `window_moments`. UsageError when there is no window.
         """
@@ -105,10 +109,10 @@ class LinearForecast(nn.Module):
         if len(series) < before + after + FEWEST:  # windows that end after the rows count as far as they are within them
             observed = torch.ones_like(series, dtype=torch.bool) if observed is None else observed
             series, observed = F.pad(series, (0, 0, 0, after - 1)), F.pad(observed, (0, 0, 0, after - 1))
-        rows, apart = TrainingRows(series, observed, before, after), len(self.dense) > 1
+        rows, by_channel = TrainingRows(series, observed, before, after), len(self.dense) > 1
         common = maps(rows.pooled(), self.season, ridge)
-        for channel, weights in enumerate(choose(rows, self.season, ridge, apart)):
-            both = torch.cat([maps(rows.moments(channel), self.season, ridge), common]) if apart else common
+        for channel, weights in enumerate(choose(rows, self.season, ridge, by_channel)):
+            both = torch.cat([maps(rows.moments(channel), self.season, ridge), common]) if by_channel else common
             self.dense[channel] = torch.tensordot(weights, both, 1)[:, : self.longest]
 
     def forward(self, x: Tensor, steps: int) -> Tensor:

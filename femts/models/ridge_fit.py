@@ -1,7 +1,8 @@
 """Fit of the linear maps of `ridge`, and of their weights in its forecast, which held-out rows choose.
 
-Weights that are not negative and sum to one, chosen for the lowest error of the mean on what the maps were not fitted to, make
-the stacked regressions of Breiman (Machine Learning 24, 1996). The mean errs less than the best of the maps.
+Weights that are not negative and sum to one, chosen for the lowest error of the mean on what the
+maps were not fitted to, make the stacked regressions of Breiman (Machine Learning 24, 1996). The
+mean errs less than the best of the maps.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ MOST_WINDOWS = 65_536  # of all channels together, where they are made one by on
 BLOCKS = 5  # of the training rows; each is judged by what is fitted to the others
 EVEN = 0.03  # penalty on squared weights, beside the square of the forecast's error as a multiple of the best map's
 MOST_JUDGED, STEPS_JUDGED = 16, 90  # channels where they share their weights, and steps of a forecast
-KINDS, SHORTER = 3, 3  # maps that are fitted to the same windows; the part of the look-back that one keeps to is one in so many
+# Maps that are fitted to the same windows; the part of the look-back that one keeps to is one in so
+# many.
+KINDS, SHORTER = 3, 3
 
 
 @dataclass(frozen=True)
@@ -63,10 +66,11 @@ class TrainingRows:
 
 
 def maps(moments: Moments, season: int, ridge: float, every: int = 1) -> Tensor:
-    """Maps from a look-back to each `every`-th forecast step, both less the look-back's last value: (KINDS, L, H / every).
+    """Maps from a look-back to each `every`-th forecast step, both less the look-back's last value:
+    (KINDS, L, H / every).
 
-    One from every step of the look-back, one from those of a part of it, and one from steps to later ones of the same phase.
-    `ridge` is the penalty on squared weights.
+    One from every step of the look-back, one from those of a part of it, and one from steps to
+    later ones of the same phase. `ridge` is the penalty on squared weights.
     """
     before, thinned = len(moments.past), moments.thinned(every)
     recent = thinned.recent(-(-before // SHORTER))
@@ -80,7 +84,8 @@ def dense_map(moments: Moments, ridge: float) -> Tensor:
 
 
 def seasonal_map(moments: Moments, season: int, ridge: float) -> Tensor:
-    """Steps to later ones of the same phase, one map of whole seasons for all phases, of what differs from the last one's mean.
+    """Steps to later ones of the same phase, one map of whole seasons for all phases, of what
+    differs from the last one's mean.
 
     (L, H), from the look-back less its last value, as `dense_map` is; H is a number of whole seasons.
     """
@@ -98,35 +103,37 @@ def seasonal_map(moments: Moments, season: int, ridge: float) -> Tensor:
     return wide + torch.outer(mean, 1 - wide.sum(0))  # of what differs from the mean, and the mean
 
 
-def choose(rows: TrainingRows, season: int, ridge: float, apart: bool) -> Tensor:
-    """Weights of each channel's own `maps` and those of all channels: (C, 2 KINDS); if not `apart`, of the latter: (1, KINDS).
+def choose(rows: TrainingRows, season: int, ridge: float, by_channel: bool) -> Tensor:
+    """Weights of each channel's own `maps` and those of all channels: (C, 2 KINDS); else of the latter: (1, KINDS).
 
-    They have the lowest error on blocks of the rows that were held out, relative to the best map at each step. A channel's are
-    those for the mean of its errors and all channels', so that one that is hard to foresee does not follow chance.
-    Where there are too few rows to hold any out, the maps of all channels have equal weights.
+    They have the lowest error on blocks of the rows that were held out, relative to the best map at
+    each step. A channel's are those for the mean of its errors and all channels', so that one that
+    is hard to foresee does not follow chance. Where there are too few rows to hold any out, the
+    maps of all channels have equal weights.
     """
     channels = rows.series.shape[1]
-    judged = range(0, channels, 1 if apart else -(-channels // MOST_JUDGED))
+    judged = range(0, channels, 1 if by_channel else -(-channels // MOST_JUDGED))
     every = -(-rows.after // STEPS_JUDGED)
     products = []
     for fitted, ahead in _held_out(rows):
         own: list[Tensor] = []
-        common = maps(pool(_noting(fitted, own, season, ridge, every, apart)), season, ridge, every)
+        common = maps(pool(_noting(fitted, own, season, ridge, every, by_channel)), season, ridge, every)
         for channel in judged:
-            tried = torch.cat([own[channel], common]) if apart else common
+            tried = torch.cat([own[channel], common]) if by_channel else common
             errors = ahead.moments(channel).thinned(every).errors(tried)
             best = errors.diagonal().amin(-1)
             products.append(((errors + 1e-9) / (best + 1e-9)).mean(-1))  # what is forecast without error stays as it is
     if not products:
-        even = torch.full((channels if apart else 1, KINDS), 1 / KINDS, dtype=torch.float64)
-        return F.pad(even, (KINDS if apart else 0, 0))
+        even = torch.full((channels if by_channel else 1, KINDS), 1 / KINDS, dtype=torch.float64)
+        return F.pad(even, (KINDS if by_channel else 0, 0))
     relative = torch.stack(products).unflatten(0, (-1, len(judged))).mean(0)
     mean = relative.mean(0)
-    return torch.stack([stacked((one + mean) / 2, EVEN) for one in relative]) if apart else stacked(mean, EVEN)[None]
+    return torch.stack([stacked((one + mean) / 2, EVEN) for one in relative]) if by_channel else stacked(mean, EVEN)[None]
 
 
 def _held_out(rows: TrainingRows) -> Iterator[tuple[TrainingRows, TrainingRows]]:
-    """All rows but a block, less any piece of fewer windows than a window has steps, and that block after a look-back."""
+    """All rows but a block, less any piece of fewer windows than a window has steps, and that block
+    after a look-back."""
     n, least = len(rows.series), 2 * (rows.before + rows.after) - 1
     for block in range(BLOCKS):
         first, stop = n * block // BLOCKS, n * (block + 1) // BLOCKS
@@ -137,11 +144,13 @@ def _held_out(rows: TrainingRows) -> Iterator[tuple[TrainingRows, TrainingRows]]
             yield replace(rows, left_out=left_out), ahead
 
 
-def _noting(rows: TrainingRows, own: list[Tensor], season: int, ridge: float, every: int, apart: bool) -> Iterator[Moments]:
-    """The moments of each channel, whose maps are added to `own` on the way if channels are `apart`."""
+def _noting(
+    rows: TrainingRows, own: list[Tensor], season: int, ridge: float, every: int, by_channel: bool
+) -> Iterator[Moments]:
+    """The moments of each channel, whose maps are added to `own` on the way if `by_channel`."""
     for channel in range(rows.series.shape[1]):
         moments = rows.moments(channel)
-        if apart:
+        if by_channel:
             own.append(maps(moments, season, ridge, every))
         yield moments
 
@@ -149,8 +158,8 @@ def _noting(rows: TrainingRows, own: list[Tensor], season: int, ridge: float, ev
 def stacked(products: Tensor, even: float = 1e-9) -> Tensor:
     """Weights, not negative and of sum one, of the lowest mean square where `products` (K, K) are means: (K,).
 
-    `even` is a penalty on their squares, which brings them nearer to each other. Given which maps have a weight, the weights
-    solve a linear equation; there are so few that all subsets are tried.
+    `even` is a penalty on their squares, which brings them nearer to each other. Given which maps
+    have a weight, the weights solve a linear equation; there are so few that all subsets are tried.
     """
     size = len(products)
     chosen = torch.tensor(list(itertools.product((0.0, 1.0), repeat=size))[1:], dtype=products.dtype)

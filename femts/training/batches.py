@@ -14,8 +14,8 @@ class Batch(NamedTuple):
 
     Attributes:
         windows: their numbers (B,), on the training device.
-        weight: factor on the mean loss; averaged over the processes and summed over the batches of a step, the gradients then
-            are those of the mean over all windows of the step.
+        weight: factor on the mean loss; averaged over the processes and summed over the batches of
+            a step, the gradients then are those of the mean over all windows of the step.
         real: how many of them count; 0 for a share that only keeps the processes in step.
     """
 
@@ -32,8 +32,8 @@ def derive_seed(*parts: int | str) -> int:
 class StepBatches:
     """The batches of any optimiser step: epoch after epoch every window once, shuffled by (seed, epoch).
 
-    A step is `accumulate` batches of `batch_size` windows over all processes; the last step of an epoch and the shares may be
-    short, and the weights take that into account.
+    A step is `accumulate` batches of `batch_size` windows over all processes; the last step of an
+    epoch and the shares may be short, and the weights take that into account.
 
     Args:
         windows: how many windows there are.
@@ -84,6 +84,7 @@ class StepBatches:
 
 
 def drawn_channels(count: int, channels: int, seed: int, step: int) -> Tensor:
-    """Numbers of the `count` of `channels` channels that `step` forms its loss of, rising; the same in every process."""
+    """Numbers of the `count` of `channels` channels that `step` forms its loss of, rising; the same
+    in every process."""
     generator = torch.Generator().manual_seed(derive_seed("channels", seed, step))
     return torch.randperm(channels, generator=generator)[:count].sort().values

@@ -40,9 +40,9 @@ def resolve_place(training: TrainingConfig) -> Place:
         raise UsageError("Device 'cuda' is not there (torch sees no CUDA card); take --device cpu or auto.")
     if device == "mps" and not torch.backends.mps.is_available():
         raise UsageError("Device 'mps' is not there (torch sees no Apple GPU); take --device cpu or auto.")
-    there = {"cuda": torch.cuda.device_count(), "mps": 1}.get(device)
-    if there is not None and training.devices > there:
-        raise UsageError(f"Setting 'training.devices' asks for {training.devices} of '{device}', but there are {there}.")
+    available = {"cuda": torch.cuda.device_count(), "mps": 1}.get(device)
+    if available is not None and training.devices > available:
+        raise UsageError(f"Setting 'training.devices' asks for {training.devices} of '{device}', but there are {available}.")
     # Emulated bf16 on an older card is slower than float32.
     native = device == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
     if training.precision == "bf16" and device == "cuda" and not native:
@@ -68,8 +68,8 @@ def missing_compiler(device: str) -> str | None:
     if device == "cuda":
         return None if importlib.util.find_spec("triton") else "Triton is not installed"
     if device == "cpu":
-        found = any(map(shutil.which, (os.environ.get("CXX", "g++"), "clang++")))
-        return None if found else "there is no C++ compiler (CXX, g++ or clang++)"
+        has_compiler = any(map(shutil.which, (os.environ.get("CXX", "g++"), "clang++")))
+        return None if has_compiler else "there is no C++ compiler (CXX, g++ or clang++)"
     return f"femts has no path for it on '{device}'"
 
 
@@ -94,8 +94,8 @@ _KEPT, _USUAL = 2**30, 2**25  # bytes; the latter is where glibc's own threshold
 def kept_memory(device: str) -> Iterator[None]:
     """On a CPU with glibc, have large blocks reused: otherwise each one is mapped anew and page by page set to zero.
 
-    A step of large tensors spends up to two thirds of its time on that. In any thread but the main one glibc maps them all
-    the same. Afterwards what is free goes back to the system.
+    A step of large tensors spends up to two thirds of its time on that. In any thread but the main
+    one glibc maps them all the same. Afterwards what is free goes back to the system.
     """
     if device != "cpu" or platform.libc_ver()[0] != "glibc":
         yield

@@ -32,14 +32,15 @@ class RunningAverage:
         if weights:
             self.model.load_state_dict(weights)
         self._average, self._current = _tensors(self.model), _tensors(model)
-        self._buffers = list(zip(self.model.buffers(), model.buffers(), strict=True))  # what batch norm has seen, as it is
+        # What batch norm has seen, as it is.
+        self._buffers = list(zip(self.model.buffers(), model.buffers(), strict=True))
 
     def update(self) -> None:
         """Take in the weights after an optimiser step."""
         decay = min(self.decay, (1 + self.steps) / (10 + self.steps))
         torch._foreach_lerp_(self._average, self._current, 1 - decay)
-        for kept, current in self._buffers:
-            kept.copy_(current)
+        for own, current in self._buffers:
+            own.copy_(current)
         self.steps += 1
 
 

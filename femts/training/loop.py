@@ -139,7 +139,8 @@ class _Loss(nn.Module):
         self._compiled = torch.compile(job.model.loss, dynamic=False) if job.config.compile else None
 
     def forward(self, index: Tensor, channels: Tensor | None, whole: bool) -> Tensor:
-        """Mean loss of the windows `index` (B,); only `whole` batches are compiled, for each further size would be anew."""
+        """Mean loss of the windows `index` (B,); only `whole` batches are compiled, for each
+        further size would be anew."""
         loss = self._compiled if self._compiled is not None and whole else self.model.loss
         x, y = self.windows.gather(index)
         with low_precision_products(self._low):  # on a CPU, autocast over everything loses what products gain
@@ -168,7 +169,8 @@ class Trainer:
         self._losses: list[tuple[Tensor, int, int]] = []  # loss, windows, step; reading one waits for the device
 
     def step(self) -> None:
-        """One optimiser step; its randomness follows from (seed, step, process), so a resumed run draws what it would have."""
+        """One optimiser step; its randomness follows from (seed, step, process), so a resumed run
+        draws what it would have."""
         state, config, rank = self.state, self.config, self.fabric.global_rank
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate(config, state.progress, state.step // self.batches.epoch)
@@ -218,7 +220,8 @@ class Trainer:
         return summed  # type: ignore[no-any-return]
 
     def take_losses(self) -> None:
-        """Move the losses of the last batches to the state; RunFailure, in every process alike, when one is no number."""
+        """Move the losses of the last batches to the state; RunFailure, in every process alike,
+        when one is no number."""
         if not self._losses:
             return
         losses, counts, steps = zip(*self._losses, strict=True)
@@ -237,7 +240,8 @@ class Trainer:
         return f"lower training.lr (it is {self.config.lr:g}) or look for extreme values in the data."
 
     def validate(self, seconds: float) -> None:
-        """Score the averaged weights, write a row, and decide whether to go on; `seconds` are those since the last time."""
+        """Score the averaged weights, write a row, and decide whether to go on; `seconds` are those
+        since the last time."""
         self.take_losses()
         state, config, fabric = self.state, self.config, self.fabric
         learned, began = self.model.quantiles, time.monotonic()

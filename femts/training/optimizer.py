@@ -17,9 +17,9 @@ def adamw(model: ForecastModel, config: TrainingConfig, device: torch.device) ->
     """AdamW by the recipe `config`, fused where `device` can."""
     decayed: list[Tensor] = []
     plain: list[Tensor] = []
-    kept = undecayed(model)
+    without_decay = undecayed(model)
     for name, parameter in model.named_parameters():
-        (plain if name in kept else decayed).append(parameter)
+        (plain if name in without_decay else decayed).append(parameter)
     groups: list[dict[str, Any]] = [{"params": decayed}, {"params": plain, "weight_decay": 0.0}]
     return AdamW(
         [group for group in groups if group["params"]],

@@ -34,7 +34,8 @@ def launched(several: bool) -> Iterator[None]:
 
 
 class InProcess:
-    """A function for a process that is launched, in which Lightning is silent from the moment the function arrives there."""
+    """A function for a process that is launched, in which Lightning is silent from the moment the
+    function arrives there."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
@@ -51,8 +52,8 @@ class InProcess:
 def _failure_of_worker(error: ProcessRaisedException) -> RunFailure:
     """A worker's exception arrives as the text of its traceback; its last line has the sentence."""
     last = str(error).strip().splitlines()[-1]
-    _, found, sentence = last.partition(f"{RunFailure.__module__}.{RunFailure.__name__}: ")
-    return RunFailure(sentence if found else f"A training process failed with {last}.")
+    _, separator, sentence = last.partition(f"{RunFailure.__module__}.{RunFailure.__name__}: ")
+    return RunFailure(sentence if separator else f"A training process failed with {last}.")
 
 
 @contextmanager

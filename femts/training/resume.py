@@ -25,7 +25,8 @@ _OF_A_STEP = ("params", "lr", "fused", "foreach")  # of the optimiser: what a st
 def find_state(
     config: RunConfig, preprocess: Mapping[str, Any], out: Path | None, resume: bool, model: ForecastModel
 ) -> TrainState:
-    """State to start from: the beginning, or with `resume` where the run of `model` in `out` stands. Nothing is written.
+    """State to start from: the beginning, or with `resume` where the run of `model` in `out`
+    stands. Nothing is written.
 
     Raises:
         UsageError: `out` holds another run, or with `resume` none, a finished one, or one of other settings or data.
@@ -57,14 +58,16 @@ def _check_unfinished(metrics: Mapping[str, Any], state: TrainState, out: Path) 
 
 def _check_fits(state: TrainState, model: ForecastModel, config: TrainingConfig, path: Path) -> None:
     """UsageError unless the tensors of `state` are those of `model`, and the optimiser is that of `config`."""
-    wanted = model.state_dict()
+    expected = model.state_dict()
     try:
         for name in ("model", "average", *(["best"] if state.best_step is not None else [])):
-            check_tensors(getattr(state, name), wanted, name)
+            check_tensors(getattr(state, name), expected, name)
         tried = adamw(model, config, next(model.parameters()).device)
         before = [{key: value for key, value in group.items() if key not in _OF_A_STEP} for group in tried.param_groups]
         tried.load_state_dict(state.optimizer)
-        if [{key: group.get(key) for key in known} for group, known in zip(tried.param_groups, before, strict=True)] != before:
+        if [
+            {key: group.get(key) for key in recipe} for group, recipe in zip(tried.param_groups, before, strict=True)
+        ] != before:
             raise Misfit("optimizer", tried.param_groups, "by the recipe")
         for parameter in (each for group in tried.param_groups for each in group["params"]):
             moments = {key: value for key, value in tried.state[parameter].items() if key != "step"}

@@ -85,7 +85,8 @@ class TrainState:
         return (self.best, self.best_step) if best else (self.average, self.step or None)
 
     def worse_for(self, keep: str) -> int:
-        """Last validations in a row that were no better than the best; with `keep` last, worse by more than `MARGIN`."""
+        """Last validations in a row that were no better than the best; with `keep` last, worse by
+        more than `MARGIN`."""
         bound = self.best_loss * (1 if keep == "best" else 1 + MARGIN)
         later = [row.get("val_pinball", row["val_mse"]) for row in self.validations if row["step"] > (self.best_step or 0)]
         return sum(1 for _ in takewhile(lambda loss: loss >= bound, reversed(later)))
@@ -97,7 +98,8 @@ class TrainState:
 
     @property
     def best_loss(self) -> float:
-        """Loss to compare validations by: the lowest validation MSE so far, or with quantiles the lowest pinball loss."""
+        """Loss to compare validations by: the lowest validation MSE so far, or with quantiles the
+        lowest pinball loss."""
         return self.best_val.get("pinball", self.best_mse)
 
     def save(self, path: Path) -> None:
@@ -114,14 +116,14 @@ class TrainState:
             head, _, content = path.read_bytes().partition(b"\n")
         except OSError as error:
             raise damaged(path) from error
-        found = _HEAD.fullmatch(head)
-        if found is None:
+        match = _HEAD.fullmatch(head)
+        if match is None:
             raise damaged(path)
-        if int(found[1]) != FORMAT:
+        if int(match[1]) != FORMAT:
             raise UsageError(
-                f"Checkpoint {path} has format {int(found[1])}, but this femts reads format {FORMAT}; train again."
+                f"Checkpoint {path} has format {int(match[1])}, but this femts reads format {FORMAT}; train again."
             )
-        if hashlib.sha256(content).hexdigest() != found[2].decode():
+        if hashlib.sha256(content).hexdigest() != match[2].decode():
             raise damaged(path)
         try:
             record = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)

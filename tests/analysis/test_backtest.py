@@ -45,16 +45,16 @@ def overall(frame: pd.DataFrame, forecaster: Forecaster) -> pd.Series:
 
 def test_all_test_windows_give_the_evaluators_score(forecaster: Forecaster) -> None:
     wanted = forecaster.evaluate("test")
-    frame = femts.backtest(forecaster, DATA, windows=int(wanted["windows"]), step=1)
+    frame = femts.backtest(forecaster, DATA, femts.Cutoffs(windows=int(wanted["windows"]), step=1))
     found = overall(frame, forecaster)
     assert found["mse_scaled"] == pytest.approx(wanted["mse"], rel=1e-5)
     assert found["mae_scaled"] == pytest.approx(wanted["mae"], rel=1e-5)
 
 
-def test_the_yardstick_is_the_seasonal_naive_model(forecaster: Forecaster) -> None:
+def test_the_baseline_is_the_seasonal_naive_model(forecaster: Forecaster) -> None:
     naive = fit.train(DATA, "seasonal_naive", P, seq_len=L)
     windows = int(naive.metrics["test"]["windows"])
-    scores = femts.backtest_scores(femts.backtest(forecaster, FRAME, windows=windows, step=1), forecaster)
+    scores = femts.backtest_scores(femts.backtest(forecaster, FRAME, femts.Cutoffs(windows=windows, step=1)), forecaster)
     found = scores.set_index(["cutoff", "model"]).loc[("all", "seasonal_naive")]
     assert found["mse_scaled"] == pytest.approx(naive.metrics["test"]["mse"], rel=1e-5)
 
@@ -65,7 +65,7 @@ def test_some_windows_of_real_data_give_the_evaluators_score() -> None:
     real = fit.train(data, "ridge", 24, seq_len=96, settings={"model.longest": 24})
     windows = part_windows(data, real.preprocess, "test", 96, 24)
     wanted = evaluate(real.model, Picked(windows, torch.arange(len(windows) - 1, 0, -7)[:40]))
-    frame = femts.backtest(real, data.frame().iloc[: data.split.test[1]], windows=40, step=7)
+    frame = femts.backtest(real, data.frame().iloc[: data.split.test[1]], femts.Cutoffs(windows=40, step=7))
     found = overall(frame, real)
     assert found["mse_scaled"] == pytest.approx(wanted["mse"], rel=1e-5)
     assert found["mae_scaled"] == pytest.approx(wanted["mae"], rel=1e-5)
@@ -73,7 +73,7 @@ def test_some_windows_of_real_data_give_the_evaluators_score() -> None:
 
 @pytest.mark.parametrize("horizon", [5, P, 30])
 def test_each_window_is_what_predict_gives(forecaster: Forecaster, horizon: int) -> None:
-    frame = femts.backtest(forecaster, FRAME, windows=3, step=10, horizon=horizon)
+    frame = femts.backtest(forecaster, FRAME, femts.Cutoffs(windows=3, step=10, horizon=horizon))
     assert list(frame.columns) == ["cutoff", "date", "column", "forecast", "seasonal_naive", "actual"]
     for number, (cutoff, window) in enumerate(frame.groupby("cutoff")):
         row = len(FRAME) - horizon - (2 - number) * 10
@@ -91,7 +91,7 @@ def test_what_follows_the_cutoff_does_not_matter(linear: Forecaster, refit: bool
     cutoff = len(FRAME) - P - 30
     changed = FRAME.copy()
     changed.loc[cutoff:, values] += 100 * np.random.default_rng(0).normal(size=(len(FRAME) - cutoff, len(values)))
-    frames = [femts.backtest(linear, table, windows=2, step=30, refit=refit) for table in (FRAME, changed)]
+    frames = [femts.backtest(linear, table, femts.Cutoffs(windows=2, step=30), refit=refit) for table in (FRAME, changed)]
     first, second = (table["forecast"].to_numpy().reshape(2, -1) for table in frames)
     np.testing.assert_array_equal(first[0], second[0])
     assert not np.allclose(first[1], second[1])
@@ -107,7 +107,7 @@ def test_a_refit_takes_all_rows_before_the_cutoff_and_the_runs_own_recipe(
         return seen[-1][1]
 
     monkeypatch.setattr(fit, "train", watched)
-    frame = femts.backtest(forecaster, DATA, windows=2, step=20, refit=True, say=said.append)
+    frame = femts.backtest(forecaster, DATA, femts.Cutoffs(windows=2, step=20), refit=True, say=said.append)
     for (data, trained), cutoff in zip(seen, (468, 488), strict=True):
         np.testing.assert_array_equal(data.values, DATA.values[:cutoff])
         assert data.split.train == (0, cutoff - cutoff // 8)
@@ -131,26 +131,26 @@ def test_what_is_missing_is_filled_for_the_model_and_left_out_of_the_score() -> 
     gappy = fit.train(data, "dlinear", P, seq_len=L, device="cpu", settings=QUICK)
     windows = part_windows(data, gappy.preprocess, "test", L, P)
     wanted = evaluate(gappy.model, Picked(windows, torch.arange(4, len(windows), 7)))  # no look-back begins in a gap
-    frame = femts.backtest(gappy, table, windows=13, step=7)
+    frame = femts.backtest(gappy, table, femts.Cutoffs(windows=13, step=7))
     assert np.isfinite(frame[["forecast", "seasonal_naive"]].to_numpy()).all()
     assert frame["actual"].isna().any()
     assert overall(frame, gappy)["mse_scaled"] == pytest.approx(wanted["mse"], rel=1e-5)
-    put_in = femts.backtest(gappy, table.dropna(), windows=13, step=7)
+    put_in = femts.backtest(gappy, table.dropna(), femts.Cutoffs(windows=13, step=7))
     assert put_in["actual"].isna().sum() == len(data.columns) * frame["actual"].isna().sum()
-    assert len(femts.backtest(gappy, table, windows=1, step=1, refit=True)) == P * len(data.columns)
+    assert len(femts.backtest(gappy, table, femts.Cutoffs(windows=1, step=1), refit=True)) == P * len(data.columns)
 
 
 def test_rows_that_the_model_knows_are_said_to_be_known(forecaster: Forecaster) -> None:
     for data, step, notes in ((DATA, 80, 0), (DATA, 100, 1), (FRAME.iloc[:300], 100, 0)):  # the test begins at row 400
         said: list[str] = []
-        femts.backtest(forecaster, data, windows=2, step=step, say=said.append)
+        femts.backtest(forecaster, data, femts.Cutoffs(windows=2, step=step), say=said.append)
         assert len(said) == notes
 
 
 def test_data_without_dates_are_counted_in_rows(forecaster: Forecaster) -> None:
     bare = Forecaster(**{**vars(forecaster), "freq": None})
-    frame = femts.backtest(bare, FRAME.drop(columns="date"), windows=2, step=20)
-    dated = femts.backtest(forecaster, FRAME, windows=2, step=20)
+    frame = femts.backtest(bare, FRAME.drop(columns="date"), femts.Cutoffs(windows=2, step=20))
+    dated = femts.backtest(forecaster, FRAME, femts.Cutoffs(windows=2, step=20))
     assert list(frame["step"].unique()[:P]) == list(range(468, 468 + P))
     assert set(frame["cutoff"]) == {467, 487}
     np.testing.assert_array_equal(frame["forecast"], dated["forecast"])
@@ -159,7 +159,7 @@ def test_data_without_dates_are_counted_in_rows(forecaster: Forecaster) -> None:
 def test_a_horizon_of_a_season_needs_a_season_before_it() -> None:
     short = fit.train(DATA, "naive", 4, seq_len=8)
     with pytest.raises(UsageError, match="24 of them before the first forecast"):
-        femts.backtest(short, FRAME.iloc[:27], windows=1, step=1)
+        femts.backtest(short, FRAME.iloc[:27], femts.Cutoffs(windows=1, step=1))
 
 
 def test_the_command_writes_the_frame_and_prints_the_scores(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -168,7 +168,7 @@ def test_the_command_writes_the_frame_and_prints_the_scores(own: Path, capsys: p
     assert main([str(argument) for argument in arguments]) == 0
     lines = capsys.readouterr().out.splitlines()
     forecaster = femts.load(own / "run")
-    frame = femts.backtest(forecaster, own / "past.csv", windows=2, step=6, horizon=9)
+    frame = femts.backtest(forecaster, own / "past.csv", femts.Cutoffs(windows=2, step=6, horizon=9))
     pd.testing.assert_frame_equal(pd.read_csv(out, parse_dates=["cutoff", "date"]), frame, check_dtype=False)
     assert lines[0].split() == ["cutoff", "model", "mse_scaled", "mae_scaled", "mse_raw", "mae_raw"]
     assert lines[-1] == f"{out}: 36 rows, 2 forecasts of 2 columns"

@@ -3,13 +3,13 @@
 import pandas as pd
 import pytest
 
-from femts.analysis.backtest.cutoffs import cutoff_rows, scores
+from femts.analysis.backtest.cutoffs import Cutoffs, cutoff_rows, scores
 from femts.errors import UsageError
 
 
 def test_cutoffs_lie_a_step_apart_and_the_last_forecast_ends_with_the_data() -> None:
-    assert cutoff_rows(100, 3, 10, 12, needed=60, where="It") == [68, 78, 88]
-    assert cutoff_rows(100, 1, 1, 40, needed=60, where="It") == [60]
+    assert cutoff_rows(100, Cutoffs(3, 10), 12, needed=60, where="It") == [68, 78, 88]
+    assert cutoff_rows(100, Cutoffs(1, 1), 40, needed=60, where="It") == [60]
 
 
 @pytest.mark.parametrize(
@@ -23,8 +23,9 @@ def test_cutoffs_lie_a_step_apart_and_the_last_forecast_ends_with_the_data() -> 
     ],
 )
 def test_what_does_not_fit_is_refused(numbers: tuple[int, int, int, int], message: str) -> None:
+    rows, windows, step, horizon = numbers
     with pytest.raises(UsageError, match=message):
-        cutoff_rows(*numbers, needed=60, where="It")
+        cutoff_rows(rows, Cutoffs(windows, step), horizon, needed=60, where="It")
 
 
 def test_scores_are_means_in_both_units() -> None:

@@ -129,7 +129,7 @@ def test_scores_are_those_of_evaluate_and_scores(page: str, forecaster: Forecast
 
 
 @pytest.mark.parametrize("name", ["naive", "seasonal_naive"])
-def test_the_yardsticks_are_what_these_models_score(page: str, data: Dataset, name: str) -> None:
+def test_the_baselines_are_what_these_models_score(page: str, data: Dataset, name: str) -> None:
     test = train(data, name, P, seq_len=L, device="cpu").evaluate()
     assert cells(page, name)[0][1:3] == [f"{test['mse']:.4f}", f"{test['mae']:.4f}"]
 

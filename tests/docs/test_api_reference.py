@@ -82,7 +82,7 @@ def test_a_docstring_says_what_goes_in_what_comes_out_and_what_goes_wrong(name: 
     assert "Raises" in sections or not raises, name
 
 
-@pytest.mark.parametrize("thing", [femts.Forecaster, femts.FreeEnergyMixerConfig, TrainingConfig])
+@pytest.mark.parametrize("thing", [femts.Cutoffs, femts.Forecaster, femts.FreeEnergyMixerConfig, TrainingConfig])
 def test_every_field_is_described(thing: type) -> None:
     described = re.search(r"^Attributes:\n((?:    .*\n)+)", (inspect.getdoc(thing) or "") + "\n", flags=re.MULTILINE)
     assert described
@@ -103,7 +103,7 @@ BEYOND_THE_CAP = 1e5 * torch.randn(1, 9, 8, generator=torch.Generator().manual_s
 
 MISTAKES: dict[str, Callable[[femts.Forecaster], object]] = {
     "audit": lambda fc: femts.audit("none"),
-    "backtest": lambda fc: femts.backtest(fc, small_table(), windows=0, step=1),
+    "backtest": lambda fc: femts.backtest(fc, small_table(), femts.Cutoffs(windows=0, step=1)),
     "backtest_scores": lambda fc: femts.backtest_scores(small_table(), fc),
     "datasets": lambda fc: femts.datasets("a\0b"),
     "load": lambda fc: femts.load("none"),

@@ -31,7 +31,7 @@ def test_question_words_are_seen_wherever_a_docstring_may_stand() -> None:
 
 
 def test_no_docstring_begins_with_a_question_word() -> None:
-    files = sorted((ROOT / "femts").rglob("*.py"))
+    files = sorted(path for folder in ("femts", "scripts") for path in (ROOT / folder).rglob("*.py"))
     assert files
     offenders = [
         f"{path.relative_to(ROOT)}:{line}" for path in files for line in sorted(_questions(path.read_text(encoding="utf-8")))

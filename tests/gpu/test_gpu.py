@@ -87,7 +87,9 @@ def test_report_and_backtest_compute_there(tmp_path: Path) -> None:
     femts.train("synthetic", "fem_sm", 24, device="cuda", **few)
     assert main(["report", str(run), "--device", "cuda"]) == 0
     forecaster = femts.Forecaster.load(run, "cuda")
-    past, later = (femts.backtest(forecaster, "synthetic", windows=1, step=24, refit=refit) for refit in (False, True))
+    past, later = (
+        femts.backtest(forecaster, "synthetic", femts.Cutoffs(windows=1, step=24), refit=refit) for refit in (False, True)
+    )
     assert np.isfinite(past["forecast"]).all() and np.isfinite(later["forecast"]).all()
 
 

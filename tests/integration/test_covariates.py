@@ -47,7 +47,7 @@ def test_predict_is_what_evaluate_scores(known: femts.Forecaster, tmp_path: Path
     frame = table()
     forecast = known.predict(frame[:-P], future=frame[-P:])
     assert list(forecast.columns) == ["date", "load"]
-    last = femts.backtest(known, frame, windows=1, step=1)
+    last = femts.backtest(known, frame, femts.Cutoffs(windows=1, step=1))
     np.testing.assert_allclose(forecast["load"], last["forecast"])
     jump = frame["open"][-P:].to_numpy() == 1
     assert forecast["load"][jump].mean() - forecast["load"][~jump].mean() == pytest.approx(3, abs=0.7)
@@ -108,7 +108,11 @@ def test_past_columns_are_read_and_not_scored(model: str) -> None:
     moved = forecaster.predict(changed[:-P], future=frame)["load"] - forecaster.predict(frame[:-P], future=frame)["load"]
     assert moved.abs().max() > 0
     assert not femts.audit(forecaster).failed
-    assert femts.backtest_scores(femts.backtest(forecaster, frame, windows=2, step=5), forecaster)["mse_scaled"].notna().all()
+    assert (
+        femts.backtest_scores(femts.backtest(forecaster, frame, femts.Cutoffs(windows=2, step=5)), forecaster)["mse_scaled"]
+        .notna()
+        .all()
+    )
 
 
 def later(frame: pd.DataFrame) -> pd.DataFrame:
@@ -144,7 +148,7 @@ def test_the_calendar_needs_nothing_but_the_stamps(tmp_path: Path) -> None:
 
 
 def test_refit_keeps_the_roles(known: femts.Forecaster) -> None:
-    frame = femts.backtest(known, table(), windows=2, step=10, refit=True)
+    frame = femts.backtest(known, table(), femts.Cutoffs(windows=2, step=10), refit=True)
     assert frame["column"].unique().tolist() == ["load"]
     assert np.square(frame["forecast"] - frame["actual"]).mean() < 0.2
 

@@ -1,4 +1,4 @@
-"""The yardsticks against values worked out by hand."""
+"""The baselines against values worked out by hand."""
 
 import pytest
 import torch

@@ -96,16 +96,16 @@ def law(coefficients: tuple[float, ...], rows: int) -> torch.Tensor:
 
 def test_maps_of_all_channels_weigh_more_where_they_follow_one_law_and_not_where_each_has_its_own() -> None:
     alike, unlike = (TrainingRows(law(laws, 400), None, 20, 4) for laws in ((0.8, 0.8, 0.8), (0.8, -0.8, 0.0)))
-    assert choose(alike, 1, 1e-3, apart=True)[:, KINDS:].sum(1).min() > 0.6
-    assert choose(unlike, 1, 1e-3, apart=True)[:, :KINDS].sum(1).min() > 0.9
-    assert choose(unlike, 1, 1e-3, apart=False).shape == (1, KINDS)
+    assert choose(alike, 1, 1e-3, by_channel=True)[:, KINDS:].sum(1).min() > 0.6
+    assert choose(unlike, 1, 1e-3, by_channel=True)[:, :KINDS].sum(1).min() > 0.9
+    assert choose(unlike, 1, 1e-3, by_channel=False).shape == (1, KINDS)
 
 
 def test_without_room_to_hold_rows_out_the_maps_of_all_channels_weigh_the_same() -> None:
     rows = TrainingRows(law((0.8, 0.8), 40), None, 20, 4)
     even = torch.full((KINDS,), 1 / KINDS, dtype=torch.float64)
-    torch.testing.assert_close(choose(rows, 1, 1e-3, apart=True), torch.cat([0 * even, even]).expand(2, -1))
-    torch.testing.assert_close(choose(rows, 1, 1e-3, apart=False), even[None])
+    torch.testing.assert_close(choose(rows, 1, 1e-3, by_channel=True), torch.cat([0 * even, even]).expand(2, -1))
+    torch.testing.assert_close(choose(rows, 1, 1e-3, by_channel=False), even[None])
 
 
 @pytest.mark.parametrize(("channels", "count"), [(1, 1), (32, 32), (33, 1)])
@@ -114,7 +114,7 @@ def test_the_map_is_the_mean_of_maps_and_very_many_channels_share_it(channels: i
     series = law((0.5,) * channels, 200).float()
     model.fit(series, 0.3)
     rows = TrainingRows(series.double(), None, 12, 8)
-    weights, common = choose(rows, 4, 0.3, apart=count > 1), maps(rows.pooled(), 4, 0.3)
+    weights, common = choose(rows, 4, 0.3, by_channel=count > 1), maps(rows.pooled(), 4, 0.3)
     assert len(model.dense) == len(weights) == count
     x = series[None, :12]
     last = x[0, -1:]

@@ -171,7 +171,7 @@ def test_coverage_and_scores_are_those_of_the_bounds(forecaster: Forecaster) -> 
 def test_audit_and_backtest(model: str) -> None:
     run = small_run(model, settings=PINBALL)
     assert femts.audit(run, DATA).failed == ()
-    table = femts.backtest(run, DATA, windows=2, step=P)
+    table = femts.backtest(run, DATA, femts.Cutoffs(windows=2, step=P))
     assert len(table) == 2 * P * C
     before = DATA.frame().iloc[:-P]
     np.testing.assert_array_equal(table["forecast"].tail(P * C), run.predict(before)[list(DATA.columns)].to_numpy().ravel())
@@ -179,7 +179,7 @@ def test_audit_and_backtest(model: str) -> None:
 
 def test_a_refit_learns_quantiles_too() -> None:
     run = small_run(max_epochs=1, settings=PINBALL)
-    assert len(femts.backtest(run, DATA, windows=1, step=P, refit=True)) == P * C
+    assert len(femts.backtest(run, DATA, femts.Cutoffs(windows=1, step=P), refit=True)) == P * C
 
 
 @pytest.mark.parametrize("model", ["itransformer", "patchtst", "fem_gla"])

@@ -53,28 +53,28 @@ class Picked:
         return self.windows.taken_off(self.numbers[index])
 
 
-class _Kept:
+class _ScoredForecasts:
     """Keeps the forecasts that are scored."""
 
     def __init__(self) -> None:
         self.forecasts = list[Tensor]()
 
     def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
-        """As in `femts.evaluation.evaluator.Sums`."""
+        """As in `femts.evaluation.evaluator.Accumulator`."""
         self.forecasts.append(forecast)
 
 
 def scored_forecasts(model: ForecastModel, windows: WindowSource, numbers: Tensor) -> Tensor:
     """Forecasts of windows `numbers` (n,) as `evaluate` scores them: (n, P, T) of T targets in scaled units."""
-    kept = _Kept()
-    evaluate(model, Picked(windows, numbers), also=[kept])
-    return torch.cat(kept.forecasts)
+    scored = _ScoredForecasts()
+    evaluate(model, Picked(windows, numbers), also=[scored])
+    return torch.cat(scored.forecasts)
 
 
-def distance(found: Tensor, wanted: Tensor) -> float:
-    """Largest difference, over the largest of `wanted` where that is above 1; infinite where something is not finite."""
-    apart = (found.cpu().double() - wanted.cpu().double()).abs().max() / wanted.cpu().double().abs().max().clamp(min=1)
-    return float(apart) if bool(apart.isfinite()) else float("inf")
+def distance(forecast: Tensor, usual: Tensor) -> float:
+    """Largest difference, over the largest of `usual` where that is above 1; infinite where something is not finite."""
+    difference = (forecast.cpu().double() - usual.cpu().double()).abs().max() / usual.cpu().double().abs().max().clamp(min=1)
+    return float(difference) if bool(difference.isfinite()) else float("inf")
 
 
 def small(number: float) -> str:
@@ -93,16 +93,16 @@ def check_order(model: ForecastModel, windows: WindowSource, batch_size: int) ->
     usual = evaluate(model, Picked(windows, numbers), batch_size)
     ways = {f"in batches of {size}": (numbers, size) for size in BATCH_SIZES if size != batch_size}
     ways["in reversed order"] = (numbers.flip(0), batch_size)
-    apart = {}
+    changes = {}
     for way, (order, size) in ways.items():
         scores = evaluate(model, Picked(windows, order), size)
-        apart[way] = max(abs(scores[name] / usual[name] - 1) if usual[name] else abs(scores[name]) for name in ("mse", "mae"))
-    worst = max(apart, key=lambda way: apart[way])
+        changes[way] = max(abs(scores[name] / usual[name] - 1) if usual[name] else abs(scores[name]) for name in ("mse", "mae"))
+    worst = max(changes, key=lambda way: changes[way])
     says = (
-        f"the score of {len(numbers)} windows changes by {small(apart[worst])} at most ({TOLERANCE:.0e} may be) "
-        f"{', '.join(apart)}"
+        f"the score of {len(numbers)} windows changes by {small(changes[worst])} at most ({TOLERANCE:.0e} may be) "
+        f"{', '.join(changes)}"
     )
-    return Check("order and batch size", apart[worst] <= TOLERANCE, says)
+    return Check("order and batch size", changes[worst] <= TOLERANCE, says)
 
 
 def check_channels(model: ForecastModel, windows: WindowSource) -> Check:

@@ -1,4 +1,5 @@
-"""One set of errors, averaged in each of the ways that are in use, so that a score can be laid beside any literature."""
+"""One set of errors, averaged in each of the ways that are in use, so that a score can be laid
+beside any literature."""
 
 from __future__ import annotations
 
@@ -41,42 +42,43 @@ def window_errors(model: ForecastModel, windows: WindowSource, scale: Tensor, ba
         batch_size: windows at a time; as in `evaluate`.
 
     Returns:
-        (N, 5) float64 on the CPU, sums over the steps and channels that are real: squared and absolute errors in scaled, then
-        in raw units, and how many these values are.
+        (N, 5) float64 on the CPU, sums over the steps and channels that are real: squared and
+        absolute errors in scaled, then in raw units, and how many these values are.
     """
-    device, kept = windows.series.device, []
+    device, sums = windows.series.device, []
     batch_size = max(1, min(batch_size, SERIES_PER_BATCH // windows.series.shape[1]))
     with torch.no_grad():
         for index in torch.arange(len(windows), device=device).split(batch_size):
             x, y = windows.gather(index)
-            seen = windows.seen(index)
-            there = torch.ones_like(y, dtype=torch.bool) if seen is None else seen[:, x.shape[1] :]
-            error = (model.forecast(x, windows.pred_len).float() - y.float()).cpu().double().abs() * there.cpu()
-            error, there = error[..., : windows.targets], there[..., : windows.targets]
+            mask = windows.seen(index)
+            observed = torch.ones_like(y, dtype=torch.bool) if mask is None else mask[:, x.shape[1] :]
+            error = (model.forecast(x, windows.pred_len).float() - y.float()).cpu().double().abs() * observed.cpu()
+            error, observed = error[..., : windows.targets], observed[..., : windows.targets]
             raw = error * scale
-            kept.append(torch.stack([e.sum((1, 2)) for e in (error**2, error, raw**2, raw, there.cpu().double())], dim=1))
-    return torch.cat(kept)
+            sums.append(torch.stack([e.sum((1, 2)) for e in (error**2, error, raw**2, raw, observed.cpu().double())], dim=1))
+    return torch.cat(sums)
 
 
 def convention_scores(errors: Tensor, batch_sizes: Iterable[int]) -> tuple[ConventionScore, ...]:
     """Scores of `errors`, as `window_errors` gave them, under each convention.
 
-    `drop_last` leaves out the windows of a last batch that is not full (with fewer windows than a batch, all of them, and no
-    score); the mean of batch means counts a short last batch as much as a full one.
+    `drop_last` leaves out the windows of a last batch that is not full (with fewer windows than a
+    batch, all of them, and no score); the mean of batch means counts a short last batch as much as
+    a full one.
 
     Args:
         errors: (N, 5), windows in order.
         batch_sizes: batches that windows are dropped or averaged by.
     """
-    found = [("every window (femts)", "scaled", len(errors), _mean(errors)[:2])]
+    rows = [("every window (femts)", "scaled", len(errors), _mean(errors)[:2])]
     for size in sorted(set(batch_sizes)):
         whole = len(errors) // size * size
         if whole:
-            found.append((f"drop_last, batches of {size}", "scaled", whole, _mean(errors[:whole])[:2]))
+            rows.append((f"drop_last, batches of {size}", "scaled", whole, _mean(errors[:whole])[:2]))
         means = torch.stack([_mean(batch)[:2] for batch in errors.split(size)])
-        found.append((f"mean of means of batches of {size}", "scaled", len(errors), means.nanmean(0)))
-    found.append(("every window", "raw", len(errors), _mean(errors)[2:]))
-    return tuple(ConventionScore(name, units, n, float(mean[0]), float(mean[1])) for name, units, n, mean in found)
+        rows.append((f"mean of means of batches of {size}", "scaled", len(errors), means.nanmean(0)))
+    rows.append(("every window", "raw", len(errors), _mean(errors)[2:]))
+    return tuple(ConventionScore(name, units, n, float(mean[0]), float(mean[1])) for name, units, n, mean in rows)
 
 
 def _mean(errors: Tensor) -> Tensor:

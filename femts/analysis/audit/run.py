@@ -102,7 +102,7 @@ def _test_windows(forecaster: Forecaster, data: Dataset) -> Windows:
 
 def _check_future(forecaster: Forecaster, data: Dataset) -> Check:
     """Rows after the look-back may not matter, and the evaluator must see what `predict` sees."""
-    moved = apart = 0.0
+    moved = difference = 0.0
     preprocess, model = forecaster.preprocess, forecaster.model
     windows, noise = _test_windows(forecaster, data), np.random.default_rng(0).normal(10, 1, data.values.shape)
     offsets = preprocess.offsets(data.known, data.dates)
@@ -119,12 +119,12 @@ def _check_future(forecaster: Forecaster, data: Dataset) -> Check:
         before, around = (None, None) if offsets is None else (offsets[:cutoff], offsets[None, first:stop])
         past = preprocess.inverse(preprocess.transform(data.values[:cutoff], before), before)
         alone = forecaster.predict_array(past[None, first:], offsets=around)
-        apart = max(apart, distance(torch.from_numpy(preprocess.rescale(alone)), usual))
+        difference = max(difference, distance(torch.from_numpy(preprocess.rescale(alone)), usual))
     says = (
         f"changing the rows after the look-back moves {len(numbers)} forecasts by {small(moved)}, and the evaluator's differ "
-        f"by {small(apart)} from predict's ({TOLERANCE:.0e} may be)"
+        f"by {small(difference)} from predict's ({TOLERANCE:.0e} may be)"
     )
-    return Check("future rows", max(moved, apart) <= TOLERANCE, says)
+    return Check("future rows", max(moved, difference) <= TOLERANCE, says)
 
 
 def _check_scaler(forecaster: Forecaster, data: Dataset) -> Check:
@@ -149,7 +149,8 @@ def _say_distances(distances: Mapping[str, float]) -> str:
 
 
 def _distance(stored: Preprocess, fitted: Preprocess) -> float:
-    """Largest difference of the means, in deviations, of the deviations, relative, and of the weights of known effects."""
+    """Largest difference of the means, in deviations, of the deviations, relative, and of the
+    weights of known effects."""
     (mean, scale), like = (stored.scaler.mean, stored.scaler.scale), fitted.scaler
     largest = float(np.abs([(mean - like.mean) / like.scale, scale / like.scale - 1]).max())
     if stored.effects is None or fitted.effects is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -12,13 +13,27 @@ from femts.errors import UsageError
 FORECASTS = ("forecast", "seasonal_naive")
 
 
-def cutoff_rows(rows: int, windows: int, step: int, horizon: int, needed: int, where: str) -> list[int]:
+@dataclass(frozen=True)
+class Cutoffs:
+    """Moments that a backtest forecasts from; the last forecast ends with the data.
+
+    Attributes:
+        windows: forecasts.
+        step: rows from one cutoff to the next.
+        horizon: steps of a forecast; None for as many as the forecaster was trained for, longer ones are rolled out.
+    """
+
+    windows: int
+    step: int
+    horizon: int | None = None
+
+
+def cutoff_rows(rows: int, cutoffs: Cutoffs, horizon: int, needed: int, where: str) -> list[int]:
     """Number of rows that precede each forecast, in rising order; the last forecast ends with the data.
 
     Args:
         rows: rows of the data.
-        windows: forecasts.
-        step: rows from one cutoff to the next.
+        cutoffs: how many, and how far apart.
         horizon: steps of one forecast.
         needed: rows that must precede the first one.
         where: what the data are, to begin a message with.
@@ -26,6 +41,7 @@ def cutoff_rows(rows: int, windows: int, step: int, horizon: int, needed: int, w
     Raises:
         UsageError: a number is not a whole one of at least 1, or the data are too short; the text says what would fit.
     """
+    windows, step = cutoffs.windows, cutoffs.step
     for name, value in (("windows", windows), ("step", step), ("horizon", horizon)):
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
             raise UsageError(f"A backtest takes a whole number of at least 1 for its {name}, not {value}.")

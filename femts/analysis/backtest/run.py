@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from femts.analysis.backtest.cutoffs import FORECASTS, cutoff_rows, scores
+from femts.analysis.backtest.cutoffs import FORECASTS, Cutoffs, cutoff_rows, scores
 from femts.config.arguments import check_callable, check_flag, check_kind
 from femts.config.model import SHAPE
 from femts.data.catalog import CATALOG
@@ -36,29 +36,24 @@ VALIDATION = 8  # with refit, one row of so many before the cutoff validates
 def backtest(
     forecaster: Forecaster,
     data: Source,
+    cutoffs: Cutoffs,
     *,
-    windows: int,
-    step: int,
-    horizon: int | None = None,
     refit: bool = False,
-    data_root: str | Path | None = None,
     say: Callable[[str], None] | None = None,
 ) -> pd.DataFrame:
-    """Forecast from `windows` cutoffs, `step` rows apart; the last forecast ends with the data.
+    """Forecast from several past moments; the last forecast ends with the data.
 
-    Each forecast is `Forecaster.predict` of the rows before its cutoff, and of nothing else. With `refit`, the forecaster is
-    first trained anew on these rows, by the run's own recipe and seed: the last eighth of them (at least one forecast)
-    validates, the rest trains the model and its scaler, and none is left out.
+    Each forecast is `Forecaster.predict` of the rows before its cutoff, and of nothing else. With
+    `refit`, the forecaster is first trained anew on these rows, by the run's own recipe and seed:
+    the last eighth of them (at least one forecast) validates, the rest trains the model and its
+    scaler, and none is left out.
 
     Args:
         forecaster: a trained one.
-        data: catalogue name, CSV file, frame or `Dataset` with the training columns, in raw units. Columns known in advance
-            are taken from it as well, as if they had been right.
-        windows: forecasts.
-        step: rows from one cutoff to the next.
-        horizon: steps of a forecast, P by default; longer ones are rolled out.
+        data: catalogue name, CSV file, frame or `Dataset` with the training columns, in raw units.
+            Columns known in advance are taken from it as well, as if they had been right.
+        cutoffs: how many, how far apart, and how long a forecast is: `femts.Cutoffs(windows=5, step=24)`.
         refit: train before each forecast.
-        data_root: where data of the catalogue is looked for.
         say: takes a sentence on what a reader should know: how long each training took, rows known from the training.
 
     Returns:
@@ -70,18 +65,19 @@ def backtest(
         UsageError: the numbers, the data or its length cannot be used; the text says why.
     """
     check_kind(forecaster, Forecaster, "The forecaster", "give what femts.train or femts.load returned")
+    check_kind(cutoffs, Cutoffs, "The cutoffs", "give femts.Cutoffs(windows=8, step=24)")
     check_flag(refit, "refit")
     check_callable(say, "say")
-    steps = forecaster.config.pred_len if horizon is None else horizon
-    frame, where, known = _table(forecaster, data, data_root)
+    steps = forecaster.config.pred_len if cutoffs.horizon is None else cutoffs.horizon
+    frame, where, of_training = _table(forecaster, data)
     season = _season(forecaster)
     needed = max(forecaster.config.seq_len, season)
-    cutoffs = cutoff_rows(len(frame), windows, step, steps, needed, where)
+    starts = cutoff_rows(len(frame), cutoffs, steps, needed, where)
     say = say or (lambda _: None)
     means = dict(zip(forecaster.targets, forecaster.preprocess.scaler.mean, strict=False))
     filled = frame[list(forecaster.targets)].ffill().fillna(means)  # as models read gaps, by what came before
     forecasts, seconds, current = [], 0.0, forecaster
-    for cutoff in cutoffs:
+    for cutoff in starts:
         past = frame.iloc[:cutoff]
         if refit:
             started = time.monotonic()
@@ -92,9 +88,9 @@ def backtest(
         last_season, future = filled.iloc[cutoff - season : cutoff], frame.iloc[cutoff : cutoff + steps]
         forecasts.append(_forecast(current, past, last_season, future, where))
     if refit:
-        say(f"{len(cutoffs)} trainings took {seconds:.1f} s")
+        say(f"{len(starts)} trainings took {seconds:.1f} s")
     first = forecaster.data["split"]["test"][0]
-    if known and not refit and cutoffs[0] < first:
+    if of_training and not refit and starts[0] < first:
         say(
             f"forecasts before row {first} are of rows that this model was trained or chosen on, "
             "so their errors flatter it; take fewer windows, or refit"
@@ -110,8 +106,9 @@ def backtest_scores(frame: pd.DataFrame, forecaster: Forecaster) -> pd.DataFrame
         forecaster: the one that made it; its scaler gives the scaled units.
 
     Returns:
-        `cutoff` (`all` for the mean), `model` (`forecast` or `seasonal_naive`) and `mse_scaled, mae_scaled` (in units of
-        the run's own scaler, also after refits), `mse_raw, mae_raw` (in the data's): means over all steps and columns.
+        `cutoff` (`all` for the mean), `model` (`forecast` or `seasonal_naive`) and
+        `mse_scaled, mae_scaled` (in units of the run's own scaler, also after refits),
+        `mse_raw, mae_raw` (in the data's): means over all steps and columns.
 
     Raises:
         UsageError: a table that is no backtest.
@@ -132,7 +129,7 @@ def backtest_scores(frame: pd.DataFrame, forecaster: Forecaster) -> pd.DataFrame
     return scores(frame, scales, even)
 
 
-def _table(forecaster: Forecaster, data: Source, data_root: str | Path | None) -> tuple[pd.DataFrame, str, bool]:
+def _table(forecaster: Forecaster, data: Source) -> tuple[pd.DataFrame, str, bool]:
     """The wide table with the columns in order, what to call it, and whether it is that of the training."""
     freq, schema = forecaster.freq, forecaster.config.schema
     columns = (*forecaster.columns, *schema.roles.future)
@@ -147,7 +144,7 @@ def _table(forecaster: Forecaster, data: Source, data_root: str | Path | None) -
     if freq is None and isinstance(data, str | Path) and Path(data).is_file():
         where = f"File {data}"
         return check_values(read_headless(data), columns, where, schema.na).reset_index(drop=True), where, False
-    dataset = data if isinstance(data, Dataset) else read_like(forecaster, data, data_root)
+    dataset = data if isinstance(data, Dataset) else read_like(forecaster, data, None)
     where = f"File {dataset.source}" if dataset.source and dataset.source not in CATALOG else f"Data set '{dataset.name}'"
     first = 0 if dataset.dates is None else 1
     table = check_values(dataset.frame().iloc[:, first:], columns, where, schema.na)
@@ -161,8 +158,8 @@ def _table(forecaster: Forecaster, data: Source, data_root: str | Path | None) -
 
 def _season(forecaster: Forecaster) -> int:
     """Steps in the season of the training data."""
-    known = CATALOG.get(forecaster.config.source or "")
-    return season_of(forecaster.freq) if known is None else known.season
+    entry = CATALOG.get(forecaster.config.source or "")
+    return season_of(forecaster.freq) if entry is None else entry.season
 
 
 def _stamp(past: pd.DataFrame) -> Any:
@@ -176,8 +173,8 @@ def _forecast(
     columns, ahead = list(forecaster.targets), forecaster.config.schema.roles.future
     form = forecaster.config.schema.form
     named = {"date": form.time or "date"}
-    known = future.drop(columns=columns).rename(columns=named) if ahead else None
-    wide = forecaster.predict(past.rename(columns=named), len(future), future=known)
+    in_advance = future.drop(columns=columns).rename(columns=named) if ahead else None
+    wide = forecaster.predict(past.rename(columns=named), len(future), future=in_advance)
     wide = wide.rename(columns={form.time: "date"})
     when = wide.columns[0]
     if when == "date" and not np.array_equal(wide["date"].to_numpy(), future["date"].to_numpy(dtype=wide["date"].dtype)):
@@ -203,15 +200,16 @@ def _refitted(forecaster: Forecaster, past: pd.DataFrame, season: int, where: st
 
     config, roles = forecaster.config, forecaster.config.schema.roles
     values = past[list(forecaster.columns)].to_numpy()
-    known = past[list(roles.future)].to_numpy() if roles.future or roles.calendar else None
+    in_advance = past[list(roles.future)].to_numpy() if roles.future or roles.calendar else None
     first = len(past) - max(config.pred_len, len(past) // VALIDATION)
-    # `train` wants a test part: it gets the validation rows again, for a score that nobody reads. The future stays unseen.
+    # `train` wants a test part: it gets the validation rows again, for a score that nobody reads.
+    # The future stays unseen.
     split = Split(train=(0, max(first, 0)), val=(max(first, 0), len(past)), test=(max(first, 0), len(past)))
     dates = pd.Index(past["date"]) if "date" in past else None
     name = f"{where}, before row {len(past)}"
     sha256 = hashlib.sha256(values.tobytes()).hexdigest()
     rows = Dataset(name, values, dates, forecaster.columns, forecaster.freq, split, sha256, season)
-    data = replace(rows, schema=config.schema, known=known)
+    data = replace(rows, schema=config.schema, known=in_advance)
     settings = {f"training.{key}": value for key, value in asdict(config.training).items()}
     settings |= {f"model.{key}": value for key, value in asdict(config.model_config).items() if key not in SHAPE}
     settings["training.device"] = forecaster.device.type

@@ -20,11 +20,12 @@ def report(
     dataset: Source | None = None,
     data_root: str | Path | None = None,
 ) -> Path:
-    """Score a trained forecaster on its test part and write one HTML page on it, which needs no network and no other file.
+    """Score a trained forecaster on its test part and write one HTML page on it, which needs no
+    network and no other file.
 
-    The page has the scores beside naive ones, errors by step and channel, what the intervals cover, forecasts of test
-    windows to browse, what the model read (where it can be explained), the training and the record of the run. The same run
-    and data give the same bytes.
+    The page has the scores beside naive ones, errors by step and channel, what the intervals cover,
+    forecasts of test windows to browse, what the model read (where it can be explained), the
+    training and the record of the run. The same run and data give the same bytes.
 
     Args:
         forecaster_or_run: a forecaster, or the folder of a finished run.
@@ -36,7 +37,8 @@ def report(
         `path`.
 
     Raises:
-        UsageError: there is no such run, or its data are not there or have changed, without which nothing can be scored.
+        UsageError: there is no such run, or its data are not there or have changed, without which
+            nothing can be scored.
         RunFailure: the disk refuses.
     """
     run = forecaster_or_run

@@ -1,4 +1,5 @@
-"""Measurements of a report: the scores of a forecaster and of the yardsticks, and what its intervals cover, in one pass."""
+"""Measurements of a report: the scores of a forecaster and of the baselines, and what its intervals
+cover, in one pass."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from femts.config.model import ModelConfig
 from femts.data.dataset import Dataset
 from femts.data.windows import part_windows
 from femts.evaluation.coverage import CoverageSums
-from femts.evaluation.evaluator import Sums, evaluate
+from femts.evaluation.evaluator import Accumulator, evaluate
 from femts.evaluation.scores import DetailSums, scores_frame
 from femts.forecaster.forecaster import Forecaster
 from femts.models.base import ForecastModel
@@ -41,20 +42,20 @@ class Measured:
     Attributes:
         test: `mse`, `mae` and `windows`, as `Forecaster.evaluate` gives them.
         model: scores in detail, with what the intervals cover.
-        yardsticks: scores by the name of the naive model.
+        baselines: scores by the name of the naive model.
         levels: percent; what is covered, rising; empty where the run has no intervals for its horizon.
         season: steps of a season of the data.
     """
 
     test: dict[str, float | int]
     model: Scored
-    yardsticks: dict[str, Scored]
+    baselines: dict[str, Scored]
     levels: tuple[float, ...]
     season: int
 
 
-class _Yardstick:
-    """Sums of another model's errors, which forecasts from the look-backs that the evaluator hands on."""
+class _Baseline:
+    """Accumulator of another model's errors, which forecasts from the look-backs that the evaluator hands on."""
 
     def __init__(self, model: ForecastModel, sums: DetailSums) -> None:
         self.model, self.sums = model, sums
@@ -64,7 +65,7 @@ class _Yardstick:
 
 
 def measure(forecaster: Forecaster, data: Dataset) -> Measured:
-    """Score `forecaster` and the yardsticks over every test window of `data`; memory does not grow with the windows."""
+    """Score `forecaster` and the baselines over every test window of `data`; memory does not grow with the windows."""
     config, targets = forecaster.config, forecaster.targets
     windows = part_windows(data, forecaster.preprocess, "test", config.seq_len, config.pred_len).to(forecaster.device)
     shape = (config.seq_len, config.pred_len, len(targets))
@@ -76,13 +77,13 @@ def measure(forecaster: Forecaster, data: Dataset) -> Measured:
     def sums() -> DetailSums:
         return DetailSums(config.pred_len, len(targets), forecaster.preprocess, data.season)
 
-    own, yardsticks = sums(), {name: _Yardstick(model, sums()) for name, model in others.items()}
+    own, baselines = sums(), {name: _Baseline(model, sums()) for name, model in others.items()}
     intervals = forecaster.intervals
     covered = None
     if intervals is not None and intervals.levels and intervals.steps >= config.pred_len:
         widths = intervals.at(intervals.levels, config.pred_len)
         covered = CoverageSums(intervals.levels, widths, forecaster.model.quantiles)
-    also: list[Sums] = [own, *yardsticks.values(), *([covered] if covered else [])]
+    also: list[Accumulator] = [own, *baselines.values(), *([covered] if covered else [])]
     test = evaluate(forecaster.model, windows, config.training.eval_batch_size, also=also)
 
     def frames(of: DetailSums, intervals: CoverageSums | None = None) -> Scored:
@@ -90,5 +91,5 @@ def measure(forecaster: Forecaster, data: Dataset) -> Measured:
         rows, levels = data.train_values[:, : len(targets)], intervals.levels if intervals else ()
         return Scored(*(scores_frame(of, targets, rows, by, intervals, levels) for by in groups))
 
-    others_scored = {name: frames(yardstick.sums) for name, yardstick in yardsticks.items()}
+    others_scored = {name: frames(baseline.sums) for name, baseline in baselines.items()}
     return Measured(test, frames(own, covered), others_scored, covered.levels if covered else (), data.season)

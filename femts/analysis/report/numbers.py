@@ -52,7 +52,8 @@ def lasting(seconds: float) -> str:
 
 
 def span(steps: int, freq: str | None) -> str | None:
-    """Time that `steps` of a pandas frequency last; None where that has no one answer (business days, whole numbers)."""
+    """Time that `steps` of a pandas frequency last; None where that has no one answer
+    (business days, whole numbers)."""
     if not freq or freq.isdecimal():
         return None
     offset = to_offset(freq)

@@ -33,7 +33,7 @@ def as_html(forecaster: Forecaster, data: Dataset, measured: Measured, samples: 
     config, metrics, steps = forecaster.config, forecaster.metrics, forecaster.config.pred_len
     if config.source is not None:  # a page is for others, and says nothing of its maker's folders
         config = replace(config, source=Path(config.source).name)
-    scored = {config.model: measured.model, **measured.yardsticks}
+    scored = {config.model: measured.model, **measured.baselines}
     by_step = {name: _rounded(of.by_step.query("units == 'scaled'")["mse"]) for name, of in scored.items()}
     contenders = {name: _by_units(of.overall)[0] for name, of in scored.items()}
     curves = {name: _rounded([row[key] for row in forecaster.validations]) for name, key in _CURVES.items()}
@@ -81,7 +81,7 @@ def _by_units(frame: pd.DataFrame) -> list[Scores]:
 
 
 def _best(errors: Mapping[str, float]) -> tuple[str, float] | None:
-    """The best yardstick, and how far the first of `errors`, the model's own, is above it; a part of 1."""
+    """The best baseline, and how far the first of `errors`, the model's own, is above it; a part of 1."""
     own, *others = errors.items()
     name, error = min(others, key=lambda pair: pair[1], default=("", math.nan))
     return (name, own[1] / error - 1) if error > 0 else None

@@ -31,8 +31,8 @@ MISSING = 65535
 def sample_windows(forecaster: Forecaster, data: Dataset) -> dict[str, Any]:
     """Test windows at even distances over the whole part, the first and the last among them, for the page's script.
 
-    They are forecast as the evaluator forecasts them. Where there are too many channels for the size of a page, the first
-    ones are kept.
+    They are forecast as the evaluator forecasts them. Where there are too many channels for the
+    size of a page, the first ones are kept.
 
     Returns:
         `channels` (how many are kept), `past` and `horizon` (steps), `time` (`date` or `number`), `levels` (percent,
@@ -79,7 +79,8 @@ def sample_windows(forecaster: Forecaster, data: Dataset) -> dict[str, Any]:
 
 
 def pack(rows: NDArray[Any]) -> list[list[float | str]]:
-    """Each row of (rows, values) as lowest value, step and little-endian uint16 steps above it in base64; NaN is 65535."""
+    """Each row of (rows, values) as lowest value, step and little-endian uint16 steps above it in
+    base64; NaN is 65535."""
     packed: list[list[float | str]] = []
     for values in np.where(np.isfinite(rows), rows, np.nan).astype(np.float64):
         finite = values[~np.isnan(values)]
@@ -98,7 +99,7 @@ def unpack(packed: list[list[Any]]) -> NDArray[np.float64]:
 
 
 class _Scored:
-    """Forecasts and quantiles as they are scored; see `femts.evaluation.evaluator.Sums`."""
+    """Forecasts and quantiles as they are scored; see `femts.evaluation.evaluator.Accumulator`."""
 
     def __init__(self) -> None:
         self.forecasts, self.quantiles = list[Tensor](), list[Tensor]()
@@ -128,7 +129,8 @@ def _explained_model(forecaster: Forecaster) -> tuple[SegmentForecaster | None, 
 
 
 def _read(model: SegmentForecaster, x: torch.Tensor, channels: int) -> dict[str, Any]:
-    """Means over the layers, as in the picture of `femts explain`: weights of N segments, all channels' and own by turns."""
+    """Means over the layers, as in the picture of `femts explain`: weights of N segments, all
+    channels' and own by turns."""
     layers = explained(model, x)
     weights = torch.stack([layer.posterior for layer in layers]).mean(0).flatten(1)[:channels]
     beta = torch.stack([layer.temperature for layer in layers]).mean(0)[:channels]
@@ -146,7 +148,8 @@ def _shown(forecaster: Forecaster) -> list[float]:
 
 
 def _stamps(data: Dataset, rows: Sequence[int]) -> list[int] | dict[str, int]:
-    """Stamps of rows as whole numbers: milliseconds of the time on the wall, the numbers they are, or those of the rows.
+    """Stamps of rows as whole numbers: milliseconds of the time on the wall, the numbers they are,
+    or those of the rows.
 
     Those at an even distance are given by the first one and the step, which is shorter.
     """

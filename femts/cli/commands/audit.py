@@ -26,8 +26,9 @@ def audit(
 ) -> int:
     """Look for leaks and lost windows in a run.
 
-    Changes what must not matter (future rows, other channels, order, batch size), fits again what was fitted, counts the
-    windows, and prints the test score under each convention in use. Exit status 1 when a check fails.
+    Changes what must not matter (future rows, other channels, order, batch size), fits again what
+    was fitted, counts the windows, and prints the test score under each convention in use. Exit
+    status 1 when a check fails.
     """
     check_single(run)
     from femts.analysis.audit.run import audit as audit_run

@@ -45,25 +45,27 @@ def backtest(
 ) -> None:
     """Forecast from several past moments and compare with what followed.
 
-    Each forecast is what `femts predict` would have made of the rows before its cutoff. Prints errors in scaled and in raw
-    units, a cutoff at a time and overall, beside those of the season before, repeated.
+    Each forecast is what `femts predict` would have made of the rows before its cutoff. Prints
+    errors in scaled and in raw units, a cutoff at a time and overall, beside those of the season
+    before, repeated.
     """
     check_targets({"--out": out}, {"the data": Path(data)}, run)
     horizon = None if cutoffs.horizon is None else count("--horizon", cutoffs.horizon)
     windows = count("--windows", cutoffs.windows)
     step = None if cutoffs.step is None else count("--step", cutoffs.step)
+    from femts.analysis.backtest.cutoffs import Cutoffs
     from femts.analysis.backtest.run import backtest as run_backtest
     from femts.analysis.backtest.run import backtest_scores
+    from femts.data.dataset import is_path, load_dataset
     from femts.data.frames import write_table
 
     forecaster = load_run(run, device)
     step = step or horizon or forecaster.config.pred_len
     with warnings.catch_warnings(record=True) as gaps:
         warnings.simplefilter("always", GapWarning)
-        frame = run_backtest(
-            forecaster, data, windows=windows, step=step, horizon=horizon, refit=cutoffs.refit, data_root=data_root,
-            say=lambda text: say_notes([text]),
-        )  # fmt: skip
+        loaded = data if is_path(data) else load_dataset(data, data_root, schema=forecaster.config.schema)
+        moments = Cutoffs(windows, step, horizon)
+        frame = run_backtest(forecaster, loaded, moments, refit=cutoffs.refit, say=lambda text: say_notes([text]))
     if gaps:
         say_notes([f"{len(gaps)} of {windows} forecasts are made from rows with gaps, of which the last value before is read"])
     if out is not None:

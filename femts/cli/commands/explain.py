@@ -24,7 +24,8 @@ def explain(
 ) -> None:
     """Show which past segments each channel chose for its forecast.
 
-    For models with a Free Energy Mixer: the posterior weight of each segment in each layer, and how sharply it was chosen.
+    For models with a Free Energy Mixer: the posterior weight of each segment in each layer, and how
+    sharply it was chosen.
     """
     check_targets({"--out": out, "--plot": plot}, {"the history": table}, run)
     check_single(run)

@@ -32,9 +32,10 @@ def table(
 ) -> int:
     """Train what is missing of a table, and print it.
 
-    Every finished cell is a record in the folder of results. Called again, or after an interruption, the command goes on
-    with what is left; cells that crashed are tried again. Exit status 1 when some crashed, or with --show when records cannot
-    be used; without it such records are refused before anything is run.
+    Every finished cell is a record in the folder of results. Called again, or after an
+    interruption, the command goes on with what is left; cells that crashed are tried again. Exit
+    status 1 when some crashed, or with --show when records cannot be used; without it such records
+    are refused before anything is run.
     """
     if form not in FORMATS:
         raise UsageError(f"Unknown format '{form}'{suggest(form, FORMATS)}")

@@ -60,7 +60,8 @@ def train(
 
 @contextmanager
 def _folder(out: Path | None, recipe: Recipe, data: Dataset, resume: bool) -> Iterator[Path]:
-    """Folder of the run: `out`, with `resume` the last folder of its name, else a new one that no other run can have."""
+    """Folder of the run: `out`, with `resume` the last folder of its name, else a new one that no
+    other run can have."""
     if out is not None:
         yield out
         return
@@ -152,7 +153,8 @@ def _say_once(note: str, said: set[str]) -> None:
 
 
 def _check_horizons(recipe: Recipe, data: Dataset) -> str | None:
-    """UsageError for a horizon that does not fit, before hours are spent on the others; returns the time that all have."""
+    """UsageError for a horizon that does not fit, before hours are spent on the others; returns the
+    time that all have."""
     from femts.data.preprocess import Preprocess
     from femts.data.scaler import Scaler
     from femts.data.windows import part_windows

@@ -20,9 +20,10 @@ def verify(
 ) -> int:
     """Run cells of a table again from their records, and compare.
 
-    All that a record says of its cell, its data, its model and its scores must be equal to the bit with the same hardware and
-    libraries; elsewhere the scores must be within 2 %, and what does not depend on the place be equal. Says which it was, and
-    what differs. Where, when and how long the cell ran is not checked. Exit status 1 when one does not hold.
+    All that a record says of its cell, its data, its model and its scores must be equal to the bit
+    with the same hardware and libraries; elsewhere the scores must be within 2 %, and what does not
+    depend on the place be equal. Says which it was, and what differs. Where, when and how long the
+    cell ran is not checked. Exit status 1 when one does not hold.
     """
     from femts.experiments.store import read_record
     from femts.experiments.verify import verify_record

@@ -1,8 +1,10 @@
-"""Kernels that compute an operation: torch anywhere, a faster library where there is one and the tensors lie on a CUDA device.
+"""Kernels that compute an operation: torch anywhere, a faster library where there is one and the
+tensors lie on a CUDA device.
 
-Every choice gives the same result up to rounding, so a checkpoint moves between them. `FEMTS_KERNELS` asks for one by name
-(`torch` for all operations, or a list such as `scan=torch,read=triton`), as `using` does in Python; what was asked for and
-cannot be had is refused.
+Every choice gives the same result up to rounding, so a checkpoint moves between them.
+`FEMTS_KERNELS` asks for one by name (`torch` for all operations, or a list such as
+`scan=torch,read=triton`), as `using` does in Python; what was asked for and cannot be had is
+refused.
 """
 
 from __future__ import annotations
@@ -76,7 +78,8 @@ OPERATIONS: dict[str, tuple[Kernel, ...]] = {
     "read": (Kernel("triton", _triton), Kernel("torch", _torch)),  # the free-energy read of every prior
     "scan": (Kernel("triton", _triton), Kernel("torch", _torch)),  # rnn_softmax, rnn_decay, the conditioner
     "linear": (Kernel("fla", _fla), Kernel("torch", _torch)),  # linear and gla, where they are causal and long
-    "selective_scan": (Kernel("mamba_ssm", _mamba_ssm), Kernel("triton", _triton), Kernel("torch", _torch)),  # causal mamba
+    # Causal mamba.
+    "selective_scan": (Kernel("mamba_ssm", _mamba_ssm), Kernel("triton", _triton), Kernel("torch", _torch)),
 }
 
 _asked: ContextVar[dict[str, str] | None] = ContextVar("asked", default=None)
@@ -84,7 +87,8 @@ _ran: ContextVar[dict[str, str] | None] = ContextVar("ran", default=None)
 
 
 def chosen(operation: str, device: torch.device, dtype: torch.dtype = torch.float32) -> str:
-    """The name of what computes `operation` on tensors of `device` and `dtype`; torch under torch.compile and torch.func.
+    """The name of what computes `operation` on tensors of `device` and `dtype`; torch under
+    torch.compile and torch.func.
 
     Raises:
         UsageError: what was asked for, by `using` or `FEMTS_KERNELS`, does not exist or cannot run there.
@@ -146,7 +150,8 @@ def requested() -> dict[str, str]:
 
 @contextmanager
 def using(**choices: str) -> Iterator[None]:
-    """Within it, `operation=name` computes: `using(scan="torch")`; operations that are not named choose for themselves."""
+    """Within it, `operation=name` computes: `using(scan="torch")`; operations that are not named
+    choose for themselves."""
     token = _asked.set(_checked(choices))
     try:
         yield

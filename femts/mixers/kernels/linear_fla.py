@@ -1,7 +1,9 @@
-"""Linear attention with decay by flash-linear-attention, through the first of its operations that is right on this device.
+"""Linear attention with decay by flash-linear-attention, through the first of its operations that
+is right on this device.
 
-Its kernels for one task differ in the compilers they survive: with some versions of Triton on Hopper the gradients of some are
-wrong. So each is compared with a dense float64 product once per process, gradients included, before it is used.
+Its kernels for one task differ in the compilers they survive: with some versions of Triton on
+Hopper the gradients of some are wrong. So each is compared with a dense float64 product once per
+process, gradients included, before it is used.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ Operation = Callable[..., tuple[Tensor, Tensor]]
 
 
 def scores_fla(q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor | None) -> Tensor:
-    """`femts.mixers.priors.linear.chunked_scores`: q and k (B, T, H, d_k), v (B, T, H, c), log_decay (B, T, H) or None."""
+    """`femts.mixers.priors.linear.chunked_scores`: q and k (B, T, H, d_k), v (B, T, H, c),
+    log_decay (B, T, H) or None."""
     name, failures = checked_operation(q.device)
     if name is None:
         raise RuntimeError(f"No operation of flash-linear-attention is right on this device: {failures}.")
@@ -72,13 +75,15 @@ def disagreement(operation: Operation, device: torch.device) -> str | None:
         exact = [x.requires_grad_() for x in (q, k, v, g)]
         given = [x.detach().to(device, torch.float32).requires_grad_() for x in exact]
         expected = _dense(*exact)
-        wanted = (expected, *torch.autograd.grad(expected, exact, upstream))
+        references = (expected, *torch.autograd.grad(expected, exact, upstream))
         try:
             answer = scores_by(operation, *given)
-            found = (answer, *torch.autograd.grad(answer, given, upstream.to(answer)))
+            answers = (answer, *torch.autograd.grad(answer, given, upstream.to(answer)))
         except Exception as failure:  # however it fails to compile or to run here, it cannot be used
             return f"{type(failure).__name__}: {(str(failure) or 'no message').splitlines()[0]}"
-        for what, one, other in zip(("output", "gradient of q", "of k", "of v", "of the decay"), found, wanted, strict=True):
+        for what, one, other in zip(
+            ("output", "gradient of q", "of k", "of v", "of the decay"), answers, references, strict=True
+        ):
             error = ((one.double().cpu() - other).abs().max() / other.abs().max()).item()
             if not error <= TOLERANCE:
                 return f"{what} off by {error:.1e} at decays up to {rate:g}"

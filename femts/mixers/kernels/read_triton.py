@@ -1,5 +1,5 @@
-"""The free-energy read (section 2.3.2) with its element-wise parts in four Triton kernels: before and after the prior, each
-forwards and backwards.
+"""The free-energy read (section 2.3.2) with its element-wise parts in four Triton kernels: before
+and after the prior, each forwards and backwards.
 
 They take the place of some thirty passes over memory, and compute in float32 whatever the type of the values.
 """
@@ -36,7 +36,8 @@ def _before_kernel(
     v, beta, out, grad_out, grad_v, grad_beta, rows, row_stride, cap,
     width: tl.constexpr, head: tl.constexpr, height: tl.constexpr, padded: tl.constexpr, gradient: tl.constexpr,
 ):  # fmt: skip
-    """`out` (rows, heads, 2 head) = [v, exp(beta v)] with |beta v| <= cap, or with `gradient` the gradients of v and beta."""
+    """`out` (rows, heads, 2 head) = [v, exp(beta v)] with |beta v| <= cap, or with `gradient` the
+    gradients of v and beta."""
     row = (tl.program_id(0) * height + tl.arange(0, height))[:, None].to(tl.int64)
     channel = tl.arange(0, padded)[None, :]
     inside = (row < rows) & (channel < width)
@@ -64,7 +65,8 @@ def _after_kernel(
     width: tl.constexpr, head: tl.constexpr, height: tl.constexpr, padded: tl.constexpr,
     with_lam: tl.constexpr, with_gate: tl.constexpr, gradient: tl.constexpr,
 ):  # fmt: skip
-    """`out` (rows, width) = gate ((1 - lam) mu + lam log(z) / beta) of `mixed` = [mu, z], or with `gradient` its gradients."""
+    """`out` (rows, width) = gate ((1 - lam) mu + lam log(z) / beta) of `mixed` = [mu, z], or with
+    `gradient` its gradients."""
     row = (tl.program_id(0) * height + tl.arange(0, height))[:, None].to(tl.int64)
     channel = tl.arange(0, padded)[None, :]
     inside = (row < rows) & (channel < width)

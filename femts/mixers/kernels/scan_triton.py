@@ -33,7 +33,8 @@ def _scan_kernel(
     u, g, out, h, grad_g, stacks, width, g_batch, g_time, g_stack, g_width,
     length: tl.constexpr, time: tl.constexpr, channels: tl.constexpr, backwards: tl.constexpr, with_grad_g: tl.constexpr,
 ):  # fmt: skip
-    """out_t = exp(g_t) out_{t-1} + u_t, or `backwards` exp(g_{t+1}) out_{t+1} + u_t; then also d/dg_t = exp(g_t) out_t h_{t-1}.
+    """out_t = exp(g_t) out_{t-1} + u_t, or `backwards` exp(g_{t+1}) out_{t+1} + u_t; then also
+    d/dg_t = exp(g_t) out_t h_{t-1}.
 
     `u`, `out`, `h`, `grad_g` are contiguous (B, T, stacks, width).
     """

@@ -24,20 +24,20 @@ TIME, WIDTH, WARPS = 16, 16, 8  # tokens, channels and warps of a program
 def _tokens(delta, u, b, rate, batch, stack, t, column, stacks, width, n_states, length: tl.constexpr, states: tl.constexpr):
     """Of the tokens `t` (time,): step sizes and values (time, channels), b (states, time), and the decays and additions
     (states, time, channels) of a step; decays of 1 and additions of 0 outside the sequence."""
-    there = (t >= 0) & (t < length)
-    inside = there[:, None] & (column < width)[None, :]
+    in_sequence = (t >= 0) & (t < length)
+    inside = in_sequence[:, None] & (column < width)[None, :]
     token = batch * length + t
     step = tl.load(delta + token[:, None] * width + column[None, :], mask=inside, other=0.0)
     value = tl.load(u + (token[:, None] * stacks + stack) * width + column[None, :], mask=inside, other=0.0)
-    weight = _by_state(b, token, there, n_states, states)
+    weight = _by_state(b, token, in_sequence, n_states, states)
     return step, value, weight, tl.exp(-step[None, :, :] * rate[:, None, :]), weight[:, :, None] * (step * value)[None, :, :]
 
 
 @triton.jit
-def _by_state(b, token, there, n_states, states: tl.constexpr):
+def _by_state(b, token, in_sequence, n_states, states: tl.constexpr):
     """Rows of `b` (B T, n_states) as (states, time)."""
     state = tl.arange(0, states)[:, None]
-    return tl.load(b + token[None, :] * n_states + state, mask=there[None, :] & (state < n_states), other=0.0)
+    return tl.load(b + token[None, :] * n_states + state, mask=in_sequence[None, :] & (state < n_states), other=0.0)
 
 
 @triton.jit
@@ -48,13 +48,13 @@ def _forward_kernel(
     """y (B, T, stacks, width); the states before each block go to `befores` (B stacks, blocks, n_states, width)."""
     row, column = tl.program_id(0).to(tl.int64), tl.program_id(1) * channels + tl.arange(0, channels)
     batch, stack, state = row // stacks, row % stacks, tl.arange(0, states)
-    kept = (state < n_states)[:, None] & (column < width)[None, :]
+    in_state = (state < n_states)[:, None] & (column < width)[None, :]
     at_state = state[:, None] * width + column[None, :]
-    rate = tl.load(rates + at_state, mask=kept, other=0.0)
+    rate = tl.load(rates + at_state, mask=in_state, other=0.0)
     blocks: tl.constexpr = (length + time - 1) // time
     carry = tl.zeros((states, channels), u.dtype.element_ty)
     for block in range(blocks):
-        tl.store(befores + (row * blocks + block) * n_states * width + at_state, carry, mask=kept)
+        tl.store(befores + (row * blocks + block) * n_states * width + at_state, carry, mask=in_state)
         t = block * time + tl.arange(0, time)
         _, _, _, decay, added = _tokens(delta, u, b, rate, batch, stack, t, column, stacks, width, n_states, length, states)
         reach, within = tl.associative_scan((decay, added), 1, joined)
@@ -70,14 +70,16 @@ def _backward_kernel(
     u, delta, rates, b, c, befores, grad_y, grad_u, grad_delta, grad_rate, grad_b, grad_c, stacks, width, n_states,
     length: tl.constexpr, time: tl.constexpr, channels: tl.constexpr, states: tl.constexpr,
 ):  # fmt: skip
-    """Gradients of u and delta shaped as u, of the rates (B stacks, n_states, width), of b and c (programs, B, T, n_states)."""
+    """Gradients of u and delta shaped as u, of the rates (B stacks, n_states, width), of b and c
+    (programs, B, T, n_states)."""
     row, column = tl.program_id(0).to(tl.int64), tl.program_id(1) * channels + tl.arange(0, channels)
     batch, stack, state = row // stacks, row % stacks, tl.arange(0, states)
     batches = tl.num_programs(0) // stacks
-    share = (tl.program_id(1) * stacks + stack) * batches * length * n_states  # this program's of the gradients of b and c
-    kept = (state < n_states)[:, None] & (column < width)[None, :]
+    # This program's of the gradients of b and c.
+    share = (tl.program_id(1) * stacks + stack) * batches * length * n_states
+    in_state = (state < n_states)[:, None] & (column < width)[None, :]
     at_state = state[:, None] * width + column[None, :]
-    rate = tl.load(rates + at_state, mask=kept, other=0.0)
+    rate = tl.load(rates + at_state, mask=in_state, other=0.0)
     blocks: tl.constexpr = (length + time - 1) // time
     carry = tl.zeros((states, channels), u.dtype.element_ty)
     rate_sum = tl.zeros((states, channels), u.dtype.element_ty)
@@ -88,16 +90,16 @@ def _backward_kernel(
         # The states before each token: the same scan, one token late.
         _, _, _, decay, added = _tokens(delta, u, b, rate, batch, stack, t - 1, column, stacks, width, n_states, length, states)
         reach, within = tl.associative_scan((tl.where(first, 1.0, decay), tl.where(first, 0.0, added)), 1, joined)
-        before = tl.load(befores + (row * blocks + block) * n_states * width + at_state, mask=kept, other=0.0)
+        before = tl.load(befores + (row * blocks + block) * n_states * width + at_state, mask=in_state, other=0.0)
         past = within + reach * before[:, None, :]
         step, value, weight, decay, added = _tokens(
             delta, u, b, rate, batch, stack, t, column, stacks, width, n_states, length, states
         )
-        token, there = batch * length + t, t < length
-        inside = there[:, None] & (column < width)[None, :]
+        token, in_sequence = batch * length + t, t < length
+        inside = in_sequence[:, None] & (column < width)[None, :]
         at = (token[:, None] * stacks + stack) * width + column[None, :]
         upstream = tl.load(grad_y + at, mask=inside, other=0.0)
-        read = _by_state(c, token, there, n_states, states)
+        read = _by_state(c, token, in_sequence, n_states, states)
         later = tl.load(
             delta + (token + 1)[:, None] * width + column[None, :], mask=inside & (t + 1 < length)[:, None], other=0.0
         )
@@ -113,10 +115,10 @@ def _backward_kernel(
         tl.store(grad_u + at, grad_fed * step, mask=inside)
         tl.store(grad_delta + at, grad_fed * value - tl.sum(grad_log * rate[:, None, :], 0), mask=inside)
         to = share + token[None, :] * n_states + state[:, None]
-        mine = there[None, :] & (state < n_states)[:, None]
+        mine = in_sequence[None, :] & (state < n_states)[:, None]
         tl.store(grad_b + to, tl.sum(grad_h * (step * value)[None, :, :], 2), mask=mine)
         tl.store(grad_c + to, tl.sum((faded + added) * upstream[None, :, :], 2), mask=mine)
-    tl.store(grad_rate + row * n_states * width + at_state, rate_sum, mask=kept)
+    tl.store(grad_rate + row * n_states * width + at_state, rate_sum, mask=in_state)
 
 
 class _SelectiveScan(torch.autograd.Function):

@@ -10,7 +10,8 @@ _LEVELS = 2**16
 
 
 class Dropout(nn.Dropout):
-    """`torch.nn.Dropout`; on a CPU with 16 random bits an element, four elements a draw, instead of a draw in float64 for each.
+    """`torch.nn.Dropout`; on a CPU with 16 random bits an element, four elements a draw, instead of
+    a draw in float64 for each.
 
     There the share that is dropped is `p` rounded to 1 / 65536, and what stays is scaled by that share exactly.
     """
@@ -22,5 +23,5 @@ class Dropout(nn.Dropout):
         if dropped in (0, _LEVELS):
             return F.dropout(x, dropped / _LEVELS)
         bits = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None).view(torch.int16)
-        kept = bits[: x.numel()].view(x.shape) >= dropped - _LEVELS // 2
-        return x * kept.to(x.dtype).mul_(_LEVELS / (_LEVELS - dropped))
+        mask = bits[: x.numel()].view(x.shape) >= dropped - _LEVELS // 2
+        return x * mask.to(x.dtype).mul_(_LEVELS / (_LEVELS - dropped))

@@ -16,8 +16,9 @@ WEIGHT, READ = 2.0**80, 2.0**60  # largest gradient of a selection weight, and o
 def bounded(weight: Tensor, most: float = WEIGHT) -> Tensor:
     """`weight`, with a gradient of at most `most`, and of 0 where the weight is 0.
 
-    Values are up to e^40 and what is read of them down to e^-40, so the gradient of a weight reaches e^80, and over a small
-    mass infinity; times the decay that makes this weight next to 0, that would be NaN.
+    Values are up to e^40 and what is read of them down to e^-40, so the gradient of a weight
+    reaches e^80, and over a small mass infinity; times the decay that makes this weight next to 0,
+    that would be NaN.
     """
     if torch.compiler.is_compiling() or transformed():
         return weight.masked_fill(weight == 0, 0.0)
@@ -69,8 +70,8 @@ def derived(
         aliases = tuple(None if x is None else x.view_as(x) for x in inputs)  # or one input might be made of another
         needed = [x for x in aliases if x is not None and x.requires_grad]
         outputs = function(*aliases)
-        found = iter(torch.autograd.grad(outputs, needed, grads, create_graph=True))
-    return tuple(next(found) if x is not None and x.requires_grad else None for x in aliases)
+        gradients = iter(torch.autograd.grad(outputs, needed, grads, create_graph=True))
+    return tuple(next(gradients) if x is not None and x.requires_grad else None for x in aliases)
 
 
 def first_only(x: Tensor, kernel: str) -> Tensor:

@@ -50,6 +50,7 @@ class _RMSNorm(torch.autograd.Function):
             return grad_x, grad_weight, None
         product, width = grad * normal, normal.shape[-1]
         ones = normal.new_ones(width) if weight is None else weight
-        mean = product @ (ones / -width).unsqueeze(-1)  # of the gradient of `normal` along it: what cannot change its size
+        # Of the gradient of `normal` along it: what cannot change its size.
+        mean = product @ (ones / -width).unsqueeze(-1)
         along = torch.addcmul(grad if weight is None else grad * weight, normal, mean).mul_(scale)
         return along, None if weight is None else product.sum_to_size(weight.shape), None

@@ -1,8 +1,8 @@
 """Products in bfloat16 inside a float32 step, for CPUs that multiply bfloat16 natively (AMX, AVX512-BF16).
 
-An autocast over everything gains nothing there: softmax, exponentials, norms and residuals cost more in 16 bits than in 32.
-What gains are the two products that most of a step goes into, the MLP and the mixer's projection; they alone ask here.
-Parameters, sums and gradients stay float32.
+An autocast over everything gains nothing there: softmax, exponentials, norms and residuals cost
+more in 16 bits than in 32. What gains are the two products that most of a step goes into, the MLP
+and the mixer's projection; they alone ask here. Parameters, sums and gradients stay float32.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ _low = ContextVar("low", default=False)  # of the thread that trains, not of one
 
 @contextmanager
 def low_precision_products(enabled: bool = True) -> Iterator[None]:
-    """Switch bfloat16 products of float32 tensors on a CPU on, or off, for the forward passes inside; off by default."""
+    """Switch bfloat16 products of float32 tensors on a CPU on, or off, for the forward passes
+    inside; off by default."""
     before = _low.set(enabled)
     try:
         yield
@@ -36,7 +37,8 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 
 def mlp(x: Tensor, layers: Iterable[nn.Module]) -> Tensor:
-    """Linear layers and activations in turn, (..., in) -> (..., out); lowered, what is between them stays in 16 bits."""
+    """Linear layers and activations in turn, (..., in) -> (..., out); lowered, what is between them
+    stays in 16 bits."""
     low = _lowers(x)
     x = x.bfloat16() if low else x
     for layer in layers:

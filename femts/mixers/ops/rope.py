@@ -9,9 +9,9 @@ from torch import Tensor
 def rotate(x: Tensor, theta: float, start: int = 0, stride: int = 1) -> Tensor:
     """Rotate channel pairs (j, j + d/2) of `x` (B, T, H, d), d even, by angles that grow with the position.
 
-    The score of two rotated vectors depends on the difference of their positions alone. `start` is the position of the
-    first token, `stride` that from one to the next. Angles are formed in float64 where the device has it: in float32 the
-    thousandth position is off by 1e-4.
+    The score of two rotated vectors depends on the difference of their positions alone. `start` is
+    the position of the first token, `stride` that from one to the next. Angles are formed in
+    float64 where the device has it: in float32 the thousandth position is off by 1e-4.
     """
     half = x.shape[-1] // 2
     kind = torch.float32 if x.device.type == "mps" else torch.float64

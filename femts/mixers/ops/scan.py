@@ -22,8 +22,9 @@ def decayed_sum(u: Tensor, log_decay: Tensor, chunk: int | None = None) -> Tenso
     Args:
         u: (B, T, ...).
         log_decay: g <= 0, of as many dimensions as `u` and broadcastable to it; (B, T) are those of `u`.
-        chunk: steps in a chunk of the torch form; the default is the whole of a short sequence and about sqrt(T) of a long
-            one, or a Triton kernel, as `femts.mixers.kernels` chooses. Export and `torch.func` get a form without steps.
+        chunk: steps in a chunk of the torch form; the default is the whole of a short sequence and
+            about sqrt(T) of a long one, or a Triton kernel, as `femts.mixers.kernels` chooses.
+            Export and `torch.func` get a form without steps.
 
     Returns:
         h, shaped as `u`; summed in float32 at least.

@@ -23,8 +23,9 @@ def default_chunk(length: int, whole: int) -> int:
 class _DecayedSum(torch.autograd.Function):
     """The sum forwards, `h_t = exp(g_t) h_{t-1} + u_t`, or `backwards`, `h_t = exp(g_{t+1}) h_{t+1} + u_t`.
 
-    Each is the adjoint of the other, so the gradient is the other one and only `h` and `g` are kept. The gradient is that of
-    g, not of the decay: a decay that underflows to 0 then cuts off a past of any size, where infinity times 0 would be NaN.
+    Each is the adjoint of the other, so the gradient is the other one and only `h` and `g` are
+    kept. The gradient is that of g, not of the decay: a decay that underflows to 0 then cuts off a
+    past of any size, where infinity times 0 would be NaN.
     """
 
     @staticmethod

@@ -1,6 +1,8 @@
-"""The scan of the `mamba` prior, `h_t = exp(-delta_t a) h_{t-1} + b_t (x) delta_t u_t`, `y_t = <c_t, h_t>`, plain and fast.
+"""The scan of the `mamba` prior, `h_t = exp(-delta_t a) h_{t-1} + b_t (x) delta_t u_t`,
+`y_t = <c_t, h_t>`, plain and fast.
 
-Shapes: u (B, T, K, E) K stacks of E channels; delta (B, T, E) >= 0 step sizes; rate a (N, E) > 0; b, c (B, T, N); y as u.
+Shapes: u (B, T, K, E) K stacks of E channels; delta (B, T, E) >= 0 step sizes; rate a (N, E) > 0;
+b, c (B, T, N); y as u.
 """
 
 from __future__ import annotations
@@ -20,14 +22,16 @@ LONG = 256  # tokens; a longer sequence is scanned in chunks
 
 
 def selective_scan(u: Tensor, delta: Tensor, rate: Tensor, b: Tensor, c: Tensor, chunk: int | None = None) -> Tensor:
-    """The same by what `femts.mixers.kernels` chooses; in torch step by step, where outer products are never spread over time.
+    """The same by what `femts.mixers.kernels` chooses; in torch step by step, where outer products
+    are never spread over time.
 
     Long sequences are cut into chunks that run side by side, about 2 sqrt(T) steps in all; what a chunk leaves in its
     states reaches the tokens of later ones through decays alone. As in `decayed_sum`, decays are only multiplied up.
 
     Args:
         u, delta, rate, b, c: as the module says.
-        chunk: steps in a chunk of the torch form; the default is the whole of a short sequence and about sqrt(T) of a long one.
+        chunk: steps in a chunk of the torch form; the default is the whole of a short sequence and
+            about sqrt(T) of a long one.
     """
     if torch.compiler.is_exporting() or transformed():
         return selective_scan_plain(u, delta, rate, b, c)

@@ -1,4 +1,5 @@
-"""AFT's normalised exponential weights as a selection prior (appendix H.3, eq. 30): `p_t(i)` proportional to `exp(k_i)`."""
+"""AFT's normalised exponential weights as a selection prior (appendix H.3, eq. 30): `p_t(i)`
+proportional to `exp(k_i)`."""
 
 from __future__ import annotations
 
@@ -23,8 +24,9 @@ class AFTState(NamedTuple):
 
 @register_prior
 class AFTPrior(Prior):
-    """A key for each channel. Keys are unbounded, so sums are kept relative to the largest key of the *prefix*: a maximum over
-    all time would let the future change the rounding, or the value, of the past."""
+    """A key for each channel. Keys are unbounded, so sums are kept relative to the largest key of
+    the *prefix*: a maximum over all time would let the future change the rounding, or the value, of
+    the past."""
 
     NAME, ORDER, per_channel, operation = "rnn_softmax", 3, True, "scan"
     row_params = frozenset({"q"})

@@ -1,8 +1,9 @@
 """The narrow door between a selection prior and the free-energy read.
 
-A prior is a normalised linear read over time: it turns its share of the layer's projection into weights `p_t(i) >= 0` that sum
-to one over the tokens i that token t may see, and applies them to any stack of value channels. The read knows nothing else
-of it. A new prior is one file in this folder that subclasses `Prior` and registers itself.
+A prior is a normalised linear read over time: it turns its share of the layer's projection into
+weights `p_t(i) >= 0` that sum to one over the tokens i that token t may see, and applies them to
+any stack of value channels. The read knows nothing else of it. A new prior is one file in this
+folder that subclasses `Prior` and registers itself.
 """
 
 from __future__ import annotations
@@ -179,7 +180,8 @@ def readable(values: Tensor, mask: Tensor | None) -> Tensor:
 def weigh(p: Tensor, v: Tensor) -> Tensor:
     """`p v` for many short sequences: weights (n, T, T), values (n, T, c) -> (n, T, c).
 
-    Transposed twice: on a CPU the product of two wide matrices takes half the time of that of a square one and a narrow one.
+    Transposed twice: on a CPU the product of two wide matrices takes half the time of that of a
+    square one and a narrow one.
     """
     return torch.bmm(v.mT, p.mT).mT
 
@@ -193,7 +195,8 @@ def divide(numerator: Tensor, denominator: Tensor, support: Tensor | None) -> Te
 
 
 class PerChannelBound(BoundPrior):
-    """A prior with a weight for each channel and token: values are (B, T, 1, k E) and every E channels are weighed alike.
+    """A prior with a weight for each channel and token: values are (B, T, 1, k E) and every E
+    channels are weighed alike.
 
     `accumulate` applies the raw scores s_t(i) to columns (B, T, k, E); applied to ones it gives the normaliser
     (proposition 2.9).

@@ -16,7 +16,8 @@ from femts.mixers.priors.registry import register_prior
 
 @register_prior
 class DecayPrior(Prior):
-    """One decay a channel and token, `sigmoid(projection + bias)`; the channels start with memories of 8 to 400 tokens."""
+    """One decay a channel and token, `sigmoid(projection + bias)`; the channels start with memories
+    of 8 to 400 tokens."""
 
     NAME, ORDER, per_channel, operation = "rnn_decay", 4, True, "scan"
     NO_WEIGHT_DECAY = ("decay_bias",)

@@ -15,7 +15,8 @@ from femts.mixers.priors.registry import register_prior
 
 @register_prior
 class GatedLinearPrior(LinearPrior):
-    """One decay a head and token, `exp(g_t) = sigmoid(projection + bias)`; the heads start with memories of 8 to 400 tokens."""
+    """One decay a head and token, `exp(g_t) = sigmoid(projection + bias)`; the heads start with
+    memories of 8 to 400 tokens."""
 
     NAME, ORDER = "gla", 2
     NO_WEIGHT_DECAY = ("decay_bias",)

@@ -80,7 +80,8 @@ class BoundLinear(BoundPrior):
 
     def _mix_chunked(self, v: Tensor) -> Tensor:
         v = torch.cat([v, torch.ones_like(v[..., :1])], dim=-1)
-        q, k, g = self.q / self.q.sum(-1, keepdim=True), self.k, self.log_decay  # the scale of q cancels; this keeps it near 1
+        # The scale of q cancels; this keeps it near 1.
+        q, k, g = self.q / self.q.sum(-1, keepdim=True), self.k, self.log_decay
         if self.causal and chosen("linear", q.device, q.dtype) == "fla":
             from femts.mixers.kernels.linear_fla import scores_fla
 

@@ -1,7 +1,8 @@
 """A positive selective state space as a selection prior (appendix H.4, eq. 32; Gu & Dao, 2023).
 
-`s_t(i) = sum_n C_tn exp(sum_{i<s<=t} delta_s A_n) delta_i B_in`, per channel, plus a positive skip at i = t. Every factor is
-positive, so the impulse response is, and its normaliser is the same scan over ones.
+`s_t(i) = sum_n C_tn exp(sum_{i<s<=t} delta_s A_n) delta_i B_in`, per channel, plus a positive skip
+at i = t. Every factor is positive, so the impulse response is, and its normaliser is the same scan
+over ones.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Selection priors by name. Every module of this folder is imported when one is first asked for, and registers itself."""
+"""Selection priors by name. Every module of this folder is imported when one is first asked for,
+and registers itself."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from femts.errors import UsageError, suggest
 
 
 class PriorClass(Protocol):
-    """Class of a selection prior, as far as its name decides it; `femts.mixers.priors.base.Prior` says what its members are."""
+    """Class of a selection prior, as far as its name decides it; `femts.mixers.priors.base.Prior`
+    says what its members are."""
 
     @property
     def NAME(self) -> str: ...

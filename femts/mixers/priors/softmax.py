@@ -20,7 +20,8 @@ from femts.mixers.ops.rope import rotate
 from femts.mixers.priors.base import BoundPrior, Params, Prior, readable, visible, weigh
 from femts.mixers.priors.registry import register_prior
 
-# On a CPU, up to these sizes, a dense product over all heads at once beats the kernel that takes head by head (`femts bench`).
+# On a CPU, up to these sizes, a dense product over all heads at once beats the kernel that takes
+# head by head (`femts bench`).
 SHORT, NARROW = 32, 16
 
 
@@ -32,7 +33,8 @@ class KeyValueCache(NamedTuple):
 
 
 class BoundSoftmax(BoundPrior):
-    """Attention rows over the visible tokens; O(T^2) time, by torch's scaled dot product attention or, when short, densely."""
+    """Attention rows over the visible tokens; O(T^2) time, by torch's scaled dot product attention
+    or, when short, densely."""
 
     def __init__(
         self, q: Tensor, k: Tensor, mask: Tensor | None, causal: bool, backend: str, rows: slice = slice(None)
@@ -109,7 +111,8 @@ def is_short(q: Tensor, values: Tensor) -> bool:
 
 
 def short_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool, rows: slice = slice(None)) -> Tensor:
-    """Attention of many short sequences, (B, H, T, d) each, by its dense weights; `q` (B, H, Q, d) are those of `rows`."""
+    """Attention of many short sequences, (B, H, T, d) each, by its dense weights; `q` (B, H, Q, d)
+    are those of `rows`."""
     heads, length = q.shape[:2], k.shape[2]
     q, k, v = (x.flatten(0, 1) for x in (q / math.sqrt(q.shape[3]), k, v))
     bias = torch.zeros(1, device=q.device, dtype=q.dtype)

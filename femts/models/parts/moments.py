@@ -1,7 +1,7 @@
 """Second moments of the windows of a series: a linear map is fitted to them, and judged by them, without its windows.
 
-Over all windows, the moments (i, j) and (i + 1, j + 1) differ by two products. One row of them, a correlation, gives the
-others, and a series of any length costs little more than a short one.
+Over all windows, the moments (i, j) and (i + 1, j + 1) differ by two products. One row of them, a
+correlation, gives the others, and a series of any length costs little more than a short one.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def window_moments(series: Tensor, before: int, after: int, observed: Tensor | N
         series: the values, (rows,), at least `before + after` of them.
         before: look-back L in steps.
         after: forecast H in steps.
-        observed: which of them are real, (rows,); None if all are. A window counts by how much of what it forecasts is real,
-            and with each later step only where that is.
+        observed: which of them are real, (rows,); None if all are. A window counts by how much of
+            what it forecasts is real, and with each later step only where that is.
         most: where more windows than that forecast something that is not real, so many are drawn of all.
     """
     series = series.double()

@@ -1,4 +1,5 @@
-"""The pinball loss, whose least mean is at a quantile (Koenker & Bassett, "Regression Quantiles", Econometrica 1978)."""
+"""The pinball loss, whose least mean is at a quantile (Koenker & Bassett, "Regression Quantiles",
+Econometrica 1978)."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ def pinball(forecast: Tensor, target: Tensor, quantiles: Sequence[float], dim: i
         quantiles: Q levels in (0, 1).
 
     Returns:
-        As `forecast`: level * (target - forecast) where the target is above, (1 - level) * (forecast - target) where below.
+        As `forecast`: level * (target - forecast) where the target is above, (1 - level)
+        * (forecast - target) where below.
     """
     levels = torch.tensor(quantiles, dtype=torch.float32, device=forecast.device).view(-1, *[1] * (-1 - dim))
     error = target.unsqueeze(dim) - forecast
@@ -25,17 +27,17 @@ def pinball(forecast: Tensor, target: Tensor, quantiles: Sequence[float], dim: i
 
 
 def mean_pinball(
-    outputs: Tensor, target: Tensor, quantiles: Sequence[float], seen: Tensor | None = None, dim: int = -2
+    outputs: Tensor, target: Tensor, quantiles: Sequence[float], observed: Tensor | None = None, dim: int = -2
 ) -> Tensor:
-    """Mean pinball loss over all quantiles, and over what is `seen` of the target, if that is given.
+    """Mean pinball loss over all quantiles, and over what is `observed` of the target, if that is given.
 
     Args:
         outputs: P steps of Q quantiles along `dim`, those of a step side by side.
         target: the same with P along `dim`.
         quantiles: Q levels in (0, 1).
-        seen: as `target`, bool.
+        observed: as `target`, bool.
     """
     losses = pinball(outputs.unflatten(dim, (-1, len(quantiles))), target, quantiles, dim)
-    if seen is None:
+    if observed is None:
         return losses.mean()
-    return (losses.mean(dim) * seen).sum() / seen.sum().clamp(min=1)
+    return (losses.mean(dim) * observed).sum() / observed.sum().clamp(min=1)
