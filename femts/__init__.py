@@ -15,11 +15,14 @@ if TYPE_CHECKING:
     from femts.analysis.report import report
     from femts.config.model import ModelConfig
     from femts.data.catalog import CATALOG, DatasetCard
-    from femts.data.dataset import load_dataset
     from femts.data.listing import datasets
+    from femts.data.loading import load_dataset
+    from femts.data.panel import load_panel
     from femts.errors import FemtsError, GapWarning, RunFailure, UsageError
     from femts.experiments.run import table
     from femts.forecaster.forecaster import Forecaster
+    from femts.forecaster.load import load
+    from femts.forecaster.panel_forecaster import PanelForecaster
     from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig
     from femts.mixers.priors.base import BoundPrior, Prior, visible
     from femts.mixers.priors.registry import register_prior
@@ -28,12 +31,11 @@ if TYPE_CHECKING:
     from femts.models.registry import register
     from femts.training.train import train
 
-    load = Forecaster.load
-
 # The home of each public name. `models` is the package of that name, which can be called.
 _HOME = {
     "BoundPrior": "femts.mixers.priors.base",
     "CATALOG": "femts.data.catalog",
+    "Cutoffs": "femts.analysis.backtest.cutoffs",
     "DatasetCard": "femts.data.catalog",
     "FemtsError": "femts.errors",
     "ForecastModel": "femts.models.base",
@@ -42,6 +44,7 @@ _HOME = {
     "FreeEnergyMixerConfig": "femts.mixers",
     "GapWarning": "femts.errors",
     "ModelConfig": "femts.config.model",
+    "PanelForecaster": "femts.forecaster.panel_forecaster",
     "Prior": "femts.mixers.priors.base",
     "RunFailure": "femts.errors",
     "SegmentForecaster": "femts.models.fem",
@@ -50,7 +53,9 @@ _HOME = {
     "backtest": "femts.analysis.backtest.run",
     "backtest_scores": "femts.analysis.backtest.run",
     "datasets": "femts.data.listing",
-    "load_dataset": "femts.data.dataset",
+    "load": "femts.forecaster.load",
+    "load_dataset": "femts.data.loading",
+    "load_panel": "femts.data.panel",
     "register": "femts.models.registry",
     "register_prior": "femts.mixers.priors.registry",
     "report": "femts.analysis.report",
@@ -71,6 +76,7 @@ __all__ = [
     "FreeEnergyMixerConfig",
     "GapWarning",
     "ModelConfig",
+    "PanelForecaster",
     "Prior",
     "RunFailure",
     "SegmentForecaster",
@@ -82,6 +88,7 @@ __all__ = [
     "datasets",
     "load",
     "load_dataset",
+    "load_panel",
     "models",
     "register",
     "register_prior",
@@ -93,8 +100,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "load":
-        return import_module("femts.forecaster.forecaster").Forecaster.load
     if name in ("errors", "models"):
         return import_module(f"femts.{name}")
     if name not in _HOME:

@@ -34,6 +34,9 @@ class ReadingOptions:
     min: Annotated[str | None, option("Smallest value that a forecast may have, such as 0.", "X")] = None
     max: Annotated[str | None, option("Largest value that a forecast may have.", "X")] = None
     transform: Annotated[str | None, option("Make skewed values even before they are scaled.", "none|log1p|boxcox")] = None
+    panel: Annotated[
+        bool, typer.Option("--panel", help="Take the series as a panel: one model for all, each by its own clock and scale.")
+    ] = False
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> ReadingOptions:
@@ -53,6 +56,7 @@ class ReadingOptions:
             "past": _parse_names("past", self.past),
             "future": _parse_names("future", self.future),
             "calendar": _check_flag("calendar", self.calendar or False),
+            "panel": _check_flag("panel", self.panel or False),
         }
         further = ("split", "val_rows", "test_rows", "test_from", "min", "max", "transform")
         schema = Schema.of(

@@ -171,7 +171,12 @@ def _flatten(top: dict[str, Any], path: Path) -> tuple[dict[str, Any], dict[str,
     if isinstance(top.get("dataset"), dict):  # the form of a run's own config.yaml
         data = top["dataset"]
         top |= {key: data[key] for key in ("na", "columns") if key in data}
-        top |= {**(data.get("roles") or {}), **(data.get("split") or {}), **(data.get("domain") or {})}
+        top |= {
+            "panel": data.get("panel", False),
+            **(data.get("roles") or {}),
+            **(data.get("split") or {}),
+            **(data.get("domain") or {}),
+        }
         top["dataset"] = data.get("source") or data.get("name")
     model = top.pop("model", None)
     if isinstance(model, dict):

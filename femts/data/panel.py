@@ -11,11 +11,12 @@ from typing import Any, Unpack
 import numpy as np
 import pandas as pd
 
-from femts.data.dataset import Dataset, make_dataset
+from femts.data.dataset import Dataset
 from femts.data.download import file_sha256
 from femts.data.frames import check_frame
 from femts.data.grid import step_of
 from femts.data.interchange import is_table, to_frame
+from femts.data.loading import make_dataset
 from femts.data.naming import settle
 from femts.data.opening import STDIN, name_of, place
 from femts.data.reading import read_table

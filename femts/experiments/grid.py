@@ -69,7 +69,7 @@ class Cell:
         Raises:
             UsageError: it is not there, or a file of one's own has changed since the cell was made.
         """
-        from femts.data.dataset import load_dataset
+        from femts.data.loading import load_dataset
 
         if self.own is None:
             return load_dataset(self.dataset, data_root)

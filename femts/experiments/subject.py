@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from femts.data.catalog import CATALOG, card
-from femts.data.dataset import is_path, load_dataset
+from femts.data.loading import is_path, load_dataset
 from femts.data.protocols import HORIZONS, default_horizon, default_protocol, default_seq_len
 from femts.data.splits import PARTS, Split, horizon_split
 

@@ -12,7 +12,8 @@ import pandas as pd
 from femts.config.arguments import check_text
 from femts.config.values import check_steps
 from femts.data.catalog import CATALOG
-from femts.data.dataset import Dataset, for_horizon, load_dataset
+from femts.data.dataset import Dataset, for_horizon
+from femts.data.loading import load_dataset
 from femts.data.splits import Split
 from femts.data.windows import Windows, part_windows
 from femts.errors import UsageError

@@ -17,7 +17,8 @@ from femts._version import __version__
 from femts.config.arguments import check_callable, check_flag, check_path
 from femts.config.model import DEFAULT_MODEL
 from femts.config.training import parse_span
-from femts.data.dataset import Dataset, for_horizon, load_dataset
+from femts.data.dataset import Dataset, for_horizon
+from femts.data.loading import load_dataset
 from femts.data.panel import Panel, panel_for_horizon
 from femts.data.panel_preprocess import PanelPreprocess, panel_training_rows, panel_windows
 from femts.data.preprocess import Preprocess

@@ -16,7 +16,8 @@ import femts
 from femts.analysis.audit import run as audit_module
 from femts.analysis.audit.checks import Picked
 from femts.cli import main
-from femts.data.dataset import Dataset, load_dataset
+from femts.data.dataset import Dataset
+from femts.data.loading import load_dataset
 from femts.data.synthetic import synthetic_frame
 from femts.data.windows import Windows
 from femts.errors import UsageError

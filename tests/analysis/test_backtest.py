@@ -14,7 +14,8 @@ import torch
 import femts
 from femts.analysis.audit.checks import Picked
 from femts.cli import main
-from femts.data.dataset import Dataset, load_dataset
+from femts.data.dataset import Dataset
+from femts.data.loading import load_dataset
 from femts.data.synthetic import synthetic_frame
 from femts.data.windows import part_windows
 from femts.errors import UsageError

@@ -18,7 +18,8 @@ import pytest
 import femts
 from femts.analysis.report.samples import MOST_VALUES, pack, sample_windows, unpack
 from femts.cli import main
-from femts.data.dataset import Dataset, load_dataset
+from femts.data.dataset import Dataset
+from femts.data.loading import load_dataset
 from femts.data.synthetic import synthetic_frame
 from femts.errors import UsageError
 from femts.forecaster.forecaster import Forecaster

@@ -9,8 +9,9 @@ import pytest
 from data_cases import wide
 
 from femts.data.catalog import CATALOG
-from femts.data.dataset import Dataset, load_dataset
+from femts.data.dataset import Dataset
 from femts.data.frames import write_table
+from femts.data.loading import load_dataset
 from femts.data.preprocess import Preprocess
 from femts.data.scaler import Scaler
 from femts.data.splits import ratio_split

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from small_tables import small_table
 
-from femts.data.dataset import load_dataset
 from femts.data.effects import Effects
+from femts.data.loading import load_dataset
 from femts.data.preprocess import Preprocess
 
 ROWS = 2000

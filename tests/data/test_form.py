@@ -12,9 +12,9 @@ from data_cases import wide
 
 import femts
 from femts.cli import main
-from femts.data.dataset import load_dataset
 from femts.data.form import Form
 from femts.data.frames import write_table
+from femts.data.loading import load_dataset
 from femts.data.reading import read_table
 from femts.errors import UsageError
 

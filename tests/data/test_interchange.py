@@ -11,8 +11,8 @@ import pytest
 from data_cases import wide
 
 import femts
-from femts.data.dataset import load_dataset
 from femts.data.interchange import to_frame
+from femts.data.loading import load_dataset
 from femts.errors import UsageError
 
 

@@ -12,7 +12,8 @@ from data_cases import wide
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from femts.data.dataset import Dataset, load_dataset
+from femts.data.dataset import Dataset
+from femts.data.loading import load_dataset
 from femts.errors import UsageError
 
 Spoil = Callable[[pd.DataFrame, int], pd.DataFrame]

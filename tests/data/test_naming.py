@@ -11,9 +11,9 @@ import pytest
 from data_cases import wide
 
 import femts
-from femts.data.dataset import load_dataset
 from femts.data.frames import check_frame
 from femts.data.grid import future_dates, season_of, step_of
+from femts.data.loading import load_dataset
 from femts.data.naming import holds_dates
 from femts.data.timestamps import read_dates, read_stamps
 from femts.errors import UsageError

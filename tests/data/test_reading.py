@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 from femts.data import opening
-from femts.data.dataset import load_dataset
+from femts.data.loading import load_dataset
 from femts.data.reading import read_table, table_pieces
 from femts.errors import UsageError
 

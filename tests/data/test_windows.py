@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from femts.data.dataset import load_dataset
+from femts.data.loading import load_dataset
 from femts.data.preprocess import Preprocess
 from femts.data.windows import Windows, part_windows
 from femts.errors import UsageError

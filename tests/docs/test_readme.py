@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pages import ROOT, Reader, blocks, commands, less
 
-from femts.data.dataset import load_dataset
+from femts.data.loading import load_dataset
 
 PAGE = ROOT / "README.md"
 BLOCKS = blocks(PAGE)

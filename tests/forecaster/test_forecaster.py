@@ -13,7 +13,8 @@ import pytest
 import torch
 
 import femts
-from femts.data.dataset import Dataset, load_dataset
+from femts.data.dataset import Dataset
+from femts.data.loading import load_dataset
 from femts.data.splits import ratio_split
 from femts.data.synthetic import synthetic_frame
 from femts.errors import UsageError

@@ -15,7 +15,7 @@ import yaml
 
 import femts
 from femts.config.training import TrainingConfig
-from femts.data.dataset import load_dataset
+from femts.data.loading import load_dataset
 from femts.errors import RunFailure, UsageError
 from femts.files import write_file
 from femts.forecaster.run_folder import RunConfig, check_new_folder, sealed
@@ -191,7 +191,7 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 _FULL = """
 import resource, signal, sys
 import femts
-from femts.data.dataset import load_dataset
+from femts.data.loading import load_dataset
 from femts.errors import RunFailure
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 
 import femts
-from femts.data.dataset import Dataset, load_dataset
+from femts.data.dataset import Dataset
+from femts.data.loading import load_dataset
 from femts.data.synthetic import synthetic_frame
 from femts.errors import UsageError
 from femts.forecaster.forecaster import Forecaster

@@ -13,7 +13,7 @@ from mixer_cases import PRIORS, gradient_of
 
 import femts
 from femts.cli import main
-from femts.data.dataset import load_dataset
+from femts.data.loading import load_dataset
 from femts.errors import UsageError
 from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig
 from femts.models.registry import build_config, build_model, model_names

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 import femts
-from femts.data.dataset import Dataset, load_dataset
+from femts.data.dataset import Dataset
+from femts.data.loading import load_dataset
 from femts.data.synthetic import synthetic_frame
 from femts.data.windows import ScaledSeries, Windows
 from femts.evaluation.evaluator import evaluate, evaluate_horizons

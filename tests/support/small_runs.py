@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from femts.data.dataset import load_dataset
+from femts.data.loading import load_dataset
 from femts.data.synthetic import synthetic_frame
 from femts.forecaster.forecaster import Forecaster
 from femts.training.loop import Trainer

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from femts.config.training import TrainingConfig
-from femts.data.dataset import load_dataset
+from femts.data.loading import load_dataset
 from femts.data.synthetic import synthetic_frame
 from femts.errors import UsageError
 from femts.models.dlinear import DLinear

@@ -56,8 +56,8 @@ def backtest(
     from femts.analysis.backtest.cutoffs import Cutoffs
     from femts.analysis.backtest.run import backtest as run_backtest
     from femts.analysis.backtest.run import backtest_scores
-    from femts.data.dataset import is_path, load_dataset
     from femts.data.frames import write_table
+    from femts.data.loading import is_path, load_dataset
 
     forecaster = load_run(run, device)
     step = step or horizon or forecaster.config.pred_len

@@ -10,7 +10,7 @@ import typer
 
 from femts.cli.command import command
 from femts.cli.option_groups import grouped
-from femts.cli.output import say_notes, write_data
+from femts.cli.output import write_data
 from femts.cli.run_options import (
     Run,
     check_single,
@@ -21,6 +21,7 @@ from femts.cli.run_options import (
     read_history,
 )
 from femts.cli.targets import check_targets
+from femts.errors import UsageError
 from femts.files import write_file
 from femts.text import printable
 
@@ -68,28 +69,32 @@ def predict(
     check_single(run)
     from femts.data.frames import write_table
     from femts.data.grid import season_of
-    from femts.forecaster.forecaster import Forecaster
+    from femts.data.reading import read_table
+    from femts.forecaster.load import load
+    from femts.forecaster.panel_forecaster import PanelForecaster
 
-    forecaster = Forecaster.load(run)
-    season = season_of(forecaster.freq)
-    drawn = 0 if plot is None else 2 * max(season, steps or forecaster.config.pred_len)
-    history = read_history(table, forecaster, drawn)
+    forecaster = load(run)
+    levels = None if asked.level is None else parse_levels(asked.level)
+    quantiles = None if asked.quantiles is None else parse_quantiles(asked.quantiles)
     with gaps_as_notes():
-        future = None if asked.future is None else _read_ahead(asked.future, forecaster)
-        levels = None if asked.level is None else parse_levels(asked.level)
-        quantiles = None if asked.quantiles is None else parse_quantiles(asked.quantiles)
-        forecast = forecaster.predict(history, steps, levels, future, quantiles)
-    if forecaster.intervals is not None and (levels or quantiles):
-        from femts.evaluation.coverage import few_notes
-
-        say_notes(few_notes(forecaster.intervals.windows, forecaster.intervals.disjoint))
+        if isinstance(forecaster, PanelForecaster):
+            if plot is not None or asked.future is not None:
+                raise UsageError("A panel is forecast without --plot and --future; leave them out.")
+            forecast = forecaster.predict(read_table(table, forecaster.config.schema.form), steps, levels, quantiles)
+        else:
+            season = season_of(forecaster.freq)
+            drawn = 0 if plot is None else 2 * max(season, steps or forecaster.config.pred_len)
+            history = read_history(table, forecaster, drawn)
+            future = None if asked.future is None else _read_ahead(asked.future, forecaster)
+            forecast = forecaster.predict(history, steps, levels, future, quantiles)
     if out is None:
         write_data(forecast.to_csv(index=False))
     else:
         write_table(forecast, out)
-        columns = len(forecaster.targets)
-        rows = len(forecast) // (columns if forecaster.config.schema.form.series in forecast.columns else 1)
-        print(f"{printable(out)}: {rows} steps of {columns} columns")
+        series = forecaster.config.schema.form.series
+        many = forecast[series].nunique() if series in forecast.columns else 1
+        columns = len(forecaster.targets) if many == 1 else many
+        print(f"{printable(out)}: {len(forecast) // many} steps of {columns} columns")
     if plot is not None:
         from femts.forecaster.picture import draw_forecast
         from femts.plotting import picture_format

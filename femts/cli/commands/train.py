@@ -25,6 +25,7 @@ from femts.text import printable, strict_json
 
 if TYPE_CHECKING:
     from femts.data.dataset import Dataset
+    from femts.data.panel import Panel
 
 _DEFAULT_PLACE = Path("runs")
 
@@ -46,10 +47,8 @@ def train(
     plan = make_recipe(recipe, training)
     if out is not None and not resume:
         check_new_folder(out)
-    from femts.data.dataset import load_dataset
-
     started = time.monotonic()
-    data = load_dataset(plan.dataset, data_root, **plan.reading)
+    data = _load(plan, data_root)
     with _folder(out, plan, data, resume) as folder:
         records = _train_all(plan, data, folder, resume, started)
     print(f"run: {printable(folder)}")
@@ -58,8 +57,18 @@ def train(
         say_intervals(record["intervals"], f"{pred_len} steps: " if len(records) > 1 else "")
 
 
+def _load(plan: Recipe, data_root: Path | None) -> Dataset | Panel:
+    """The data, as the recipe says that they are to be read."""
+    from femts.data.loading import load_dataset
+    from femts.data.panel import load_panel
+
+    if plan.reading.get("panel"):
+        return load_panel(plan.dataset, **plan.reading)
+    return load_dataset(plan.dataset, data_root, **plan.reading)
+
+
 @contextmanager
-def _folder(out: Path | None, recipe: Recipe, data: Dataset, resume: bool) -> Iterator[Path]:
+def _folder(out: Path | None, recipe: Recipe, data: Dataset | Panel, resume: bool) -> Iterator[Path]:
     """Folder of the run: `out`, with `resume` the last folder of its name, else a new one that no
     other run can have."""
     if out is not None:
@@ -96,20 +105,21 @@ def _made(folder: Path) -> bool:
     return True
 
 
-def _horizons(recipe: Recipe, data: Dataset) -> tuple[int, ...]:
+def _horizons(recipe: Recipe, data: Dataset | Panel) -> tuple[int, ...]:
     """Horizons of the recipe, or the one that suits the step of the data."""
     from femts.training.resolve import horizon
 
     return recipe.pred_lens or (horizon(data, None).steps,)
 
 
-def _train_all(recipe: Recipe, data: Dataset, folder: Path, resume: bool, started: float) -> dict[int, dict[str, Any]]:
+def _train_all(recipe: Recipe, data: Dataset | Panel, folder: Path, resume: bool, started: float) -> dict[int, dict[str, Any]]:
     """Train one model for each horizon; returns their records. Several get a folder each, and a summary."""
     from femts.config.training import parse_span
+    from femts.data.panel import Panel
     from femts.training.train import train as fit
 
     single = len(recipe.pred_lens) <= 1
-    limit = None if single else _check_horizons(recipe, data)
+    limit = None if single or isinstance(data, Panel) else _check_horizons(recipe, data)
     said = set[str]()
     runs = {pred_len: folder if single else folder / str(pred_len) for pred_len in _horizons(recipe, data)}
     left = [p for p, run in runs.items() if single or not (resume and (run / METRICS).is_file())]

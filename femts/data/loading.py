@@ -1,0 +1,224 @@
+"""Data sets by catalogue name, from a file or from a DataFrame: read, checked, and split."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Unpack
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from femts.config.arguments import check_kind, check_path
+from femts.data.catalog import CATALOG, DatasetCard, card
+from femts.data.dataset import Dataset
+from femts.data.download import fetch, file_sha256
+from femts.data.frames import check_frame
+from femts.data.grid import season_of, step_of
+from femts.data.interchange import is_table, to_frame
+from femts.data.naming import settle
+from femts.data.opening import STDIN, name_of, place
+from femts.data.reading import read_table
+from femts.data.roles import NO_ROLES, Roles
+from femts.data.schema import Reading, Schema
+from femts.data.splits import ratio_split
+from femts.errors import UsageError
+from femts.text import shown
+
+
+def load_dataset(
+    source: str | Path | pd.DataFrame,
+    data_root: str | Path | None = None,
+    download: bool = True,
+    schema: Schema | None = None,
+    **reading: Unpack[Reading],
+) -> Dataset:
+    """A data set by catalogue name, by the path of a file, or from a DataFrame.
+
+    Args:
+        source: a name of the catalogue (any case), a file that `read_table` reads (`-` is standard input), with `date` and
+            value columns or `unique_id, ds, y`, or such a table of pandas, polars or pyarrow, its stamps in a column or in the
+            index. Files and frames of one's own are split .7, .1, .2.
+        data_root: folder of the catalogue's files; None finds it as `femts.data.data_root` does.
+        download: whether a missing catalogue file may be downloaded.
+        schema: how the table is read, where that is at hand as an object.
+        reading: the same by name. `na`: numbers that stand for a missing value, beside empty cells. What is missing counts
+            neither in losses nor in scores; models read the last value before it instead.
+            `columns`: what one's own columns are called where not as usual: `time` for `date`, or for `ds` in a long table,
+            whose other columns are `series` and `value` for `unique_id` and `y`.
+            `target`: columns to forecast and to score; by default all that are neither `past` nor `future`.
+            `past`: columns that are known up to now: models read them, and nobody scores them.
+            `future`: columns that are known for the steps to come as well, such as holidays; `femts.data.effects` says how
+            they act. Where targets are named, columns without a role are left out.
+            `calendar`: let the hour of the week and the season of the year act likewise.
+
+    Returns:
+        The data set, its values (rows, C) in raw units, split in three; `notes` say what is odd about it.
+
+    Raises:
+        UsageError: unknown name, or data that cannot be used; the text says what and where.
+        RunFailure: a download failed.
+
+    Examples:
+        >>> data = load_dataset("synthetic")
+        >>> data.values.shape, data.freq, data.split.test
+        ((8760, 6), 'h', (7008, 8760))
+    """
+    data_root = None if data_root is None else check_path(data_root, "The data root")
+    schema = Schema.of(**reading) if schema is None else schema
+    check_kind(schema, Schema, "The schema", "give one of femts.data.schema, or na=, columns= and so on")
+    data = _load(source, data_root, download, schema)
+    return with_roles(data, schema.roles) if schema.roles.any else data
+
+
+def with_roles(data: Dataset, roles: Roles) -> Dataset:
+    """`data`, of which every column is to be forecast, with its columns in these roles.
+
+    Raises:
+        UsageError: names that do not fit, or a known column that tells the future.
+    """
+    roles = roles.sorted_out(data.columns, data.name)
+    at = {name: number for number, name in enumerate(data.columns)}
+    columns = (*roles.target, *roles.past)
+    values = np.ascontiguousarray(data.values[:, [at[name] for name in columns]])
+    known = np.ascontiguousarray(data.values[:, [at[name] for name in roles.future]])
+    _check_known(values, known, roles, data.dates)
+    something = known if roles.future or roles.calendar else None
+    return replace(data, values=values, columns=columns, schema=replace(data.schema, roles=roles), known=something)
+
+
+def _check_known(values: NDArray[np.float64], known: NDArray[np.float64], roles: Roles, dates: pd.Index | None) -> None:
+    """Refuse what would tell the future: a known column that is a target, under another name; and a calendar without dates."""
+    if roles.calendar and not isinstance(dates, pd.DatetimeIndex):
+        raise UsageError("Calendar features need dates, which these data do not have; leave --calendar out.")
+    for k, name in enumerate(roles.future):
+        for c, target in enumerate(roles.target):
+            if np.array_equal(known[:, k], values[:, c], equal_nan=True):
+                raise UsageError(
+                    f"Column '{shown(name)}' of --future equals '{shown(target)}' in every row, so it would tell what is to be "
+                    "forecast; leave it out."
+                )
+
+
+def _load(source: str | Path | pd.DataFrame, data_root: str | Path | None, download: bool, schema: Schema) -> Dataset:
+    """The data with every column a target; `schema.roles` only say which columns of one's own table are read."""
+    if is_table(source):
+        return _own(to_frame(source, "The frame", schema.form), "frame", schema)
+    if not isinstance(source, str | Path):
+        raise UsageError(f"The data are a {type(source).__name__}; give a name, the path of a file, or a DataFrame.")
+    if isinstance(source, str) and not is_path(source):
+        return _from_catalogue(card(source), data_root, download, schema)
+    path = Path(source).expanduser()
+    table = read_table(path, schema.form)
+    sha256 = "" if path == STDIN else file_sha256(path)
+    data = _own(to_frame(table, place(path), schema.form), name_of(path), schema, place(path), sha256)
+    data = replace(data, notes=(*table.attrs.get("notes", ()), *data.notes))
+    if path == STDIN:
+        return data
+    data = replace(data, source=str(path.resolve()))
+    published = next((c for c in CATALOG.values() if c.sha256 == data.sha256 and c.split != ratio_split(c.rows)), None)
+    if published is None:
+        return data
+    note = f"{path} is {published.name}; by its path it is split .7, .1, .2, and only by its name as published"
+    return replace(data, notes=(note, *data.notes))
+
+
+def is_path(source: str) -> bool:
+    """Tell whether `load_dataset` takes `source` for a file rather than for a name of the catalogue."""
+    if source.lower() in (name.lower() for name in CATALOG):
+        return False
+    return source == str(STDIN) or bool(Path(source).suffix) or len(Path(source).parts) != 1 or os.path.exists(source)
+
+
+def _own(table: pd.DataFrame, name: str, schema: Schema, where: str = "The frame", sha256: str = "") -> Dataset:
+    form, named = settle(table, schema.form, where, long=not schema.roles.any)
+    schema = replace(schema, form=form)
+    frame = check_frame(schema.roles.narrow(table, form, where), schema, where=where)
+    data = make_dataset(frame, name, step_of(pd.Index(frame["date"])), replace(schema, roles=NO_ROLES), sha256)
+    return _checked(replace(data, notes=(*named, *frame.attrs["notes"])))
+
+
+def make_dataset(frame: pd.DataFrame, name: str, freq: str, schema: Schema, sha256: str = "") -> Dataset:
+    """A data set of a table that `check_frame` gave, with the step `freq`, split as `schema` says; nothing is looked at."""
+    dates = pd.Index(frame["date"])
+    values = frame.drop(columns="date")
+    return Dataset(
+        name=name,
+        values=_matrix(values, schema),
+        dates=dates,
+        columns=tuple(map(str, values.columns)),
+        freq=freq,
+        split=schema.split.split(dates, len(frame), f"'{shown(name)}'"),
+        sha256=sha256,
+        season=season_of(freq),
+        schema=schema,
+    )
+
+
+def _from_catalogue(known: DatasetCard, root: str | Path | None, download: bool, schema: Schema) -> Dataset:
+    notes: tuple[str, ...] = ()
+    if known.make is not None:
+        table, sha256, place, remedy = known.make(), "", "What is made", "mend its card"
+    else:
+        path = fetch(known, root, download)
+        # Verified by its hash, so it is taken as it is: Weather repeats a stamp and holds sentinels of -9999.
+        table, sha256, place, remedy = known.read(path), file_sha256(path), str(path), f"get {known.filename} anew"
+        if path.name != known.filename:
+            notes = (f"{path.name} is unpacked, and no hash is published to verify it by",)
+    when = pd.DatetimeIndex(pd.to_datetime(table.pop("date"))) if "date" in table else None
+    if when is None:
+        notes = ("it has no dates, so forecasts carry none", *notes)
+    if table.shape != (known.rows, known.channels):
+        raise UsageError(
+            f"{place} has {table.shape[0]} rows of {table.shape[1]} values, but {known.name} has "
+            f"{known.rows} of {known.channels}; {remedy}."
+        )
+    return _checked(
+        Dataset(
+            name=known.name,
+            values=_matrix(table, schema),
+            dates=when,
+            columns=tuple(map(str, table.columns)),
+            freq=None if when is None else known.freq,
+            split=schema.split.split(when, known.rows, known.name) if schema.split.given else known.split,
+            sha256=sha256,
+            season=known.season,
+            notes=notes,
+            source=known.name,
+            schema=Schema(na=schema.na, split=schema.split, domain=schema.domain),
+        )
+    )
+
+
+def _matrix(table: pd.DataFrame, schema: Schema) -> NDArray[np.float64]:
+    """Values (rows, C), NaN where missing."""
+    return np.ascontiguousarray(table.mask(table.isin(schema.na)).to_numpy(dtype=np.float64))
+
+
+def _checked(data: Dataset) -> Dataset:
+    """`data` with a hash, where there is no file to have one, and with notes on constant columns and on gaps."""
+    if not data.sha256:
+        data = replace(data, sha256=data.fingerprint())
+    train = pd.DataFrame(data.train_values, columns=list(data.columns))
+    empty = train.columns[train.isna().all()]
+    if len(empty):
+        raise UsageError(
+            f"Column '{shown(empty[0])}' of '{shown(data.name)}' has no value in its {len(train)} training rows; leave it out."
+        )
+    constant = train.columns[train.min() == train.max()]
+    notes = data.notes + tuple(f"column '{shown(c)}' is constant in training, so its scale is 1" for c in constant)
+    gaps = () if data.observed is None else (_gaps(data.observed, data.columns, data.dates),)
+    return replace(data, notes=(*notes, *gaps))
+
+
+def _gaps(observed: NDArray[np.bool_], columns: Sequence[str], dates: pd.Index | None) -> str:
+    """Describe how much is missing, and where it begins."""
+    row, column = np.argwhere(~observed)[0]
+    when = f"row {row + 1}" if dates is None else str(dates[row])
+    missing = int((~observed).sum())
+    where = f"in {int((~observed).any(0).sum())} of {len(columns)} columns, the first in '{shown(columns[column])}' at {when}"
+    rule = "they count neither in losses nor in scores, and models read the last value before them"
+    return f"{missing} of {observed.size} values are missing, {where}; {rule}"
