@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,7 +21,7 @@ from femts.data.frames import check_frame
 from femts.data.grid import season_of, step_of
 from femts.data.interchange import is_table, to_frame
 from femts.data.naming import settle
-from femts.data.opening import STDIN, name_of, place
+from femts.data.opening import STDIN, name_of, place, raw
 from femts.data.reading import read_table
 from femts.data.roles import NO_ROLES, Roles
 from femts.data.schema import Reading, Schema
@@ -113,7 +114,7 @@ def _load(source: str | Path | pd.DataFrame, data_root: str | Path | None, downl
         return _from_catalogue(card(source), data_root, download, schema)
     path = Path(source).expanduser()
     table = read_table(path, schema.form)
-    sha256 = "" if path == STDIN else file_sha256(path)
+    sha256 = hashlib.sha256(raw(path).read()).hexdigest() if path == STDIN else file_sha256(path)
     data = _own(to_frame(table, place(path), schema.form), name_of(path), schema, place(path), sha256)
     data = replace(data, notes=(*table.attrs.get("notes", ()), *data.notes))
     if path == STDIN:

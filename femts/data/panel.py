@@ -18,7 +18,7 @@ from femts.data.grid import step_of
 from femts.data.interchange import is_table, to_frame
 from femts.data.loading import make_dataset
 from femts.data.naming import settle
-from femts.data.opening import STDIN, name_of, place
+from femts.data.opening import STDIN, name_of, place, raw
 from femts.data.reading import read_table
 from femts.data.schema import Reading, Schema
 from femts.data.splits import PARTS, SHORTEST, Split, horizon_split, ratio_split
@@ -130,7 +130,8 @@ def load_panel(source: str | Path | pd.DataFrame, schema: Schema | None = None, 
     if not isinstance(source, str | Path):
         raise UsageError(f"The data are a {type(source).__name__}; give the path of a file, or a DataFrame.")
     path = Path(source).expanduser()
-    table, sha256 = read_table(path, schema.form), "" if path == STDIN else file_sha256(path)
+    table = read_table(path, schema.form)
+    sha256 = hashlib.sha256(raw(path).read()).hexdigest() if path == STDIN else file_sha256(path)
     panel = read_panel(to_frame(table, place(path), schema.form), name_of(path), sha256, schema, place(path))
     return panel if path == STDIN else replace(panel, source=str(path.resolve()))
 

@@ -56,10 +56,28 @@ CASES = {
     "a recipe with a date": Case("train --config dated.yaml", r"text, numbers and lists of them, not a date"),
     "a recipe with one beta": Case("train --config beta.yaml", r"'training.betas' takes 2 values, not '5'"),
     # files that are not what they are called, and names that no file can have
-    "a packed table": Case(f"{OWN} packed.csv.gz", r"packed.csv.gz is binary, a packed file; unpack it"),
-    "a broken packed table": Case(f"{OWN} cut.csv.gz", r"cut.csv.gz is binary, a packed file; unpack it"),
-    "a zip file": Case(f"{OWN} packed.zip", r"packed.zip is binary, a packed file; unpack it"),
-    "a zip file by another name": Case(f"{PREDICT} zipped.csv", r"zipped.csv is binary, a packed file"),
+    "a broken packed table": Case(f"{OWN} cut.csv.gz", r"cut.csv.gz is damaged \(.*\); get it anew"),
+    "a table packed twice": Case(f"{OWN} twice.csv.gz", r"twice.csv.gz is packed twice; unpack it"),
+    "a zip file of two": Case(f"{OWN} packed.zip", r"packed.zip holds 2 files; pack one table alone"),
+    "a zip file by another name": Case(f"{PREDICT} zipped.csv", r"zipped.csv holds 2 files"),
+    "a workbook by another name": Case(f"{PREDICT} book.csv", r"book.csv is an Excel workbook; .* ends in .xlsx"),
+    "no workbook": Case(
+        f"{OWN} not.xlsx", r"not.xlsx (cannot be read as an Excel workbook|needs openpyxl, which is not installed)"
+    ),
+    "no zstd": Case(f"{OWN} not.zst", r"not.zst is (damaged|packed by zstd; run pip install zstandard)"),
+    "an empty standard input": Case(f"{OWN} -", r"The standard input (is empty|cannot be opened)"),
+    "thousands": Case(f"{OWN} thousands.csv", r"has '1,234.5' in column 'heat' at data row 8; leave out marks between"),
+    "thousands or decimals": Case(f"{OWN} either.csv", r"has '1,234', in which the comma could stand before decimals"),
+    "points and decimal commas": Case(
+        f"{PREDICT} both.csv", r"has '\d+\.\d+' in column 'load' at data row 1, but other numbers"
+    ),
+    "no header": Case(
+        f"{OWN} headerless.csv", r"has '2024-01-01.*' for the name of its first column; put a row of names above"
+    ),
+    "dates in two columns": Case(f"{OWN} two_dates.csv", r"has no 'date' column .*say which it is \(--columns time=NAME\)"),
+    "a week that is none": Case(f"{OWN} weeks.csv", r"has '2019-W53' where data row 53 should have a date"),
+    "offsets in some rows": Case(f"{OWN} offsets.csv", r"dates of several time zones; write them all in UTC"),
+    "a stray after a hole": Case(f"{OWN} stray.csv", r"only 300 of 2089 stamps are there; leave out those beyond a long hole"),
     "no Parquet": Case(f"{OWN} not.parquet", r"not.parquet cannot be read as Parquet"),
     "an input of too long a name": Case(f"{OWN} {LONG}.csv", r"File x+\.csv cannot be opened \(File name too long\)"),
     "a run of too long a name": Case(f"{OWN} good.csv --out {LONG}", r"File name too long"),
@@ -84,11 +102,17 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, table in _tables(good).items():
         table.to_csv(folder / f"{name}.csv", index=False)
     text = (folder / "good.csv").read_bytes()
-    (folder / "packed.csv.gz").write_bytes(gzip.compress(text))
     (folder / "cut.csv.gz").write_bytes(gzip.compress(text)[:500])
-    for name in ("packed.zip", "zipped.csv"):
+    (folder / "twice.csv.gz").write_bytes(gzip.compress(gzip.compress(text)))
+    for name, members in (("packed.zip", "ab"), ("zipped.csv", "ab"), ("book.csv", ["xl/workbook.xml"])):
         with zipfile.ZipFile(folder / name, "w") as archive:
-            archive.writestr("good.csv", text)
+            for member in members:
+                archive.writestr(member, text)
+    (folder / "not.xlsx").write_bytes(text)
+    (folder / "not.zst").write_bytes(b"\x28\xb5\x2f\xfd" + text)
+    (folder / "headerless.csv").write_bytes(text.partition(b"\n")[2])
+    for name, table in _tables_of_other_marks(good).items():
+        (folder / f"{name}.csv").write_text(table)
     (folder / "not.parquet").write_bytes(text)
     for name, recipe in _recipes().items():
         (folder / f"{name}.yaml").write_text(recipe)
@@ -121,6 +145,10 @@ def _tables(good: pd.DataFrame) -> dict[str, pd.DataFrame]:
         "year1500": dates([str(day) for day in np.datetime64("1500-01-01") + np.arange(300)]),
         "year2300": dates([str(day) for day in np.datetime64("2300-01-01") + np.arange(300)]),
         "months": dates(late),
+        "two_dates": good.rename(columns={"date": "begin"}).assign(end=good["date"])[["load", "begin", "end"]],
+        "weeks": dates([f"{2019 + i // 53}-W{i % 53 + 1:02d}" for i in range(300)]),
+        "offsets": dates([f"{when.isoformat()}{'+01:00' * (i > 9)}" for i, when in enumerate(good["date"])]),
+        "stray": stamp(299, str(good["date"][0] + pd.Timedelta(hours=2088))),
         "series_date": good.rename(columns={"load": "date", "date": "ds"}).melt("ds", var_name="unique_id", value_name="y"),
         "strangers": pd.DataFrame({"unique_id": [f"s{i}" for i in range(6000)], "ds": days, "y": 1.5}),
         "big": cell(7, 1e200),
@@ -129,6 +157,15 @@ def _tables(good: pd.DataFrame) -> dict[str, pd.DataFrame]:
         "clears_column": cell(7, "text").rename(columns={"heat": "\x1b[2Jheat"}),
         "endless": cell(7, "y" * 100_000),
         "endless_date": dates(["z" * 100_000, *good["date"].astype(str)[1:]]),
+    }
+
+
+def _tables_of_other_marks(good: pd.DataFrame) -> dict[str, str]:
+    heat = ["1,234.5" if row == 7 else "0.5" for row in range(300)]
+    return {
+        "thousands": good.assign(heat=heat).to_csv(index=False, sep=";"),
+        "either": good.assign(heat="1,234").to_csv(index=False, sep="\t"),
+        "both": good.assign(heat="1,5").to_csv(index=False, sep=";"),
     }
 
 

@@ -80,7 +80,8 @@ def test_a_table_comes_by_standard_input(name: str, tmp_path: Path, monkeypatch:
     (tmp_path / "plain.csv").write_bytes(text())
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(FILES[name]())))
     mine = load_dataset("-")
-    assert (mine.name, mine.source) == ("stdin", None)
+    (tmp_path / "same.csv").write_bytes(FILES[name]())
+    assert (mine.name, mine.source, mine.sha256) == ("stdin", None, load_dataset(tmp_path / "same.csv").sha256)
     np.testing.assert_array_equal(mine.values, load_dataset(tmp_path / "plain.csv").values)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
     with pytest.raises(UsageError, match=r"The standard input is empty; give a table"):

@@ -54,8 +54,12 @@ def test_what_is_no_table_is_named(forecaster: Forecaster, use: Callable[[Any, A
 
 
 def test_the_kind_that_was_given_is_said() -> None:
-    with pytest.raises(UsageError, match=r"The data are a Series; give a name, the path of a file, or a DataFrame\."):
-        femts.train(NO_TABLES["Series"], "naive", 12)
+    with pytest.raises(UsageError, match=r"The data are a ndarray; give a name, the path of a file, or a DataFrame\."):
+        femts.train(np.zeros((99, 2)), "naive", 12)  # type: ignore[arg-type]
+    with pytest.raises(
+        UsageError, match=r"no time stamps in the index of its Series; give it a DatetimeIndex or PeriodIndex\."
+    ):
+        femts.train(NO_TABLES["Series"], "naive", 12)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,7 @@ def _faults() -> dict[str, tuple[Any, str]]:
         "inf": (lambda f: f.assign(s0=f["s0"].where(f.index < 198, np.inf)), "2 infinite cells.*'s0'"),
         "text": (lambda f: f.astype({"s1": object}).assign(s1="much"), "text 'much' in column 's1'"),
         "repeated": (lambda f: pd.concat([f, f.tail(1)]), "repeats 1 dates"),
-        "backwards": (lambda f: f.iloc[::-1], "goes back in time"),
+        "without a date": (lambda f: f.assign(date=f["date"].where(f.index < 190)), "where data row"),
         "off the grid": (lambda f: f.assign(date=f["date"] + pd.to_timedelta(1 * (f.index == 180), unit="min")), "step 'h'"),
         "daily": (lambda f: f.assign(date=pd.date_range("2020", periods=200, freq="D")), "step 'h'"),
         "no dates": (lambda f: f.assign(date="soon"), "'soon'"),

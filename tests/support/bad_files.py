@@ -19,11 +19,9 @@ def write_bad_tables(folder: Path) -> None:
     good.drop(columns="date").to_csv(folder / "undated.csv", index=False)
     good.drop(columns="heat").to_csv(folder / "one_column.csv", index=False)
     good.assign(wind=1.5).to_csv(folder / "three_columns.csv", index=False)
-    good.to_csv(folder / "semicolon.csv", index=False, sep=";")
     good.assign(date=good["date"].where(good.index != 40, good["date"] + good["date"].diff() / 3)).to_csv(
         folder / "uneven.csv", index=False
     )
-    good.iloc[[0, 2, 1, *range(3, 300)]].to_csv(folder / "unordered.csv", index=False)
     good.iloc[[*range(6), 5, *range(6, 300)]].to_csv(folder / "repeated.csv", index=False)
     good.assign(date=good["date"][0] + (good["date"] - good["date"][0]) / 4).to_csv(folder / "quarters.csv", index=False)
     _spoilt(good, {"heat": [7]}, "broken").to_csv(folder / "text.csv", index=False)

@@ -35,7 +35,7 @@ class ScoreOptions:
     ] = None
     by: Annotated[
         str | None,
-        typer.Option(metavar="channel|step|series", help="More scores, grouped; two: step,channel.", show_default=False),
+        typer.Option(metavar="channel|step|series", help="More scores, grouped; also step,channel.", show_default=False),
     ] = None
     level: Annotated[
         str | None, typer.Option(metavar="N[,N...]", help="More scores, and what intervals cover.", show_default=False)
