@@ -18,11 +18,11 @@ from femts.data.preprocess import Preprocess
 from femts.evaluation.intervals import Intervals
 from femts.explain.posterior import explainable, explanation
 from femts.files import locked
-from femts.forecaster import scoring
+from femts.forecaster import run_folder, scoring
 from femts.forecaster.forecasting import Array, Ends, forecast_array, forecast_table
 from femts.forecaster.inputs import look_back
 from femts.forecaster.restore import restore, weights_bytes
-from femts.forecaster.run_folder import INTERVALS, PREPROCESS, WEIGHTS, RunConfig, check_new_folder, json_bytes, write_run
+from femts.forecaster.run_folder import INTERVALS, PREPROCESS, WEIGHTS, RunConfig
 from femts.models.base import ForecastModel
 
 if TYPE_CHECKING:
@@ -115,8 +115,7 @@ class Forecaster:
             where `history` has it, and under its names.
 
         Raises:
-            UsageError: the history, the horizon, a level, a quantile or the known columns cannot be
-                used; the text says why.
+            UsageError: history, horizon, level, quantiles or known columns cannot be used; the text says why.
             RunFailure: the model does not forecast finite numbers.
         """
         return forecast_table(self, history, horizon, Ends.of(level, quantiles), future)
@@ -229,15 +228,17 @@ class Forecaster:
             part, level, pred_len, dataset: as in `scores`.
 
         Returns:
-            One row each, `level`, `step`, `channel`, `coverage` (a part of 1), mean `width` and its
-            `units`, which are raw.
+            One row each: `level`, `step`, `channel`, `coverage` (a part of 1), mean `width`, and its `units`, raw.
 
         Raises:
             UsageError: as in `scores`.
         """
-        return scoring.score_coverage(self, scoring.score_windows(self, part, pred_len, scoring.own_data(self, dataset)), level)
+        windows = scoring.score_windows(self, part, pred_len, scoring.own_data(self, dataset))
+        return scoring.score_coverage(self, windows, level)
 
-    def calibrate(self, pred_len: int | None = None, level: Sequence[float] = (), dataset: Dataset | None = None) -> Intervals:
+    def calibrate(
+        self, pred_len: int | None = None, level: Sequence[float] = (), dataset: Dataset | None = None
+    ) -> Intervals:
         """Calibrate `intervals` anew on the validation part, which training has done for P steps.
 
         Args:
@@ -256,18 +257,17 @@ class Forecaster:
         return self.intervals
 
     def save(self, folder: str | Path) -> None:
-        """Write a run folder that `load` reads; UsageError when `folder` holds something,
-        RunFailure when the disk refuses."""
+        """Write a run folder that `load` reads; UsageError if `folder` is not empty, RunFailure if the disk refuses."""
         with locked(Path(folder)):
-            check_new_folder(Path(folder))
+            run_folder.check_new_folder(Path(folder))
             self.write(Path(folder))
 
     def write(self, folder: Path) -> None:
         """As `save`, over whatever `folder` holds."""
         preprocess = self.preprocess_record()
-        files = {WEIGHTS: weights_bytes(self.model, preprocess), PREPROCESS: json_bytes(preprocess)}
+        files = {WEIGHTS: weights_bytes(self.model, preprocess), PREPROCESS: run_folder.json_bytes(preprocess)}
         files |= {} if self.intervals is None else {INTERVALS: self.intervals.to_bytes()}
-        write_run(folder, self.config, files, self.validations, self.metrics)
+        run_folder.write_run(folder, self.config, files, self.validations, self.metrics)
 
     def export(self, path: str | Path, horizon: int | None = None) -> Exported:
         """Write the model as ONNX to `path`, raw units in, `horizon` steps of them out; see `femts.forecaster.onnx`."""
@@ -294,14 +294,5 @@ class Forecaster:
             UsageError: no run, an unfinished or a changed one, or one of a later femts.
         """
         run, model, preprocess, intervals = restore(folder)
-        forecaster = cls(
-            model,
-            run.config,
-            preprocess,
-            freq=run.preprocess["freq"],
-            data=run.preprocess["data"],
-            metrics=run.metrics,
-            validations=run.validations,
-            intervals=intervals,
-        )
-        return forecaster.to(device)
+        freq, data = run.preprocess["freq"], run.preprocess["data"]
+        return cls(model, run.config, preprocess, freq, data, run.metrics, run.validations, intervals).to(device)
