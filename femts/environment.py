@@ -16,7 +16,17 @@ from typing import Any
 
 from femts._version import __version__
 
-LIBRARIES = ("femts", "torch", "pytorch-lightning", "numpy", "pandas", "scikit-learn", "triton", "fla-core", "mamba-ssm")
+LIBRARIES = (
+    "femts",
+    "torch",
+    "pytorch-lightning",
+    "numpy",
+    "pandas",
+    "scikit-learn",
+    "triton",
+    "fla-core",
+    "mamba-ssm",
+)
 
 
 @contextmanager

@@ -127,7 +127,11 @@ def locked(folder: Path) -> Iterator[None]:
 def _lock(folder: Path) -> int:
     descriptor = None
     try:
-        while descriptor is None or not os.path.exists(folder) or not os.path.samestat(os.fstat(descriptor), os.stat(folder)):
+        while (
+            descriptor is None
+            or not os.path.exists(folder)
+            or not os.path.samestat(os.fstat(descriptor), os.stat(folder))
+        ):
             if descriptor is not None:  # removed by whoever held it, between the two calls below
                 os.close(descriptor)
                 folder.mkdir(parents=True, exist_ok=True)
@@ -137,7 +141,9 @@ def _lock(folder: Path) -> int:
         if descriptor is not None:
             os.close(descriptor)
         if isinstance(error, BlockingIOError):
-            raise UsageError(f"Folder {folder} is being written by another run; wait for it or choose another.") from error
+            raise UsageError(
+                f"Folder {folder} is being written by another run; wait for it or choose another."
+            ) from error
         raise RunFailure(f"Could not write {folder}: {error.strerror}; choose another folder.") from error
     return descriptor
 

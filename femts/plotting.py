@@ -76,10 +76,11 @@ def forecast_picture(
     """Draw a forecast, one panel a channel.
 
     Args:
-        history: wide frame in raw units that ends where the forecast begins; its last part is drawn, twice as long as the
-            forecast, and two seasons at least.
-        forecast: wide frame with the same columns, and bounds as `NAME-lo-80` and `NAME-hi-80` beside them; `date` may be
-            missing in both, then steps are counted. A column may be missing at the end of the history, and begin later.
+        history: wide frame in raw units that ends where the forecast begins; its last part is
+            drawn, twice as long as the forecast, and two seasons at least.
+        forecast: wide frame with the same columns, and bounds as `NAME-lo-80` and `NAME-hi-80`
+            beside them; `date` may be missing in both, then steps are counted. A column may be
+            missing at the end of the history, and begin later.
         actual: what happened, a wide frame that begins where the forecast does.
         columns: the channels to draw; by default the first twelve.
         season: steps of a season.
@@ -91,7 +92,9 @@ def forecast_picture(
     actual = None if actual is None else _with_numbers(actual, forecast, "What happened")
     named = [str(c) for c in forecast.columns if c != "date" and str(c) in history.columns]
     if not named:
-        raise UsageError("The forecast has no column of the history, so there is nothing to draw; give the history it is from.")
+        raise UsageError(
+            "The forecast has no column of the history, so there is nothing to draw; give the history it is from."
+        )
     for column in columns or ():
         if column not in named:
             raise UsageError(f"The forecast has no column '{column}'{suggest(column, named)}")
@@ -102,7 +105,9 @@ def forecast_picture(
     shown = list(columns or named[:MOST_PANELS])
     missing = [] if actual is None else [column for column in shown if column not in actual.columns]
     if missing:
-        raise UsageError(f"What happened lacks the column '{missing[0]}'; give a table like the history, or leave it out.")
+        raise UsageError(
+            f"What happened lacks the column '{missing[0]}'; give a table like the history, or leave it out."
+        )
 
     across = 1 if len(shown) <= 3 else 2 if len(shown) <= 8 else 3
     down = math.ceil(len(shown) / across)
@@ -118,7 +123,9 @@ def forecast_picture(
         panels[(len(shown) - 1 - place) // across, place].tick_params(axis="x", labelbottom=True)
     for panel in panels.flat[len(shown) :]:
         panel.remove()
-    _finish(figure, panels.flat[: len(shown)], dated=_dated(forecast), left_out=0 if columns else len(named) - len(shown))
+    _finish(
+        figure, panels.flat[: len(shown)], dated=_dated(forecast), left_out=0 if columns else len(named) - len(shown)
+    )
     _explain(figure, panels.flat[0], _title(past, len(forecast)))
     return figure
 
@@ -154,7 +161,9 @@ def _levels(forecast: pd.DataFrame, column: str) -> list[str]:
     """Levels in percent of the intervals around `column`, as they are written, rising."""
     begin = f"{column}-lo-"
     levels = [str(name).removeprefix(begin) for name in forecast.columns if str(name).startswith(begin)]
-    numbers = [each for each in levels if re.fullmatch(r"\d+(\.\d+)?", each) and f"{column}-hi-{each}" in forecast.columns]
+    numbers = [
+        each for each in levels if re.fullmatch(r"\d+(\.\d+)?", each) and f"{column}-hi-{each}" in forecast.columns
+    ]
     return sorted(numbers, key=float)
 
 
@@ -192,12 +201,21 @@ def _finish(figure: Any, panels: Any, dated: bool, left_out: int) -> None:
 def _explain(figure: Any, panel: Any, title: str) -> None:
     """Put the title, and what the lines and bands of `panel` are, above all panels."""
     handles, labels = panel.get_legend_handles_labels()
-    look: dict[str, Any] = {"frameon": False, "fontsize": 9, "title_fontsize": 10, "alignment": "left", "handlelength": 1.6}
+    look: dict[str, Any] = {
+        "frameon": False,
+        "fontsize": 9,
+        "title_fontsize": 10,
+        "alignment": "left",
+        "handlelength": 1.6,
+    }
     legend = figure.legend(handles, labels, loc="outside upper left", ncols=min(6, len(labels)), title=title, **look)
     for line in legend.get_lines():
         line.set_linewidth(2.2)
     patches = legend.get_patches()  # bands are the last that a panel draws
-    bands = {float(label.split()[0]): patch for label, patch in zip(labels[len(labels) - len(patches) :], patches, strict=True)}
+    bands = {
+        float(label.split()[0]): patch
+        for label, patch in zip(labels[len(labels) - len(patches) :], patches, strict=True)
+    }
     for within, level in enumerate(sorted(bands, reverse=True), 1):  # a narrow band lies over all wider ones
         bands[level].set_alpha(1 - (1 - BAND) ** within)
 

@@ -20,8 +20,8 @@ _EVERY = 0.2  # seconds between two pictures of the line in a notebook
 def progress_line(shown: bool = True) -> Iterator[Callable[[float, str], None]]:
     """Yield a function that shows a part done, in [0, 1], and words on it.
 
-    The line has a bar and the time left, is drawn five times a second, and is gone at the end. Where stderr is neither a
-    terminal nor a notebook's, the function does nothing.
+    The line has a bar and the time left, is drawn five times a second, and is gone at the end.
+    Where stderr is neither a terminal nor a notebook's, the function does nothing.
     """
     if not shown or sys.stderr is None or not (_in_notebook() or sys.stderr.isatty()):
         yield lambda part, words: None

@@ -83,7 +83,11 @@ def _is_number(cell: str) -> bool:
 
 def spreadsheet_safe(cell: object) -> object:
     """A cell of a table for people; text that a spreadsheet would take for a formula begins with an apostrophe."""
-    return f"'{cell}" if isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@", "\t", "\r") and not _number(cell) else cell
+    return (
+        f"'{cell}"
+        if isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@", "\t", "\r") and not _number(cell)
+        else cell
+    )
 
 
 def _number(text: str) -> bool:

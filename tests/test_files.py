@@ -167,7 +167,9 @@ def test_a_lock_is_held_by_one_and_ends_with_it(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     with locked(folder):
         (folder / "file").write_text("")
-        with pytest.raises(UsageError, match=r"Folder .*run is being written by another run; wait for it or choose another"):
+        with pytest.raises(
+            UsageError, match=r"Folder .*run is being written by another run; wait for it or choose another"
+        ):
             locked(folder).__enter__()
     code = "import sys, time; from pathlib import Path; from femts.files import locked\n"
     code += "with locked(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
@@ -212,7 +214,9 @@ def _raced(folder: Path, *out: str) -> list[subprocess.CompletedProcess[str]]:
         )
         for seed in (1, 2)
     ]  # fmt: skip
-    return [subprocess.CompletedProcess(p.args, p.returncode, *said) for p, said in ((p, p.communicate()) for p in both)]
+    return [
+        subprocess.CompletedProcess(p.args, p.returncode, *said) for p, said in ((p, p.communicate()) for p in both)
+    ]
 
 
 def _scores(folder: Path) -> tuple[int, str]:
@@ -223,7 +227,8 @@ def _scores(folder: Path) -> tuple[int, str]:
 def test_trainings_at_once_get_folders_of_their_own(tmp_path: Path) -> None:
     done = _raced(tmp_path)
     folders = [
-        next(line.removeprefix("run: ") for line in each.stdout.splitlines() if line.startswith("run: ")) for each in done
+        next(line.removeprefix("run: ") for line in each.stdout.splitlines() if line.startswith("run: "))
+        for each in done
     ]
     assert len(set(folders)) == 2
     for seed, (each, folder) in enumerate(zip(done, folders, strict=True), 1):

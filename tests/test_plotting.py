@@ -66,7 +66,9 @@ def test_bands_begin_at_the_last_value_and_are_in_the_legend(tmp_path: Path, mon
     table = small_table(60)
     past, future = table.head(48), table.tail(12)
     for level, width in (("80", 1.0), ("95", 2.0)):
-        future = future.assign(**{f"load-lo-{level}": future["load"] - width, f"load-hi-{level}": future["load"] + width})
+        future = future.assign(
+            **{f"load-lo-{level}": future["load"] - width, f"load-hi-{level}": future["load"] + width}
+        )
     future = future.assign(**{"load-lo-x": 0.0, "load-hi-x": 0.0})  # no level
     figure = drawn(tmp_path, monkeypatch, past, future)
     (legend,) = figure.legends
@@ -101,7 +103,10 @@ def test_a_series_that_ended_is_drawn_to_its_end(tmp_path: Path, monkeypatch: py
     figure = drawn(tmp_path, monkeypatch, past, future)
     for panel, end in zip(figure.axes, (47, 39), strict=True):
         assert panel.lines[1].get_xdata()[-1] == past["date"][end]
-    for empty, says in (((past.head(0), future), "history has no rows"), ((past, future.head(0)), "forecast has no rows")):
+    for empty, says in (
+        ((past.head(0), future), "history has no rows"),
+        ((past, future.head(0)), "forecast has no rows"),
+    ):
         with pytest.raises(UsageError, match=says):
             plot_forecast(*empty, tmp_path / "e.png")
 

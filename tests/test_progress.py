@@ -77,6 +77,8 @@ def test_a_notebook_shows_the_same_line_and_keeps_nothing(
     with progress_line() as show:
         show(0.25, "step 1")
         show(0.5, "step 2")
-    assert re.search(r" 25% -?.* left  step 1$", output.drawn[0]) and re.search(r" 50% .* left  step 2$", output.drawn[1])
+    assert re.search(r" 25% -?.* left  step 1$", output.drawn[0]) and re.search(
+        r" 50% .* left  step 2$", output.drawn[1]
+    )
     assert output.drawn[2:] == [""]
     assert capsys.readouterr() == ("", "")

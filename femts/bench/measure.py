@@ -102,7 +102,9 @@ def peak_bytes(call: Callable[[], object], device: str) -> int:
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as record:
         call()
     kineto = record.profiler.kineto_results  # type: ignore[union-attr]
-    changes = sorted((event for event in kineto.events() if event.name() == "[memory]"), key=lambda event: event.start_ns())
+    changes = sorted(
+        (event for event in kineto.events() if event.name() == "[memory]"), key=lambda event: event.start_ns()
+    )
     now = peak = 0
     for event in changes:
         now += event.nbytes()

@@ -128,7 +128,9 @@ def _bench_length(bench: MixerBench, place: Place, prior: str, length: int) -> I
     batch = max(1, bench.tokens // length)
     x = torch.randn(batch, length, bench.d_model, device=place.device)
     names = dict.fromkeys((ALONE, *bench.cases))
-    cases = {name: _Case(layer_config(prior, name, bench.d_model, bench.n_heads), name == NAIVE, x, place) for name in names}
+    cases = {
+        name: _Case(layer_config(prior, name, bench.d_model, bench.n_heads), name == NAIVE, x, place) for name in names
+    }
     fitting = {name: case for name, case in cases.items() if case.fits()}
     for case in fitting.values():
         case.layer.eval()

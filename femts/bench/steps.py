@@ -103,7 +103,10 @@ class BareSteps:
 
     def flops(self) -> int:
         """Operations of the matrix products in loss and gradients of one batch, attention included."""
-        with FlopCounterMode(display=False, custom_mapping=_FLOPS_TOO) as counted, torch.compiler.set_stance("force_eager"):
+        with (
+            FlopCounterMode(display=False, custom_mapping=_FLOPS_TOO) as counted,
+            torch.compiler.set_stance("force_eager"),
+        ):
             self._loss(next(self._batches)).backward()
         self.optimizer.zero_grad()
         return counted.get_total_flops()
@@ -114,7 +117,9 @@ class BareSteps:
 
         budget = Budget(BATCHES, None, 0.0, 0)
         with tempfile.TemporaryDirectory(prefix="femts-") as folder:
-            job = Job(self.model, self.windows, self._one, self.training, self.place, TrainState(), Path(folder), budget)
+            job = Job(
+                self.model, self.windows, self._one, self.training, self.place, TrainState(), Path(folder), budget
+            )
             end = run_steps(job)
         self.model.train()
         self.optimizer.zero_grad()

@@ -99,7 +99,9 @@ def _configs(bench: TrainBench, dataset: str) -> dict[str, Any]:
             name, seq_len=seq_len, pred_len=bench.pred_len, n_channels=entry.channels, settings=bench.settings
         )
         if not any(True for _ in build_model(name, configs[name]).parameters()):
-            raise UsageError(f"Model '{name}' has no weights, so there is no step to measure; leave it out of --models.")
+            raise UsageError(
+                f"Model '{name}' has no weights, so there is no step to measure; leave it out of --models."
+            )
     return configs
 
 

@@ -71,9 +71,9 @@ class StepOptions:
     """Models whose training steps are measured, and their batches."""
 
     datasets: Datasets = "ETTh1"
-    models: Annotated[str, typer.Option(metavar="NAME[,NAME...]", help="Names of `femts models`; ratios are to the first.")] = (
-        "sm,fem_sm,fem_gla,fem_aft,fem_mamba"
-    )
+    models: Annotated[
+        str, typer.Option(metavar="NAME[,NAME...]", help="Names of `femts models`; ratios are to the first.")
+    ] = "sm,fem_sm,fem_gla,fem_aft,fem_mamba"
     pred_len: PredLen = "96"
     batch_size: Annotated[str, typer.Option(metavar="N", help="Windows of a step.")] = "32"
     assignments: Annotated[

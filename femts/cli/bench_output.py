@@ -43,9 +43,13 @@ def place_of(device: str, precision: str, compiled: bool = False) -> Place:
     from femts.config.training import TrainingConfig
     from femts.training.device import resolve_place
 
-    asked = apply_settings(TrainingConfig(), {"device": device, "precision": precision, "compile": compiled}, where="training")
+    asked = apply_settings(
+        TrainingConfig(), {"device": device, "precision": precision, "compile": compiled}, where="training"
+    )
     if device == "mps":
-        raise UsageError("Device 'mps' does not tell its peak memory and cannot be measured; take --device cpu or cuda.")
+        raise UsageError(
+            "Device 'mps' does not tell its peak memory and cannot be measured; take --device cpu or cuda."
+        )
     return resolve_place(asked)
 
 
@@ -74,7 +78,10 @@ def report(plan: Any, place: Place, rows: Iterable[Any], form: TableForm, as_jso
             answer = [asdict(row) for row in rows]
             print(strict_json({"machine": facts, "kernels": kernels, "settings": asdict(plan), "rows": answer}))
             return
-        print("{name} ({device}, {precision}), threads {threads}, torch {torch}, femts {femts}".format(**facts), flush=True)
+        print(
+            "{name} ({device}, {precision}), threads {threads}, torch {torch}, femts {femts}".format(**facts),
+            flush=True,
+        )
         for _, group in groupby(map(form.cells, rows), key=lambda row: form.together or row[0]):
             print(f"\n{table(form.columns, group)}", flush=True)
     if kernels:

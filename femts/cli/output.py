@@ -25,7 +25,9 @@ def scores_table(scores: Mapping[int, Mapping[str, Any]]) -> str:
 def mean_scores(scores: Mapping[int, Mapping[str, Any]]) -> dict[str, float]:
     """Means of the horizons' `mse` and `mae`, each horizon counting once."""
     nan = float("nan")  # a record has null where a score is no number
-    return {name: sum(nan if s[name] is None else s[name] for s in scores.values()) / len(scores) for name in ("mse", "mae")}
+    return {
+        name: sum(nan if s[name] is None else s[name] for s in scores.values()) / len(scores) for name in ("mse", "mae")
+    }
 
 
 def details_table(frames: Mapping[int, pd.DataFrame], head: Mapping[str, Any], kind: str) -> str:

@@ -21,21 +21,32 @@ class ReadingOptions:
     na: Annotated[str | None, option("Numbers that stand for a missing value, such as -9999.", "X[,X...]")] = None
     columns: Annotated[
         str | None,
-        option("What your columns are called, where not date, or unique_id, ds, y.", "time=NAME,series=NAME,value=NAME"),
+        option(
+            "What your columns are called, where not date, or unique_id, ds, y.", "time=NAME,series=NAME,value=NAME"
+        ),
     ] = None
-    target: Annotated[str | None, option("Columns to forecast; all but the next two unless given.", "NAME[,NAME...]")] = None
+    target: Annotated[
+        str | None, option("Columns to forecast; all but the next two unless given.", "NAME[,NAME...]")
+    ] = None
     past: Annotated[str | None, option("Columns known up to now, read and not scored.", "NAME[,NAME...]")] = None
     future: Annotated[str | None, option("Columns known for the steps to come as well.", "NAME[,NAME...]")] = None
-    calendar: Annotated[bool, typer.Option("--calendar", help="Let hour of the week and season of the year act.")] = False
-    split: Annotated[str | None, option("Shares of the rows for training, validation and test.", "TRAIN,VAL,TEST")] = None
+    calendar: Annotated[bool, typer.Option("--calendar", help="Let hour of the week and season of the year act.")] = (
+        False
+    )
+    split: Annotated[str | None, option("Shares of the rows for training, validation and test.", "TRAIN,VAL,TEST")] = (
+        None
+    )
     val_rows: Annotated[str | None, option("Rows for validation, before those of the test.", "N")] = None
     test_rows: Annotated[str | None, option("Last rows, for the test.", "N")] = None
     test_from: Annotated[str | None, option("First date of the test.", "DATE")] = None
     min: Annotated[str | None, option("Smallest value that a forecast may have, such as 0.", "X")] = None
     max: Annotated[str | None, option("Largest value that a forecast may have.", "X")] = None
-    transform: Annotated[str | None, option("Make skewed values even before they are scaled.", "none|log1p|boxcox")] = None
+    transform: Annotated[str | None, option("Make skewed values even before they are scaled.", "none|log1p|boxcox")] = (
+        None
+    )
     panel: Annotated[
-        bool, typer.Option("--panel", help="Take the series as a panel: one model for all, each by its own clock and scale.")
+        bool,
+        typer.Option("--panel", help="Take the series as a panel: one model for all, each by its own clock and scale."),
     ] = False
 
     @classmethod
@@ -84,7 +95,9 @@ def _parse_columns(value: object) -> dict[str, str]:
     pairs = dict(part.partition("=")[::2] for part in str(value).split(",")) if value is not None else {}
     for key, name in pairs.items():
         if key not in ("time", "series", "value") or not name:
-            raise UsageError(f"Columns '{shown(value)}' cannot be read; write --columns time=NAME,series=NAME,value=NAME.")
+            raise UsageError(
+                f"Columns '{shown(value)}' cannot be read; write --columns time=NAME,series=NAME,value=NAME."
+            )
     return pairs
 
 

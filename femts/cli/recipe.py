@@ -29,16 +29,22 @@ class RecipeOptions:
     model: Annotated[str | None, option(f"A name of `femts models`; {DEFAULT_MODEL} unless given.", "NAME")] = None
     pred_len: Annotated[
         str | None,
-        option("Steps to forecast; auto goes by the step of the data; several train one model each.", "N[,N...]|all|auto"),
+        option(
+            "Steps to forecast; auto goes by the step of the data; several train one model each.", "N[,N...]|all|auto"
+        ),
     ] = None
     seq_len: Annotated[str | None, option("Steps of look-back; auto leaves them to the protocol.", "N|auto")] = None
     protocol: Annotated[
         str | None,
-        option("Where look-backs come from; seasons unless given, paper for the catalogue.", "paper|lookback96|seasons"),
+        option(
+            "Where look-backs come from; seasons unless given, paper for the catalogue.", "paper|lookback96|seasons"
+        ),
     ] = None
     reading: ReadingOptions = field(default_factory=ReadingOptions)
     config: Annotated[Path | None, option("Recipe in YAML; flags go before it.", "FILE")] = None
-    assignments: Annotated[list[str] | None, option("One setting, such as model.components=CL.", "KEY=VALUE", "--set")] = None
+    assignments: Annotated[
+        list[str] | None, option("One setting, such as model.components=CL.", "KEY=VALUE", "--set")
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -48,7 +54,9 @@ class TrainingOptions:
     seed: Annotated[str | None, option("Decides weights, order and dropout; 42 unless given.", "N")] = None
     max_steps: Annotated[str | None, option("Optimiser steps; 1000 unless given.", "N")] = None
     max_epochs: Annotated[str | None, option("The same in passes over the training rows.", "N")] = None
-    max_time: Annotated[str | None, option("Longest time for all horizons, such as 9m; the schedule fits it.", "SPAN")] = None
+    max_time: Annotated[
+        str | None, option("Longest time for all horizons, such as 9m; the schedule fits it.", "SPAN")
+    ] = None
     device: Annotated[str | None, option("Where to train.", "auto|cpu|cuda|mps")] = None
     precision: Annotated[str | None, option("What to compute in.", "auto|32|bf16")] = None
 
@@ -124,7 +132,9 @@ def parse_horizons(value: object) -> tuple[int, ...]:
     horizons = tuple(dict.fromkeys(whole_number(part, "Horizon") for part in parts))
     numbers = tuple(number for number in horizons if number is not None and number >= 1)
     if not horizons or len(numbers) < len(horizons):
-        raise UsageError(f"Horizon '{shown(value)}' is not a number of steps; write --pred-len 96, 96,192, all or auto.")
+        raise UsageError(
+            f"Horizon '{shown(value)}' is not a number of steps; write --pred-len 96, 96,192, all or auto."
+        )
     return numbers
 
 
@@ -185,7 +195,9 @@ def _flatten(top: dict[str, Any], path: Path) -> tuple[dict[str, Any], dict[str,
         model = model.get("name")
     training = top.pop("training", {})
     if not isinstance(training, dict):
-        raise UsageError(f"Configuration {path} has 'training: {shown(training)}'; give it indented lines such as 'lr: 1e-4'.")
+        raise UsageError(
+            f"Configuration {path} has 'training: {shown(training)}'; give it indented lines such as 'lr: 1e-4'."
+        )
     settings |= {f"training.{key}": value for key, value in training.items()}
     if model is not None:
         top["model"] = model

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a finished run.", show_default=False)]
 Moved = Annotated[
-    str | None, typer.Option("--dataset", metavar="FILE", help="The run's data, where they have moved.", show_default=False)
+    str | None,
+    typer.Option("--dataset", metavar="FILE", help="The run's data, where they have moved.", show_default=False),
 ]
 Device = Annotated[str, typer.Option(metavar="auto|cpu|cuda|mps", help="Where to compute.")]
 
@@ -76,14 +77,18 @@ def parse_levels(text: str) -> tuple[float, ...]:
     """`80,95` as numbers."""
     from femts.evaluation.intervals import check_levels
 
-    return _numbers(text, check_levels, f"Level '{shown(text)}' is not a number; write --level 80 or 80,95, in percent.")
+    return _numbers(
+        text, check_levels, f"Level '{shown(text)}' is not a number; write --level 80 or 80,95, in percent."
+    )
 
 
 def parse_quantiles(text: str) -> tuple[float, ...]:
     """`0.1,0.9` as numbers."""
     from femts.evaluation.quantiles import check_quantiles
 
-    return _numbers(text, check_quantiles, f"Quantile '{shown(text)}' is not a number; write --quantiles 0.1 or 0.1,0.9.")
+    return _numbers(
+        text, check_quantiles, f"Quantile '{shown(text)}' is not a number; write --quantiles 0.1 or 0.1,0.9."
+    )
 
 
 def _numbers(text: str, check: Callable[[list[float]], tuple[float, ...]], otherwise: str) -> tuple[float, ...]:

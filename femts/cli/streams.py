@@ -14,7 +14,13 @@ NO_MEMORY = (
 )
 TORCH_TAKES = 1200 * 2**20  # bytes of addresses; given less, its import may end the process without a word
 # What libraries say where the system gives no memory, under `ulimit -v` also to their shared objects and threads.
-_SIGNS = ("can't allocate memory", "out of memory", "cannot allocate memory", "unable to allocate", "failed to map segment")
+_SIGNS = (
+    "can't allocate memory",
+    "out of memory",
+    "cannot allocate memory",
+    "unable to allocate",
+    "failed to map segment",
+)
 _MORE_SIGNS = ("can't start new thread", "storage size calculation overflowed")
 
 

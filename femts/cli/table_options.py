@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from femts.experiments.grid import Grid
 
 LOOK_BACKS = (512, 1024, 2048, 4096)
-MIXERS, OTHERS = "fem_sm,fem_gla,fem_mamba,fem_aft,sm,gla,aft", "lintrans,itransformer,patchtst,dlinear,naive,seasonal_naive"
+MIXERS, OTHERS = (
+    "fem_sm,fem_gla,fem_mamba,fem_aft,sm,gla,aft",
+    "lintrans,itransformer,patchtst,dlinear,naive,seasonal_naive",
+)
 MODELS = f"{DEFAULT_MODEL},ridge,{MIXERS},{OTHERS}"
 
 
@@ -35,7 +38,9 @@ class GridOptions:
     models: Annotated[str, typer.Option(metavar="NAME[,NAME...]", help="Names of `femts models`.")] = MODELS
     pred_lens: Annotated[
         str,
-        typer.Option(metavar="N[,N...]|all|auto", help="Horizons; auto: all of the catalogue's, one by the step of a file."),
+        typer.Option(
+            metavar="N[,N...]|all|auto", help="Horizons; auto: all of the catalogue's, one by the step of a file."
+        ),
     ] = "auto"
     roll_out: Annotated[
         str | None,
@@ -47,21 +52,29 @@ class GridOptions:
     ] = None
     seeds: Annotated[str, typer.Option(metavar="N[,N...]", help="Seeds, a run each.")] = "42"
     seq_len: Annotated[
-        str, typer.Option(metavar="N[,N...]|auto|protocol", help="Look-back; of several, auto's four too, validation chooses.")
+        str,
+        typer.Option(
+            metavar="N[,N...]|auto|protocol", help="Look-back; of several, auto's four too, validation chooses."
+        ),
     ] = "protocol"
     reading: ReadingOptions = field(default_factory=ReadingOptions)
     protocol: Annotated[
         str | None,
         typer.Option(
-            metavar="paper|lookback96|seasons", help="Where look-backs come from.", show_default="paper; seasons for files"
+            metavar="paper|lookback96|seasons",
+            help="Where look-backs come from.",
+            show_default="paper; seasons for files",
         ),
     ] = None
     assignments: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="One setting of all models.", show_default=False)
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="One setting of all models.", show_default=False),
     ] = None
     choices: Annotated[
         list[str] | None,
-        typer.Option("--choose", metavar="KEY=VALUE,...", help="Values of a setting; validation chooses.", show_default=False),
+        typer.Option(
+            "--choose", metavar="KEY=VALUE,...", help="Values of a setting; validation chooses.", show_default=False
+        ),
     ] = None
 
     def grid(self) -> Grid:
@@ -76,7 +89,8 @@ class GridOptions:
             pred_lens=() if is_auto(self.pred_lens) else parse_horizons(self.pred_lens),
             seeds=tuple(_seed(part) for part in names(self.seeds)),
             protocol=self.protocol,
-            seq_lens=presets.get(self.seq_len.lower()) or tuple(count("--seq-len", part) for part in names(self.seq_len)),
+            seq_lens=presets.get(self.seq_len.lower())
+            or tuple(count("--seq-len", part) for part in names(self.seq_len)),
             settings=dict(parse_assignment(text) for text in self.assignments or []),
             reading=self.reading.reading(),
             choices={key: names(value) for key, value in choices},
@@ -87,14 +101,15 @@ class GridOptions:
 class EngineOptions:
     """Engine of the cells: which, how many of them at a time, how long, and where records go."""
 
-    engine: Annotated[str, typer.Option(metavar="local|ray", help="What runs the cells: this machine, or a Ray cluster.")] = (
-        "local"
-    )
-    jobs: Annotated[str | None, typer.Option(metavar="N", help="Cells at a time.", show_default="one a core, 4 on a GPU")] = (
-        None
-    )
+    engine: Annotated[
+        str, typer.Option(metavar="local|ray", help="What runs the cells: this machine, or a Ray cluster.")
+    ] = "local"
+    jobs: Annotated[
+        str | None, typer.Option(metavar="N", help="Cells at a time.", show_default="one a core, 4 on a GPU")
+    ] = None
     max_time: Annotated[
-        str | None, typer.Option(metavar="SPAN", help="Stop after it; what is left is for the next time.", show_default=False)
+        str | None,
+        typer.Option(metavar="SPAN", help="Stop after it; what is left is for the next time.", show_default=False),
     ] = None
     results: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the records.")] = Path("results")
 
@@ -102,7 +117,9 @@ class EngineOptions:
         """The engine that the options ask for; UsageError for one that there is not."""
         from femts.experiments.engine import Engine
 
-        return Engine(self.engine, None if self.jobs is None else count("--jobs", self.jobs), self.max_time, device, data_root)
+        return Engine(
+            self.engine, None if self.jobs is None else count("--jobs", self.jobs), self.max_time, device, data_root
+        )
 
 
 def _seed(text: str) -> int:

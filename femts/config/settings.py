@@ -68,7 +68,9 @@ def _read(value: Any, kind: Any, key: str) -> Any:
             raise UsageError(f"Setting '{key}' cannot be '{shown(value)}'{suggest(text, [str(a) for a in args])}")
         return next(a for a in args if str(a) == text)
     if origin is tuple:
-        parts = value.strip("()[] ").split(",") if isinstance(value, str) else [value] if is_single(value) else list(value)
+        parts = (
+            value.strip("()[] ").split(",") if isinstance(value, str) else [value] if is_single(value) else list(value)
+        )
         if len(parts) != len(args) and Ellipsis not in args:
             raise UsageError(f"Setting '{key}' takes {len(args)} values, not '{shown(value)}'; write them as a,b.")
         return tuple(_read(p, args[0], key) for p in parts)

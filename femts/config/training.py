@@ -55,8 +55,8 @@ class TrainingConfig:
         precision: `auto` takes bf16 on CUDA where it is native, else 32. On a CPU `bf16` forms the
             products of the MLP and of the mixer's projection in bfloat16, all else in float32.
         devices: processes that share each batch (DDP). Their weights are those of one process but
-            for the order of sums, which the steep features of `linear` and `gla` amplify step by
-            step: to 1e-3 of a weight, 1e-7 of a score.
+            for the order of sums, which the steep features of `linear` and
+            `gla` amplify step by step: to 1e-3 of a weight, 1e-7 of a score.
         compile: take the passes of a step through `torch.compile`: a minute or more at the start;
             whether steps are faster then, `femts bench train --compile` says. The draws of dropout
             differ from those without.
@@ -100,8 +100,8 @@ class TrainingConfig:
         check_bounds(self, "training")
         if self.max_steps is not None and self.max_epochs is not None:
             raise UsageError(
-                f"Settings 'training.max_steps' ({self.max_steps}) and 'training.max_epochs' ({self.max_epochs}) say the same "
-                "in two ways; give one."
+                f"Settings 'training.max_steps' ({self.max_steps}) and 'training.max_epochs' ({self.max_epochs}) say "
+                "the same in two ways; give one."
             )
         if self.max_time is not None:
             parse_span(self.max_time)
@@ -130,7 +130,9 @@ def _rise_within_1(numbers: tuple[float, ...]) -> bool:
 def parse_span(text: str) -> float:
     """Seconds in a span such as `90s`, `9m`, `1h30m` or `45`; UsageError for anything else and for none at all."""
     match = _SPAN.fullmatch(str(text).strip().lower())
-    seconds = sum(float(part or 0) * unit for part, unit in zip(match.groups(), (3600, 60, 1), strict=True)) if match else 0.0
+    seconds = (
+        sum(float(part or 0) * unit for part, unit in zip(match.groups(), (3600, 60, 1), strict=True)) if match else 0.0
+    )
     if seconds <= 0:
         raise UsageError(f"Time span '{text}' cannot be read; write it as 90s, 9m or 1h30m.")
     return seconds

@@ -36,7 +36,9 @@ def read_yaml(path: Path, what: str) -> Any:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise UsageError(f"{what} {path} cannot be read: {reason}; give a YAML file.") from error
     if len(raw) > MOST_BYTES:
-        raise UsageError(f"{what} {path} is larger than {MOST_BYTES >> 20} MB, which no settings are; name another file.")
+        raise UsageError(
+            f"{what} {path} is larger than {MOST_BYTES >> 20} MB, which no settings are; name another file."
+        )
     try:
         depth = 0
         for event in yaml.parse(text, yaml.SafeLoader):

@@ -33,8 +33,8 @@ class Dataset:
         notes: what a user should be told once.
         source: what `load_dataset` finds it by again, a catalogue name or a path; None for a table in memory.
         schema: how it was read; where columns have roles, every target is named.
-        known: (rows, K) float64, the columns `schema.roles.future` in raw units; None where nothing is known for the steps to
-            come.
+        known: (rows, K) float64, the columns `schema.roles.future` in raw units; None where nothing
+            is known for the steps to come.
     """
 
     name: str
@@ -58,7 +58,8 @@ class Dataset:
 
     @property
     def targets(self) -> int:
-        """Number of the columns, the first ones, that are to be forecast and scored; after them come those known up to now."""
+        """Number of the columns, the first ones, that are to be forecast and scored; after them
+        come those known up to now."""
         return len(self.columns) - len(self.schema.roles.past)
 
     @property
@@ -102,7 +103,8 @@ class Dataset:
         return describe(self)
 
     def frame(self) -> pd.DataFrame:
-        """A wide table in raw units: the stamps under their own name, where there are some, the columns, and what is known."""
+        """A wide table in raw units: the stamps under their own name, where there are some, the
+        columns, and what is known."""
         table = pd.DataFrame(self.values, columns=list(self.columns))
         if self.known is not None:
             table[list(self.schema.roles.future)] = self.known
@@ -112,5 +114,6 @@ class Dataset:
 
 
 def for_horizon(data: Dataset, pred_len: int) -> Dataset:
-    """`data`, with a split that leaves whole horizons for validation and test where a short table of one's own has none."""
+    """`data`, with a split that leaves whole horizons for validation and test where a short table
+    of one's own has none."""
     return data if data.fixed_split else replace(data, split=horizon_split(data.split, pred_len))

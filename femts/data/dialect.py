@@ -23,7 +23,9 @@ ROWS = 1000
 _DECIMAL = re.compile(r"[+-]?(\d+,\d*|,\d+)([eE][+-]?\d+)?")
 _ROUND = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")  # decimals, or thousands
 _ENGLISH = re.compile(r"[+-]?\d{1,3}(,\d{3})+\.\d+|[+-]?\d{1,3}(,\d{3}){2,}")
-_THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:(,\d{3})+\.\d+|(\.\d{3})+,\d+|([.,]\d{3}){2,}|([ '\u00a0\u202f]\d{3})+([.,]\d+)?)")
+_THOUSANDS = re.compile(
+    r"[+-]?\d{1,3}(?:(,\d{3})+\.\d+|(\.\d{3})+,\d+|([.,]\d{3}){2,}|([ '\u00a0\u202f]\d{3})+([.,]\d+)?)"
+)
 
 
 @dataclass(frozen=True)
@@ -51,8 +53,8 @@ def text_of(source: Path | BinaryIO) -> io.TextIOWrapper:
 def dialect_of(sample: str, path: Path) -> tuple[Dialect, list[str]]:
     """Marks of the table that begins with `sample`, and its header.
 
-    The separator is the one that comes first in the header and gives each row as many cells as the header. Where none does, it
-    is the comma, if there is one in the header.
+    The separator is the one that comes first in the header and gives each row as many cells as the
+    header. Where none does, it is the comma, if there is one in the header.
 
     Raises:
         UsageError: a comma in its numbers could stand before decimals or between thousands.
@@ -70,8 +72,8 @@ def dialect_of(sample: str, path: Path) -> tuple[Dialect, list[str]]:
         return Dialect(separator), header
     if separator != ";" and all(_ROUND.fullmatch(cell) for cell in numbers):
         raise UsageError(
-            f"{place(path)} has '{shown(numbers[0])}', in which the comma could stand before decimals or between thousands; "
-            "leave out marks between thousands, or write decimals after a point."
+            f"{place(path)} has '{shown(numbers[0])}', in which the comma could stand before decimals or between "
+            "thousands; leave out marks between thousands, or write decimals after a point."
         )
     return Dialect(separator, ","), header
 

@@ -108,8 +108,8 @@ class PowerTransform:
             value, least = values[tuple(np.argwhere(low)[0])], 0.0 - self.shift
             remedy = "take --transform log1p, or none" if not self.shift else "take --transform none"
             raise UsageError(
-                f"{where} has {value:g} in column '{shown(columns[column])}' at data row {row + 1}, and this transform takes "
-                f"values above {least:g} alone; {remedy}."
+                f"{where} has {value:g} in column '{shown(columns[column])}' at data row {row + 1}, and this transform "
+                f"takes values above {least:g} alone; {remedy}."
             )
 
     def apply(self, values: Array) -> Array:

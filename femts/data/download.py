@@ -121,7 +121,9 @@ def _download(entry: DatasetCard, url: str, target: Path) -> None:
             f"try again, or get {entry.filename} elsewhere and put it at {target}."
         ) from error
     except OSError as error:
-        raise RunFailure(f"Cannot write {target} ({error.strerror or error}); make room or name another data root.") from error
+        raise RunFailure(
+            f"Cannot write {target} ({error.strerror or error}); make room or name another data root."
+        ) from error
 
 
 def _why(entry: DatasetCard, error: Exception) -> str:
@@ -138,7 +140,8 @@ def _why(entry: DatasetCard, error: Exception) -> str:
 
 
 def _transfer(entry: DatasetCard, url: str, path: str, manager: Any) -> None:
-    """Download for pooch, which names a temporary `path`, compares the sha256 where there is one, and moves the file."""
+    """Download for pooch, which names a temporary `path`, compares the sha256 where there is one,
+    and moves the file."""
     import pooch
 
     with progress_line() as show:

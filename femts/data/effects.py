@@ -1,10 +1,13 @@
-"""Effects of known columns and the calendar on the targets: an additive model in closed form, taken off before any forecaster.
+"""Effects of known columns and the calendar on the targets: an additive model in closed form, taken
+off before any forecaster.
 
-A dynamic regression (Hyndman & Athanasopoulos, "Forecasting: Principles and Practice", chapter 10): the targets are a sum of
-effects and a remainder, the forecaster forecasts the remainder, and the effects of the steps to come, which are known, are put
-back. Each column acts through a broken line, the calendar through the hour of the week and the season of the year. The weights
-are a ridge regression of changes over one season, in which levels and the season itself, which forecasters see anyway, are no
-part; penalties are chosen for each target on blocks of the training rows that were left out.
+A dynamic regression (Hyndman & Athanasopoulos, "Forecasting: Principles and Practice", chapter 10):
+the targets are a sum of effects and a remainder, the forecaster forecasts the remainder, and the
+effects of the steps to come, which are known, are put back. Each column acts through a broken line,
+the calendar through the hour of the week and the season of the year. The weights are a ridge
+regression of changes over one season, in which levels and the season itself, which forecasters see
+anyway, are no part; penalties are chosen for each target on blocks of the training rows that were
+left out.
 """
 
 from __future__ import annotations

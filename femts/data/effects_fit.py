@@ -48,7 +48,9 @@ def _plain(known: Array, calendar: bool, dates: pd.Index | None) -> Effects:
     """The terms for `known` (n, K), not yet standardised, without weights."""
     observed = [column[~np.isnan(column)] for column in known.T]
     knots = tuple(
-        tuple(float(q) for q in np.unique(np.quantile(c, KNOTS)) if c.min() < q < c.max()) if len(np.unique(c)) > 2 else ()
+        tuple(float(q) for q in np.unique(np.quantile(c, KNOTS)) if c.min() < q < c.max())
+        if len(np.unique(c)) > 2
+        else ()
         for c in observed
     )
     mean = np.array([column.mean() if len(column) else 0.0 for column in observed])
@@ -63,7 +65,9 @@ def _regress(terms: Array, targets: Array) -> tuple[Array, Array]:
     Returns:
         Weights (M, C) at the best of `PENALTIES` for each target, and the part of its squares explained where left out.
     """
-    blocks = [_moments(x, y) for x, y in zip(np.array_split(terms, BLOCKS), np.array_split(targets, BLOCKS), strict=True)]
+    blocks = [
+        _moments(x, y) for x, y in zip(np.array_split(terms, BLOCKS), np.array_split(targets, BLOCKS), strict=True)
+    ]
     total = [sum(parts) for parts in zip(*blocks, strict=True)]
     errors = np.zeros((len(PENALTIES), targets.shape[1]))
     for block in blocks:
@@ -93,5 +97,7 @@ def _solve(moments: Sequence[Any], penalty: float) -> Array:
     """Weights (C, M)."""
     gram, product, _, count = moments
     count = np.maximum(count, 1)[:, None]
-    weight: Array = np.linalg.solve(gram / count[..., None] + penalty * np.eye(gram.shape[-1]), (product / count)[..., None])
+    weight: Array = np.linalg.solve(
+        gram / count[..., None] + penalty * np.eye(gram.shape[-1]), (product / count)[..., None]
+    )
     return weight[..., 0]

@@ -46,11 +46,14 @@ def parquet_library(path: Path) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        raise UsageError(f"{path} needs pyarrow, which is not installed; run pip install pyarrow, or use CSV.") from error
+        raise UsageError(
+            f"{path} needs pyarrow, which is not installed; run pip install pyarrow, or use CSV."
+        ) from error
 
 
 def excel_table(path: Path) -> pd.DataFrame:
-    """The first sheet with cells in it, whose first row with cells is the header; `attrs["notes"]` names it among others.
+    """The first sheet with cells in it, whose first row with cells is the header; `attrs["notes"]`
+    names it among others.
 
     Raises:
         UsageError: no workbook, without a cell or with a nameless column, or openpyxl is missing.
@@ -59,10 +62,23 @@ def excel_table(path: Path) -> pd.DataFrame:
     try:
         sheets = pd.read_excel(path, sheet_name=None, header=None)
     except ImportError as error:
-        raise UsageError(f"{path} needs openpyxl, which is not installed; run pip install openpyxl, or use CSV.") from error
-    except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError, SyntaxError, zipfile.BadZipFile) as error:
+        raise UsageError(
+            f"{path} needs openpyxl, which is not installed; run pip install openpyxl, or use CSV."
+        ) from error
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        IndexError,
+        AttributeError,
+        SyntaxError,
+        zipfile.BadZipFile,
+    ) as error:
         reason = shown(str(error).strip().partition("\n")[0])
-        raise UsageError(f"File {path} cannot be read as an Excel workbook ({reason}); save it anew, or as CSV.") from error
+        raise UsageError(
+            f"File {path} cannot be read as an Excel workbook ({reason}); save it anew, or as CSV."
+        ) from error
     full = {str(name): cells for name, sheet in sheets.items() if len(cells := _without_margins(sheet))}
     if not full:
         raise UsageError(f"File {path} is empty; give a table with a header and rows.")

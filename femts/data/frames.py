@@ -29,10 +29,11 @@ def check_frame(
     freq: str | None = None,
     where: str = "The frame",
 ) -> pd.DataFrame:
-    """A wide table that can be trained on or forecast from: `date` first, then float64 columns; NaN where a value is missing.
+    """A wide table that can be trained on or forecast from: `date` first, then float64 columns; NaN
+    where a value is missing.
 
-    Rows that the step skips are put in, without values, and rows out of order are sorted. What a user should know of it is in
-    `attrs["notes"]`, a tuple of sentences.
+    Rows that the step skips are put in, without values, and rows out of order are sorted. What a
+    user should know of it is in `attrs["notes"]`, a tuple of sentences.
 
     Args:
         frame: wide (`date` and value columns), or long (`unique_id, ds, y`), which is made wide, one column a series.
@@ -113,7 +114,9 @@ def check_values(
     if bad.any():
         row, column = np.argwhere(bad)[0]
         first = f"the first in column '{shown(checked.columns[column])}' at data row {row + 1}"
-        raise UsageError(f"{where} has {int(bad.sum())} infinite cells, {first}; put numbers there, or leave them empty.")
+        raise UsageError(
+            f"{where} has {int(bad.sum())} infinite cells, {first}; put numbers there, or leave them empty."
+        )
     large = np.abs(checked.to_numpy()) > LARGEST
     if large.any():
         row, column = np.argwhere(large)[0]
@@ -181,20 +184,23 @@ def _to_wide(frame: pd.DataFrame, where: str, form: Form, freq: str | None) -> t
     y = _numbers(frame[form.value], form.value, where)
     names = frame[form.series].astype(str).to_numpy()
     if "date" in names:
-        raise UsageError(f"{where} calls a series 'date', as the time stamps are called in a wide table; rename the series.")
+        raise UsageError(
+            f"{where} calls a series 'date', as the time stamps are called in a wide table; rename the series."
+        )
     stamps, notes = read_stamps(frame[form.time_of(frame)], where, freq)
     table = pd.DataFrame({"id": names, "date": stamps, "y": y})
     again = table.duplicated(["id", "date"]).to_numpy()
     if again.any():
         row = int(np.argmax(again))
         raise UsageError(
-            f"{where} gives series '{shown(table['id'][row])}' twice at {table['date'][row]} (data row {row + 1}); keep one."
+            f"{where} gives series '{shown(table['id'][row])}' twice at {table['date'][row]} (data row {row + 1}); "
+            "keep one."
         )
     series, steps = table["id"].nunique(), table["date"].nunique()
     if series * steps > max(ROOM, MOST_EMPTY * len(table)):
         raise UsageError(
-            f"{where} has {series} series and {steps} different dates, but only {len(table)} values; bring series that share "
-            "their dates."
+            f"{where} has {series} series and {steps} different dates, but only {len(table)} values; bring series that "
+            "share their dates."
         )
     wide = table.pivot(index="date", columns="id", values="y")[list(dict.fromkeys(names))]
     wide.columns.name = None

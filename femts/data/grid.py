@@ -44,8 +44,9 @@ def step_of(dates: pd.Index, where: str = "The frame") -> str:
             return str(step)
         row = int(np.argmax(np.diff(dates)))
         raise UsageError(
-            f"{where} has times with no even step: less than half of {dates[0]}, {dates[0] + step}, ... is there, and nothing "
-            f"between {dates[row]} and {dates[row + 1]} (data rows {row + 1} and {row + 2}); put the rows on an even grid."
+            f"{where} has times with no even step: less than half of {dates[0]}, {dates[0] + step}, ... is there, and "
+            f"nothing between {dates[row]} and {dates[row + 1]} (data rows {row + 1} and {row + 2}); "
+            "put the rows on an even grid."
         )
     inferred = _inferred(dates)
     # Inference alone is not enough: it also names steps (business hours) that do not generate the same stamps.
@@ -62,9 +63,8 @@ def step_of(dates: pd.Index, where: str = "The frame") -> str:
     often = "mostly" if counts.iloc[0] > len(steps) / 2 else "elsewhere also"
     remedy = "put the rows on an even grid"
     if (steps % usual == pd.Timedelta(0)).all():
-        remedy = (
-            f"only {len(dates)} of {(dates[-1] - dates[0]) // usual + 1} stamps are there; leave out those beyond a long hole"
-        )
+        whole = (dates[-1] - dates[0]) // usual + 1
+        remedy = f"only {len(dates)} of {whole} stamps are there; leave out those beyond a long hole"
     raise UsageError(
         f"{where} has an uneven step: from {dates[odd]} to {dates[odd + 1]} (data rows {odd + 1} and {odd + 2}) it is "
         f"{steps[odd]}, {often} {usual}; {remedy}."
@@ -74,9 +74,9 @@ def step_of(dates: pd.Index, where: str = "The frame") -> str:
 def few_missing(dates: pd.Index, freq: str) -> bool:
     """Tell if ordered `dates` are enough of the stamps of the step `freq` from the first of them to the last.
 
-    That is half of them; or a tenth, where nine of ten dates follow each other and the others lie in long holes, the longest
-    of which has several dates on either side: a stray one is a mistake. Where the step has one length the stamps are counted,
-    not made: a stray one would make billions.
+    That is half of them; or a tenth, where nine of ten dates follow each other and the others lie
+    in long holes, the longest of which has several dates on either side: a stray one is a mistake.
+    Where the step has one length the stamps are counted, not made: a stray one would make billions.
     """
     stamps = _stamps_between(dates, freq)
     if stamps <= 2 * len(dates):
@@ -85,7 +85,9 @@ def few_missing(dates: pd.Index, freq: str) -> bool:
         return False
     distances = np.diff(grid_of(dates, freq).get_indexer(dates))
     longest = int(np.argmax(distances))
-    return 10 * int((distances == 1).sum()) >= 9 * len(distances) and min(longest + 1, len(distances) - longest) >= ISLAND
+    return (
+        10 * int((distances == 1).sum()) >= 9 * len(distances) and min(longest + 1, len(distances) - longest) >= ISLAND
+    )
 
 
 def _stamps_between(dates: pd.Index, freq: str) -> int:
@@ -110,7 +112,8 @@ def _other_kind(dates: pd.Index, freq: str) -> bool:
 
 
 def grid_of(dates: pd.Index, freq: str) -> pd.Index:
-    """Every stamp of the step `freq` from the first of `dates` to the last; `few_missing` says before if they are few."""
+    """Every stamp of the step `freq` from the first of `dates` to the last; `few_missing` says
+    before if they are few."""
     if _other_kind(dates, freq):
         return dates[:0]
     if freq.isdecimal():
@@ -144,8 +147,8 @@ def check_step(dates: pd.Index, freq: str, where: str = "The frame") -> None:
     if not few_missing(dates, freq):
         row = int(np.argmax(dates[1:] - dates[:-1]))
         raise UsageError(
-            f"{where} does not keep the step '{freq}' of the training data at data row {row + 2} ({dates[row + 1]}): more than "
-            f"half of the stamps are missing, most of them after {dates[row]}; put the rows on that grid."
+            f"{where} does not keep the step '{freq}' of the training data at data row {row + 2} ({dates[row + 1]}): "
+            f"more than half of the stamps are missing, most of them after {dates[row]}; put the rows on that grid."
         )
     wrong = ~np.asarray(dates.isin(grid_of(dates, freq)))
     if wrong.any():
@@ -174,7 +177,9 @@ def future_dates(last: Any, freq: str, n: int) -> pd.Index:
     """The `n` stamps that follow `last` at the step `freq`."""
     if freq.isdecimal():
         if int(last) + n * int(freq) > MOST_NUMBER:
-            raise UsageError(f"A forecast of {n} steps after {last} leads beyond {MOST_NUMBER}; number the steps from 0.")
+            raise UsageError(
+                f"A forecast of {n} steps after {last} leads beyond {MOST_NUMBER}; number the steps from 0."
+            )
         return pd.Index(np.arange(1, n + 1) * int(freq) + last)
     try:
         after = pd.date_range(last, periods=n + 1, freq=freq)
@@ -184,7 +189,9 @@ def future_dates(last: Any, freq: str, n: int) -> pd.Index:
         late: Exception | None = error
     else:
         late = None
-    raise UsageError(f"A forecast of {n} steps after {last} leads beyond the year {YEARS[1]}; ask for fewer steps.") from late
+    raise UsageError(
+        f"A forecast of {n} steps after {last} leads beyond the year {YEARS[1]}; ask for fewer steps."
+    ) from late
 
 
 def _off_grid(dates: pd.DatetimeIndex, freq: str) -> np.ndarray:

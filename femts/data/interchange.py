@@ -16,7 +16,8 @@ _PROTOCOLS = ("__arrow_c_stream__", "__dataframe__")
 
 
 def is_table(table: object) -> bool:
-    """Tell whether `to_frame` takes it: a DataFrame or Series of pandas, polars or pyarrow, or one that can be exchanged."""
+    """Tell whether `to_frame` takes it: a DataFrame or Series of pandas, polars or pyarrow, or one
+    that can be exchanged."""
     return isinstance(table, pd.DataFrame | pd.Series) or any(hasattr(type(table), each) for each in _PROTOCOLS)
 
 
@@ -34,7 +35,9 @@ def to_frame(table: Any, where: str = "The frame", form: Form | None = USUAL) ->
     if isinstance(table, pd.Series):
         frame = table.to_frame("y" if table.name is None else table.name)
         if form is not None and (dated := _with_stamps(frame, form)) is frame:
-            raise UsageError(f"{where} has no time stamps in the index of its Series; give it a DatetimeIndex or PeriodIndex.")
+            raise UsageError(
+                f"{where} has no time stamps in the index of its Series; give it a DatetimeIndex or PeriodIndex."
+            )
         return frame if form is None else dated
     frame = table if isinstance(table, pd.DataFrame) else _exchanged(table, where)
     return frame if form is None else _with_stamps(frame, form)
@@ -56,7 +59,9 @@ def _exchanged(table: Any, where: str) -> pd.DataFrame:
     except Exception as error:  # whatever another library raises
         reason = shown(str(error).strip().partition("\n")[0])
         raise UsageError(f"{where} cannot be turned into a pandas DataFrame ({reason}); turn it into one.") from error
-    raise UsageError(f"{where} is a {type(table).__name__}, which needs pyarrow; run pip install pyarrow, or use pandas.")
+    raise UsageError(
+        f"{where} is a {type(table).__name__}, which needs pyarrow; run pip install pyarrow, or use pandas."
+    )
 
 
 def _with_stamps(frame: pd.DataFrame, form: Form) -> pd.DataFrame:
@@ -65,7 +70,9 @@ def _with_stamps(frame: pd.DataFrame, form: Form) -> pd.DataFrame:
     if frame.columns.nlevels > 1 or (isinstance(frame.index, pd.RangeIndex) and frame.index.name is None):
         return frame
     usual = {form.time, form.series, "date", "ds"} - {None, *names}
-    levels = {level: str(name) for level, name in enumerate(frame.index.names) if name is not None and str(name) in usual}
+    levels = {
+        level: str(name) for level, name in enumerate(frame.index.names) if name is not None and str(name) in usual
+    }
     if not levels and frame.index.nlevels == 1 and not {form.time, "date", "ds"} & set(names):
         name = "date" if frame.index.name is None or str(frame.index.name) in names else str(frame.index.name)
         stamps = frame.index.to_series(name=name)

@@ -22,7 +22,8 @@ def datasets(data_root: str | Path | None = None) -> pd.DataFrame:
         data_root: folder of their files; None finds it as `load_dataset` does.
 
     Returns:
-        One row a data set: `name`, `rows`, `channels`, `step` (a pandas frequency) and `here`: `yes`, `no` or `built-in`.
+        One row a data set: `name`, `rows`, `channels`, `step` (a pandas frequency) and `here`:
+        `yes`, `no` or `built-in`.
 
     Raises:
         UsageError: a data root that is none.

@@ -40,19 +40,23 @@ def load_dataset(
     """A data set by catalogue name, by the path of a file, or from a DataFrame.
 
     Args:
-        source: a name of the catalogue (any case), a file that `read_table` reads (`-` is standard input), with `date` and
-            value columns or `unique_id, ds, y`, or such a table of pandas, polars or pyarrow, its stamps in a column or in the
-            index. Files and frames of one's own are split .7, .1, .2.
+        source: a name of the catalogue (any case), a file that `read_table` reads (`-` is standard
+            input), with `date` and value columns or `unique_id, ds, y`, or such a table of pandas,
+            polars or pyarrow, its stamps in a column or in the index. Files and frames of one's own
+            are split .7, .1, .2.
         data_root: folder of the catalogue's files; None finds it as `femts.data.data_root` does.
         download: whether a missing catalogue file may be downloaded.
         schema: how the table is read, where that is at hand as an object.
-        reading: the same by name. `na`: numbers that stand for a missing value, beside empty cells. What is missing counts
-            neither in losses nor in scores; models read the last value before it instead.
-            `columns`: what one's own columns are called where not as usual: `time` for `date`, or for `ds` in a long table,
+        reading: the same by name. `na`: numbers that stand for a missing value, beside empty cells.
+            What is missing counts neither in losses nor in scores; models read the last value
+            before it instead. `columns`: what one's own columns are called where not as usual:
+            `time` for `date`, or
+                for `ds` in a long table,
             whose other columns are `series` and `value` for `unique_id` and `y`.
             `target`: columns to forecast and to score; by default all that are neither `past` nor `future`.
             `past`: columns that are known up to now: models read them, and nobody scores them.
-            `future`: columns that are known for the steps to come as well, such as holidays; `femts.data.effects` says how
+            `future`: columns that are known for the steps to come as well, such as holidays;
+                `femts.data.effects` says how
             they act. Where targets are named, columns without a role are left out.
             `calendar`: let the hour of the week and the season of the year act likewise.
 
@@ -92,15 +96,16 @@ def with_roles(data: Dataset, roles: Roles) -> Dataset:
 
 
 def _check_known(values: NDArray[np.float64], known: NDArray[np.float64], roles: Roles, dates: pd.Index | None) -> None:
-    """Refuse what would tell the future: a known column that is a target, under another name; and a calendar without dates."""
+    """Refuse what would tell the future: a known column that is a target, under another name; and a
+    calendar without dates."""
     if roles.calendar and not isinstance(dates, pd.DatetimeIndex):
         raise UsageError("Calendar features need dates, which these data do not have; leave --calendar out.")
     for k, name in enumerate(roles.future):
         for c, target in enumerate(roles.target):
             if np.array_equal(known[:, k], values[:, c], equal_nan=True):
                 raise UsageError(
-                    f"Column '{shown(name)}' of --future equals '{shown(target)}' in every row, so it would tell what is to be "
-                    "forecast; leave it out."
+                    f"Column '{shown(name)}' of --future equals '{shown(target)}' in every row, so it would tell what "
+                    "is to be forecast; leave it out."
                 )
 
 
@@ -143,7 +148,8 @@ def _own(table: pd.DataFrame, name: str, schema: Schema, where: str = "The frame
 
 
 def make_dataset(frame: pd.DataFrame, name: str, freq: str, schema: Schema, sha256: str = "") -> Dataset:
-    """A data set of a table that `check_frame` gave, with the step `freq`, split as `schema` says; nothing is looked at."""
+    """A data set of a table that `check_frame` gave, with the step `freq`, split as `schema` says;
+    nothing is looked at."""
     dates = pd.Index(frame["date"])
     values = frame.drop(columns="date")
     return Dataset(
@@ -207,7 +213,8 @@ def _checked(data: Dataset) -> Dataset:
     empty = train.columns[train.isna().all()]
     if len(empty):
         raise UsageError(
-            f"Column '{shown(empty[0])}' of '{shown(data.name)}' has no value in its {len(train)} training rows; leave it out."
+            f"Column '{shown(empty[0])}' of '{shown(data.name)}' has no value in its {len(train)} training rows; leave "
+            "it out."
         )
     constant = train.columns[train.min() == train.max()]
     notes = data.notes + tuple(f"column '{shown(c)}' is constant in training, so its scale is 1" for c in constant)
@@ -219,7 +226,7 @@ def _gaps(observed: NDArray[np.bool_], columns: Sequence[str], dates: pd.Index |
     """Describe how much is missing, and where it begins."""
     row, column = np.argwhere(~observed)[0]
     when = f"row {row + 1}" if dates is None else str(dates[row])
-    missing = int((~observed).sum())
-    where = f"in {int((~observed).any(0).sum())} of {len(columns)} columns, the first in '{shown(columns[column])}' at {when}"
+    missing, gappy = int((~observed).sum()), int((~observed).any(0).sum())
+    where = f"in {gappy} of {len(columns)} columns, the first in '{shown(columns[column])}' at {when}"
     rule = "they count neither in losses nor in scores, and models read the last value before them"
     return f"{missing} of {observed.size} values are missing, {where}; {rule}"

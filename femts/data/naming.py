@@ -22,11 +22,15 @@ _WORDS = re.compile(
 )
 
 
-def settle(table: pd.DataFrame, form: Form, where: str = "The frame", long: bool = True) -> tuple[Form, tuple[str, ...]]:
-    """The form of a table, where its names and its cells make that clear, else `form`; and notes on what was taken for what.
+def settle(
+    table: pd.DataFrame, form: Form, where: str = "The frame", long: bool = True
+) -> tuple[Form, tuple[str, ...]]:
+    """The form of a table, where its names and its cells make that clear, else `form`; and notes on
+    what was taken for what.
 
-    The stamps are in the column that `form` names, or `date`, or the first one where it holds dates, or the only one that does.
-    Beside them, one column of words and one of numbers are the series and the values, where stamps repeat or there is one word.
+    The stamps are in the column that `form` names, or `date`, or the first one where it holds
+    dates, or the only one that does. Beside them, one column of words and one of numbers are the
+    series and the values, where stamps repeat or there is one word.
 
     Args:
         table: of a user, not yet checked; `date` and value columns, or one row for each series and stamp.
@@ -55,12 +59,16 @@ def settle(table: pd.DataFrame, form: Form, where: str = "The frame", long: bool
     if long and len(names) == 3 and (found := _series_and_value(table.drop(columns=time), table[time], form)):
         series, value = found
         form = Form(time, series, value)
-        notes = (*notes, f"column '{shown(series)}' is taken for the names of series, and '{shown(value)}' for their values")
+        notes = (
+            *notes,
+            f"column '{shown(series)}' is taken for the names of series, and '{shown(value)}' for their values",
+        )
     return form, notes
 
 
 def form_again(table: pd.DataFrame, form: Form) -> Form:
-    """The form of a table at prediction, where `form` is that of the training: its stamps may be called something else."""
+    """The form of a table at prediction, where `form` is that of the training: its stamps may be
+    called something else."""
     names = [str(column) for column in table.columns]
     if form.time_of(table) in names:
         return form
@@ -96,7 +104,8 @@ def _is_date(cell: str) -> bool:
 
 
 def _are_counted(column: pd.Series) -> bool:
-    """Tell whether whole numbers are years, months (202412) or days (20241231): in order, or under a name that says so."""
+    """Tell whether whole numbers are years, months (202412) or days (20241231): in order, or under
+    a name that says so."""
     numbers = pd.to_numeric(column.astype(str), errors="coerce").to_numpy(dtype=np.float64)
     if not len(numbers) or not np.isfinite(numbers).all() or not (numbers == np.floor(numbers)).all():
         return False
@@ -107,17 +116,23 @@ def _are_counted(column: pd.Series) -> bool:
 
 
 def _dated(table: pd.DataFrame) -> str | None:
-    """The first column where it holds dates, else the only one that holds them as such; None where that is not clear."""
+    """The first column where it holds dates, else the only one that holds them as such; None where
+    that is not clear."""
     if not len(table.columns):
         return None
     if holds_dates(table.iloc[:, 0]):
         return str(table.columns[0])
-    others = [name for name in table.columns[1:] if not pd.api.types.is_numeric_dtype(table[name]) and holds_dates(table[name])]
+    others = [
+        name
+        for name in table.columns[1:]
+        if not pd.api.types.is_numeric_dtype(table[name]) and holds_dates(table[name])
+    ]
     return str(others[0]) if len(others) == 1 else None
 
 
 def _series_and_value(rest: pd.DataFrame, stamps: pd.Series, form: Form) -> tuple[str, str] | None:
-    """The column of words and that of numbers; None where they are not one each, or each stamp has a word of its own."""
+    """The column of words and that of numbers; None where they are not one each, or each stamp has
+    a word of its own."""
     words = [name for name in rest if name == form.series or _are_words(rest[name])]
     numbers = [name for name in rest if name not in words and pd.api.types.is_numeric_dtype(rest[name])]
     if len(words) != 1 or len(numbers) != 1:
@@ -134,4 +149,6 @@ def _are_words(column: pd.Series) -> bool:
     if pd.api.types.is_numeric_dtype(column) or column.isna().any() or not len(column):
         return False
     text = column.head(SAMPLE)
-    return all(isinstance(cell, str) for cell in text) and pd.to_numeric(column.astype(str), errors="coerce").isna().all()
+    return (
+        all(isinstance(cell, str) for cell in text) and pd.to_numeric(column.astype(str), errors="coerce").isna().all()
+    )

@@ -101,7 +101,9 @@ def _check_head(head: bytes, path: Path) -> None:
 
 def _zipped(path: Path) -> BinaryIO:
     archive = zipfile.ZipFile(raw(path))
-    tables = [each for each in archive.infolist() if not each.is_dir() and not each.filename.startswith(("__MACOSX/", "."))]
+    tables = [
+        each for each in archive.infolist() if not each.is_dir() and not each.filename.startswith(("__MACOSX/", "."))
+    ]
     if any(each.filename.startswith("xl/") for each in tables):
         raise UsageError(f"{place(path)} is an Excel workbook; give it a name that ends in .xlsx.")
     if len(tables) != 1:

@@ -85,7 +85,8 @@ class Panel:
 
     @property
     def record(self) -> dict[str, Any]:
-        """Record that identifies the data of a training: hash, and how many rows the parts have, one after the other."""
+        """Record that identifies the data of a training: hash, and how many rows the parts have,
+        one after the other."""
         counts = [sum(stop - start for start, stop in self._ranges(part)) for part in PARTS]
         ends = np.cumsum([0, *counts]).tolist()
         return {"sha256": self.sha256, "split": {part: [ends[k], ends[k + 1]] for k, part in enumerate(PARTS)}}
@@ -98,7 +99,9 @@ def panel_for_horizon(panel: Panel, pred_len: int) -> Panel:
     """`panel`, with the usual split of each series by its own length, where the user has not said otherwise."""
     if panel.schema.split.given:
         return panel
-    series = {name: replace(data, split=_usual_split(len(data.values), pred_len)) for name, data in panel.series.items()}
+    series = {
+        name: replace(data, split=_usual_split(len(data.values), pred_len)) for name, data in panel.series.items()
+    }
     return replace(panel, series=series)
 
 
@@ -111,7 +114,8 @@ def _usual_split(rows: int, pred_len: int) -> Split:
 
 
 def load_panel(source: str | Path | pd.DataFrame, schema: Schema | None = None, **reading: Unpack[Reading]) -> Panel:
-    """A panel from a file or a DataFrame: a long table of series (`unique_id, ds, y`), or a wide one, a series a column.
+    """A panel from a file or a DataFrame: a long table of series (`unique_id, ds, y`), or a wide
+    one, a series a column.
 
     Args:
         source: a CSV or Parquet file, or a DataFrame.
@@ -136,7 +140,9 @@ def load_panel(source: str | Path | pd.DataFrame, schema: Schema | None = None, 
     return panel if path == STDIN else replace(panel, source=str(path.resolve()))
 
 
-def read_panel(frame: pd.DataFrame, name: str, sha256: str, schema: Schema, where: str, freq: str | None = None) -> Panel:
+def read_panel(
+    frame: pd.DataFrame, name: str, sha256: str, schema: Schema, where: str, freq: str | None = None
+) -> Panel:
     """The panel of a table that is in memory, with the step `freq`, which the longest series shows unless it is given.
 
     Raises:
@@ -154,7 +160,9 @@ def read_panel(frame: pd.DataFrame, name: str, sha256: str, schema: Schema, wher
         wanted = (form.value, *roles.past)
         further = [str(c) for c in frame.columns if c not in (form.series, time, *wanted)]
         if further:
-            raise UsageError(f"{where} has the further column '{shown(further[0])}'; name it for --past, or leave it out.")
+            raise UsageError(
+                f"{where} has the further column '{shown(further[0])}'; name it for --past, or leave it out."
+            )
     else:
         time = form.time_of(frame)
         frame, wanted = _as_long(frame, schema, time, where), (form.value,)

@@ -60,7 +60,11 @@ def fit_series(data: Dataset) -> Preprocess:
     values = data.values[rows]
     if np.isnan(values).all(0).any():
         return Preprocess(
-            data.columns, Scaler(np.zeros(len(data.columns)), np.ones(len(data.columns))), None, None, data.schema.domain
+            data.columns,
+            Scaler(np.zeros(len(data.columns)), np.ones(len(data.columns))),
+            None,
+            None,
+            data.schema.domain,
         )
     return Preprocess.fit_rows(data, values, rows)
 
@@ -96,7 +100,8 @@ def panel_windows(
 
 
 def _span(data: Dataset, part: str, seq_len: int, pred_len: int) -> NDArray[np.int64]:
-    """First row and the one past the last that windows of `part` see, the row at which the first begins, and their number."""
+    """First row and the one past the last that windows of `part` see, the row at which the first
+    begins, and their number."""
     start, stop = data.split.rows(part, seq_len) if part in PARTS else (0, 0)
     if part == "train":
         young = stop <= seq_len
@@ -122,7 +127,8 @@ def _resident(panel: Panel, preprocess: PanelPreprocess) -> ScaledSeries:
 
 
 def panel_training_rows(panel: Panel, windows: PanelWindows, apart: int) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Training rows of all series (rows, C) and their observed mask, with `apart` rows that are missing between two series.
+    """Training rows of all series (rows, C) and their observed mask, with `apart` rows that are
+    missing between two series.
 
     For what is fitted in closed form: no window that forecasts a row reads one of another series.
     """

@@ -9,7 +9,9 @@ from datetime import date
 
 import pandas as pd
 
-_MONTHS = {name.lower(): n for names in (calendar.month_abbr, calendar.month_name) for n, name in enumerate(names) if name}
+_MONTHS = {
+    name.lower(): n for names in (calendar.month_abbr, calendar.month_name) for n, name in enumerate(names) if name
+}
 _MONTHS["sept"] = 9
 _GAP = r"[ \-/.:]?"
 
@@ -50,7 +52,8 @@ _KINDS: tuple[tuple[re.Pattern[str], Callable[[dict[str, str]], str]], ...] = tu
 
 
 def first_days(text: pd.Series) -> pd.Series | None:
-    """The first day of each quarter, week or month that `text` names, as ISO text; None where its first cell names none.
+    """The first day of each quarter, week or month that `text` names, as ISO text; None where its
+    first cell names none.
 
     All are read as the first one is. What cannot be read so is empty text.
     """

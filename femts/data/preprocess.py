@@ -27,9 +27,10 @@ MOST_DEVIATIONS = 1e15  # sums of squares of such values are still within float3
 class Preprocess:
     """Preprocessing of C channels, fitted once on the training rows and kept with the model.
 
-    Targets are transformed, where the user wishes it, values are scaled, what known columns explain of them is taken off, and
-    gaps are filled, in this order. What is taken off is called offsets: in scaled units, a number for each step and channel.
-    On the way back, raw values end at the bounds of their domain.
+    Targets are transformed, where the user wishes it, values are scaled, what known columns explain
+    of them is taken off, and gaps are filled, in this order. What is taken off is called offsets:
+    in scaled units, a number for each step and channel. On the way back, raw values end at the
+    bounds of their domain.
 
     Attributes:
         columns: names of the C channels.
@@ -54,7 +55,9 @@ class Preprocess:
     def fit_rows(cls, data: Dataset, values: Array, rows: slice) -> Preprocess:
         """Fit to `values` (n, C), which are those of `rows` of `data`."""
         domain, targets = data.schema.domain, data.targets
-        power = PowerTransform.fit(domain.transform, values[:, :targets], data.columns, f"Data set '{shown(data.name)}'")
+        power = PowerTransform.fit(
+            domain.transform, values[:, :targets], data.columns, f"Data set '{shown(data.name)}'"
+        )
         values = _transformed(values, power)
         scaler = Scaler.fit(values)
         if data.known is None:
@@ -64,7 +67,8 @@ class Preprocess:
         return cls(data.columns, scaler, effects, power, domain)
 
     def offsets(self, known: Array | None, dates: pd.Index | None, where: str = "The history") -> Array | None:
-        """Offsets (n, C) at the known columns `known` (n, K), raw units, and the stamps `dates` (n,); None without effects.
+        """Offsets (n, C) at the known columns `known` (n, K), raw units, and the stamps `dates`
+        (n,); None without effects.
 
         Raises:
             UsageError: known columns were there in the training and are missing here; the text begins with `where`.
@@ -79,7 +83,8 @@ class Preprocess:
         """Raw `values` (..., rows, C), NaN where missing, as models read them: without gaps and without `offsets`.
 
         Raises:
-            UsageError: other channels, or a value so far off that its square would leave float32; the text begins with `where`.
+            UsageError: other channels, or a value so far off that its square would leave float32;
+                the text begins with `where`.
         """
         if self.power is not None:
             self.power.check(values[..., : len(self.power.powers)], self.columns, where)
@@ -90,8 +95,8 @@ class Preprocess:
             *_, row, column = np.argwhere(far)[0]
             raise UsageError(
                 f"{where} has, in column '{shown(self.columns[column])}' at data row {row + 1}, a value more than "
-                f"{MOST_DEVIATIONS:g} deviations from the mean of the training rows, too far for single precision; correct it, "
-                "or leave it empty."
+                f"{MOST_DEVIATIONS:g} deviations from the mean of the training rows, too far for single precision; "
+                "correct it, or leave it empty."
             )
         return fill_gaps(scaled)
 
@@ -155,7 +160,8 @@ def _transformed(values: Array, power: PowerTransform | None) -> Array:
 
 
 def fill_gaps(scaled: Array) -> Array:
-    """Scaled values (..., rows, C), gaps filled: by the last value before them, or by the training mean, 0, at the start."""
+    """Scaled values (..., rows, C), gaps filled: by the last value before them, or by the training
+    mean, 0, at the start."""
     missing = np.isnan(scaled)
     if not missing.any():
         return scaled

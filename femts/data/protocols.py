@@ -1,4 +1,5 @@
-"""Look-backs and horizons that nobody gave: those of the literature for the catalogue, those of the step for other data."""
+"""Look-backs and horizons that nobody gave: those of the literature for the catalogue, those of the
+step for other data."""
 
 from __future__ import annotations
 
@@ -85,10 +86,11 @@ def _steps_a_day(offset: object) -> int | None:
 def default_look_back(protocol: str, pred_len: int, train_rows: int, season: int = 1) -> Choice:
     """Look-back in steps for forecasts of `pred_len` steps.
 
-    `paper` takes 1024 steps up to 96, 2048 up to 336 and 4096 beyond; `lookback96` always takes 96. Where look-back and
-    forecast would fill more than 60% of the training rows the look-back is halved until they do not, because too few
-    windows would be left to learn from. `seasons` takes as many whole seasons as leave half of the training rows to learn
-    from, and no more steps than `paper`; data without a season get four horizons.
+    `paper` takes 1024 steps up to 96, 2048 up to 336 and 4096 beyond; `lookback96` always takes 96.
+    Where look-back and forecast would fill more than 60% of the training rows the look-back is
+    halved until they do not, because too few windows would be left to learn from. `seasons` takes
+    as many whole seasons as leave half of the training rows to learn from, and no more steps than
+    `paper`; data without a season get four horizons.
 
     Args:
         protocol: one of `PROTOCOLS`.
@@ -106,7 +108,9 @@ def default_look_back(protocol: str, pred_len: int, train_rows: int, season: int
     usual = seq_len = 96 if protocol == "lookback96" else _published(pred_len)
     while seq_len > 1 and seq_len + pred_len > 0.6 * train_rows:
         seq_len //= 2
-    return Choice(seq_len, f"of the protocol {protocol}" + f", halved for {train_rows} training rows" * (seq_len < usual))
+    return Choice(
+        seq_len, f"of the protocol {protocol}" + f", halved for {train_rows} training rows" * (seq_len < usual)
+    )
 
 
 def default_seq_len(protocol: str, pred_len: int, train_rows: int, season: int = 1) -> int:

@@ -25,13 +25,14 @@ ALL = 2**40  # rows, more than any file has
 
 
 def read_table(path: str | Path, form: Form = USUAL) -> pd.DataFrame:
-    """A table with a header from a text file, packed or not, from a Parquet or Excel file, or from standard input (`-`).
+    """A table with a header from a text file, packed or not, from a Parquet or Excel file, or from
+    standard input (`-`).
 
     Its cells are not yet checked; stamps and series names of a text file stay text. Notes are in `attrs["notes"]`.
 
     Raises:
-        UsageError: missing, a folder, empty, damaged, not UTF-8 text, rows of different lengths, or column names that are
-            missing or used twice.
+        UsageError: missing, a folder, empty, damaged, not UTF-8 text, rows of different lengths, or
+            column names that are missing or used twice.
     """
     (whole,) = table_pieces(path, form)
     return whole
@@ -89,7 +90,9 @@ def _text_pieces(path: Path, form: Form, cells: int | None) -> Iterator[pd.DataF
                 dated = dated or (nameless and not {"date", "ds"} & set(header) and holds_dates(piece.iloc[:, 0]))
                 if dated:
                     piece = piece.rename(columns={piece.columns[0]: "date"})
-                    piece.attrs["notes"] = ("its first column has no name and holds dates, so it is taken for the stamps",)
+                    piece.attrs["notes"] = (
+                        "its first column has no name and holds dates, so it is taken for the stamps",
+                    )
                 _check_header(header[1:] if dated else header, path)
                 if dialect != COMMAS:
                     check_numbers(piece, dialect, words, path)
@@ -102,7 +105,9 @@ def _text_pieces(path: Path, form: Form, cells: int | None) -> Iterator[pd.DataF
         detail = str(error).strip().removeprefix("Error tokenizing data. C error: ")
         if "out of memory" in detail:
             raise MemoryError(detail) from error
-        raise UsageError(f"{place(path)} is not a table ({shown(detail)}); give every row the header's cells.") from error
+        raise UsageError(
+            f"{place(path)} is not a table ({shown(detail)}); give every row the header's cells."
+        ) from error
 
 
 def read_headless(path: str | Path) -> pd.DataFrame:
@@ -125,7 +130,14 @@ def headless_pieces(path: str | Path, cells: int | None = None) -> Iterator[pd.D
         rows = ALL if cells is None else max(1, cells // width)
         with pd.read_csv(path if packed else opened_text(path), chunksize=rows, **how) as reader:
             yield from reader
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError, EOFError, OSError, zlib.error) as error:
+    except (
+        pd.errors.ParserError,
+        pd.errors.EmptyDataError,
+        UnicodeDecodeError,
+        EOFError,
+        OSError,
+        zlib.error,
+    ) as error:
         reason = shown(str(error).strip())
         raise UsageError(f"File {path} cannot be read as a matrix of numbers ({reason}); get it anew.") from error
 

@@ -25,7 +25,8 @@ class _Stamps(UsageError):
 
 
 def read_recent(path: str | Path, steps: int, freq: str | None, form: Form = USUAL, cells: int = CELLS) -> pd.DataFrame:
-    """Of the file that `read_table` reads, or `read_headless`, the rows that the last `steps` steps are in, not yet checked.
+    """Of the file that `read_table` reads, or `read_headless`, the rows that the last `steps` steps
+    are in, not yet checked.
 
     Memory does not grow with the file: it is that of `cells` cells and of `steps` stamps of every series. Only stamps
     that mean something else as a whole (12/11/2024, where a 13th follows) have it read whole.
@@ -154,7 +155,9 @@ def last_stamps(
     ended = [name for name in names if name not in here]
     if not ended:
         return kept
-    return _joined([kept, pd.DataFrame({form.series: ended, time: kept[time].max(), form.value: np.nan})[[*kept.columns]]])
+    return _joined(
+        [kept, pd.DataFrame({form.series: ended, time: kept[time].max(), form.value: np.nan})[[*kept.columns]]]
+    )
 
 
 def _kind(stamps: pd.Series) -> object:

@@ -63,7 +63,9 @@ class Roles:
         seen = self._check(columns, f"'{name}'")
         targets = self.target or tuple(c for c in columns if c not in seen)
         if not targets:
-            raise UsageError(f"No column of '{shown(name)}' is left to be forecast; name fewer of them in --past and --future.")
+            raise UsageError(
+                f"No column of '{shown(name)}' is left to be forecast; name fewer of them in --past and --future."
+            )
         return replace(self, target=targets)
 
     def _check(self, columns: Sequence[str], where: str) -> dict[str, str]:
@@ -75,8 +77,8 @@ class Roles:
                     raise UsageError(f"{where} has no column '{shown(column)}' for --{role}{suggest(column, columns)}")
                 if column in seen:
                     raise UsageError(
-                        f"Column '{shown(column)}' is named for --{seen[column]} and for --{role}; what is to be forecast "
-                        "cannot be known, so name it once."
+                        f"Column '{shown(column)}' is named for --{seen[column]} and for --{role}; what is to be "
+                        "forecast cannot be known, so name it once."
                     )
                 seen[column] = role
         return seen

@@ -38,7 +38,9 @@ class Scaler:
 
         fitted = StandardScaler().fit(values)
         mean, scale = np.asarray(fitted.mean_, dtype=np.float64), np.asarray(fitted.scale_, dtype=np.float64)
-        for c in np.flatnonzero((scale == 1) & (fitted.var_ != 1)):  # taken for constant, which is so up to rounding only
+        for c in np.flatnonzero(
+            (scale == 1) & (fitted.var_ != 1)
+        ):  # taken for constant, which is so up to rounding only
             mean[c], scale[c] = _exactly(values[:, c])
         return cls(mean, scale)
 
@@ -82,7 +84,8 @@ class Scaler:
 
 
 def _exactly(column: NDArray[np.float64]) -> tuple[float, float]:
-    """Mean and deviation of a column that differs little, for its size: what is constant is its own mean, with a scale of 1."""
+    """Mean and deviation of a column that differs little, for its size: what is constant is its own
+    mean, with a scale of 1."""
     observed = column[~np.isnan(column)]
     first = float(observed[0]) if len(observed) else 0.0
     differences = observed - first

@@ -60,10 +60,11 @@ class Schema:
         """The schema that a user means by some of these arguments.
 
         Args:
-            reading: `na`, numbers that stand for a missing value; `columns`, names by `time`, `series` and `value` where they
-                are not `date`, or `unique_id, ds, y`; `target`, `past` and `future`, names of columns by what they are for,
-                and `calendar`, as in `Roles`; `split`, `val_rows`, `test_rows` and `test_from` as in `SplitRule`; `min`, `max`
-                and `transform` as in `Domain`; `panel` as above.
+            reading: `na`, numbers that stand for a missing value; `columns`, names by `time`,
+                `series` and `value` where they are not `date`, or `unique_id, ds, y`; `target`,
+                `past` and `future`, names of columns by what they are for, and `calendar`, as in
+                `Roles`; `split`, `val_rows`, `test_rows` and `test_from` as in `SplitRule`; `min`,
+                `max` and `transform` as in `Domain`; `panel` as above.
 
         Raises:
             UsageError: another argument, or a value that none of them takes.
@@ -85,7 +86,11 @@ class Schema:
 
     def reading(self) -> dict[str, Any]:
         """The arguments of `of` that differ from the usual, in plain types."""
-        given = {"na": list(self.na), "columns": self.form.named() if self.form != USUAL else {}, **self.roles.to_dict()}
+        given = {
+            "na": list(self.na),
+            "columns": self.form.named() if self.form != USUAL else {},
+            **self.roles.to_dict(),
+        }
         given |= {"panel": self.panel}
         return {name: value for name, value in given.items() if value} | self.split.to_dict() | self.domain.to_dict()
 

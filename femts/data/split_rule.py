@@ -44,15 +44,21 @@ class SplitRule:
         """
         shares = _shares(split)
         counts = {"val_rows": val_rows, "test_rows": test_rows}
-        numbers = {name: whole_number(value, f"Argument '{name}'") for name, value in counts.items() if value is not None}
+        numbers = {
+            name: whole_number(value, f"Argument '{name}'") for name, value in counts.items() if value is not None
+        }
         for name, number in numbers.items():
             if number is None or number < 1:
-                raise UsageError(f"Argument '{name}' is {shown(counts[name])}; give a whole number of rows, at least 1.")
+                raise UsageError(
+                    f"Argument '{name}' is {shown(counts[name])}; give a whole number of rows, at least 1."
+                )
         if shares and (numbers or test_from is not None):
             raise UsageError("The split is given by shares and by rows or a date as well; give one of them.")
         if "test_rows" in numbers and test_from is not None:
             raise UsageError("The test part is given by test_rows and by test_from; give one of them.")
-        return cls(shares, numbers.get("val_rows"), numbers.get("test_rows"), None if test_from is None else str(test_from))
+        return cls(
+            shares, numbers.get("val_rows"), numbers.get("test_rows"), None if test_from is None else str(test_from)
+        )
 
     def split(self, dates: pd.Index | None, rows: int, where: str) -> Split:
         """Row ranges for a table of `rows` rows with the stamps `dates`.
@@ -71,7 +77,9 @@ class SplitRule:
             train = rows - val - test
         for part, count in {"training": train, "validation": val, "test": test}.items():
             if count < 1:
-                raise UsageError(f"{where} has {rows} rows, of which the split leaves none for the {part} part; change it.")
+                raise UsageError(
+                    f"{where} has {rows} rows, of which the split leaves none for the {part} part; change it."
+                )
         return Split(train=(0, train), val=(train, rows - test), test=(rows - test, rows))
 
     def _rows_from(self, dates: pd.Index | None, rows: int, where: str) -> int | None:
@@ -79,7 +87,9 @@ class SplitRule:
         if self.test_from is None:
             return None
         if not isinstance(dates, pd.DatetimeIndex):
-            raise UsageError(f"{where} has no dates, so --test-from {shown(self.test_from)} says nothing; give --test-rows N.")
+            raise UsageError(
+                f"{where} has no dates, so --test-from {shown(self.test_from)} says nothing; give --test-rows N."
+            )
         try:
             first = pd.Timestamp(self.test_from)
             first = first.tz_localize(dates.tz) if dates.tz is not None and first.tz is None else first
@@ -89,7 +99,9 @@ class SplitRule:
                 f"The date '{shown(self.test_from)}' cannot be read; write it as --test-from 2024-01-31."
             ) from error
         if not 0 < count < rows:
-            raise UsageError(f"The date {self.test_from} is not within {where}, {dates[0]} to {dates[-1]}; give one that is.")
+            raise UsageError(
+                f"The date {self.test_from} is not within {where}, {dates[0]} to {dates[-1]}; give one that is."
+            )
         return count
 
     def to_dict(self) -> dict[str, Any]:
@@ -100,7 +112,9 @@ class SplitRule:
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> SplitRule:
         """The inverse of `to_dict`."""
-        return cls(tuple(record.get("split", ())), *(record.get(name) for name in ("val_rows", "test_rows", "test_from")))
+        return cls(
+            tuple(record.get("split", ())), *(record.get(name) for name in ("val_rows", "test_rows", "test_from"))
+        )
 
 
 USUAL_SPLIT = SplitRule()

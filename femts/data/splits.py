@@ -41,7 +41,8 @@ class Split:
         return (start, stop) if part == "train" else (start - seq_len, stop)
 
     def overhang(self, part: str, pred_len: int) -> int:
-        """Steps by which a forecast of `part` may end after its rows, which counts for nothing: in short training rows alone.
+        """Steps by which a forecast of `part` may end after its rows, which counts for nothing: in
+        short training rows alone.
 
         Few windows, or none, would lie within these; each that forecasts one of their values teaches something.
         """
@@ -62,7 +63,9 @@ class Split:
         room_for_forecast = pred_len if self.overhang(part, pred_len) else rows - 1 if part == "train" else rows
         if pred_len > room_for_forecast:
             remedy = f"the longest that fits is {room_for_forecast}" if room_for_forecast > 0 else "bring more rows"
-            raise UsageError(f"A forecast of {pred_len} steps does not fit the {rows} {part} rows of '{name}'; {remedy}.")
+            raise UsageError(
+                f"A forecast of {pred_len} steps does not fit the {rows} {part} rows of '{name}'; {remedy}."
+            )
         room_for_lookback = rows + self.overhang(part, pred_len) - pred_len if part == "train" else first
         if seq_len > room_for_lookback:
             where = f"the {rows} train rows" if part == "train" else f"the {first} rows before the {part} rows"
@@ -86,7 +89,8 @@ def ratio_split(rows: int) -> Split:
 
 
 def horizon_split(split: Split, pred_len: int) -> Split:
-    """`split`, or where the table is short for forecasts of `pred_len` steps, whole horizons of its end for the later parts."""
+    """`split`, or where the table is short for forecasts of `pred_len` steps, whole horizons of its
+    end for the later parts."""
     rows = split.test[1]
     if rows >= ENOUGH * pred_len or rows < 2 * pred_len + SHORTEST:
         return split

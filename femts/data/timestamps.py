@@ -26,7 +26,9 @@ def read_dates(column: pd.Series, where: str = "The frame", freq: str | None = N
     return read_stamps(column, where, freq)[0]
 
 
-def read_stamps(column: pd.Series, where: str = "The frame", freq: str | None = None) -> tuple[pd.Index, tuple[str, ...]]:
+def read_stamps(
+    column: pd.Series, where: str = "The frame", freq: str | None = None
+) -> tuple[pd.Index, tuple[str, ...]]:
     """The stamps of a column of text, datetimes, periods or whole numbers, in the order they come.
 
     Whole numbers that could be years or days are those, unless their step `freq` is known to be a number.
@@ -47,7 +49,9 @@ def read_stamps(column: pd.Series, where: str = "The frame", freq: str | None = 
         dates, notes = _parse(column.astype(str), where)
     if dates.isna().any():
         row = int(np.argmax(dates.isna()))
-        raise UsageError(f"{where} has '{shown(column.iloc[row])}' where data row {row + 1} should have a date; {_WRITE}.")
+        raise UsageError(
+            f"{where} has '{shown(column.iloc[row])}' where data row {row + 1} should have a date; {_WRITE}."
+        )
     stamps = pd.DatetimeIndex(dates)
     beyond = np.asarray((stamps.year < YEARS[0]) | (stamps.year > YEARS[1]))
     if beyond.any():
@@ -60,7 +64,8 @@ def read_stamps(column: pd.Series, where: str = "The frame", freq: str | None = 
 
 
 def _plain(column: pd.Series) -> pd.Series:
-    """Periods as their starts, and whole numbers that are stored as fractions (1956.0) as whole; anything else as it is."""
+    """Periods as their starts, and whole numbers that are stored as fractions (1956.0) as whole;
+    anything else as it is."""
     if isinstance(column.dtype, pd.PeriodDtype):
         try:
             return column.dt.to_timestamp()
@@ -74,7 +79,8 @@ def _plain(column: pd.Series) -> pd.Series:
 
 
 def _counted(column: pd.Series, freq: str | None, where: str) -> pd.Index | None:
-    """Whole numbers, written as such; None for anything else and, where `freq` is no number, for years, days and months."""
+    """Whole numbers, written as such; None for anything else and, where `freq` is no number, for
+    years, days and months."""
     if pd.api.types.is_datetime64_any_dtype(column) or not column.astype(str).str.fullmatch(r"-?\d{1,18}").all():
         return None
     numbers = pd.Index(column.astype(str).astype("int64"))
@@ -82,7 +88,8 @@ def _counted(column: pd.Series, freq: str | None, where: str) -> pd.Index | None
     if beyond.any():
         row = int(np.argmax(beyond))
         raise UsageError(
-            f"{where} has the stamp {numbers[row]} at data row {row + 1}, beyond {MOST_NUMBER}; number the steps from 0."
+            f"{where} has the stamp {numbers[row]} at data row {row + 1}, beyond {MOST_NUMBER}; number the steps from "
+            "0."
         )
     if freq is not None and freq.isdecimal():
         return numbers
@@ -90,7 +97,8 @@ def _counted(column: pd.Series, freq: str | None, where: str) -> pd.Index | None
 
 
 def like_dates(numbers: NDArray[np.int64], sure: bool = False) -> bool:
-    """Tell if whole numbers are years, days (20241231) or months (202412): several of several years, unless that is `sure`."""
+    """Tell if whole numbers are years, days (20241231) or months (202412): several of several
+    years, unless that is `sure`."""
     if not len(numbers):
         return False
     if any(numbers.min() >= low and numbers.max() < high for low, high in LIKE_DATES):
@@ -140,13 +148,16 @@ def _of_several_offsets(text: pd.Series, where: str, error: ValueError) -> tuple
 
 
 def _check_years(text: pd.Series, where: str) -> None:
-    """Refuse times of day and days without a year with a UsageError: they would be completed from the day of reading."""
+    """Refuse times of day and days without a year with a UsageError: they would be completed from
+    the day of reading."""
     day = text.str.replace(_CLOCK, " ", regex=True)
     year = day.str.contains(r"\d{4}", regex=True) | (day.str.count(r"\d+|[^\W\d_]+") >= 3)
     without = ~year & text.str.contains(r"\d", regex=True)
     if without.any():
         row = int(np.argmax(without))
-        raise UsageError(f"{where} has '{shown(text.iloc[row])}' at data row {row + 1}, a time without its date; {_WRITE}.")
+        raise UsageError(
+            f"{where} has '{shown(text.iloc[row])}' at data row {row + 1}, a time without its date; {_WRITE}."
+        )
 
 
 def _stamps(text: pd.Series, **how: Any) -> pd.Series:

@@ -95,7 +95,8 @@ class Windows:
         return both[:, : self.seq_len], both[:, self.seq_len :]
 
     def seen(self, index: Tensor) -> Tensor | None:
-        """Observed mask of the windows `index`, look-backs and what followed (B, L + P, C); None where all values are real."""
+        """Observed mask of the windows `index`, look-backs and what followed (B, L + P, C); None
+        where all values are real."""
         if not self.masked:
             return None
         observed = self.resident.observed
@@ -224,4 +225,6 @@ def _resident(dataset: Dataset, preprocess: Preprocess) -> ScaledSeries:
     taken_off = preprocess.offsets(dataset.known, dataset.dates, where)
     values = torch.from_numpy(preprocess.transform(dataset.values, taken_off, where)).float()
     observed = None if dataset.observed is None else torch.from_numpy(dataset.observed)
-    return ScaledSeries(values, observed, None if taken_off is None else torch.from_numpy(taken_off).float(), dataset.targets)
+    return ScaledSeries(
+        values, observed, None if taken_off is None else torch.from_numpy(taken_off).float(), dataset.targets
+    )

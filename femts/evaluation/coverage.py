@@ -29,15 +29,21 @@ def coverage_notes(covered: Mapping[str, float], part: str = "test") -> list[str
         above = 100 * share - float(level)
         if abs(above) > MOST_MISSED:
             size = "wide" if above > 0 else "narrow"
-            notes.append(f"intervals of {level} % cover {100 * share:.1f} % of the {part} part: read them as too {size}")
+            notes.append(
+                f"intervals of {level} % cover {100 * share:.1f} % of the {part} part: read them as too {size}"
+            )
     return notes
 
 
 def few_notes(windows: int, disjoint: int) -> list[str]:
-    """A note where intervals come from too few windows, of which `disjoint` overlap no other, to be more than an estimate."""
+    """A note where intervals come from too few windows, of which `disjoint` overlap no other, to be
+    more than an estimate."""
     if not are_few(windows, disjoint):
         return []
-    return [f"intervals are an estimate: {windows} validation windows, {disjoint} without overlap, are too few to calibrate on"]
+    return [
+        f"intervals are an estimate: {windows} validation windows, {disjoint} without overlap, are too few to "
+        "calibrate on"
+    ]
 
 
 class CoverageSums:
@@ -49,7 +55,9 @@ class CoverageSums:
         quantiles: those that the model has learned; then `half_widths` are their corrections.
     """
 
-    def __init__(self, levels: Sequence[float], half_widths: NDArray[np.float32], quantiles: Sequence[float] = ()) -> None:
+    def __init__(
+        self, levels: Sequence[float], half_widths: NDArray[np.float32], quantiles: Sequence[float] = ()
+    ) -> None:
         self.levels, self.half_widths, self.quantiles = tuple(levels), half_widths, tuple(quantiles)
         self._inside, self._beyond, self._spans = torch.zeros(3, *half_widths.shape, dtype=torch.float64)
         self._widths = torch.from_numpy(np.ascontiguousarray(half_widths))

@@ -142,7 +142,9 @@ def evaluate_horizons(
             for index in begin.to(device).split(batch_size):
                 _, forecast, y, observed, _ = _forecast(model, longest, index)
                 for steps in (steps for steps in sums if steps <= longest.pred_len):
-                    sums[steps].add(forecast[:, :steps], y[:, :steps], None if observed is None else observed[:, :steps])
+                    sums[steps].add(
+                        forecast[:, :steps], y[:, :steps], None if observed is None else observed[:, :steps]
+                    )
                     counts[steps] += len(index)
             if most is not None:
                 break

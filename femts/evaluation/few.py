@@ -1,10 +1,12 @@
-"""Intervals from few validation windows: a scale for each step and channel, times a quantile of Student's that all share.
+"""Intervals from few validation windows: a scale for each step and channel, times a quantile of
+Student's that all share.
 
-Order statistics of a dozen errors are mostly noise, and windows that overlap err alike. So a half-width is the root of the mean
-squared error of its step and channel, which later steps may only raise (isotonic regression: Barlow et al., "Statistical
-Inference under Order Restrictions", 1972), times the quantile of Student's distribution ("The Probable Error of a Mean",
-Biometrika 1908) with two degrees of freedom for each window that overlaps no other. Two were chosen by what is covered on short
-series, `docs/uncertainty.md`; exact, as the intervals of many windows are, these are not.
+Order statistics of a dozen errors are mostly noise, and windows that overlap err alike. So a
+half-width is the root of the mean squared error of its step and channel, which later steps may only
+raise (isotonic regression: Barlow et al., "Statistical Inference under Order Restrictions", 1972),
+times the quantile of Student's distribution ("The Probable Error of a Mean", Biometrika 1908) with
+two degrees of freedom for each window that overlaps no other. Two were chosen by what is covered on
+short series, `docs/uncertainty.md`; exact, as the intervals of many windows are, these are not.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ FEW, FEW_DISJOINT = 100, 20  # fewer windows than both are few; of a hundred err
 
 
 def are_few(windows: int, disjoint: int) -> bool:
-    """True where order statistics of `windows` errors, of which `disjoint` overlap no other, are not to be relied on."""
+    """True where order statistics of `windows` errors, of which `disjoint` overlap no other, are
+    not to be relied on."""
     return windows < FEW and disjoint < FEW_DISJOINT
 
 

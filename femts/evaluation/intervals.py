@@ -1,9 +1,10 @@
 """Conformal intervals: as wide, for each step and channel, as the validation part says that forecasts err.
 
-The half-width of a level is the ceil((n + 1) * level / 100)-th smallest of the n absolute validation errors, those of missing
-targets left out, and infinite where they are too few. It covers with at least that probability if the errors to come are
-exchangeable with these (Lei et al., "Distribution-Free Predictive Inference for Regression", JASA 2018). Errors of a series
-drift, so what is covered is measured on the test part. Those of a model that has learned quantiles are in
+The half-width of a level is the ceil((n + 1) * level / 100)-th smallest of the n absolute
+validation errors, those of missing targets left out, and infinite where they are too few. It covers
+with at least that probability if the errors to come are exchangeable with these (Lei et al.,
+"Distribution-Free Predictive Inference for Regression", JASA 2018). Errors of a series drift, so
+what is covered is measured on the test part. Those of a model that has learned quantiles are in
 `femts.evaluation.quantiles`, and those of few windows in `femts.evaluation.few`.
 """
 
@@ -72,8 +73,8 @@ def refuse_unreachable(levels: Sequence[float], windows: int, disjoint: int) -> 
         if not reachable(level, windows, disjoint):
             highest = Fraction(100 * windows, windows + 1)
             raise UsageError(
-                f"Level {level:g} cannot be calibrated on {windows} validation windows, as its interval would be infinite; "
-                f"ask for at most {math.floor(highest)}, or bring more rows."
+                f"Level {level:g} cannot be calibrated on {windows} validation windows, as its interval would be "
+                f"infinite; ask for at most {math.floor(highest)}, or bring more rows."
             )
 
 
@@ -88,7 +89,9 @@ def with_bounds(forecast: pd.DataFrame, bounds: Mapping[str, NDArray[Any]]) -> p
         table[name] = forecast[name]
         table |= {f"{name}-{bound}": values[:, c] for bound, values in bounds.items()}
     if len(table) < len(forecast.columns) * (1 + len(bounds)):
-        raise UsageError("A column of the data is called like a bound, such as NAME-lo-80; rename it to forecast with levels.")
+        raise UsageError(
+            "A column of the data is called like a bound, such as NAME-lo-80; rename it to forecast with levels."
+        )
     return pd.DataFrame(table, index=forecast.index)
 
 
@@ -146,14 +149,19 @@ class Intervals:
 
     def to_bytes(self) -> bytes:
         """As safetensors; `intervals.safetensors`."""
-        levels, windows = np.array(self.levels, dtype=np.float64), np.array([self.windows, self.disjoint], dtype=np.int64)
+        levels, windows = (
+            np.array(self.levels, dtype=np.float64),
+            np.array([self.windows, self.disjoint], dtype=np.int64),
+        )
         return save({"levels": levels, "half_widths": np.ascontiguousarray(self.half_widths), "windows": windows})
 
     @classmethod
     def from_bytes(cls, content: bytes) -> Intervals:
         """Read what `to_bytes` wrote."""
         read = load(content)
-        return cls(tuple(read["levels"].tolist()), read["half_widths"], int(read["windows"][0]), int(read["windows"][-1]))
+        return cls(
+            tuple(read["levels"].tolist()), read["half_widths"], int(read["windows"][0]), int(read["windows"][-1])
+        )
 
 
 class _Errors:
@@ -162,7 +170,9 @@ class _Errors:
     (steps, C, n), so that those of a step and channel lie side by side.
     """
 
-    def __init__(self, steps: slice, channels: int, windows: int, learned: Sequence[float], levels: Sequence[float]) -> None:
+    def __init__(
+        self, steps: slice, channels: int, windows: int, learned: Sequence[float], levels: Sequence[float]
+    ) -> None:
         self.values = np.empty((steps.stop - steps.start, channels, windows), dtype=np.float32)
         self._steps, self._seen, self.finite = steps, 0, True
         self._learned, self._levels = learned, levels
@@ -180,7 +190,9 @@ class _Errors:
         self._seen += len(error)
 
 
-def _of_observed(errors: NDArray[np.float32], counts: NDArray[np.int64], levels: Sequence[float]) -> NDArray[np.float32]:
+def _of_observed(
+    errors: NDArray[np.float32], counts: NDArray[np.int64], levels: Sequence[float]
+) -> NDArray[np.float32]:
     """Half-widths (levels, S, C) from errors (S, C, n) of which `counts` (S, C) are no NaN."""
     errors.sort(axis=-1)  # NaN last
     ranks = np.array([[rank(level, n) for n in range(errors.shape[-1] + 1)] for level in levels])[:, counts]
@@ -246,7 +258,9 @@ def calibrate(
 
 def _check_finite(finite: bool) -> None:
     if not finite:
-        raise RunFailure("Intervals cannot be calibrated: forecasts of the validation part are not finite; train again.")
+        raise RunFailure(
+            "Intervals cannot be calibrated: forecasts of the validation part are not finite; train again."
+        )
 
 
 def _smallest(errors: NDArray[np.float32], levels: Sequence[float], count: int) -> NDArray[np.float32]:

@@ -23,7 +23,9 @@ class _Errors:
     """Float64 sums of the errors of each of S steps and C channels, in one unit."""
 
     def __init__(self, steps: int, channels: int) -> None:
-        self.squared, self.absolute, self.naive_squared, self.symmetric = torch.zeros(4, steps, channels, dtype=torch.float64)
+        self.squared, self.absolute, self.naive_squared, self.symmetric = torch.zeros(
+            4, steps, channels, dtype=torch.float64
+        )
 
     def add(self, forecast: Tensor, target: Tensor, naive: Tensor | None, observed: Tensor) -> None:
         """Add windows (B, S, C); a missing target is the forecast itself. None for `naive` makes its errors NaN."""
@@ -73,7 +75,8 @@ class DetailSums:
         self.raw.symmetric += torch.where(observed, _symmetric(forecast_raw, target_raw, self._zero), nothing).sum(0)
 
     def means(self, units: str) -> dict[str, Array]:
-        """Mean errors (S, C) in `scaled` or `raw` units: `mse`, `mae`, `smape`, and `naive`, of the seasonal naive forecast."""
+        """Mean errors (S, C) in `scaled` or `raw` units: `mse`, `mae`, `smape`, and `naive`, of the
+        seasonal naive forecast."""
         count = np.where(self.count.numpy() > 0, self.count.numpy(), np.nan)
         own = self.raw if units == "raw" else self.scaled
         direct = units == "scaled" or not self.preprocess.linear
@@ -138,7 +141,17 @@ def scores_frame(
         frame["rmse"] = np.sqrt(frame["mse"])
         frame["units"], frame["windows"] = units, sums.windows
         frames.append(frame)
-    first = [*(name for name in GROUPS if name in by), "units", "windows", "mse", "mae", "rmse", "smape", "mase", "skill"]
+    first = [
+        *(name for name in GROUPS if name in by),
+        "units",
+        "windows",
+        "mse",
+        "mae",
+        "rmse",
+        "smape",
+        "mase",
+        "skill",
+    ]
     table = pd.concat(frames, ignore_index=True)
     return table[[*first, *(name for name in table.columns if name not in first)]]
 

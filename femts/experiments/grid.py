@@ -48,7 +48,10 @@ class Cell:
     @property
     def variant(self) -> str:
         """The recipe as part of a path: the protocol, and a hash of what differs from it where something does."""
-        changes = {**({"seq_len": self.seq_len} if self.seq_len else {}), **{k: str(v) for k, v in self.settings.items()}}
+        changes = {
+            **({"seq_len": self.seq_len} if self.seq_len else {}),
+            **{k: str(v) for k, v in self.settings.items()},
+        }
         if not changes:
             return self.protocol
         return f"{self.protocol}-{_hash(changes)}"
@@ -118,7 +121,9 @@ def make_grid(grid: Grid, data_root: str | Path | None = None) -> list[Cell]:
             cannot be read, or not by a model, two of one name, or a horizon that does not fit them.
     """
     _check_grid(grid)
-    recipes = [{**grid.settings, **dict(zip(grid.choices, values, strict=True))} for values in product(*grid.choices.values())]
+    recipes = [
+        {**grid.settings, **dict(zip(grid.choices, values, strict=True))} for values in product(*grid.choices.values())
+    ]
     subjects = _subjects(grid, data_root)
     cells = dict[str, Cell]()
     for data, pred_len in [(subject, steps) for subject in subjects for steps in grid.pred_lens or subject.horizons]:

@@ -46,7 +46,9 @@ def _rolled(forecaster: Forecaster, data: Dataset) -> dict[str, Any]:
     if not forecaster.model.rolls_out:
         return {}
     own, look_back = forecaster.config.pred_len, forecaster.config.seq_len
-    fitting = [p for p in HORIZONS if p > own and all(data.split.windows(part, look_back, p) for part in ("val", "test"))]
+    fitting = [
+        p for p in HORIZONS if p > own and all(data.split.windows(part, look_back, p) for part in ("val", "test"))
+    ]
     if not fitting:
         return {}
     most = {"val": MOST_VALIDATED, "test": None}

@@ -31,7 +31,9 @@ MOST_STEPS, MOST_THREADS = 10**6, 2**12
 
 
 def _horizon(value: Any, name: str) -> None:
-    if not (isinstance(value, str) and value.isascii() and value.isdecimal() and 1 <= len(value) <= 6 and int(value) > 0):
+    if not (
+        isinstance(value, str) and value.isascii() and value.isdecimal() and 1 <= len(value) <= 6 and int(value) > 0
+    ):
         raise Misfit(name, value, "a horizon")
 
 
@@ -116,7 +118,13 @@ RECORD: Rule = fields(
         "history": several(ROW),
         "samples": several(
             fields(
-                {"row": whole(), "channel": text, "past": SERIES, "truth": SERIES, "forecast": several(number(), 1, MOST_STEPS)}
+                {
+                    "row": whole(),
+                    "channel": text,
+                    "past": SERIES,
+                    "truth": SERIES,
+                    "forecast": several(number(), 1, MOST_STEPS),
+                }
             ),
             1,
         ),

@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 
 
 _NAMED = ("datasets", "models", "pred_lens", "seeds", "results", "say")
-_KINDS = {"pred_len": "Int64", "seq_len": "Int64", **dict.fromkeys(("mse", "mse_sd", "mae", "published_mse"), "float64")}
+_KINDS = {
+    "pred_len": "Int64",
+    "seq_len": "Int64",
+    **dict.fromkeys(("mse", "mse_sd", "mae", "published_mse"), "float64"),
+}
 
 
 class Options(TypedDict, total=False):
@@ -55,8 +59,9 @@ def table(
 ) -> pd.DataFrame:
     """Train what is missing of a table, and return all of it, as `femts table` does.
 
-    Every finished cell is a record in the folder of results. Called again, or after an interruption, it goes on with what is
-    left; cells that crashed are tried again, and have no score.
+    Every finished cell is a record in the folder of results. Called again, or after an
+    interruption, it goes on with what is left; cells that crashed are tried again, and have no
+    score.
 
     Args:
         datasets: names of the catalogue, and files of your own.
@@ -65,14 +70,16 @@ def table(
         seeds: of weights, order and dropout, a run each.
         results: folder of the records.
         say: takes a sentence on how each cell ends, and on what is odd about the data.
-        options: `seq_lens` (look-backs, of which validation chooses), `protocol`, `settings` by name for all models, `choices`
-            of settings, of which validation chooses, `reading` (as of `load_dataset`), `roll_out` (horizons at which models
-            of shorter ones count, too), `engine` (`local`, `ray`), `jobs` (cells at a time), `max_time`, `device`, `data_root`,
+        options: `seq_lens` (look-backs, of which validation chooses), `protocol`, `settings` by
+            name for all models, `choices` of settings, of which validation chooses, `reading` (as
+            of `load_dataset`), `roll_out` (horizons at which models of shorter ones count, too),
+            `engine` (`local`, `ray`), `jobs` (cells at a time), `max_time`, `device`, `data_root`,
             and `train=False` for what there is.
 
     Returns:
-        One row for each data set, model and horizon, and one for the mean of several, without a `pred_len`: `seq_len`, finished
-        `seeds`, `mse` with its deviation `mse_sd` over seeds, `mae`, and the `published_mse` where there is one.
+        One row for each data set, model and horizon, and one for the mean of several, without a
+        `pred_len`: `seq_len`, finished `seeds`, `mse` with its deviation `mse_sd` over seeds,
+        `mae`, and the `published_mse` where there is one.
 
     Raises:
         UsageError: something asked for does not exist or does not fit, or a record in the folder cannot be used.

@@ -32,7 +32,9 @@ def sample_forecasts(forecaster: Forecaster, data: Dataset) -> list[dict[str, An
         row = first + number
         past = values[max(row - look_back, row - steps) : row]
         series = {"past": past, "truth": values[row : row + steps], "forecast": forecast[:, channel]}
-        samples.append({"row": row, "channel": data.columns[channel], **{name: _short(x) for name, x in series.items()}})
+        samples.append(
+            {"row": row, "channel": data.columns[channel], **{name: _short(x) for name, x in series.items()}}
+        )
     return samples
 
 

@@ -106,7 +106,9 @@ def read_record(path: Path) -> dict[str, Any]:
     try:
         record = read_json(path)
     except OSError as error:
-        raise UsageError(f"Record {path} cannot be read: {error.strerror}; give a file that 'femts table' wrote.") from error
+        raise UsageError(
+            f"Record {path} cannot be read: {error.strerror}; give a file that 'femts table' wrote."
+        ) from error
     except Misfit as error:
         raise UsageError(f"Record {path} is not JSON; give a file that 'femts table' wrote.") from error
     if not isinstance(record, dict) or record.get("format") != RECORD_FORMAT:

@@ -23,7 +23,8 @@ class Subject:
         split: row ranges of the three parts.
         channels: how many there are.
         season: steps in the natural one.
-        horizons: those to train for where none are asked for: the published ones of the catalogue, else one by the step.
+        horizons: those to train for where none are asked for: the published ones of the catalogue,
+            else one by the step.
         published: of the catalogue, in whatever way it is read.
         own: as in `Cell`.
         fixed: whether the split does not depend on the horizon.
@@ -60,7 +61,9 @@ class Subject:
         """Those of `seq_lens` that fit, with their steps; UsageError where none does."""
         split = self.split if self.fixed else horizon_split(self.split, pred_len)
         first, stop = split.train
-        steps = {seq_len: seq_len or default_seq_len(protocol, pred_len, stop - first, self.season) for seq_len in seq_lens}
+        steps = {
+            seq_len: seq_len or default_seq_len(protocol, pred_len, stop - first, self.season) for seq_len in seq_lens
+        }
         fitting = {s: n for s, n in steps.items() if all(split.windows(part, n, pred_len) for part in PARTS)}
         if not fitting:
             for part in PARTS:

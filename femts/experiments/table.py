@@ -67,7 +67,9 @@ def make_entries(cells: Sequence[Cell], store: Store, roll_out: Sequence[int] = 
         pred_lens = sorted({cell.pred_len for cell in own} | set(roll_out))
         records = [(cell, record) for cell in own if (record := store.readable(cell))]
         varied = _varied(own)
-        scores = {p: {s: best for s in seeds if (best := _best(records, p, s, p in roll_out, varied))} for p in pred_lens}
+        scores = {
+            p: {s: best for s in seeds if (best := _best(records, p, s, p in roll_out, varied))} for p in pred_lens
+        }
         for pred_len in pred_lens:
             failures = {c.seed: why for c in own if c.pred_len == pred_len and (why := store.failure(c))}
             published_mse = published(dataset, model, pred_len) if theirs else None
@@ -115,11 +117,16 @@ def _setting(config: Mapping[str, Any], key: str) -> Any:
 def _mean(scores: Sequence[_Score]) -> _Score:
     val_mse, mse, mae = (statistics.fmean(getattr(s, name) for s in scores) for name in ("val_mse", "mse", "mae"))
     look_backs = {score.seq_len for score in scores}
-    return _Score(val_mse, mse, mae, look_backs.pop() if len(look_backs) == 1 else 0, any(score.rolled for score in scores))
+    return _Score(
+        val_mse, mse, mae, look_backs.pop() if len(look_backs) == 1 else 0, any(score.rolled for score in scores)
+    )
 
 
 def _entry(
-    what: tuple[str, str, int | None], scores: Mapping[int, _Score], published_mse: float | None, failures: Mapping[int, str]
+    what: tuple[str, str, int | None],
+    scores: Mapping[int, _Score],
+    published_mse: float | None,
+    failures: Mapping[int, str],
 ) -> Entry:
     mses, maes = [score.mse for score in scores.values()], [score.mae for score in scores.values()]
     look_backs = {score.seq_len for score in scores.values()}

@@ -58,9 +58,15 @@ def as_text(entries: Sequence[Entry], markdown: bool = False) -> str:
             parts.append(_markdown([_as_markdown(name) for name in header], body))
         else:
             parts.append(table(header, [[f"{text}*" if best else text for text, best in row] for row in rows]))
-    failed = [f"failed: {e.dataset} {e.model} {e.pred_len} seed {s}: {why}" for e in entries for s, why in e.failures.items()]
-    chosen = [f"chosen: {e.dataset} {e.model} {e.pred_len} seed {s}: {what}" for e in entries for s, what in e.chosen.items()]
-    return "\n\n".join([*parts, *("\n".join(map(sentence, lines)) for lines in (() if markdown else chosen, failed) if lines)])
+    failed = [
+        f"failed: {e.dataset} {e.model} {e.pred_len} seed {s}: {why}" for e in entries for s, why in e.failures.items()
+    ]
+    chosen = [
+        f"chosen: {e.dataset} {e.model} {e.pred_len} seed {s}: {what}" for e in entries for s, what in e.chosen.items()
+    ]
+    return "\n\n".join(
+        [*parts, *("\n".join(map(sentence, lines)) for lines in (() if markdown else chosen, failed) if lines)]
+    )
 
 
 def _row(entries: Sequence[Entry], models: Sequence[str]) -> Row:

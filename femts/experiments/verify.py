@@ -71,13 +71,17 @@ def verify_record(record: Mapping[str, Any], device: str = "auto", data_root: st
     cell = Cell(**record["cell"])
     data = cell.load(data_root)
     if data.sha256 != record["data"]["sha256"]:
-        raise UsageError(f"The data of {cell.dataset} are not those of the record (sha256 {record['data']['sha256'][:12]}...).")
+        raise UsageError(
+            f"The data of {cell.dataset} are not those of the record (sha256 {record['data']['sha256'][:12]}...)."
+        )
     untrue = _untrue_claims(record, cell, data)
     if untrue:  # found before anything is trained, which a forged configuration may make as large as it likes
         return Verdict(record["test"]["mse"], None, (), untrue)
     again = _run_again(cell, data, device, record["place"]["threads"])
     differences = _differences(record["place"], again["place"])
-    return Verdict(record["test"]["mse"], again["test"]["mse"], differences, _deviations(record, again, bool(differences)))
+    return Verdict(
+        record["test"]["mse"], again["test"]["mse"], differences, _deviations(record, again, bool(differences))
+    )
 
 
 def _run_again(cell: Cell, data: Dataset, device: str, threads: int) -> dict[str, Any]:
@@ -90,8 +94,8 @@ def _run_again(cell: Cell, data: Dataset, device: str, threads: int) -> dict[str
     torch.set_num_threads(min(threads, os.cpu_count() or 1))  # with another number sums are formed in another order
     try:
         forecaster = train(
-            data, cell.model, cell.pred_len, seq_len=cell.seq_len, protocol=cell.protocol, seed=cell.seed, device=device,
-            settings=cell.settings,
+            data, cell.model, cell.pred_len, seq_len=cell.seq_len, protocol=cell.protocol, seed=cell.seed,
+            device=device, settings=cell.settings,
         )  # fmt: skip
         return make_record(cell, forecaster, data)
     finally:
@@ -131,11 +135,18 @@ def _compare(then: Any, now: Any, name: str, elsewhere: bool) -> Iterator[str]:
         return
     if isinstance(then, Mapping) and isinstance(now, Mapping):
         for key in {**then, **now}:
-            yield from _compare(then.get(key, _MISSING), now.get(key, _MISSING), f"{name}.{key}" if name else key, elsewhere)
+            yield from _compare(
+                then.get(key, _MISSING), now.get(key, _MISSING), f"{name}.{key}" if name else key, elsewhere
+            )
     elif isinstance(then, list) and isinstance(now, list) and len(then) == len(now):
         for place, pair in enumerate(zip(then, now, strict=True)):
             yield from _compare(*pair, f"{name}.{place}", elsewhere)
-    elif elsewhere and general.endswith((".mse", ".mae", ".pinball")) and isinstance(then, float) and isinstance(now, float):
+    elif (
+        elsewhere
+        and general.endswith((".mse", ".mae", ".pinball"))
+        and isinstance(then, float)
+        and isinstance(now, float)
+    ):
         if not abs(now - then) <= TOLERANCE * abs(then):
             yield f"{name} {now:.6g}, recorded {then:.6g}"
     elif type(then) is not type(now) or then != now:
@@ -155,7 +166,9 @@ def _short(value: Any) -> str:
 
 def _differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, ...]:
     changed = [
-        f"{key} {now[key]} instead of {then.get(key)}" for key in now if key != "libraries" and now[key] != then.get(key)
+        f"{key} {now[key]} instead of {then.get(key)}"
+        for key in now
+        if key != "libraries" and now[key] != then.get(key)
     ]
     for name in ("femts", "torch", "numpy"):  # what a score on a CPU is computed with
         before, after = then["libraries"].get(name), now["libraries"].get(name)

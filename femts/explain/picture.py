@@ -142,7 +142,12 @@ def _draw_past(panel: Any, history: pd.DataFrame, explanation: pd.DataFrame, row
     for row, name in enumerate(rows.names):
         for token, (top, bottom) in enumerate((CONTEXT, MAIN)):
             image = panel.pcolormesh(
-                edges, [row + top, row + bottom], share[row, :, token][None], **colours, edgecolor="#d5dade", linewidth=0.5
+                edges,
+                [row + top, row + bottom],
+                share[row, :, token][None],
+                **colours,
+                edgecolor="#d5dade",
+                linewidth=0.5,
             )
         values = history[name].to_numpy(dtype=float)[-len(x) :]
         low, high = values.min(), values.max()
@@ -159,7 +164,9 @@ def _draw_past(panel: Any, history: pd.DataFrame, explanation: pd.DataFrame, row
         panel.text(-0.01, row + 0.22, shown(name), size=9, weight="bold", color=INK, **aside)
         panel.text(-0.01, row + 0.5, f"{low:.3g} to {high:.3g}", size=7, color=FAINT, **aside)
         panel.text(-0.01, row + sum(CONTEXT) / 2, "all channels", size=7, color=FAINT, **aside)
-    panel.set_title("the past of each channel, coloured by how much its forecast read of it", size=8.5, color=INK, loc="left")
+    panel.set_title(
+        "the past of each channel, coloured by how much its forecast read of it", size=8.5, color=INK, loc="left"
+    )
     panel.set_yticks([])
     panel.set_xlim(edges[0], edges[-1])
     return image, int((x >= starts[-1]).sum()), clipped

@@ -56,11 +56,13 @@ class Explained(NamedTuple):
 def explainable(model: ForecastModel, name: str) -> SegmentForecaster:
     """`model`, when it reads segments through a log-sum-exp; UsageError with the model's `name` when not."""
     if not isinstance(model, SegmentForecaster):
-        raise UsageError(f"Model '{name}' chooses no past segments that could be shown; train one that does, such as fem_sm.")
+        raise UsageError(
+            f"Model '{name}' chooses no past segments that could be shown; train one that does, such as fem_sm."
+        )
     if "L" not in model.config.components.upper():
         raise UsageError(
-            f"Model '{name}' with the components '{model.config.components}' has no log-sum-exp read (L) whose posterior could "
-            "be shown; train one that has, such as fem_sm."
+            f"Model '{name}' with the components '{model.config.components}' has no log-sum-exp read (L) whose "
+            "posterior could be shown; train one that has, such as fem_sm."
         )
     return model
 

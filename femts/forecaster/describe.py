@@ -15,7 +15,8 @@ def describe(forecaster: Parts, metrics: Mapping[str, Any]) -> str:
     config, targets = forecaster.config, forecaster.targets
     step = "" if forecaster.freq is None else f" of {forecaster.freq}"
     lines = [
-        f"Forecaster '{config.model}': {count(config.pred_len, 'step')}{step} ahead from {count(config.seq_len, 'step')}",
+        f"Forecaster '{config.model}': {count(config.pred_len, 'step')}{step} ahead from "
+        f"{count(config.seq_len, 'step')}",
         f"  data: '{shown(config.dataset)}', {count(len(targets), 'column')} to forecast: {names(targets)}",
     ]
     lines += [f"  {part}: {_score(metrics[part])}" for part in ("val", "test") if part in metrics]

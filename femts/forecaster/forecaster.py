@@ -18,12 +18,12 @@ from femts.data.dataset import Dataset
 from femts.data.preprocess import Preprocess
 from femts.evaluation.intervals import Intervals
 from femts.files import locked
-from femts.forecaster import scoring
+from femts.forecaster import run_folder, scoring
 from femts.forecaster.describe import describe
 from femts.forecaster.forecasting import Array, Ends, explain_table, forecast_array, forecast_table
 from femts.forecaster.parts import Source, check_device
 from femts.forecaster.restore import restore, weights_bytes
-from femts.forecaster.run_folder import INTERVALS, PREPROCESS, WEIGHTS, RunConfig, check_new_folder, json_bytes, write_run
+from femts.forecaster.run_folder import INTERVALS, PREPROCESS, WEIGHTS, RunConfig
 from femts.models.base import ForecastModel
 
 if TYPE_CHECKING:
@@ -39,8 +39,7 @@ class Forecaster:
     """A model with everything it needs to forecast new data in raw units.
 
     Shapes: L = `config.seq_len` steps of look-back, P = `config.pred_len` steps of one forecast, C
-    channels, of which the first T are targets and the others known up to now; T = C unless some are
-    named so.
+    channels, of which the first T are targets and the others, if any, known up to now.
 
     Attributes:
         model: the network, in scaled units.
@@ -69,7 +68,8 @@ class Forecaster:
     @property
     def device(self) -> torch.device:
         """Device of the model's weights, trained or fitted; the CPU for one without."""
-        return next((weight.device for weight in chain(self.model.parameters(), self.model.buffers())), torch.device("cpu"))
+        weights = chain(self.model.parameters(), self.model.buffers())
+        return next((weight.device for weight in weights), torch.device("cpu"))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -97,24 +97,22 @@ class Forecaster:
         """Forecast what follows `history`.
 
         Args:
-            history: raw units; stamps (unless trained without) and the training columns, in any order, at least L rows; or the
-                same in long form. Only the last L rows (or those of the last L stamps) are used and checked, and not changed.
-                What is missing in them is filled as in training, and a `GapWarning` says how much that was; a target without a
-                value in them, such as a series that has ended, has none in the forecast.
+            history: raw units; stamps (unless trained without) and the training columns, in any
+                order, at least L rows; or the same in long form. Only the last L are used and checked,
+                and not changed. Gaps are filled as in training, and a `GapWarning` says how many;
+                a target without a value, such as a series that has ended, has no forecast.
             horizon: steps to forecast, P by default; beyond P the model reads its own forecasts as history.
-            level: percent, such as [80, 95]; adds intervals (`femts.evaluation.intervals`, `femts.evaluation.quantiles`).
-            future: the columns known in advance, if the training had any, in a table like `history` with the steps to come.
-            quantiles: such as [0.1, 0.5, 0.9]; adds the ends of intervals (0.1 and 0.9 are those of 80), of 0.5 the forecast.
+            level: percent, such as [80, 95]; adds intervals (`femts.evaluation.intervals`, `...quantiles`).
+            future: the columns known in advance, if there are any, in a table like `history` with the steps to come.
+            quantiles: such as [0.1, 0.9], the ends of the interval of 80; of 0.5 the forecast.
 
         Returns:
-            `horizon` rows in raw units: future stamps in `date` (or row numbers in `step`, counting
-            on from the last index of `history`), then the targets, with `level` each followed by
-            `NAME-lo-80`, `NAME-hi-80` and so on, with `quantiles` by `NAME-q-10`; in long form
-            where `history` has it, and under its names.
+            `horizon` rows in raw units: stamps in `date` (or row numbers in `step`, counting on from
+            `history`), then the targets, each followed by `NAME-lo-80`, `NAME-hi-80` and so on, or
+            `NAME-q-10`; in long form where `history` has it, and under its names.
 
         Raises:
-            UsageError: the history, the horizon, a level, a quantile or the known columns cannot be
-                used; the text says why.
+            UsageError: history, horizon, level, quantiles or known columns cannot be used; the text says why.
             RunFailure: the model does not forecast finite numbers.
         """
         return forecast_table(self, history, horizon, Ends.of(level, quantiles), future)
@@ -128,8 +126,7 @@ class Forecaster:
             history: as in `predict`.
 
         Returns:
-            One row for each channel, layer (1 is the lowest), segment (the oldest first) and token;
-            the columns are those of `femts.explain.posterior.explanation`.
+            One row for each channel, layer, segment and token, as `femts.explain.posterior.explanation` says.
 
         Raises:
             UsageError: a model that has no such read, or a history that cannot be used; the text says why.
@@ -141,8 +138,7 @@ class Forecaster:
 
         Args:
             history, horizon: as in `predict`.
-            drawn: `level` and `future` as in `predict`; `actual`, what happened, a table like `history`; `columns`, names to
-                draw instead of the first twelve.
+            drawn: `level` and `future` as in `predict`; `actual`, what happened; `columns`, names to draw.
 
         Returns:
             A figure of matplotlib, which a notebook shows and `savefig` writes.
@@ -160,8 +156,7 @@ class Forecaster:
         Args:
             x: (B, L, C) in raw units, channels as in `columns`; NaN is filled as in training.
             horizon: steps to forecast, P by default.
-            offsets: (B, L + horizon, C) as `preprocess.offsets` gives them, for a model that was
-                trained with columns known in advance or with the calendar.
+            offsets: (B, L + horizon, C) of `preprocess.offsets`, where columns are known in advance.
 
         Returns:
             (B, horizon, T) in raw units.
@@ -192,7 +187,7 @@ class Forecaster:
         Args:
             part: `test`, `val` or `train`.
             pred_len: horizon to score, P by default; beyond P the forecasts are rolled out.
-            dataset: the data, as `load_dataset` takes them; None takes those of the training, loaded again and verified.
+            dataset: the data, as `load_dataset` takes them; None loads those of the training again.
 
         Returns:
             `mse`, `mae` and the number of `windows`.
@@ -218,8 +213,7 @@ class Forecaster:
             level: percent; adds what the intervals cover, and the CRPS.
 
         Returns:
-            One row for each group in scaled units, then one in raw ones; the columns are those of
-            `femts.forecaster.scoring.score_details`.
+            One row a group in scaled units, then one in raw ones, as `femts.forecaster.scoring.score_details` says.
 
         Raises:
             UsageError: as in `evaluate`, or an unknown group, or a level or horizon that is not calibrated.
@@ -228,7 +222,11 @@ class Forecaster:
         return scoring.score_details(self, scoring.score_windows(self, part, pred_len, data), by, level, data)
 
     def coverage(
-        self, part: str = "test", level: Sequence[float] = (80, 95), pred_len: int | None = None, dataset: Source | None = None
+        self,
+        part: str = "test",
+        level: Sequence[float] = (80, 95),
+        pred_len: int | None = None,
+        dataset: Source | None = None,
     ) -> pd.DataFrame:
         """Coverage of `part` by the intervals, by step and channel.
 
@@ -236,15 +234,17 @@ class Forecaster:
             part, level, pred_len, dataset: as in `scores`.
 
         Returns:
-            One row each, `level`, `step`, `channel`, `coverage` (a part of 1), mean `width` and its
-            `units`, which are raw.
+            One row each: `level`, `step`, `channel`, `coverage` (a part of 1), mean `width`, and its `units`, raw.
 
         Raises:
             UsageError: as in `scores`.
         """
-        return scoring.score_coverage(self, scoring.score_windows(self, part, pred_len, scoring.own_data(self, dataset)), level)
+        windows = scoring.score_windows(self, part, pred_len, scoring.own_data(self, dataset))
+        return scoring.score_coverage(self, windows, level)
 
-    def calibrate(self, pred_len: int | None = None, level: Sequence[float] = (), dataset: Source | None = None) -> Intervals:
+    def calibrate(
+        self, pred_len: int | None = None, level: Sequence[float] = (), dataset: Source | None = None
+    ) -> Intervals:
         """Calibrate `intervals` anew on the validation part, which training has done for P steps.
 
         Args:
@@ -253,7 +253,7 @@ class Forecaster:
             dataset: as in `evaluate`.
 
         Returns:
-            The new intervals, which the forecaster keeps; half-widths in scaled units.
+            The new intervals, which the forecaster keeps.
 
         Raises:
             UsageError: as in `evaluate`, or a level for which there are too few validation windows.
@@ -263,18 +263,18 @@ class Forecaster:
         return self.intervals
 
     def save(self, folder: str | Path) -> None:
-        """Write a run folder that `load` reads; UsageError when `folder` holds something, RunFailure when the disk refuses."""
+        """Write a run folder that `load` reads; UsageError where it is not empty, RunFailure where the disk refuses."""
         place = check_path(folder, "The run folder")
         with locked(place):
-            check_new_folder(place)
+            run_folder.check_new_folder(place)
             self.write(place)
 
     def write(self, folder: Path) -> None:
         """As `save`, over whatever `folder` holds."""
         preprocess, folder = self.preprocess_record(), check_path(folder, "The run folder")
-        files = {WEIGHTS: weights_bytes(self.model, preprocess), PREPROCESS: json_bytes(preprocess)}
+        files = {WEIGHTS: weights_bytes(self.model, preprocess), PREPROCESS: run_folder.json_bytes(preprocess)}
         files |= {} if self.intervals is None else {INTERVALS: self.intervals.to_bytes()}
-        write_run(folder, self.config, files, self.validations, self.metrics)
+        run_folder.write_run(folder, self.config, files, self.validations, self.metrics)
 
     def export(self, path: str | Path, horizon: int | None = None) -> Exported:
         """Write the model as ONNX to `path`, raw units in, `horizon` steps of them out; see `femts.forecaster.onnx`."""

@@ -88,15 +88,17 @@ def forecast_array(forecaster: Parts, look_backs: ArrayLike, steps: int, offsets
     try:
         values = np.asarray(look_backs, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise UsageError(f"The look-backs are a {type(look_backs).__name__} that is no array of numbers; give one.") from error
+        raise UsageError(
+            f"The look-backs are a {type(look_backs).__name__} that is no array of numbers; give one."
+        ) from error
     length, channels = forecaster.config.seq_len, len(forecaster.columns)
     if values.ndim != 3 or values.shape[1:] != (length, channels):
         expected = f"(windows, {length}, {channels})"
         raise UsageError(f"The look-backs have shape {values.shape}; this model takes {expected}.")
     if (offsets is None) != (forecaster.preprocess.effects is None):
         raise UsageError(
-            "predict_array takes offsets= for a model that was trained with columns known in advance, and for no other; "
-            "use predict, which sees to it."
+            "predict_array takes offsets= for a model that was trained with columns known in advance, and for no "
+            "other; use predict, which sees to it."
         )
     points = forecast_scaled(forecaster, values, steps, offsets).points[..., : len(forecaster.targets)]
     return forecaster.preprocess.inverse(_array(points), None if offsets is None else offsets[:, length:])
@@ -146,13 +148,16 @@ def explain_table(forecaster: Parts, history: pd.DataFrame) -> pd.DataFrame:
 def _scaled_bounds(scaled: Scaled, points: Array, forecaster: Parts, ends: Ends) -> dict[str, Array]:
     """Bounds (S, T) in scaled units beside the forecast `points` (S, T), by name: `lo-80`, `hi-80`, `q-10`."""
     pairs = {0.0: (points, points)}
-    for level, (low, high) in scaled_ends(calibrated(forecaster), forecaster.model.quantiles, scaled, points.shape).items():
+    for level, (low, high) in scaled_ends(
+        calibrated(forecaster), forecaster.model.quantiles, scaled, points.shape
+    ).items():
         pairs[level] = low[0], high[0]
     return named_bounds(pairs, ends)
 
 
 def named_bounds(pairs: Mapping[float, tuple[Array, Array]], ends: Ends) -> dict[str, Array]:
-    """Ends by name, `lo-80`, `hi-80`, `q-10`, from the lower and the upper one of each level; 0 stands for the forecast."""
+    """Ends by name, `lo-80`, `hi-80`, `q-10`, from the lower and the upper one of each level; 0
+    stands for the forecast."""
     bounds = {f"{side}-{level:g}": pairs[level][k] for level in ends.levels for k, side in enumerate(("lo", "hi"))}
     return bounds | {f"q-{100 * q:g}": pairs[level_of(q)][q > 0.5] for q in ends.quantiles}
 
@@ -172,7 +177,9 @@ def scaled_ends(
     corrections = intervals.half_widths[:, :steps]
     if scaled.quantiles is None:
         points = _array(scaled.points[..., :targets])
-        return {level: (points - width, points + width) for level, width in zip(intervals.levels, corrections, strict=True)}
+        return {
+            level: (points - width, points + width) for level, width in zip(intervals.levels, corrections, strict=True)
+        }
     moved = conformal_bounds(scaled.quantiles[..., :targets], learned, intervals.levels, corrections)
     return {level: (low.numpy(), high.numpy()) for level, (low, high) in zip(intervals.levels, moved, strict=True)}
 

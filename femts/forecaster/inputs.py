@@ -43,7 +43,8 @@ class LookBack:
 def look_back(history: pd.DataFrame, config: RunConfig, columns: Sequence[str], freq: str | None) -> LookBack:
     """The last `config.seq_len` steps of `history`, which has `columns` at the step `freq` (None without stamps).
 
-    It needs the columns `config.schema.roles.future`, too; where the training named roles, further columns do not matter.
+    It needs the columns `config.schema.roles.future`, too; where the training named roles, further
+    columns do not matter.
 
     Raises:
         UsageError: the history cannot be used; the text says why.
@@ -85,7 +86,9 @@ def look_back(history: pd.DataFrame, config: RunConfig, columns: Sequence[str], 
     return LookBack(read.to_numpy(), when, time, given, known.to_numpy())
 
 
-def known_ahead(future: pd.DataFrame | None, config: RunConfig, when: pd.Index, freq: str | None) -> NDArray[np.float64]:
+def known_ahead(
+    future: pd.DataFrame | None, config: RunConfig, when: pd.Index, freq: str | None
+) -> NDArray[np.float64]:
     """The columns known in advance at the steps `when`, (steps, K), from a user's table that has those steps, at least.
 
     Raises:
@@ -94,11 +97,15 @@ def known_ahead(future: pd.DataFrame | None, config: RunConfig, when: pd.Index, 
     names, schema = config.schema.roles.future, config.schema
     if not names:
         if future is not None:
-            raise UsageError("A table of known columns was given, but this model was trained without any; leave it out.")
+            raise UsageError(
+                "A table of known columns was given, but this model was trained without any; leave it out."
+            )
         return np.empty((len(when), 0))
     needed = f"{', '.join(map(shown, names))} for the {len(when)} steps from {when[0]} to {when[-1]}"
     if not is_table(future):
-        raise UsageError(f"This model was trained on columns known in advance; give {needed} (future=, or --future FILE).")
+        raise UsageError(
+            f"This model was trained on columns known in advance; give {needed} (future=, or --future FILE)."
+        )
     where = "The table of known columns"
     future, schema = _as_trained(future, schema, freq, where)
     if schema.form.is_long(future):
@@ -129,7 +136,8 @@ def _only(table: pd.DataFrame, columns: Sequence[str], form: Form) -> pd.DataFra
 
 
 def in_form_of(forecast: pd.DataFrame, past: LookBack, form: Form, columns: Sequence[str]) -> pd.DataFrame:
-    """A wide `forecast` (`date` or `step` first, then `columns`, each with its bounds) as the history was, under its names."""
+    """A wide `forecast` (`date` or `step` first, then `columns`, each with its bounds) as the
+    history was, under its names."""
     if not past.long:
         return forecast.rename(columns={"date": past.time})
     long = form.to_long(forecast, columns)

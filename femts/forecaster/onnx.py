@@ -124,7 +124,9 @@ def _graph(forecaster: Parts, steps: int) -> bytes:
         import onnxruntime  # noqa: F401  # before the minute that the graph takes
         import onnxscript  # noqa: F401
     except ImportError as error:
-        raise UsageError(f"ONNX needs {error.name}, which is not installed; run pip install onnxruntime onnxscript.") from error
+        raise UsageError(
+            f"ONNX needs {error.name}, which is not installed; run pip install onnxruntime onnxscript."
+        ) from error
     example = torch.zeros(2, config.seq_len, len(columns))
     # They tell of operators of libraries that are not installed, and of what they leave as it is.
     chatty = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript")]
@@ -194,8 +196,8 @@ def _difference(forecaster: Parts, content: bytes, steps: int) -> float:
         # What float32 cannot tell apart, where values are far from 0 for their spread, is no difference of the models.
         if not (difference <= BOUND * scale + 4 * np.spacing(np.abs(expected))).all():
             raise UsageError(
-                f"Model '{forecaster.config.model}' differs in onnxruntime by {worst:.1e} from torch, in scaled units, and "
-                f"may by {BOUND:g}; take another version of them, by pip install -U onnxruntime onnxscript."
+                f"Model '{forecaster.config.model}' differs in onnxruntime by {worst:.1e} from torch, in scaled units, "
+                f"and may by {BOUND:g}; take another version of them, by pip install -U onnxruntime onnxscript."
             )
     return worst
 

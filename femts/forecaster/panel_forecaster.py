@@ -22,7 +22,15 @@ from femts.files import locked
 from femts.forecaster.forecasting import Ends
 from femts.forecaster.panel_forecasting import forecast_panel
 from femts.forecaster.restore import restore_panel, weights_bytes
-from femts.forecaster.run_folder import INTERVALS, PREPROCESS, WEIGHTS, RunConfig, check_new_folder, json_bytes, write_run
+from femts.forecaster.run_folder import (
+    INTERVALS,
+    PREPROCESS,
+    WEIGHTS,
+    RunConfig,
+    check_new_folder,
+    json_bytes,
+    write_run,
+)
 from femts.models.base import ForecastModel
 from femts.text import shown
 
@@ -83,15 +91,16 @@ class PanelForecaster:
         """Forecast what follows each series of `history`, from its own end on.
 
         Args:
-            history: raw units, a long table like that of the training, of any of its series and of new ones. The last L steps
-                of each are read; what is missing in them, or before a series began, is filled as in training.
+            history: raw units, a long table like that of the training, of any of its series and of
+                new ones. The last L steps of each are read; what is missing in them, or before a
+                series began, is filled as in training.
             horizon: steps to forecast, P by default; beyond P the model reads its own forecasts as history.
             level: percent, such as [80, 95]; adds intervals.
             quantiles: such as [0.1, 0.9]; adds the ends of intervals.
 
         Returns:
-            A long table in raw units, `horizon` rows for each series in the order of `history`, with `level` and `quantiles`
-            as in `Forecaster.predict`.
+            A long table in raw units, `horizon` rows for each series in the order of `history`,
+            with `level` and `quantiles` as in `Forecaster.predict`.
 
         Raises:
             UsageError: the history, the horizon, a level or a quantile cannot be used; the text says why.
@@ -123,8 +132,9 @@ class PanelForecaster:
             part, pred_len, dataset: as in `evaluate`.
 
         Returns:
-            One row a series that has windows: `series`, `windows`, `mse`, `mae` (raw units), `mase` and `rmsse` (over the
-            mean absolute and the root mean squared change over a season of its training rows; NaN where those are 0).
+            One row a series that has windows: `series`, `windows`, `mse`, `mae` (raw units), `mase`
+            and `rmsse` (over the mean absolute and the root mean squared change over a season of
+            its training rows; NaN where those are 0).
 
         Raises:
             UsageError: as in `evaluate`.
@@ -141,7 +151,9 @@ class PanelForecaster:
         panel = panel_for_horizon(panel, self.config.pred_len)
         new = next((name for name in panel.series if name not in self.preprocess.series), None)
         if new is not None:
-            raise UsageError(f"Series '{shown(new)}' was not in the training, so it has no training rows; leave it out.")
+            raise UsageError(
+                f"Series '{shown(new)}' was not in the training, so it has no training rows; leave it out."
+            )
         steps = self.config.pred_len if pred_len is None else pred_len
         return panel_windows(panel, self.preprocess, part, self.config.seq_len, steps).to(self.device), panel
 
@@ -160,15 +172,20 @@ class PanelForecaster:
         if self._dataset is None:
             source = self.config.source
             if source is None or not Path(source).is_file():
-                raise UsageError(f"The training data '{source or self.config.dataset}' are not there; pass them as dataset=.")
+                raise UsageError(
+                    f"The training data '{source or self.config.dataset}' are not there; pass them as dataset=."
+                )
             panel = panel_for_horizon(load_panel(source, self.config.schema), self.config.pred_len)
             if panel.record != self.data:
-                raise UsageError(f"The data {source} are not what this model was trained on; pass other data as dataset=.")
+                raise UsageError(
+                    f"The data {source} are not what this model was trained on; pass other data as dataset=."
+                )
             self._dataset = panel
         return self._dataset
 
     def save(self, folder: str | Path) -> None:
-        """Write a run folder that `load` reads; UsageError when `folder` holds something, RunFailure when the disk refuses."""
+        """Write a run folder that `load` reads; UsageError when `folder` holds something,
+        RunFailure when the disk refuses."""
         with locked(Path(folder)):
             check_new_folder(Path(folder))
             self.write(Path(folder))
@@ -200,5 +217,7 @@ class PanelForecaster:
         """
         run, model, preprocess, intervals = restore_panel(folder)
         saved = run.preprocess
-        made = cls(model, run.config, preprocess, str(saved["freq"]), saved["data"], run.metrics, run.validations, intervals)
+        made = cls(
+            model, run.config, preprocess, str(saved["freq"]), saved["data"], run.metrics, run.validations, intervals
+        )
         return made.to(device)

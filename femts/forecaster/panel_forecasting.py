@@ -40,7 +40,9 @@ def forecast_panel(forecaster: PanelParts, history: pd.DataFrame, horizon: int |
     pieces = [forecast_model(forecaster, part, steps) for part in read.split(windows_at_a_time(read[0], 256))]
     scaled = Scaled(
         torch.cat([piece.points for piece in pieces]),
-        torch.cat([piece.quantiles for piece in pieces if piece.quantiles is not None]) if forecaster.model.quantiles else None,
+        torch.cat([piece.quantiles for piece in pieces if piece.quantiles is not None])
+        if forecaster.model.quantiles
+        else None,
     )
     targets = len(forecaster.targets)
     points = scaled.points[..., :targets].cpu().double().numpy()
@@ -67,10 +69,13 @@ def _scaled(forecaster: PanelParts, panel: Panel, recent: Array) -> tuple[torch.
     new = [name for name in panel.series if name not in stored]
     preprocess = [stored.get(name) or fit_series(data) for name, data in panel.series.items()]
     if new:
-        text = f"{len(new)} of {len(panel.series)} series are new, the first '{new[0]}'; each is scaled by its own rows."
+        text = (
+            f"{len(new)} of {len(panel.series)} series are new, the first '{new[0]}'; each is scaled by its own rows."
+        )
         warnings.warn(text, GapWarning, stacklevel=5)
     scaled = [
-        one.transform(rows, None, f"Series '{name}'") for one, rows, name in zip(preprocess, recent, panel.series, strict=True)
+        one.transform(rows, None, f"Series '{name}'")
+        for one, rows, name in zip(preprocess, recent, panel.series, strict=True)
     ]
     return torch.from_numpy(np.stack(scaled)).float().to(forecaster.device), preprocess
 

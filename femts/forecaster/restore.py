@@ -109,7 +109,9 @@ def _model(run: SavedRun) -> ForecastModel:
     except Misfit:
         raise
     except UsageError as error:
-        raise Misfit("model of config.yaml", run.config.model, f"one that can be built: {str(error).rstrip('.')}") from error
+        raise Misfit(
+            "model of config.yaml", run.config.model, f"one that can be built: {str(error).rstrip('.')}"
+        ) from error
     except (*_UNREADABLE, AssertionError, LookupError) as error:
         raise Misfit("model of config.yaml", run.config.model, f"one that can be built ({error})") from error
     check_tensors(weights, expected, WEIGHTS)
@@ -183,7 +185,10 @@ def _preprocess(run: SavedRun) -> Preprocess:
     roles, effects = run.config.schema.roles, preprocess.effects
     if effects is None and not roles.future and not roles.calendar:
         return preprocess
-    name, like = f"{PREPROCESS}: scaler.effects", f"those of the columns {roles.future} and the calendar as config.yaml says"
+    name, like = (
+        f"{PREPROCESS}: scaler.effects",
+        f"those of the columns {roles.future} and the calendar as config.yaml says",
+    )
     if (
         effects is None
         or effects.calendar != roles.calendar

@@ -122,7 +122,9 @@ def check_new_folder(folder: Path) -> None:
     if METRICS in names:
         raise UsageError(f"Folder {folder} already holds a finished run; choose another folder or remove it.")
     if (folder / CHECKPOINT).is_file():
-        raise UsageError(f"Folder {folder} holds an unfinished run; continue it with --resume or choose another folder.")
+        raise UsageError(
+            f"Folder {folder} holds an unfinished run; continue it with --resume or choose another folder."
+        )
     if names and CONFIG not in names:
         raise UsageError(f"Folder {folder} holds files that are no run; choose a new or empty folder.")
 

@@ -37,7 +37,9 @@ ROW = fields(
     },
     {"val_pinball": number(0)},
 )
-SPLIT = fields({}, {"split": several(number(0, 1), 3, 3), "val_rows": whole(1), "test_rows": whole(1), "test_from": text})
+SPLIT = fields(
+    {}, {"split": several(number(0, 1), 3, 3), "val_rows": whole(1), "test_rows": whole(1), "test_from": text}
+)
 DOMAIN = fields({}, {"min": number(), "max": number(), "transform": one_of(*TRANSFORMS)})
 _CONFIG = fields(
     {

@@ -56,7 +56,9 @@ def read_run(folder: str | Path) -> SavedRun:
     validations = metrics["history"]
     said = {name: value for name, value in metrics.items() if name not in ("format", "files", "history", SEAL)}
     intervals = (folder / INTERVALS).read_bytes() if calibrated else None
-    return SavedRun(read_config(folder), (folder / WEIGHTS).read_bytes(), read_preprocess(folder), said, validations, intervals)
+    return SavedRun(
+        read_config(folder), (folder / WEIGHTS).read_bytes(), read_preprocess(folder), said, validations, intervals
+    )
 
 
 def read_config(folder: Path) -> RunConfig:
@@ -74,11 +76,23 @@ def read_config(folder: Path) -> RunConfig:
             check_config(record)
             return RunConfig.from_dict(record)
     except UsageError as error:
-        raise UsageError(f"Run {folder} cannot be used, for its {CONFIG} is of no run of this femts: {error}") from error
+        raise UsageError(
+            f"Run {folder} cannot be used, for its {CONFIG} is of no run of this femts: {error}"
+        ) from error
     except Misfit as error:
         raise UsageError(f"Run {folder} was changed after it was saved: {CONFIG}: {error}; train again.") from error
-    except (yaml.YAMLError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
-        raise UsageError(f"Run {folder} was changed after it was saved: {CONFIG} cannot be read; train again.") from error
+    except (
+        yaml.YAMLError,
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        ArithmeticError,
+        RecursionError,
+    ) as error:
+        raise UsageError(
+            f"Run {folder} was changed after it was saved: {CONFIG} cannot be read; train again."
+        ) from error
     raise UsageError(f"Run {folder} has format {run_format} but this femts reads format {FORMAT}; train again.")
 
 
@@ -107,7 +121,9 @@ def read_metrics(folder: Path) -> dict[str, Any]:
         metrics: dict[str, Any] = read_json(folder / METRICS)
         run_format = metrics["format"]
     except (OSError, Misfit, LookupError, TypeError) as error:
-        raise UsageError(f"Run {folder} was changed after it was saved: {METRICS} cannot be read; train again.") from error
+        raise UsageError(
+            f"Run {folder} was changed after it was saved: {METRICS} cannot be read; train again."
+        ) from error
     if run_format != FORMAT:
         raise UsageError(
             f"Run {folder} has format {run_format} but this femts reads format {FORMAT}; "
@@ -115,7 +131,9 @@ def read_metrics(folder: Path) -> dict[str, Any]:
         )
     content = {name: value for name, value in metrics.items() if name != SEAL}
     if metrics.get(SEAL) != fingerprint(content):
-        raise UsageError(f"Run {folder} was changed after it was saved: {METRICS} does not match its own hash; train again.")
+        raise UsageError(
+            f"Run {folder} was changed after it was saved: {METRICS} does not match its own hash; train again."
+        )
     try:
         check_metrics(metrics)
     except Misfit as error:

@@ -25,10 +25,14 @@ from femts.forecaster.parts import Network, Parts
 from femts.text import shown
 
 
-def score_windows(forecaster: Parts, part: str, pred_len: int | None, data: Dataset, like: Windows | None = None) -> Windows:
+def score_windows(
+    forecaster: Parts, part: str, pred_len: int | None, data: Dataset, like: Windows | None = None
+) -> Windows:
     """Windows of `part` that a score is of, on the forecaster's device; `like` are others of the same data."""
     steps = forecaster.config.pred_len if pred_len is None else check_steps(pred_len)
-    windows = part_windows(data, forecaster.preprocess, check_text(part, "part"), forecaster.config.seq_len, steps, like)
+    windows = part_windows(
+        data, forecaster.preprocess, check_text(part, "part"), forecaster.config.seq_len, steps, like
+    )
     return windows.to(forecaster.device)
 
 
@@ -48,12 +52,15 @@ def own_data(forecaster: Parts, dataset: object, data_root: str | Path | None = 
     data = dataset if isinstance(dataset, Dataset) else read_like(forecaster, dataset, data_root)
     data = for_horizon(data, forecaster.config.pred_len)
     if data.columns != forecaster.columns:
-        raise UsageError(f"Data set '{shown(data.name)}' has other columns than the training data; give one with the same.")
+        raise UsageError(
+            f"Data set '{shown(data.name)}' has other columns than the training data; give one with the same."
+        )
     return data
 
 
 def training_rows(forecaster: Parts, dataset: object, data_root: str | Path | None, remedy: str) -> Dataset:
-    """The data of the training, by default loaded again; UsageError that ends with `remedy` where `dataset` is other data."""
+    """The data of the training, by default loaded again; UsageError that ends with `remedy` where
+    `dataset` is other data."""
     data = own_data(forecaster, dataset, data_root)
     if data.record != forecaster.data:
         raise UsageError(f"Data set '{shown(data.name)}' is not what this model was trained on; {remedy}.")
@@ -74,7 +81,9 @@ def load_again(forecaster: Parts, data_root: str | Path | None) -> Dataset:
             "pass it again as dataset= (--dataset)."
         )
     if source not in CATALOG and not Path(source).is_file():
-        raise UsageError(f"The training data {source} is no longer there; put it back, or pass it as dataset= (--dataset).")
+        raise UsageError(
+            f"The training data {source} is no longer there; put it back, or pass it as dataset= (--dataset)."
+        )
     split = Split(**{part: tuple(rows) for part, rows in forecaster.data["split"].items()})
     data = replace(read_like(forecaster, source, data_root), split=split)
     if data.record != forecaster.data:

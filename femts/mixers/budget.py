@@ -55,10 +55,14 @@ def resolve_widths(config: FreeEnergyMixerConfig) -> Widths:
     qk_given = config.qk_dim
     if qk_given is None and config.p_t_to_fem_ratio and has_qk:
         if not e_given:
-            raise UsageError(f"p_t_to_fem_ratio={config.p_t_to_fem_ratio} is a part of fem_dim; give fem_dim or fem_ratio too.")
+            raise UsageError(
+                f"p_t_to_fem_ratio={config.p_t_to_fem_ratio} is a part of fem_dim; give fem_dim or fem_ratio too."
+            )
         qk_given = max(qk_step, round(config.p_t_to_fem_ratio * e_given / 2 / qk_step) * qk_step)
     if has_qk and qk_given and qk_given % qk_step:
-        raise UsageError(f"qk_dim={qk_given} is not a multiple of {qk_step} (n_head, twice with rope); choose a multiple.")
+        raise UsageError(
+            f"qk_dim={qk_given} is not a multiple of {qk_step} (n_head, twice with rope); choose a multiple."
+        )
     if not has_qk:
         per_e = weight_count(config, 1, 0) - weight_count(config, 0, 0)
         room = (target - weight_count(config, 0, 0)) / per_e

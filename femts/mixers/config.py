@@ -33,26 +33,27 @@ class FreeEnergyMixerConfig:
         use_lse: L, the log-sum-exp read (eq. 4).
         use_temperature: T, the inner gate (eq. 10); needs L.
         use_outer_gate: G, the outer gate (eq. 11).
-        softmax_backend: `auto` takes torch's scaled-dot-product attention as it comes, `flash` insists on its flash kernel
-            and is refused where that cannot run.
+        softmax_backend: `auto` takes torch's scaled-dot-product attention as it comes, `flash`
+            insists on its flash kernel and is refused where that cannot run.
         dropout: on the read, before the output projection; never on `p_t`.
         causal: False lets every token see every other, in the conditioner too.
         bias: biases in the linear maps.
-        value_logexp_cap: largest `|beta * v|` inside the exponential; the mean always sees the true v. A value beyond it is
-            read by L as one at the cap and gets no gradient through L, so none at all without T; standardised tokens stay
-            far below it.
+        value_logexp_cap: largest `|beta * v|` inside the exponential; the mean always sees the true
+            v. A value beyond it is read by L as one at the cap and gets no gradient through L, so
+            none at all without T; standardised tokens stay far below it.
         eps: floor under what must stay positive: features of `linear` and `gla`, the system of `mamba`, the outer gate.
-        use_rope: rotary positions on q and k of `softmax`, `linear`, `gla`; the other priors have no q and k. The weights of
-            `softmax` then depend on `t - i` alone. Those of `linear` and `gla`, which take their features after the rotation
-            (appendix H.2), also depend on t: where a shifted series must be read alike, choose False (`gla` still fades by
-            distance) or another prior.
+        use_rope: rotary positions on q and k of `softmax`, `linear`, `gla`; the other priors have
+            no q and k. The weights of `softmax` then depend on `t - i` alone. Those of `linear` and
+            `gla`, which take their features after the rotation (appendix H.2), also depend on t:
+            where a shifted series must be read alike, choose False (`gla` still fades by distance)
+            or another prior.
         rope_theta: base of the rotary frequencies.
         conv_hidden: width of the conditioner.
         conv_norm_first: LayerNorm before the conditioner.
         conv_bidirectional: a two-sided conditioner; only without `causal`, where it is two-sided anyway.
         ssm_rank: states per channel of `mamba`.
-        mamba_normalize: must be True: without it the impulse response is no distribution and the read no free energy. It is
-            there for callers of the authors' layer, who write it.
+        mamba_normalize: must be True: without it the impulse response is no distribution and the
+            read no free energy. It is there for callers of the authors' layer, who write it.
     """
 
     n_embd: int
@@ -83,16 +84,24 @@ class FreeEnergyMixerConfig:
     def __post_init__(self) -> None:
         prior_class(self.prior_type)
         if self.use_temperature and not self.use_lse:
-            raise UsageError("use_temperature=True (T) needs use_lse=True (L): the gate mixes the mean with the log-sum-exp.")
+            raise UsageError(
+                "use_temperature=True (T) needs use_lse=True (L): the gate mixes the mean with the log-sum-exp."
+            )
         check_bounds(self, "", "{name}={value} is {words}.")
         if self.n_embd < 1 or self.n_head < 1 or self.n_embd % self.n_head:
-            raise UsageError(f"n_embd={self.n_embd} is not a multiple of n_head={self.n_head}; choose sizes that divide.")
+            raise UsageError(
+                f"n_embd={self.n_embd} is not a multiple of n_head={self.n_head}; choose sizes that divide."
+            )
         if self.conv_bidirectional and self.causal:
             raise UsageError("conv_bidirectional=True would show a causal layer its future; set causal=False with it.")
         if self.softmax_backend not in BACKENDS:
-            raise UsageError(f"Unknown softmax_backend '{self.softmax_backend}'{suggest(self.softmax_backend, BACKENDS)}")
+            raise UsageError(
+                f"Unknown softmax_backend '{self.softmax_backend}'{suggest(self.softmax_backend, BACKENDS)}"
+            )
         if not self.mamba_normalize:
-            raise UsageError("mamba_normalize=False makes no selection prior (its weights do not sum to 1); leave it True.")
+            raise UsageError(
+                "mamba_normalize=False makes no selection prior (its weights do not sum to 1); leave it True."
+            )
 
     @property
     def heads(self) -> int:
@@ -122,7 +131,9 @@ def component_flags(components: str) -> ComponentFlags:
     """
     letters = components.upper()
     if set(letters) - set(COMPONENTS) or len(set(letters)) != len(letters):
-        raise UsageError(f"Component set '{components}' is unknown; write each of C, L, T, G at most once, such as CLTG or CL.")
+        raise UsageError(
+            f"Component set '{components}' is unknown; write each of C, L, T, G at most once, such as CLTG or CL."
+        )
     if "T" in letters and "L" not in letters:
         raise UsageError(f"Component set '{components}' has T without L; add L, as in '{components}L', or drop T.")
     return {

@@ -23,6 +23,8 @@ from femts.mixers.projection import ALL, project
 from femts.mixers.read import FreeEnergyRead, free_energy_read, outer_gate
 from femts.mixers.temperature import hidden_selection
 
+Parts = dict[str, Tensor]  # of the projection, by name
+
 
 class MixerState(NamedTuple):
     """State that `step` carries on: the conditioner's (None without C) and the prior's."""
@@ -80,11 +82,9 @@ class FreeEnergyMixer(nn.Module):
         total = sum(self.split_sizes.values())
         self.in_proj = nn.Linear(config.n_embd, total, bias=config.bias)
         self.out_proj = nn.Linear(width, config.n_embd, bias=config.bias)
-        self.conditioner = (
-            TimeDecayConditioner(config.n_embd, self.widths.conv_hidden, total, config.conv_norm_first, config.causal)
-            if config.use_conv
-            else None
-        )
+        sizes = (config.n_embd, self.widths.conv_hidden, total)
+        order = (config.conv_norm_first, config.causal)
+        self.conditioner = TimeDecayConditioner(*sizes, *order) if config.use_conv else None
         if config.use_lse:
             self.beta_raw = nn.Parameter(torch.zeros(heads, width // heads))
         self.dropout = Dropout(config.dropout)
@@ -231,12 +231,10 @@ class FreeEnergyMixer(nn.Module):
             queries: which tokens; all by default.
 
         Returns:
-            Of Q tokens, see `Selection`. Where the cap of the exponential acts
-            (`value_logexp_cap`), of the capped values.
+            Of Q tokens, see `Selection`; of the capped values where the cap (`value_logexp_cap`) acts.
 
         Raises:
-            UsageError: the read mixes the mean of such values with their capped free energy, and
-                lies beyond the latter.
+            UsageError: the read mixes the mean of such values with their capped free energy, and lies beyond it.
         """
         p, parts, bound = self._dense(x, attention_mask)
         p, v, read = p[:, queries], self._values(parts), self._read(bound.mix, parts, bound.support)
@@ -246,28 +244,27 @@ class FreeEnergyMixer(nn.Module):
         q, beta = hidden_selection(p, v, read.beta, lam[:, queries], self.config.value_logexp_cap)
         return Selection(p, q, beta)
 
-    def _dense(self, x: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, dict[str, Tensor], BoundPrior]:
+    def _dense(self, x: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, Parts, BoundPrior]:
         """The dense p (B, T query, T key, H, d_v or 1), and the parts and the bound prior it was made of."""
         parts, bound = self._prepare(x, attention_mask)
         p = bound.weights()
-        p = p.unsqueeze(3) if self.config.per_channel else p.permute(0, 2, 3, 1).unsqueeze(-1)
-        return p, parts, bound
+        return p.unsqueeze(3) if self.config.per_channel else p.permute(0, 2, 3, 1).unsqueeze(-1), parts, bound
 
-    def _prepare(self, x: Tensor, attention_mask: Tensor | None, rows: slice = ALL) -> tuple[dict[str, Tensor], BoundPrior]:
+    def _prepare(self, x: Tensor, attention_mask: Tensor | None, rows: slice = ALL) -> tuple[Parts, BoundPrior]:
         mask = as_mask(attention_mask, x)
         parts = self._project(harmless(x, mask), mask, rows)
         params = {name: parts[name] for name in self.prior.param_widths}
         return parts, self.prior.bind(params, mask) if rows == ALL else self.prior.bind_rows(params, mask, rows)
 
-    def _project(self, x: Tensor, mask: Tensor | None, rows: slice = ALL) -> dict[str, Tensor]:
+    def _project(self, x: Tensor, mask: Tensor | None, rows: slice = ALL) -> Parts:
         return self._parts(x, None if self.conditioner is None else self.conditioner(x, mask), rows)
 
-    def _parts(self, x: Tensor, features: Tensor | None, rows: slice = ALL) -> dict[str, Tensor]:
+    def _parts(self, x: Tensor, features: Tensor | None, rows: slice = ALL) -> Parts:
         """The projection by name, modulated by the conditioner's `features`; see `project`."""
         outer = None if self.conditioner is None else self.conditioner.out_proj
         return project(x, features, self.in_proj, outer, self.split_sizes, rows, {"lam", "g"} | self.prior.row_params)
 
-    def _values(self, parts: dict[str, Tensor]) -> Tensor:
+    def _values(self, parts: Parts) -> Tensor:
         return self._heads(parts["v"])
 
     def _heads(self, x: Tensor) -> Tensor:
@@ -278,24 +275,25 @@ class FreeEnergyMixer(nn.Module):
             raise UsageError("float16 cannot hold exp(40) of the log-sum-exp read; use bfloat16 or float32.")
         return F.softplus(self.beta_raw + 1.8)
 
-    def _read(self, mix: Callable[[Tensor], Tensor], parts: dict[str, Tensor], support: Tensor | None) -> FreeEnergyRead:
+    def _read(self, mix: Callable[[Tensor], Tensor], parts: Parts, support: Tensor | None) -> FreeEnergyRead:
         v = self._values(parts)
         beta = self._beta(v) if self.config.use_lse else None
         lam = self._heads(torch.sigmoid(parts["lam"])) if self.config.use_temperature else None
         gate = self._heads(outer_gate(parts["g"], self.config.eps)) if self.config.use_outer_gate else None
         return free_energy_read(mix, v, beta, lam, gate, self.config.value_logexp_cap, support)
 
-    def _gated_read(self, mix: Callable[[Tensor], Tensor], parts: dict[str, Tensor], support: Tensor | None) -> Tensor:
+    def _gated_read(self, mix: Callable[[Tensor], Tensor], parts: Parts, support: Tensor | None) -> Tensor:
         """The read times its outer gate, (..., H, d_v)."""
         if self.config.use_lse and chosen("read", parts["v"].device, parts["v"].dtype) == "triton":
             from femts.mixers.kernels.read_triton import gated_read_triton
 
             v = self._values(parts)
             lam, gate = (parts[name].view_as(v) if name in parts else None for name in ("lam", "g"))
-            return gated_read_triton(mix, v, self._beta(v), lam, gate, self.config.value_logexp_cap, self.config.eps, support)
+            cap, eps = self.config.value_logexp_cap, self.config.eps
+            return gated_read_triton(mix, v, self._beta(v), lam, gate, cap, eps, support)
         read = self._read(mix, parts, support)
         return read.f if read.gate is None else read.gate * read.f
 
-    def _output(self, o: Tensor, parts: dict[str, Tensor]) -> Tensor:
+    def _output(self, o: Tensor, parts: Parts) -> Tensor:
         y: Tensor = self.out_proj(self.dropout(self.prior.post_read(o.flatten(-2), parts)))
         return y

@@ -13,7 +13,9 @@ def as_mask(attention_mask: Tensor | None, x: Tensor) -> Tensor | None:
     if attention_mask is None:
         return None
     if attention_mask.shape != x.shape[:2]:
-        raise ValueError(f"attention_mask has shape {tuple(attention_mask.shape)}; it must be {tuple(x.shape[:2])}, (B, T).")
+        raise ValueError(
+            f"attention_mask has shape {tuple(attention_mask.shape)}; it must be {tuple(x.shape[:2])}, (B, T)."
+        )
     return attention_mask.bool()
 
 

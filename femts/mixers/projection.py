@@ -54,7 +54,10 @@ def project(
     else:
         places = dict(zip(sizes, torch.arange(sum(sizes.values())).split(list(sizes.values())), strict=True))
         parts = {}
-        for tokens, needed in ((x, [n for n in sizes if n not in of_rows]), (x[:, rows], [n for n in sizes if n in of_rows])):
+        for tokens, needed in (
+            (x, [n for n in sizes if n not in of_rows]),
+            (x[:, rows], [n for n in sizes if n in of_rows]),
+        ):
             if needed:
                 lines = torch.cat([places[name] for name in needed])
                 some = None if bias is None else bias[lines]

@@ -25,8 +25,8 @@ def hidden_selection(p: Tensor, v: Tensor, beta_max: Tensor, lam: Tensor, cap: f
     beta = find_hidden_temperature(p, v, beta_max, lam, tilting)
     if bool(beta.isnan().any()) and bool(v.isfinite().all()):
         raise UsageError(
-            f"No inverse temperature gives the read where |beta v| reaches {(beta_max * v).abs().max().item():.3g}, beyond "
-            f"value_logexp_cap={cap:g}; scale the inputs of the layer down."
+            f"No inverse temperature gives the read where |beta v| reaches {(beta_max * v).abs().max().item():.3g}, "
+            f"beyond value_logexp_cap={cap:g}; scale the inputs of the layer down."
         )
     q = torch.softmax(p.log() + beta.unsqueeze(2) * tilting, dim=2)
     return torch.nan_to_num(q), beta  # rows that see nothing select nothing
@@ -53,7 +53,9 @@ def tilting_values(p: Tensor, v: Tensor, beta_max: Tensor, cap: float) -> Tensor
     return torch.where(unchanged, v.unsqueeze(1), capped / beta_max)
 
 
-def find_hidden_temperature(p: Tensor, v: Tensor, beta_max: Tensor, lam: Tensor, tilting: Tensor | None = None) -> Tensor:
+def find_hidden_temperature(
+    p: Tensor, v: Tensor, beta_max: Tensor, lam: Tensor, tilting: Tensor | None = None
+) -> Tensor:
     """The beta* in [0, beta_max] whose free energy is the gated read (proposition G.2), by bisection on the rising F.
 
     Where a channel is constant over the support every beta answers; the lowest is returned.

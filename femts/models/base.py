@@ -93,7 +93,8 @@ class ForecastModel(nn.Module):
         """Error that is trained down: the mean squared one, or with quantiles their mean pinball loss.
 
         Args:
-            outputs: n_outputs P along `dim`. Each learns its own quantile, whether or not they cross; `at_once` sorts them.
+            outputs: n_outputs P along `dim`. Each learns its own quantile, whether or not they
+                cross; `at_once` sorts them.
             target: P along `dim`.
             observed: which targets are real, of the shape of `target`; None means all.
             dim: axis of the steps.
@@ -123,9 +124,9 @@ class ForecastModel(nn.Module):
             steps: how many are wanted.
 
         Returns:
-            (B, P or more, C). With quantiles (B, P, Q, C), rising: sorting what has crossed brings no quantile further from the
-            true one (Chernozhukov, Fernandez-Val & Galichon, "Quantile and Probability Curves Without Crossing", Econometrica
-            2010).
+            (B, P or more, C). With quantiles (B, P, Q, C), rising: sorting what has crossed brings
+            no quantile further from the true one (Chernozhukov, Fernandez-Val & Galichon, "Quantile
+            and Probability Curves Without Crossing", Econometrica 2010).
         """
         outputs: Tensor = self(x)
         return outputs.unflatten(1, (-1, self.n_outputs)).sort(dim=2).values if self.quantiles else outputs

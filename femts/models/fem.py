@@ -64,7 +64,8 @@ class SegmentConfig(ModelConfig):
         super().__post_init__()
         if self.prior == "lintrans" and self.components:
             raise UsageError(
-                f"lintrans is no selection prior and takes no components, not '{self.components}'; use prior linear for them."
+                f"lintrans is no selection prior and takes no components, not '{self.components}'; use prior linear "
+                "for them."
             )
         self.mixer_config()  # refuses what no mixer can be made of
 
@@ -165,7 +166,8 @@ class SegmentForecaster(ForecastModel):
         return self._forecast(self._predict(segments, LAST)[:, :, -1], mean, std)
 
     def loss(self, x: Tensor, y: Tensor, observed: Tensor | None = None, channels: Tensor | None = None) -> Tensor:
-        """Loss of the training: of the forecast, in scaled units, and of each earlier segment's successor, window-normalised.
+        """Loss of the training: of the forecast, in scaled units, and of each earlier segment's
+        successor, window-normalised.
 
         Args:
             x, y, observed, channels: as in `ForecastModel.loss`.

@@ -38,7 +38,9 @@ class ITransformerConfig(ModelConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.n_heads < 1 or self.d_model < 1 or self.d_model % self.n_heads:
-            raise UsageError(f"Setting 'model.d_model' ({self.d_model}) takes a multiple of 'model.n_heads' ({self.n_heads}).")
+            raise UsageError(
+                f"Setting 'model.d_model' ({self.d_model}) takes a multiple of 'model.n_heads' ({self.n_heads})."
+            )
 
 
 @register("itransformer", summary="Attention across channels, each channel's look-back one token (Liu et al. 2024).")

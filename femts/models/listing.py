@@ -16,8 +16,9 @@ def models(name: str | None = None) -> pd.DataFrame:
         name: one model; None lists all.
 
     Returns:
-        One row a model: `name`, `weights` (for 7 channels, look-back 1024 and horizon 96) and `what` it is. With a name one
-        row a `setting`, `model.*` and `training.*`, and its `default`.
+        One row a model: `name`, `weights` (for 7 channels, look-back 1024 and horizon 96) and
+        `what` it is. With a name one row a `setting`, `model.*` and `training.*`, and its
+        `default`.
 
     Raises:
         UsageError: no such model.

@@ -45,11 +45,13 @@ class PatchTSTConfig(ModelConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.n_heads < 1 or self.d_model < 1 or self.d_model % self.n_heads:
-            raise UsageError(f"Setting 'model.d_model' ({self.d_model}) takes a multiple of 'model.n_heads' ({self.n_heads}).")
+            raise UsageError(
+                f"Setting 'model.d_model' ({self.d_model}) takes a multiple of 'model.n_heads' ({self.n_heads})."
+            )
         if not 1 <= self.patch_len <= self.seq_len or self.stride < 1:
             raise UsageError(
-                f"Settings 'model.patch_len' ({self.patch_len}) and 'model.stride' ({self.stride}) cut no patches out of "
-                f"{self.seq_len} steps of look-back; choose a length of at most that, and both at least 1."
+                f"Settings 'model.patch_len' ({self.patch_len}) and 'model.stride' ({self.stride}) cut no patches out "
+                f"of {self.seq_len} steps of look-back; choose a length of at most that, and both at least 1."
             )
 
     @property

@@ -85,7 +85,9 @@ def model_card(name: str) -> ModelCard:
     return _CARDS[name]
 
 
-def build_config(name: str, *, seq_len: int, pred_len: int, n_channels: int, settings: Mapping[str, Any]) -> ModelConfig:
+def build_config(
+    name: str, *, seq_len: int, pred_len: int, n_channels: int, settings: Mapping[str, Any]
+) -> ModelConfig:
     """The frozen configuration of model `name` with `settings` (key -> value or text) applied;
     UsageError if one is wrong."""
     card = model_card(name)
@@ -111,6 +113,6 @@ def check_learns_quantiles(name: str) -> None:
     """UsageError for a model that cannot be trained by the pinball loss."""
     if not model_card(name).model_class.learns_quantiles:
         raise UsageError(
-            f"Model '{name}' cannot learn quantiles by training.loss=pinball; leave that out, for intervals do not need it, or "
-            "take a model such as fem_sm or dlinear."
+            f"Model '{name}' cannot learn quantiles by training.loss=pinball; leave that out, for intervals do not "
+            "need it, or take a model such as fem_sm or dlinear."
         )

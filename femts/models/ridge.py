@@ -106,7 +106,9 @@ class LinearForecast(nn.Module):
                 "take a shorter --seq-len, or bring more rows."
             )
         series, observed = series.detach().cpu().double(), None if observed is None else observed.cpu()
-        if len(series) < before + after + FEWEST:  # windows that end after the rows count as far as they are within them
+        if (
+            len(series) < before + after + FEWEST
+        ):  # windows that end after the rows count as far as they are within them
             observed = torch.ones_like(series, dtype=torch.bool) if observed is None else observed
             series, observed = F.pad(series, (0, 0, 0, after - 1)), F.pad(observed, (0, 0, 0, after - 1))
         rows, by_channel = TrainingRows(series, observed, before, after), len(self.dense) > 1

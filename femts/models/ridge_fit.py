@@ -95,7 +95,8 @@ def seasonal_map(moments: Moments, season: int, ridge: float) -> Tensor:
     past = (moments.past - of_past - of_past[:, None] + mean @ of_past)[-whole:, -whole:]
     cross = (moments.cross - of_cross - of_past[:, None] + mean @ of_past)[-whole:]
     past, cross = (
-        torch.einsum("ifjf->ij", both.unflatten(1, (-1, season)).unflatten(0, (-1, season))) / season for both in (past, cross)
+        torch.einsum("ifjf->ij", both.unflatten(1, (-1, season)).unflatten(0, (-1, season))) / season
+        for both in (past, cross)
     )
     small, phases = _solve(past, cross, ridge), torch.eye(season, dtype=past.dtype)
     wide = torch.einsum("ij,fg->ifjg", small, phases).flatten(2).flatten(0, 1)
@@ -128,7 +129,9 @@ def choose(rows: TrainingRows, season: int, ridge: float, by_channel: bool) -> T
         return F.pad(even, (KINDS if by_channel else 0, 0))
     relative = torch.stack(products).unflatten(0, (-1, len(judged))).mean(0)
     mean = relative.mean(0)
-    return torch.stack([stacked((one + mean) / 2, EVEN) for one in relative]) if by_channel else stacked(mean, EVEN)[None]
+    return (
+        torch.stack([stacked((one + mean) / 2, EVEN) for one in relative]) if by_channel else stacked(mean, EVEN)[None]
+    )
 
 
 def _held_out(rows: TrainingRows) -> Iterator[tuple[TrainingRows, TrainingRows]]:
@@ -137,7 +140,10 @@ def _held_out(rows: TrainingRows) -> Iterator[tuple[TrainingRows, TrainingRows]]
     n, least = len(rows.series), 2 * (rows.before + rows.after) - 1
     for block in range(BLOCKS):
         first, stop = n * block // BLOCKS, n * (block + 1) // BLOCKS
-        start, left_out = max(0, first - rows.before), (first if first >= least else 0, stop if n - stop >= least else n)
+        start, left_out = (
+            max(0, first - rows.before),
+            (first if first >= least else 0, stop if n - stop >= least else n),
+        )
         observed = None if rows.observed is None else rows.observed[start:stop]
         ahead = replace(rows, series=rows.series[start:stop], observed=observed)
         if ahead.windows and left_out != (0, n):

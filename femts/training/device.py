@@ -42,7 +42,9 @@ def resolve_place(training: TrainingConfig) -> Place:
         raise UsageError("Device 'mps' is not there (torch sees no Apple GPU); take --device cpu or auto.")
     available = {"cuda": torch.cuda.device_count(), "mps": 1}.get(device)
     if available is not None and training.devices > available:
-        raise UsageError(f"Setting 'training.devices' asks for {training.devices} of '{device}', but there are {available}.")
+        raise UsageError(
+            f"Setting 'training.devices' asks for {training.devices} of '{device}', but there are {available}."
+        )
     # Emulated bf16 on an older card is slower than float32.
     native = device == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
     if training.precision == "bf16" and device == "cuda" and not native:

@@ -179,7 +179,9 @@ class Trainer:
         whole = len(range(rank, config.batch_size, self.fabric.world_size))
         channels = None
         if config.channels is not None:
-            channels = drawn_channels(config.channels, self.val.series.shape[1], config.seed, state.step).to(self.device)
+            channels = drawn_channels(config.channels, self.val.series.shape[1], config.seed, state.step).to(
+                self.device
+            )
         for number, share in enumerate(shares, start=1):
             with self.fabric.no_backward_sync(self.loss, enabled=number < len(shares)):
                 loss = self.loss(share.windows, channels, len(share.windows) == whole)
@@ -272,7 +274,9 @@ class Trainer:
                 "seconds": round(seconds + took, 3),
             }
         )
-        self.fabric.log_dict({name: value for name, value in state.validations[-1].items() if name != "seconds"}, state.step)
+        self.fabric.log_dict(
+            {name: value for name, value in state.validations[-1].items() if name != "seconds"}, state.step
+        )
         state.losses, state.windows = [], 0
         if scores.get("pinball", scores["mse"]) < state.best_loss:
             state.best_step, state.best_val = state.step, scores

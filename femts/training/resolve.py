@@ -39,8 +39,8 @@ def resolve_training(
         Settings of the model by name, and the training recipe.
 
     Raises:
-        UsageError: unknown model, prefix or name, a wrong value, one thing given twice with two values, or a loss that the
-            model cannot be trained by.
+        UsageError: unknown model, prefix or name, a wrong value, one thing given twice with two
+            values, or a loss that the model cannot be trained by.
     """
     recipe = model_card(model).model_class.training_defaults
     check_kind(settings, Mapping, "The settings", "give a mapping such as {'training.lr': 1e-3}")
@@ -86,7 +86,8 @@ def resolve_run(
     model_settings: Mapping[str, Any],
     training: TrainingConfig,
 ) -> RunConfig:
-    """Everything that decides the run, with horizon, look-back and season filled in; UsageError when something does not fit.
+    """Everything that decides the run, with horizon, look-back and season filled in; UsageError
+    when something does not fit.
 
     Args:
         data: the loaded data.
@@ -125,7 +126,8 @@ def horizon(data: Dataset | Panel, pred_len: object) -> Choice:
 
 
 def look_back(data: Dataset | Panel, pred_len: int, seq_len: object, protocol: str | None) -> Choice:
-    """Look-back of a run on `data`: `seq_len`, or where that is None or `auto`, by the protocol; by default that of the data.
+    """Look-back of a run on `data`: `seq_len`, or where that is None or `auto`, by the protocol; by
+    default that of the data.
 
     Raises:
         UsageError: it is no number of steps, or there is no such protocol.
@@ -174,6 +176,6 @@ def check_past(model: str, past: Sequence[str]) -> None:
     """UsageError where columns `past` are to be read by a model that reads none but the one it forecasts."""
     if past and model_card(model).model_class.channel_independent:
         raise UsageError(
-            f"Model '{model}' forecasts each column from itself alone, so --past {','.join(past)} would change nothing; take "
-            "one that reads all columns, such as fem_sm, or leave it out."
+            f"Model '{model}' forecasts each column from itself alone, so --past {','.join(past)} would change "
+            "nothing; take one that reads all columns, such as fem_sm, or leave it out."
         )

@@ -53,7 +53,9 @@ def find_state(
 def _check_unfinished(metrics: Mapping[str, Any], state: TrainState, out: Path) -> None:
     if not state.model or state.complete:
         score = metrics["test"]["mse"]
-        raise UsageError(f"Run {out} is finished ({state.step} steps, test MSE {score:.4f}); use it, or train in a new folder.")
+        raise UsageError(
+            f"Run {out} is finished ({state.step} steps, test MSE {score:.4f}); use it, or train in a new folder."
+        )
 
 
 def _check_fits(state: TrainState, model: ForecastModel, config: TrainingConfig, path: Path) -> None:
@@ -83,7 +85,8 @@ def _check_same(before: RunConfig, now: RunConfig, out: Path) -> None:
         if key in _FREE or key == "dataset.source" or old.get(key) == new.get(key):
             continue
         raise UsageError(
-            f"Run {out} was begun with {key}={old.get(key)}, not {new.get(key)}; resume it with that, or choose another folder."
+            f"Run {out} was begun with {key}={old.get(key)}, not {new.get(key)}; resume it with that, or choose "
+            "another folder."
         )
 
 

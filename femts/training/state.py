@@ -88,7 +88,9 @@ class TrainState:
         """Last validations in a row that were no better than the best; with `keep` last, worse by
         more than `MARGIN`."""
         bound = self.best_loss * (1 if keep == "best" else 1 + MARGIN)
-        later = [row.get("val_pinball", row["val_mse"]) for row in self.validations if row["step"] > (self.best_step or 0)]
+        later = [
+            row.get("val_pinball", row["val_mse"]) for row in self.validations if row["step"] > (self.best_step or 0)
+        ]
         return sum(1 for _ in takewhile(lambda loss: loss >= bound, reversed(later)))
 
     @property
@@ -129,7 +131,15 @@ class TrainState:
             record = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
             _RECORD(record, "")
             return cls(**record)
-        except (pickle.UnpicklingError, RuntimeError, EOFError, LookupError, TypeError, AttributeError, ValueError) as error:
+        except (
+            pickle.UnpicklingError,
+            RuntimeError,
+            EOFError,
+            LookupError,
+            TypeError,
+            AttributeError,
+            ValueError,
+        ) as error:
             raise damaged(path) from error
 
 

@@ -80,24 +80,26 @@ def train(
     Args:
         dataset: what `load_dataset` gave, or anything it takes.
         model: registered name.
-        pred_len: P, steps of one forecast; None or `auto` takes 96 for the catalogue, and for other data what suits the step,
-            such as 12 months, 8 quarters, 13 weeks, 28 days and 48 hours.
+        pred_len: P, steps of one forecast; None or `auto` takes 96 for the catalogue, and for other
+            data what suits the step, such as 12 months, 8 quarters, 13 weeks, 28 days and 48 hours.
         seq_len: L, steps of look-back; None or `auto` takes the protocol's.
-        protocol: `paper`, `lookback96` or `seasons` (whole seasons that leave half of the rows to learn from); None takes the
-            first for the catalogue and the last for other data.
+        protocol: `paper`, `lookback96` or `seasons` (whole seasons that leave half of the rows to
+            learn from); None takes the first for the catalogue and the last for other data.
         out: run folder; None keeps nothing on disk (`Forecaster.save` does).
         seed: decides initial weights, order of the windows and dropout.
         max_steps: optimiser steps; None takes the recipe's.
         max_epochs: the same in passes over the training windows; at most one of the two.
-        max_time: longest time for this call, as `90s`, `9m` or `1h30m`; where the steps would take longer, the learning rate
-            falls to zero within it all the same, and time for the scores is left.
+        max_time: longest time for this call, as `90s`, `9m` or `1h30m`; where the steps would take
+            longer, the learning rate falls to zero within it all the same, and time for the scores
+            is left.
         device: `auto`, `cpu`, `cuda` or `mps`.
         precision: `auto`, `32` or `bf16`.
         resume: continue the run in `out`; on a CPU the result is the same to the bit as without the break.
         settings: `model.*` and `training.*` by name, values typed or as text.
         progress: show a line on stderr where that is a terminal.
         data_root: where data of the catalogue is looked for.
-        say: takes a sentence on what a reader should know: what is odd about the data, which lengths were chosen, and why.
+        say: takes a sentence on what a reader should know: what is odd about the data, which
+            lengths were chosen, and why.
 
     Returns:
         The forecaster, of a panel a `PanelForecaster`, with `metrics` (test errors in scaled units), `validations` and
@@ -170,7 +172,10 @@ def _prepared(
     if isinstance(data, Panel):
         series = PanelPreprocess.fit(data)
         first = panel_windows(data, series, "train", *lengths)
-        windows |= {"train": first, **{part: panel_windows(data, series, part, *lengths, first) for part in ("val", "test")}}
+        windows |= {
+            "train": first,
+            **{part: panel_windows(data, series, part, *lengths, first) for part in ("val", "test")},
+        }
         panel, freq = data, data.freq
         return lambda model: PanelForecaster(model, config, series, freq, panel.record, _dataset=panel), windows
     preprocess = Preprocess.fit(data)

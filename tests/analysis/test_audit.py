@@ -152,7 +152,9 @@ def test_the_command_passes_a_sound_run(run: Path, capsys: pytest.CaptureFixture
     assert [score["windows"] for score in record["scores"]] == [WINDOWS, 96, WINDOWS, WINDOWS]
 
 
-def test_the_command_says_what_failed(run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_says_what_failed(
+    run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     length = Windows.__len__
     monkeypatch.setattr(Windows, "__len__", lambda windows: length(windows) // 32 * 32)
     assert main(["audit", str(run)]) == 1

@@ -55,7 +55,9 @@ def test_all_test_windows_give_the_evaluators_score(forecaster: Forecaster) -> N
 def test_the_baseline_is_the_seasonal_naive_model(forecaster: Forecaster) -> None:
     naive = fit.train(DATA, "seasonal_naive", P, seq_len=L)
     windows = int(naive.metrics["test"]["windows"])
-    scores = femts.backtest_scores(femts.backtest(forecaster, FRAME, femts.Cutoffs(windows=windows, step=1)), forecaster)
+    scores = femts.backtest_scores(
+        femts.backtest(forecaster, FRAME, femts.Cutoffs(windows=windows, step=1)), forecaster
+    )
     found = scores.set_index(["cutoff", "model"]).loc[("all", "seasonal_naive")]
     assert found["mse_scaled"] == pytest.approx(naive.metrics["test"]["mse"], rel=1e-5)
 
@@ -92,7 +94,9 @@ def test_what_follows_the_cutoff_does_not_matter(linear: Forecaster, refit: bool
     cutoff = len(FRAME) - P - 30
     changed = FRAME.copy()
     changed.loc[cutoff:, values] += 100 * np.random.default_rng(0).normal(size=(len(FRAME) - cutoff, len(values)))
-    frames = [femts.backtest(linear, table, femts.Cutoffs(windows=2, step=30), refit=refit) for table in (FRAME, changed)]
+    frames = [
+        femts.backtest(linear, table, femts.Cutoffs(windows=2, step=30), refit=refit) for table in (FRAME, changed)
+    ]
     first, second = (table["forecast"].to_numpy().reshape(2, -1) for table in frames)
     np.testing.assert_array_equal(first[0], second[0])
     assert not np.allclose(first[1], second[1])

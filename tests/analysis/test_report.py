@@ -1,4 +1,5 @@
-"""The page on a run stands alone, says what the forecaster says, survives any name, and runs in a browser without an error."""
+"""The page on a run stands alone, says what the forecaster says, survives any name, and runs in a
+browser without an error."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ import pandas as pd
 import pytest
 
 import femts
-from femts.analysis.report.samples import MOST_VALUES, pack, sample_windows, unpack
+from femts.analysis.report.samples import unpack
 from femts.cli import main
 from femts.data.dataset import Dataset
 from femts.data.loading import load_dataset
@@ -27,9 +28,17 @@ from femts.training.train import train
 
 L, P = 48, 12
 EVIL = "</script><b>x"
-TINY = {"model.n_layers": 2, "model.d_model": 16, "model.n_heads": 2, "training.batch_size": 400, "training.max_epochs": 2}
+TINY = {
+    "model.n_layers": 2,
+    "model.d_model": 16,
+    "model.n_heads": 2,
+    "training.batch_size": 400,
+    "training.max_epochs": 2,
+}
 SECTIONS = "forecasts,scores,by-step,by-channel,intervals,what-was-read,data,model-and-training,record".split(",")
-BROWSER = next((found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None)
+BROWSER = next(
+    (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
+)
 
 
 class Parsed(HTMLParser):
@@ -161,13 +170,6 @@ def test_what_was_read_is_what_explain_says(page: str, forecaster: Forecaster, d
     assert starts[1::2] == list(why["end"].drop_duplicates())
 
 
-def test_packed_numbers_come_back() -> None:
-    rows = np.array([[1.0, np.nan, 3.0, -2.5], [7.0] * 4, [np.nan] * 4, [-9999.0, 20.0, np.inf, 0.0]])
-    back = unpack(pack(rows))
-    np.testing.assert_allclose(back[:3], rows[:3], atol=5e-5)
-    np.testing.assert_allclose(back[3], [-9999, 20, np.nan, 0], atol=0.1)
-
-
 def test_the_same_run_gives_the_same_bytes(
     forecaster: Forecaster, data: Dataset, page: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -250,17 +252,6 @@ def test_what_cannot_be_had_is_said(data: Dataset, tmp_path: Path) -> None:
     assert cells(page, "naive")[0][5] == "\u2013"
     assert "This run has no intervals for its horizon" in page
     assert numbers(page)["samples"]["levels"] == []
-
-
-def test_many_channels_stay_small() -> None:
-    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(1000, 400)), columns=[f"c{i}" for i in range(400)])
-    frame.insert(0, "date", pd.date_range("2024-01-01", periods=1000, freq="10min"))
-    data = load_dataset(frame)
-    samples = sample_windows(train(data, "naive", 100, seq_len=300, device="cpu"), data)
-    assert samples["past"] == 288  # two days
-    values = 288 + 200 + 4 * 100  # history, truth and forecast, and two ends of two levels
-    assert (samples["channels"], len(samples["windows"])) == (MOST_VALUES // (4 * values), 4) == (197, 4)
-    assert len(json.dumps(samples)) < 2.3e6
 
 
 def check_in_browser(path: Path) -> str:

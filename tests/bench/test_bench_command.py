@@ -10,10 +10,11 @@ import torch
 from femts.cli import main
 from femts.data.catalog import CATALOG
 
-MIXER = "bench mixer --priors gla,softmax --lengths 3 --tokens 6 --d-model 16 --n-heads 2 --repeats 1 --device cpu".split()
-TRAIN = (
-    "bench train --datasets synthetic --models dlinear,lintrans --pred-len 336 --batch-size 2 --repeats 1 --device cpu".split()
+MIXER = (
+    "bench mixer --priors gla,softmax --lengths 3 --tokens 6 --d-model 16 --n-heads 2 --repeats 1 --device cpu".split()
 )
+SETS = "--datasets synthetic --models dlinear,lintrans --pred-len 336"
+TRAIN = f"bench train {SETS} --batch-size 2 --repeats 1 --device cpu".split()
 
 
 def run(capfd: pytest.CaptureFixture[str], *args: str) -> str:
@@ -48,7 +49,9 @@ def test_mixer_json_says_the_same(capfd: pytest.CaptureFixture[str]) -> None:
         assert min(row["forward"]["seconds"], row["step"]["seconds"], row["peak_bytes"], row["peak_ratio"]) > 0
 
 
-def test_what_was_left_out_is_a_dash_or_null(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_left_out_is_a_dash_or_null(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("femts.bench.mixer.LARGEST_NAIVE", 0)
     lines = run(capfd, *MIXER, "--components", "naive").splitlines()
     assert lines[-3].split() == ["softmax", "3", "2", "naive", *["-"] * 10]
@@ -64,14 +67,21 @@ def test_train_prints_a_row_for_each_model(capfd: pytest.CaptureFixture[str]) ->
     record = json.loads(run(capfd, *TRAIN, "--models", "lintrans", "--json", *small, "--set", "model.n_layers=1"))
     assert record["settings"]["settings"] == {"d_model": "16", "n_layers": "1"}
     (row,) = record["rows"]
-    assert min(row[name] for name in ("windows_per_s", "flops", "floor_seconds", "scoring_windows_per_s", "peak_bytes")) > 0
+    assert (
+        min(row[name] for name in ("windows_per_s", "flops", "floor_seconds", "scoring_windows_per_s", "peak_bytes"))
+        > 0
+    )
 
 
-def test_data_prints_one_table_for_all_data_sets(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_prints_one_table_for_all_data_sets(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("femts.bench.data.WINDOWS_A_TURN", 32)
     lines = run(capfd, "bench", "data", "--repeats", "1", "--device", "cpu").splitlines()
     assert [line.split()[0] for line in lines[3:]] == [name for name in CATALOG for _ in range(2)]
-    record = json.loads(run(capfd, "bench", "data", "--datasets", "Solar", "--repeats", "1", "--device", "cpu", "--json"))
+    record = json.loads(
+        run(capfd, "bench", "data", "--datasets", "Solar", "--repeats", "1", "--device", "cpu", "--json")
+    )
     assert [(row["channels"], row["batch_size"]) for row in record["rows"]] == [(137, 32), (137, 256)]
 
 

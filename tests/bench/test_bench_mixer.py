@@ -28,10 +28,17 @@ def rows_of(place: Place = CPU, **changes: Any) -> list[MixerRow]:
 
 def test_every_prior_length_and_case_has_a_row_with_positive_numbers() -> None:
     rows = rows_of(priors=prior_names(), lengths=(3, 6), repeats=1)
-    assert [(r.prior, r.length, r.case) for r in rows] == [(p, t, c) for p in prior_names() for t in (3, 6) for c in CASES]
+    assert [(r.prior, r.length, r.case) for r in rows] == [
+        (p, t, c) for p in prior_names() for t in (3, 6) for c in CASES
+    ]
     for row in rows:
         assert row.batch == 8 // row.length
-        assert row.forward is not None and row.step is not None and row.peak_bytes is not None and row.peak_ratio is not None
+        assert (
+            row.forward is not None
+            and row.step is not None
+            and row.peak_bytes is not None
+            and row.peak_ratio is not None
+        )
         assert min(row.forward.seconds, row.step.seconds, row.forward.ratio, row.step.ratio, row.peak_ratio) > 0
         assert row.peak_bytes > 4 * 8  # a few numbers at least
         if row.case == "alone":
@@ -47,7 +54,13 @@ def test_a_batch_has_a_sequence_at_least() -> None:
 
 
 def test_layers_are_those_of_the_forecasting_host() -> None:
-    for prior, name in {"softmax": "sm", "gla": "gla", "rnn_softmax": "aft", "mamba": "mamba", "linear": "linear"}.items():
+    for prior, name in {
+        "softmax": "sm",
+        "gla": "gla",
+        "rnn_softmax": "aft",
+        "mamba": "mamba",
+        "linear": "linear",
+    }.items():
         for case, model in {"alone": name, "CLTG": f"fem_{name}", "naive": f"fem_{name}"}.items():
             host = build_config(model, seq_len=1024, pred_len=96, n_channels=7, settings={})
             assert isinstance(host, SegmentConfig)

@@ -22,7 +22,9 @@ CPU = Place("cpu", "32", 1)
 SMALL: dict[str, Any] = {"d_model": 16, "n_layers": 1, "n_heads": 2}
 
 
-def bare_steps(name: str = "fem_gla", batch_size: int = 4, channels: int = 3, place: Place = CPU, **settings: Any) -> BareSteps:
+def bare_steps(
+    name: str = "fem_gla", batch_size: int = 4, channels: int = 3, place: Place = CPU, **settings: Any
+) -> BareSteps:
     settings = settings or ({} if name == "dlinear" else SMALL)
     config = build_config(name, seq_len=24, pred_len=12, n_channels=channels, settings=settings)
     return BareSteps(name, config, TrainingConfig(max_epochs=1, batch_size=batch_size, device="cpu"), place)
@@ -44,7 +46,8 @@ def test_an_epoch_has_all_its_batches_and_the_evaluator_one() -> None:
 
 
 def test_operations_of_linear_maps_are_counted_exactly() -> None:
-    # Two maps from 24 to 12 steps for 3 channels of 4 windows: forward and the gradient of the weights, not of the data.
+    # Two maps from 24 to 12 steps for 3 channels of 4 windows: forward and the gradient of the
+    # weights, not of the data.
     assert bare_steps("dlinear").flops() == 2 * 2 * (2 * 4 * 3 * 24 * 12)
 
 
@@ -119,7 +122,14 @@ def test_rows_follow_from_one_another(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_mistakes_are_named_before_anything_is_measured() -> None:
     def refused(says: str, **changes: Any) -> None:
-        given = {"datasets": ("synthetic",), "models": ("sm",), "pred_len": 96, "batch_size": 2, "repeats": 1, "settings": {}}
+        given = {
+            "datasets": ("synthetic",),
+            "models": ("sm",),
+            "pred_len": 96,
+            "batch_size": 2,
+            "repeats": 1,
+            "settings": {},
+        }
         with pytest.raises(UsageError, match=says):
             bench_train(TrainBench(**{**given, **changes}), CPU)
 

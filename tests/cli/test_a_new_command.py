@@ -1,4 +1,5 @@
-"""A new command is one file and one registration: with that the help lists it, its mistakes are sentences, and it runs."""
+"""A new command is one file and one registration: with that the help lists it, its mistakes are
+sentences, and it runs."""
 
 from __future__ import annotations
 
@@ -47,8 +48,8 @@ def twice(number: int) -> None:
     print(2 * number)
 '''
 ORDER = (
-    "train evaluate predict calibrate explain export backtest audit report table verify models doctor datasets bench".split()
-)
+    "train evaluate predict calibrate explain export backtest audit report table verify models doctor datasets bench"
+).split()
 
 
 @pytest.fixture
@@ -73,14 +74,18 @@ def _listed(capsys: pytest.CaptureFixture[str]) -> list[str]:
 
 
 @pytest.mark.parametrize(("order", "place"), [("", 15), ("35", 3)])
-def test_the_help_lists_it_in_its_place(folder: Path, order: str, place: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_help_lists_it_in_its_place(
+    folder: Path, order: str, place: int, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert _listed(capsys) == ORDER
     (folder / "rows_for_test.py").write_text(_FILE.replace("ORDER", order))
     load_commands()
     assert _listed(capsys) == [*ORDER[:place], "count-rows", *ORDER[place:]]
 
 
-def test_it_runs_and_its_mistakes_are_sentences(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_runs_and_its_mistakes_are_sentences(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (folder / "rows_for_test.py").write_text(_FILE.replace("ORDER", ""))
     load_commands()
     (tmp_path / "two.csv").write_text("a\n1\n2\n")

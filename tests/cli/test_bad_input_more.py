@@ -1,4 +1,5 @@
-"""Bad input of a stranger kind: stray stamps, sizes nobody means, files that are not what they are called, text that acts."""
+"""Bad input of a stranger kind: stray stamps, sizes nobody means, files that are not what they are
+called, text that acts."""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ PREDICT = "predict run"
 CASES = {
     # stamps
     "a stamp of 1970": Case(f"{OWN} stamp1970.csv", r"from 1970-01-01 .* to 2024-01-01 01:00:00 \(data rows 1 and 2\)"),
-    "a stamp of 2224, predict": Case(f"{PREDICT} stamp2224.csv", r"step 'h' .*data row 24 \(2224-01-01 .*after 2024-01-13 10"),
+    "a stamp of 2224, predict": Case(
+        f"{PREDICT} stamp2224.csv", r"step 'h' .*data row 24 \(2224-01-01 .*after 2024-01-13 10"
+    ),
     "a number far off": Case(f"{OWN} number.csv", r"nothing between 298 and 4000000000 \(data rows 299 and 300\)"),
     "a number beyond all": Case(f"{OWN} number18.csv", r"stamp 900000000000000000 at data row 300"),
     "times of day": Case(f"{OWN} clock.csv", r"'00:00' at data row 1, a time without its date; write it as 2024-12-31"),
@@ -30,16 +33,24 @@ CASES = {
     "a year too late": Case(f"{OWN} year2300.csv", r"the year 2300 at data row 1; dates are from 1678"),
     "months, one of them late": Case(f"{OWN} months.csv", r"from 2020-05-01 .* it is 45 days.*mostly 31 days"),
     "a series called date": Case(f"{OWN} series_date.csv", r"calls a series 'date'"),
-    "a long table of strangers": Case(f"{OWN} strangers.csv", r"6000 series and 6000 different dates, but only 6000 values"),
+    "a long table of strangers": Case(
+        f"{OWN} strangers.csv", r"6000 series and 6000 different dates, but only 6000 values"
+    ),
     # numbers
     "a cell beyond float32": Case(f"{OWN} big.csv", r"1e\+200 in column 'heat' at data row 8, and single precision"),
-    "a cell beyond its scale": Case(f"{OWN} jump.csv", r"'jump' has, in column 'heat' at data row 290, .*1e\+15 deviations"),
+    "a cell beyond its scale": Case(
+        f"{OWN} jump.csv", r"'jump' has, in column 'heat' at data row 290, .*1e\+15 deviations"
+    ),
     "a history beyond its scale": Case(f"{PREDICT} jump.csv", r"The history has, in column 'heat' at data row 14"),
     "a seed of twenty digits": Case(f"{TRAIN} --seed {HUGE}", r"'training.seed' is 9{20}, and .* up to 4294967295"),
-    "a batch of twenty digits": Case(f"{TRAIN} --set training.batch_size={HUGE}", r"'training.batch_size' is 9{20}, and"),
+    "a batch of twenty digits": Case(
+        f"{TRAIN} --set training.batch_size={HUGE}", r"'training.batch_size' is 9{20}, and"
+    ),
     "a seed of too many digits": Case(f"{TRAIN} --seed {'9' * 5000}", r"'training.seed' is 9+\.\.\.9+, and"),
     "a horizon of twenty digits": Case(f"{PREDICT} good.csv --horizon {HUGE}", r"Horizon --horizon is 9{20}, and"),
-    "a horizon of a billion": Case(f"{PREDICT} good.csv --horizon 1000000000", r"1000000000 steps .* from 1 to 1000000"),
+    "a horizon of a billion": Case(
+        f"{PREDICT} good.csv --horizon 1000000000", r"1000000000 steps .* from 1 to 1000000"
+    ),
     "a training horizon of twenty digits": Case(f"{TRAIN} --pred-len {HUGE}", r"Horizon is 9{20}, and"),
     "a look-back of twenty digits": Case(f"{TRAIN} --seq-len {HUGE}", r"Look-back is 9{20}, and"),
     "windows of twenty digits": Case(f"backtest run good.csv --windows {HUGE}", r"Option '--windows' is 9{20}, and"),
@@ -74,10 +85,14 @@ CASES = {
     "no header": Case(
         f"{OWN} headerless.csv", r"has '2024-01-01.*' for the name of its first column; put a row of names above"
     ),
-    "dates in two columns": Case(f"{OWN} two_dates.csv", r"has no 'date' column .*say which it is \(--columns time=NAME\)"),
+    "dates in two columns": Case(
+        f"{OWN} two_dates.csv", r"has no 'date' column .*say which it is \(--columns time=NAME\)"
+    ),
     "a week that is none": Case(f"{OWN} weeks.csv", r"has '2019-W53' where data row 53 should have a date"),
     "offsets in some rows": Case(f"{OWN} offsets.csv", r"dates of several time zones; write them all in UTC"),
-    "a stray after a hole": Case(f"{OWN} stray.csv", r"only 300 of 2089 stamps are there; leave out those beyond a long hole"),
+    "a stray after a hole": Case(
+        f"{OWN} stray.csv", r"only 300 of 2089 stamps are there; leave out those beyond a long hole"
+    ),
     "no Parquet": Case(f"{OWN} not.parquet", r"not.parquet cannot be read as Parquet"),
     "an input of too long a name": Case(f"{OWN} {LONG}.csv", r"File x+\.csv cannot be opened \(File name too long\)"),
     "a run of too long a name": Case(f"{OWN} good.csv --out {LONG}", r"File name too long"),
@@ -85,7 +100,9 @@ CASES = {
     "a recipe of too long a name": Case(f"train --config {LONG}.yaml", r"File name too long"),
     "a data root of too long a name": Case(f"train --dataset ETTh1 --data-root {LONG}", r"File name too long"),
     # text that acts on a terminal, and text without end
-    "a cell that clears the screen": Case(f"{OWN} clears.csv", r"the text '\\x1b\[2Jowned' in column 'heat' at data row 8"),
+    "a cell that clears the screen": Case(
+        f"{OWN} clears.csv", r"the text '\\x1b\[2Jowned' in column 'heat' at data row 8"
+    ),
     "a column that clears the screen": Case(f"{OWN} clears_column.csv", r"in column '\\x1b\[2Jheat' at data row 8"),
     "a cell without end": Case(f"{OWN} endless.csv", r"the text 'y+\.\.\.y+' in column 'heat'"),
     "a date without end": Case(f"{OWN} endless_date.csv", r"has 'z+\.\.\.z+' where data row 1 should have a date"),
@@ -149,7 +166,9 @@ def _tables(good: pd.DataFrame) -> dict[str, pd.DataFrame]:
         "weeks": dates([f"{2019 + i // 53}-W{i % 53 + 1:02d}" for i in range(300)]),
         "offsets": dates([f"{when.isoformat()}{'+01:00' * (i > 9)}" for i, when in enumerate(good["date"])]),
         "stray": stamp(299, str(good["date"][0] + pd.Timedelta(hours=2088))),
-        "series_date": good.rename(columns={"load": "date", "date": "ds"}).melt("ds", var_name="unique_id", value_name="y"),
+        "series_date": good.rename(columns={"load": "date", "date": "ds"}).melt(
+            "ds", var_name="unique_id", value_name="y"
+        ),
         "strangers": pd.DataFrame({"unique_id": [f"s{i}" for i in range(6000)], "ds": days, "y": 1.5}),
         "big": cell(7, 1e200),
         "jump": cell(289, 1e37),
@@ -171,7 +190,8 @@ def _tables_of_other_marks(good: pd.DataFrame) -> dict[str, str]:
 
 def _recipes() -> dict[str, str]:
     laughs = "".join(
-        f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+        f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n"
+        for before, name in zip("abcdefgh", "bcdefghi", strict=True)
     )
     return {
         "laughs": f"a: &a [x, x]\n{laughs}dataset: *i\n",

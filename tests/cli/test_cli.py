@@ -23,7 +23,6 @@ from femts.data.catalog import CATALOG
 from femts.mixers.priors.registry import prior_names
 from femts.models.registry import model_names
 
-CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 TINY = "--seq-len 48 --max-epochs 1 --set model.n_layers=1 --set model.d_model=16 --set training.batch_size=256".split()
 
 
@@ -59,7 +58,10 @@ def test_datasets_list_and_info(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert main(["datasets", "list", "--data-root", str(tmp_path)]) == 0
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert rows[0] == ["name", "rows", "channels", "step", "here"]
-    assert {row[0]: row[4] for row in rows[1:]} == dict.fromkeys(CATALOG, "no") | {"ETTh2": "yes", "synthetic": "built-in"}
+    assert {row[0]: row[4] for row in rows[1:]} == dict.fromkeys(CATALOG, "no") | {
+        "ETTh2": "yes",
+        "synthetic": "built-in",
+    }
     assert main(["datasets", "info", "etth1", "--data-root", str(tmp_path)]) == 0
     out = capsys.readouterr().out
     assert str(CATALOG["ETTh1"].sha256) in out
@@ -113,7 +115,17 @@ def test_train_writes_a_run_and_prints_its_scores(
 
 
 def test_several_horizons_give_a_run_each_and_a_mean(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["train", "--dataset", "synthetic", "--model", "naive", "--pred-len", "24,12", "--out", str(tmp_path / "all")]
+    command = [
+        "train",
+        "--dataset",
+        "synthetic",
+        "--model",
+        "naive",
+        "--pred-len",
+        "24,12",
+        "--out",
+        str(tmp_path / "all"),
+    ]
     assert main(command) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     summary = json.loads((tmp_path / "all" / "metrics.json").read_text())
@@ -156,7 +168,9 @@ def test_several_horizons_share_the_time(tmp_path: Path, capsys: pytest.CaptureF
         metrics = json.loads((tmp_path / "all" / horizon / "metrics.json").read_text())
         assert metrics["stopped"] == "max_time"
         assert f"{horizon} had time for {metrics['steps']} steps; the learning rate fell to zero" in said
-    spans = [yaml.safe_load((tmp_path / "all" / p / "config.yaml").read_text())["training"]["max_time"] for p in ("24", "12")]
+    spans = [
+        yaml.safe_load((tmp_path / "all" / p / "config.yaml").read_text())["training"]["max_time"] for p in ("24", "12")
+    ]
     assert spans[0] == "4s" and 1 <= int(spans[1].removesuffix("s")) <= 8
 
 
@@ -241,7 +255,10 @@ def test_calibrate_and_predict_with_levels(own: Path, tmp_path: Path, capsys: py
     out, err = capsys.readouterr()
     levels = "50, 72.5, 80, 90, 95, 99"
     assert out == f"{tmp_path / 'run' / 'intervals.safetensors'}: levels {levels} for 14 steps, from 17 windows\n"
-    assert err == "note: intervals are an estimate: 17 validation windows, 2 without overlap, are too few to calibrate on\n"
+    assert (
+        err
+        == "note: intervals are an estimate: 17 validation windows, 2 without overlap, are too few to calibrate on\n"
+    )
     assert main([*predict, "--level", "80,72.5", "-o", str(tmp_path / "o.csv"), "--plot", str(tmp_path / "o.svg")]) == 0
     written = pd.read_csv(tmp_path / "o.csv")
     assert list(written)[1:6] == ["load", "load-lo-80", "load-hi-80", "load-lo-72.5", "load-hi-72.5"]
@@ -259,36 +276,6 @@ def test_predict_takes_the_long_form(own: Path, tmp_path: Path, capsys: pytest.C
     long = pd.read_csv(StringIO(capsys.readouterr().out))
     back = long.pivot(index="ds", columns="unique_id", values="y").rename_axis(columns=None)
     pd.testing.assert_frame_equal(back, wide.set_index("date").rename_axis("ds")[list(back.columns)])
-
-
-@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.yaml")), ids=lambda path: path.stem)
-def test_shipped_recipes_fit_their_models(path: Path) -> None:
-    from femts.cli.recipe import RecipeOptions, TrainingOptions, make_recipe
-    from femts.config.settings import apply_settings
-    from femts.config.training import TrainingConfig
-    from femts.models.registry import build_config
-
-    dataset = None if "dataset:" in path.read_text().replace("--dataset", "") else "ETTh1"
-    recipe = make_recipe(RecipeOptions(dataset, config=path), TrainingOptions())
-    parts: dict[str, dict[str, object]] = {"model": {}, "training": {}}
-    for key, value in recipe.settings.items():
-        section, _, name = key.partition(".")
-        parts[section][name] = value
-    for pred_len in recipe.pred_lens:
-        build_config(recipe.model, seq_len=recipe.seq_len or 96, pred_len=pred_len, n_channels=7, settings=parts["model"])
-    assert apply_settings(TrainingConfig(), parts["training"], where="training").steps(100) >= 100
-
-
-def test_flags_go_before_assignments_and_those_before_the_file(tmp_path: Path) -> None:
-    from femts.cli.recipe import RecipeOptions, TrainingOptions, make_recipe
-
-    (tmp_path / "c.yaml").write_text("dataset: a\nmodel: naive\npred_len: [12, 24]\ntraining: {lr: 1, seed: 1, clip: 1}\n")
-    recipe = make_recipe(
-        RecipeOptions("b", None, config=tmp_path / "c.yaml", assignments=["training.lr=2", "training.seed=2"]),
-        TrainingOptions(seed="3"),
-    )
-    assert (recipe.dataset, recipe.model, recipe.pred_lens) == ("b", "naive", (12, 24))
-    assert recipe.settings == {"training.lr": "2", "training.seed": "3", "training.clip": 1}
 
 
 def test_python_m_femts_answers(femts_process: Callable[..., subprocess.CompletedProcess[str]]) -> None:

@@ -83,7 +83,14 @@ def test_all_reading_options_are_options_of_what_reads_a_table(command: Callable
 
 
 def test_a_configuration_file_may_hold_lists_where_the_command_line_has_text() -> None:
-    values = {"na": [-9999], "columns": {"time": "when"}, "target": ["a", "b"], "calendar": True, "past": None, "model": "x"}
+    values = {
+        "na": [-9999],
+        "columns": {"time": "when"},
+        "target": ["a", "b"],
+        "calendar": True,
+        "past": None,
+        "model": "x",
+    }
     reading = {"na": (-9999.0,), "columns": {"time": "when"}, "target": ("a", "b"), "calendar": True}
     assert ReadingOptions.of(values).reading() == reading
     assert ReadingOptions("-9999", "time=when", "a,b", calendar=True).reading() == reading

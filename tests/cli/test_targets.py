@@ -11,9 +11,15 @@ from bad_files import state_of
 from femts.cli import main
 
 CASES = {
-    "the input": ("predict run past.csv -o past.csv", r"Output past.csv would replace the history past.csv; name another"),
+    "the input": (
+        "predict run past.csv -o past.csv",
+        r"Output past.csv would replace the history past.csv; name another",
+    ),
     "the input by another way": ("predict run past.csv -o ./sub/../past.csv", r"would replace the history past.csv"),
-    "the input by a link": ("predict run past.csv -o linked.csv", r"Output linked.csv would replace the history past.csv"),
+    "the input by a link": (
+        "predict run past.csv -o linked.csv",
+        r"Output linked.csv would replace the history past.csv",
+    ),
     "the picture": ("predict run past.csv -o a.png --plot a.png", r"--out and --plot both name a.png; name two files"),
     "a file of the run": ("predict run past.csv -o run/metrics.json", r"would replace metrics.json of the run run"),
     "the input of explain": ("explain run past.csv -o past.csv", r"would replace the history past.csv"),
@@ -25,7 +31,12 @@ CASES = {
 
 @pytest.mark.parametrize(("command", "says"), CASES.values(), ids=CASES.keys())
 def test_is_refused(
-    own: Path, tmp_path: Path, command: str, says: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    own: Path,
+    tmp_path: Path,
+    command: str,
+    says: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     shutil.copytree(own / "run", tmp_path / "run")
     shutil.copy(own / "past.csv", tmp_path)

@@ -8,7 +8,16 @@ from femts.errors import UsageError
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("90s", 90), ("9m", 540), ("1h30m", 5400), ("45", 45), ("1h", 3600), ("1.5m", 90), ("1h2m3s", 3723), (" 2M ", 120)],
+    [
+        ("90s", 90),
+        ("9m", 540),
+        ("1h30m", 5400),
+        ("45", 45),
+        ("1h", 3600),
+        ("1.5m", 90),
+        ("1h2m3s", 3723),
+        (" 2M ", 120),
+    ],
 )
 def test_spans_are_read(text: str, seconds: float) -> None:
     assert parse_span(text) == seconds

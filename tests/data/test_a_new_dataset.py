@@ -51,7 +51,18 @@ register_dataset(
     DatasetCard(name="Slopes", make=_make, rows=ROWS, channels=2, freq="h", season=24, description="Up and down.")
 )
 """
-_TABLE = ["--datasets", "Boiler", "--models", "naive,seasonal_naive", "--pred-lens", "12", "--seq-len", "24", "--jobs", "1"]
+_TABLE = [
+    "--datasets",
+    "Boiler",
+    "--models",
+    "naive,seasonal_naive",
+    "--pred-lens",
+    "12",
+    "--seq-len",
+    "24",
+    "--jobs",
+    "1",
+]
 
 
 @pytest.fixture
@@ -136,7 +147,9 @@ def test_data_that_are_made_need_no_file(folder: Path, capsys: pytest.CaptureFix
 def test_what_is_made_is_held_to_its_card(folder: Path) -> None:
     (folder / "slopes_for_test.py").write_text(_BUILT_IN.replace("ROWS", "90"))
     catalog.load_cards()
-    with pytest.raises(UsageError, match="What is made has 100 rows of 2 values, but Slopes has 90 of 2; mend its card"):
+    with pytest.raises(
+        UsageError, match="What is made has 100 rows of 2 values, but Slopes has 90 of 2; mend its card"
+    ):
         femts.load_dataset("Slopes")
 
 

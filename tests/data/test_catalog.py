@@ -51,6 +51,8 @@ def test_unknown_name_gives_the_nearest() -> None:
 
 
 def test_the_catalogue_costs_neither_torch_nor_pandas() -> None:
-    code = "import sys; from femts.data.catalog import card; card('ETTh1'); print({'torch', 'pandas'} & set(sys.modules))"
+    code = (
+        "import sys; from femts.data.catalog import card; card('ETTh1'); print({'torch', 'pandas'} & set(sys.modules))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

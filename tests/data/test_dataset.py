@@ -61,7 +61,9 @@ def test_a_source_that_is_neither_name_nor_file(
         load_dataset(source)
 
 
-def test_a_file_without_an_ending_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: pd.DataFrame) -> None:
+def test_a_file_without_an_ending_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: pd.DataFrame
+) -> None:
     monkeypatch.chdir(tmp_path)
     write_table(table, "series")
     assert load_dataset("series").columns == ("a", "b")

@@ -84,7 +84,9 @@ def assert_names_the_file_and_its_place(error: pytest.ExceptionInfo[Exception], 
     assert "\n" not in text and text.endswith(".") and f"put it at {root / known.filename}" in text
 
 
-def test_good_file_arrives_whole_and_is_not_asked_for_again(server: Server, wanted: DatasetCard, tmp_path: Path) -> None:
+def test_good_file_arrives_whole_and_is_not_asked_for_again(
+    server: Server, wanted: DatasetCard, tmp_path: Path
+) -> None:
     root = tmp_path / "new"
     assert fetch(wanted, root) == root / "ETTh1.csv" and (root / "ETTh1.csv").read_bytes() == BODY
     assert fetch(wanted, root) == verify(wanted, root) == locate(wanted, root)
@@ -99,7 +101,9 @@ def test_wrong_content_is_refused_and_thrown_away(server: Server, wanted: Datase
     assert names(tmp_path) == []
 
 
-def test_a_cut_connection_is_tried_once_more_from_the_start(server: Server, wanted: DatasetCard, tmp_path: Path) -> None:
+def test_a_cut_connection_is_tried_once_more_from_the_start(
+    server: Server, wanted: DatasetCard, tmp_path: Path
+) -> None:
     server.cuts = 1
     fetch(wanted, tmp_path)
     assert (tmp_path / "ETTh1.csv").read_bytes() == BODY and names(tmp_path) == ["ETTh1.csv"]
@@ -157,7 +161,9 @@ def test_a_gzipped_file_is_pinned_by_its_git_blob(server: Server, tmp_path: Path
     assert names(tmp_path / "other") == []
 
 
-def test_a_file_that_is_not_the_published_one_is_left_alone(wanted: DatasetCard, tmp_path: Path, server: Server) -> None:
+def test_a_file_that_is_not_the_published_one_is_left_alone(
+    wanted: DatasetCard, tmp_path: Path, server: Server
+) -> None:
     (tmp_path / "ETTh1.csv").write_text("date,a\n")
     for look in (fetch, verify):
         with pytest.raises(UsageError, match=r"is not the published ETTh1 .*move it away"):

@@ -1,4 +1,5 @@
-"""Effects of what is known in advance: found where they are, none where there are none, from the training rows alone."""
+"""Effects of what is known in advance: found where they are, none where there are none, from the
+training rows alone."""
 
 from __future__ import annotations
 

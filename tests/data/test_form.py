@@ -46,7 +46,10 @@ def test_own_names_are_known_and_kept(table: pd.DataFrame, tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("names", "words"),
-    [({"when": "x"}, "Unknown kind of column 'when'"), ({"time": "y"}, "Column 'y' cannot be two of time, series and value")],
+    [
+        ({"when": "x"}, "Unknown kind of column 'when'"),
+        ({"time": "y"}, "Column 'y' cannot be two of time, series and value"),
+    ],
 )
 def test_names_that_cannot_be_are_refused(names: dict[str, str], words: str) -> None:
     with pytest.raises(UsageError, match=words):

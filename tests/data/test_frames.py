@@ -27,7 +27,10 @@ BAD_FILES = {
     "binary": (b"\x7fELF\x00\x00", "is binary"),
     "no zip file": (b"PK\x03\x04\x00\x00", "is damaged (File is not a zip file); get it anew"),
     "latin-1": ("date,\u00b0C\n".encode("latin-1"), "not UTF-8 text"),
-    "no date": (b"time,a\nsoon,1\n", "no 'date' column (it has 'time', 'a'); name the column of time stamps so, or say which"),
+    "no date": (
+        b"time,a\nsoon,1\n",
+        "no 'date' column (it has 'time', 'a'); name the column of time stamps so, or say which",
+    ),
     "semicolons": (b"date;a\n2024-01-01;1\n", "has 1 data rows; at least 3"),
     "no values": (b"date\n2024-01-01\n2024-01-02\n2024-01-03\n", "no value columns"),
     "header alone": (b"date,a\n", "has 0 data rows; at least 3"),
@@ -46,8 +49,14 @@ BAD_FILES = {
         b"date,a\n2024-03-30T00:00+01:00,1\n2024-03-31T00:00+01:00,1\n2024-04-01T00:00,1\n",
         "dates of several time zones",
     ),
-    "repeated": (GOOD.replace("02:00", "01:00").encode(), "repeats 1 dates, the first 2024-01-01 01:00:00 at data row 3"),
-    "unordered": (GOOD.replace("02:00", "00:25").encode(), "uneven step: from 2024-01-01 00:25:00 to 2024-01-01 01:00:00"),
+    "repeated": (
+        GOOD.replace("02:00", "01:00").encode(),
+        "repeats 1 dates, the first 2024-01-01 01:00:00 at data row 3",
+    ),
+    "unordered": (
+        GOOD.replace("02:00", "00:25").encode(),
+        "uneven step: from 2024-01-01 00:25:00 to 2024-01-01 01:00:00",
+    ),
     "uneven": (GOOD.replace("02:00", "02:30").encode(), "uneven step: from 2024-01-01 01:00:00 to 2024-01-01 02:30:00"),
     "long, twice": (b"unique_id,ds,y\nu,2024-01-01,1\nu,2024-01-01,2\n", "gives series 'u' twice"),
     "long, text": (b"unique_id,ds,y\nu,2024-01-01,x\n", "the text 'x' in column 'y' at data row 1"),
@@ -75,7 +84,9 @@ def test_missing_file_and_folder_are_refused(tmp_path: Path) -> None:
         read_checked(tmp_path)
 
 
-@pytest.mark.parametrize("content", [GOOD, "\ufeff" + GOOD, GOOD.replace("\n", "\r\n"), GOOD + "\n\n", "\n" + GOOD], ids=repr)
+@pytest.mark.parametrize(
+    "content", [GOOD, "\ufeff" + GOOD, GOOD.replace("\n", "\r\n"), GOOD + "\n\n", "\n" + GOOD], ids=repr
+)
 def test_good_file_in_its_usual_spellings(tmp_path: Path, content: str) -> None:
     path = tmp_path / "mine.csv"
     path.write_bytes(content.encode())

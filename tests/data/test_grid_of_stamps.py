@@ -64,7 +64,17 @@ def test_a_step_that_pandas_names_but_does_not_generate_is_refused() -> None:
     ("freq", "season"),
     [
         *(("h", 24), ("2h", 12), ("15min", 96), ("10min", 144), ("s", 86400), ("48h", 1)),
-        *(("D", 7), ("2D", 1), ("B", 5), ("W-SUN", 52), ("MS", 12), ("ME", 12), ("QS-JAN", 4), ("YS-JAN", 1), (None, 1)),
+        *(
+            ("D", 7),
+            ("2D", 1),
+            ("B", 5),
+            ("W-SUN", 52),
+            ("MS", 12),
+            ("ME", 12),
+            ("QS-JAN", 4),
+            ("YS-JAN", 1),
+            (None, 1),
+        ),
     ],
 )
 def test_season(freq: str | None, season: int) -> None:

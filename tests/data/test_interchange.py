@@ -1,4 +1,5 @@
-"""Tables of other libraries, and tables whose index holds the stamps: the same data, and the caller's table as it was."""
+"""Tables of other libraries, and tables whose index holds the stamps: the same data, and the
+caller's table as it was."""
 
 from __future__ import annotations
 
@@ -64,7 +65,9 @@ def test_a_series_is_one_channel() -> None:
         assert data.columns == (column,)
         made = femts.train(series.rename(name), "naive", seq_len=6, pred_len=3, device="cpu")
         assert list(made.predict(series.rename(name)).columns) == ["date", column]
-    with pytest.raises(UsageError, match="no time stamps in the index of its Series; give it a DatetimeIndex or PeriodIndex"):
+    with pytest.raises(
+        UsageError, match="no time stamps in the index of its Series; give it a DatetimeIndex or PeriodIndex"
+    ):
         load_dataset(series.reset_index(drop=True))
 
 

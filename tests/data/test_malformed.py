@@ -59,7 +59,9 @@ SPOILS: dict[str, Spoil] = {
 }
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True)
+@settings(
+    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True
+)
 @given(
     rows=st.integers(0, 40),
     freq=st.sampled_from(["h", "15min", "D", "B", "W", "MS", "YE"]),

@@ -108,7 +108,11 @@ def test_names_of_series_and_values_are_found_where_they_are_clear() -> None:
 def test_what_is_not_clear_is_asked_for(table: pd.DataFrame) -> None:
     with pytest.raises(UsageError, match=r"has no 'date' column \(.*or say which it is \(--columns time=NAME\)"):
         load_dataset(table)
-    assert load_dataset(table[["a", table.columns[0]]], columns={"time": str(table.columns[0])}) if "step" in table else True
+    assert (
+        load_dataset(table[["a", table.columns[0]]], columns={"time": str(table.columns[0])})
+        if "step" in table
+        else True
+    )
 
 
 def test_order_is_put_right_and_said() -> None:
@@ -127,7 +131,9 @@ def test_order_is_put_right_and_said() -> None:
 
 
 def test_several_offsets_become_utc_or_days() -> None:
-    hours = pd.Series([when.isoformat() for when in pd.date_range("2024-03-30", periods=48, freq="h", tz="Europe/Berlin")])
+    hours = pd.Series(
+        [when.isoformat() for when in pd.date_range("2024-03-30", periods=48, freq="h", tz="Europe/Berlin")]
+    )
     stamps, notes = read_stamps(hours)
     assert step_of(stamps) == "h" and str(stamps[0]) == "2024-03-29 23:00:00+00:00"
     assert notes == ("its stamps have several offsets from UTC, so they are turned into UTC",)

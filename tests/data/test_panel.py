@@ -117,7 +117,9 @@ def test_later_rows_do_not_reach_the_weights() -> None:
     enough = other["unique_id"].isin(["long", "short", "young"])
     other.loc[later & enough, "y"] = 1e9
     for model in ("ridge", "dlinear", "fem_sm"):
-        weights = [made(model, each, settings={"training.keep": "last"}).model.state_dict() for each in (table(), other)]
+        weights = [
+            made(model, each, settings={"training.keep": "last"}).model.state_dict() for each in (table(), other)
+        ]
         for one, two in zip(weights[0].values(), weights[1].values(), strict=True):
             assert torch.equal(one, two), model
 
@@ -146,7 +148,9 @@ def test_scores_of_each_series_are_in_its_units() -> None:
         assert row["mae"] == pytest.approx(np.abs(errors).mean(), rel=1e-4)
         train_values = data.train_values[:, 0]
         if len(train_values) > 7:
-            assert row["mase"] == pytest.approx(row["mae"] / np.abs(train_values[7:] - train_values[:-7]).mean(), rel=1e-4)
+            assert row["mase"] == pytest.approx(
+                row["mae"] / np.abs(train_values[7:] - train_values[:-7]).mean(), rel=1e-4
+            )
     assert (scores["mase"].dropna() > 0).all() and "tiny" not in scores.index
 
 

@@ -8,7 +8,9 @@ from femts.data.protocols import PROTOCOLS, default_seq_len
 from femts.errors import UsageError
 
 
-@pytest.mark.parametrize(("protocol", "lengths"), [("paper", (1024, 2048, 2048, 4096)), ("lookback96", (96, 96, 96, 96))])
+@pytest.mark.parametrize(
+    ("protocol", "lengths"), [("paper", (1024, 2048, 2048, 4096)), ("lookback96", (96, 96, 96, 96))]
+)
 def test_look_back_of_the_published_horizons(protocol: str, lengths: tuple[int, ...]) -> None:
     assert tuple(default_seq_len(protocol, pred_len, 8640) for pred_len in (96, 192, 336, 720)) == lengths
 

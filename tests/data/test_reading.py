@@ -116,7 +116,9 @@ def test_libraries_that_are_missing_are_named(tmp_path: Path, monkeypatch: pytes
     for module in ("openpyxl", "zstandard"):
         monkeypatch.setitem(sys.modules, module, None)
     (tmp_path / "mine.xlsx").write_bytes(zipped("xl/workbook.xml"))
-    with pytest.raises(UsageError, match=r"mine\.xlsx needs openpyxl, which is not installed; run pip install openpyxl"):
+    with pytest.raises(
+        UsageError, match=r"mine\.xlsx needs openpyxl, which is not installed; run pip install openpyxl"
+    ):
         read_table(tmp_path / "mine.xlsx")
     (tmp_path / "mine.csv.zst").write_bytes(b"\x28\xb5\x2f\xfd and more")
     with pytest.raises(UsageError, match=r"mine\.csv\.zst is packed by zstd; run pip install zstandard, or unpack it"):
@@ -145,15 +147,27 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
         lambda: b"date;a\n2024-01-01;1,234.5\n",
         r"has '1,234\.5' in column 'a' at data row 1; leave out marks",
     ),
-    "thousands, German": (lambda: b"date;a\n2024-01-01;1,5\n2024-01-02;1.234,5\n", r"has '1\.234,5' .* row 2; leave out marks"),
+    "thousands, German": (
+        lambda: b"date;a\n2024-01-01;1,5\n2024-01-02;1.234,5\n",
+        r"has '1\.234,5' .* row 2; leave out marks",
+    ),
     "thousands, Swiss": (lambda: b"date\ta\n2024-01-01\t1'234.5\n", r"has '1\\?'234\.5' .* row 1; leave out marks"),
-    "thousands, or decimals": (lambda: b"date\ta\n2024-01-01\t1,234\n", "decimals or between thousands; leave out marks"),
-    "both marks": (lambda: b"date;a;b\n2024-01-01;1,5;1.234\n", r"has '1\.234' in column 'b' at data row 1, but other numbers"),
+    "thousands, or decimals": (
+        lambda: b"date\ta\n2024-01-01\t1,234\n",
+        "decimals or between thousands; leave out marks",
+    ),
+    "both marks": (
+        lambda: b"date;a;b\n2024-01-01;1,5;1.234\n",
+        r"has '1\.234' in column 'b' at data row 1, but other numbers",
+    ),
     "commas between decimal commas": (lambda: b"date,a\n2024-01-01,1,5\n", "is not a table"),
     "rows of other lengths": (lambda: b"date;a\n2024-01-01;1;2\n2024-01-02;1\n", "is not a table"),
     "no name": (lambda: b"date;a;\n2024-01-01;1;2\n", "no name for column 3"),
     "no name, and no dates": (lambda: b",a\n0,1\n1,2\n", "no name for column 1"),
-    "no header": (lambda: b"2024-01-01,1\n2024-01-02,2\n2024-01-03,3\n2024-01-04,3\n", "put a row of names above the cells"),
+    "no header": (
+        lambda: b"2024-01-01,1\n2024-01-02,2\n2024-01-03,3\n2024-01-04,3\n",
+        "put a row of names above the cells",
+    ),
 }
 
 

@@ -129,7 +129,9 @@ def test_what_a_forecast_reads_is_still_checked(cells: int, forecaster: dict[str
     assert "lacks 'b'" in refusal(tall[tall["unique_id"] == "a"])
     assert "has no value at all; at least one is needed" in refusal(tall.assign(y=np.nan))
     assert "has 'c' besides" in refusal(pd.concat([tall.head(1).assign(unique_id="c"), tall]))
-    assert "has the text 'x' in column 'y'" in refusal(tall.astype({"y": object}).replace({"y": {tall["y"].iloc[-1]: "x"}}))
+    assert "has the text 'x' in column 'y'" in refusal(
+        tall.astype({"y": object}).replace({"y": {tall["y"].iloc[-1]: "x"}})
+    )
     assert "infinite" in refusal(tall.replace(tall["y"].iloc[-1], np.inf))
     assert "has 'soon' where data row 61 should have a date" in refusal(
         tall.assign(ds=tall["ds"].astype(str).where(np.arange(len(tall)) != 60, "soon"))
@@ -191,7 +193,12 @@ def test_the_frame_is_left_alone_and_the_other_series_stays(forecaster: dict[str
 
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     peaks = []
-    for name, table in (("wide", wide(15000)), ("wide", wide(60000)), ("long", long(wide(8000))), ("long", long(wide(30000)))):
+    for name, table in (
+        ("wide", wide(15000)),
+        ("wide", wide(60000)),
+        ("long", long(wide(8000))),
+        ("long", long(wide(30000))),
+    ):
         path = write_table(table, tmp_path / f"{name}.csv")
         read_recent(path, L, "h", cells=20_000)  # what is imported and cached stays out of it
         tracemalloc.start()

@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from femts.data.scaler import Scaler
 from femts.errors import UsageError
 
-TABLES = hnp.arrays(np.float64, st.tuples(st.integers(2, 20), st.integers(1, 4)), elements=st.floats(-1e6, 1e6, width=32))
+TABLES = hnp.arrays(
+    np.float64, st.tuples(st.integers(2, 20), st.integers(1, 4)), elements=st.floats(-1e6, 1e6, width=32)
+)
 
 
 def test_fit_is_population_mean_and_deviation_with_one_for_a_constant() -> None:

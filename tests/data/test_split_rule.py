@@ -18,7 +18,9 @@ from femts.errors import UsageError
 def monthly(rows: int) -> pd.DataFrame:
     month = np.arange(rows)
     dates = pd.date_range("2000-01-01", periods=rows, freq="MS")
-    return pd.DataFrame({"date": dates, "y": 10 + np.sin(month * np.pi / 6) + np.random.default_rng(0).normal(0, 0.1, rows)})
+    return pd.DataFrame(
+        {"date": dates, "y": 10 + np.sin(month * np.pi / 6) + np.random.default_rng(0).normal(0, 0.1, rows)}
+    )
 
 
 @pytest.mark.parametrize(
@@ -95,7 +97,9 @@ def test_windows_beyond_short_training_rows_count_only_within_them() -> None:
         assert seen[number, 4:, 0].tolist() == [row < 10 for row in range(number + 4, number + 10)]
 
 
-@pytest.mark.parametrize("model", ["fem_sm", "ridge", "fem_sm_ridge", "dlinear", "seasonal_naive", "naive", "sm", "patchtst"])
+@pytest.mark.parametrize(
+    "model", ["fem_sm", "ridge", "fem_sm_ridge", "dlinear", "seasonal_naive", "naive", "sm", "patchtst"]
+)
 def test_three_years_of_months_train_every_kind_of_model(model: str) -> None:
     settings = {"model.patch_len": 4, "model.stride": 2} if model == "patchtst" else {}
     run = femts.train(

@@ -85,7 +85,12 @@ def test_parts_are_scaled_by_training_rows_and_reach_back_for_their_look_back() 
     ("part", "seq_len", "pred_len", "sentence"),
     [
         ("train", 6037, 96, r"look-back of 6037 .* the 6132 train rows of 'synthetic'; .* fits is 6036"),
-        ("train", 6132, 2000, r"look-back of 6132 .* the 6132 train rows .* fits is 6131"),  # forecasts may end beyond them
+        (
+            "train",
+            6132,
+            2000,
+            r"look-back of 6132 .* the 6132 train rows .* fits is 6131",
+        ),  # forecasts may end beyond them
         ("val", 96, 877, r"forecast of 877 steps does not fit the 876 val rows .* fits is 876"),
         ("test", 7009, 96, r"the 7008 rows before the test rows .* fits is 7008"),
         ("train", 0, 5, r"Look-back 0 and forecast 5 must each be at least 1"),

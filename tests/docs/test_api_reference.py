@@ -1,4 +1,5 @@
-"""The reference: it builds without a warning, nothing public is missing, and the docstrings say what goes in, out and wrong."""
+"""The reference: it builds without a warning, nothing public is missing, and the docstrings say
+what goes in, out and wrong."""
 
 from __future__ import annotations
 
@@ -140,7 +141,9 @@ MISTAKES: dict[str, Callable[[femts.Forecaster], object]] = {
 
 
 def test_what_is_said_to_be_raised_is_raised(own: Path) -> None:
-    assert set(MISTAKES) == {name for name, thing in PUBLIC.items() if "Raises" in _sections(inspect.getdoc(thing) or "")}
+    assert set(MISTAKES) == {
+        name for name, thing in PUBLIC.items() if "Raises" in _sections(inspect.getdoc(thing) or "")
+    }
     for name, mistake in MISTAKES.items():
         forecaster = femts.load(own / "run")
         if name == "Forecaster.training_data":

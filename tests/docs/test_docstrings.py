@@ -34,6 +34,8 @@ def test_no_docstring_begins_with_a_question_word() -> None:
     files = sorted(path for folder in ("femts", "scripts") for path in (ROOT / folder).rglob("*.py"))
     assert files
     offenders = [
-        f"{path.relative_to(ROOT)}:{line}" for path in files for line in sorted(_questions(path.read_text(encoding="utf-8")))
+        f"{path.relative_to(ROOT)}:{line}"
+        for path in files
+        for line in sorted(_questions(path.read_text(encoding="utf-8")))
     ]
     assert not offenders, "\n".join(offenders)

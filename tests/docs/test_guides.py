@@ -35,7 +35,9 @@ def test_a_guide_does_what_it_says(guide: str, tmp_path: Path, monkeypatch: pyte
 
 
 def test_there_is_a_guide_for_every_task_and_the_readme_names_it() -> None:
-    assert {"train", "own-data", "uncertainty", "backtest", "explain", "compare", "extend", "many-machines"} <= set(GUIDES)
+    assert {"train", "own-data", "uncertainty", "backtest", "explain", "compare", "extend", "many-machines"} <= set(
+        GUIDES
+    )
     for guide in (*GUIDES, *NOT_RUN):
         assert f"](docs/{guide}.md)" in README, guide
 
@@ -47,7 +49,9 @@ def test_links_lead_somewhere(page: str) -> None:
         found = (DOCS / target).resolve() if target else DOCS / f"{page}.md"
         assert found.exists(), target
         titles = re.findall(r"^#+ (.*)$", found.read_text(encoding="utf-8"), flags=re.MULTILINE) if heading else []
-        assert not heading or heading in {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}, heading
+        assert not heading or heading in {
+            re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles
+        }, heading
 
 
 @pytest.mark.parametrize("guide", GUIDES)

@@ -17,7 +17,8 @@ MORE_PARAMETERS = {
     "femts/mixers/read.py: free_energy_read",
     "femts/mixers/projection.py: project",
     "femts/mixers/priors/linear.py: BoundLinear.__init__",
-    # The same read as a launcher of kernels. The kernels themselves (`triton.jit`) take pointers and sizes, and do not count.
+    # The same read as a launcher of kernels. The kernels themselves (`triton.jit`) take pointers
+    # and sizes, and do not count.
     "femts/mixers/kernels/read_triton.py: _launch_after",
     "femts/mixers/kernels/read_triton.py: gated_read_triton",
 }

@@ -110,7 +110,9 @@ def test_presets(name: str, dtype: torch.dtype) -> None:
     assert y.dtype == dtype and torch.isfinite(y).all() and torch.isfinite(masked).all()
 
 
-@pytest.mark.parametrize("name,width", [("softmax", 256), ("linear", 256), ("gla", 256), ("rnn_softmax", 512), ("mamba", 256)])
+@pytest.mark.parametrize(
+    "name,width", [("softmax", 256), ("linear", 256), ("gla", 256), ("rnn_softmax", 512), ("mamba", 256)]
+)
 def test_preset_widths(name: str, width: int) -> None:
     layer = FreeEnergyMixer(PRESETS[name])
     assert layer.widths.fem_dim == width

@@ -10,7 +10,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def test_every_promise_is_held_by_a_test() -> None:
     page = (ROOT / "docs" / "promises.md").read_text(encoding="utf-8")
-    tests = set(re.findall(r"^def (test_\w+)", "\n".join(p.read_text() for p in ROOT.glob("tests/**/test_*.py")), re.MULTILINE))
+    tests = set(
+        re.findall(r"^def (test_\w+)", "\n".join(p.read_text() for p in ROOT.glob("tests/**/test_*.py")), re.MULTILINE)
+    )
     rows = re.findall(r"^\| (?!promise |---)(.*) \| (.*) \|$", page, re.MULTILINE)
     assert len(rows) > 20
     for promise, held in rows:

@@ -1,4 +1,5 @@
-"""Prose is wrapped at 100 columns; code, tables, headings, pictures and commands on a line of their own are not prose."""
+"""Prose is wrapped at 100 columns; code, tables, headings, pictures and commands on a line of their
+own are not prose."""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ def test_prose_is_wrapped(page: Path) -> None:
     long = [
         f"line {number}: {len(line)} columns"
         for number, line in enumerate(text.split("\n"), 1)
-        if len(line) > WIDTH and not line.lstrip().startswith(("|", "#", "!", "<")) and " " in _without_units(line).strip()
+        if len(line) > WIDTH
+        and not line.lstrip().startswith(("|", "#", "!", "<"))
+        and " " in _without_units(line).strip()
     ]
     assert long == []
 

@@ -25,6 +25,7 @@ def test_a_damaged_record_stops_the_page_with_its_name(tmp_path: Path) -> None:
     path = tmp_path / "paper" / "ETTh1" / "naive-96-seed42.json"
     path.parent.mkdir(parents=True)
     path.write_text('{"format": 1}')
-    page = f"`femts table --datasets ETTh1 --models naive --pred-lens 96 --results {tmp_path} --show --format md`\n\n| 1 |\n"
+    command = f"femts table --datasets ETTh1 --models naive --pred-lens 96 --results {tmp_path} --show --format md"
+    page = f"`{command}`\n\n| 1 |\n"
     with pytest.raises(SystemExit, match=rf"does not run: note: Record {path} is damaged: cell is missing"):
         script["rewritten"](page)

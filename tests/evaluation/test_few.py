@@ -62,7 +62,8 @@ def test_a_scale_that_rises_is_the_root_of_the_mean_square() -> None:
 
 
 def test_many_windows_have_order_statistics_to_the_bit() -> None:
-    """From a hundred windows on, or twenty that do not overlap, half-widths are ranks of the errors, whatever their order."""
+    """From a hundred windows on, or twenty that do not overlap, half-widths are ranks of the
+    errors, whatever their order."""
     model = Naive(ModelConfig(L, P, C))
     for count in (FEW, 8 * 20, 700):
         these = some_windows(count)
@@ -100,7 +101,8 @@ def test_a_channel_without_values_has_infinite_intervals() -> None:
 
 
 def test_normal_errors_of_few_windows_are_covered_on_average() -> None:
-    """Errors without memory, 400 series of two disjoint windows: more than promised, as a window is worth more than counted."""
+    """Errors without memory, 400 series of two disjoint windows: more than promised, as a window is
+    worth more than counted."""
     covered = []
     for seed in range(400):
         made, _ = calibrate(Zero(), some_windows(P + 1, seed=seed), (80,))
@@ -118,7 +120,9 @@ def test_counts_survive_their_file() -> None:
 
 def test_what_is_wrong_is_said() -> None:
     covered = {"80": 0.43, "95": 0.9401, "50": 0.7}
-    assert coverage_line(covered) == "intervals: of the test part, 80 % cover 43.0 %, 95 % cover 94.0 %, 50 % cover 70.0 %"
+    assert (
+        coverage_line(covered) == "intervals: of the test part, 80 % cover 43.0 %, 95 % cover 94.0 %, 50 % cover 70.0 %"
+    )
     assert coverage_notes(covered, "val") == [
         "intervals of 80 % cover 43.0 % of the val part: read them as too narrow",
         "intervals of 50 % cover 70.0 % of the val part: read them as too wide",

@@ -54,7 +54,9 @@ def test_half_widths_are_the_corrected_quantiles_of_the_absolute_errors(windows:
         np.testing.assert_array_equal(widths, rising[math.ceil(140 * level / 100) - 1])
 
 
-@pytest.mark.parametrize(("level", "windows", "expected"), [(95, 19, 19), (95, 18, 19), (80, 4, 4), (50, 1, 1), (99, 99, 99)])
+@pytest.mark.parametrize(
+    ("level", "windows", "expected"), [(95, 19, 19), (95, 18, 19), (80, 4, 4), (50, 1, 1), (99, 99, 99)]
+)
 def test_ranks_are_exact_where_floats_are_not(level: float, windows: int, expected: int) -> None:
     assert rank(level, windows) == expected
 
@@ -86,7 +88,9 @@ def test_levels_beyond_the_windows_are_left_out_and_refused_by_name(windows: Win
     made, _ = calibrate(MODEL, few)
     assert (made.windows, made.disjoint, made.few, made.levels) == (20, 20, False, (50, 80, 90, 95))
     assert made.at([95], 1).shape == (1, 1, 3)
-    with pytest.raises(UsageError, match=r"Level 99 is not calibrated, for 20 .*too few for it; choose from 50, 80, 90, 95\.$"):
+    with pytest.raises(
+        UsageError, match=r"Level 99 is not calibrated, for 20 .*too few for it; choose from 50, 80, 90, 95\.$"
+    ):
         made.at([99], 1)
     with pytest.raises(
         UsageError, match=r"Level 85 is not calibrated; choose from .*or run `femts calibrate RUN --level 85`\.$"
@@ -109,7 +113,8 @@ def test_forecasts_that_are_not_finite_have_no_intervals(windows: Windows) -> No
 
 
 def test_exchangeable_errors_are_covered_as_promised() -> None:
-    """Windows of white noise around a constant forecast: errors are independent, so 4 standard deviations bound the share."""
+    """Windows of white noise around a constant forecast: errors are independent, so 4 standard
+    deviations bound the share."""
     noise = torch.from_numpy(np.random.default_rng(0).standard_t(3, (12_000, 2))).float()
 
     class Zero(Naive):
@@ -146,7 +151,10 @@ def test_coverage_width_and_pinball_against_sklearn(windows: Windows) -> None:
         low, high = (1 - level / 100) / 2, (1 + level / 100) / 2
         for step, channel in np.ndindex(5, 3):
             truth, middle, reach = target[:, step, channel], forecast[:, step, channel], half[step, channel]
-            ends = [mean_pinball_loss(truth, middle - reach, alpha=low), mean_pinball_loss(truth, middle + reach, alpha=high)]
+            ends = [
+                mean_pinball_loss(truth, middle - reach, alpha=low),
+                mean_pinball_loss(truth, middle + reach, alpha=high),
+            ]
             assert at_once.pinball[k, step, channel] == pytest.approx(np.mean(ends), rel=1e-5)
     np.testing.assert_array_equal(one_by_one.coverage, at_once.coverage)
     np.testing.assert_allclose(one_by_one.pinball, at_once.pinball, rtol=1e-12)

@@ -33,7 +33,9 @@ def model() -> DLinear:
     return DLinear(DLinearConfig(L, P, C))
 
 
-def frame_of(model: torch.nn.Module, batch_size: int, by: tuple[str, ...] = (), levels: tuple[float, ...] = ()) -> pd.DataFrame:
+def frame_of(
+    model: torch.nn.Module, batch_size: int, by: tuple[str, ...] = (), levels: tuple[float, ...] = ()
+) -> pd.DataFrame:
     sums = DetailSums(P, C, PREPROCESS, SEASON)
     covered = CoverageSums(levels, np.full((len(levels), P, C), 0.7, dtype=np.float32)) if levels else None
     evaluate(model, WINDOWS, batch_size, also=[sums, *([covered] if covered else [])])  # type: ignore[arg-type]
@@ -59,7 +61,9 @@ def test_every_score_against_a_computation_by_hand(model: DLinear, by: tuple[str
     groups = list(itertools.product(steps, channels))
     assert len(table) == len(groups)
     forecast, target, naive = forecasts(model)
-    mase_base = np.array([np.mean([abs(RAW[t, c] - RAW[t - SEASON, c]) for t in range(SEASON, TRAIN)]) for c in range(C)])
+    mase_base = np.array(
+        [np.mean([abs(RAW[t, c] - RAW[t - SEASON, c]) for t in range(SEASON, TRAIN)]) for c in range(C)]
+    )
     absolute = np.abs(forecast - target) * PREPROCESS.scaler.scale / mase_base
     if units == "raw":
         forecast, target, naive = (PREPROCESS.inverse(values) for values in (forecast, target, naive))

@@ -111,7 +111,9 @@ def test_a_file_is_known_by_what_it_holds_and_how_it_is_read(tmp_path: Path) -> 
     assert cell(moved).path == first.path
     other = cell(moved, {"target": ("load",), "na": (-1.0,)})
     assert other.path != first.path and other.load().columns == ("load",)
-    assert cell("synthetic").path.split("/")[1] == "synthetic" != cell("synthetic", {"calendar": True}).path.split("/")[1]
+    assert (
+        cell("synthetic").path.split("/")[1] == "synthetic" != cell("synthetic", {"calendar": True}).path.split("/")[1]
+    )
 
     small_table(301).to_csv(moved, index=False)
     assert cell(moved).path != first.path

@@ -98,7 +98,16 @@ def test_a_file_with_gaps_and_known_columns_is_compared(tmp_path: Path, capsys: 
     table, results = small_table(columns=("load", "open", "heat")), tmp_path / "results"
     table.loc[290:292, "load"] = np.nan
     table.to_csv(tmp_path / "mine.csv", index=False)
-    command = ["table", "--datasets", str(tmp_path / "mine.csv"), "--models", "ridge,naive", "--pred-lens", "24", "--seq-len"]
+    command = [
+        "table",
+        "--datasets",
+        str(tmp_path / "mine.csv"),
+        "--models",
+        "ridge,naive",
+        "--pred-lens",
+        "24",
+        "--seq-len",
+    ]
     command += ["48", "--target", "load", "--future", "open", "--device", "cpu", "--results", str(results)]
     assert main(command) == 0
     out, err = capsys.readouterr()
@@ -160,11 +169,17 @@ def test_killed_at_once_and_continued_it_ends_with_the_same_records(finished: St
             fcntl.flock(file, fcntl.LOCK_EX)
     assert subprocess.run(command, **quiet, timeout=240).returncode == 0
     for cell in small_grid():
-        assert without_times(read_record(Store(tmp_path).record_path(cell))) == without_times(finished.record(cell) or {})
+        assert without_times(read_record(Store(tmp_path).record_path(cell))) == without_times(
+            finished.record(cell) or {}
+        )
 
 
 def test_a_file_that_is_no_record_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for content, message in (("{", "is not JSON"), ("{}", "is no record of format 1"), (json.dumps([1]), "is no record")):
+    for content, message in (
+        ("{", "is not JSON"),
+        ("{}", "is no record of format 1"),
+        (json.dumps([1]), "is no record"),
+    ):
         (tmp_path / "x.json").write_text(content)
         assert main(["verify", str(tmp_path / "x.json")]) == 2
         assert message in capsys.readouterr().err
@@ -176,7 +191,9 @@ def test_a_ray_cluster_gives_the_same_records(finished: Store, tmp_path: Path, m
     monkeypatch.setenv("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
     assert main([*COMMAND, "--results", str(tmp_path), "--engine", "ray"]) == 0
     for cell in small_grid():
-        assert without_times(read_record(Store(tmp_path).record_path(cell))) == without_times(finished.record(cell) or {})
+        assert without_times(read_record(Store(tmp_path).record_path(cell))) == without_times(
+            finished.record(cell) or {}
+        )
 
 
 def test_without_ray_its_engine_is_refused(

@@ -209,7 +209,9 @@ def test_a_record_in_the_place_of_another_is_told(tmp_path: Path, capsys: pytest
     assert store.record(one)
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"reason": 7}', b"[" * 100_000, b"\xff", b'{"reason": "\\ud800"}'])
+@pytest.mark.parametrize(
+    "content", [b"", b"[]", b"{}", b'{"reason": 7}', b"[" * 100_000, b"\xff", b'{"reason": "\\ud800"}']
+)
 def test_a_damaged_note_of_a_crash_hides_its_reason_alone(
     content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

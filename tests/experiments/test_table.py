@@ -28,7 +28,8 @@ def store(tmp_path: Path) -> Store:
     for cell in CELLS:
         if cell.model == "fem_sm":
             store.finish(
-                cell, record(cell, cell.pred_len / 1000 + cell.seed / 100, seq_len=2048 if cell.pred_len == 192 else 1024)
+                cell,
+                record(cell, cell.pred_len / 1000 + cell.seed / 100, seq_len=2048 if cell.pred_len == 192 else 1024),
             )
         elif cell.model == "patchtst" and cell.seed == 1 and cell.pred_len < 720:
             store.finish(cell, record(cell, 0.1))
@@ -106,7 +107,10 @@ def test_validation_chooses_the_look_back(store: Store) -> None:
 def test_rolled_out_models_count_where_validation_prefers_them(store: Store) -> None:
     cell = CELLS[0]
     rolled = {
-        "192": {"val": scores(0.001), "test": scores(0.9)},  # on validation better than the direct model's .202, on test worse
+        "192": {
+            "val": scores(0.001),
+            "test": scores(0.9),
+        },  # on validation better than the direct model's .202, on test worse
         "336": {"val": scores(0.9), "test": scores(0.001)},
     }
     store.finish(cell, record(cell, 0.1, rolled=rolled))

@@ -29,7 +29,9 @@ COLUMNS = ("load", "heat")
 FEM = ("fem_sm", "fem_gla", "fem_aft", "fem_mamba", "fem_linear", "fem_sm_ridge", "fem_gla_ridge")
 
 
-def make(name: str = "fem_sm", freq: str | None = "h", columns: tuple[str, ...] = COLUMNS, **settings: Any) -> Forecaster:
+def make(
+    name: str = "fem_sm", freq: str | None = "h", columns: tuple[str, ...] = COLUMNS, **settings: Any
+) -> Forecaster:
     """A small forecaster of random weights, large enough that no component idles."""
     torch.manual_seed(0)
     small = {"d_model": 16, "n_heads": 2, "n_layers": 2} if "fem" in name or name == "sm" else {}
@@ -128,7 +130,8 @@ def _free_energy(p: np.ndarray, v: np.ndarray, beta: float) -> float:
 
 
 def planted(components: str = "L", beta: float = 8.0) -> Forecaster:
-    """One layer whose keys tell nothing apart and whose every value is the mean of the segment: the highest must win."""
+    """One layer whose keys tell nothing apart and whose every value is the mean of the segment: the
+    highest must win."""
     forecaster = make(freq=None, n_layers=1, components=components)
     model: Any = forecaster.model
     with torch.no_grad():
@@ -217,7 +220,9 @@ def test_chosen_queries_are_those_of_all_and_see_no_future() -> None:
     for some, all_ in zip(one, every, strict=True):
         torch.testing.assert_close(some, all_[:, 3:4], rtol=0, atol=0)
     assert (one.posterior[:, :, 4:] == 0).all()
-    torch.testing.assert_close(layer.selection(later, queries=slice(3, 4)).posterior, one.posterior, rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(
+        layer.selection(later, queries=slice(3, 4)).posterior, one.posterior, rtol=1e-9, atol=1e-12
+    )
 
 
 def test_channels_in_pieces_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,7 +71,10 @@ def test_the_kind_that_was_given_is_said() -> None:
         (lambda f: f.calibrate(pred_len=2.0), "A horizon of 2.0 steps"),
         (lambda f: f.scores(by=3), "cannot be grouped by '3'"),
         (lambda f: f.predict_array("x"), "The look-backs are a str that is no array"),
-        (lambda f: f.predict_array(np.full((1, 24, 2), 1e30)), r"column 'load' at data row 1, a value more than 1e\+15"),
+        (
+            lambda f: f.predict_array(np.full((1, 24, 2), 1e30)),
+            r"column 'load' at data row 1, a value more than 1e\+15",
+        ),
         (lambda f: femts.train(small_table(), "naive", 10**20), "Horizon is 1"),
         (lambda f: femts.train(small_table(), "naive", 12, seq_len=10**20), "Look-back is 1"),
         (lambda f: femts.train(small_table(), "naive", 12, seed=10**20), "Setting 'training.seed' is 1"),

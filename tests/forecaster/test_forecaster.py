@@ -51,12 +51,15 @@ def test_forecast_is_in_raw_units(forecaster: Forecaster, history: pd.DataFrame)
     raw = history.drop(columns="date")
     scaled = forecaster.preprocess.scaler.transform(raw.to_numpy()[None, -L:])
     with torch.no_grad():
-        expected = forecaster.preprocess.scaler.inverse(forecaster.model(torch.from_numpy(scaled).float()).double().numpy())[0]
+        expected = forecaster.preprocess.scaler.inverse(
+            forecaster.model(torch.from_numpy(scaled).float()).double().numpy()
+        )[0]
     np.testing.assert_allclose(values.to_numpy(), expected, rtol=1e-6)
 
 
 def test_the_training_scaler_is_used_whatever_the_history(forecaster: Forecaster, history: pd.DataFrame) -> None:
-    """A scaler fitted on the history would make forecasts follow a shifted history exactly; the training one does not."""
+    """A scaler fitted on the history would make forecasts follow a shifted history exactly; the
+    training one does not."""
     before = forecaster.preprocess.scaler.mean.copy()
     shifted = history.copy()
     shifted["s0"] += 1000
@@ -134,7 +137,10 @@ def _faults() -> dict[str, tuple[Any, str]]:
         "text": (lambda f: f.astype({"s1": object}).assign(s1="much"), "text 'much' in column 's1'"),
         "repeated": (lambda f: pd.concat([f, f.tail(1)]), "repeats 1 dates"),
         "without a date": (lambda f: f.assign(date=f["date"].where(f.index < 190)), "where data row"),
-        "off the grid": (lambda f: f.assign(date=f["date"] + pd.to_timedelta(1 * (f.index == 180), unit="min")), "step 'h'"),
+        "off the grid": (
+            lambda f: f.assign(date=f["date"] + pd.to_timedelta(1 * (f.index == 180), unit="min")),
+            "step 'h'",
+        ),
         "daily": (lambda f: f.assign(date=pd.date_range("2020", periods=200, freq="D")), "step 'h'"),
         "no dates": (lambda f: f.assign(date="soon"), "'soon'"),
         "no frame": (lambda f: f.to_numpy(), "is a ndarray; give a DataFrame"),
@@ -216,7 +222,9 @@ def test_own_data_is_found_again_unless_it_changed_or_went(tmp_path: Path) -> No
     train(path, "naive", out=tmp_path / "run", **_QUICK)
     assert femts.load(tmp_path / "run").evaluate()["windows"] == 120 - P + 1
     frame.assign(s0=frame["s0"] + 1).to_csv(path, index=False)
-    with pytest.raises(UsageError, match=r"own\.csv is not what this model was trained on; pass other data as dataset="):
+    with pytest.raises(
+        UsageError, match=r"own\.csv is not what this model was trained on; pass other data as dataset="
+    ):
         femts.load(tmp_path / "run").evaluate()
     assert femts.load(tmp_path / "run").evaluate(dataset=load_dataset(path))["windows"] == 120 - P + 1
     path.unlink()

@@ -1,4 +1,5 @@
-"""A forecaster as ONNX: the same forecasts in onnxruntime, raw units in and out, and nothing written where they differ."""
+"""A forecaster as ONNX: the same forecasts in onnxruntime, raw units in and out, and nothing
+written where they differ."""
 
 from __future__ import annotations
 
@@ -98,7 +99,9 @@ def test_what_onnx_cannot_say_or_says_otherwise_is_refused(
     command = ["export", str(tmp_path / "run"), "-o", str(tmp_path / "m.onnx")]
     with monkeypatch.context() as patch:
         patch.setattr(forecaster, "model", Solved(forecaster.config.model_config))
-        with pytest.raises(UsageError, match=r"^Model 'naive' cannot be exported to ONNX \(.*eigh.*comes with femts can\.$"):
+        with pytest.raises(
+            UsageError, match=r"^Model 'naive' cannot be exported to ONNX \(.*eigh.*comes with femts can\.$"
+        ):
             forecaster.export(tmp_path / "m.onnx")
     with monkeypatch.context() as patch:
         patch.setattr(exporting.RawForecast, "forward", lambda self, x: x[:, -P:] * 1.001 + self.mean)
@@ -109,7 +112,9 @@ def test_what_onnx_cannot_say_or_says_otherwise_is_refused(
             patch.setitem(sys.modules, missing, None)
             assert main(command) == 2
             err = capsys.readouterr().err
-            assert err == f"femts: ONNX needs {missing}, which is not installed; run pip install onnxruntime onnxscript.\n"
+            assert (
+                err == f"femts: ONNX needs {missing}, which is not installed; run pip install onnxruntime onnxscript.\n"
+            )
     assert main([*command[:2], "-o", str(tmp_path / "none" / "m.onnx")]) == 2
     assert "none does not exist" in capsys.readouterr().err
     assert main([*command, "--horizon", "0"]) == 2

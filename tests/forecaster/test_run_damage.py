@@ -151,7 +151,10 @@ FORGED = [
     *((f"preprocess.json {way} {value}", "preprocess.json", _put(*way, value=value)) for way, value in PREPROCESS),
     *((f"metrics.json {way} {value}", "metrics.json", _put(*way, value=value)) for way, value in METRICS),
     *((f"weights {kind}", "model.safetensors", _each(change)) for kind, change in TENSORS.items()),
-    *((f"intervals {kind}", "intervals.safetensors", _put("half_widths", value=change)) for kind, change in TENSORS.items()),
+    *(
+        (f"intervals {kind}", "intervals.safetensors", _put("half_widths", value=change))
+        for kind, change in TENSORS.items()
+    ),
     ("no tensors", "model.safetensors", lambda _: {}),
     ("no intervals", "intervals.safetensors", lambda _: {}),
     ("another name", "model.safetensors", lambda tensors: {f"{name}.x": value for name, value in tensors.items()}),

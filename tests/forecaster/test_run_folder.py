@@ -148,7 +148,9 @@ def test_another_format_is_refused_and_another_version_is_not(run: Path) -> None
     _edit(run / "metrics.json", versions={"femts": "0.1.99", "torch": "2", "python": "3"})
     assert femts.load(run)
     _edit(run / "metrics.json", format=3, versions={"femts": "9.0.0"})
-    with pytest.raises(UsageError, match=r"has format 3 but this femts reads format 2; use femts 9\.0\.0 or train again"):
+    with pytest.raises(
+        UsageError, match=r"has format 3 but this femts reads format 2; use femts 9\.0\.0 or train again"
+    ):
         femts.load(run)
 
 

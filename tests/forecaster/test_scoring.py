@@ -1,4 +1,5 @@
-"""Intervals and detailed scores of a trained forecaster: raw units, saved and loaded, and everything else refused by name."""
+"""Intervals and detailed scores of a trained forecaster: raw units, saved and loaded, and
+everything else refused by name."""
 
 from __future__ import annotations
 

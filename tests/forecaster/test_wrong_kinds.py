@@ -1,5 +1,6 @@
 # mypy: disable-error-code="arg-type,call-arg"
-"""Every argument of every public function, given things of other kinds: an answer or a sentence, no error from below."""
+"""Every argument of every public function, given things of other kinds: an answer or a sentence, no
+error from below."""
 
 from __future__ import annotations
 
@@ -88,22 +89,45 @@ CALLS: dict[str, tuple[Callable[[Forecaster], Callable[..., Any]], dict[str, Any
 }
 FURTHER = {
     "load_dataset": ("na", "columns", "target", "past", "future", "calendar"),
-    "table": ("seq_lens", "protocol", "settings", "choices", "reading", "roll_out", "engine", "jobs", "max_time", "device"),
+    "table": (
+        "seq_lens",
+        "protocol",
+        "settings",
+        "choices",
+        "reading",
+        "roll_out",
+        "engine",
+        "jobs",
+        "max_time",
+        "device",
+    ),
     "Forecaster.plot": ("level", "future", "actual", "columns"),
 }
-OTHERS = {"BoundPrior", "Prior", "ForecastModel", "SegmentForecaster", "FreeEnergyMixer", "FreeEnergyMixerConfig", "CATALOG"}
+OTHERS = {
+    "BoundPrior",
+    "Prior",
+    "ForecastModel",
+    "SegmentForecaster",
+    "FreeEnergyMixer",
+    "FreeEnergyMixerConfig",
+    "CATALOG",
+}
 OTHERS |= {"DatasetCard", "register", "register_prior", "visible", "__version__", "Forecaster", "Forecaster.device"}
 OTHERS |= {"ModelConfig", "FemtsError", "GapWarning", "RunFailure", "UsageError"}
 
 
 def _arguments(name: str) -> list[str]:
-    taken = inspect.signature(getattr(Forecaster, name.partition(".")[2]) if "." in name else getattr(femts, name)).parameters
+    taken = inspect.signature(
+        getattr(Forecaster, name.partition(".")[2]) if "." in name else getattr(femts, name)
+    ).parameters
     named = [key for key, each in taken.items() if key not in ("self", "cls") and each.kind is not each.VAR_KEYWORD]
     return [*named, *FURTHER.get(name, ())]
 
 
 def test_nothing_public_is_left_out() -> None:
-    methods = {f"Forecaster.{name}" for name, each in vars(Forecaster).items() if name[0] != "_" and inspect.isroutine(each)}
+    methods = {
+        f"Forecaster.{name}" for name, each in vars(Forecaster).items() if name[0] != "_" and inspect.isroutine(each)
+    }
     assert {*femts.__all__, *methods} - OTHERS == {*CALLS}
 
 
@@ -133,7 +157,10 @@ def test_a_thing_of_another_kind_gets_an_answer_or_a_sentence(forecaster: Foreca
     ("call", "says"),
     [
         (lambda f: femts.train(TABLE["load"]), r"The data are a Series"),
-        (lambda f: femts.train(TABLE, pred_len=[6, 12]), r"A forecast of \[6, 12\] steps is none; give one whole number"),
+        (
+            lambda f: femts.train(TABLE, pred_len=[6, 12]),
+            r"A forecast of \[6, 12\] steps is none; give one whole number",
+        ),
         (lambda f: f.evaluate(dataset=3), r"The data are a int; give a name"),
         (lambda f: femts.report(f, 3), r"The page is '3', which names no file"),
         (lambda f: f.save(None), r"The run folder is 'None', which names no file or folder"),

@@ -83,12 +83,18 @@ def test_one_epoch_in_bf16_scores_near_the_cpu() -> None:
 
 def test_report_and_backtest_compute_there(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    few: dict[str, Any] = {"max_steps": 50, "seq_len": 192, "out": run, "settings": {"model.d_model": 16, "model.n_layers": 1}}
+    few: dict[str, Any] = {
+        "max_steps": 50,
+        "seq_len": 192,
+        "out": run,
+        "settings": {"model.d_model": 16, "model.n_layers": 1},
+    }
     femts.train("synthetic", "fem_sm", 24, device="cuda", **few)
     assert main(["report", str(run), "--device", "cuda"]) == 0
     forecaster = femts.Forecaster.load(run, "cuda")
     past, later = (
-        femts.backtest(forecaster, "synthetic", femts.Cutoffs(windows=1, step=24), refit=refit) for refit in (False, True)
+        femts.backtest(forecaster, "synthetic", femts.Cutoffs(windows=1, step=24), refit=refit)
+        for refit in (False, True)
     )
     assert np.isfinite(past["forecast"]).all() and np.isfinite(later["forecast"]).all()
 
@@ -97,7 +103,9 @@ def test_peak_of_known_allocations_is_exact() -> None:
     from femts.bench.measure import peak_bytes
 
     size = 1 << 20
-    assert peak_bytes(lambda: torch.zeros(size, device="cuda") + torch.ones(size, device="cuda"), "cuda") == 3 * 4 * size
+    assert (
+        peak_bytes(lambda: torch.zeros(size, device="cuda") + torch.ones(size, device="cuda"), "cuda") == 3 * 4 * size
+    )
 
 
 @pytest.mark.parametrize("precision", ["32", "bf16"])

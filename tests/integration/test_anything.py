@@ -1,4 +1,5 @@
-"""Frames, files, settings and orders of calls, drawn: an answer or a sentence, never a traceback, never a changed input.
+"""Frames, files, settings and orders of calls, drawn: an answer or a sentence, never a traceback,
+never a changed input.
 
 A dozen draws of each kind in the suite; FEMTS_CASES=100 draws as many, anew each time, which takes a minute or two.
 """
@@ -27,6 +28,7 @@ import pandas as pd
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from odd_frames import good_frames, odd_frames
+from odd_words import FLAGS, KEYS, ORDERS, SPOILS
 
 import femts
 from femts.cli import main
@@ -49,12 +51,12 @@ ODD: st.SearchStrategy[Any] = st.sampled_from(
     [0, -1, 10**20, "x", "", None, 2.5, True, float("nan"), [1], {}, b"1", np.int64(3), np.float64(4)]
 )
 STEPS = st.one_of(st.integers(1, 8), ODD)
-KEYS = """training.lr training.batch_size training.seed training.betas training.loss training.max_steps training.eval_batch_size
-training.val_windows training.quantiles model.longest model.kernel training lr"""
 VALUES = st.sampled_from([1, 1e-3, "pinball", (0.5, 0.9), "0.1,0.5,0.9", 1e400, [[[1]]], pd.DataFrame(), 10**9])
 SETTINGS = st.dictionaries(st.sampled_from(KEYS.split()), st.one_of(ODD, VALUES), max_size=2)
 NO_FRAMES = st.sampled_from([None, 3, "x", [], {}, pd.Series([1.0]), np.zeros((3, 2)), pd.DataFrame(), b"x"])
-COLUMNS = st.one_of(st.lists(st.sampled_from(["a", "b", "é", "date", "", "nope"]), max_size=2), st.sampled_from(["a", None, 3]))
+COLUMNS = st.one_of(
+    st.lists(st.sampled_from(["a", "b", "é", "date", "", "nope"]), max_size=2), st.sampled_from(["a", None, 3])
+)
 ROLES = st.fixed_dictionaries(
     {},
     optional={
@@ -63,7 +65,9 @@ ROLES = st.fixed_dictionaries(
         "future": COLUMNS,
         "calendar": st.booleans(),
         "na": st.one_of(ODD, st.sampled_from([(-9999,), [0, 1]])),
-        "columns": st.one_of(st.sampled_from([None, {"time": "ds"}, {"when": "x"}, {"time": 3}, ["a"], {"value": "a"}])),
+        "columns": st.one_of(
+            st.sampled_from([None, {"time": "ds"}, {"when": "x"}, {"time": 3}, ["a"], {"value": "a"}])
+        ),
     },
 )
 
@@ -95,7 +99,9 @@ def same(frame: object, before: object) -> bool:
         return frame.index.equals(before.index) and _same_cells(frame, before)
     if not isinstance(frame, pd.DataFrame) or not isinstance(before, pd.DataFrame):
         return True
-    alike = list(map(repr, frame.columns)) == list(map(repr, before.columns)) and list(frame.dtypes) == list(before.dtypes)
+    alike = list(map(repr, frame.columns)) == list(map(repr, before.columns)) and list(frame.dtypes) == list(
+        before.dtypes
+    )
     return alike and frame.index.equals(before.index) and all(map(_same_cells, _columns(frame), _columns(before)))
 
 
@@ -105,7 +111,9 @@ def _columns(frame: pd.DataFrame) -> list[pd.Series]:
 
 def _same_cells(one: pd.Series, other: pd.Series) -> bool:
     return (
-        one.equals(other) if one.dtype != object else all(a is b or a == b or a != a for a, b in zip(one, other, strict=True))
+        one.equals(other)
+        if one.dtype != object
+        else all(a is b or a == b or a != a for a, b in zip(one, other, strict=True))
     )
 
 
@@ -233,18 +241,9 @@ def _zip(content: bytes, files: int) -> bytes:
         return file.getvalue()
 
 
-FILES = st.sampled_from(["in.csv.gz", "in.zip", "in.parquet", "in.txt", "in", "in.pq", "-in.csv", "in.xlsx", "in.csv.zst"])
-SPOILS = """; ; ; cut; zero byte; odd byte; quote; lines; packed; packed and cut; semicolons; sixteen bits; escape; comma
-nine; tabs; bars; decimal commas; marks of both kinds; thousands; other packers; zip; zip and cut; zstd; no header; nameless
-other name"""
-FLAGS = """--pred-len 3; --pred-len 0; --seq-len 6; --seq-len x; --na -9999; --na x; --columns time=date; --target a; --past b
---future b; --calendar; --set training.lr=nan; --seed 99999999999999999999; --max-time 0s; --set model.x=1; --resume
---device cpu; --precision 16; --protocol x; --config in.csv"""
-ORDERS = """train; predict run {0}; predict run {0}; predict run {0} -o out.csv; predict run {0} --plot out.svg; evaluate run
-evaluate run --json; evaluate run --by channel --csv; calibrate run; explain run {0}; backtest run {0} --windows 2; audit run
-datasets info {0}; verify {0}; predict run {0} --horizon 7 --level 80; predict run {0} --future {0}; train --config {0}
-evaluate run --pred-len 2,9; report run; predict run -; predict run - --plot out.svg; datasets info -
-backtest run - --windows 2"""
+FILES = st.sampled_from(
+    ["in.csv.gz", "in.zip", "in.parquet", "in.txt", "in", "in.pq", "-in.csv", "in.xlsx", "in.csv.zst"]
+)
 
 
 def _one_of(lines: str) -> st.SearchStrategy[str]:
@@ -280,9 +279,8 @@ def test_commands_answer_or_say_why(
             return  # pandas does not write it
         content = _spoil(file.read_bytes(), spoil, at)
         file.write_bytes(content)
-        first = (
-            f"train --dataset {'-' if piped else f'./{name}'} --model {model} --pred-len 3 --seq-len 24 --max-steps 2 --out run"
-        )
+        source = "-" if piped else f"./{name}"
+        first = f"train --dataset {source} --model {model} --pred-len 3 --seq-len 24 --max-steps 2 --out run"
         for order in [f"{first} {' '.join(flags)}", *orders]:
             line = f"{first} --resume" if order == "train" else order.format(f"./{name}")
             with mock.patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(content))):

@@ -1,4 +1,5 @@
-"""Columns that are known up to now, or for the steps to come as well: from the table to the forecast, and no further."""
+"""Columns that are known up to now, or for the steps to come as well: from the table to the
+forecast, and no further."""
 
 from __future__ import annotations
 
@@ -105,11 +106,15 @@ def test_past_columns_are_read_and_not_scored(model: str) -> None:
     if model == "fem_sm":
         assert forecaster.explain(frame)["channel"].unique().tolist() == ["load", "heat"]
     changed = frame.assign(heat=frame["heat"].to_numpy()[::-1])
-    moved = forecaster.predict(changed[:-P], future=frame)["load"] - forecaster.predict(frame[:-P], future=frame)["load"]
+    moved = (
+        forecaster.predict(changed[:-P], future=frame)["load"] - forecaster.predict(frame[:-P], future=frame)["load"]
+    )
     assert moved.abs().max() > 0
     assert not femts.audit(forecaster).failed
     assert (
-        femts.backtest_scores(femts.backtest(forecaster, frame, femts.Cutoffs(windows=2, step=5)), forecaster)["mse_scaled"]
+        femts.backtest_scores(femts.backtest(forecaster, frame, femts.Cutoffs(windows=2, step=5)), forecaster)[
+            "mse_scaled"
+        ]
         .notna()
         .all()
     )
@@ -164,7 +169,9 @@ def test_long_tables_name_series(known: femts.Forecaster) -> None:
     np.testing.assert_allclose(forecast["y"], known.predict(frame[:-P], future=frame)["load"])
 
 
-def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_from_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     frame = table()
     frame.to_csv("mine.csv", index=False)

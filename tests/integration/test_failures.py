@@ -27,7 +27,14 @@ def _small_files_only() -> None:
 
 def test_full_disk_while_predicting_leaves_nothing(own: Path, tmp_path: Path, femts_process: Process) -> None:
     result = femts_process(
-        "predict", own / "run", own / "past.csv", "--horizon", 900, "-o", tmp_path / "out.csv", preexec_fn=_small_files_only
+        "predict",
+        own / "run",
+        own / "past.csv",
+        "--horizon",
+        900,
+        "-o",
+        tmp_path / "out.csv",
+        preexec_fn=_small_files_only,
     )
     assert result.returncode == 1
     assert result.stderr.startswith("femts: ")

@@ -69,14 +69,19 @@ def test_sentinels_missing_rows_and_empty_cells_are_the_same_gap() -> None:
     for data in datasets:
         np.testing.assert_array_equal(data.values, datasets[0].values)
         assert data.observed is not None and (~data.observed).sum() == 4
-        assert "4 of 600 values are missing, in 2 of 2 columns, the first in 'load' at 2024-01-02 16:00:00" in data.notes[-1]
+        assert (
+            "4 of 600 values are missing, in 2 of 2 columns, the first in 'load' at 2024-01-02 16:00:00"
+            in data.notes[-1]
+        )
     assert femts.load_dataset(whole).observed is None
 
 
 def test_series_of_different_length_make_one_table() -> None:
     days = pd.date_range("2024-01-01", periods=60, freq="D")
     parts = {"a": days, "b": days[20:], "c": days[:35].delete([5, 6])}
-    long = pd.concat(pd.DataFrame({"unique_id": name, "ds": when, "y": np.arange(len(when))}) for name, when in parts.items())
+    long = pd.concat(
+        pd.DataFrame({"unique_id": name, "ds": when, "y": np.arange(len(when))}) for name, when in parts.items()
+    )
     data = femts.load_dataset(long)
     assert data.columns == ("a", "b", "c") and data.freq == "D" and len(data.values) == 60
     assert data.observed is not None and data.observed.sum(0).tolist() == [60, 40, 33]
@@ -167,7 +172,10 @@ def test_a_run_on_gaps_is_saved_scored_and_forecasts(model: str, tmp_path: Path)
     assert np.isfinite(trained.metrics["test"]["mse"]) and trained.metrics["test"]["mse"] < 10
     with pytest.warns(GapWarning, match=r"lacks \d+ of 48 values, the first in column '(load|heat)'"):
         forecast = loaded.predict(frame)
-    assert np.isfinite(forecast[["load", "heat"]].to_numpy()).all() and forecast[["load", "heat"]].abs().to_numpy().max() < 10
+    assert (
+        np.isfinite(forecast[["load", "heat"]].to_numpy()).all()
+        and forecast[["load", "heat"]].abs().to_numpy().max() < 10
+    )
 
 
 def test_a_history_that_skips_rows_is_read_on_its_grid() -> None:
@@ -240,7 +248,9 @@ def test_a_long_history_gets_its_bounds_in_long_form() -> None:
         np.testing.assert_array_equal(own[["y", "y-lo-80", "y-hi-80"]], wide[[name, f"{name}-lo-80", f"{name}-hi-80"]])
 
 
-def test_the_command_line_counts_the_steps_of_a_long_forecast(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line_counts_the_steps_of_a_long_forecast(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     long = small_table().melt("date", var_name="unique_id", value_name="y").rename(columns={"date": "ds"})
     long.to_csv(tmp_path / "long.csv", index=False)
     femts.train(tmp_path / "long.csv", "naive", out=tmp_path / "run", **QUICK)

@@ -1,4 +1,5 @@
-"""An accelerator library changes no result: one saved forecaster, loaded and run by every kernel that this machine has."""
+"""An accelerator library changes no result: one saved forecaster, loaded and run by every kernel
+that this machine has."""
 
 from __future__ import annotations
 
@@ -15,8 +16,15 @@ from femts.mixers import kernels
 from femts.mixers.kernels import OPERATIONS, recorded, using
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-MODELS = {"fem_sm": "read", "fem_gla": "linear", "fem_linear": "linear", "fem_aft": "scan", "fem_mamba": "selective_scan"}
-# Of horizon 12, and where libraries run at full speed of horizon 1 too: more than 128 tokens, which are no dense product.
+MODELS = {
+    "fem_sm": "read",
+    "fem_gla": "linear",
+    "fem_linear": "linear",
+    "fem_aft": "scan",
+    "fem_mamba": "selective_scan",
+}
+# Of horizon 12, and where libraries run at full speed of horizon 1 too: more than 128 tokens, which
+# are no dense product.
 CASES = [(model, 12) for model in MODELS] + [(model, 1) for model in MODELS if DEVICE.type == "cuda"]
 TINY = {"model.d_model": 16, "model.n_layers": 2, "model.n_heads": 2, "training.lr": 1e-2}
 
@@ -27,7 +35,9 @@ def saved(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     model, steps = request.param
     folder = tmp_path_factory.mktemp("saved") / model
     data = femts.load_dataset(small_table())
-    femts.train(data, model, steps, seq_len={12: 48, 1: 140}[steps], max_epochs=1, device="cpu", settings=TINY, out=folder)
+    femts.train(
+        data, model, steps, seq_len={12: 48, 1: 140}[steps], max_epochs=1, device="cpu", settings=TINY, out=folder
+    )
     return model, steps, folder
 
 

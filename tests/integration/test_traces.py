@@ -1,4 +1,5 @@
-"""Nothing is left behind in the temporary folder or in the user's cache, by a command that ends or by one that is killed."""
+"""Nothing is left behind in the temporary folder or in the user's cache, by a command that ends or
+by one that is killed."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-TRAIN = "train --dataset past.csv --model fem_sm --pred-len 12 --seq-len 48 --set model.d_model=32 --max-steps 400 --out new"
+SMALL = "--pred-len 12 --seq-len 48 --set model.d_model=32 --max-steps 400"
+TRAIN = f"train --dataset past.csv --model fem_sm {SMALL} --out new"
 
 
 @pytest.fixture
@@ -35,8 +37,12 @@ def _start(place: Path, command: str) -> subprocess.Popen[bytes]:
 
 def _left(place: Path) -> list[str]:
     """Everything in the home and the temporary folder, and what is hidden beside a run or a forecast."""
-    beside = [path for path in (place / "work").rglob("*") if path.name.startswith(".") or path.suffix in (".part", ".tmp")]
-    return [str(path.relative_to(place)) for path in (*(place / "home").rglob("*"), *(place / "tmp").rglob("*"), *beside)]
+    beside = [
+        path for path in (place / "work").rglob("*") if path.name.startswith(".") or path.suffix in (".part", ".tmp")
+    ]
+    return [
+        str(path.relative_to(place)) for path in (*(place / "home").rglob("*"), *(place / "tmp").rglob("*"), *beside)
+    ]
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,9 @@ def test_features_follow_appendix_i(norm_first: bool) -> None:
     s, u, a = F.softplus(inner @ w_f.T), inner @ w_x.T, F.softplus(inner @ w_s.T)
     past = [[torch.exp(-s[:, i + 1 : t + 1].sum(1)) * u[:, i] for i in range(t + 1)] for t in range(12)]
     h = torch.stack([torch.stack(terms).sum(0) for terms in past], dim=1)
-    features = F.silu(a / a.norm(dim=-1, keepdim=True)) * F.layer_norm(h, (5,), tdc.norm_hidden.weight, tdc.norm_hidden.bias)
+    features = F.silu(a / a.norm(dim=-1, keepdim=True)) * F.layer_norm(
+        h, (5,), tdc.norm_hidden.weight, tdc.norm_hidden.bias
+    )
     torch.testing.assert_close(tdc(x), features, rtol=1e-11, atol=1e-12)
 
 

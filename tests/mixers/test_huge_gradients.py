@@ -15,7 +15,12 @@ HUGE = 1e3  # times a normal
 # Short sequences for the dense forms; one token beyond each length at which a form cuts into chunks; many chunks.
 CASES = [
     *((prior, length, spread, 12) for prior in PRIORS for length in (7, 33) for spread in (0.0, 0.3)),
-    *((prior, length, spread, 2) for prior in PRIORS for length in (DENSE_UP_TO + 1, LONG + 1) for spread in (0.0, 0.3)),
+    *(
+        (prior, length, spread, 2)
+        for prior in PRIORS
+        for length in (DENSE_UP_TO + 1, LONG + 1)
+        for spread in (0.0, 0.3)
+    ),
     *((prior, 1200, 0.3, 1) for prior in PRIORS),
 ]
 
@@ -31,7 +36,9 @@ def test_gradients_are_finite(prior: str, length: int, spread: float, seeds: int
     ("prior", "length", "spread", "seed"),
     [("gla", 7, 0.3, 7), ("gla", 33, 0.3, 4), ("gla", 128, 0.0, 35), ("gla", 140, 0.0, 19), ("mamba", 257, 0.0, 0)],
 )
-def test_gradients_are_finite_where_they_once_were_not(prior: str, length: int, spread: float, seed: int, scale: float) -> None:
+def test_gradients_are_finite_where_they_once_were_not(
+    prior: str, length: int, spread: float, seed: int, scale: float
+) -> None:
     assert finite(prior, "LT", length, spread, seed, scale)
 
 

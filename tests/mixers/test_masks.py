@@ -48,7 +48,9 @@ def test_masked_keys_have_no_weight_and_the_rest_still_sums_to_one(prior: str, c
 @pytest.mark.parametrize("components", ["", "CL", "CLTG"], ids=lambda c: c or "prior-alone")
 @over_directions
 @over_masks
-def test_rows_without_support_are_zero_and_gradients_finite(prior: str, components: str, causal: bool, mask: Tensor) -> None:
+def test_rows_without_support_are_zero_and_gradients_finite(
+    prior: str, components: str, causal: bool, mask: Tensor
+) -> None:
     layer, x = make_layer(prior, components, causal=causal), make_input().requires_grad_()
     y = layer(x, mask)
     support = mask.cumsum(1) > 0 if causal else mask.any(1, keepdim=True).expand_as(mask)
@@ -78,8 +80,8 @@ def test_a_batch_of_nothing_but_padding_is_zero(prior: str, causal: bool, dtype:
 def test_padding_changes_nothing_for_the_tokens(prior: str, causal: bool, side: str, padding: int) -> None:
     """An absent token neither feeds nor fades, so padding may stand on either side.
 
-    Rotary scores of softmax are relative, so there they may stay on; the positive features of `linear` and `gla` come after
-    the rotation (appendix H.2) and know where they stand.
+    Rotary scores of softmax are relative, so there they may stay on; the positive features of
+    `linear` and `gla` come after the rotation (appendix H.2) and know where they stand.
     """
     rope = side == "right" or prior not in ("linear", "gla")
     layer, x = make_layer(prior, "CLTG", causal=causal, use_rope=rope), make_input(length=7)

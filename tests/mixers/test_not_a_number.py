@@ -1,4 +1,5 @@
-"""Masked tokens are ignored whatever stands in them; some priors keep a NaN of the future from the past; no tokens at all."""
+"""Masked tokens are ignored whatever stands in them; some priors keep a NaN of the future from the
+past; no tokens at all."""
 
 from __future__ import annotations
 

@@ -36,7 +36,9 @@ def prior_parameters(prior: str, layer: FreeEnergyMixer, length: int, decay: str
         bias = prior_module.decay_bias.detach().float()
         params["decay"] = (-torch.log(torch.expm1(rate))).clamp(-30, 30) - bias
     if "dt" in params:
-        delta = DECAYS[decay](params["dt"].shape, generator).clamp_min(1e-9) / 3  # the fastest of three states has A = 3
+        delta = (
+            DECAYS[decay](params["dt"].shape, generator).clamp_min(1e-9) / 3
+        )  # the fastest of three states has A = 3
         params["dt"] = torch.log(torch.expm1(delta)).clamp_min(-30)
         with torch.no_grad():
             prior_module.dt_proj.weight.fill_(1.0)
@@ -45,7 +47,8 @@ def prior_parameters(prior: str, layer: FreeEnergyMixer, length: int, decay: str
     return params
 
 
-# Every prior at T = 4096 in the causal form, without decay and with it where it has one; the full form at a middle length.
+# Every prior at T = 4096 in the causal form, without decay and with it where it has one; the full
+# form at a middle length.
 ACCURACY_CASES = [
     *((prior, True, 4096, "no decay") for prior in PRIORS if prior != "mamba"),
     *((prior, True, 4096, "decay 0 to 5") for prior in DECAYING),
@@ -73,7 +76,9 @@ def test_float32_is_within_1e5_of_float64(prior: str, causal: bool, length: int,
         beta = torch.full(v.shape[2:], 2.0, dtype=kind)
         with torch.no_grad():
             reads.append(free_energy_read(bound.mix, v.to(kind), beta, None, None, 40.0, None))
-            assert (bound.mix(torch.ones_like(v, dtype=kind)) - 1).abs().max() < (1e-5 if kind == torch.float32 else 1e-12)
+            assert (bound.mix(torch.ones_like(v, dtype=kind)) - 1).abs().max() < (
+                1e-5 if kind == torch.float32 else 1e-12
+            )
     for name in ("mu", "f_max"):
         got, want = getattr(reads[0], name).double(), getattr(reads[1], name)
         assert (got - want).abs().max() <= 1e-5 * want.abs().max(), name

@@ -76,7 +76,8 @@ def test_dense_and_chunked_forms_of_linear_attention_agree(prior: str, causal: b
         bound: Any = layer.bind(x, keep)
         v = make_input(2, 150, 6, seed=4).unflatten(-1, (2, -1))
         one, other = (
-            BoundLinear(bound.q, bound.k, bound.log_decay, causal, bound.support, dense=flag).mix(v) for flag in (True, False)
+            BoundLinear(bound.q, bound.k, bound.log_decay, causal, bound.support, dense=flag).mix(v)
+            for flag in (True, False)
         )
         torch.testing.assert_close(one, other, rtol=1e-11, atol=1e-12)
 
@@ -119,7 +120,9 @@ class Largest(TorchDispatchMode):
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         out = func(*args, **(kwargs or {}))
-        sizes = [t.untyped_storage().nbytes() // t.element_size() for t in tree_leaves(out) if isinstance(t, torch.Tensor)]
+        sizes = [
+            t.untyped_storage().nbytes() // t.element_size() for t in tree_leaves(out) if isinstance(t, torch.Tensor)
+        ]
         self.numel = max([self.numel, *sizes])
         return out
 
@@ -127,7 +130,8 @@ class Largest(TorchDispatchMode):
 @pytest.mark.parametrize("prior", SCAN_PRIORS)
 @over_directions
 def test_memory_of_scan_priors_is_linear_in_length(prior: str, causal: bool) -> None:
-    """No (T, T) and no (B, T, H, d, d) tensor is ever made: the largest one doubles with T and stays near its inputs."""
+    """No (T, T) and no (B, T, H, d, d) tensor is ever made: the largest one doubles with T and
+    stays near its inputs."""
     layer = make_layer(prior, "CLTG", n_embd=32, causal=causal, dtype=torch.float32)
     sizes = []
     for length in (512, 1024):

@@ -9,7 +9,16 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mixer_cases import dense, gradient_of, make_input, make_layer, over_components, over_directions, over_priors, values
+from mixer_cases import (
+    dense,
+    gradient_of,
+    make_input,
+    make_layer,
+    over_components,
+    over_directions,
+    over_priors,
+    values,
+)
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -71,7 +80,9 @@ def test_free_energy_rises_with_beta_and_starts_at_the_mean(prior: str, causal: 
     v, bound = values(layer, x), layer.bind(x)
     previous = bound.mix(v)
     for beta in (1e-4, 0.01, 0.1, 0.5, 1.0, 2.0, 4.0):
-        f: Any = free_energy_read(bound.mix, v, torch.full(v.shape[2:], beta, dtype=v.dtype), None, None, 40.0, None).f_max
+        f: Any = free_energy_read(
+            bound.mix, v, torch.full(v.shape[2:], beta, dtype=v.dtype), None, None, 40.0, None
+        ).f_max
         assert (f >= previous - 1e-11).all(), beta
         if beta == 1e-4:
             torch.testing.assert_close(f, previous, rtol=0, atol=2e-3)
@@ -135,7 +146,9 @@ def test_shift_and_scale_law(beta: float, scale: float, shift: float, seed: int)
             values, beta, None, None, 1e3, None,
         ).f_max  # fmt: skip
 
-    torch.testing.assert_close(read(scale * v + shift, beta), scale * read(v, scale * beta) + shift, rtol=1e-9, atol=1e-10)
+    torch.testing.assert_close(
+        read(scale * v + shift, beta), scale * read(v, scale * beta) + shift, rtol=1e-9, atol=1e-10
+    )
     torch.testing.assert_close(read(v, beta), free_energy(p, v, torch.full_like(v, beta)), rtol=1e-10, atol=1e-11)
 
 

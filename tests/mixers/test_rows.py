@@ -44,7 +44,9 @@ def test_rows_are_those_of_the_whole(prior: str, components: str, rows: slice) -
 @over_priors
 @over_directions
 @pytest.mark.parametrize("masked", [False, True], ids=["all", "masked"])
-def test_rows_under_masks_in_both_directions_and_long_forms(prior: str, causal: bool, masked: bool, rows: slice) -> None:
+def test_rows_under_masks_in_both_directions_and_long_forms(
+    prior: str, causal: bool, masked: bool, rows: slice
+) -> None:
     mask = torch.ones(2, 9, dtype=torch.bool)
     mask[0, :3] = mask[1, 5:] = False  # the first rows of one see nothing, where causal
     rope = prior in ("softmax", "linear", "gla")

@@ -29,7 +29,12 @@ def saved(layer: FreeEnergyMixer) -> FreeEnergyMixer:
     return torch.load(io.BytesIO(file.getvalue()), weights_only=False)
 
 
-COPIES = {"itself": lambda layer: layer, "a copy": copy.deepcopy, "a file": saved, "float64": lambda layer: layer.double()}
+COPIES = {
+    "itself": lambda layer: layer,
+    "a copy": copy.deepcopy,
+    "a file": saved,
+    "float64": lambda layer: layer.double(),
+}
 
 
 @pytest.mark.parametrize("made", COPIES.values(), ids=list(COPIES))

@@ -119,7 +119,9 @@ def test_it_is_trained_saved_loaded_and_forecasts(tmp_path: Path) -> None:
     table = small_table()
     trained = femts.train(table, "weighted_mean", 12, seq_len=24, max_steps=30, device="cpu", out=tmp_path / "run")
     assert trained.config.training.lr == 1e-2
-    untrained = femts.train(table, "weighted_mean", 12, seq_len=24, max_steps=1, settings={"training.lr": 1e-9}, device="cpu")
+    untrained = femts.train(
+        table, "weighted_mean", 12, seq_len=24, max_steps=1, settings={"training.lr": 1e-9}, device="cpu"
+    )
     assert trained.metrics["val"]["mse"] < untrained.metrics["val"]["mse"]
     loaded = femts.load(tmp_path / "run")
     assert all(torch.equal(value, loaded.model.state_dict()[key]) for key, value in trained.model.state_dict().items())
@@ -155,7 +157,9 @@ def test_mistakes_with_it_are_sentences(tmp_path: Path) -> None:
         register("weighted_mean", "Again.")(type(make_model("weighted_mean")))
 
 
-def test_it_is_exported_or_refused_in_one_sentence(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_is_exported_or_refused_in_one_sentence(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     pytest.importorskip("onnxscript")
     pytest.importorskip("onnxruntime")
     assert main(["export", str(run), "--out", str(tmp_path / "mean.onnx")]) == 0

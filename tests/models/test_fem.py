@@ -28,7 +28,19 @@ def make(
 
 
 def test_all_mixers_are_hosted() -> None:
-    expected = {"fem_sm", "fem_gla", "fem_mamba", "fem_aft", "fem_linear", "sm", "gla", "mamba", "aft", "linear", "lintrans"}
+    expected = {
+        "fem_sm",
+        "fem_gla",
+        "fem_mamba",
+        "fem_aft",
+        "fem_linear",
+        "sm",
+        "gla",
+        "mamba",
+        "aft",
+        "linear",
+        "lintrans",
+    }
     assert set(HOSTED) == expected
 
 
@@ -48,7 +60,9 @@ def test_width_follows_the_channels(channels: int, width: int) -> None:
     assert make(n_channels=channels).config.width == width
 
 
-@pytest.mark.parametrize(("pred_len", "seq_len", "segments"), [(96, 1024, 11), (192, 2048, 11), (336, 2048, 7), (720, 4096, 6)])
+@pytest.mark.parametrize(
+    ("pred_len", "seq_len", "segments"), [(96, 1024, 11), (192, 2048, 11), (336, 2048, 7), (720, 4096, 6)]
+)
 def test_paper_look_backs_give_its_segments(pred_len: int, seq_len: int, segments: int) -> None:
     assert make("sm", seq_len=seq_len, pred_len=pred_len, n_channels=7).config.n_segments == segments
 

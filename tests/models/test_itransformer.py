@@ -27,7 +27,9 @@ def x() -> torch.Tensor:
 def test_forecast_has_its_shape_and_follows_units(model: ITransformer, x: torch.Tensor) -> None:
     forecast = model(x)
     assert forecast.shape == (3, 6, 4)
-    torch.testing.assert_close(model(5 + 100 * x), 5 + 100 * forecast, rtol=1e-3, atol=1e-3)  # 1e-5 is added to variances
+    torch.testing.assert_close(
+        model(5 + 100 * x), 5 + 100 * forecast, rtol=1e-3, atol=1e-3
+    )  # 1e-5 is added to variances
 
 
 def test_channels_have_no_order(model: ITransformer, x: torch.Tensor) -> None:

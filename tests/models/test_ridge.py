@@ -1,4 +1,5 @@
-"""Ridge regressions against scikit-learn's, their mean in weights, and its mean with a mixer against the same written out."""
+"""Ridge regressions against scikit-learn's, their mean in weights, and its mean with a mixer
+against the same written out."""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ SERIES = torch.randn(90, 2, generator=torch.Generator().manual_seed(0)).cumsum(0
 def make(name: str, seq_len: int = 20, pred_len: int = 6, **settings: Any) -> Any:
     torch.manual_seed(0)
     settings = {"season": 4, "longest": 15, **settings}
-    return build_model(name, build_config(name, seq_len=seq_len, pred_len=pred_len, n_channels=2, settings=settings)).eval()
+    return build_model(
+        name, build_config(name, seq_len=seq_len, pred_len=pred_len, n_channels=2, settings=settings)
+    ).eval()
 
 
 def regression(past: np.ndarray, future: np.ndarray, penalty: float) -> np.ndarray:
@@ -31,7 +34,8 @@ def regression(past: np.ndarray, future: np.ndarray, penalty: float) -> np.ndarr
 
 
 def windows(level: int, rows: slice = slice(None)) -> tuple[np.ndarray, np.ndarray]:
-    """Look-backs of 20 steps and forecasts of 15 of `SERIES`, less the mean of the last `level` steps of the look-back."""
+    """Look-backs of 20 steps and forecasts of 15 of `SERIES`, less the mean of the last `level`
+    steps of the look-back."""
     found = np.lib.stride_tricks.sliding_window_view(SERIES.double().numpy()[rows], 35, axis=0).reshape(-1, 35)
     found = found - found[:, 20 - level : 20].mean(1, keepdims=True)
     return found[:, :20], found[:, 20:]
@@ -61,16 +65,25 @@ def test_each_fewth_step_has_the_maps_of_all() -> None:
 
 def test_no_window_reaches_into_rows_that_are_left_out() -> None:
     rows = TrainingRows(SERIES.double(), None, 20, 15, left_out=(40, 50))
-    past, future = (np.concatenate(both) for both in zip(windows(1, slice(0, 40)), windows(1, slice(50, 90)), strict=True))
+    past, future = (
+        np.concatenate(both) for both in zip(windows(1, slice(0, 40)), windows(1, slice(50, 90)), strict=True)
+    )
     assert len(past) == 2 * rows.windows == 24
-    np.testing.assert_allclose(maps(rows.pooled(), 1, 0.3)[0].numpy(), regression(past, future, 0.3), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(
+        maps(rows.pooled(), 1, 0.3)[0].numpy(), regression(past, future, 0.3), rtol=1e-9, atol=1e-9
+    )
     assert TrainingRows(SERIES.double(), None, 20, 15, left_out=(34, 56)).windows == 0
 
 
 def test_stacked_weights_have_the_lowest_mean_square() -> None:
     errors = torch.randn(3, 50, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     grid = torch.tensor([(a, b, 100 - a - b) for a in range(101) for b in range(101 - a)]).double() / 100
-    for mixed in (errors, errors + 2 * errors[:1], errors * torch.tensor([[1.0], [5.0], [2.0]]), errors + errors.mean(0)):
+    for mixed in (
+        errors,
+        errors + 2 * errors[:1],
+        errors * torch.tensor([[1.0], [5.0], [2.0]]),
+        errors + errors.mean(0),
+    ):
         weights = stacked(mixed @ mixed.T / 50)
         assert weights.min() >= 0 and weights.sum() == pytest.approx(1)
         lowest = grid[(grid @ mixed).square().mean(1).argmin()]
@@ -132,7 +145,9 @@ def test_what_repeats_is_forecast_at_any_horizon() -> None:
     model = make("ridge", ridge=1e-6)
     model.prepare(series)
     for steps in (1, 6, 15, 16, 40):
-        torch.testing.assert_close(model.forecast(series[None, :20], steps)[0], series[20 : 20 + steps], rtol=0, atol=1e-3)
+        torch.testing.assert_close(
+            model.forecast(series[None, :20], steps)[0], series[20 : 20 + steps], rtol=0, atol=1e-3
+        )
 
 
 def test_a_shift_passes_through() -> None:
@@ -149,7 +164,9 @@ def test_partners_are_averaged_step_by_step_and_the_mean_is_fed_back(steps: int)
     start = SERIES[None, -20:]
     wanted: list[torch.Tensor] = []
     x = start
-    while sum(piece.shape[1] for piece in wanted) < steps:  # a look-back of its own for each 15 steps of the ridge regression
+    while (
+        sum(piece.shape[1] for piece in wanted) < steps
+    ):  # a look-back of its own for each 15 steps of the ridge regression
         line = model.linear(x, min(15, steps - sum(piece.shape[1] for piece in wanted)))
         for first in range(0, line.shape[1], 6):
             own = SegmentForecaster.forward(model, x)[:, : line.shape[1] - first]

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import torch
 from bad_files import state_of
 
 from femts.cli import main
 
+ABSENT_DEVICE = "mps" if torch.cuda.is_available() else "cuda"
 TRAIN = "train --dataset synthetic --model naive"
 OWN = "train --model naive --pred-len 12 --seq-len 24 --dataset"
 

@@ -23,7 +23,9 @@ def write_bad_tables(folder: Path) -> None:
         folder / "uneven.csv", index=False
     )
     good.iloc[[*range(6), 5, *range(6, 300)]].to_csv(folder / "repeated.csv", index=False)
-    good.assign(date=good["date"][0] + (good["date"] - good["date"][0]) / 4).to_csv(folder / "quarters.csv", index=False)
+    good.assign(date=good["date"][0] + (good["date"] - good["date"][0]) / 4).to_csv(
+        folder / "quarters.csv", index=False
+    )
     _spoilt(good, {"heat": [7]}, "broken").to_csv(folder / "text.csv", index=False)
     _spoilt(good, {"load": range(250)}, None).to_csv(folder / "nan.csv", index=False)
     _spoilt(good, {"load": range(250, 300), "heat": range(250, 300)}, None).to_csv(folder / "nan_last.csv", index=False)

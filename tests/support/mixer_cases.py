@@ -36,18 +36,24 @@ def make_layer(
     return layer
 
 
-def make_as_made(prior: str, components: str = "CLTG", dtype: torch.dtype = torch.float32, **settings: Any) -> FreeEnergyMixer:
+def make_as_made(
+    prior: str, components: str = "CLTG", dtype: torch.dtype = torch.float32, **settings: Any
+) -> FreeEnergyMixer:
     """A layer with its own first weights, but for the conditioner, whose projection would be 0."""
     torch.manual_seed(0)
     flags = component_flags(components)
-    config = FreeEnergyMixerConfig(**{"n_embd": 64, "n_head": 4, "prior_type": prior, "ssm_rank": 8, **flags, **settings})
+    config = FreeEnergyMixerConfig(
+        **{"n_embd": 64, "n_head": 4, "prior_type": prior, "ssm_rank": 8, **flags, **settings}
+    )
     layer = FreeEnergyMixer(config)
     if layer.conditioner is not None:
         torch.nn.init.normal_(layer.conditioner.out_proj.weight, std=0.02)
     return layer.to(dtype)
 
 
-def make_input(batch: int = 2, length: int = 9, width: int = 16, seed: int = 1, dtype: torch.dtype = torch.float64) -> Tensor:
+def make_input(
+    batch: int = 2, length: int = 9, width: int = 16, seed: int = 1, dtype: torch.dtype = torch.float64
+) -> Tensor:
     return torch.randn(batch, length, width, generator=torch.Generator().manual_seed(seed), dtype=dtype)
 
 

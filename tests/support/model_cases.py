@@ -82,7 +82,8 @@ def check_horizons(name: str) -> None:
 
 
 def check_gaps_are_left_out(name: str) -> None:
-    """No loss depends on what is missing: neither in the forecast nor, where earlier segments are learned, in the look-back."""
+    """No loss depends on what is missing: neither in the forecast nor, where earlier segments are
+    learned, in the look-back."""
     model = make_model(name, pred_len=12, n_channels=2)
     x, y = torch.randn(3, L, 2), torch.randn(3, 12, 2)
     seen = torch.rand(3, L + 12, 2) > 0.3
@@ -97,7 +98,9 @@ def check_single_channels(name: str, gaps: bool) -> None:
     """Losses of single channels add up to that of all, gradients included."""
     torch.manual_seed(0)
     channels = 4
-    model = build_model(name, build_config(name, seq_len=40, pred_len=8, n_channels=channels, settings={})).double().eval()
+    model = (
+        build_model(name, build_config(name, seq_len=40, pred_len=8, n_channels=channels, settings={})).double().eval()
+    )
     x, y = torch.randn(3, 40, channels).double(), torch.randn(3, 8, channels).double()
     seen = None
     if gaps:  # the same ones in each channel, so that each weighs as much

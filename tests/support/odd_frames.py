@@ -178,7 +178,9 @@ def odd_frames(draw: st.DrawFn) -> Any:
     names = draw(st.lists(st.one_of(st.sampled_from(NAMES), st.sampled_from(OTHER_NAMES)), max_size=4))
     parts: list[pd.Series] = [] if draw(st.integers(0, 9)) == 9 else [pd.Series(STAMPS[stamps](rows), name="date")]
     parts += [pd.Series(CELLS[draw(st.sampled_from(sorted(CELLS)))](rows), name=name) for name in names]
-    frame = pd.concat([part.reset_index(drop=True) for part in parts], axis=1) if parts else pd.DataFrame(index=range(rows))
+    frame = (
+        pd.concat([part.reset_index(drop=True) for part in parts], axis=1) if parts else pd.DataFrame(index=range(rows))
+    )
     frame.columns = pd.Index([part.name for part in parts], dtype=object)
     return draw(st.sampled_from(SHAPES))(frame)
 

@@ -138,9 +138,11 @@ def _caught() -> Any:
 
 
 def compare(shown: str, printed: str, figures: bool) -> None:
-    """Assert that output is as a page shows it: the same words; the same numbers within .1 %, where `figures` must be equal.
+    """Assert that output is as a page shows it: the same words; the same numbers within .1 %, where
+    `figures` must be equal.
 
-    A line `...` stands for any lines, and a word `...` for the rest of its line. How long something took is never compared.
+    A line `...` stands for any lines, and a word `...` for the rest of its line. How long something
+    took is never compared.
     """
     wanted, found = shown.splitlines(), printed.splitlines()
     if "..." in wanted:

@@ -18,7 +18,9 @@ def small_grid(models: tuple[str, ...] = ("naive", "dlinear"), seeds: tuple[int,
     return make_grid(Grid(("synthetic",), models, (12, 24), seeds, "paper", (48,), SETTINGS))
 
 
-def record(cell: Cell, mse: float, mae: float = 0.5, seq_len: int = 48, training: Any = None, **changes: Any) -> dict[str, Any]:
+def record(
+    cell: Cell, mse: float, mae: float = 0.5, seq_len: int = 48, training: Any = None, **changes: Any
+) -> dict[str, Any]:
     """A whole record of `cell` with one number for all scores."""
     scores, steps = {"mse": mse, "mae": mae, "windows": 9}, cell.seq_len or seq_len
     shape = {"seq_len": steps, "pred_len": cell.pred_len}

@@ -35,7 +35,8 @@ MODELS["fem_sm_ridge"] = MODELS["fem_sm"]  # beside trained weights, some that a
 
 
 def small_run(model: str = "dlinear", **changes: Any) -> Forecaster:
-    """Train `model` for three short epochs of 11 batches (`dlinear`) or 5 (the others); `settings` are laid over `MODELS`."""
+    """Train `model` for three short epochs of 11 batches (`dlinear`) or 5 (the others); `settings`
+    are laid over `MODELS`."""
     settings = {**MODELS.get(model, {}), **changes.pop("settings", {})}
     return train(DATA, model, **{**SMALL, **changes}, settings=settings)
 

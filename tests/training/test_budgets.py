@@ -20,7 +20,9 @@ def test_the_schedule_ends_at_zero_after_the_last_step_of_the_budget() -> None:
     by_epochs = small_run(max_epochs=2)
     assert by_epochs.metrics["steps"] == 2 * math.ceil(TRAIN / 125)
     by_steps = small_run(max_epochs=None, max_steps=50)
-    assert by_steps.metrics["steps"] == by_steps.metrics["kept_step"] == 50 and by_steps.metrics["stopped"] == "max_steps"
+    assert (
+        by_steps.metrics["steps"] == by_steps.metrics["kept_step"] == 50 and by_steps.metrics["stopped"] == "max_steps"
+    )
     assert len(by_steps.validations) == 8, "an eighth of the budget between two validations"
     for run in (by_epochs, by_steps):
         assert run.validations[-1]["lr"] == 0.0 < run.validations[-2]["lr"]
@@ -33,7 +35,10 @@ def test_the_recipe_says_which_weights_are_kept(monkeypatch: pytest.MonkeyPatch)
     val = [row["val_mse"] for row in best.validations]
     assert min(val) < val[-1], "the last validation is the best: this run proves nothing"
     assert (last.metrics["kept_step"], last.metrics["val"]["mse"]) == (last.validations[-1]["step"], val[-1])
-    assert (best.metrics["kept_step"], best.metrics["val"]["mse"]) == (best.validations[int(np.argmin(val))]["step"], min(val))
+    assert (best.metrics["kept_step"], best.metrics["val"]["mse"]) == (
+        best.validations[int(np.argmin(val))]["step"],
+        min(val),
+    )
 
 
 def test_validations_score_some_windows_and_the_end_all(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,9 @@ def test_without_a_compiler_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
 def test_compiled_loss_and_gradients_agree_with_the_plain_ones() -> None:
     torch.manual_seed(0)
     settings = {"d_model": 16, "n_layers": 1, "n_heads": 2, "dropout": 0.0}
-    model = build_model("fem_sm", build_config("fem_sm", seq_len=8, pred_len=8, n_channels=2, settings=settings)).double()
+    model = build_model(
+        "fem_sm", build_config("fem_sm", seq_len=8, pred_len=8, n_channels=2, settings=settings)
+    ).double()
     x, y = torch.randn(3, 8, 2).double(), torch.randn(3, 8, 2).double()
     losses = [loss(x, y) for loss in (model.loss, torch.compile(model.loss, dynamic=False, fullgraph=True))]
     torch.testing.assert_close(losses[1], losses[0], rtol=1e-12, atol=0)

@@ -66,7 +66,9 @@ def test_the_best_validation_is_that_of_the_lowest_pinball_loss(forecaster: Fore
     assert forecaster.metrics["kept_step"] == forecaster.validations[best]["step"]
     assert forecaster.metrics["val"]["pinball"] == losses[best]
     quantiles, y = learned(forecaster, "val")
-    expected = np.mean([mean_pinball_loss(y.ravel(), quantiles[:, :, q].ravel(), alpha=a) for q, a in enumerate(LEARNED)])
+    expected = np.mean(
+        [mean_pinball_loss(y.ravel(), quantiles[:, :, q].ravel(), alpha=a) for q, a in enumerate(LEARNED)]
+    )
     assert losses[best] == pytest.approx(expected, rel=1e-5)
     median = quantiles[:, :, LEARNED.index(0.5)].numpy()
     assert forecaster.metrics["val"]["mae"] == pytest.approx(np.abs(median - y).mean(), rel=1e-5)
@@ -135,7 +137,8 @@ def test_quantiles_and_levels_never_cross(settings: dict[str, Any], history: pd.
 
 
 def test_any_level_is_calibrated_and_any_horizon(forecaster: Forecaster, history: pd.DataFrame) -> None:
-    """85 lies between learned quantiles, 99 beyond them; beyond P the median is fed back and the corrections make up for it."""
+    """85 lies between learned quantiles, 99 beyond them; beyond P the median is fed back and the
+    corrections make up for it."""
     with pytest.raises(UsageError, match=rf"calibrated for {P} steps, not for 40"):
         forecaster.predict(history, 40, level=[80])
     with pytest.raises(UsageError, match="Level 85 is not calibrated"):
@@ -174,7 +177,9 @@ def test_audit_and_backtest(model: str) -> None:
     table = femts.backtest(run, DATA, femts.Cutoffs(windows=2, step=P))
     assert len(table) == 2 * P * C
     before = DATA.frame().iloc[:-P]
-    np.testing.assert_array_equal(table["forecast"].tail(P * C), run.predict(before)[list(DATA.columns)].to_numpy().ravel())
+    np.testing.assert_array_equal(
+        table["forecast"].tail(P * C), run.predict(before)[list(DATA.columns)].to_numpy().ravel()
+    )
 
 
 def test_a_refit_learns_quantiles_too() -> None:
@@ -185,7 +190,9 @@ def test_a_refit_learns_quantiles_too() -> None:
 @pytest.mark.parametrize("model", ["itransformer", "patchtst", "fem_gla"])
 def test_other_networks_learn_them(model: str, history: pd.DataFrame) -> None:
     known = {"d_model": 16, "d_ff": 16, "n_layers": 1, "n_heads": 2}
-    settings: dict[str, Any] = {f"model.{key}": value for key, value in known.items() if model != "fem_gla" or key != "d_ff"}
+    settings: dict[str, Any] = {
+        f"model.{key}": value for key, value in known.items() if model != "fem_gla" or key != "d_ff"
+    }
     run = small_run(model, max_epochs=1, settings={**settings, "training.batch_size": 400, **PINBALL})
     assert run.predict(history, level=[90]).shape == (P, 1 + 3 * C)
 
@@ -195,13 +202,27 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     DATA.frame().to_csv(table, index=False)
     small = [f"--set={key}={value}" for key, value in {**MODELS["dlinear"], **PINBALL}.items()]
     few = ["--set", "training.quantiles=.1,.5,.9"]
-    train = ["train", "--dataset", str(table), "--model", "dlinear", "--pred-len", "24", "--seq-len", "48", "--max-epochs", "1"]
+    train = [
+        "train",
+        "--dataset",
+        str(table),
+        "--model",
+        "dlinear",
+        "--pred-len",
+        "24",
+        "--seq-len",
+        "48",
+        "--max-epochs",
+        "1",
+    ]
     assert main([*train, *small, *few, "--out", str(run)]) == 0
     capsys.readouterr()
     assert main(["evaluate", str(run), "--level", "80,95", "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
     assert record["crps_quantiles"] == [0.005, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975, 0.995]
-    assert [row["units"] for row in record["scores"]] == ["scaled", "raw"] and all(row["crps"] > 0 for row in record["scores"])
+    assert [row["units"] for row in record["scores"]] == ["scaled", "raw"] and all(
+        row["crps"] > 0 for row in record["scores"]
+    )
     assert main(["evaluate", str(run), "--by", "channel", "--level", "80"]) == 0
     out, err = capsys.readouterr()
     assert " crps " in out.splitlines()[0]
@@ -240,7 +261,9 @@ def test_beside_known_columns_the_bounds_are_those_that_are_scored(model: str) -
     table = run.predict(frame[:-12], level=[80], quantiles=[0.5], future=frame[-12:])
     assert list(table) == ["date", "load", "load-lo-80", "load-hi-80", "load-q-50"]
     levels = run.intervals.levels
-    for level, (lower, upper) in zip(levels, conformal_bounds(last, LEARNED, levels, run.intervals.half_widths), strict=True):
+    for level, (lower, upper) in zip(
+        levels, conformal_bounds(last, LEARNED, levels, run.intervals.half_widths), strict=True
+    ):
         if level == 80:
             for name, bound in (("lo", lower), ("hi", upper)):
                 expected = run.preprocess.inverse(bound[0].numpy())[:, 0]

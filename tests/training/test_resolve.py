@@ -49,14 +49,18 @@ def test_a_budget_in_epochs_takes_the_place_of_one_in_steps(monkeypatch: pytest.
     ("channels", "asked", "drawn"), [(16, None, None), (17, None, 8), (17, 3, 3), (17, 17, None), (5, 9, None)]
 )
 def test_wide_tables_are_learned_some_channels_at_a_time(channels: int, asked: int | None, drawn: int | None) -> None:
-    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(400, channels)), columns=[f"c{i}" for i in range(channels)])
+    frame = pd.DataFrame(
+        np.random.default_rng(0).normal(size=(400, channels)), columns=[f"c{i}" for i in range(channels)]
+    )
     frame.insert(0, "date", pd.date_range("2024-01-01", periods=400, freq="h"))
     data, training = load_dataset(frame), TrainingConfig(channels=asked)
     assert resolve_run(data, "fem_sm", 2, 10, "paper", {}, training).training.channels == drawn
     if asked is None:
         assert resolve_run(data, "dlinear", 2, 10, "paper", {}, training).training.channels is None
     else:
-        with pytest.raises(UsageError, match=r"'dlinear' learns from all channels at every step; leave training\.channels out"):
+        with pytest.raises(
+            UsageError, match=r"'dlinear' learns from all channels at every step; leave training\.channels out"
+        ):
             resolve_run(data, "dlinear", 2, 10, "paper", {}, training)
 
 

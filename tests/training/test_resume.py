@@ -53,7 +53,12 @@ def test_killed_in_mid_epoch_and_resumed(
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda n: n.name)
 @pytest.mark.parametrize(("model", "call"), [("dlinear", 11 + 4), ("fem_sm", 3), ("fem_sm_ridge", 3)])
 def test_interrupted_in_mid_epoch_and_resumed_from_that_very_step(
-    model: str, call: int, number: signal.Signals, whole: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    model: str,
+    call: int,
+    number: signal.Signals,
+    whole: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     handler = signal.getsignal(number)
     with monkeypatch.context() as patch:
@@ -73,7 +78,9 @@ def test_an_interrupted_run_without_out_says_that_nothing_is_kept(monkeypatch: p
         small_run()
 
 
-def test_accumulated_batches_are_interrupted_only_between_steps(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_accumulated_batches_are_interrupted_only_between_steps(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     settings = {"training.batch_size": 63, "training.accumulate": 4}
     straight = essence(small_run(settings=settings))
     with monkeypatch.context() as patch:

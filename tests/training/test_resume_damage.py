@@ -72,7 +72,11 @@ FORGED: dict[str, Callable[[dict[str, Any]], Any]] = {
             "no tensor": torch.Tensor.tolist,
         }.items()
     },
-    **{f"{part} {value!r}": _of(part, value) for part in ("model", "average", "best", "optimizer") for value in NO_MAPPINGS},
+    **{
+        f"{part} {value!r}": _of(part, value)
+        for part in ("model", "average", "best", "optimizer")
+        for value in NO_MAPPINGS
+    },
     "another name": _of("model", lambda tensors: {f"{name}.x": value for name, value in tensors.items()}),
     "no moments": _of("optimizer", lambda saved: {**saved, "state": {}}),
     "moments that are short": _of("optimizer", _optimizer(lambda state: {**state, "exp_avg": state["exp_avg"][:-1]})),

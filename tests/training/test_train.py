@@ -84,7 +84,14 @@ def test_a_run_folder_has_its_files_and_nothing_else(tmp_path: Path) -> None:
     small_run(out=tmp_path / "run")
     found = {str(path.relative_to(tmp_path / "run")) for path in (tmp_path / "run").rglob("*") if path.is_file()}
     events = {name for name in found if name.startswith("tensorboard/events.out")}
-    files = {"config.yaml", "model.safetensors", "preprocess.json", "intervals.safetensors", "metrics.json", "metrics.csv"}
+    files = {
+        "config.yaml",
+        "model.safetensors",
+        "preprocess.json",
+        "intervals.safetensors",
+        "metrics.json",
+        "metrics.csv",
+    }
     files |= {"checkpoints/last.ckpt"}
     assert found - events == files
     lines = (tmp_path / "run" / "metrics.csv").read_text().splitlines()
@@ -236,7 +243,9 @@ def test_weights_broken_by_the_last_step_are_found_by_validation() -> None:
     ],
     ids=str,
 )
-def test_what_cannot_be_is_refused_before_anything_is_written(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
+def test_what_cannot_be_is_refused_before_anything_is_written(
+    changes: dict[str, Any], message: str, tmp_path: Path
+) -> None:
     with pytest.raises(UsageError, match=message):
         small_run(**{"model": "dlinear", **changes}, out=tmp_path / "run")
     assert list(tmp_path.iterdir()) == []

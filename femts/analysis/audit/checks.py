@@ -73,7 +73,9 @@ def scored_forecasts(model: ForecastModel, windows: WindowSource, numbers: Tenso
 
 def distance(forecast: Tensor, usual: Tensor) -> float:
     """Largest difference, over the largest of `usual` where that is above 1; infinite where something is not finite."""
-    difference = (forecast.cpu().double() - usual.cpu().double()).abs().max() / usual.cpu().double().abs().max().clamp(min=1)
+    difference = (forecast.cpu().double() - usual.cpu().double()).abs().max() / usual.cpu().double().abs().max().clamp(
+        min=1
+    )
     return float(difference) if bool(difference.isfinite()) else float("inf")
 
 
@@ -96,7 +98,9 @@ def check_order(model: ForecastModel, windows: WindowSource, batch_size: int) ->
     changes = {}
     for way, (order, size) in ways.items():
         scores = evaluate(model, Picked(windows, order), size)
-        changes[way] = max(abs(scores[name] / usual[name] - 1) if usual[name] else abs(scores[name]) for name in ("mse", "mae"))
+        changes[way] = max(
+            abs(scores[name] / usual[name] - 1) if usual[name] else abs(scores[name]) for name in ("mse", "mae")
+        )
     worst = max(changes, key=lambda way: changes[way])
     says = (
         f"the score of {len(numbers)} windows changes by {small(changes[worst])} at most ({TOLERANCE:.0e} may be) "

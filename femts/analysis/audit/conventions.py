@@ -55,7 +55,9 @@ def window_errors(model: ForecastModel, windows: WindowSource, scale: Tensor, ba
             error = (model.forecast(x, windows.pred_len).float() - y.float()).cpu().double().abs() * observed.cpu()
             error, observed = error[..., : windows.targets], observed[..., : windows.targets]
             raw = error * scale
-            sums.append(torch.stack([e.sum((1, 2)) for e in (error**2, error, raw**2, raw, observed.cpu().double())], dim=1))
+            sums.append(
+                torch.stack([e.sum((1, 2)) for e in (error**2, error, raw**2, raw, observed.cpu().double())], dim=1)
+            )
     return torch.cat(sums)
 
 

@@ -11,7 +11,16 @@ import numpy as np
 import torch
 from numpy.lib.stride_tricks import sliding_window_view
 
-from femts.analysis.audit.checks import TOLERANCE, Check, check_channels, check_order, distance, sample, scored_forecasts, small
+from femts.analysis.audit.checks import (
+    TOLERANCE,
+    Check,
+    check_channels,
+    check_order,
+    distance,
+    sample,
+    scored_forecasts,
+    small,
+)
 from femts.analysis.audit.conventions import ConventionScore, convention_scores, window_errors
 from femts.data.dataset import Dataset
 from femts.data.preprocess import Preprocess
@@ -121,8 +130,8 @@ def _check_future(forecaster: Forecaster, data: Dataset) -> Check:
         alone = forecaster.predict_array(past[None, first:], offsets=around)
         difference = max(difference, distance(torch.from_numpy(preprocess.rescale(alone)), usual))
     says = (
-        f"changing the rows after the look-back moves {len(numbers)} forecasts by {small(moved)}, and the evaluator's differ "
-        f"by {small(difference)} from predict's ({TOLERANCE:.0e} may be)"
+        f"changing the rows after the look-back moves {len(numbers)} forecasts by {small(moved)}, and the evaluator's "
+        f"differ by {small(difference)} from predict's ({TOLERANCE:.0e} may be)"
     )
     return Check("future rows", max(moved, difference) <= TOLERANCE, says)
 
@@ -209,5 +218,7 @@ def _check_score(forecaster: Forecaster, score: dict[str, float | int]) -> Check
     if stored is None:
         return Check("stored score", None, "no score is stored")
     pairs = [(score[key], stored[key]) for key in ("mse", "mae")]
-    says = "the weights give " + ", ".join(f"{now:.6f} where {then:.6f} is stored" for now, then in pairs) + " (MSE, MAE)"
+    says = (
+        "the weights give " + ", ".join(f"{now:.6f} where {then:.6f} is stored" for now, then in pairs) + " (MSE, MAE)"
+    )
     return Check("stored score", all(abs(now - then) <= SAME_SCORE * abs(then) for now, then in pairs), says)

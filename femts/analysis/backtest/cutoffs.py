@@ -52,8 +52,8 @@ def cutoff_rows(rows: int, cutoffs: Cutoffs, horizon: int, needed: int, where: s
         fitting = (last - needed) // step + 1
         remedy = f"ask for at most {fitting} windows or bring more rows" if last >= needed else "bring more rows"
         raise UsageError(
-            f"{where} has {rows} rows, but {windows} windows {step} rows apart with a horizon of {horizon} take {together}, "
-            f"{needed} of them before the first forecast; {remedy}."
+            f"{where} has {rows} rows, but {windows} windows {step} rows apart with a horizon of {horizon} take "
+            f"{together}, {needed} of them before the first forecast; {remedy}."
         )
     return list(range(first, last + 1, step))
 
@@ -76,7 +76,9 @@ def scores(frame: pd.DataFrame, scales: Mapping[str, float], even: pd.DataFrame 
     for model in FORECASTS:
         raw = frame[model] - frame["actual"]
         scaled = raw / scale if even is None else (even[model] - even["actual"]) / scale
-        errors = pd.DataFrame({"mse_scaled": scaled**2, "mae_scaled": scaled.abs(), "mse_raw": raw**2, "mae_raw": raw.abs()})
+        errors = pd.DataFrame(
+            {"mse_scaled": scaled**2, "mae_scaled": scaled.abs(), "mse_raw": raw**2, "mae_raw": raw.abs()}
+        )
         each = errors.groupby(frame["cutoff"], sort=False).mean().rename_axis("cutoff").reset_index()
         overall = errors.mean().to_frame().T
         overall.insert(0, "cutoff", "all")

@@ -145,7 +145,9 @@ def _table(forecaster: Forecaster, data: Source) -> tuple[pd.DataFrame, str, boo
         where = f"File {data}"
         return check_values(read_headless(data), columns, where, schema.na).reset_index(drop=True), where, False
     dataset = data if isinstance(data, Dataset) else read_like(forecaster, data, None)
-    where = f"File {dataset.source}" if dataset.source and dataset.source not in CATALOG else f"Data set '{dataset.name}'"
+    where = (
+        f"File {dataset.source}" if dataset.source and dataset.source not in CATALOG else f"Data set '{dataset.name}'"
+    )
     first = 0 if dataset.dates is None else 1
     table = check_values(dataset.frame().iloc[:, first:], columns, where, schema.na)
     if (freq is None) != (dataset.dates is None) or (freq is not None and dataset.freq != freq):
@@ -177,7 +179,9 @@ def _forecast(
     wide = forecaster.predict(past.rename(columns=named), len(future), future=in_advance)
     wide = wide.rename(columns={form.time: "date"})
     when = wide.columns[0]
-    if when == "date" and not np.array_equal(wide["date"].to_numpy(), future["date"].to_numpy(dtype=wide["date"].dtype)):
+    if when == "date" and not np.array_equal(
+        wide["date"].to_numpy(), future["date"].to_numpy(dtype=wide["date"].dtype)
+    ):
         raise UsageError(f"{where} leaves its step '{forecaster.freq}' after {_stamp(past)}; take windows elsewhere.")
     season = len(last_season)
     naive = SeasonalNaive(SeasonalNaiveConfig(season, len(future), len(columns), season))
@@ -213,4 +217,6 @@ def _refitted(forecaster: Forecaster, past: pd.DataFrame, season: int, where: st
     settings = {f"training.{key}": value for key, value in asdict(config.training).items()}
     settings |= {f"model.{key}": value for key, value in asdict(config.model_config).items() if key not in SHAPE}
     settings["training.device"] = forecaster.device.type
-    return train(data, config.model, config.pred_len, seq_len=config.seq_len, protocol=config.protocol, settings=settings)
+    return train(
+        data, config.model, config.pred_len, seq_len=config.seq_len, protocol=config.protocol, settings=settings
+    )

@@ -93,7 +93,9 @@ def _intervals(scores: Scores, levels: Sequence[float]) -> list[dict[str, Any]]:
     for level in levels:
         covered = float(scores["scaled"][f"coverage-{level:g}"])
         widths = {units: float(row[f"width-{level:g}"]) for units, row in scores.items()}
-        rows.append({"level": level, "name": f"{level:g} %", "covered": covered, "off": 100 * covered - level, "width": widths})
+        rows.append(
+            {"level": level, "name": f"{level:g} %", "covered": covered, "off": 100 * covered - level, "width": widths}
+        )
     return rows
 
 
@@ -114,7 +116,13 @@ def _channels(forecaster: Forecaster, measured: Measured) -> list[dict[str, Any]
 
 def _part(data: Dataset, name: str, windows: int) -> dict[str, Any]:
     start, stop = getattr(data.split, name)
-    return {"name": name, "first": _when(data, start), "last": _when(data, stop - 1), "rows": stop - start, "windows": windows}
+    return {
+        "name": name,
+        "first": _when(data, start),
+        "last": _when(data, stop - 1),
+        "rows": stop - start,
+        "windows": windows,
+    }
 
 
 def _when(data: Dataset, row: int) -> str:

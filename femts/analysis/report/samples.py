@@ -35,10 +35,11 @@ def sample_windows(forecaster: Forecaster, data: Dataset) -> dict[str, Any]:
     size of a page, the first ones are kept.
 
     Returns:
-        `channels` (how many are kept), `past` and `horizon` (steps), `time` (`date` or `number`), `levels` (percent,
-        of the bands), `why` (None, or why the model cannot be explained) and `windows`: `stamps` of its steps, `series` (past,
-        truth and forecast in one packed row a channel, raw units), `read` and `bounds` (by level, the lower ones and then the
-        upper ones in a packed row a channel, raw units).
+        `channels` (how many are kept), `past` and `horizon` (steps), `time` (`date` or `number`),
+        `levels` (percent, of the bands), `why` (None, or why the model cannot be explained) and
+        `windows`: `stamps` of its steps, `series` (past, truth and forecast in one packed row a
+        channel, raw units), `read` and `bounds` (by level, the lower ones and then the upper ones
+        in a packed row a channel, raw units).
     """
     config, preprocess = forecaster.config, forecaster.preprocess
     past, steps = min(config.seq_len, max(config.pred_len, 2 * data.season)), config.pred_len
@@ -56,7 +57,11 @@ def sample_windows(forecaster: Forecaster, data: Dataset) -> dict[str, Any]:
     for place, (number, forecast) in enumerate(zip(numbers.tolist(), forecasts, strict=True)):
         row = data.split.test[0] + number
         series = np.concatenate([data.values[row - past : row + steps, : windows.targets], raw(forecast)]).T[:channels]
-        sample: dict[str, Any] = {"row": row, "stamps": _stamps(data, range(row - past, row + steps)), "series": pack(series)}
+        sample: dict[str, Any] = {
+            "row": row,
+            "stamps": _stamps(data, range(row - past, row + steps)),
+            "series": pack(series),
+        }
         sample["bounds"] = {
             level: pack(raw(np.concatenate([lower[place], upper[place]])).T[:channels])
             for level, (lower, upper) in bounds.items()
@@ -136,7 +141,10 @@ def _read(model: SegmentForecaster, x: torch.Tensor, channels: int) -> dict[str,
     beta = torch.stack([layer.temperature for layer in layers]).mean(0)[:channels]
     segments = torch.stack([layer.segments for layer in layers]).log().mean(0).exp()[:channels]
     numbers = {"beta": beta.tolist(), "segments": segments.tolist()}
-    return {"weights": pack(weights.numpy()), **{k: [float(f"{v:.4g}") for v in values] for k, values in numbers.items()}}
+    return {
+        "weights": pack(weights.numpy()),
+        **{k: [float(f"{v:.4g}") for v in values] for k, values in numbers.items()},
+    }
 
 
 def _shown(forecaster: Forecaster) -> list[float]:

@@ -37,7 +37,9 @@ def audit(
     if as_json:
         print(strict_json({"run": str(run), **result.to_dict()}))
     else:
-        print(table(("check", "result", "what was found"), [(c.name, _RESULT[c.passed], c.says) for c in result.checks]))
+        print(
+            table(("check", "result", "what was found"), [(c.name, _RESULT[c.passed], c.says) for c in result.checks])
+        )
         print()
         print(table(("convention", "units", "windows", "mse", "mae"), [_cells(score) for score in result.scores]))
     for check in result.failed:

@@ -27,8 +27,12 @@ class CutoffOptions:
     step: Annotated[
         str | None, typer.Option(metavar="N", help="Rows from one cutoff to the next.", show_default="the horizon")
     ] = None
-    horizon: Annotated[str | None, typer.Option(metavar="N", help="Steps of a forecast.", show_default="as trained")] = None
-    refit: Annotated[bool, typer.Option("--refit", help="Train anew before each forecast, on the rows before it.")] = False
+    horizon: Annotated[
+        str | None, typer.Option(metavar="N", help="Steps of a forecast.", show_default="as trained")
+    ] = None
+    refit: Annotated[bool, typer.Option("--refit", help="Train anew before each forecast, on the rows before it.")] = (
+        False
+    )
 
 
 @command(70)
@@ -38,7 +42,8 @@ def backtest(
     data: Annotated[str, typer.Argument(metavar="DATA", help="A name of `femts datasets list`, or a CSV file.")],
     cutoffs: CutoffOptions,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="OUT.csv", help="Where to write the forecasts.", show_default=False)
+        Path | None,
+        typer.Option("--out", "-o", metavar="OUT.csv", help="Where to write the forecasts.", show_default=False),
     ] = None,
     data_root: DataRoot = None,
     device: Device = "auto",
@@ -67,7 +72,9 @@ def backtest(
         moments = Cutoffs(windows, step, horizon)
         frame = run_backtest(forecaster, loaded, moments, refit=cutoffs.refit, say=lambda text: say_notes([text]))
     if gaps:
-        say_notes([f"{len(gaps)} of {windows} forecasts are made from rows with gaps, of which the last value before is read"])
+        say_notes(
+            [f"{len(gaps)} of {windows} forecasts are made from rows with gaps, of which the last value before is read"]
+        )
     if out is not None:
         write_table(frame, out)
     scores = backtest_scores(frame, forecaster)

@@ -6,7 +6,16 @@ from typing import Annotated
 
 import typer
 
-from femts.cli.bench_options import AsJson, Heads, LayerOptions, MeasuringOptions, Precision, PredLen, StepOptions, Width
+from femts.cli.bench_options import (
+    AsJson,
+    Heads,
+    LayerOptions,
+    MeasuringOptions,
+    Precision,
+    PredLen,
+    StepOptions,
+    Width,
+)
 from femts.cli.bench_output import DATA, MIXER, STREAM, TRAIN, cpu_threads, place_of, report
 from femts.cli.command import command_group
 from femts.cli.option_groups import grouped
@@ -17,7 +26,9 @@ bench = command_group("bench", "Measure layers, training and data on this machin
 
 @bench.command()
 @grouped
-def mixer(layer: LayerOptions, measuring: MeasuringOptions, precision: Precision = "auto", as_json: AsJson = False) -> None:
+def mixer(
+    layer: LayerOptions, measuring: MeasuringOptions, precision: Precision = "auto", as_json: AsJson = False
+) -> None:
     """Forward pass and training step of one layer.
 
     Each prior with and without the components, by length: time, its spread, its ratio to the prior alone, and peak
@@ -38,7 +49,9 @@ def stream(
     priors: Annotated[
         str, typer.Option(metavar="NAME[,NAME...]", help="Priors; softmax keeps every token and slows down.")
     ] = "linear,gla,rnn_softmax,rnn_decay,mamba",
-    seen: Annotated[str, typer.Option(metavar="N[,N...]", help="Tokens before those that are timed.")] = "10,1000,10000",
+    seen: Annotated[
+        str, typer.Option(metavar="N[,N...]", help="Tokens before those that are timed.")
+    ] = "10,1000,10000",
     d_model: Width = "64",
     n_heads: Heads = "8",
     measuring: MeasuringOptions,
@@ -65,7 +78,9 @@ def stream(
 
 @bench.command()
 @grouped
-def train(steps: StepOptions, measuring: MeasuringOptions, precision: Precision = "auto", as_json: AsJson = False) -> None:
+def train(
+    steps: StepOptions, measuring: MeasuringOptions, precision: Precision = "auto", as_json: AsJson = False
+) -> None:
     """Training steps of whole models on random data.
 
     Step time, its ratio to the first model and to its matrix products alone (floor), windows a second in training and

@@ -31,11 +31,15 @@ class ScoreOptions:
     part: Annotated[str, typer.Option(metavar="test|val", help="Part of the data.")] = "test"
     pred_len: Annotated[
         str | None,
-        typer.Option(metavar="N[,N...]|all", help="Horizons; longer than trained: rolled out.", show_default="as trained"),
+        typer.Option(
+            metavar="N[,N...]|all", help="Horizons; longer than trained: rolled out.", show_default="as trained"
+        ),
     ] = None
     by: Annotated[
         str | None,
-        typer.Option(metavar="channel|step|series", help="More scores, grouped; also step,channel.", show_default=False),
+        typer.Option(
+            metavar="channel|step|series", help="More scores, grouped; also step,channel.", show_default=False
+        ),
     ] = None
     level: Annotated[
         str | None, typer.Option(metavar="N[,N...]", help="More scores, and what intervals cover.", show_default=False)
@@ -110,7 +114,9 @@ def _panel(run: Path) -> PanelForecaster | None:
     return forecaster if isinstance(forecaster, PanelForecaster) else None
 
 
-def _evaluate_panel(forecaster: PanelForecaster, run: Path, scored: ScoreOptions, place: PlaceOptions, as_json: bool) -> None:
+def _evaluate_panel(
+    forecaster: PanelForecaster, run: Path, scored: ScoreOptions, place: PlaceOptions, as_json: bool
+) -> None:
     """Print the scores of a panel, or with `--by series` those of each series."""
     from femts.data.panel import load_panel
 

@@ -16,9 +16,12 @@ from femts.cli.targets import check_targets
 @command(50)
 def explain(
     run: Run,
-    table: Annotated[Path, typer.Argument(metavar="INPUT.csv", help="The recent past, in raw units.", show_default=False)],
+    table: Annotated[
+        Path, typer.Argument(metavar="INPUT.csv", help="The recent past, in raw units.", show_default=False)
+    ],
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="OUT.csv", help="Where to write.", show_default="standard output")
+        Path | None,
+        typer.Option("--out", "-o", metavar="OUT.csv", help="Where to write.", show_default="standard output"),
     ] = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE.png", help="Draw it, too.", show_default=False)] = None,
 ) -> None:

@@ -16,9 +16,12 @@ from femts.cli.targets import check_targets
 def export(
     run: Run,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="MODEL.onnx", help="Where to write.", show_default="RUN/model.onnx")
+        Path | None,
+        typer.Option("--out", "-o", metavar="MODEL.onnx", help="Where to write.", show_default="RUN/model.onnx"),
     ] = None,
-    horizon: Annotated[str | None, typer.Option(metavar="N", help="Steps to forecast.", show_default="as trained")] = None,
+    horizon: Annotated[
+        str | None, typer.Option(metavar="N", help="Steps to forecast.", show_default="as trained")
+    ] = None,
 ) -> None:
     """Write a run as ONNX, for onnxruntime.
 
@@ -34,6 +37,6 @@ def export(
     made = forecaster.export(path, steps)
     columns, past = len(forecaster.columns), forecaster.config.seq_len
     print(
-        f"{made.path}: (B, {past}, {columns}) to (B, {made.steps}, {len(forecaster.targets)}), {made.size / 2**20:.1f} MiB; "
-        f"onnxruntime and torch differ by at most {made.difference:.1e} in scaled units"
+        f"{made.path}: (B, {past}, {columns}) to (B, {made.steps}, {len(forecaster.targets)}), {made.size / 2**20:.1f} "
+        f"MiB; onnxruntime and torch differ by at most {made.difference:.1e} in scaled units"
     )

@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 class ForecastOptions:
     """A forecast: how far, with which bounds, and what is known of the steps to come."""
 
-    horizon: Annotated[str | None, typer.Option(metavar="N", help="Steps to forecast.", show_default="as trained")] = None
+    horizon: Annotated[str | None, typer.Option(metavar="N", help="Steps to forecast.", show_default="as trained")] = (
+        None
+    )
     level: Annotated[
         str | None, typer.Option(metavar="N[,N...]", help="Add intervals, percent, such as 80,95.", show_default=False)
     ] = None
@@ -52,13 +54,18 @@ class ForecastOptions:
 @grouped
 def predict(
     run: Run,
-    table: Annotated[Path, typer.Argument(metavar="INPUT.csv", help="The recent past, in raw units.", show_default=False)],
+    table: Annotated[
+        Path, typer.Argument(metavar="INPUT.csv", help="The recent past, in raw units.", show_default=False)
+    ],
     *,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="OUT.csv", help="Where to write.", show_default="standard output")
+        Path | None,
+        typer.Option("--out", "-o", metavar="OUT.csv", help="Where to write.", show_default="standard output"),
     ] = None,
     asked: ForecastOptions,
-    plot: Annotated[Path | None, typer.Option(metavar="FILE.png", help="Draw the forecast, too.", show_default=False)] = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE.png", help="Draw the forecast, too.", show_default=False)
+    ] = None,
 ) -> None:
     """Forecast what follows a table of history.
 

@@ -19,7 +19,8 @@ def report(
     run: Run,
     *,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="OUT.html", help="Where to write.", show_default="RUN/report.html")
+        Path | None,
+        typer.Option("--out", "-o", metavar="OUT.html", help="Where to write.", show_default="RUN/report.html"),
     ] = None,
     place: PlaceOptions,
 ) -> None:
@@ -30,5 +31,7 @@ def report(
     check_targets({"--out": out}, run=run)
     from femts.analysis.report import report as report_run
 
-    written = report_run(load_run(run, place.device, place.dataset), out or run / "report.html", data_root=place.data_root)
+    written = report_run(
+        load_run(run, place.device, place.dataset), out or run / "report.html", data_root=place.data_root
+    )
     print(f"{written}: {written.stat().st_size / 1e6:.2f} MB")

@@ -63,7 +63,10 @@ def table(
     say_notes(damaged)
     missing = sum(not store.finished(cell) for cell in cells)
     if missing:
-        print(f"note: {missing} of {len(cells)} cells are not finished; the same command goes on with them", file=sys.stderr)
+        print(
+            f"note: {missing} of {len(cells)} cells are not finished; the same command goes on with them",
+            file=sys.stderr,
+        )
     if show:
         return 1 if damaged else 0
     return 0 if all(store.failure(cell) is None for cell in cells) else 1

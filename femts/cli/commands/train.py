@@ -112,7 +112,9 @@ def _horizons(recipe: Recipe, data: Dataset | Panel) -> tuple[int, ...]:
     return recipe.pred_lens or (horizon(data, None).steps,)
 
 
-def _train_all(recipe: Recipe, data: Dataset | Panel, folder: Path, resume: bool, started: float) -> dict[int, dict[str, Any]]:
+def _train_all(
+    recipe: Recipe, data: Dataset | Panel, folder: Path, resume: bool, started: float
+) -> dict[int, dict[str, Any]]:
     """Train one model for each horizon; returns their records. Several get a folder each, and a summary."""
     from femts.config.training import parse_span
     from femts.data.panel import Panel

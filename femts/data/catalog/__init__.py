@@ -1,4 +1,5 @@
-"""The data sets that femts knows by name, one file each or one for a family, pinned by the hash of the published file."""
+"""The data sets that femts knows by name, one file each or one for a family, pinned by the hash of
+the published file."""
 
 from __future__ import annotations
 

@@ -26,6 +26,6 @@ register_dataset(
         channels=6,
         freq="h",
         season=24,
-        description="Built in: seeded daily and weekly cycles, trend breaks and cross-channel lags; nothing to download.",
+        description="Built in: seeded daily and weekly cycles, trend breaks, cross-channel lags; nothing to download.",
     )
 )

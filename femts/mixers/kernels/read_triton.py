@@ -177,13 +177,23 @@ class _After(torch.autograd.Function):
             return *derived(partial(_plain_after, eps=ctx.eps), (mixed, beta, lam, gate), grad_out), None  # type: ignore[attr-defined]
         grid, _ = _shape(mixed.shape[0], beta.numel())
         grad_beta = beta.new_empty(*grid, beta.numel())
-        grads = [torch.empty_like(mixed), grad_beta, *(None if x is None else x.new_empty(x.shape) for x in (lam, gate))]
+        grads = [
+            torch.empty_like(mixed),
+            grad_beta,
+            *(None if x is None else x.new_empty(x.shape) for x in (lam, gate)),
+        ]
         _launch_after(mixed, beta, lam, gate, ctx.eps, grad_out.contiguous(), grads)  # type: ignore[attr-defined]
         return grads[0], grad_beta.sum(0).view_as(beta), grads[2], grads[3], None
 
 
 def _launch_after(
-    mixed: Tensor, beta: Tensor, lam: Tensor | None, gate: Tensor | None, eps: float, out: Tensor, grads: list[Any] | None
+    mixed: Tensor,
+    beta: Tensor,
+    lam: Tensor | None,
+    gate: Tensor | None,
+    eps: float,
+    out: Tensor,
+    grads: list[Any] | None,
 ) -> None:
     grid, block = _shape(mixed.shape[0], beta.numel())
     strides = [0 if x is None else x.stride(0) for x in (lam, gate)]

@@ -31,7 +31,8 @@ def last_row(x, n_rows: tl.constexpr):
 @triton.jit
 def _scan_kernel(
     u, g, out, h, grad_g, stacks, width, g_batch, g_time, g_stack, g_width,
-    length: tl.constexpr, time: tl.constexpr, channels: tl.constexpr, backwards: tl.constexpr, with_grad_g: tl.constexpr,
+    length: tl.constexpr, time: tl.constexpr, channels: tl.constexpr, backwards: tl.constexpr,
+    with_grad_g: tl.constexpr,
 ):  # fmt: skip
     """out_t = exp(g_t) out_{t-1} + u_t, or `backwards` exp(g_{t+1}) out_{t+1} + u_t; then also
     d/dg_t = exp(g_t) out_t h_{t-1}.
@@ -71,7 +72,8 @@ def _launch(u: Tensor, g: Tensor, h: Tensor | None, backwards: bool) -> tuple[Te
     kernel: Any = _scan_kernel[grid]
     with torch.cuda.device_of(u):
         kernel(
-            u, g, out, u if h is None else h, out if grad_g is None else grad_g, stacks, width, *g.expand_as(u).stride(),
+            u, g, out, u if h is None else h, out if grad_g is None else grad_g, stacks, width,
+            *g.expand_as(u).stride(),
             length=length, time=time, channels=WIDTH, backwards=backwards, with_grad_g=grad_g is not None,
         )  # fmt: skip
     return out, grad_g

@@ -21,7 +21,9 @@ TIME, WIDTH, WARPS = 16, 16, 8  # tokens, channels and warps of a program
 
 
 @triton.jit
-def _tokens(delta, u, b, rate, batch, stack, t, column, stacks, width, n_states, length: tl.constexpr, states: tl.constexpr):
+def _tokens(
+    delta, u, b, rate, batch, stack, t, column, stacks, width, n_states, length: tl.constexpr, states: tl.constexpr
+):
     """Of the tokens `t` (time,): step sizes and values (time, channels), b (states, time), and the decays and additions
     (states, time, channels) of a step; decays of 1 and additions of 0 outside the sequence."""
     in_sequence = (t >= 0) & (t < length)
@@ -30,7 +32,13 @@ def _tokens(delta, u, b, rate, batch, stack, t, column, stacks, width, n_states,
     step = tl.load(delta + token[:, None] * width + column[None, :], mask=inside, other=0.0)
     value = tl.load(u + (token[:, None] * stacks + stack) * width + column[None, :], mask=inside, other=0.0)
     weight = _by_state(b, token, in_sequence, n_states, states)
-    return step, value, weight, tl.exp(-step[None, :, :] * rate[:, None, :]), weight[:, :, None] * (step * value)[None, :, :]
+    return (
+        step,
+        value,
+        weight,
+        tl.exp(-step[None, :, :] * rate[:, None, :]),
+        weight[:, :, None] * (step * value)[None, :, :],
+    )
 
 
 @triton.jit
@@ -56,7 +64,9 @@ def _forward_kernel(
     for block in range(blocks):
         tl.store(befores + (row * blocks + block) * n_states * width + at_state, carry, mask=in_state)
         t = block * time + tl.arange(0, time)
-        _, _, _, decay, added = _tokens(delta, u, b, rate, batch, stack, t, column, stacks, width, n_states, length, states)
+        _, _, _, decay, added = _tokens(
+            delta, u, b, rate, batch, stack, t, column, stacks, width, n_states, length, states
+        )
         reach, within = tl.associative_scan((decay, added), 1, joined)
         h = within + reach * carry[:, None, :]
         weight = _by_state(c, batch * length + t, t < length, n_states, states)
@@ -88,7 +98,9 @@ def _backward_kernel(
         t = block * time + tl.arange(0, time)
         first = tl.arange(0, time)[None, :, None] == 0
         # The states before each token: the same scan, one token late.
-        _, _, _, decay, added = _tokens(delta, u, b, rate, batch, stack, t - 1, column, stacks, width, n_states, length, states)
+        _, _, _, decay, added = _tokens(
+            delta, u, b, rate, batch, stack, t - 1, column, stacks, width, n_states, length, states
+        )
         reach, within = tl.associative_scan((tl.where(first, 1.0, decay), tl.where(first, 0.0, added)), 1, joined)
         before = tl.load(befores + (row * blocks + block) * n_states * width + at_state, mask=in_state, other=0.0)
         past = within + reach * before[:, None, :]
@@ -104,7 +116,9 @@ def _backward_kernel(
             delta + (token + 1)[:, None] * width + column[None, :], mask=inside & (t + 1 < length)[:, None], other=0.0
         )
         later_decay = tl.exp(-later[None, :, :] * rate[:, None, :])
-        reach, within = tl.associative_scan((later_decay, read[:, :, None] * upstream[None, :, :]), 1, joined, reverse=True)
+        reach, within = tl.associative_scan(
+            (later_decay, read[:, :, None] * upstream[None, :, :]), 1, joined, reverse=True
+        )
         grad_h = within + reach * carry[:, None, :]
         carry = tl.sum(tl.where(first, grad_h, 0.0), 1)
 
@@ -126,7 +140,10 @@ class _SelectiveScan(torch.autograd.Function):
     def forward(ctx: FunctionCtx, u: Tensor, delta: Tensor, rate: Tensor, b: Tensor, c: Tensor) -> Tensor:  # type: ignore[override]
         (batch, length, stacks, width), n_states = u.shape, rate.shape[0]
         grid, block = _shape(u, n_states)
-        y, befores = torch.empty_like(u), u.new_empty(batch * stacks, triton.cdiv(length, block["time"]), n_states, width)
+        y, befores = (
+            torch.empty_like(u),
+            u.new_empty(batch * stacks, triton.cdiv(length, block["time"]), n_states, width),
+        )
         kernel: Any = _forward_kernel[grid]
         with torch.cuda.device_of(u):
             kernel(u, delta, rate, b, c, y, befores, stacks, width, n_states, **block)
@@ -140,7 +157,11 @@ class _SelectiveScan(torch.autograd.Function):
             return derived(selective_scan_plain, (u, delta, rate, b, c), grad_y)
         (stacks, width), n_states = u.shape[2:], rate.shape[0]
         grid, block = _shape(u, n_states)
-        grad_u, grad_delta, grad_rate = torch.empty_like(u), torch.empty_like(u), rate.new_empty(grid[0], n_states, width)
+        grad_u, grad_delta, grad_rate = (
+            torch.empty_like(u),
+            torch.empty_like(u),
+            rate.new_empty(grid[0], n_states, width),
+        )
         grad_b, grad_c = (b.new_empty(grid[1] * stacks, *b.shape) for _ in "bc")
         grads = (grad_u, grad_delta, grad_rate, grad_b, grad_c)
         kernel: Any = _backward_kernel[grid]

@@ -72,5 +72,8 @@ def _join(earlier: Parts, later: Parts) -> Parts:
 def reversed_decayed_sum(u: Tensor, log_decay: Tensor, chunk: int | None = None) -> Tensor:
     """The mirror image without the diagonal: `h_t = sum_{i>t} exp(sum_{t<=s<i} g_s) u_i`."""
     backward = decayed_sum(u.flip(1), log_decay.flip(1), chunk).flip(1)
-    decay, after = bounded(log_decay.exp().expand_as(u)), torch.cat([backward[:, 1:], torch.zeros_like(backward[:, :1])], dim=1)
+    decay, after = (
+        bounded(log_decay.exp().expand_as(u)),
+        torch.cat([backward[:, 1:], torch.zeros_like(backward[:, :1])], dim=1),
+    )
     return decay * after.masked_fill(decay == 0, 0.0)  # see `scan_torch` on decays of 0

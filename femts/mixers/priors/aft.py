@@ -64,7 +64,9 @@ class AFTPrior(Prior):
 
     def init_state(self, batch_size: int, value_width: int) -> AFTState:
         width = self.widths.fem_dim
-        return AFTState(torch.full((batch_size, width), -torch.inf), torch.zeros(batch_size, value_width // width + 1, width))
+        return AFTState(
+            torch.full((batch_size, width), -torch.inf), torch.zeros(batch_size, value_width // width + 1, width)
+        )
 
     def step(self, params: Params, values: Tensor, state: AFTState) -> tuple[Tensor, AFTState]:
         k = at_least_float32(params["k"])

@@ -68,7 +68,9 @@ class BoundLinear(BoundPrior):
         q, k, v = (x.transpose(1, 2).flatten(0, 1) for x in (self.q, self.k, v))  # (B H, T, .)
         scores = torch.bmm(q, k.mT).unflatten(0, (-1, self.shape[2]))
         if self.log_decay is not None:
-            scores = bounded(scores * decay_matrix(self.log_decay, self.causal)[:, self.rows].transpose(1, 2).contiguous())
+            scores = bounded(
+                scores * decay_matrix(self.log_decay, self.causal)[:, self.rows].transpose(1, 2).contiguous()
+            )
         elif self.causal and self.rows == slice(None):
             scores = scores.tril()
         elif self.causal:

@@ -42,7 +42,13 @@ class BoundSoftmax(BoundPrior):
         support = visible(mask, causal)
         super().__init__(None if support is None else support[:, rows], (k.shape[0], k.shape[1], k.shape[2]), q)
         self.mask, k = mask, readable(k, mask)
-        self.q, self.k, self.causal, self.backend, self.rows = q.transpose(1, 2), k.transpose(1, 2), causal, backend, rows
+        self.q, self.k, self.causal, self.backend, self.rows = (
+            q.transpose(1, 2),
+            k.transpose(1, 2),
+            causal,
+            backend,
+            rows,
+        )
         self.allowed = None if mask is None or support is None else self._allowed(mask, support)[:, :, rows]
 
     def _allowed(self, mask: Tensor, support: Tensor) -> Tensor:
@@ -148,7 +154,8 @@ class SoftmaxPrior(Prior):
     def init_state(self, batch_size: int, value_width: int) -> KeyValueCache:
         heads = self.config.n_head
         return KeyValueCache(
-            torch.zeros(batch_size, 0, heads, self.widths.qk_dim // heads), torch.zeros(batch_size, 0, heads, value_width)
+            torch.zeros(batch_size, 0, heads, self.widths.qk_dim // heads),
+            torch.zeros(batch_size, 0, heads, value_width),
         )
 
     def step(self, params: Params, values: Tensor, state: KeyValueCache) -> tuple[Tensor, KeyValueCache]:

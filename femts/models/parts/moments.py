@@ -58,7 +58,9 @@ def pool(many: Iterable[Moments]) -> Moments:
     return _means(*total)
 
 
-def window_moments(series: Tensor, before: int, after: int, observed: Tensor | None = None, most: int = 65_536) -> Moments:
+def window_moments(
+    series: Tensor, before: int, after: int, observed: Tensor | None = None, most: int = 65_536
+) -> Moments:
     """Moments of every window of one channel.
 
     Args:

@@ -1,4 +1,5 @@
-"""Compile every Triton kernel for a Hopper GPU, which needs none: prints a line of JSON for each, of its registers and spills.
+"""Compile every Triton kernel for a Hopper GPU, which needs none: prints a line of JSON for each,
+of its registers and spills.
 
 A script of its own, because a process that interprets kernels cannot compile them.
 """
@@ -26,7 +27,13 @@ GATES = {"with_lam": True, "with_gate": True}
 # Kernel, arguments that are one number, constants, warps, and the pointers that are to bfloat16.
 CASES = [
     *(
-        (read_triton._before_kernel, {"rows": "i32", "row_stride": "i32", "cap": "fp32"}, {**ROWS, "gradient": back}, 4, {"v"})
+        (
+            read_triton._before_kernel,
+            {"rows": "i32", "row_stride": "i32", "cap": "fp32"},
+            {**ROWS, "gradient": back},
+            4,
+            {"v"},
+        )
         for back in (False, True)
     ),
     *(
@@ -57,7 +64,9 @@ CASES = [
 
 for kernel, numbers, constants, warps, narrow in CASES:
     pointers = {
-        name: "*bf16" if name in narrow else "*fp32" for name in kernel.arg_names if name not in {**numbers, **constants}
+        name: "*bf16" if name in narrow else "*fp32"
+        for name in kernel.arg_names
+        if name not in {**numbers, **constants}
     }
     signature = {**pointers, **numbers, **dict.fromkeys(constants, "constexpr")}
     source = ASTSource(fn=kernel, signature={n: signature[n] for n in kernel.arg_names}, constexprs=constants)

@@ -1,4 +1,5 @@
-"""Kernels run on the CUDA device where there is one, else Triton's interpreter runs them on the CPU (tests/conftest.py)."""
+"""Kernels run on the CUDA device where there is one, else Triton's interpreter runs them on the CPU
+(tests/conftest.py)."""
 
 from __future__ import annotations
 

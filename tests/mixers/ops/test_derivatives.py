@@ -120,7 +120,9 @@ def test_the_selective_scan_has_the_second_derivatives_of_its_definition(chunk: 
     def product_of(scan: Callable[..., Tensor]) -> Parameters:
         return hessian_product(lambda p: scan(*p.values()).square().sum(), given, "grad")
 
-    assert relative(product_of(functools.partial(selective_scan, chunk=chunk)), product_of(selective_scan_plain)) < 1e-11
+    assert (
+        relative(product_of(functools.partial(selective_scan, chunk=chunk)), product_of(selective_scan_plain)) < 1e-11
+    )
 
 
 def test_a_library_without_second_derivatives_is_refused_by_name() -> None:

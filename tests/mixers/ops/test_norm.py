@@ -25,7 +25,9 @@ def test_is_torchs_with_its_gradients(shape: tuple[int, ...], weighted: bool) ->
 
 def test_float32_stays_near_float64_for_small_and_large_rows() -> None:
     x = torch.logspace(-12, 12, 25)[:, None] * torch.randn(25, 64, generator=torch.Generator().manual_seed(0))
-    torch.testing.assert_close(rms_norm(x, None, 1e-5), F.rms_norm(x.double(), (64,), None, 1e-5).float(), rtol=2e-6, atol=0)
+    torch.testing.assert_close(
+        rms_norm(x, None, 1e-5), F.rms_norm(x.double(), (64,), None, 1e-5).float(), rtol=2e-6, atol=0
+    )
 
 
 def test_is_a_module_with_torchs_parameters_and_types() -> None:

@@ -17,7 +17,9 @@ def gradients(name: str, enabled: bool) -> torch.Tensor:
     with low_precision_products(enabled):
         loss = model.loss(torch.randn(8, 96, 7), torch.randn(8, 24, 7))
     loss.backward()
-    assert loss.dtype == torch.float32 and all(p.grad is not None and p.grad.dtype == p.dtype for p in model.parameters())
+    assert loss.dtype == torch.float32 and all(
+        p.grad is not None and p.grad.dtype == p.dtype for p in model.parameters()
+    )
     return torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
 
 
@@ -25,7 +27,8 @@ def gradients(name: str, enabled: bool) -> torch.Tensor:
 def test_gradients_are_near_those_of_float32_and_equal_when_off(name: str) -> None:
     plain = gradients(name, enabled=False)
     low = gradients(name, enabled=True)
-    # gla: .013 here and .018 at 7 channels and 1024 steps, for near 0 rounding decides what its relu keeps; others .0003 there.
+    # gla: .013 here and .018 at 7 channels and 1024 steps, for near 0 rounding decides what its
+    # relu keeps; others .0003 there.
     assert 0 < (low - plain).norm() < (2e-2 if name == "fem_gla" else 1e-2) * plain.norm()
     assert torch.equal(gradients(name, enabled=False), plain)
 

@@ -35,13 +35,18 @@ def double_sum(u: Tensor, log_decay: Tensor, ahead: bool = False) -> Tensor:
 
 
 @given(
-    length=st.integers(1, 25), chunk=st.integers(1, 28), rate=st.sampled_from([0.0, 0.01, 1.0, 50.0]), seed=st.integers(0, 99)
+    length=st.integers(1, 25),
+    chunk=st.integers(1, 28),
+    rate=st.sampled_from([0.0, 0.01, 1.0, 50.0]),
+    seed=st.integers(0, 99),
 )
 @settings(max_examples=30, deadline=None)
 def test_any_chunk_size_equals_the_double_sum(length: int, chunk: int, rate: float, seed: int) -> None:
     u, decay = case(length, rate=rate, seed=seed)
     torch.testing.assert_close(decayed_sum(u, decay, chunk), double_sum(u, decay), rtol=1e-11, atol=1e-12)
-    torch.testing.assert_close(reversed_decayed_sum(u, decay, chunk), double_sum(u, decay, ahead=True), rtol=1e-11, atol=1e-12)
+    torch.testing.assert_close(
+        reversed_decayed_sum(u, decay, chunk), double_sum(u, decay, ahead=True), rtol=1e-11, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("length", [1, 63, 64, 65, 200, 1000], ids=lambda t: f"T{t}")

@@ -67,7 +67,9 @@ def test_its_gradient_leads_to_the_quantile() -> None:
 def test_what_is_missing_does_not_count(dim: int) -> None:
     _, y = draws()
     seen = torch.rand(y.shape, generator=torch.Generator().manual_seed(2)) < 0.6
-    outputs = torch.randn(B, P * Q, C, generator=torch.Generator().manual_seed(3)) if dim == -2 else torch.randn(B, P, C * Q)
+    outputs = (
+        torch.randn(B, P * Q, C, generator=torch.Generator().manual_seed(3)) if dim == -2 else torch.randn(B, P, C * Q)
+    )
     damaged = torch.where(seen, y, 1e6)
     found = mean_pinball(outputs, damaged, QUANTILES, seen, dim)
     each = pinball(outputs.unflatten(dim, (-1, Q)), y, QUANTILES, dim).mean(dim)
@@ -131,7 +133,10 @@ def test_earlier_segments_are_supervised_by_the_same_loss() -> None:
     expected = (
         expected
         + torch.stack(
-            [pinball(earlier[..., q : q + 1], segments[:, :, 1:], [level], -1).mean() for q, level in enumerate(QUANTILES)]
+            [
+                pinball(earlier[..., q : q + 1], segments[:, :, 1:], [level], -1).mean()
+                for q, level in enumerate(QUANTILES)
+            ]
         ).mean()
     )
     torch.testing.assert_close(model.loss(x, y), expected)

@@ -1,0 +1,65 @@
+"""Settings that cannot be: one sentence on stderr, exit status 2, and nothing written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from bad_cases import ABSENT_DEVICE, TRAIN, Case, check_case
+
+CASES = {
+    "setting without a value": Case(f"{TRAIN} --set training.lr", r"'training.lr' has no value; write .*=VALUE"),
+    "setting without a section": Case(f"{TRAIN} --set lr=1", r"'lr'; write model.NAME=VALUE or training.NAME=VALUE"),
+    "unknown setting": Case(f"{TRAIN} --set training.lrr=1", r"'training.lrr'; did you mean 'lr'"),
+    "unknown model setting": Case(
+        "train --dataset synthetic --model fem_sm --set model.component=C",
+        r"'model.component'; did you mean 'components'",
+    ),
+    "text for a number": Case(f"{TRAIN} --set training.lr=fast", r"'training.lr' takes a number, not 'fast'"),
+    "number out of range": Case(f"{TRAIN} --set training.batch_size=0", r"'training.batch_size'.* at least 1, not 0"),
+    "epochs that are no number": Case(f"{TRAIN} --max-epochs many", r"max_epochs' takes a whole number, not 'many'"),
+    "no epochs": Case(f"{TRAIN} --max-epochs 0", r"max_epochs' takes a whole number of at least 1, not 0"),
+    "no steps": Case(f"{TRAIN} --max-steps 0", r"max_steps' takes a whole number of at least 1, not 0"),
+    "a budget in two ways": Case(
+        f"{TRAIN} --max-steps 5 --max-epochs 2", r"max_steps' \(5\) and .*max_epochs' \(2\).*; give one"
+    ),
+    "drawn channels": Case(
+        f"{TRAIN} --set training.channels=2", r"'naive' learns from all channels .* leave training.channels out"
+    ),
+    "unreadable time": Case(f"{TRAIN} --max-time soon", r"'soon'.*9m"),
+    "negative seed": Case(f"{TRAIN} --seed -1", r"seed.*-1"),
+    "device that is not there": Case(
+        f"{TRAIN} --device {ABSENT_DEVICE}", rf"'{ABSENT_DEVICE}' is not there.*--device cpu"
+    ),
+    "unknown device": Case(f"{TRAIN} --device gpu", r"'gpu'"),
+    "unknown precision": Case(f"{TRAIN} --precision bf61", r"'bf61'; did you mean 'bf16'"),
+    "unknown loss": Case(
+        f"{TRAIN} --set training.loss=pinbal", r"'training.loss' cannot be 'pinbal'; did you mean 'pinball'"
+    ),
+    "quantile of 1": Case(
+        f"{TRAIN} --set training.quantiles=.5,1", r"'training.quantiles' takes rising numbers .*not 0.5, 1"
+    ),
+    "quantile of 0": Case(f"{TRAIN} --set training.quantiles=0,.5", r"'training.quantiles' .*not 0, 0.5"),
+    "quantiles that fall": Case(f"{TRAIN} --set training.quantiles=.9,.5,.1", r"rising.*not 0.9, 0.5, 0.1"),
+    "quantile twice": Case(f"{TRAIN} --set training.quantiles=.5,.5", r"'training.quantiles' .*rising.*not 0.5, 0.5"),
+    "quantiles without the median": Case(f"{TRAIN} --set training.quantiles=.1,.9", r"with 0.5, .*not 0.1, 0.9"),
+    "no quantiles": Case(f"{TRAIN} --set training.quantiles=", r"'training.quantiles' takes a number, not ''"),
+    "pinball without weights to learn": Case(
+        f"{TRAIN} --set training.loss=pinball", r"'naive' cannot learn .*or dlinear"
+    ),
+    "pinball for a closed form": Case(
+        "train --dataset synthetic --model ridge --set training.loss=pinball --out new",
+        r"'ridge' cannot learn quantiles",
+    ),
+    "pinball for a mean with ridge": Case(
+        "train --dataset synthetic --model fem_sm_ridge --set training.loss=pinball --out new",
+        r"'fem_sm_ridge' cannot learn",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_one_sentence_and_nothing_written(
+    case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    check_case(case, tmp_path, monkeypatch, capsys)
