@@ -1,5 +1,6 @@
 """What the user typed becomes a resolved run."""
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from femts.data.synthetic import synthetic_frame
 from femts.errors import UsageError
 from femts.models.dlinear import DLinear
 from femts.models.patchtst import PatchTST
-from femts.training.resolve import resolve_run, resolve_training
+from femts.training.resolve import length_notes, resolve_run, resolve_training
 
 
 def run(model: str = "dlinear", **changes: Any) -> Any:
@@ -137,3 +138,23 @@ def test_the_source_finds_the_data_again(tmp_path: Any) -> None:
         config = resolve_run(data, "naive", 2, 5, "paper", {}, TrainingConfig())
         assert config.source == source
     assert isinstance(frame, pd.DataFrame)
+
+
+def test_lengths_that_nobody_gives_are_those_of_the_data_and_are_said() -> None:
+    own, known = load_dataset(synthetic_frame(2000)), load_dataset("synthetic")
+    for data, lengths in ((own, (48, 648, "seasons")), (known, (96, 1024, "paper"))):
+        for left_open in (None, "auto"):
+            config = resolve_run(data, "dlinear", left_open, left_open, None, {}, TrainingConfig())
+            assert (config.pred_len, config.seq_len, config.protocol) == lengths
+    ahead, back = length_notes(own, None, "auto", None)
+    assert ahead == "horizon 48, two days; --pred-len takes another"
+    assert back.startswith("look-back 648 for 48 ahead, 27 seasons of 24 steps, which leaves 705 of 1400 training rows")
+    assert length_notes(own, 24, 100, None) == []
+
+
+def test_lengths_of_the_catalogue_and_of_protocols_are_what_they_were() -> None:
+    for source, protocol in product(("synthetic", synthetic_frame(8760)), ("paper", "lookback96")):
+        data = load_dataset(source)
+        for pred_len, steps in ((96, 1024), (336, 2048), (720, 2048)):
+            config = resolve_run(data, "dlinear", pred_len, None, protocol, {}, TrainingConfig())
+            assert config.seq_len == (steps if protocol == "paper" else 96)

@@ -268,7 +268,7 @@ def test_a_frame_and_a_file_can_be_trained_on(tmp_path: Path) -> None:
 def test_metrics_tell_the_circumstances() -> None:
     metrics = small_run(max_epochs=1).metrics
     assert metrics["dataset"] == "frame" and metrics["model"] == "dlinear"
-    assert (metrics["seq_len"], metrics["pred_len"], metrics["protocol"], metrics["seed"]) == (48, 24, "paper", 42)
+    assert (metrics["seq_len"], metrics["pred_len"], metrics["protocol"], metrics["seed"]) == (48, 24, "seasons", 42)
     assert (metrics["device"], metrics["precision"], metrics["devices"]) == ("cpu", "32", 1)
     assert metrics["parameters"] == 2 * (48 * 24 + 24)
     assert set(metrics["versions"]) == {"femts", "torch", "python"}

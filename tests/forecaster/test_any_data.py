@@ -1,0 +1,99 @@
+"""Data in any form, wherever a forecaster takes some; and what a data set and a forecaster say of themselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from small_tables import small_table
+
+import femts
+from femts import Forecaster
+
+NAMES = {"time": "when"}
+
+
+@pytest.fixture(scope="module")
+def own_names() -> pd.DataFrame:
+    table = small_table().rename(columns={"date": "when"})
+    table.loc[5, "load"] = -9999.0
+    return table
+
+
+@pytest.fixture(scope="module")
+def forecaster(own_names: pd.DataFrame) -> Forecaster:
+    return femts.train(femts.load_dataset(own_names, columns=NAMES, na=-9999), "ridge", 12, seq_len=24)
+
+
+def test_a_name_a_path_a_frame_and_a_data_set_score_alike(
+    forecaster: Forecaster, own_names: pd.DataFrame, tmp_path: Path
+) -> None:
+    path = tmp_path / "moved.csv"
+    own_names.to_csv(path, index=False)
+    data = femts.load_dataset(own_names, columns=NAMES, na=-9999)
+    usual = forecaster.evaluate()
+    for dataset in (own_names, path, str(path), data):
+        assert forecaster.evaluate(dataset=dataset) == usual
+        assert forecaster.scores(dataset=dataset).equals(forecaster.scores())
+        assert forecaster.coverage(level=[80], dataset=dataset).equals(forecaster.coverage(level=[80]))
+        steps = {"windows": 2, "step": 12}
+        assert femts.backtest(forecaster, dataset, **steps).equals(femts.backtest(forecaster, data, **steps))
+    assert not femts.audit(forecaster, own_names).failed
+    assert femts.report(forecaster, tmp_path / "page.html", own_names).is_file()
+    assert forecaster.calibrate(dataset=own_names).steps == 12
+    with pytest.raises(femts.UsageError, match="has other columns than the training data"):
+        forecaster.evaluate(dataset=own_names.rename(columns={"heat": "cold"}))
+
+
+def test_a_frame_comes_back_under_the_users_names_and_is_forecast(forecaster: Forecaster, own_names: pd.DataFrame) -> None:
+    frame = forecaster.training_data().frame()
+    assert list(frame.columns) == ["when", "load", "heat"]
+    pd.testing.assert_frame_equal(forecaster.predict(frame), forecaster.predict(own_names))
+    long = own_names.melt("when", var_name="shop", value_name="sales")[["shop", "when", "sales"]]
+    data = femts.load_dataset(long, columns={"time": "when", "series": "shop", "value": "sales"}, na=-9999)
+    trained = femts.train(data, "ridge", 12, seq_len=24)
+    assert list(trained.predict(data.frame()).columns) == ["when", "load", "heat"]
+
+
+def test_a_data_set_and_a_forecaster_say_what_they_are(forecaster: Forecaster) -> None:
+    said = repr(forecaster.training_data())
+    assert said.splitlines() == [
+        "Dataset 'frame': 300 rows of 2 columns",
+        "  columns: load, heat",
+        "  step: h, from 2024-01-01 to 2024-01-13 11:00:00, season 24 steps",
+        "  gaps: 1 of 600 values",
+        "  split: train 210, val 30, test 60 rows",
+    ]
+    lines = repr(forecaster).splitlines()
+    assert lines[:2] == [
+        "Forecaster 'ridge': 12 steps of h ahead from 24 steps",
+        "  data: 'frame', 2 columns to forecast: load, heat",
+    ]
+    assert lines[3].startswith(f"  test: mse {forecaster.metrics['test']['mse']:.4f}, ")
+    assert lines[4] == "  intervals: 50, 80, 90, 95 %, from 19 windows"
+
+
+def test_a_plot_is_a_figure_that_a_notebook_shows(forecaster: Forecaster, own_names: pd.DataFrame, tmp_path: Path) -> None:
+    past, future = own_names.iloc[:-12], own_names.tail(12)
+    figure = forecaster.plot(past, level=[80], actual=future, columns=["heat"])
+    assert isinstance(figure, plt.Figure) and [panel.get_title(loc="left") for panel in figure.axes] == ["heat"]
+    assert figure._repr_png_().startswith(b"\x89PNG")
+    figure.savefig(tmp_path / "forecast.svg")
+    drawn = {line.get_label(): line for line in figure.axes[0].get_lines()}
+    assert np.allclose(drawn["what happened"].get_ydata()[1:], future["heat"])
+    assert {"history", "forecast"} <= drawn.keys()
+    long = small_table().melt("date", var_name="unique_id", value_name="y").rename(columns={"date": "ds"})
+    other = femts.train(long[["unique_id", "ds", "y"]], "naive", 12, seq_len=24)
+    assert len(other.plot(long[["unique_id", "ds", "y"]]).axes) == 2
+
+
+def test_python_and_the_command_have_one_table(tmp_path: Path) -> None:
+    said: list[str] = []
+    asked = {"results": tmp_path, "seq_lens": 48, "jobs": 1}
+    made = femts.table("synthetic", ["naive", "seasonal_naive"], [12, 24], say=said.append, **asked)
+    assert len(said) == 4 and made["mse"].notna().all() and made["pred_len"].isna().sum() == 2
+    again = femts.table("synthetic", ["naive", "seasonal_naive"], [12, 24], train=False, **asked)
+    pd.testing.assert_frame_equal(made, again)
