@@ -17,12 +17,10 @@ if TYPE_CHECKING:
     from femts.data.catalog import CATALOG, DatasetCard
     from femts.data.listing import datasets
     from femts.data.loading import load_dataset
-    from femts.data.panel import load_panel
     from femts.errors import FemtsError, GapWarning, RunFailure, UsageError
     from femts.experiments.run import table
     from femts.forecaster.forecaster import Forecaster
     from femts.forecaster.load import load
-    from femts.forecaster.panel_forecaster import PanelForecaster
     from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig
     from femts.mixers.priors.base import BoundPrior, Prior, visible
     from femts.mixers.priors.registry import register_prior
@@ -44,7 +42,6 @@ _HOME = {
     "FreeEnergyMixerConfig": "femts.mixers",
     "GapWarning": "femts.errors",
     "ModelConfig": "femts.config.model",
-    "PanelForecaster": "femts.forecaster.panel_forecaster",
     "Prior": "femts.mixers.priors.base",
     "RunFailure": "femts.errors",
     "SegmentForecaster": "femts.models.fem",
@@ -55,7 +52,6 @@ _HOME = {
     "datasets": "femts.data.listing",
     "load": "femts.forecaster.load",
     "load_dataset": "femts.data.loading",
-    "load_panel": "femts.data.panel",
     "register": "femts.models.registry",
     "register_prior": "femts.mixers.priors.registry",
     "report": "femts.analysis.report",
@@ -76,7 +72,6 @@ __all__ = [
     "FreeEnergyMixerConfig",
     "GapWarning",
     "ModelConfig",
-    "PanelForecaster",
     "Prior",
     "RunFailure",
     "SegmentForecaster",
@@ -88,7 +83,6 @@ __all__ = [
     "datasets",
     "load",
     "load_dataset",
-    "load_panel",
     "models",
     "register",
     "register_prior",

@@ -33,7 +33,7 @@ class Dataset:
         notes: what a user should be told once.
         source: what `load_dataset` finds it by again, a catalogue name or a path; None for a table in memory.
         schema: how it was read; where columns have roles, every target is named.
-        known: (rows, K) float64, the columns `schema.roles.future` in raw units; None where nothing
+        covariates: (rows, K) float64, the columns `schema.roles.future` in raw units; None where nothing
             is known for the steps to come.
     """
 
@@ -48,7 +48,7 @@ class Dataset:
     notes: tuple[str, ...] = ()
     source: str | None = None
     schema: Schema = PLAIN
-    known: NDArray[np.float64] | None = None
+    covariates: NDArray[np.float64] | None = None
 
     @cached_property
     def observed(self) -> NDArray[np.bool_] | None:
@@ -106,8 +106,8 @@ class Dataset:
         """A wide table in raw units: the stamps under their own name, where there are some, the
         columns, and what is known."""
         table = pd.DataFrame(self.values, columns=list(self.columns))
-        if self.known is not None:
-            table[list(self.schema.roles.future)] = self.known
+        if self.covariates is not None:
+            table[list(self.schema.roles.future)] = self.covariates
         if self.dates is not None:
             table.insert(0, self.schema.form.time or "date", self.dates)
         return table

@@ -48,16 +48,16 @@ class Effects:
     offset: Array
     explained: Array
 
-    def of(self, known: Array, dates: pd.Index | None) -> Array:
-        """Effects at `known` (n, K), raw units, and the stamps `dates` (n,), which only a calendar needs: (n, C)."""
-        pieces = (slice(first, first + MOST_ROWS) for first in range(0, len(known), MOST_ROWS))
-        terms = (self.terms(known[rows], None if dates is None else dates[rows]) for rows in pieces)
+    def of(self, covariates: Array, dates: pd.Index | None) -> Array:
+        """Effects (n, C) at `covariates` (n, K), raw units, and the stamps `dates` (n,), for a calendar."""
+        pieces = (slice(first, first + MOST_ROWS) for first in range(0, len(covariates), MOST_ROWS))
+        terms = (self.terms(covariates[rows], None if dates is None else dates[rows]) for rows in pieces)
         return np.concatenate([each @ self.weight for each in terms]) - self.offset
 
-    def terms(self, known: Array, dates: pd.Index | None) -> Array:
+    def terms(self, covariates: Array, dates: pd.Index | None) -> Array:
         """Terms that the weights are for: (n, K) to (n, M), standardised."""
         terms = list[Array]()
-        for column, knots in zip(np.where(np.isnan(known), self.mean, known).T, self.knots, strict=True):
+        for column, knots in zip(np.where(np.isnan(covariates), self.mean, covariates).T, self.knots, strict=True):
             terms += [column, *(np.maximum(column - knot, 0) for knot in knots)]
         if self.calendar:
             terms += calendar_waves(pd.DatetimeIndex(dates))

@@ -18,12 +18,12 @@ BLOCKS = 5  # of the training rows, each left out in turn
 WORTH = 0.05  # part of the squared changes; effects that explain less of them in rows left out are taken for none
 
 
-def fit_effects(scaled: Array, known: Array, dates: pd.Index | None, season: int, calendar: bool) -> Effects:
-    """Effects of the columns `known`, and of the stamps where `calendar` says so, on the channels of the training rows.
+def fit_effects(scaled: Array, covariates: Array, dates: pd.Index | None, season: int, calendar: bool) -> Effects:
+    """Effects of the columns `covariates`, and of the stamps where `calendar` says so, in the training rows.
 
     Args:
         scaled: the training rows, (rows, C), NaN where missing.
-        known: (rows, K), raw units.
+        covariates: (rows, K), raw units.
         dates: their stamps, which only a calendar needs.
         season: steps of a season, over which changes are explained.
         calendar: whether the stamps count as well.
@@ -34,19 +34,19 @@ def fit_effects(scaled: Array, known: Array, dates: pd.Index | None, season: int
     def change(of: Callable[[NDArray[np.int64]], Array]) -> Array:
         return of(before + season) - of(before)
 
-    plain = _plain(known, calendar, None if dates is None else dates[before])
-    terms = change(lambda rows: plain.terms(known[rows], None if dates is None else dates[rows]))
+    plain = _plain(covariates, calendar, None if dates is None else dates[before])
+    terms = change(lambda rows: plain.terms(covariates[rows], None if dates is None else dates[rows]))
     spread = terms.std(axis=0)
     plain = replace(plain, scale=np.where(spread > 0, spread, 1.0))
     weight, explained = _regress(terms / plain.scale, change(lambda rows: scaled[rows]))
     worth = explained >= WORTH
     fitted = replace(plain, weight=np.where(worth, weight, 0.0), explained=np.where(worth, explained, 0.0))
-    return replace(fitted, offset=fitted.of(known[before], None if dates is None else dates[before]).mean(axis=0))
+    return replace(fitted, offset=fitted.of(covariates[before], None if dates is None else dates[before]).mean(axis=0))
 
 
-def _plain(known: Array, calendar: bool, dates: pd.Index | None) -> Effects:
-    """The terms for `known` (n, K), not yet standardised, without weights."""
-    observed = [column[~np.isnan(column)] for column in known.T]
+def _plain(covariates: Array, calendar: bool, dates: pd.Index | None) -> Effects:
+    """The terms for `covariates` (n, K), not yet standardised, without weights."""
+    observed = [column[~np.isnan(column)] for column in covariates.T]
     knots = tuple(
         tuple(float(q) for q in np.unique(np.quantile(c, KNOTS)) if c.min() < q < c.max())
         if len(np.unique(c)) > 2

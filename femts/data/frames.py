@@ -103,8 +103,9 @@ def check_values(
         missing = [c for c in columns if c not in frame.columns]
         unknown = [c for c in frame.columns if c not in columns]
         if missing or unknown:
-            found = [f"lacks {_few(missing)}"] * bool(missing) + [f"has {_few(unknown)} besides"] * bool(unknown)
-            raise UsageError(f"{where} {' and '.join(found)}; give the columns of the training data, {_few(columns)}.")
+            differences = [f"lacks {_few(missing)}"] * bool(missing) + [f"has {_few(unknown)} besides"] * bool(unknown)
+            what = " and ".join(differences)
+            raise UsageError(f"{where} {what}; give the columns of the training data, {_few(columns)}.")
         frame = frame[list(columns)]
     if not len(frame.columns):
         raise UsageError(f"{where} has no value columns; add at least one column of numbers.")

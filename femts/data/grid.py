@@ -125,8 +125,8 @@ def _candidates(dates: pd.DatetimeIndex, usual: pd.Timedelta) -> list[str]:
     """Steps that stretches of stamps without a gap have, and last the usual distance."""
     starts = range(0, len(dates) - 2, max(1, len(dates) // 200))
     stretches = (dates[start : start + length] for length in STRETCHES for start in starts)
-    found = {_inferred(stretch) for stretch in stretches if len(stretch) > 2}
-    return [*sorted(freq for freq in found if freq is not None), str(to_offset(usual).freqstr)]
+    inferred = {_inferred(stretch) for stretch in stretches if len(stretch) > 2}
+    return [*sorted(freq for freq in inferred if freq is not None), str(to_offset(usual).freqstr)]
 
 
 def _has_all(dates: pd.DatetimeIndex, freq: str) -> bool:

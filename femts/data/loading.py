@@ -89,20 +89,22 @@ def with_roles(data: Dataset, roles: Roles) -> Dataset:
     at = {name: number for number, name in enumerate(data.columns)}
     columns = (*roles.target, *roles.past)
     values = np.ascontiguousarray(data.values[:, [at[name] for name in columns]])
-    known = np.ascontiguousarray(data.values[:, [at[name] for name in roles.future]])
-    _check_known(values, known, roles, data.dates)
-    something = known if roles.future or roles.calendar else None
-    return replace(data, values=values, columns=columns, schema=replace(data.schema, roles=roles), known=something)
+    covariates = np.ascontiguousarray(data.values[:, [at[name] for name in roles.future]])
+    _check_known(values, covariates, roles, data.dates)
+    something = covariates if roles.future or roles.calendar else None
+    return replace(data, values=values, columns=columns, schema=replace(data.schema, roles=roles), covariates=something)
 
 
-def _check_known(values: NDArray[np.float64], known: NDArray[np.float64], roles: Roles, dates: pd.Index | None) -> None:
+def _check_known(
+    values: NDArray[np.float64], covariates: NDArray[np.float64], roles: Roles, dates: pd.Index | None
+) -> None:
     """Refuse what would tell the future: a known column that is a target, under another name; and a
     calendar without dates."""
     if roles.calendar and not isinstance(dates, pd.DatetimeIndex):
         raise UsageError("Calendar features need dates, which these data do not have; leave --calendar out.")
     for k, name in enumerate(roles.future):
         for c, target in enumerate(roles.target):
-            if np.array_equal(known[:, k], values[:, c], equal_nan=True):
+            if np.array_equal(covariates[:, k], values[:, c], equal_nan=True):
                 raise UsageError(
                     f"Column '{shown(name)}' of --future equals '{shown(target)}' in every row, so it would tell what "
                     "is to be forecast; leave it out."
@@ -165,36 +167,36 @@ def make_dataset(frame: pd.DataFrame, name: str, freq: str, schema: Schema, sha2
     )
 
 
-def _from_catalogue(known: DatasetCard, root: str | Path | None, download: bool, schema: Schema) -> Dataset:
+def _from_catalogue(entry: DatasetCard, root: str | Path | None, download: bool, schema: Schema) -> Dataset:
     notes: tuple[str, ...] = ()
-    if known.make is not None:
-        table, sha256, place, remedy = known.make(), "", "What is made", "mend its card"
+    if entry.make is not None:
+        table, sha256, place, remedy = entry.make(), "", "What is made", "mend its card"
     else:
-        path = fetch(known, root, download)
+        path = fetch(entry, root, download)
         # Verified by its hash, so it is taken as it is: Weather repeats a stamp and holds sentinels of -9999.
-        table, sha256, place, remedy = known.read(path), file_sha256(path), str(path), f"get {known.filename} anew"
-        if path.name != known.filename:
+        table, sha256, place, remedy = entry.read(path), file_sha256(path), str(path), f"get {entry.filename} anew"
+        if path.name != entry.filename:
             notes = (f"{path.name} is unpacked, and no hash is published to verify it by",)
     when = pd.DatetimeIndex(pd.to_datetime(table.pop("date"))) if "date" in table else None
     if when is None:
         notes = ("it has no dates, so forecasts carry none", *notes)
-    if table.shape != (known.rows, known.channels):
+    if table.shape != (entry.rows, entry.channels):
         raise UsageError(
-            f"{place} has {table.shape[0]} rows of {table.shape[1]} values, but {known.name} has "
-            f"{known.rows} of {known.channels}; {remedy}."
+            f"{place} has {table.shape[0]} rows of {table.shape[1]} values, but {entry.name} has "
+            f"{entry.rows} of {entry.channels}; {remedy}."
         )
     return _checked(
         Dataset(
-            name=known.name,
+            name=entry.name,
             values=_matrix(table, schema),
             dates=when,
             columns=tuple(map(str, table.columns)),
-            freq=None if when is None else known.freq,
-            split=schema.split.split(when, known.rows, known.name) if schema.split.given else known.split,
+            freq=None if when is None else entry.freq,
+            split=schema.split.split(when, entry.rows, entry.name) if schema.split.given else entry.split,
             sha256=sha256,
-            season=known.season,
+            season=entry.season,
             notes=notes,
-            source=known.name,
+            source=entry.name,
             schema=Schema(na=schema.na, split=schema.split, domain=schema.domain),
         )
     )

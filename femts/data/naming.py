@@ -56,8 +56,8 @@ def settle(
             )
         form = replace(form, time=time)
         notes = (f"column '{shown(time)}' holds dates, so it is taken for the stamps",)
-    if long and len(names) == 3 and (found := _series_and_value(table.drop(columns=time), table[time], form)):
-        series, value = found
+    if long and len(names) == 3 and (guessed := _series_and_value(table.drop(columns=time), table[time], form)):
+        series, value = guessed
         form = Form(time, series, value)
         notes = (
             *notes,

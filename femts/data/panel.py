@@ -157,15 +157,15 @@ def read_panel(
     schema = replace(schema, form=form)
     time = form.time or "ds"
     if {form.series, time, form.value} <= set(frame.columns):
-        wanted = (form.value, *roles.past)
-        further = [str(c) for c in frame.columns if c not in (form.series, time, *wanted)]
+        read = (form.value, *roles.past)
+        further = [str(c) for c in frame.columns if c not in (form.series, time, *read)]
         if further:
             raise UsageError(
                 f"{where} has the further column '{shown(further[0])}'; name it for --past, or leave it out."
             )
     else:
         time = form.time_of(frame)
-        frame, wanted = _as_long(frame, schema, time, where), (form.value,)
+        frame, read = _as_long(frame, schema, time, where), (form.value,)
     frame = frame.assign(**{time: read_dates(frame[time], where)})
     groups = {str(key): rows for key, rows in frame.groupby(form.series, sort=False)}
     if not groups:
@@ -174,8 +174,8 @@ def read_panel(
     plain = schema.wide()
     series = {}
     for key, rows in groups.items():
-        table = rows[[time, *wanted]].rename(columns={time: "date"})
-        checked = check_frame(table, plain, columns=wanted, freq=freq, where=f"Series '{shown(key)}' of {where}")
+        table = rows[[time, *read]].rename(columns={time: "date"})
+        checked = check_frame(table, plain, columns=read, freq=freq, where=f"Series '{shown(key)}' of {where}")
         series[key] = make_dataset(checked, key, freq, plain)
     if not sha256:
         content = "\n".join(f"{key} {data.fingerprint()}" for key, data in series.items())

@@ -126,8 +126,8 @@ def _resident(panel: Panel, preprocess: PanelPreprocess) -> ScaledSeries:
     return ScaledSeries(values, torch.from_numpy(np.concatenate(observed)) if gaps else None, None, panel.targets)
 
 
-def panel_training_rows(panel: Panel, windows: PanelWindows, apart: int) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Training rows of all series (rows, C) and their observed mask, with `apart` rows that are
+def panel_training_rows(panel: Panel, windows: PanelWindows, distance: int) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Training rows of all series (rows, C) and their observed mask, with `distance` rows that are
     missing between two series.
 
     For what is fitted in closed form: no window that forecasts a row reads one of another series.
@@ -142,7 +142,7 @@ def panel_training_rows(panel: Panel, windows: PanelWindows, apart: int) -> tupl
             masks.append(torch.ones_like(values[rows], dtype=torch.bool) if observed is None else observed[rows])
     if len(pieces) == 1:
         return pieces[0], None if observed is None else masks[0]
-    gap = torch.zeros(apart, values.shape[1], dtype=values.dtype)
+    gap = torch.zeros(distance, values.shape[1], dtype=values.dtype)
     spaced = [each for piece in pieces for each in (piece, gap)][:-1]
     blank = gap.bool()
     return torch.cat(spaced), torch.cat([each for mask in masks for each in (mask, blank)][:-1])

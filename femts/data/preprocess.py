@@ -60,14 +60,14 @@ class Preprocess:
         )
         values = _transformed(values, power)
         scaler = Scaler.fit(values)
-        if data.known is None:
+        if data.covariates is None:
             return cls(data.columns, scaler, None, power, domain)
-        known, dates = data.known[rows], None if data.dates is None else data.dates[rows]
-        effects = fit_effects(scaler.transform(values), known, dates, data.season, data.schema.roles.calendar)
+        covariates, dates = data.covariates[rows], None if data.dates is None else data.dates[rows]
+        effects = fit_effects(scaler.transform(values), covariates, dates, data.season, data.schema.roles.calendar)
         return cls(data.columns, scaler, effects, power, domain)
 
-    def offsets(self, known: Array | None, dates: pd.Index | None, where: str = "The history") -> Array | None:
-        """Offsets (n, C) at the known columns `known` (n, K), raw units, and the stamps `dates`
+    def offsets(self, covariates: Array | None, dates: pd.Index | None, where: str = "The history") -> Array | None:
+        """Offsets (n, C) at the known columns `covariates` (n, K), raw units, and the stamps `dates`
         (n,); None without effects.
 
         Raises:
@@ -75,9 +75,9 @@ class Preprocess:
         """
         if self.effects is None:
             return None
-        if known is None:
+        if covariates is None:
             raise UsageError(f"{where} was loaded without its known columns; load it with the roles of the training.")
-        return self.effects.of(known, dates)
+        return self.effects.of(covariates, dates)
 
     def transform(self, values: Array, offsets: Array | None = None, where: str = "The history") -> Array:
         """Raw `values` (..., rows, C), NaN where missing, as models read them: without gaps and without `offsets`.

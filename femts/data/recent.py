@@ -118,12 +118,12 @@ def _in_order(table: pd.DataFrame, stamps: pd.Index) -> pd.DataFrame:
 
 def last_rows(pieces: Iterable[pd.DataFrame], count: int) -> pd.DataFrame:
     """The last `count` rows of a table that comes in pieces."""
-    kept: list[pd.DataFrame] = []
+    recent: list[pd.DataFrame] = []
     for piece in pieces:
-        kept.append(piece.tail(count).copy())  # a copy lets go of the rest
-        while sum(map(len, kept[1:])) >= count:
-            kept.pop(0)
-    return _joined(kept).tail(count)
+        recent.append(piece.tail(count).copy())  # a copy lets go of the rest
+        while sum(map(len, recent[1:])) >= count:
+            recent.pop(0)
+    return _joined(recent).tail(count)
 
 
 def last_stamps(
@@ -136,7 +136,7 @@ def last_stamps(
     Raises:
         UsageError: a stamp cannot be read, or stamps of several kinds or time zones; the text says which.
     """
-    kept, names, time = None, dict[str, None](), ""
+    recent, names, time = None, dict[str, None](), ""
     for piece in pieces:
         time = form.time_of(piece)
         names |= dict.fromkeys(piece[form.series].astype(str).unique())
@@ -144,19 +144,19 @@ def last_stamps(
             piece = piece.assign(**{time: read_dates(piece[time], where, freq)})
         except UsageError as error:
             raise _Stamps(str(error)) from error
-        if kept is not None and len(kept) and len(piece) and _kind(kept[time]) != _kind(piece[time]):
+        if recent is not None and len(recent) and len(piece) and _kind(recent[time]) != _kind(piece[time]):
             raise _Stamps(f"{where} has stamps of several kinds or time zones; write them all in one way.")
-        kept = piece if kept is None else _joined([kept, piece])
-        stamps = np.sort(kept[time].unique())
+        recent = piece if recent is None else _joined([recent, piece])
+        stamps = np.sort(recent[time].unique())
         if len(stamps) > count:
-            kept = kept[kept[time] >= stamps[-count]]
-    assert kept is not None, "a table comes in one piece at least"
-    here = set(kept[form.series].astype(str))
+            recent = recent[recent[time] >= stamps[-count]]
+    assert recent is not None, "a table comes in one piece at least"
+    here = set(recent[form.series].astype(str))
     ended = [name for name in names if name not in here]
     if not ended:
-        return kept
+        return recent
     return _joined(
-        [kept, pd.DataFrame({form.series: ended, time: kept[time].max(), form.value: np.nan})[[*kept.columns]]]
+        [recent, pd.DataFrame({form.series: ended, time: recent[time].max(), form.value: np.nan})[[*recent.columns]]]
     )
 
 

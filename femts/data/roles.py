@@ -51,8 +51,8 @@ class Roles:
         """A user's table without the columns that have no role, where targets are named; a long one as it is."""
         if not self.target or form.is_long(frame):
             return frame
-        wanted = {form.time_of(frame), *self._check([str(column) for column in frame.columns], where)}
-        return frame[[column for column in frame.columns if str(column) in wanted]]
+        columns = {form.time_of(frame), *self._check([str(column) for column in frame.columns], where)}
+        return frame[[column for column in frame.columns if str(column) in columns]]
 
     def sorted_out(self, columns: Sequence[str], name: str) -> Roles:
         """The same with every target named, for a table `name` with these `columns`.

@@ -82,7 +82,7 @@ def ett_split(rows_per_hour: int) -> Split:
 
 
 def ratio_split(rows: int) -> Split:
-    """The first int(.7 n) rows for training, the last int(.2 n) for the test, those between for validation."""
+    """Split of `rows`: the first int(.7 n) train, the last int(.2 n) are for the test, those between validate."""
     # The products stay in floating point, as in the public code whose window counts every published table rests on.
     train, test = int(rows * 0.7), int(rows * 0.2)
     return Split(train=(0, train), val=(train, rows - test), test=(rows - test, rows))

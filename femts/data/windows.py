@@ -222,7 +222,7 @@ def part_windows(
 
 def _resident(dataset: Dataset, preprocess: Preprocess) -> ScaledSeries:
     where = f"Data set '{shown(dataset.name)}'"
-    taken_off = preprocess.offsets(dataset.known, dataset.dates, where)
+    taken_off = preprocess.offsets(dataset.covariates, dataset.dates, where)
     values = torch.from_numpy(preprocess.transform(dataset.values, taken_off, where)).float()
     observed = None if dataset.observed is None else torch.from_numpy(dataset.observed)
     return ScaledSeries(

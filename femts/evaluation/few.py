@@ -30,17 +30,17 @@ def are_few(windows: int, disjoint: int) -> bool:
 
 
 class Spread:
-    """Float64 sums of squared errors, and of the widths of the quantiles `known` that bound `levels`.
+    """Float64 sums of squared errors, and of the widths of the quantiles `learned` that bound `levels`.
 
     Args:
         steps: S.
         channels: C.
         levels: K levels in percent.
-        known: quantiles that the model has learned.
+        learned: quantiles that the model has learned.
     """
 
-    def __init__(self, steps: int, channels: int, levels: Sequence[float], known: Sequence[float] = ()) -> None:
-        self._levels, self._known, self.finite = tuple(levels), tuple(known), True
+    def __init__(self, steps: int, channels: int, levels: Sequence[float], learned: Sequence[float] = ()) -> None:
+        self._levels, self._learned, self.finite = tuple(levels), tuple(learned), True
         self._count, self._squares = torch.zeros(2, steps, channels, dtype=torch.float64)
         self._widths = torch.zeros(len(self._levels), steps, channels, dtype=torch.float64)
 
@@ -53,7 +53,7 @@ class Spread:
         self._squares += error.square().nansum(0)
         for k, level in enumerate(self._levels if quantiles is not None else ()):
             assert quantiles is not None
-            low, high = (quantile_at(quantiles, self._known, end).cpu().double() for end in ends_of(level))
+            low, high = (quantile_at(quantiles, self._learned, end).cpu().double() for end in ends_of(level))
             self._widths[k] += ((high - low) / 2).where(observed, 0).sum(0)
 
     def half_widths(self, disjoint: int) -> NDArray[np.float32]:

@@ -105,10 +105,10 @@ def _run_again(cell: Cell, data: Dataset, device: str, threads: int) -> dict[str
 def _untrue_claims(record: Mapping[str, Any], cell: Cell, data: Dataset) -> tuple[str, ...]:
     """List what the record says wrongly of its configuration, its data and the size of its model."""
     from femts.forecaster.restore import outline
-    from femts.training.resolve import resolve_run, resolve_training
+    from femts.training.resolve import Lengths, resolve_run, resolve_training
 
     settings, training = resolve_training(cell.model, {"seed": cell.seed}, cell.settings)
-    config = resolve_run(data, cell.model, cell.pred_len, cell.seq_len, cell.protocol, settings, training)
+    config = resolve_run(data, cell.model, Lengths(cell.pred_len, cell.seq_len, cell.protocol), settings, training)
     again = {"config": config.to_dict(), "data": data.record}
     untrue = _deviations({key: record[key] for key in again}, again, elsewhere=False)
     if untrue:

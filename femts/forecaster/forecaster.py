@@ -263,7 +263,7 @@ class Forecaster:
         return self.intervals
 
     def save(self, folder: str | Path) -> None:
-        """Write a run folder that `load` reads; UsageError where it is not empty, RunFailure where the disk refuses."""
+        """Write a run to `folder`, for `load`; UsageError where it is not empty, RunFailure where the disk refuses."""
         place = check_path(folder, "The run folder")
         with locked(place):
             run_folder.check_new_folder(place)
@@ -288,17 +288,6 @@ class Forecaster:
 
     @classmethod
     def load(cls, folder: str | Path, device: str | torch.device = "cpu") -> Forecaster:
-        """The forecaster in a run folder, verified by its hashes and read without pickle.
-
-        Args:
-            folder: written by `femts train`, by `train` with `out`, or by `save`.
-            device: where its weights go.
-
-        Returns:
-            A forecaster, ready to predict.
-
-        Raises:
-            UsageError: no run, an unfinished or a changed one, or one of a later femts.
-        """
+        """The forecaster in the run `folder`, its weights on `device`, as `femts.load` gives it."""
         where = check_device(device)
         return cls(**restore(check_path(folder, "The run folder")).fields()).to(where)

@@ -117,7 +117,7 @@ def forecast_table(
         when: pd.Index = pd.RangeIndex(past.when[-1] + 1, past.when[-1] + 1 + steps)
     else:
         when = future_dates(past.when[-1], freq, steps)
-    in_advance = np.concatenate([past.known, known_ahead(future, config, when, freq)])
+    in_advance = np.concatenate([past.covariates, known_ahead(future, config, when, freq)])
     offsets = forecaster.preprocess.offsets(in_advance, past.when.append(when))
     after = None if offsets is None else offsets[config.seq_len :]
     scaled = forecast_scaled(forecaster, past.values[None], steps, None if offsets is None else offsets[None])
@@ -141,7 +141,9 @@ def explain_table(forecaster: Parts, history: pd.DataFrame) -> pd.DataFrame:
     """Explain the forecast of what follows `history`; see `Forecaster.explain`."""
     model = explainable(forecaster.model, forecaster.config.model)
     past = look_back(history, forecaster.config, forecaster.columns, forecaster.freq)
-    scaled = forecaster.preprocess.transform(past.values[None], forecaster.preprocess.offsets(past.known, past.when))
+    scaled = forecaster.preprocess.transform(
+        past.values[None], forecaster.preprocess.offsets(past.covariates, past.when)
+    )
     return explanation(model, torch.from_numpy(scaled).float().to(forecaster.device), forecaster.columns, past.when)
 
 

@@ -30,14 +30,14 @@ class LookBack:
         when: stamps of the L steps, or their numbers for data without stamps.
         time: what the table calls its stamps.
         long: the columns of a table in long form, in its order; empty for a wide one.
-        known: (L, K) float64, raw units, the columns that are known for the steps to come as well.
+        covariates: (L, K) float64, raw units, the columns that are known for the steps to come as well.
     """
 
     values: NDArray[np.float64]
     when: pd.Index
     time: str
     long: tuple[str, ...]
-    known: NDArray[np.float64]
+    covariates: NDArray[np.float64]
 
 
 def look_back(history: pd.DataFrame, config: RunConfig, columns: Sequence[str], freq: str | None) -> LookBack:
@@ -80,10 +80,10 @@ def look_back(history: pd.DataFrame, config: RunConfig, columns: Sequence[str], 
     else:
         values = check_frame(recent, schema, (*columns, *ahead), freq, where).tail(needed)
         when = pd.Index(values.pop("date"))
-    read, known = values[list(columns)], values[list(ahead)]
+    read, covariates = values[list(columns)], values[list(ahead)]
     _tell_gaps(read, where, "the last value before each is read instead")
-    _tell_gaps(known, where, "the training mean stands for each")
-    return LookBack(read.to_numpy(), when, time, given, known.to_numpy())
+    _tell_gaps(covariates, where, "the training mean stands for each")
+    return LookBack(read.to_numpy(), when, time, given, covariates.to_numpy())
 
 
 def known_ahead(

@@ -184,8 +184,7 @@ class PanelForecaster:
         return self._dataset
 
     def save(self, folder: str | Path) -> None:
-        """Write a run folder that `load` reads; UsageError when `folder` holds something,
-        RunFailure when the disk refuses."""
+        """Write a run to `folder`, for `load`; UsageError where it is not empty, RunFailure where the disk refuses."""
         with locked(Path(folder)):
             check_new_folder(Path(folder))
             self.write(Path(folder))

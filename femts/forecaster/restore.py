@@ -42,9 +42,9 @@ class Restored(NamedTuple):
     def fields(self) -> dict[str, Any]:
         """Fields of a `Forecaster` by name."""
         run = self.run
-        known = {"freq": run.preprocess["freq"], "data": run.preprocess["data"]}
+        trained_on = {"freq": run.preprocess["freq"], "data": run.preprocess["data"]}
         said = {"config": run.config, "metrics": run.metrics, "validations": run.validations}
-        return {"model": self.model, "preprocess": self.preprocess, "intervals": self.intervals, **known, **said}
+        return {"model": self.model, "preprocess": self.preprocess, "intervals": self.intervals, **trained_on, **said}
 
 
 class RestoredPanel(NamedTuple):

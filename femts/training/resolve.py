@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from femts.config.arguments import check_kind, check_text
 from femts.config.settings import apply_settings
@@ -77,12 +77,18 @@ def _suggest_setting(key: str, model: str) -> str:
     return suggest(same[0], same) if same else suggest(key, choices)
 
 
+class Lengths(NamedTuple):
+    """Lengths of a run as a user asks for them; arguments of `train`."""
+
+    pred_len: int | str | None = None
+    seq_len: int | str | None = None
+    protocol: str | None = None
+
+
 def resolve_run(
     data: Dataset | Panel,
     model: str,
-    pred_len: int | str | None,
-    seq_len: int | str | None,
-    protocol: str | None,
+    lengths: Lengths,
     model_settings: Mapping[str, Any],
     training: TrainingConfig,
 ) -> RunConfig:
@@ -91,9 +97,11 @@ def resolve_run(
 
     Args:
         data: the loaded data.
-        model, pred_len, seq_len, protocol: as in `train`.
+        model: as in `train`.
+        lengths: as asked for.
         model_settings, training: as `resolve_training` returns them.
     """
+    pred_len, seq_len, protocol = lengths
     steps = horizon(data, pred_len).steps
     check_past(model, data.schema.roles.past)
     config = build_config(

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import torch
 
@@ -38,7 +38,7 @@ from femts.mixers.kernels import recorded
 from femts.models.registry import build_model
 from femts.training.batches import StepBatches
 from femts.training.device import Place, kept_memory, resolve_place
-from femts.training.resolve import horizon, length_notes, resolve_run, resolve_training
+from femts.training.resolve import Lengths, horizon, length_notes, resolve_run, resolve_training
 from femts.training.resume import find_state
 from femts.training.schedule import Budget
 from femts.training.state import TrainState
@@ -122,7 +122,7 @@ def train(
         raise UsageError("A script that trains on several devices needs its code under `if __name__ == '__main__':`.")
     data = dataset if isinstance(dataset, Dataset | Panel) else load_dataset(dataset, data_root)
     data = _ready(data, pred_len)
-    config = resolve_run(data, model, pred_len, seq_len, protocol, model_settings, training)
+    config = resolve_run(data, model, Lengths(pred_len, seq_len, protocol), model_settings, training)
     training = config.training
     forecaster_of, windows = _prepared(data, config)
     # The caller's random state stays as it was.
@@ -148,11 +148,13 @@ def train(
                     say(note)
             try:
                 with recorded() as kernels:
-                    _fit(forecaster, training, place, windows, state, folder, started, progress)
+                    _fit(forecaster, windows, _Course(training, place, state, folder, started, progress))
                 forecaster.metrics = {**forecaster.metrics, "kernels": dict(sorted(kernels.items()))}
             except KeyboardInterrupt as error:
-                kept = "nothing was kept" if out is None else f"what was reached is in {out}; continue it with --resume"
-                raise Interrupted(f"Training was interrupted; {kept}.") from error
+                remedy = (
+                    "nothing was kept" if out is None else f"what was reached is in {out}; continue it with --resume"
+                )
+                raise Interrupted(f"Training was interrupted; {remedy}.") from error
             if out is not None and folder is not None:
                 forecaster.write(folder)
     return cast(Forecaster, forecaster)
@@ -215,17 +217,20 @@ def _folder(out: str | Path | None, place: Place) -> Iterator[Path | None]:
         yield None
 
 
-def _fit(
-    forecaster: Forecaster | PanelForecaster,
-    training: TrainingConfig,
-    place: Place,
-    windows: Mapping[str, Windows],
-    state: TrainState,
-    folder: Path | None,
-    started: float,
-    progress: bool,
-) -> None:
-    """Train the forecaster's model from `state` on, give it its best weights, and fill in scores and circumstances."""
+class _Course(NamedTuple):
+    """Course of a training: its recipe and its place, what it goes on from, and where and since when it runs."""
+
+    training: TrainingConfig
+    place: Place
+    state: TrainState
+    folder: Path | None
+    started: float
+    progress: bool
+
+
+def _fit(forecaster: Forecaster | PanelForecaster, windows: Mapping[str, Windows], course: _Course) -> None:
+    """Train the forecaster's model, give it its best weights, and fill in scores and circumstances."""
+    training, place, state, folder, started, progress = course
     model, before = forecaster.model, state.seconds
     trainable = any(p.requires_grad for p in model.parameters())
     if trainable and not state.complete:

@@ -106,17 +106,19 @@ def test_effects_are_kept_without_loss() -> None:
     data = load_dataset(driven(), target=["load"], future=["cold"], calendar=True)
     preprocess = Preprocess.fit(data)
     again = Preprocess.from_dict(preprocess.to_dict()).effects
-    assert isinstance(again, Effects) and preprocess.effects is not None and data.known is not None
-    np.testing.assert_array_equal(again.of(data.known, data.dates), preprocess.effects.of(data.known, data.dates))
+    assert isinstance(again, Effects) and preprocess.effects is not None and data.covariates is not None
+    np.testing.assert_array_equal(
+        again.of(data.covariates, data.dates), preprocess.effects.of(data.covariates, data.dates)
+    )
 
 
 def test_many_rows_are_a_matter_of_time_and_not_of_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     data = load_dataset(driven(), target=["load"], future=["cold"])
-    assert data.known is not None
+    assert data.covariates is not None
     effects = Preprocess.fit(data).effects
     assert effects is not None
-    whole = effects.of(data.known, None)
+    whole = effects.of(data.covariates, None)
     monkeypatch.setattr("femts.data.effects.MOST_ROWS", 300)
-    np.testing.assert_allclose(effects.of(data.known, None), whole)
+    np.testing.assert_allclose(effects.of(data.covariates, None), whole)
     drawn = Preprocess.fit(replace(data)).effects
     assert drawn is not None and drawn.explained[0] > 0.7

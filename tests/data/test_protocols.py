@@ -31,17 +31,28 @@ def test_unknown_protocol_names_the_nearest() -> None:
         default_seq_len("papers", 96, 8640)
 
 
-HORIZONS = {"YS-JAN": 6, "QE-DEC": 8, "MS": 12, "BME": 12, "2MS": 6, "W-SUN": 13, "D": 28, "B": 20, "6h": 8, "h": 48}
+HORIZONS: dict[str | None, int] = {
+    "YS-JAN": 6,
+    "QE-DEC": 8,
+    "MS": 12,
+    "BME": 12,
+    "2MS": 6,
+    "W-SUN": 13,
+    "D": 28,
+    "B": 20,
+    "6h": 8,
+    "h": 48,
+}
 HORIZONS |= dict.fromkeys(("30min", "15min", "10min", "s", "1", None), 96)
 
 
 @pytest.mark.parametrize(("freq", "steps"), HORIZONS.items())
-def test_the_horizon_goes_by_the_step(freq, steps):
+def test_the_horizon_goes_by_the_step(freq: str | None, steps: int) -> None:
     assert default_horizon(freq, 10_000, published=False).steps == steps
     assert default_horizon(freq, 10_000, published=True).steps == 96
 
 
-def test_a_horizon_is_a_quarter_of_the_rows_at_most():
+def test_a_horizon_is_a_quarter_of_the_rows_at_most() -> None:
     assert default_horizon("MS", 48, published=False) == (12, "a year of months")
     assert default_horizon("MS", 36, published=False) == (9, "as far as 36 rows allow")
     assert default_horizon(None, 100, published=False).steps == 5
@@ -50,14 +61,25 @@ def test_a_horizon_is_a_quarter_of_the_rows_at_most():
 
 @pytest.mark.parametrize(
     ("pred_len", "rows", "season", "steps"),
-    [(12, 100, 12, 36), (13, 73, 52, 52), (12, 25, 12, 6), (48, 6000, 24, 1008), (96, 36_000, 144, 1008), (6, 216, 1, 24)],
+    [
+        (12, 100, 12, 36),
+        (13, 73, 52, 52),
+        (12, 25, 12, 6),
+        (48, 6000, 24, 1008),
+        (96, 36_000, 144, 1008),
+        (6, 216, 1, 24),
+    ],
 )
-def test_the_look_back_is_whole_seasons_that_leave_rows_to_learn_from(pred_len, rows, season, steps):
+def test_the_look_back_is_whole_seasons_that_leave_rows_to_learn_from(
+    pred_len: int, rows: int, season: int, steps: int
+) -> None:
     assert default_look_back("seasons", pred_len, rows, season).steps == steps
 
 
 @given(st.integers(1, 400), st.integers(2, 60_000), st.integers(1, 200))
-def test_a_look_back_of_seasons_is_whole_or_less_than_one_and_leaves_windows(pred_len, rows, season):
+def test_a_look_back_of_seasons_is_whole_or_less_than_one_and_leaves_windows(
+    pred_len: int, rows: int, season: int
+) -> None:
     steps = default_seq_len("seasons", pred_len, rows, season)
     assert steps % season == 0 or steps < season
     assert steps == 1 or rows - steps - pred_len + 1 >= min(FEWEST_WINDOWS, (rows - pred_len) // 2)

@@ -90,7 +90,7 @@ def test_every_field_is_described(thing: type) -> None:
     assert _listed(described[1]) == {field.name for field in fields(thing) if not field.name.startswith("_")}
 
 
-@pytest.mark.parametrize("module", ["femts.data.dataset", "femts.mixers.layer"])
+@pytest.mark.parametrize("module", ["femts.data.loading", "femts.mixers.layer"])
 def test_examples_in_docstrings_are_what_happens(module: str) -> None:
     done = doctest.testmod(importlib.import_module(module))
     assert (done.failed, done.attempted > 1) == (0, True)
@@ -114,7 +114,6 @@ MISTAKES: dict[str, Callable[[femts.Forecaster], object]] = {
     "report": lambda fc: femts.report("none", "page.html"),
     "table": lambda fc: femts.table("ETTh11"),
     "train": lambda fc: femts.train("synthetic", model="fem_gal"),
-    "Forecaster.load": lambda fc: femts.Forecaster.load("none"),
     "Forecaster.predict": lambda fc: fc.predict(small_table(), 0),
     "Forecaster.plot": lambda fc: fc.plot(small_table(), columns=["wind"]),
     "Forecaster.predict_array": lambda fc: fc.predict_array([[1.0]]),

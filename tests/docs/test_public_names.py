@@ -11,7 +11,7 @@ from pages import ROOT
 
 import femts
 
-IMPORT = re.compile(r"^from femts(?:\.[\w.]+)? import (.+)$", re.MULTILINE)
+IMPORT = re.compile(r"^from femts import (.+)$", re.MULTILINE)  # files that a guide puts into femts reach deeper
 USED = re.compile(r"\bfemts\.(\w+)\(")
 
 

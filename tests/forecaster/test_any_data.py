@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -39,8 +40,8 @@ def test_a_name_a_path_a_frame_and_a_data_set_score_alike(
         assert forecaster.evaluate(dataset=dataset) == usual
         assert forecaster.scores(dataset=dataset).equals(forecaster.scores())
         assert forecaster.coverage(level=[80], dataset=dataset).equals(forecaster.coverage(level=[80]))
-        steps = {"windows": 2, "step": 12}
-        assert femts.backtest(forecaster, dataset, **steps).equals(femts.backtest(forecaster, data, **steps))
+        cutoffs = femts.Cutoffs(windows=2, step=12)
+        assert femts.backtest(forecaster, dataset, cutoffs).equals(femts.backtest(forecaster, data, cutoffs))
     assert not femts.audit(forecaster, own_names).failed
     assert femts.report(forecaster, tmp_path / "page.html", own_names).is_file()
     assert forecaster.calibrate(dataset=own_names).steps == 12
@@ -48,7 +49,9 @@ def test_a_name_a_path_a_frame_and_a_data_set_score_alike(
         forecaster.evaluate(dataset=own_names.rename(columns={"heat": "cold"}))
 
 
-def test_a_frame_comes_back_under_the_users_names_and_is_forecast(forecaster: Forecaster, own_names: pd.DataFrame) -> None:
+def test_a_frame_comes_back_under_the_users_names_and_is_forecast(
+    forecaster: Forecaster, own_names: pd.DataFrame
+) -> None:
     frame = forecaster.training_data().frame()
     assert list(frame.columns) == ["when", "load", "heat"]
     pd.testing.assert_frame_equal(forecaster.predict(frame), forecaster.predict(own_names))
@@ -76,14 +79,17 @@ def test_a_data_set_and_a_forecaster_say_what_they_are(forecaster: Forecaster) -
     assert lines[4] == "  intervals: 50, 80, 90, 95 %, from 19 windows"
 
 
-def test_a_plot_is_a_figure_that_a_notebook_shows(forecaster: Forecaster, own_names: pd.DataFrame, tmp_path: Path) -> None:
+def test_a_plot_is_a_figure_that_a_notebook_shows(
+    forecaster: Forecaster, own_names: pd.DataFrame, tmp_path: Path
+) -> None:
     past, future = own_names.iloc[:-12], own_names.tail(12)
     figure = forecaster.plot(past, level=[80], actual=future, columns=["heat"])
     assert isinstance(figure, plt.Figure) and [panel.get_title(loc="left") for panel in figure.axes] == ["heat"]
     assert figure._repr_png_().startswith(b"\x89PNG")
     figure.savefig(tmp_path / "forecast.svg")
     drawn = {line.get_label(): line for line in figure.axes[0].get_lines()}
-    assert np.allclose(drawn["what happened"].get_ydata()[1:], future["heat"])
+    happened = np.asarray(drawn["what happened"].get_ydata())
+    assert np.allclose(happened[1:], future["heat"])
     assert {"history", "forecast"} <= drawn.keys()
     long = small_table().melt("date", var_name="unique_id", value_name="y").rename(columns={"date": "ds"})
     other = femts.train(long[["unique_id", "ds", "y"]], "naive", 12, seq_len=24)
@@ -92,7 +98,7 @@ def test_a_plot_is_a_figure_that_a_notebook_shows(forecaster: Forecaster, own_na
 
 def test_python_and_the_command_have_one_table(tmp_path: Path) -> None:
     said: list[str] = []
-    asked = {"results": tmp_path, "seq_lens": 48, "jobs": 1}
+    asked: dict[str, Any] = {"results": tmp_path, "seq_lens": 48, "jobs": 1}
     made = femts.table("synthetic", ["naive", "seasonal_naive"], [12, 24], say=said.append, **asked)
     assert len(said) == 4 and made["mse"].notna().all() and made["pred_len"].isna().sum() == 2
     again = femts.table("synthetic", ["naive", "seasonal_naive"], [12, 24], train=False, **asked)

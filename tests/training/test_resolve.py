@@ -13,13 +13,14 @@ from femts.data.synthetic import synthetic_frame
 from femts.errors import UsageError
 from femts.models.dlinear import DLinear
 from femts.models.patchtst import PatchTST
-from femts.training.resolve import length_notes, resolve_run, resolve_training
+from femts.training.resolve import Lengths, length_notes, resolve_run, resolve_training
 
 
 def run(model: str = "dlinear", **changes: Any) -> Any:
     data = load_dataset("synthetic")
-    asked: dict[str, Any] = {"pred_len": 24, "seq_len": None, "protocol": "paper", "model_settings": {}}
-    return resolve_run(data=data, model=model, training=TrainingConfig(), **{**asked, **changes})
+    asked: dict[str, Any] = {"pred_len": 24, "seq_len": None, "protocol": "paper"}
+    settings = changes.pop("model_settings", {})
+    return resolve_run(data, model, Lengths(**{**asked, **changes}), settings, TrainingConfig())
 
 
 def test_settings_go_to_model_and_training_by_their_prefix() -> None:
@@ -55,14 +56,14 @@ def test_wide_tables_are_learned_some_channels_at_a_time(channels: int, asked: i
     )
     frame.insert(0, "date", pd.date_range("2024-01-01", periods=400, freq="h"))
     data, training = load_dataset(frame), TrainingConfig(channels=asked)
-    assert resolve_run(data, "fem_sm", 2, 10, "paper", {}, training).training.channels == drawn
+    assert resolve_run(data, "fem_sm", Lengths(2, 10, "paper"), {}, training).training.channels == drawn
     if asked is None:
-        assert resolve_run(data, "dlinear", 2, 10, "paper", {}, training).training.channels is None
+        assert resolve_run(data, "dlinear", Lengths(2, 10, "paper"), {}, training).training.channels is None
     else:
         with pytest.raises(
             UsageError, match=r"'dlinear' learns from all channels at every step; leave training\.channels out"
         ):
-            resolve_run(data, "dlinear", 2, 10, "paper", {}, training)
+            resolve_run(data, "dlinear", Lengths(2, 10, "paper"), {}, training)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +136,7 @@ def test_the_source_finds_the_data_again(tmp_path: Any) -> None:
     assert run().source == "synthetic"
     for given, source in ((path, str(path)), (frame, None)):
         data = load_dataset(given)
-        config = resolve_run(data, "naive", 2, 5, "paper", {}, TrainingConfig())
+        config = resolve_run(data, "naive", Lengths(2, 5, "paper"), {}, TrainingConfig())
         assert config.source == source
     assert isinstance(frame, pd.DataFrame)
 
@@ -144,7 +145,7 @@ def test_lengths_that_nobody_gives_are_those_of_the_data_and_are_said() -> None:
     own, known = load_dataset(synthetic_frame(2000)), load_dataset("synthetic")
     for data, lengths in ((own, (48, 648, "seasons")), (known, (96, 1024, "paper"))):
         for left_open in (None, "auto"):
-            config = resolve_run(data, "dlinear", left_open, left_open, None, {}, TrainingConfig())
+            config = resolve_run(data, "dlinear", Lengths(left_open, left_open), {}, TrainingConfig())
             assert (config.pred_len, config.seq_len, config.protocol) == lengths
     ahead, back = length_notes(own, None, "auto", None)
     assert ahead == "horizon 48, two days; --pred-len takes another"
@@ -156,5 +157,5 @@ def test_lengths_of_the_catalogue_and_of_protocols_are_what_they_were() -> None:
     for source, protocol in product(("synthetic", synthetic_frame(8760)), ("paper", "lookback96")):
         data = load_dataset(source)
         for pred_len, steps in ((96, 1024), (336, 2048), (720, 2048)):
-            config = resolve_run(data, "dlinear", pred_len, None, protocol, {}, TrainingConfig())
+            config = resolve_run(data, "dlinear", Lengths(pred_len, None, protocol), {}, TrainingConfig())
             assert config.seq_len == (steps if protocol == "paper" else 96)

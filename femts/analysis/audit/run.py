@@ -114,7 +114,7 @@ def _check_future(forecaster: Forecaster, data: Dataset) -> Check:
     moved = difference = 0.0
     preprocess, model = forecaster.preprocess, forecaster.model
     windows, noise = _test_windows(forecaster, data), np.random.default_rng(0).normal(10, 1, data.values.shape)
-    offsets = preprocess.offsets(data.known, data.dates)
+    offsets = preprocess.offsets(data.covariates, data.dates)
     numbers = sample(windows)
     for number in numbers:
         cutoff = data.split.test[0] + int(number)  # the first row that this window forecasts, whatever the windows say

@@ -213,7 +213,7 @@ def _refitted(forecaster: Forecaster, past: pd.DataFrame, season: int, where: st
     name = f"{where}, before row {len(past)}"
     sha256 = hashlib.sha256(values.tobytes()).hexdigest()
     rows = Dataset(name, values, dates, forecaster.columns, forecaster.freq, split, sha256, season)
-    data = replace(rows, schema=config.schema, known=in_advance)
+    data = replace(rows, schema=config.schema, covariates=in_advance)
     settings = {f"training.{key}": value for key, value in asdict(config.training).items()}
     settings |= {f"model.{key}": value for key, value in asdict(config.model_config).items() if key not in SHAPE}
     settings["training.device"] = forecaster.device.type

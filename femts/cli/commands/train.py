@@ -170,13 +170,13 @@ def _check_horizons(recipe: Recipe, data: Dataset) -> str | None:
     from femts.data.preprocess import Preprocess
     from femts.data.scaler import Scaler
     from femts.data.windows import part_windows
-    from femts.training.resolve import resolve_run, resolve_training
+    from femts.training.resolve import Lengths, resolve_run, resolve_training
 
     settings, training = resolve_training(recipe.model, {}, recipe.settings)
     preprocess = Preprocess(data.columns, Scaler.fit(data.train_values))  # no effects: lengths do not depend on them
     windows = None
     for pred_len in recipe.pred_lens:
-        config = resolve_run(data, recipe.model, pred_len, recipe.seq_len, recipe.protocol, settings, training)
+        config = resolve_run(data, recipe.model, Lengths(pred_len, recipe.seq_len, recipe.protocol), settings, training)
         for part in ("train", "val", "test"):
             windows = part_windows(data, preprocess, part, config.seq_len, pred_len, windows)
     return training.max_time

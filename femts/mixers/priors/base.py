@@ -36,8 +36,7 @@ class BoundPrior(ABC):
 
     @abstractmethod
     def mix(self, values: Tensor) -> Tensor:
-        """Sum of `values` (B, T, H, c) by `p_t(i)`, of the same shape; what no token may read may
-        be anything, NaN too."""
+        """Sum of `values` (B, T, H, c) by `p_t(i)`, of one shape; what no token reads may be anything, NaN too."""
 
     def weights(self) -> Tensor:
         """The dense p (B, H, T, T), query by key: what the prior makes of one-hot values."""
@@ -82,8 +81,7 @@ class Prior(nn.Module):
 
     @classmethod
     def weight_count(cls, config: FreeEnergyMixerConfig, fem_dim: int, qk_dim: int) -> int:
-        """Weights of the linear maps by `config`, `fem_dim` and `qk_dim` (appendix H.7); by default
-        of q and k, or one key."""
+        """Weights of the linear maps by `config`, `fem_dim`, `qk_dim` (appendix H.7); of q and k, or one key."""
         return config.n_embd * (fem_dim if cls.per_channel else 2 * qk_dim)
 
     def log_scores(self, params: Params, keep: Tensor) -> Tensor:
