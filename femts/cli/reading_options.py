@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import typer
 
 from femts.cli.options import option
-from femts.data.schema import Schema
 from femts.errors import UsageError
 from femts.text import shown
 
@@ -69,6 +68,8 @@ class ReadingOptions:
             "calendar": _check_flag("calendar", self.calendar or False),
             "panel": _check_flag("panel", self.panel or False),
         }
+        from femts.data.schema import Schema  # pandas takes long to import
+
         further = ("split", "val_rows", "test_rows", "test_from", "min", "max", "transform")
         schema = Schema.of(
             **{name: value for name, value in reading.items() if value}, **{k: getattr(self, k) for k in further}

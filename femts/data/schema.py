@@ -88,7 +88,7 @@ class Schema:
         """The arguments of `of` that differ from the usual, in plain types."""
         given = {
             "na": list(self.na),
-            "columns": self.form.named() if self.form != USUAL else {},
+            "columns": {key: name for key, name in self.form.named().items() if getattr(USUAL, key) != name},
             **self.roles.to_dict(),
         }
         given |= {"panel": self.panel}

@@ -88,6 +88,17 @@ def ratio_split(rows: int) -> Split:
     return Split(train=(0, train), val=(train, rows - test), test=(rows - test, rows))
 
 
+def check_room(rows: int, pred_len: int, name: str) -> None:
+    """UsageError where a table of `rows` rows has no room for two forecasts, to validate and to test by, and some to learn."""
+    if rows < 2 * pred_len + SHORTEST:
+        longest = (rows - SHORTEST) // 2
+        remedy = f"the longest that fits is {longest}" if longest > 0 else "bring more rows"
+        raise UsageError(
+            f"A forecast of {pred_len} steps does not fit twice into the {rows} rows of '{name}', to validate and to test by, "
+            f"with {SHORTEST} to learn from; {remedy}."
+        )
+
+
 def horizon_split(split: Split, pred_len: int) -> Split:
     """`split`, or where the table is short for forecasts of `pred_len` steps, whole horizons of its
     end for the later parts."""

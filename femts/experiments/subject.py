@@ -11,7 +11,7 @@ from typing import Any
 from femts.data.catalog import CATALOG, card
 from femts.data.loading import is_path, load_dataset
 from femts.data.protocols import HORIZONS, default_horizon, default_protocol, default_seq_len
-from femts.data.splits import PARTS, Split, horizon_split
+from femts.data.splits import PARTS, Split, check_room, horizon_split
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,8 @@ class Subject:
 
     def look_backs(self, seq_lens: Sequence[int | None], pred_len: int, protocol: str) -> dict[int | None, int]:
         """Those of `seq_lens` that fit, with their steps; UsageError where none does."""
+        if not self.fixed:
+            check_room(self.split.test[1], pred_len, self.name)
         split = self.split if self.fixed else horizon_split(self.split, pred_len)
         first, stop = split.train
         steps = {

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from femts.config.rules import Misfit
-from femts.data.dataset import Dataset
+from femts.data.dataset import Dataset, for_horizon
 from femts.errors import UsageError
 from femts.experiments.grid import Cell
 from femts.experiments.record import make_record
@@ -69,7 +69,7 @@ def verify_record(record: Mapping[str, Any], device: str = "auto", data_root: st
     except Misfit as error:
         raise UsageError(f"The record is damaged: {error}; bring back the one that 'femts table' wrote.") from error
     cell = Cell(**record["cell"])
-    data = cell.load(data_root)
+    data = for_horizon(cell.load(data_root), cell.pred_len)
     if data.sha256 != record["data"]["sha256"]:
         raise UsageError(
             f"The data of {cell.dataset} are not those of the record (sha256 {record['data']['sha256'][:12]}...)."

@@ -58,6 +58,11 @@ class RidgeConfig(ModelConfig):
 
     def for_data(self, season: int, rows: int) -> Self:
         """Season and longest forecast where they are not set; see the attributes."""
+        if self.longest is not None and self.longest > max(rows, self.pred_len):
+            raise UsageError(
+                f"A ridge regression from {self.seq_len} to {self.longest} steps does not fit in {rows} training rows; "
+                "set model.longest lower, or bring more rows."
+            )
         config = super().for_data(season, rows)
         if config.season is None:
             config = replace(config, season=season if season <= config.seq_len else 1)

@@ -22,7 +22,7 @@ from femts.data.loading import load_dataset
 from femts.data.panel import Panel, panel_for_horizon
 from femts.data.panel_preprocess import PanelPreprocess, panel_training_rows, panel_windows
 from femts.data.preprocess import Preprocess
-from femts.data.splits import PARTS
+from femts.data.splits import PARTS, check_room
 from femts.data.windows import PanelWindows, Windows, part_windows
 from femts.errors import UsageError
 from femts.evaluation.coverage import CoverageSums
@@ -163,7 +163,11 @@ def train(
 def _ready(data: Dataset | Panel, pred_len: int | str | None) -> Dataset | Panel:
     """The data, split for this horizon."""
     steps = horizon(data, pred_len).steps
-    return panel_for_horizon(data, steps) if isinstance(data, Panel) else for_horizon(data, steps)
+    if isinstance(data, Panel):
+        return panel_for_horizon(data, steps)
+    if not data.fixed_split:
+        check_room(data.rows, steps, data.name)
+    return for_horizon(data, steps)
 
 
 def _prepared(

@@ -91,7 +91,7 @@ def test_a_configuration_file_may_hold_lists_where_the_command_line_has_text() -
         "past": None,
         "model": "x",
     }
-    reading = {"na": (-9999.0,), "columns": {"time": "when"}, "target": ("a", "b"), "calendar": True}
+    reading = {"na": [-9999.0], "columns": {"time": "when"}, "target": ["a", "b"], "calendar": True}
     assert ReadingOptions.of(values).reading() == reading
     assert ReadingOptions("-9999", "time=when", "a,b", calendar=True).reading() == reading
     assert ReadingOptions().reading() == {}

@@ -169,4 +169,4 @@ def test_later_tables_may_call_their_stamps_otherwise(tmp_path: Path) -> None:
     for name in ("date", "Hour"):
         other = femts.load(tmp_path / "run").predict(table.rename(columns={"Zeit": name}))
         pd.testing.assert_frame_equal(other, expected.rename(columns={"Zeit": name}))
-    pd.testing.assert_frame_equal(made.predict(load_dataset(table).frame()), expected.rename(columns={"Zeit": "date"}))
+    pd.testing.assert_frame_equal(made.predict(load_dataset(table).frame()), expected)

@@ -217,5 +217,5 @@ def test_the_command_draws_more_than_a_look_back(tmp_path: Path, monkeypatch: py
     command = ["predict", str(tmp_path / "run"), str(path), "--horizon", "10", "-o", str(tmp_path / "o.csv")]
     assert main(command) == 0
     assert main([*command, "--plot", str(tmp_path / "o.svg")]) == 0
-    assert [call.args[1] for call in read.call_args_list] == [L, 20]
+    assert [call.args[1] for call in read.call_args_list] == [L, 48]  # two days of hours
     assert (tmp_path / "o.svg").read_text().startswith("<?xml")

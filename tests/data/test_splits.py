@@ -39,6 +39,7 @@ def test_window_count_equals_counting_them(rows: int, seq_len: int, pred_len: in
     split = ratio_split(rows)
     first, stop = {"train": split.train, "val": split.val, "test": split.test}[part]
     from_row = seq_len if part == "train" else max(first, seq_len)
+    stop += split.overhang(part, pred_len)
     counted = sum(1 for target in range(from_row, stop - pred_len + 1)) if part == "train" or first >= seq_len else 0
     assert split.windows(part, seq_len, pred_len) == counted
 

@@ -165,8 +165,8 @@ def test_few_windows_that_overlap_have_every_level_and_say_so(data: Dataset) -> 
     small = load_dataset(synthetic_frame(600))
     run = train(small, "naive", 50, seq_len=L)
     assert run.intervals is not None and run.intervals.few
-    assert (run.intervals.windows, run.intervals.disjoint, run.intervals.levels) == (11, 1, (50, 80, 90, 95, 99))
-    assert run.metrics["intervals"]["disjoint"] == 1
+    assert (run.intervals.windows, run.intervals.disjoint, run.intervals.levels) == (51, 2, (50, 80, 90, 95, 99))
+    assert run.metrics["intervals"]["disjoint"] == 2
     widths = run.predict(small.frame(), level=[80, 95])
     for level in (80, 95):
         for name in small.columns:

@@ -62,7 +62,7 @@ def somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 
 CALLS: dict[str, tuple[Callable[[Forecaster], Callable[..., Any]], dict[str, Any]]] = {
     "audit": (lambda f: femts.audit, {"forecaster_or_run": "none", "dataset": TABLE}),
-    "backtest": (lambda f: femts.backtest, {"data": TABLE, "windows": 1, "step": 1}),
+    "backtest": (lambda f: femts.backtest, {"data": TABLE, "cutoffs": femts.Cutoffs(windows=1, step=1)}),
     "backtest_scores": (lambda f: femts.backtest_scores, {"frame": TABLE}),
     "datasets": (lambda f: femts.datasets, {}),
     "load": (lambda f: femts.load, {"folder": "none"}),
@@ -113,7 +113,7 @@ OTHERS = {
     "CATALOG",
 }
 OTHERS |= {"DatasetCard", "register", "register_prior", "visible", "__version__", "Forecaster", "Forecaster.device"}
-OTHERS |= {"ModelConfig", "FemtsError", "GapWarning", "RunFailure", "UsageError"}
+OTHERS |= {"Cutoffs", "ModelConfig", "FemtsError", "GapWarning", "RunFailure", "UsageError"}
 
 
 def _arguments(name: str) -> list[str]:
@@ -156,7 +156,7 @@ def test_a_thing_of_another_kind_gets_an_answer_or_a_sentence(forecaster: Foreca
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda f: femts.train(TABLE["load"]), r"The data are a Series"),
+        (lambda f: femts.train(TABLE["load"]), r"no time stamps in the index of its Series"),
         (
             lambda f: femts.train(TABLE, pred_len=[6, 12]),
             r"A forecast of \[6, 12\] steps is none; give one whole number",
@@ -164,7 +164,10 @@ def test_a_thing_of_another_kind_gets_an_answer_or_a_sentence(forecaster: Foreca
         (lambda f: f.evaluate(dataset=3), r"The data are a int; give a name"),
         (lambda f: femts.report(f, 3), r"The page is '3', which names no file"),
         (lambda f: f.save(None), r"The run folder is 'None', which names no file or folder"),
-        (lambda f: femts.backtest(3, TABLE, windows=1, step=1), r"The forecaster is '3'; give what femts\.train"),
+        (
+            lambda f: femts.backtest(3, TABLE, femts.Cutoffs(windows=1, step=1)),
+            r"The forecaster is '3'; give what femts\.train",
+        ),
         (lambda f: f.to("gpu"), r"Device 'gpu' is not there; take cpu"),
         (lambda f: femts.table(TABLE), r"Argument 'datasets' is a DataFrame; give a name"),
         (lambda f: femts.table("synthetic", modles="naive"), r"Unknown argument 'modles' of a table; did you mean"),

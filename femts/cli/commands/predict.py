@@ -10,7 +10,7 @@ import typer
 
 from femts.cli.command import command
 from femts.cli.option_groups import grouped
-from femts.cli.output import write_data
+from femts.cli.output import say_notes, write_data
 from femts.cli.run_options import (
     Run,
     check_single,
@@ -94,6 +94,10 @@ def predict(
             history = read_history(table, forecaster, drawn)
             future = None if asked.future is None else _read_ahead(asked.future, forecaster)
             forecast = forecaster.predict(history, steps, levels, future, quantiles)
+    if forecaster.intervals is not None and (levels or quantiles):
+        from femts.evaluation.coverage import few_notes
+
+        say_notes(few_notes(forecaster.intervals.windows, forecaster.intervals.disjoint))
     if out is None:
         write_data(forecast.to_csv(index=False))
     else:
