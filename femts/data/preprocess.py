@@ -12,9 +12,10 @@ import torch
 from numpy.typing import NDArray
 
 from femts.data.dataset import Dataset
-from femts.data.domain import ANY, Domain, PowerTransform
+from femts.data.domain import ANY, Domain
 from femts.data.effects import Effects
 from femts.data.effects_fit import fit_effects
+from femts.data.power import PowerTransform
 from femts.data.scaler import Scaler, Values
 from femts.errors import UsageError
 from femts.text import shown

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from femts.config.values import whole_number
 from femts.data.splits import Split, ratio_split
 from femts.errors import UsageError
 from femts.text import shown
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,8 @@ class SplitRule:
         """Rows from `test_from` on; None where no date is named."""
         if self.test_from is None:
             return None
+        import pandas as pd
+
         if not isinstance(dates, pd.DatetimeIndex):
             raise UsageError(
                 f"{where} has no dates, so --test-from {shown(self.test_from)} says nothing; give --test-rows N."

@@ -89,13 +89,13 @@ def ratio_split(rows: int) -> Split:
 
 
 def check_room(rows: int, pred_len: int, name: str) -> None:
-    """UsageError where a table of `rows` rows has no room for two forecasts, to validate and to test by, and some to learn."""
+    """UsageError where `rows` rows have no room for two forecasts, to validate and to test by, and to learn."""
     if rows < 2 * pred_len + SHORTEST:
         longest = (rows - SHORTEST) // 2
         remedy = f"the longest that fits is {longest}" if longest > 0 else "bring more rows"
         raise UsageError(
-            f"A forecast of {pred_len} steps does not fit twice into the {rows} rows of '{name}', to validate and to test by, "
-            f"with {SHORTEST} to learn from; {remedy}."
+            f"A forecast of {pred_len} steps does not fit twice into the {rows} rows of '{name}', "
+            f"to validate and to test by, with {SHORTEST} to learn from; {remedy}."
         )
 
 

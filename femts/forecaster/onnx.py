@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from femts._version import __version__
-from femts.data.domain import SMALL
+from femts.data.power import SMALL
 from femts.environment import without_traces
 from femts.errors import UsageError
 from femts.files import write_file
@@ -66,7 +66,7 @@ class RawForecast(nn.Module):
         return raw if self.low is None and self.high is None else raw.clamp(self.low, self.high)
 
     def _even(self, history: Tensor) -> Tensor:
-        """As `femts.data.domain.PowerTransform.apply`, of the targets."""
+        """As `femts.data.power.PowerTransform.apply`, of the targets."""
         if self.powers is None:
             return history
         targets, rest = history.split([self.targets, history.shape[-1] - self.targets], dim=-1)
@@ -75,7 +75,7 @@ class RawForecast(nn.Module):
         return torch.cat([even, rest], dim=-1)
 
     def _raw(self, values: Tensor) -> Tensor:
-        """As `femts.data.domain.PowerTransform.undo`."""
+        """As `femts.data.power.PowerTransform.undo`."""
         if self.powers is None:
             return values
         straight = torch.where(self.powers == 0, 1.0, self.powers)

@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 import femts
-from femts.data.domain import Domain, PowerTransform
+from femts.data.domain import Domain
+from femts.data.power import PowerTransform
 from femts.data.preprocess import Preprocess
 from femts.errors import UsageError
 
