@@ -12,9 +12,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from femts.data.catalog import CATALOG
-from femts.data.describe import describe
+from femts.data.describe import count, names, stamp
 from femts.data.schema import PLAIN, Schema
 from femts.data.splits import PARTS, Split, horizon_split
+from femts.text import shown
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -100,7 +101,20 @@ class Dataset:
         return hashlib.sha256(content).hexdigest()
 
     def __repr__(self) -> str:
-        return describe(self)
+        rows, channels = self.values.shape
+        lines = [f"Dataset '{shown(self.name)}': {count(rows, 'row')} of {count(channels, 'column')}"]
+        lines.append(f"  columns: {names(self.columns)}")
+        roles = self.schema.roles
+        for role, listed in (("past", roles.past), ("known in advance", roles.future)):
+            lines += [f"  {role}: {names(listed)}"] * bool(listed)
+        if self.dates is not None:
+            season = f", season {count(self.season, 'step')}" * (self.season > 1)
+            lines.append(f"  step: {self.freq}, from {stamp(self.dates, 0)} to {stamp(self.dates, -1)}{season}")
+        missing = 0 if self.observed is None else int((~self.observed).sum())
+        lines.append(f"  gaps: {f'{missing} of {self.values.size} values' if missing else 'none'}")
+        parts = ((part, getattr(self.split, part)) for part in PARTS)
+        lines.append("  split: " + ", ".join(f"{part} {stop - start}" for part, (start, stop) in parts) + " rows")
+        return "\n".join(lines)
 
     def frame(self) -> pd.DataFrame:
         """A wide table in raw units: the stamps under their own name, where there are some, the

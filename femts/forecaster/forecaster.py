@@ -146,9 +146,10 @@ class Forecaster:
         Raises:
             UsageError: as in `predict`, or a column that is not forecast.
         """
-        from femts.forecaster.picture import draw  # matplotlib takes long to import
+        from femts.forecaster.picture import draw_forecast  # matplotlib takes long to import
 
-        return draw(self, history, horizon, **drawn)
+        forecast = self.predict(history, horizon, drawn.get("level"), drawn.get("future"))
+        return draw_forecast(self, history, forecast, drawn.get("actual"), drawn.get("columns"))
 
     def predict_array(self, x: ArrayLike, horizon: int | None = None, offsets: Array | None = None) -> Array:
         """Forecast many look-backs at once, as arrays.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TypedDict
 
 import pandas as pd
 
@@ -14,9 +14,6 @@ from femts.data.naming import form_again
 from femts.forecaster.parts import Parts
 from femts.plotting import Picture, forecast_picture
 
-if TYPE_CHECKING:
-    from femts.forecaster.forecaster import Forecaster
-
 
 class Drawing(TypedDict, total=False):
     """Further arguments of `Forecaster.plot`."""
@@ -25,18 +22,6 @@ class Drawing(TypedDict, total=False):
     future: pd.DataFrame | None
     actual: pd.DataFrame | None
     columns: Sequence[str] | None
-
-
-def draw(
-    forecaster: Forecaster,
-    history: pd.DataFrame,
-    horizon: int | None = None,
-    level: Sequence[float] | None = None,
-    future: pd.DataFrame | None = None,
-    **drawn: Any,
-) -> Picture:
-    """Forecast what follows `history`, and draw it; see `Forecaster.plot`."""
-    return draw_forecast(forecaster, history, forecaster.predict(history, horizon, level, future), **drawn)
 
 
 def draw_forecast(
