@@ -26,7 +26,8 @@ def test_a_guide_does_what_it_says(guide: str, tmp_path: Path, monkeypatch: pyte
     if guide in NEEDS:
         pytest.importorskip(NEEDS[guide], reason=f"this guide needs {NEEDS[guide]}")
     monkeypatch.delenv("FEMTS_DATA", raising=False)  # what a guide needs it makes itself
-    registry.model_names()
+    registry.model_names()  # what is loaded now stays when the patches end
+    priors.prior_names()
     checkout = guide == "extend"
     if checkout:
         Checkout.make(tmp_path)
