@@ -76,7 +76,7 @@ def test_a_data_set_and_a_forecaster_say_what_they_are(forecaster: Forecaster) -
         "  data: 'frame', 2 columns to forecast: load, heat",
     ]
     assert lines[3].startswith(f"  test: mse {forecaster.metrics['test']['mse']:.4f}, ")
-    assert lines[4] == "  intervals: 50, 80, 90, 95 %, from 19 windows"
+    assert lines[4] == "  intervals: 50, 80, 90, 95, 99 %, from 19 windows"
 
 
 def test_a_plot_is_a_figure_that_a_notebook_shows(
