@@ -149,9 +149,9 @@ def read_panel(
         UsageError: a series, a stamp or a cell is not as it must be; the text names it.
     """
     roles, form = schema.roles, schema.form
-    if roles.future or roles.calendar:
+    if roles.future or roles.calendar or roles.target:
         raise UsageError(
-            "A panel takes no --future and no --calendar yet; leave them out, or read the table as --multivariate."
+            "A panel takes no --target, --future and --calendar yet; leave them out, or take the table without --panel."
         )
     form, notes = settle(frame, form, where)
     schema = replace(schema, form=form)

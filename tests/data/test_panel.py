@@ -166,7 +166,8 @@ def test_a_wide_table_is_a_panel_of_its_columns() -> None:
     [
         (pd.concat([table(), table().head(1)]), {}, "Series 'long' of The frame repeats 1 dates"),
         (table().assign(more=1.0), {}, "has the further column 'more'; name it for --past, or leave it out"),
-        (table(), {"calendar": True}, "A panel takes no --future and no --calendar yet"),
+        (table(), {"calendar": True}, "A panel takes no --target, --future and --calendar yet"),
+        (table(), {"target": ["y"]}, "leave them out, or take the table without --panel"),
         (table().head(0), {}, "has no rows"),
         (table().assign(y="much"), {}, "has the text 'much' in column 'y'"),
         (3, {}, "The data are a int"),
