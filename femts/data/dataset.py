@@ -90,6 +90,11 @@ class Dataset:
         return self.split.train[1] - self.split.train[0]
 
     @property
+    def typical_rows(self) -> int:
+        """Number of training rows of a typical series, which here is one."""
+        return self.train_rows
+
+    @property
     def common_rows(self) -> int:
         """Number of training rows that each series has, which here is one."""
         return self.train_rows

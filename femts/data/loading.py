@@ -75,6 +75,8 @@ def load_dataset(
     data_root = None if data_root is None else check_path(data_root, "The data root")
     schema = Schema.of(**reading) if schema is None else schema
     check_kind(schema, Schema, "The schema", "give one of femts.data.schema, or na=, columns= and so on")
+    if schema.panel:
+        raise UsageError("A panel is not taken here yet; leave --panel out, or load it by femts.data.panel.load_panel.")
     data = _load(source, data_root, download, schema)
     return with_roles(data, schema.roles) if schema.roles.any else data
 

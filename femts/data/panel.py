@@ -79,6 +79,11 @@ class Panel:
         return max(data.train_rows for data in self.series.values())
 
     @property
+    def typical_rows(self) -> int:
+        """Training rows of a series of middle length."""
+        return int(np.median([data.train_rows for data in self.series.values()]))
+
+    @property
     def common_rows(self) -> int:
         """Training rows of the shortest series."""
         return min(data.train_rows for data in self.series.values())

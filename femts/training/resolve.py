@@ -141,7 +141,7 @@ def look_back(data: Dataset | Panel, pred_len: int, seq_len: object, protocol: s
         UsageError: it is no number of steps, or there is no such protocol.
     """
     name = default_protocol(_published(data)) if protocol is None else protocol
-    preset = default_look_back(name, pred_len, data.train_rows, data.season)
+    preset = default_look_back(name, pred_len, data.typical_rows, data.season)
     if _left_open(seq_len):
         return preset
     steps = whole_number(seq_len, "Look-back")

@@ -178,6 +178,19 @@ def test_a_panel_that_cannot_be_is_refused(frame: Any, reading: dict[str, Any], 
         load_panel(frame, **reading)
 
 
+def test_what_takes_no_panel_says_so(tmp_path: Path) -> None:
+    table().to_csv(tmp_path / "panel.csv", index=False)
+    with pytest.raises(UsageError, match="A panel is not taken here yet; leave --panel out"):
+        femts.load_dataset(tmp_path / "panel.csv", panel=True)
+    with pytest.raises(UsageError, match="A panel is not taken here yet"):
+        femts.table(tmp_path / "panel.csv", "naive", results=tmp_path, reading={"panel": True})
+
+
+def test_the_default_look_back_is_that_of_a_series_of_middle_length() -> None:
+    parts = [series(f"s{k}", rows) for k, rows in enumerate((2000, 60, 61, 62, 63))]
+    assert made("naive", pd.concat(parts), seq_len=None).config.seq_len <= 42
+
+
 def test_no_series_is_long_enough() -> None:
     with pytest.raises(UsageError, match="No series of 'frame' has a window of 7 steps in its val part"):
         made("naive", series("tiny", 6))
