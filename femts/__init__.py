@@ -17,10 +17,13 @@ if TYPE_CHECKING:
     from femts.data.catalog import CATALOG, DatasetCard
     from femts.data.listing import datasets
     from femts.data.loading import load_dataset
+    from femts.data.panel import Panel
     from femts.errors import FemtsError, GapWarning, RunFailure, UsageError
     from femts.experiments.run import table
     from femts.forecaster.forecaster import Forecaster
     from femts.forecaster.load import load
+    from femts.forecaster.panel_forecaster import PanelForecaster
+    from femts.forecaster.trained import Trained
     from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig
     from femts.mixers.priors.base import BoundPrior, Prior, visible
     from femts.mixers.priors.registry import register_prior
@@ -42,9 +45,12 @@ _HOME = {
     "FreeEnergyMixerConfig": "femts.mixers",
     "GapWarning": "femts.errors",
     "ModelConfig": "femts.config.model",
+    "Panel": "femts.data.panel",
+    "PanelForecaster": "femts.forecaster.panel_forecaster",
     "Prior": "femts.mixers.priors.base",
     "RunFailure": "femts.errors",
     "SegmentForecaster": "femts.models.fem",
+    "Trained": "femts.forecaster.trained",
     "UsageError": "femts.errors",
     "audit": "femts.analysis.audit.run",
     "backtest": "femts.analysis.backtest.run",
@@ -72,9 +78,12 @@ __all__ = [
     "FreeEnergyMixerConfig",
     "GapWarning",
     "ModelConfig",
+    "Panel",
+    "PanelForecaster",
     "Prior",
     "RunFailure",
     "SegmentForecaster",
+    "Trained",
     "UsageError",
     "__version__",
     "audit",

@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from femts.data.dataset import Dataset
 from femts.data.panel import Panel
 from femts.data.preprocess import Preprocess
 from femts.data.scaler import Scaler
 from femts.data.splits import PARTS
-from femts.data.windows import PanelWindows, ScaledSeries
+from femts.data.windows import PanelWindows, ScaledSeries, Span
 from femts.errors import UsageError
 from femts.text import shown
 
@@ -86,31 +85,31 @@ def panel_windows(
         UsageError: unknown part, or one in which no series has a window.
     """
     resident = _resident(panel, preprocess) if like is None else like.resident
-    spans, begin = np.empty((len(panel.series), 4), dtype=np.int64), 0
-    for number, data in enumerate(panel.series.values()):
-        spans[number] = _span(data, part, seq_len, pred_len) + np.array([begin, begin, begin, 0])
-        begin += len(data.values)
-    if not spans[:, 3].any():
+    spans, row = list[Span](), 0
+    for data in panel.series.values():
+        first, stop, begin, windows = _span(data, part, seq_len, pred_len)
+        spans.append(Span(row + first, row + stop, row + begin, windows))
+        row += len(data.values)
+    if not any(span.windows for span in spans):
         longest = max(len(data.values) for data in panel.series.values())
         raise UsageError(
             f"No series of '{shown(panel.name)}' has a window of {pred_len} steps in its {part} part (the longest has "
             f"{longest} rows); take a shorter --pred-len, or bring more rows."
         )
-    return PanelWindows(resident, seq_len, pred_len, torch.from_numpy(spans), tuple(panel.series))
+    return PanelWindows(resident, seq_len, pred_len, torch.tensor(spans), tuple(panel.series))
 
 
-def _span(data: Dataset, part: str, seq_len: int, pred_len: int) -> NDArray[np.int64]:
-    """First row and the one past the last that windows of `part` see, the row at which the first
-    begins, and their number."""
+def _span(data: Dataset, part: str, seq_len: int, pred_len: int) -> Span:
+    """Rows of `part` in a series that begins with row 0, and its windows."""
     start, stop = data.split.rows(part, seq_len) if part in PARTS else (0, 0)
     if part == "train":
         young = stop <= seq_len
         begin = start + 1 - seq_len if young else start
         last = stop - 1 - seq_len if young else stop + data.split.overhang(part, pred_len) - seq_len - pred_len
-        return np.array([start, stop, begin, max(0, last - begin + 1)])
+        return Span(start, stop, begin, max(0, last - begin + 1))
     first = start + seq_len
     count = stop - first - pred_len + 1 if first > 0 else 0
-    return np.array([0, stop, first - seq_len, max(0, count)])
+    return Span(0, stop, first - seq_len, max(0, count))
 
 
 def _resident(panel: Panel, preprocess: PanelPreprocess) -> ScaledSeries:

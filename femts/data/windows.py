@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -127,14 +128,29 @@ class Windows:
             yield self.gather(torch.arange(first, min(first + batch_size, len(self)), device=self.series.device))
 
 
+class Span(NamedTuple):
+    """Rows of one series of a panel, and the windows over them.
+
+    Attributes:
+        first: its first row.
+        stop: one past its last row that a window may see.
+        begin: row at which its first window begins; it may be before `first`.
+        windows: how many, each one row further than the one before.
+    """
+
+    first: int
+    stop: int
+    begin: int
+    windows: int
+
+
 class PanelWindows(Windows):
     """Windows of the series of a panel, one after the other, over one resident tensor that holds them all.
 
     Args:
         series: all rows of all series.
         seq_len, pred_len: L and P, steps.
-        spans: for each series, int64 (S, 4): its first row and the one past its last, the row at which its first window
-            begins, which may be before it, and how many windows it has.
+        spans: for each series, the four numbers of its `Span`: int64 (S, 4).
         names: of the series.
     """
 

@@ -20,13 +20,13 @@ from femts.errors import GapWarning, RunFailure, UsageError
 from femts.evaluation.evaluator import windows_at_a_time
 from femts.forecaster.forecasting import Ends, Scaled, forecast_model, named_bounds, scaled_ends
 from femts.forecaster.inputs import tell_ended
-from femts.forecaster.parts import PanelParts
 from femts.forecaster.scoring import calibrated
+from femts.forecaster.trained import Many
 
 Array = NDArray[np.float64]
 
 
-def forecast_panel(forecaster: PanelParts, history: pd.DataFrame, horizon: int | None, ends: Ends) -> pd.DataFrame:
+def forecast_panel(forecaster: Many, history: pd.DataFrame, horizon: int | None, ends: Ends) -> pd.DataFrame:
     """Forecast what follows each series of `history`; see `PanelForecaster.predict`."""
     config = forecaster.config
     steps = check_steps(config.pred_len if horizon is None else horizon)
@@ -63,7 +63,7 @@ def _last(values: Array, steps: int) -> Array:
     return np.pad(values[-steps:], ((max(0, steps - len(values)), 0), (0, 0)), constant_values=np.nan)
 
 
-def _scaled(forecaster: PanelParts, panel: Panel, recent: Array) -> tuple[torch.Tensor, list[Preprocess]]:
+def _scaled(forecaster: Many, panel: Panel, recent: Array) -> tuple[torch.Tensor, list[Preprocess]]:
     """Look-backs (S, L, C) as the model reads them, and the preprocessing of each; warns of series that are new."""
     stored = forecaster.preprocess.series
     new = [name for name in panel.series if name not in stored]
@@ -81,7 +81,7 @@ def _scaled(forecaster: PanelParts, panel: Panel, recent: Array) -> tuple[torch.
 
 
 def _long_table(
-    forecaster: PanelParts,
+    forecaster: Many,
     panel: Panel,
     preprocess: Sequence[Preprocess],
     columns: Mapping[str, Array],
@@ -94,7 +94,7 @@ def _long_table(
     for data in panel.series.values():
         last = _end(data)
         if last not in ahead:
-            ahead[last] = future_dates(last, forecaster.freq, steps)
+            ahead[last] = future_dates(last, panel.freq, steps)
         stamps.append(ahead[last])
     table = {
         form.series: np.repeat(np.array(list(panel.series), dtype=object), steps),

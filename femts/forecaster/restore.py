@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import threading
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -27,33 +28,26 @@ from femts.forecaster.saved_run import SavedRun, read_run
 from femts.models.base import ForecastModel
 from femts.models.registry import build_model
 
+P = TypeVar("P", Preprocess, PanelPreprocess)
 SPARE = 100_000  # weights that a model may make and replace while it is built
 _UNREADABLE = (SafetensorError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, ArithmeticError)
 
 
-class Restored(NamedTuple):
+@dataclass(frozen=True)
+class Restored(Generic[P]):
     """A run, and what was made of its files."""
 
     run: SavedRun
     model: ForecastModel
-    preprocess: Preprocess
+    preprocess: P
     intervals: Intervals | None
 
     def fields(self) -> dict[str, Any]:
-        """Fields of a `Forecaster` by name."""
+        """Fields of a forecaster by name."""
         run = self.run
         trained_on = {"freq": run.preprocess["freq"], "data": run.preprocess["data"]}
         said = {"config": run.config, "metrics": run.metrics, "validations": run.validations}
         return {"model": self.model, "preprocess": self.preprocess, "intervals": self.intervals, **trained_on, **said}
-
-
-class RestoredPanel(NamedTuple):
-    """A run of a panel, and what was made of its files."""
-
-    run: SavedRun
-    model: ForecastModel
-    preprocess: PanelPreprocess
-    intervals: Intervals | None
 
 
 def weights_bytes(model: ForecastModel, preprocess: object) -> bytes:
@@ -63,7 +57,7 @@ def weights_bytes(model: ForecastModel, preprocess: object) -> bytes:
     return tensors_bytes(state, {"preprocess": fingerprint(preprocess)})
 
 
-def restore(folder: str | Path) -> Restored:
+def restore(folder: str | Path) -> Restored[Preprocess]:
     """Restore what `folder` holds; UsageError in one sentence for each way in which it cannot be a run."""
     run = read_run(folder)
     if run.config.schema.panel:
@@ -77,7 +71,7 @@ def restore(folder: str | Path) -> Restored:
         raise UsageError(f"Run {folder} was changed after it was saved: {error}; train again.") from error
 
 
-def restore_panel(folder: str | Path) -> RestoredPanel:
+def restore_panel(folder: str | Path) -> Restored[PanelPreprocess]:
     """As `restore`, for a run of a panel."""
     run = read_run(folder)
     if not run.config.schema.panel:
@@ -90,7 +84,7 @@ def restore_panel(folder: str | Path) -> RestoredPanel:
             if len(one.scaler.mean) != len(preprocess.columns):
                 raise Misfit(f"{PREPROCESS}: series '{name}'", one.scaler.mean, "one mean a column")
         model = _model(run)
-        return RestoredPanel(run, model, preprocess, None if run.intervals is None else _intervals(run, run.intervals))
+        return Restored(run, model, preprocess, None if run.intervals is None else _intervals(run, run.intervals))
     except Misfit as error:
         raise UsageError(f"Run {folder} was changed after it was saved: {error}; train again.") from error
 

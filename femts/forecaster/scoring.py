@@ -21,12 +21,12 @@ from femts.evaluation.coverage import CoverageSums
 from femts.evaluation.evaluator import Accumulator, evaluate, evaluate_horizons
 from femts.evaluation.intervals import LEVELS, Intervals, calibrate, check_levels, refuse_unreachable
 from femts.evaluation.scores import DetailSums, check_groups, scores_frame
-from femts.forecaster.parts import Network, Parts
+from femts.forecaster.trained import Single, Trained
 from femts.text import shown
 
 
 def score_windows(
-    forecaster: Parts, part: str, pred_len: int | None, data: Dataset, like: Windows | None = None
+    forecaster: Single, part: str, pred_len: int | None, data: Dataset, like: Windows | None = None
 ) -> Windows:
     """Windows of `part` that a score is of, on the forecaster's device; `like` are others of the same data."""
     steps = forecaster.config.pred_len if pred_len is None else check_steps(pred_len)
@@ -36,7 +36,7 @@ def score_windows(
     return windows.to(forecaster.device)
 
 
-def own_data(forecaster: Parts, dataset: object, data_root: str | Path | None = None) -> Dataset:
+def own_data(forecaster: Single, dataset: object, data_root: str | Path | None = None) -> Dataset:
     """Data to score `forecaster` on.
 
     Args:
@@ -58,7 +58,7 @@ def own_data(forecaster: Parts, dataset: object, data_root: str | Path | None = 
     return data
 
 
-def training_rows(forecaster: Parts, dataset: object, data_root: str | Path | None, remedy: str) -> Dataset:
+def training_rows(forecaster: Single, dataset: object, data_root: str | Path | None, remedy: str) -> Dataset:
     """The data of the training, by default loaded again; UsageError that ends with `remedy` where
     `dataset` is other data."""
     data = own_data(forecaster, dataset, data_root)
@@ -67,12 +67,12 @@ def training_rows(forecaster: Parts, dataset: object, data_root: str | Path | No
     return data
 
 
-def read_like(forecaster: Parts, source: Any, data_root: str | Path | None) -> Dataset:
+def read_like(forecaster: Single, source: Any, data_root: str | Path | None) -> Dataset:
     """The data that `load_dataset` finds by `source`, read by the schema of the run."""
     return load_dataset(source, data_root, schema=forecaster.config.schema)
 
 
-def load_again(forecaster: Parts, data_root: str | Path | None) -> Dataset:
+def load_again(forecaster: Single, data_root: str | Path | None) -> Dataset:
     """The data of the training by its name or path; see `Forecaster.training_data`."""
     source = forecaster.config.source
     if source is None:
@@ -91,13 +91,13 @@ def load_again(forecaster: Parts, data_root: str | Path | None) -> Dataset:
     return data
 
 
-def score(forecaster: Parts, windows: Windows, also: Sequence[Accumulator] = ()) -> dict[str, float | int]:
+def score(forecaster: Single, windows: Windows, also: Sequence[Accumulator] = ()) -> dict[str, float | int]:
     """Mean errors over all `windows`, in scaled units."""
     return evaluate(forecaster.model, windows, forecaster.config.training.eval_batch_size, also=also)
 
 
 def score_horizons(
-    forecaster: Parts, part: str, horizons: Sequence[int], dataset: object = None, most: int | None = None
+    forecaster: Single, part: str, horizons: Sequence[int], dataset: object = None, most: int | None = None
 ) -> dict[int, dict[str, float | int]]:
     """Scores at several horizons, each as `Forecaster.evaluate` has it, from one roll-out of each window.
 
@@ -123,7 +123,7 @@ def score_horizons(
 
 
 def score_details(
-    forecaster: Parts, windows: Windows, by: str | Sequence[str] | None, level: Sequence[float] | None, data: Dataset
+    forecaster: Single, windows: Windows, by: str | Sequence[str] | None, level: Sequence[float] | None, data: Dataset
 ) -> pd.DataFrame:
     """Scores in detail, over `windows` of `data`; the rest as in `Forecaster.scores`.
 
@@ -150,7 +150,7 @@ def score_details(
     return scores_frame(sums, forecaster.targets, data.train_values[:, : windows.targets], groups, covered, levels)
 
 
-def score_coverage(forecaster: Parts, windows: Windows, level: Sequence[float]) -> pd.DataFrame:
+def score_coverage(forecaster: Single, windows: Windows, level: Sequence[float]) -> pd.DataFrame:
     """Coverage by step and channel; see `Forecaster.coverage`."""
     levels = check_levels(level)
     sums = coverage_sums(forecaster, levels, windows.pred_len)
@@ -163,7 +163,7 @@ def score_coverage(forecaster: Parts, windows: Windows, level: Sequence[float]) 
     return pd.DataFrame(cells, index).reset_index()
 
 
-def new_intervals(forecaster: Parts, pred_len: int | None, level: Sequence[float], data: Dataset) -> Intervals:
+def new_intervals(forecaster: Single, pred_len: int | None, level: Sequence[float], data: Dataset) -> Intervals:
     """Intervals calibrated anew; see `Forecaster.calibrate`."""
     before = forecaster.config.pred_len if forecaster.intervals is None else forecaster.intervals.steps
     usual = level is None or (isinstance(level, list | tuple) and not level)
@@ -174,14 +174,14 @@ def new_intervals(forecaster: Parts, pred_len: int | None, level: Sequence[float
     return intervals
 
 
-def coverage_sums(forecaster: Parts, levels: Sequence[float], steps: int) -> CoverageSums:
+def coverage_sums(forecaster: Single, levels: Sequence[float], steps: int) -> CoverageSums:
     """Accumulator of all levels that are calibrated, `levels` among them."""
     intervals = calibrated(forecaster)
     intervals.at(levels, steps)
     return CoverageSums(intervals.levels, intervals.half_widths[:, :steps], forecaster.model.quantiles)
 
 
-def calibrated(forecaster: Network) -> Intervals:
+def calibrated(forecaster: Trained[Any, Any]) -> Intervals:
     """Intervals of the forecaster; UsageError where it has none."""
     if forecaster.intervals is None:
         raise UsageError("This run has no intervals; make them by `femts calibrate RUN`, or in Python by calibrate().")

@@ -28,8 +28,8 @@ from femts.data.splits import PARTS
 from femts.data.windows import Windows, part_windows
 from femts.evaluation.evaluator import Share, evaluate
 from femts.forecaster.forecaster import Forecaster
-from femts.forecaster.parts import Source
 from femts.forecaster.scoring import training_rows
+from femts.forecaster.trained import Source
 from femts.models.base import ForecastModel
 from femts.models.registry import build_model
 

@@ -26,8 +26,8 @@ from femts.data.reading import read_headless
 from femts.data.splits import Split
 from femts.errors import UsageError
 from femts.forecaster.forecaster import Forecaster
-from femts.forecaster.parts import Source
 from femts.forecaster.scoring import read_like
+from femts.forecaster.trained import Source
 from femts.models.naive import SeasonalNaive, SeasonalNaiveConfig
 
 VALIDATION = 8  # with refit, one row of so many before the cutoff validates

@@ -10,8 +10,8 @@ from femts.analysis.report.samples import sample_windows
 from femts.config.arguments import check_path
 from femts.files import write_file
 from femts.forecaster.forecaster import Forecaster
-from femts.forecaster.parts import Source
 from femts.forecaster.scoring import training_rows
+from femts.forecaster.trained import Source
 
 
 def report(
