@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from femts.data.catalog import CATALOG, DatasetCard
     from femts.data.listing import datasets
     from femts.data.loading import load_dataset
-    from femts.data.panel import Panel
+    from femts.data.panel import Panel, load_panel
     from femts.errors import FemtsError, GapWarning, RunFailure, UsageError
     from femts.experiments.run import table
     from femts.forecaster.forecaster import Forecaster
@@ -58,6 +58,7 @@ _HOME = {
     "datasets": "femts.data.listing",
     "load": "femts.forecaster.load",
     "load_dataset": "femts.data.loading",
+    "load_panel": "femts.data.panel",
     "register": "femts.models.registry",
     "register_prior": "femts.mixers.priors.registry",
     "report": "femts.analysis.report",
@@ -92,6 +93,7 @@ __all__ = [
     "datasets",
     "load",
     "load_dataset",
+    "load_panel",
     "models",
     "register",
     "register_prior",

@@ -44,9 +44,13 @@ class ReadingOptions:
         None
     )
     panel: Annotated[
-        bool,
-        typer.Option("--panel", help="Take the series as a panel: one model for all, each by its own clock and scale."),
-    ] = False
+        bool | None,
+        typer.Option(
+            "--panel/--multivariate",
+            help="Series by themselves with one model, or columns of one.",
+            show_default="a long table is a panel",
+        ),
+    ] = None
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> ReadingOptions:
@@ -66,13 +70,14 @@ class ReadingOptions:
             "past": _parse_names("past", self.past),
             "future": _parse_names("future", self.future),
             "calendar": _check_flag("calendar", self.calendar or False),
-            "panel": _check_flag("panel", self.panel or False),
         }
         from femts.data.schema import Schema  # pandas takes long to import
 
         further = ("split", "val_rows", "test_rows", "test_from", "min", "max", "transform")
         schema = Schema.of(
-            **{name: value for name, value in reading.items() if value}, **{k: getattr(self, k) for k in further}
+            **{name: value for name, value in reading.items() if value},
+            **{k: getattr(self, k) for k in further},
+            panel=None if self.panel is None else _check_flag("panel", self.panel),
         )
         return schema.reading()
 

@@ -182,7 +182,7 @@ def _flatten(top: dict[str, Any], path: Path) -> tuple[dict[str, Any], dict[str,
         data = top["dataset"]
         top |= {key: data[key] for key in ("na", "columns") if key in data}
         top |= {
-            "panel": data.get("panel", False),
+            "panel": data.get("panel"),
             **(data.get("roles") or {}),
             **(data.get("split") or {}),
             **(data.get("domain") or {}),

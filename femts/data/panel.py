@@ -11,15 +11,13 @@ from typing import Any, Unpack
 import numpy as np
 import pandas as pd
 
+from femts.config.arguments import check_kind
 from femts.data.dataset import Dataset
-from femts.data.download import file_sha256
 from femts.data.frames import check_frame
 from femts.data.grid import step_of
-from femts.data.interchange import is_table, to_frame
 from femts.data.loading import make_dataset
 from femts.data.naming import settle
-from femts.data.opening import STDIN, name_of, place, raw
-from femts.data.reading import read_table
+from femts.data.opened import Opened, open_table
 from femts.data.schema import Reading, Schema
 from femts.data.splits import PARTS, SHORTEST, Split, horizon_split, ratio_split
 from femts.data.timestamps import read_dates
@@ -133,16 +131,22 @@ def load_panel(source: str | Path | pd.DataFrame, schema: Schema | None = None, 
     Raises:
         UsageError: data that cannot be used; the text says what and where.
     """
-    schema = replace(Schema.of(**reading) if schema is None else schema, panel=True)
-    if is_table(source):
-        return read_panel(to_frame(source, "The frame", schema.form), "frame", "", schema, "The frame")
-    if not isinstance(source, str | Path):
-        raise UsageError(f"The data are a {type(source).__name__}; give the path of a file, or a DataFrame.")
-    path = Path(source).expanduser()
-    table = read_table(path, schema.form)
-    sha256 = hashlib.sha256(raw(path).read()).hexdigest() if path == STDIN else file_sha256(path)
-    panel = read_panel(to_frame(table, place(path), schema.form), name_of(path), sha256, schema, place(path))
-    return panel if path == STDIN else replace(panel, source=str(path.resolve()))
+    schema = Schema.of(**reading) if schema is None else schema
+    check_kind(schema, Schema, "The schema", "give one of femts.data.schema, or na=, columns= and so on")
+    return table_panel(open_table(source, schema.form), schema)
+
+
+def table_panel(opened: Opened, schema: Schema) -> Panel:
+    """The panel of a user's table; UsageError for data that cannot be used."""
+    notes = opened.notes
+    if opened.long and schema.panel is None:
+        notes = (
+            *notes,
+            "the table is long, so one model learns from each series by itself; --multivariate joins them",
+        )
+    schema = replace(schema, panel=True, form=opened.form)
+    panel = read_panel(opened.frame, opened.name, opened.sha256, schema, opened.where)
+    return replace(panel, notes=(*notes, *panel.notes), source=opened.source)
 
 
 def read_panel(
@@ -193,7 +197,8 @@ def _as_long(frame: pd.DataFrame, schema: Schema, time: str, where: str) -> pd.D
     form = schema.form
     if time not in frame.columns:
         check_frame(frame, schema, where=where)  # says what is missing
-    long = frame.melt(id_vars=[time], var_name=form.series, value_name=form.value)
+    long = frame.melt(id_vars=[time], value_name="\0")  # a column may have any other name
+    long.columns = pd.Index([time, form.series, form.value])
     return long[[form.series, time, form.value]]
 
 

@@ -85,6 +85,17 @@ def panel_windows(
         UsageError: unknown part, or one in which no series has a window.
     """
     resident = _resident(panel, preprocess) if like is None else like.resident
+    return PanelWindows(
+        resident, seq_len, pred_len, torch.tensor(panel_spans(panel, part, seq_len, pred_len)), tuple(panel.series)
+    )
+
+
+def panel_spans(panel: Panel, part: str, seq_len: int, pred_len: int) -> list[Span]:
+    """Rows and windows of `part` in each series, the rows of which are one below the other.
+
+    Raises:
+        UsageError: unknown part, or one in which no series has a window.
+    """
     spans, row = list[Span](), 0
     for data in panel.series.values():
         first, stop, begin, windows = _span(data, part, seq_len, pred_len)
@@ -96,7 +107,7 @@ def panel_windows(
             f"No series of '{shown(panel.name)}' has a window of {pred_len} steps in its {part} part (the longest has "
             f"{longest} rows); take a shorter --pred-len, or bring more rows."
         )
-    return PanelWindows(resident, seq_len, pred_len, torch.tensor(spans), tuple(panel.series))
+    return spans
 
 
 def _span(data: Dataset, part: str, seq_len: int, pred_len: int) -> Span:

@@ -177,6 +177,14 @@ class PanelWindows(Windows):
         """Number of the series that each window of `index` (B,) is of."""
         return torch.searchsorted(self.ends, index.to(self.ends.device), right=True)
 
+    def place(self, number: int) -> tuple[str, int]:
+        """Series of window `number`, and the row, counted from the first that its windows see, at which the forecast
+        begins."""
+        series = int(self.series_of(torch.tensor(number)))
+        first, _, begin, windows = self.spans[series].tolist()
+        within = number - int(self.ends[series]) + windows
+        return self.names[series], begin + within + self.seq_len - first
+
     @property
     def masked(self) -> bool:
         """True where some values are missing, for a window may reach out of its series."""

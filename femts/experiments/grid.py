@@ -15,6 +15,7 @@ from femts.experiments.subject import Subject
 
 if TYPE_CHECKING:
     from femts.data.dataset import Dataset
+    from femts.data.panel import Panel
 
 # Settings that change where and how fast a cell runs, or how long it may, but not what it is.
 PLACE = ("device", "devices", "compile", "max_time", "eval_batch_size")
@@ -66,17 +67,19 @@ class Cell:
             data += f"-{_hash({key: value for key, value in self.own.items() if key != 'source'})}"
         return f"{self.variant}/{data}/{self.model}-{self.pred_len}-seed{self.seed}"
 
-    def load(self, data_root: str | Path | None = None) -> Dataset:
-        """The data set.
+    def load(self, data_root: str | Path | None = None) -> Dataset | Panel:
+        """The data.
 
         Raises:
             UsageError: it is not there, or a file of one's own has changed since the cell was made.
         """
-        from femts.data.loading import load_dataset
+        from femts.data.schema import Schema
+        from femts.data.source import load_source
 
         if self.own is None:
-            return load_dataset(self.dataset, data_root)
-        data = load_dataset(**{key: value for key, value in self.own.items() if key != "sha256"}, data_root=data_root)
+            return load_source(self.dataset, data_root)
+        reading = {key: value for key, value in self.own.items() if key not in ("source", "sha256")}
+        data = load_source(self.own["source"], data_root, Schema.of(**reading))
         if data.sha256 != self.own["sha256"]:
             raise UsageError(f"File {data.source} has changed since the table was begun; call 'femts table' again.")
         return data

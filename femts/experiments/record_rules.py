@@ -124,7 +124,8 @@ RECORD: Rule = fields(
                     "past": SERIES,
                     "truth": SERIES,
                     "forecast": several(number(), 1, MOST_STEPS),
-                }
+                },
+                {"series": text},
             ),
             1,
         ),

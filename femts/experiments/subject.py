@@ -9,8 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from femts.data.catalog import CATALOG, card
-from femts.data.loading import is_path, load_dataset
+from femts.data.loading import is_path
+from femts.data.panel import Panel, panel_for_horizon
+from femts.data.panel_preprocess import panel_spans
 from femts.data.protocols import HORIZONS, default_horizon, default_protocol, default_seq_len
+from femts.data.schema import Schema
+from femts.data.source import load_source
 from femts.data.splits import PARTS, Split, check_room, horizon_split
 
 
@@ -20,7 +24,7 @@ class Subject:
 
     Attributes:
         name: of the catalogue, or of a file without its ending.
-        split: row ranges of the three parts.
+        split: row ranges of the three parts; the series of a panel, which each have their own.
         channels: how many there are.
         season: steps in the natural one.
         horizons: those to train for where none are asked for: the published ones of the catalogue,
@@ -31,7 +35,7 @@ class Subject:
     """
 
     name: str
-    split: Split
+    split: Split | Panel
     channels: int
     season: int
     horizons: tuple[int, ...]
@@ -46,12 +50,15 @@ class Subject:
         if not reading and not is_path(source):  # its card says all, and its file need not be there
             entry = card(source)
             return cls(entry.name, entry.split, entry.channels, entry.season, HORIZONS, True, None)
-        data = load_dataset(source, data_root, **reading)
+        data = load_source(source, data_root, Schema.of(**reading))
         own = {"source": data.source, "sha256": data.sha256, **reading}
-        published = data.source in CATALOG
-        horizons = HORIZONS if published else (default_horizon(data.freq, len(data.values), False).steps,)
+        published, season = data.source in CATALOG, data.season
+        horizons = HORIZONS if published else (default_horizon(data.freq, data.rows, False).steps,)
+        if isinstance(data, Panel):
+            plain = json.loads(json.dumps({**own, "panel": True}))
+            return cls(data.name, data, len(data.columns), season, horizons, published, plain)
         plain = json.loads(json.dumps(own))
-        return cls(data.name, data.split, len(data.columns), data.season, horizons, published, plain, data.fixed_split)
+        return cls(data.name, data.split, len(data.columns), season, horizons, published, plain, data.fixed_split)
 
     def protocol(self, asked: str | None) -> str:
         """The protocol that was asked for, or that of the data."""
@@ -59,6 +66,8 @@ class Subject:
 
     def look_backs(self, seq_lens: Sequence[int | None], pred_len: int, protocol: str) -> dict[int | None, int]:
         """Those of `seq_lens` that fit, with their steps; UsageError where none does."""
+        if isinstance(self.split, Panel):
+            return self._panel_look_backs(self.split, seq_lens, pred_len, protocol)
         if not self.fixed:
             check_room(self.split.test[1], pred_len, self.name)
         split = self.split if self.fixed else horizon_split(self.split, pred_len)
@@ -71,3 +80,14 @@ class Subject:
             for part in PARTS:
                 split.check(self.name, part, min(steps.values()), pred_len)
         return fitting
+
+    def _panel_look_backs(
+        self, panel: Panel, seq_lens: Sequence[int | None], pred_len: int, protocol: str
+    ) -> dict[int | None, int]:
+        """As `look_backs`; each fits, for a look-back may begin before its series."""
+        panel = panel_for_horizon(panel, pred_len)
+        rows = panel.typical_rows
+        steps = {seq_len: seq_len or default_seq_len(protocol, pred_len, rows, self.season) for seq_len in seq_lens}
+        for part in PARTS:
+            panel_spans(panel, part, min(steps.values()), pred_len)
+        return steps

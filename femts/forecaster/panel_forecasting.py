@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from femts.config.values import check_steps
 from femts.data.dataset import Dataset
 from femts.data.grid import future_dates
+from femts.data.interchange import is_table, to_frame
 from femts.data.panel import Panel, read_panel
 from femts.data.panel_preprocess import fit_series
 from femts.data.preprocess import Preprocess
@@ -32,8 +33,9 @@ def forecast_panel(forecaster: Many, history: pd.DataFrame, horizon: int | None,
     steps = check_steps(config.pred_len if horizon is None else horizon)
     if any(ends):
         calibrated(forecaster).at(ends.needed, steps)
-    if not isinstance(history, pd.DataFrame):
+    if not is_table(history):
         raise UsageError(f"The history is a {type(history).__name__}; give a DataFrame with the training columns.")
+    history = to_frame(history, "The history", config.schema.form)
     panel = read_panel(history, "history", "-", config.schema, "The history", forecaster.freq)
     recent = np.stack([_last(data.values, config.seq_len) for data in panel.series.values()])
     read, preprocess = _scaled(forecaster, panel, recent)

@@ -17,11 +17,11 @@ from femts._version import __version__
 from femts.config.arguments import check_callable, check_flag, check_path
 from femts.config.model import DEFAULT_MODEL
 from femts.config.training import parse_span
-from femts.data.dataset import Dataset, for_horizon
-from femts.data.loading import load_dataset
-from femts.data.panel import Panel, panel_for_horizon
+from femts.data.dataset import Dataset
+from femts.data.panel import Panel
 from femts.data.panel_preprocess import PanelPreprocess, panel_training_rows, panel_windows
 from femts.data.preprocess import Preprocess
+from femts.data.source import load_source, split_for
 from femts.data.splits import PARTS, check_room
 from femts.data.windows import PanelWindows, Windows, part_windows
 from femts.errors import UsageError
@@ -78,7 +78,7 @@ def train(
     """Train `model` on `dataset` for a budget of steps, and score it once on the test part.
 
     Args:
-        dataset: what `load_dataset` gave, or anything it takes.
+        dataset: what `load_dataset` or `load_panel` gave, or anything they take; of that a long table is a panel.
         model: registered name.
         pred_len: P, steps of one forecast; None or `auto` takes 96 for the catalogue, and for other
             data what suits the step, such as 12 months, 8 quarters, 13 weeks, 28 days and 48 hours.
@@ -120,7 +120,7 @@ def train(
     place = resolve_place(training)
     if place.devices > 1 and getattr(multiprocessing.current_process(), "_inheriting", False):
         raise UsageError("A script that trains on several devices needs its code under `if __name__ == '__main__':`.")
-    data = dataset if isinstance(dataset, Dataset | Panel) else load_dataset(dataset, data_root)
+    data = dataset if isinstance(dataset, Dataset | Panel) else load_source(dataset, data_root)
     data = _ready(data, pred_len)
     config = resolve_run(data, model, Lengths(pred_len, seq_len, protocol), model_settings, training)
     training = config.training
@@ -163,11 +163,9 @@ def train(
 def _ready(data: Dataset | Panel, pred_len: int | str | None) -> Dataset | Panel:
     """The data, split for this horizon."""
     steps = horizon(data, pred_len).steps
-    if isinstance(data, Panel):
-        return panel_for_horizon(data, steps)
-    if not data.fixed_split:
+    if isinstance(data, Dataset) and not data.fixed_split:
         check_room(data.rows, steps, data.name)
-    return for_horizon(data, steps)
+    return split_for(data, steps)
 
 
 def _prepared(

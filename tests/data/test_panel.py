@@ -11,8 +11,11 @@ import pytest
 import torch
 
 import femts
+from femts.data.dataset import Dataset
 from femts.data.panel import load_panel, panel_for_horizon
 from femts.data.panel_preprocess import PanelPreprocess, panel_windows
+from femts.data.schema import Schema
+from femts.data.source import load_source
 from femts.errors import GapWarning, UsageError
 from femts.forecaster.panel_forecaster import PanelForecaster
 from femts.training.train import train
@@ -178,12 +181,16 @@ def test_a_panel_that_cannot_be_is_refused(frame: Any, reading: dict[str, Any], 
         load_panel(frame, **reading)
 
 
-def test_what_takes_no_panel_says_so(tmp_path: Path) -> None:
+def test_a_long_table_is_a_panel_and_a_wide_one_is_not(tmp_path: Path) -> None:
     table().to_csv(tmp_path / "panel.csv", index=False)
-    with pytest.raises(UsageError, match="A panel is not taken here yet; leave --panel out"):
+    said: list[str] = []
+    assert isinstance(train(tmp_path / "panel.csv", "naive", **QUICK, say=said.append), PanelForecaster)
+    assert "the table is long, so one model learns from each series by itself; --multivariate joins them" in said
+    joined = load_source(tmp_path / "panel.csv", schema=Schema.of(panel=False))
+    assert isinstance(joined, Dataset)
+    assert joined.columns == tuple(LENGTHS)
+    with pytest.raises(UsageError, match=r"A data set is one series of columns, and no panel; load it by femts\.load_"):
         femts.load_dataset(tmp_path / "panel.csv", panel=True)
-    with pytest.raises(UsageError, match="A panel is not taken here yet"):
-        femts.table(tmp_path / "panel.csv", "naive", results=tmp_path, reading={"panel": True})
 
 
 def test_the_default_look_back_is_that_of_a_series_of_middle_length() -> None:
@@ -199,5 +206,5 @@ def test_no_series_is_long_enough() -> None:
 def test_gaps_are_filled_as_in_a_wide_table() -> None:
     holed = table().drop(index=[50, 51, 120])
     forecaster = made("dlinear", holed)
-    assert "1 of them with gaps" in load_panel(holed).notes[0]
+    assert "1 of them with gaps" in load_panel(holed).notes[-1]
     assert np.isfinite(forecaster.predict(holed)["y"]).all()

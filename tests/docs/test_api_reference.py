@@ -118,6 +118,7 @@ MISTAKES: dict[str, Callable[[femts.Forecaster], object]] = {
     "datasets": lambda fc: femts.datasets("a\0b"),
     "load": lambda fc: femts.load("none"),
     "load_dataset": lambda fc: femts.load_dataset("ETTh11"),
+    "load_panel": lambda fc: femts.load_panel("none.csv"),
     "models": lambda fc: femts.models("fem_gal"),
     "register": lambda fc: femts.register("ridge", "taken")(type(fc.model)),
     "report": lambda fc: femts.report("none", "page.html"),

@@ -75,6 +75,7 @@ CALLS: dict[str, tuple[Callable[[Forecaster], Callable[..., Any]], dict[str, Any
     "datasets": (lambda f: femts.datasets, {}),
     "load": (lambda f: femts.load, {"folder": "none"}),
     "load_dataset": (lambda f: femts.load_dataset, {"source": TABLE}),
+    "load_panel": (lambda f: femts.load_panel, {"source": TABLE}),
     "models": (lambda f: femts.models, {}),
     "report": (lambda f: femts.report, {"path": "page.html", "dataset": TABLE}),
     "table": (lambda f: femts.table, {"datasets": "synthetic", "models": "naive", "pred_lens": 12, "train": False}),
@@ -110,6 +111,7 @@ CALLS |= {
     }.items()
 }
 FURTHER = {
+    "load_panel": ("na", "columns", "past"),
     "load_dataset": ("na", "columns", "target", "past", "future", "calendar"),
     "table": (
         "seq_lens",

@@ -253,7 +253,7 @@ def test_the_command_line_counts_the_steps_of_a_long_forecast(
 ) -> None:
     long = small_table().melt("date", var_name="unique_id", value_name="y").rename(columns={"date": "ds"})
     long.to_csv(tmp_path / "long.csv", index=False)
-    femts.train(tmp_path / "long.csv", "naive", out=tmp_path / "run", **QUICK)
+    femts.train(femts.load_dataset(tmp_path / "long.csv"), "naive", out=tmp_path / "run", **QUICK)
     out = ["-o", str(tmp_path / "out.csv"), "--plot", str(tmp_path / "out.png")]
     assert main(["predict", str(tmp_path / "run"), str(tmp_path / "long.csv"), "--level", "80", *out]) == 0
     assert f"{P} steps of 2 columns" in capsys.readouterr().out

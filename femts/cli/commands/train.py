@@ -59,12 +59,10 @@ def train(
 
 def _load(plan: Recipe, data_root: Path | None) -> Dataset | Panel:
     """The data, as the recipe says that they are to be read."""
-    from femts.data.loading import load_dataset
-    from femts.data.panel import load_panel
+    from femts.data.schema import Schema
+    from femts.data.source import load_source
 
-    if plan.reading.get("panel"):
-        return load_panel(plan.dataset, **plan.reading)
-    return load_dataset(plan.dataset, data_root, **plan.reading)
+    return load_source(plan.dataset, data_root, Schema.of(**plan.reading))
 
 
 @contextmanager
