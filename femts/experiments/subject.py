@@ -6,11 +6,18 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from femts.data.catalog import CATALOG, card
 from femts.data.loading import is_path, load_dataset
-from femts.data.protocols import HORIZONS, default_horizon, default_protocol, default_seq_len
+from femts.data.protocols import (
+    HORIZONS,
+    LOOK_BACKS,
+    default_horizon,
+    default_protocol,
+    default_seq_len,
+    look_back_choices,
+)
 from femts.data.splits import PARTS, Split, check_room, horizon_split
 
 
@@ -57,12 +64,18 @@ class Subject:
         """The protocol that was asked for, or that of the data."""
         return default_protocol(self.published) if asked is None else asked
 
-    def look_backs(self, seq_lens: Sequence[int | None], pred_len: int, protocol: str) -> dict[int | None, int]:
-        """Those of `seq_lens` that fit, with their steps; UsageError where none does."""
+    def look_backs(
+        self, seq_lens: Sequence[int | None] | Literal["auto"], pred_len: int, protocol: str
+    ) -> dict[int | None, int]:
+        """Those of `seq_lens` that fit, with their steps; UsageError where none does. `auto` stands
+        for those of the tables, for data that they are published of, else for some around the protocol's own."""
         if not self.fixed:
             check_room(self.split.test[1], pred_len, self.name)
         split = self.split if self.fixed else horizon_split(self.split, pred_len)
         first, stop = split.train
+        if seq_lens == "auto":
+            around = look_back_choices(protocol, pred_len, stop - first, self.season)
+            seq_lens = LOOK_BACKS if self.published else around
         steps = {
             seq_len: seq_len or default_seq_len(protocol, pred_len, stop - first, self.season) for seq_len in seq_lens
         }
