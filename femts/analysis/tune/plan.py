@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from femts.analysis.tune.rows import before_test
-from femts.analysis.tune.space import SEQ_LEN, Dimension, Space, make_dimension, own_search
+from femts.analysis.tune.space import FIXED, SEQ_LEN, Dimension, Space, make_dimension, own_search
 from femts.analysis.tune.trial import Plan
 from femts.config.arguments import check_kind
 from femts.data.dataset import Dataset, for_horizon
@@ -150,6 +150,8 @@ def _check_settings(search: object, settings: Mapping[str, Any], seq_len: object
             raise UsageError(
                 f"Unknown setting '{shown(key)}'{suggest(str(key), [SEQ_LEN, 'model.NAME', 'training.NAME'])}"
             )
+        if name in FIXED:
+            raise UsageError(f"Setting '{key}' cannot be searched, for scores would not compare; give it one value.")
         if key in settings or (key == SEQ_LEN and seq_len not in (None, "auto")):
             raise UsageError(f"Setting '{key}' is given a value and searched; leave one of them out.")
     if settings.get("training.max_time") is not None:
@@ -164,7 +166,8 @@ def _space(
 ) -> dict[str, Dimension]:
     """Dimensions that the model declares, less the fixed ones, and those that the user names, in their place."""
     own = {key: values for key, values in own_search(model, trained).items() if key not in settings}
-    return {key: make_dimension(key, values, model) for key, values in own.items()} | dict(dimensions)
+    space = {key: make_dimension(key, values, model) for key, values in own.items()} | dict(dimensions)
+    return {key: space[key] for key in sorted(space, key=lambda key: key != SEQ_LEN)}
 
 
 def _default(config: RunConfig, key: str) -> Any:

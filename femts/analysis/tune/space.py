@@ -92,10 +92,8 @@ def make_dimension(key: str, values: str | Sequence[Any], model: str) -> Dimensi
         model: registered name.
 
     Raises:
-        UsageError: a setting that there is not or that cannot vary, or values that it does not take.
+        UsageError: a setting that there is not, or values that it does not take.
     """
-    if key.removeprefix("training.") in FIXED:
-        raise UsageError(f"Setting '{key}' cannot be searched, for scores would not compare; give it by --set.")
     if isinstance(values, str) and ".." in values:
         return _range(key, values, model)
     parts = values.split(",") if isinstance(values, str) else values
