@@ -18,7 +18,7 @@ RECIPE, TRIALS, PICTURE = "recipe.yaml", "trials.csv", "trials.png"
 
 @dataclass(frozen=True)
 class Tuned:
-    """What a study found.
+    """Best recipe of a study, beside all that was tried.
 
     Attributes:
         model: registered name.

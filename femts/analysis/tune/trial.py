@@ -28,7 +28,7 @@ WORK = ".work"
 
 @dataclass(frozen=True)
 class Plan:
-    """What all trials of a study have in common.
+    """Common ground of all trials of a study.
 
     Attributes:
         rows: the data, cut off at each origin.
