@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from femts.analysis.backtest.cutoffs import Cutoffs
     from femts.analysis.backtest.run import backtest, backtest_scores
     from femts.analysis.report import report
+    from femts.analysis.tune.run import tune
     from femts.config.model import ModelConfig
     from femts.data.catalog import CATALOG, DatasetCard
     from femts.data.listing import datasets
@@ -64,6 +65,7 @@ _HOME = {
     "report": "femts.analysis.report",
     "table": "femts.experiments.run",
     "train": "femts.training.train",
+    "tune": "femts.analysis.tune.run",
     "visible": "femts.mixers.priors.base",
 }
 
@@ -100,6 +102,7 @@ __all__ = [
     "report",
     "table",
     "train",
+    "tune",
     "visible",
 ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from femts.cli.option_groups import given
 from femts.cli.options import option
@@ -15,6 +15,10 @@ from femts.config.values import check_plain, read_yaml, whole_number
 from femts.data.protocols import HORIZONS
 from femts.errors import UsageError, suggest
 from femts.text import shown
+
+if TYPE_CHECKING:
+    from femts.data.dataset import Dataset
+    from femts.data.panel import Panel
 
 SECTIONS = ("model", "training")
 _BUDGETS = {"training.max_steps", "training.max_epochs"}  # two ways to say one thing
@@ -88,6 +92,13 @@ class Recipe:
         """Name of the run folder where none is given."""
         horizons = "all" if self.pred_lens == HORIZONS else "-".join(map(str, self.pred_lens))
         return f"{Path(self.dataset).stem}-{self.model}-{horizons}"
+
+    def load(self, data_root: Path | None) -> Dataset | Panel:
+        """The data, as the recipe says that they are to be read."""
+        from femts.data.schema import Schema
+        from femts.data.source import load_source
+
+        return load_source(self.dataset, data_root, Schema.of(**self.reading))
 
 
 def make_recipe(options: RecipeOptions, training: TrainingOptions) -> Recipe:

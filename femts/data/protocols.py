@@ -10,6 +10,8 @@ from femts.errors import UsageError, suggest
 
 HORIZONS: tuple[int, ...] = (96, 192, 336, 720)
 """Steps to forecast in the literature's tables."""
+LOOK_BACKS: tuple[int, ...] = (512, 1024, 2048, 4096)
+"""Steps of look-back that our own tables of these choose from."""
 PROTOCOLS: tuple[str, ...] = ("paper", "lookback96", "seasons")
 PUBLISHED_HORIZON = 96
 FEWEST_WINDOWS = 4  # that a single season of look-back has to leave
@@ -111,6 +113,14 @@ def default_look_back(protocol: str, pred_len: int, train_rows: int, season: int
     return Choice(
         seq_len, f"of the protocol {protocol}" + f", halved for {train_rows} training rows" * (seq_len < usual)
     )
+
+
+def look_back_choices(protocol: str, pred_len: int, train_rows: int, season: int = 1) -> tuple[int, ...]:
+    """Look-backs to choose from, rising: that of `default_look_back`, and an eighth, a quarter, a half of it and twice
+    it in whole seasons, as far as they leave a quarter of the training rows to begin a window at."""
+    usual = default_look_back(protocol, pred_len, train_rows, season).steps
+    wholes = {max(1, round(share * usual / season)) * season for share in (0.125, 0.25, 0.5, 2)}
+    return tuple(sorted({usual, *(steps for steps in wholes if steps + pred_len <= 0.75 * train_rows)}))
 
 
 def default_seq_len(protocol: str, pred_len: int, train_rows: int, season: int = 1) -> int:

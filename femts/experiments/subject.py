@@ -6,13 +6,20 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from femts.data.catalog import CATALOG, card
 from femts.data.loading import is_path
 from femts.data.panel import Panel, panel_for_horizon
 from femts.data.panel_preprocess import panel_spans
-from femts.data.protocols import HORIZONS, default_horizon, default_protocol, default_seq_len
+from femts.data.protocols import (
+    HORIZONS,
+    LOOK_BACKS,
+    default_horizon,
+    default_protocol,
+    default_seq_len,
+    look_back_choices,
+)
 from femts.data.schema import Schema
 from femts.data.source import load_source
 from femts.data.splits import PARTS, Split, check_room, horizon_split
@@ -64,30 +71,32 @@ class Subject:
         """The protocol that was asked for, or that of the data."""
         return default_protocol(self.published) if asked is None else asked
 
-    def look_backs(self, seq_lens: Sequence[int | None], pred_len: int, protocol: str) -> dict[int | None, int]:
-        """Those of `seq_lens` that fit, with their steps; UsageError where none does."""
-        if isinstance(self.split, Panel):
-            return self._panel_look_backs(self.split, seq_lens, pred_len, protocol)
+    def look_backs(
+        self, seq_lens: Sequence[int | None] | Literal["auto"], pred_len: int, protocol: str
+    ) -> dict[int | None, int]:
+        """Those of `seq_lens` that fit, with their steps; UsageError where none does. `auto` stands
+        for those of the tables, for data that they are published of, else for some around the protocol's own."""
+        if isinstance(self.split, Panel):  # any fits, for a look-back may begin before its series
+            panel = panel_for_horizon(self.split, pred_len)
+            steps = self._steps(seq_lens, pred_len, protocol, panel.typical_rows)
+            for part in PARTS:
+                panel_spans(panel, part, min(steps.values()), pred_len)
+            return steps
         if not self.fixed:
             check_room(self.split.test[1], pred_len, self.name)
         split = self.split if self.fixed else horizon_split(self.split, pred_len)
         first, stop = split.train
-        steps = {
-            seq_len: seq_len or default_seq_len(protocol, pred_len, stop - first, self.season) for seq_len in seq_lens
-        }
+        steps = self._steps(seq_lens, pred_len, protocol, stop - first)
         fitting = {s: n for s, n in steps.items() if all(split.windows(part, n, pred_len) for part in PARTS)}
         if not fitting:
             for part in PARTS:
                 split.check(self.name, part, min(steps.values()), pred_len)
         return fitting
 
-    def _panel_look_backs(
-        self, panel: Panel, seq_lens: Sequence[int | None], pred_len: int, protocol: str
+    def _steps(
+        self, seq_lens: Sequence[int | None] | Literal["auto"], pred_len: int, protocol: str, rows: int
     ) -> dict[int | None, int]:
-        """As `look_backs`; each fits, for a look-back may begin before its series."""
-        panel = panel_for_horizon(panel, pred_len)
-        rows = panel.typical_rows
-        steps = {seq_len: seq_len or default_seq_len(protocol, pred_len, rows, self.season) for seq_len in seq_lens}
-        for part in PARTS:
-            panel_spans(panel, part, min(steps.values()), pred_len)
-        return steps
+        """Steps of each look-back, of `rows` that are trained on."""
+        if seq_lens == "auto":
+            seq_lens = LOOK_BACKS if self.published else look_back_choices(protocol, pred_len, rows, self.season)
+        return {seq_len: seq_len or default_seq_len(protocol, pred_len, rows, self.season) for seq_len in seq_lens}

@@ -10,7 +10,7 @@ models registered here.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -49,6 +49,8 @@ class SegmentConfig(ModelConfig):
         rope: rotary positions in the prior, beside the learned embedding.
         n_states: states a channel of the `mamba` prior.
     """
+
+    SEARCH: ClassVar[Mapping[str, str]] = {"d_model": "none,32,128", "n_layers": "1..3", "dropout": "0..0.3"}
 
     prior: str = "softmax"
     components: str = COMPONENTS

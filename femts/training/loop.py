@@ -33,7 +33,7 @@ from femts.training.optimizer import adamw
 from femts.training.processes import InProcess, launched
 from femts.training.schedule import Budget, learning_rate
 from femts.training.state import TrainState
-from femts.training.stopping import StopSignals
+from femts.training.stopping import StopSignals, asked_to_stop
 
 with without_traces():
     from lightning_fabric import Fabric
@@ -114,7 +114,7 @@ def _train(job: Job, fabric: Fabric) -> None:
             if due:
                 trainer.validate(time.monotonic() - checked)
                 checked = time.monotonic()
-            if not state.complete and trainer.agreed(signals.received > 0):
+            if not state.complete and trainer.agreed(signals.received > 0 or asked_to_stop(state.validations)):
                 state.stopped = "interrupted"
             if due or state.stopped is not None:
                 state.seconds = before + time.monotonic() - began

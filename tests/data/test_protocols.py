@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from femts.data.protocols import FEWEST_WINDOWS, PROTOCOLS, default_horizon, default_look_back, default_seq_len
+from femts.data.protocols import (
+    FEWEST_WINDOWS,
+    PROTOCOLS,
+    default_horizon,
+    default_look_back,
+    default_seq_len,
+    look_back_choices,
+)
 from femts.errors import UsageError
 
 
@@ -83,3 +90,19 @@ def test_a_look_back_of_seasons_is_whole_or_less_than_one_and_leaves_windows(
     steps = default_seq_len("seasons", pred_len, rows, season)
     assert steps % season == 0 or steps < season
     assert steps == 1 or rows - steps - pred_len + 1 >= min(FEWEST_WINDOWS, (rows - pred_len) // 2)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "pred_len", "rows", "season", "choices"),
+    [
+        ("paper", 96, 8640, 24, (120, 264, 504, 1024, 2040)),
+        ("seasons", 12, 90, 12, (12, 24, 48)),
+        ("seasons", 12, 40, 12, (12,)),
+        ("seasons", 96, 500, 1, (19, 38, 77, 154)),
+        ("seasons", 4, 10, 52, (3,)),
+    ],
+)
+def test_look_backs_to_choose_from_are_whole_seasons_that_leave_windows(
+    protocol: str, pred_len: int, rows: int, season: int, choices: tuple[int, ...]
+) -> None:
+    assert look_back_choices(protocol, pred_len, rows, season) == choices

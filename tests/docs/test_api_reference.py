@@ -124,6 +124,7 @@ MISTAKES: dict[str, Callable[[femts.Forecaster], object]] = {
     "report": lambda fc: femts.report("none", "page.html"),
     "table": lambda fc: femts.table("ETTh11"),
     "train": lambda fc: femts.train("synthetic", model="fem_gal"),
+    "tune": lambda fc: femts.tune("synthetic", model="fem_gal"),
     "Forecaster.predict": lambda fc: fc.predict(small_table(), 0),
     "Forecaster.plot": lambda fc: fc.plot(small_table(), columns=["wind"]),
     "Forecaster.predict_array": lambda fc: fc.predict_array([[1.0]]),

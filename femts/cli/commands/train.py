@@ -48,21 +48,13 @@ def train(
     if out is not None and not resume:
         check_new_folder(out)
     started = time.monotonic()
-    data = _load(plan, data_root)
+    data = plan.load(data_root)
     with _folder(out, plan, data, resume) as folder:
         records = _train_all(plan, data, folder, resume, started)
     print(f"run: {printable(folder)}")
     print(scores_table({pred_len: record["test"] for pred_len, record in records.items()}))
     for pred_len, record in records.items():
         say_intervals(record["intervals"], f"{pred_len} steps: " if len(records) > 1 else "")
-
-
-def _load(plan: Recipe, data_root: Path | None) -> Dataset | Panel:
-    """The data, as the recipe says that they are to be read."""
-    from femts.data.schema import Schema
-    from femts.data.source import load_source
-
-    return load_source(plan.dataset, data_root, Schema.of(**plan.reading))
 
 
 @contextmanager
