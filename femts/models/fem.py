@@ -147,7 +147,7 @@ class SegmentForecaster(ForecastModel):
         self.context_norm = RMSNorm(width, eps=1e-5)
         self.position = nn.Parameter(torch.empty(tokens, width))
         self.channel_position = nn.Parameter(torch.empty(channels, tokens, width))
-        self.static_in = nn.Linear(config.n_static, width, bias=False) if config.n_static else None
+        self.static_in = nn.Linear(config.n_static, width) if config.n_static else None
         self.dropout = Dropout(config.dropout)
         self.token_norm = RMSNorm(width, eps=1e-5)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.n_layers))
