@@ -164,8 +164,8 @@ def _resident(panel: Panel, preprocess: PanelPreprocess) -> ScaledSeries:
         gaps |= mask is not None
         observed.append(np.ones(data.values.shape, dtype=np.bool_) if mask is None else mask)
     values = torch.from_numpy(np.concatenate(scaled))
-    known = None if offsets is None else torch.from_numpy(offsets).float()
-    return ScaledSeries(values, torch.from_numpy(np.concatenate(observed)) if gaps else None, known, panel.targets)
+    resident = None if offsets is None else torch.from_numpy(offsets).float()
+    return ScaledSeries(values, torch.from_numpy(np.concatenate(observed)) if gaps else None, resident, panel.targets)
 
 
 def panel_offsets(rows: Sequence[tuple[Preprocess, Dataset]]) -> Array | None:

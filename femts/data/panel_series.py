@@ -79,7 +79,7 @@ class LongRows:
         return step_of(self.stamps[first : first + self.counts[longest]], where)
 
     def any_of(self, rows: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Which series have one of `rows`."""
+        """Mark the series that have one of `rows`."""
         return np.bincount(self.codes, rows, minlength=len(self.names)) > 0
 
 

@@ -42,10 +42,10 @@ def _one_each(column: pd.Series, name: str, codes: NDArray[np.intp], series: Seq
     else:
         cells = as_text(column).astype(object).where(column.notna().to_numpy(), None).reset_index(drop=True)
     each, values = pd.factorize(cells)
-    there = each >= 0
+    given = each >= 0
     low, high = np.full(len(series), len(values)), np.full(len(series), -1)
-    np.minimum.at(low, codes[there], each[there])
-    np.maximum.at(high, codes[there], each[there])
+    np.minimum.at(low, codes[given], each[given])
+    np.maximum.at(high, codes[given], each[given])
     changing = high > low
     if changing.any():
         first = int(np.argmax(changing))

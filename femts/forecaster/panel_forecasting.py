@@ -116,10 +116,10 @@ def _offsets(
     rows = list[tuple[Preprocess, Dataset]]()
     for number, (one, data) in enumerate(zip(preprocess, panel.series.values(), strict=True)):
         assert data.covariates is not None and data.dates is not None
-        known = np.concatenate([data.covariates[-length:], in_advance[number]])
+        covariates = np.concatenate([data.covariates[-length:], in_advance[number]])
         values = np.concatenate([data.values[-length:], np.full((len(ahead[number]), data.values.shape[1]), np.nan)])
         when = data.dates[-length:].append(ahead[number])
-        rows.append((one, replace(data, values=values, covariates=known, dates=when)))
+        rows.append((one, replace(data, values=values, covariates=covariates, dates=when)))
     offsets = panel_offsets(rows)
     assert offsets is not None
     steps, before, after, stop = len(ahead[0]), list[Array | None](), list[Array](), 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +95,7 @@ def test_a_new_series_has_the_shared_effects_and_its_own_static_cells() -> None:
 def test_what_stays_the_same_reaches_the_model(model: str, tmp_path: Path) -> None:
     small = SMALL if model == "fem_sm" else SMALL | {"model.longest": P}
     forecaster = made(model, table(), small | {"training.lr": 0.01}, static="region")
-    assert forecaster.config.model_config.n_static == 2
+    assert asdict(forecaster.config.model_config)["n_static"] == 2
     one = table().query("unique_id == 's0'")
     north = forecaster.predict(one, 3 * P)
     south = forecaster.predict(one.assign(region="south"), 3 * P)
@@ -173,4 +174,4 @@ def test_the_command_takes_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     expected = femts.load("run").predict(history, future=ahead)
     np.testing.assert_allclose(pd.read_csv("out.csv")["y"], expected["y"])
     assert main([*line.split(), "--out", "run", "--resume"]) == 2
-    assert torch.isfinite(femts.load("run").model.static_in.weight).all()
+    assert torch.isfinite(femts.load("run").model.state_dict()["static_in.weight"]).all()
