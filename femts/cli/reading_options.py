@@ -29,6 +29,9 @@ class ReadingOptions:
     ] = None
     past: Annotated[str | None, option("Columns known up to now, read and not scored.", "NAME[,NAME...]")] = None
     future: Annotated[str | None, option("Columns known for the steps to come as well.", "NAME[,NAME...]")] = None
+    static: Annotated[str | None, option("Columns that stay the same for a series of a panel.", "NAME[,NAME...]")] = (
+        None
+    )
     calendar: Annotated[bool, typer.Option("--calendar", help="Let hour of the week and season of the year act.")] = (
         False
     )
@@ -69,6 +72,7 @@ class ReadingOptions:
             "target": _parse_names("target", self.target),
             "past": _parse_names("past", self.past),
             "future": _parse_names("future", self.future),
+            "static": _parse_names("static", self.static),
             "calendar": _check_flag("calendar", self.calendar or False),
         }
         from femts.data.schema import Schema  # pandas takes long to import

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from femts.data.form import Form
 from femts.data.formats import PARQUET, parquet_library
@@ -161,20 +162,27 @@ def _few(names: Sequence[Any]) -> str:
     return some if len(names) <= 6 else f"{some} and {len(names) - 6} more"
 
 
-def _numbers(column: pd.Series, name: str, where: str) -> np.ndarray:
+def parsed(column: pd.Series) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None]:
+    """The numbers of a column, NaN where there is none, and which cells are a text that is none; None for none."""
     if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_complex_dtype(column):
-        return column.to_numpy(dtype=np.float64, na_value=np.nan)
-    text = _as_text(column)  # dates and the like would turn into whatever number stands behind them
+        return column.to_numpy(dtype=np.float64, na_value=np.nan), None
+    text = as_text(column)  # dates and the like would turn into whatever number stands behind them
     numbers = pd.to_numeric(text, errors="coerce")
     unread = (numbers.isna() & column.notna() & (text.str.strip().str.lower() != "nan")).to_numpy()
-    if unread.any():
+    return numbers.to_numpy(dtype=np.float64), unread if unread.any() else None
+
+
+def _numbers(column: pd.Series, name: str, where: str) -> np.ndarray:
+    numbers, unread = parsed(column)
+    if unread is not None:
         row = int(np.argmax(unread))
         place = f"in column '{shown(name)}' at data row {row + 1}"
         raise UsageError(f"{where} has the text '{shown(column.iloc[row])}' {place}; put a number there.")
-    return numbers.to_numpy(dtype=np.float64)
+    return numbers
 
 
-def _as_text(column: pd.Series) -> pd.Series:
+def as_text(column: pd.Series) -> pd.Series:
+    """Cells as text, whatever they are."""
     try:
         return column.astype(str)
     except ValueError:  # Python writes no number of thousands of digits

@@ -15,7 +15,7 @@ from femts.errors import UsageError
 
 STRETCHES = (12, 3)  # stamps that a step is read from where others are missing; twelve business days have a weekend
 MOST_MISSING, ISLAND = 10, 3  # stamps for each that is there, and dates beside the longest hole
-_NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 
 def order_of(dates: pd.Index, where: str = "The frame") -> NDArray[np.intp] | None:
@@ -97,7 +97,7 @@ def _stamps_between(dates: pd.Index, freq: str) -> int:
         return (int(dates[-1]) - int(dates[0])) // int(freq) + 1
     offset = to_offset(freq)
     if isinstance(offset, pd.offsets.Tick):
-        span = (int(dates.asi8[-1]) - int(dates.asi8[0])) * _NANOSECONDS[dates.unit]
+        span = (int(dates.asi8[-1]) - int(dates.asi8[0])) * NANOSECONDS[dates.unit]
         return span // int(offset.nanos) + 1
     if isinstance(offset, pd.offsets.BusinessHour):  # made one by one, an hour of four at most
         hours = (dates[-1] - dates[0]) // pd.Timedelta(hours=4 * offset.n)

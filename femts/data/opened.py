@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,10 +41,10 @@ class Opened:
     sha256: str = ""
     source: str | None = None
 
-    @property
-    def long(self) -> bool:
-        """True where it has one row for each series and stamp, and perhaps further columns."""
-        return {self.form.series, self.form.time or "ds", self.form.value} <= set(self.frame.columns)
+    def is_long(self, target: Sequence[str]) -> bool:
+        """Tell whether it has one row for each series and stamp, and perhaps further columns; `target` are those to
+        forecast, where a user named them."""
+        return {self.form.series, self.form.time or "ds", *(target or [self.form.value])} <= set(self.frame.columns)
 
 
 def open_table(source: Any, form: Form, guess: bool = True) -> Opened:

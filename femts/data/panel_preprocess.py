@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 
 from femts.data.dataset import Dataset
+from femts.data.effects import Array, Effects
 from femts.data.panel import Panel
+from femts.data.panel_effects import joined, own_effects, shared_effects
 from femts.data.preprocess import Preprocess
 from femts.data.scaler import Scaler
 from femts.data.splits import PARTS
+from femts.data.static import StaticCodes
 from femts.data.windows import PanelWindows, ScaledSeries, Span
 from femts.errors import UsageError
 from femts.text import shown
@@ -25,34 +28,61 @@ class PanelPreprocess:
 
     Attributes:
         columns: names of the C columns of each series.
-        series: by name.
+        series: by name, each with the effects of what is known, its own or those that series share.
+        effects: those that they share; None where nothing is known in advance.
+        static: codes of the static columns; None where there are none.
     """
 
     columns: tuple[str, ...]
     series: Mapping[str, Preprocess]
+    effects: Effects | None = None
+    static: StaticCodes | None = None
 
     @classmethod
     def fit(cls, panel: Panel) -> PanelPreprocess:
         """Fit to the training rows of each series; to all rows of one that has no value in them."""
-        return cls(panel.columns, {name: fit_series(data) for name, data in panel.series.items()})
+        series = {name: fit_series(data) for name, data in panel.series.items()}
+        effects = shared_effects(panel, series)
+        if effects is not None:
+            alone = len(series) == 1
+            series = {
+                name: replace(one, effects=effects if alone else own_effects(panel.series[name], one, effects))
+                for name, one in series.items()
+            }
+        return cls(panel.columns, series, effects, None if panel.static is None else StaticCodes.fit(panel.static))
+
+    def of(self, name: str, data: Dataset) -> Preprocess:
+        """The preprocessing of the series `name`; one that is new is scaled by its own rows, those of `data`."""
+        return self.series.get(name) or replace(fit_series(data), effects=self.effects)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types for JSON."""
+        own = {
+            name: replace(one, effects=None) if one.effects is self.effects else one
+            for name, one in self.series.items()
+        }
+        effects = {} if self.effects is None else {"effects": self.effects.to_dict()}
+        static = {} if self.static is None else {"static": self.static.to_dict()}
         return {
-            "series": {name: {**one.to_dict(), "columns": []} for name, one in self.series.items()},
+            "series": {name: {**one.to_dict(), "columns": []} for name, one in own.items()},
             "columns": list(self.columns),
+            **effects,
+            **static,
         }
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> PanelPreprocess:
         """The inverse of `to_dict`."""
         columns = tuple(record["columns"])
-        series = {name: Preprocess.from_dict({**one, "columns": columns}) for name, one in record["series"].items()}
-        return cls(columns, series)
+        effects = Effects.from_dict(record["effects"]) if "effects" in record else None
+        static = StaticCodes.from_dict(record["static"]) if "static" in record else None
+        read = {name: Preprocess.from_dict({**one, "columns": columns}) for name, one in record["series"].items()}
+        series = {name: one if one.effects else replace(one, effects=effects) for name, one in read.items()}
+        return cls(columns, series, effects, static)
 
 
 def fit_series(data: Dataset) -> Preprocess:
-    """Preprocessing of one series, which may have no training row with a value, or no value at all."""
+    """Scale of one series, which may have no training row with a value, or no value at all; without effects."""
     train = slice(*data.split.train)
     seen = data.values[train]
     rows = train if len(seen) and not np.isnan(seen).all(0).any() else slice(0, len(data.values))
@@ -65,7 +95,7 @@ def fit_series(data: Dataset) -> Preprocess:
             None,
             data.schema.domain,
         )
-    return Preprocess.fit_rows(data, values, rows)
+    return Preprocess.fit_scale(data, values)
 
 
 def panel_windows(
@@ -85,9 +115,9 @@ def panel_windows(
         UsageError: unknown part, or one in which no series has a window.
     """
     resident = _resident(panel, preprocess) if like is None else like.resident
-    return PanelWindows(
-        resident, seq_len, pred_len, torch.tensor(panel_spans(panel, part, seq_len, pred_len)), tuple(panel.series)
-    )
+    spans = torch.tensor(panel_spans(panel, part, seq_len, pred_len))
+    static = like.static if like is not None else static_inputs(preprocess, panel)
+    return PanelWindows(resident, seq_len, pred_len, spans, tuple(panel.series), static)
 
 
 def panel_spans(panel: Panel, part: str, seq_len: int, pred_len: int) -> list[Span]:
@@ -110,6 +140,13 @@ def panel_spans(panel: Panel, part: str, seq_len: int, pred_len: int) -> list[Sp
     return spans
 
 
+def static_inputs(preprocess: PanelPreprocess, panel: Panel) -> torch.Tensor | None:
+    """Inputs (S, E) by which models know the series of `panel`; None where there are no static columns."""
+    if preprocess.static is None or panel.static is None:
+        return None
+    return torch.from_numpy(preprocess.static.encode(panel.static, f"'{shown(panel.name)}'"))
+
+
 def _span(data: Dataset, part: str, seq_len: int, pred_len: int) -> Span:
     """Rows of `part` in a series that begins with row 0, and its windows."""
     start, stop = data.split.rows(part, seq_len) if part in PARTS else (0, 0)
@@ -126,14 +163,42 @@ def _span(data: Dataset, part: str, seq_len: int, pred_len: int) -> Span:
 def _resident(panel: Panel, preprocess: PanelPreprocess) -> ScaledSeries:
     """All rows of all series, scaled."""
     scaled, observed, gaps = [], [], False
+    offsets = panel_offsets([(preprocess.series[name], data) for name, data in panel.series.items()])
+    begin = 0
     for name, data in panel.series.items():
         where = f"Series '{shown(name)}' of '{shown(panel.name)}'"
-        scaled.append(preprocess.series[name].transform(data.values, None, where).astype(np.float32))
+        taken_off = None if offsets is None else offsets[begin : begin + len(data.values)]
+        begin += len(data.values)
+        scaled.append(preprocess.series[name].transform(data.values, taken_off, where).astype(np.float32))
         mask = data.observed
         gaps |= mask is not None
         observed.append(np.ones(data.values.shape, dtype=np.bool_) if mask is None else mask)
     values = torch.from_numpy(np.concatenate(scaled))
-    return ScaledSeries(values, torch.from_numpy(np.concatenate(observed)) if gaps else None, None, panel.targets)
+    resident = None if offsets is None else torch.from_numpy(offsets).float()
+    return ScaledSeries(values, torch.from_numpy(np.concatenate(observed)) if gaps else None, resident, panel.targets)
+
+
+def panel_offsets(rows: Sequence[tuple[Preprocess, Dataset]]) -> Array | None:
+    """Offsets (rows, C) of all rows of several series, one after the other; None without effects.
+
+    Series that share their effects are computed together.
+    """
+    if not rows or rows[0][0].effects is None:
+        return None
+    pieces = list[Array | None]([None] * len(rows))
+    shared = dict[int, list[int]]()
+    for number, (one, _) in enumerate(rows):
+        shared.setdefault(id(one.effects), []).append(number)
+    for numbers in shared.values():
+        some = [rows[number][1] for number in numbers]
+        covariates = [data.covariates for data in some if data.covariates is not None]
+        dates = [data.dates for data in some if data.dates is not None]
+        together = rows[numbers[0]][0].offsets(np.concatenate(covariates), joined(dates))
+        assert together is not None
+        ends = np.cumsum([len(data.values) for data in some])
+        for number, piece in zip(numbers, np.split(together, ends[:-1]), strict=True):
+            pieces[number] = piece
+    return np.concatenate([piece for piece in pieces if piece is not None])
 
 
 def panel_training_rows(panel: Panel, windows: PanelWindows, distance: int) -> tuple[torch.Tensor, torch.Tensor | None]:

@@ -10,7 +10,7 @@ from femts.config.arguments import check_flag
 from femts.config.values import check_plain
 from femts.data.domain import ANY, Domain
 from femts.data.form import USUAL, Form
-from femts.data.roles import NO_ROLES, Roles, names_of
+from femts.data.roles import NAMED, NO_ROLES, Roles, names_of
 from femts.data.split_rule import USUAL_SPLIT, SplitRule
 from femts.errors import UsageError, suggest
 from femts.text import shown
@@ -24,6 +24,7 @@ class Reading(TypedDict, total=False):
     target: Sequence[str] | str
     past: Sequence[str] | str
     future: Sequence[str] | str
+    static: Sequence[str] | str
     calendar: bool
     split: Sequence[float] | str
     val_rows: int
@@ -63,7 +64,7 @@ class Schema:
         Args:
             reading: `na`, numbers that stand for a missing value; `columns`, names by `time`,
                 `series` and `value` where they are not `date`, or `unique_id, ds, y`; `target`,
-                `past` and `future`, names of columns by what they are for, and `calendar`, as in
+                `past`, `future` and `static`, names of columns by what they are for, and `calendar`, as in
                 `Roles`; `split`, `val_rows`, `test_rows` and `test_from` as in `SplitRule`; `min`,
                 `max` and `transform` as in `Domain`; `panel` as above.
 
@@ -74,7 +75,7 @@ class Schema:
         unknown = next((name for name in reading if name not in names), None)
         if unknown is not None:
             raise UsageError(f"Unknown argument '{shown(unknown)}' of the data{suggest(unknown, names)}")
-        given = {role: names_of(reading.get(role, ()), role) for role in ("target", "past", "future")}
+        given = {role: names_of(reading.get(role, ()), role) for role in NAMED}
         roles = Roles(**given, calendar=check_flag(reading.get("calendar", False), "calendar"))
         return cls(
             _sentinels(reading.get("na", ())),

@@ -31,7 +31,7 @@ def load_source(
     if schema.panel is not None or (isinstance(source, str) and not is_path(source)):
         return load_dataset(source, data_root, schema=schema)
     opened = open_table(source, schema.form, guess=not schema.roles.any)
-    return table_panel(opened, schema) if opened.long else table_dataset(opened, schema)
+    return table_panel(opened, schema) if opened.is_long(schema.roles.target) else table_dataset(opened, schema)
 
 
 def split_for(data: Dataset | Panel, pred_len: int) -> Dataset | Panel:

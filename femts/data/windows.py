@@ -152,13 +152,24 @@ class PanelWindows(Windows):
         seq_len, pred_len: L and P, steps.
         spans: for each series, the four numbers of its `Span`: int64 (S, 4).
         names: of the series.
+        static: E inputs that stay the same for each series, (S, E); `gather` puts them after the
+            channels of a look-back. None where there are none.
     """
 
-    def __init__(self, series: ScaledSeries, seq_len: int, pred_len: int, spans: Tensor, names: Sequence[str]) -> None:
+    def __init__(
+        self,
+        series: ScaledSeries,
+        seq_len: int,
+        pred_len: int,
+        spans: Tensor,
+        names: Sequence[str],
+        static: Tensor | None = None,
+    ) -> None:
         if seq_len < 1 or pred_len < 1:
             raise UsageError(f"Look-back {seq_len} and forecast {pred_len} must each be at least 1 step.")
         super().__init__(series, 1, 1, 0, len(series.values))
         self.seq_len, self.pred_len, self.spans, self.names = seq_len, pred_len, spans, tuple(names)
+        self.static = static
         self.ends = spans[:, 3].cumsum(0)
         first, stop, begin, count = spans.unbind(1)
         within = (begin >= first) & (begin + count - 1 + seq_len + pred_len <= stop)
@@ -172,6 +183,11 @@ class PanelWindows(Windows):
     def disjoint(self) -> int:
         """As `Windows.disjoint`, the sum over the series."""
         return int((-(-self.spans[:, 3] // self.pred_len)).sum())
+
+    def gather(self, index: Tensor) -> tuple[Tensor, Tensor]:
+        """As `Windows.gather`; static inputs follow the channels of the look-backs, (B, L, C + E)."""
+        x, y = super().gather(index)
+        return x if self.static is None else with_static(x, self.static[self.series_of(index)]), y
 
     def series_of(self, index: Tensor) -> Tensor:
         """Number of the series that each window of `index` (B,) is of."""
@@ -215,7 +231,14 @@ class PanelWindows(Windows):
 
     def to(self, device: torch.device | str) -> PanelWindows:
         """The same windows over a copy of the series on `device`."""
-        return PanelWindows(self.resident.to(device), self.seq_len, self.pred_len, self.spans.to(device), self.names)
+        static = None if self.static is None else self.static.to(device)
+        resident, spans = self.resident.to(device), self.spans.to(device)
+        return PanelWindows(resident, self.seq_len, self.pred_len, spans, self.names, static)
+
+
+def with_static(x: Tensor, static: Tensor) -> Tensor:
+    """Look-backs `x` (B, L, C) with the static inputs (B, E) of their series after the channels, (B, L, C + E)."""
+    return torch.cat([x, static[:, None].expand(-1, x.shape[1], -1)], dim=-1)
 
 
 def part_windows(

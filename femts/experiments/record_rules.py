@@ -73,6 +73,7 @@ RECORD: Rule = fields(
                         "target": several(text),
                         "past": several(text),
                         "future": several(text),
+                        "static": several(text),
                         "calendar": flag,
                         "split": several(number(0, 1), 3, 3),
                         "val_rows": whole(1),

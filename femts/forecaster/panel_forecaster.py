@@ -41,6 +41,7 @@ class PanelForecaster(Trained[PanelPreprocess, Panel]):
         horizon: int | None = None,
         level: Sequence[float] | None = None,
         quantiles: Sequence[float] | None = None,
+        future: pd.DataFrame | None = None,
     ) -> pd.DataFrame:
         """Forecast what follows each series of `history`, from its own end on.
 
@@ -51,16 +52,18 @@ class PanelForecaster(Trained[PanelPreprocess, Panel]):
             horizon: steps to forecast, P by default; beyond P the model reads its own forecasts as history.
             level: percent, such as [80, 95]; adds intervals.
             quantiles: such as [0.1, 0.9]; adds the ends of intervals.
+            future: a long table of the columns known in advance, with the steps to come of each
+                series; only for a model that was trained with some.
 
         Returns:
             A long table in raw units, `horizon` rows for each series in the order of `history`,
             with `level` and `quantiles` as in `Forecaster.predict`.
 
         Raises:
-            UsageError: the history, the horizon, a level or a quantile cannot be used; the text says why.
+            UsageError: the history, the horizon, a level, a quantile or `future` cannot be used; the text says why.
             RunFailure: the model does not forecast finite numbers.
         """
-        return forecast_panel(self, history, horizon, Ends.of(level, quantiles))
+        return forecast_panel(self, history, horizon, Ends.of(level, quantiles), future)
 
     def evaluate(
         self, part: str = "test", pred_len: int | None = None, dataset: PanelSource | None = None

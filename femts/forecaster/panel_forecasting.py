@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -12,22 +14,26 @@ from numpy.typing import NDArray
 
 from femts.config.values import check_steps
 from femts.data.dataset import Dataset
-from femts.data.grid import future_dates
 from femts.data.interchange import is_table, to_frame
 from femts.data.panel import Panel, read_panel
-from femts.data.panel_preprocess import fit_series
+from femts.data.panel_effects import joined
+from femts.data.panel_preprocess import panel_offsets, static_inputs
 from femts.data.preprocess import Preprocess
+from femts.data.windows import with_static
 from femts.errors import GapWarning, RunFailure, UsageError
 from femts.evaluation.evaluator import windows_at_a_time
 from femts.forecaster.forecasting import Ends, Scaled, forecast_model, named_bounds, scaled_ends
 from femts.forecaster.inputs import tell_ended
+from femts.forecaster.panel_inputs import known_ahead_of, steps_ahead
 from femts.forecaster.scoring import calibrated
 from femts.forecaster.trained import Many
 
 Array = NDArray[np.float64]
 
 
-def forecast_panel(forecaster: Many, history: pd.DataFrame, horizon: int | None, ends: Ends) -> pd.DataFrame:
+def forecast_panel(
+    forecaster: Many, history: pd.DataFrame, horizon: int | None, ends: Ends, future: pd.DataFrame | None
+) -> pd.DataFrame:
     """Forecast what follows each series of `history`; see `PanelForecaster.predict`."""
     config = forecaster.config
     steps = check_steps(config.pred_len if horizon is None else horizon)
@@ -37,9 +43,11 @@ def forecast_panel(forecaster: Many, history: pd.DataFrame, horizon: int | None,
         raise UsageError(f"The history is a {type(history).__name__}; give a DataFrame with the training columns.")
     history = to_frame(history, "The history", config.schema.form)
     panel = read_panel(history, "history", "-", config.schema, "The history", forecaster.freq)
-    recent = np.stack([_last(data.values, config.seq_len) for data in panel.series.values()])
-    read, preprocess = _scaled(forecaster, panel, recent)
-    pieces = [forecast_model(forecaster, part, steps) for part in read.split(windows_at_a_time(read[0], 256))]
+    ahead = steps_ahead(panel, steps)
+    in_advance = known_ahead_of(panel, future, ahead, forecaster.freq)
+    ready = _ready(forecaster, panel, in_advance, ahead)
+    size = windows_at_a_time(ready.read[0], 256)
+    pieces = [forecast_model(forecaster, part, steps) for part in ready.read.split(size)]
     scaled = Scaled(
         torch.cat([piece.points for piece in pieces]),
         torch.cat([piece.quantiles for piece in pieces if piece.quantiles is not None])
@@ -54,62 +62,102 @@ def forecast_panel(forecaster: Many, history: pd.DataFrame, horizon: int | None,
     if any(ends):
         pairs |= scaled_ends(calibrated(forecaster), forecaster.model.quantiles, scaled, (steps, targets))
     columns = {"": points, **{f"-{name}": values for name, values in named_bounds(pairs, ends).items()}}
-    ended = np.asarray(np.isnan(recent[..., :targets]).all(axis=(1, 2)))
+    ended = np.asarray(np.isnan(ready.recent[..., :targets]).all(axis=(1, 2)))
     if ended.any():
         tell_ended([name for name, over in zip(panel.series, ended, strict=True) if over], config.seq_len)
-    return _long_table(forecaster, panel, preprocess, columns, ended)
+    return _long_table(forecaster, panel, ready, columns, ahead)
 
 
-def _last(values: Array, steps: int) -> Array:
-    """The last `steps` rows (steps, C), NaN before the first one."""
-    return np.pad(values[-steps:], ((max(0, steps - len(values)), 0), (0, 0)), constant_values=np.nan)
+class _Ready(NamedTuple):
+    """Series that are ready to be forecast.
+
+    Attributes:
+        recent: last rows (S, L, C), raw units, NaN where missing or before a series began.
+        read: look-backs (S, L, C + E) as the model reads them.
+        preprocess: of each series.
+        offsets: of the steps to come (S, steps, C); None where nothing is known in advance.
+    """
+
+    recent: Array
+    read: torch.Tensor
+    preprocess: Sequence[Preprocess]
+    offsets: Array | None
 
 
-def _scaled(forecaster: Many, panel: Panel, recent: Array) -> tuple[torch.Tensor, list[Preprocess]]:
-    """Look-backs (S, L, C) as the model reads them, and the preprocessing of each; warns of series that are new."""
-    stored = forecaster.preprocess.series
-    new = [name for name in panel.series if name not in stored]
-    preprocess = [stored.get(name) or fit_series(data) for name, data in panel.series.items()]
+def _ready(forecaster: Many, panel: Panel, in_advance: Array | None, ahead: Sequence[pd.Index]) -> _Ready:
+    """The series of `panel`, with what is known of the steps `ahead` of each; warns of series that are new."""
+    stored, length = forecaster.preprocess, forecaster.config.seq_len
+    new = [name for name in panel.series if name not in stored.series]
+    preprocess = [stored.of(name, data) for name, data in panel.series.items()]
     if new:
         text = (
             f"{len(new)} of {len(panel.series)} series are new, the first '{new[0]}'; each is scaled by its own rows."
         )
         warnings.warn(text, GapWarning, stacklevel=5)
+    recent = np.stack([_last(data.values, length) for data in panel.series.values()])
+    before, after = _offsets(panel, preprocess, in_advance, ahead, length)
     scaled = [
-        one.transform(rows, None, f"Series '{name}'")
-        for one, rows, name in zip(preprocess, recent, panel.series, strict=True)
+        one.transform(rows, taken_off, f"Series '{name}'")
+        for one, rows, taken_off, name in zip(preprocess, recent, before, panel.series, strict=True)
     ]
-    return torch.from_numpy(np.stack(scaled)).float().to(forecaster.device), preprocess
+    read = torch.from_numpy(np.stack(scaled)).float()
+    static = static_inputs(stored, panel)
+    read = read if static is None else with_static(read, static)
+    return _Ready(recent, read.to(forecaster.device), preprocess, after)
+
+
+def _offsets(
+    panel: Panel, preprocess: Sequence[Preprocess], in_advance: Array | None, ahead: Sequence[pd.Index], length: int
+) -> tuple[Sequence[Array | None], Array | None]:
+    """Offsets of the last `length` rows of each series, and of the steps ahead of all; none without effects.
+
+    Rows before a series began are missing, so what is taken off them does not matter.
+    """
+    if in_advance is None:
+        return [None] * len(panel.series), None
+    rows = list[tuple[Preprocess, Dataset]]()
+    for number, (one, data) in enumerate(zip(preprocess, panel.series.values(), strict=True)):
+        assert data.covariates is not None and data.dates is not None
+        covariates = np.concatenate([data.covariates[-length:], in_advance[number]])
+        values = np.concatenate([data.values[-length:], np.full((len(ahead[number]), data.values.shape[1]), np.nan)])
+        when = data.dates[-length:].append(ahead[number])
+        rows.append((one, replace(data, values=values, covariates=covariates, dates=when)))
+    offsets = panel_offsets(rows)
+    assert offsets is not None
+    steps, before, after, stop = len(ahead[0]), list[Array | None](), list[Array](), 0
+    for _, data in rows:
+        stop += len(data.values)
+        last = offsets[stop - len(data.values) : stop - steps]
+        before.append(np.pad(last, ((length - len(last), 0), (0, 0))))
+        after.append(offsets[stop - steps : stop])
+    return before, np.stack(after)
+
+
+def _last(values: Array, steps: int) -> Array:
+    """The last `steps` rows (steps, C), NaN before the first one."""
+    if len(values) >= steps:
+        return values[-steps:]
+    return np.pad(values, ((steps - len(values), 0), (0, 0)), constant_values=np.nan)
 
 
 def _long_table(
-    forecaster: Many,
-    panel: Panel,
-    preprocess: Sequence[Preprocess],
-    columns: Mapping[str, Array],
-    ended: NDArray[np.bool_],
+    forecaster: Many, panel: Panel, ready: _Ready, columns: Mapping[str, Array], ahead: Sequence[pd.Index]
 ) -> pd.DataFrame:
     """A long table of scaled forecasts and bounds (S, steps, T) by the ending of their name, in raw units."""
-    form, steps = forecaster.config.schema.form, next(iter(columns.values())).shape[1]
-    time, value = form.time or "ds", form.value
-    stamps, ahead = [], dict[object, pd.Index]()
-    for data in panel.series.values():
-        last = _end(data)
-        if last not in ahead:
-            ahead[last] = future_dates(last, panel.freq, steps)
-        stamps.append(ahead[last])
+    form, steps, targets = forecaster.config.schema.form, len(ahead[0]), forecaster.targets
     table = {
         form.series: np.repeat(np.array(list(panel.series), dtype=object), steps),
-        time: pd.Index(np.concatenate([each.to_numpy() for each in stamps])) if stamps else [],
+        form.time or "ds": joined(ahead),
     }
-    for ending, scaled in columns.items():
-        raw = np.stack([one.inverse(values) for one, values in zip(preprocess, scaled, strict=True)])
-        raw[ended] = np.nan
-        table[f"{value}{ending}"] = raw[..., 0].reshape(-1)
+    ended = np.asarray(np.isnan(ready.recent[..., : len(targets)]).all(axis=1))[:, None]
+    raw = {ending: np.where(ended, np.nan, _raw(ready, scaled)) for ending, scaled in columns.items()}
+    for k, target in enumerate(targets):
+        table |= {f"{target}{ending}": values[..., k].reshape(-1) for ending, values in raw.items()}
     return pd.DataFrame(table)
 
 
-def _end(data: Dataset) -> pd.Timestamp:
-    """The last stamp of a series."""
-    assert data.dates is not None, "a panel has stamps"
-    return data.dates[-1]
+def _raw(ready: _Ready, scaled: Array) -> Array:
+    """Scaled forecasts (S, steps, T) in raw units, effects put back."""
+    after = [None] * len(scaled) if ready.offsets is None else ready.offsets
+    together = zip(ready.preprocess, scaled, after, strict=True)
+    return np.stack([one.inverse(values, taken_off) for one, values, taken_off in together])

@@ -19,8 +19,11 @@ from torch import Tensor
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from femts.config.rules import MISSING, Misfit, fingerprint
+from femts.data.effects import Effects
 from femts.data.panel_preprocess import PanelPreprocess
 from femts.data.preprocess import Preprocess
+from femts.data.roles import Roles
+from femts.data.static import StaticCodes
 from femts.errors import UsageError
 from femts.evaluation.intervals import Intervals
 from femts.forecaster.run_folder import INTERVALS, PREPROCESS, WEIGHTS, RunConfig
@@ -83,6 +86,10 @@ def restore_panel(folder: str | Path) -> Restored[PanelPreprocess]:
         for name, one in preprocess.series.items():
             if len(one.scaler.mean) != len(preprocess.columns):
                 raise Misfit(f"{PREPROCESS}: series '{name}'", one.scaler.mean, "one mean a column")
+            if one.effects is not preprocess.effects:
+                _check_effects(one.effects, run.config.schema.roles, len(preprocess.columns))
+        _check_effects(preprocess.effects, run.config.schema.roles, len(preprocess.columns))
+        _check_static(preprocess.static, run.config)
         model = _model(run)
         return Restored(run, model, preprocess, None if run.intervals is None else _intervals(run, run.intervals))
     except Misfit as error:
@@ -171,14 +178,26 @@ def _check_preprocess(run: SavedRun) -> None:
 
 
 def _preprocess(run: SavedRun) -> Preprocess:
-    """The preprocessing, its effects tried on one row: their shapes depend on each other."""
+    """The preprocessing, held to the configuration."""
     try:
         preprocess = Preprocess.from_dict(run.preprocess)
     except ValueError as error:  # a list of lists that are not as long as each other
         raise Misfit(f"{PREPROCESS}: scaler", run.preprocess["scaler"], "in the form of arrays") from error
-    roles, effects = run.config.schema.roles, preprocess.effects
+    _check_effects(preprocess.effects, run.config.schema.roles, len(preprocess.columns))
+    return preprocess
+
+
+def _check_static(static: StaticCodes | None, config: RunConfig) -> None:
+    names = () if static is None else tuple(column.name for column in static.columns)
+    width = 0 if static is None else static.width
+    if names != config.schema.roles.static or width != getattr(config.model_config, "n_static", 0):
+        raise Misfit(f"{PREPROCESS}: static", names, f"those of {config.schema.roles.static} as config.yaml says")
+
+
+def _check_effects(effects: Effects | None, roles: Roles, channels: int) -> None:
+    """A Misfit unless the effects suit the roles; they are tried on one row, as their shapes depend on each other."""
     if effects is None and not roles.future and not roles.calendar:
-        return preprocess
+        return
     name, like = (
         f"{PREPROCESS}: scaler.effects",
         f"those of the columns {roles.future} and the calendar as config.yaml says",
@@ -193,10 +212,8 @@ def _preprocess(run: SavedRun) -> Preprocess:
         tried = effects.of(np.zeros((1, len(roles.future))), pd.DatetimeIndex(["2000-01-01"]))
     except (ValueError, IndexError, TypeError) as error:
         raise Misfit(name, effects, like) from error
-    shape = (1, len(preprocess.columns))
-    if tried.shape != shape or not np.isfinite(tried).all() or effects.weight.shape[1:] != effects.offset.shape:
+    if tried.shape != (1, channels) or not np.isfinite(tried).all() or effects.weight.shape[1:] != effects.offset.shape:
         raise Misfit(name, effects, like)
-    return preprocess
 
 
 def _intervals(run: SavedRun, content: bytes) -> Intervals:

@@ -50,7 +50,7 @@ _CONFIG = fields(
                 "source": maybe(text),
                 "na": several(real),
                 "columns": fields({}, {"time": text, "series": text, "value": text}),
-                "roles": fields({}, {"target": NAMES, "past": NAMES, "future": NAMES, "calendar": flag}),
+                "roles": fields({}, {**dict.fromkeys(("target", "past", "future", "static"), NAMES), "calendar": flag}),
             },
             {"split": SPLIT, "domain": DOMAIN, "panel": flag},
         ),
@@ -81,8 +81,12 @@ _DATA = fields({}, {"sha256": text, "split": fields({"train": SPAN, "val": SPAN,
 _POWER = {"power": fields({"shift": number(0, 1), "powers": several(number(-2, 2))}), "domain": DOMAIN}
 _SCALER = fields({"mean": NUMBERS, "scale": SCALES}, {"effects": fields(_EFFECTS)})
 PREPROCESS = fields({"scaler": _SCALER, "columns": several(text, 1), "freq": maybe(text), "data": _DATA}, _POWER)
-_SERIES = fields({"scaler": fields({"mean": NUMBERS, "scale": SCALES}), "columns": several(text)}, _POWER)
-PANEL_PREPROCESS = fields({"series": entries(_SERIES), "columns": several(text, 1), "freq": text, "data": _DATA})
+_SERIES = fields({"scaler": _SCALER, "columns": several(text)}, _POWER)
+_STATIC = fields({}, {"words": several(text, 1), "mean": number(), "scale": number(5e-324)})
+PANEL_PREPROCESS = fields(
+    {"series": entries(_SERIES), "columns": several(text, 1), "freq": text, "data": _DATA},
+    {"effects": fields(_EFFECTS), "static": entries(_STATIC)},
+)
 # What training says of itself; a forecaster that was put together by hand says none of it.
 _TRAINED = {
     **dict.fromkeys(("dataset", "model", "protocol", "device", "precision"), text),

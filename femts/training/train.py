@@ -290,5 +290,5 @@ def _fit(forecaster: Forecaster | PanelForecaster, windows: Mapping[str, Windows
 
 def _explained(forecaster: Forecaster | PanelForecaster) -> dict[str, Any]:
     """Part of each target that the known columns explain; see `femts.data.effects.Effects`."""
-    effects = None if isinstance(forecaster, PanelForecaster) else forecaster.preprocess.effects
+    effects = forecaster.preprocess.effects
     return {} if effects is None else {"known": dict(zip(forecaster.targets, effects.explained.tolist(), strict=False))}

@@ -79,6 +79,10 @@ CASES = {
     ),
     "a name that is not there": Case(f"{OWN} good.csv --columns time=when", r"good.csv has no 'when' column"),
     "table too short": Case(f"{OWN} short.csv", r"does not fit"),
+    "static column of a single table": Case(
+        f"{OWN} good.csv --static load", r"no static columns.*take a long table as"
+    ),
+    "roles of a panel of columns": Case(f"{OWN} good.csv --panel --past load", r"no column 'unique_id', so it is no"),
     # prediction
     "column missing": Case("predict run one_column.csv", r"lacks 'heat'"),
     "column too many": Case("predict run three_columns.csv", r"has 'wind' besides"),

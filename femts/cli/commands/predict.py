@@ -85,9 +85,11 @@ def predict(
     quantiles = None if asked.quantiles is None else parse_quantiles(asked.quantiles)
     with gaps_as_notes():
         if isinstance(forecaster, PanelForecaster):
-            if plot is not None or asked.future is not None:
-                raise UsageError("A panel is forecast without --plot and --future; leave them out.")
-            forecast = forecaster.predict(read_table(table, forecaster.config.schema.form), steps, levels, quantiles)
+            if plot is not None:
+                raise UsageError("A panel is forecast without --plot; leave it out.")
+            form = forecaster.config.schema.form
+            ahead = None if asked.future is None else read_table(asked.future, form)
+            forecast = forecaster.predict(read_table(table, form), steps, levels, quantiles, ahead)
         else:
             season = season_of(forecaster.freq)
             drawn = 0 if plot is None else 2 * max(season, steps or forecaster.config.pred_len)
