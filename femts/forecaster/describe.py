@@ -19,6 +19,11 @@ def describe(forecaster: Parts, metrics: Mapping[str, Any]) -> str:
         f"{count(config.seq_len, 'step')}",
         f"  data: '{shown(config.dataset)}', {count(len(targets), 'column')} to forecast: {names(targets)}",
     ]
+    if "final" in metrics:
+        first = metrics["scored"]["train"][1]
+        lines.append(
+            f"  learned from: all {count(metrics['final']['rows'], 'row')}; scores are of one on the first {first}"
+        )
     lines += [f"  {part}: {_score(metrics[part])}" for part in ("val", "test") if part in metrics]
     intervals = forecaster.intervals
     if intervals is None:

@@ -22,8 +22,9 @@ from femts.forecaster import run_folder, scoring
 from femts.forecaster.describe import describe
 from femts.forecaster.forecasting import Array, Ends, explain_table, forecast_array, forecast_table
 from femts.forecaster.parts import Source, check_device
-from femts.forecaster.restore import restore, weights_bytes
-from femts.forecaster.run_folder import INTERVALS, PREPROCESS, WEIGHTS, RunConfig
+from femts.forecaster.restore import restore
+from femts.forecaster.run_folder import RunConfig
+from femts.forecaster.saving import write_forecaster
 from femts.models.base import ForecastModel
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ class Forecaster:
         metrics: scores and circumstances of the training, as in `metrics.json`.
         validations: one row for each validation, as in `metrics.csv`.
         intervals: what bounds a forecast, calibrated on the validation part; None for a run that has none.
+        until: stamp of the last row that was learned from, as text; None without stamps.
+        scored: the one that scores and errors for intervals are of, beside one that learned from all rows; else None.
     """
 
     model: ForecastModel
@@ -60,6 +63,8 @@ class Forecaster:
     metrics: Mapping[str, Any] = field(default_factory=dict)
     validations: Sequence[Mapping[str, Any]] = ()
     intervals: Intervals | None = None
+    until: str | None = None
+    scored: Forecaster | None = None
     _dataset: Dataset | None = None
 
     def __repr__(self) -> str:
@@ -83,7 +88,8 @@ class Forecaster:
 
     def to(self, device: torch.device | str) -> Forecaster:
         """Move the model to `device` and return the forecaster; UsageError where that is not there."""
-        self.model.to(check_device(device))
+        for each in (self, *([self.scored] if self.scored else [])):
+            each.model.to(check_device(device))
         return self
 
     def predict(
@@ -100,7 +106,8 @@ class Forecaster:
             history: raw units; stamps (unless trained without) and the training columns, in any
                 order, at least L rows; or the same in long form. Only the last L are used and checked,
                 and not changed. Gaps are filled as in training, and a `GapWarning` says how many;
-                a target without a value, such as a series that has ended, has no forecast.
+                a target without a value, such as a series that has ended, has no forecast. That it
+                ends more than P steps after the last row learned from, an `AgeWarning` says.
             horizon: steps to forecast, P by default; beyond P the model reads its own forecasts as history.
             level: percent, such as [80, 95]; adds intervals (`femts.evaluation.intervals`, `...quantiles`).
             future: the columns known in advance, if there are any, in a table like `history` with the steps to come.
@@ -168,7 +175,7 @@ class Forecaster:
         return forecast_array(self, x, self.config.pred_len if horizon is None else check_steps(horizon), offsets)
 
     def training_data(self, data_root: str | Path | None = None) -> Dataset:
-        """The data of the training, loaded again by its name or path.
+        """The data of the training, loaded again by its name or path; of one on all rows, those in one part.
 
         Args:
             data_root: where a data set of the catalogue is looked for.
@@ -196,7 +203,7 @@ class Forecaster:
         Raises:
             UsageError: unknown part, a horizon that does not fit, or data that is not there or has changed.
         """
-        return scoring.score(self, scoring.score_windows(self, part, pred_len, scoring.own_data(self, dataset)))
+        return scoring.score(*scoring.scored_part(self, part, pred_len, dataset)[:2])
 
     def scores(
         self,
@@ -219,8 +226,8 @@ class Forecaster:
         Raises:
             UsageError: as in `evaluate`, or an unknown group, or a level or horizon that is not calibrated.
         """
-        data = scoring.own_data(self, dataset)
-        return scoring.score_details(self, scoring.score_windows(self, part, pred_len, data), by, level, data)
+        of, windows, data = scoring.scored_part(self, part, pred_len, dataset)
+        return scoring.score_details(of, windows, by, level, data)
 
     def coverage(
         self,
@@ -240,13 +247,13 @@ class Forecaster:
         Raises:
             UsageError: as in `scores`.
         """
-        windows = scoring.score_windows(self, part, pred_len, scoring.own_data(self, dataset))
-        return scoring.score_coverage(self, windows, level)
+        of, windows, _ = scoring.scored_part(self, part, pred_len, dataset)
+        return scoring.score_coverage(of, windows, level)
 
     def calibrate(
         self, pred_len: int | None = None, level: Sequence[float] = (), dataset: Source | None = None
     ) -> Intervals:
-        """Calibrate `intervals` anew on the validation part, which training has done for P steps.
+        """Calibrate `intervals` anew, as training has done for P steps; those of `scored` as well.
 
         Args:
             pred_len: longest horizon; None takes what was calibrated before, or P.
@@ -260,7 +267,7 @@ class Forecaster:
             UsageError: as in `evaluate`, or a level for which there are too few validation windows.
             RunFailure: forecasts are not finite.
         """
-        self.intervals = scoring.new_intervals(self, pred_len, level, scoring.own_data(self, dataset))
+        self.intervals = scoring.calibrate_again(self, pred_len, level, dataset)
         return self.intervals
 
     def save(self, folder: str | Path) -> None:
@@ -272,10 +279,7 @@ class Forecaster:
 
     def write(self, folder: Path) -> None:
         """As `save`, over whatever `folder` holds."""
-        preprocess, folder = self.preprocess_record(), check_path(folder, "The run folder")
-        files = {WEIGHTS: weights_bytes(self.model, preprocess), PREPROCESS: run_folder.json_bytes(preprocess)}
-        files |= {} if self.intervals is None else {INTERVALS: self.intervals.to_bytes()}
-        run_folder.write_run(folder, self.config, files, self.validations, self.metrics)
+        write_forecaster(self, check_path(folder, "The run folder"))
 
     def export(self, path: str | Path, horizon: int | None = None) -> Exported:
         """Write the model as ONNX to `path`, raw units in, `horizon` steps of them out; see `femts.forecaster.onnx`."""
@@ -285,10 +289,12 @@ class Forecaster:
 
     def preprocess_record(self) -> dict[str, Any]:
         """Record of what turns raw data into the model's input, in plain types; `preprocess.json`."""
-        return {**self.preprocess.to_dict(), "freq": self.freq, "data": dict(self.data)}
+        until = {} if self.until is None or self.freq is None else {"until": self.until}
+        return {**self.preprocess.to_dict(), "freq": self.freq, "data": dict(self.data), **until}
 
     @classmethod
     def load(cls, folder: str | Path, device: str | torch.device = "cpu") -> Forecaster:
         """The forecaster in the run `folder`, its weights on `device`, as `femts.load` gives it."""
         where = check_device(device)
-        return cls(**restore(check_path(folder, "The run folder")).fields()).to(where)
+        run = restore(check_path(folder, "The run folder"))
+        return cls(**run.fields(), scored=None if run.scored is None else cls(**run.scored.fields())).to(where)

@@ -42,7 +42,10 @@ class Parts(Network, Protocol):
 
     preprocess: Preprocess
     freq: str | None
+    until: str | None
 
+    @property
+    def scored(self) -> Parts | None: ...
     def training_data(self, data_root: str | Path | None = None) -> Dataset: ...
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,11 +19,12 @@ from torch import Tensor
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from femts.config.rules import MISSING, Misfit, fingerprint
+from femts.data.grid import steps_between
 from femts.data.panel_preprocess import PanelPreprocess
 from femts.data.preprocess import Preprocess
 from femts.errors import UsageError
 from femts.evaluation.intervals import Intervals
-from femts.forecaster.run_folder import INTERVALS, PREPROCESS, WEIGHTS, RunConfig
+from femts.forecaster.run_folder import CONFIG, INTERVALS, PREPROCESS, SCORED, WEIGHTS, RunConfig
 from femts.forecaster.saved_run import SavedRun, read_run
 from femts.models.base import ForecastModel
 from femts.models.registry import build_model
@@ -38,11 +40,16 @@ class Restored(NamedTuple):
     model: ForecastModel
     preprocess: Preprocess
     intervals: Intervals | None
+    scored: Restored | None = None
 
     def fields(self) -> dict[str, Any]:
-        """Fields of a `Forecaster` by name."""
+        """Fields of a `Forecaster` by name, but for `scored`."""
         run = self.run
-        trained_on = {"freq": run.preprocess["freq"], "data": run.preprocess["data"]}
+        trained_on = {
+            "freq": run.preprocess["freq"],
+            "data": run.preprocess["data"],
+            "until": run.preprocess.get("until"),
+        }
         said = {"config": run.config, "metrics": run.metrics, "validations": run.validations}
         return {"model": self.model, "preprocess": self.preprocess, "intervals": self.intervals, **trained_on, **said}
 
@@ -72,9 +79,20 @@ def restore(folder: str | Path) -> Restored:
         _check_preprocess(run)
         preprocess = _preprocess(run)
         model = _model(run)
-        return Restored(run, model, preprocess, None if run.intervals is None else _intervals(run, run.intervals))
+        intervals = None if run.intervals is None else _intervals(run, run.intervals)
+        return Restored(run, model, preprocess, intervals, _scored(run, Path(folder)))
     except Misfit as error:
         raise UsageError(f"Run {folder} was changed after it was saved: {error}; train again.") from error
+
+
+def _scored(run: SavedRun, folder: Path) -> Restored | None:
+    """The run that is scored within the one in `folder`, where that learned from all rows."""
+    if not run.config.final:
+        return None
+    scored = restore(folder / SCORED)
+    if scored.run.config != replace(run.config, final=False):
+        raise Misfit(f"{SCORED}/{CONFIG}", "another one", f"that of {CONFIG}, but for `final`")
+    return scored
 
 
 def restore_panel(folder: str | Path) -> RestoredPanel:
@@ -172,6 +190,8 @@ def _check_preprocess(run: SavedRun) -> None:
         stepped = freq is None or (int(freq) > 0 if freq.isdecimal() else to_offset(freq) is not None)
     except (ValueError, OverflowError) as error:
         raise Misfit(f"{PREPROCESS}: freq", freq, "a step between stamps") from error
+    if "until" in saved and (freq is None or steps_between(saved["until"], saved["until"], freq) is None):
+        raise Misfit(f"{PREPROCESS}: until", saved["until"], "a stamp of that step")
     if not stepped or (roles.calendar and (freq is None or freq.isdecimal())):
         raise Misfit(f"{PREPROCESS}: freq", freq, "a step between stamps")
 
