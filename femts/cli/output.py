@@ -56,8 +56,8 @@ def final_note(metrics: Mapping[str, Any]) -> str:
     rows, of = metrics["final"]["rows"], metrics["scored"]
     (first, stop), learned = of["test"], of["train"][1]
     return (
-        f"the forecaster learned from all {rows} rows; scores are those of the one in {of['folder']}/, which learned "
-        f"from the first {learned}, on rows {first + 1} to {stop}"
+        f"the forecaster learned from all {rows} rows; scores, on rows {first + 1} to {stop}, are of the one in "
+        f"{of['folder']}/, which learned from the first {learned}"
     )
 
 
