@@ -113,8 +113,8 @@ def steps_between(first: object, last: object, freq: str) -> int | None:
         if freq.isdecimal():
             return (int(str(last)) - int(str(first))) // int(freq)
         ends = pd.DatetimeIndex([pd.Timestamp(str(first)), pd.Timestamp(str(last))])
-        if ends[1] < ends[0]:
-            return -1
+        if ends.hasnans or ends[1] < ends[0]:
+            return None if ends.hasnans else -1
         return _stamps_between(ends, freq) - 1
     except (TypeError, ValueError, OverflowError):
         return None
