@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from femts.data.listing import datasets
     from femts.data.loading import load_dataset
     from femts.data.panel import Panel, load_panel
-    from femts.errors import FemtsError, GapWarning, RunFailure, UsageError
+    from femts.errors import AgeWarning, FemtsError, GapWarning, RunFailure, UsageError
     from femts.experiments.run import table
     from femts.forecaster.forecaster import Forecaster
     from femts.forecaster.load import load
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 # The home of each public name. `models` is the package of that name, which can be called.
 _HOME = {
+    "AgeWarning": "femts.errors",
     "BoundPrior": "femts.mixers.priors.base",
     "CATALOG": "femts.data.catalog",
     "Cutoffs": "femts.analysis.backtest.cutoffs",
@@ -71,6 +72,7 @@ _HOME = {
 
 __all__ = [
     "CATALOG",
+    "AgeWarning",
     "BoundPrior",
     "Cutoffs",
     "DatasetCard",

@@ -7,9 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
 from femts.cli.option_groups import given
 from femts.cli.options import option
 from femts.cli.reading_options import READING, ReadingOptions
+from femts.config.arguments import check_flag
 from femts.config.model import DEFAULT_MODEL, SHAPE
 from femts.config.values import check_plain, read_yaml, whole_number
 from femts.data.protocols import HORIZONS
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
 
 SECTIONS = ("model", "training")
 _BUDGETS = {"training.max_steps", "training.max_epochs"}  # two ways to say one thing
-_KEYS = ("dataset", *READING, "model", "pred_len", "seq_len", "protocol", "training")
+_KEYS = ("dataset", *READING, "model", "pred_len", "seq_len", "protocol", "training", "final")
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,7 @@ class RecipeOptions:
     assignments: Annotated[
         list[str] | None, option("One setting, such as model.components=CL.", "KEY=VALUE", "--set")
     ] = None
+    final: Annotated[bool, typer.Option("--final", help="Then train on all rows, for use; keeps both.")] = False
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,7 @@ class Recipe:
         protocol: named protocol; None leaves it to the data.
         settings: dotted keys (`model.components`, `training.lr`) -> value or text.
         reading: how the data are read, arguments of `load_dataset`.
+        final: train once more on all rows.
     """
 
     dataset: str
@@ -86,6 +91,7 @@ class Recipe:
     protocol: str | None
     settings: Mapping[str, Any]
     reading: Mapping[str, Any]
+    final: bool = False
 
     @property
     def default_name(self) -> str:
@@ -132,6 +138,7 @@ def make_recipe(options: RecipeOptions, training: TrainingOptions) -> Recipe:
         protocol=merged.get("protocol"),
         settings=settings,
         reading=ReadingOptions.of(merged).reading(),
+        final=check_flag(merged.get("final", False), "final"),
     )
 
 

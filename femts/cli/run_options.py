@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from femts.cli.options import DataRoot
-from femts.cli.output import say_notes
+from femts.cli.output import final_note, say_notes
 from femts.config.values import whole_number
-from femts.errors import GapWarning, UsageError
+from femts.errors import AgeWarning, GapWarning, UsageError
 from femts.forecaster.run_folder import CONFIG
 from femts.text import shown
 
@@ -51,9 +51,10 @@ def read_history(table: Path, forecaster: Forecaster, steps: int = 0) -> pd.Data
 
 @contextmanager
 def gaps_as_notes() -> Iterator[None]:
-    """Turn what is missing in a history into a note on stderr."""
+    """Turn what is said of a history, gaps and age, into notes on stderr."""
     with warnings.catch_warnings(record=True) as gaps:
         warnings.simplefilter("always", GapWarning)
+        warnings.simplefilter("always", AgeWarning)
         yield
     say_notes([str(gap.message).removesuffix(".") for gap in gaps])
 
@@ -68,9 +69,20 @@ def load_run(run: Path, device: str, dataset: str | None = None) -> Forecaster:
     check_single(run)
     place = resolve_place(apply_settings(TrainingConfig(), {"device": device}, where="training"))
     forecaster = Forecaster.load(run, place.device)
-    if dataset is not None:
-        forecaster.config = replace(forecaster.config, source=dataset)
+    for moved in (forecaster, forecaster.scored):
+        if dataset is not None and moved is not None:
+            moved.config = replace(moved.config, source=dataset)
     return forecaster
+
+
+def load_scored(run: Path, device: str, dataset: str | None = None) -> Forecaster:
+    """As `load_run`, the forecaster that scores are of: of a run that learned from all rows the one
+    beside it, which is said."""
+    forecaster = load_run(run, device, dataset)
+    if forecaster.scored is None:
+        return forecaster
+    say_notes([final_note(forecaster.metrics)])
+    return forecaster.scored
 
 
 def parse_levels(text: str) -> tuple[float, ...]:

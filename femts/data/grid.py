@@ -106,6 +106,20 @@ def _stamps_between(dates: pd.Index, freq: str) -> int:
     return len(grid_of(dates, freq))  # steps of days and more, of which the calendar has few
 
 
+def steps_between(first: object, last: object, freq: str) -> int | None:
+    """Number of steps of `freq` from one stamp to another, below 0 where `last` comes before; None
+    where they do not compare, such as dates with a time zone and without."""
+    try:
+        if freq.isdecimal():
+            return (int(str(last)) - int(str(first))) // int(freq)
+        ends = pd.DatetimeIndex([pd.Timestamp(str(first)), pd.Timestamp(str(last))])
+        if ends.hasnans or ends[1] < ends[0]:
+            return None if ends.hasnans else -1
+        return _stamps_between(ends, freq) - 1
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
 def _other_kind(dates: pd.Index, freq: str) -> bool:
     """Numbers for a step that is a frequency, or dates for one that is a number."""
     return freq.isdecimal() == isinstance(dates, pd.DatetimeIndex)

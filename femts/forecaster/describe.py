@@ -25,6 +25,11 @@ def describe(
         f"{count(config.seq_len, 'step')}",
         f"  data: '{shown(config.dataset)}', {subject}",
     ]
+    if "final" in metrics:
+        first = metrics["scored"]["train"][1]
+        lines.append(
+            f"  learned from: all {count(metrics['final']['rows'], 'row')}; scores are of one on the first {first}"
+        )
     lines += [f"  {part}: {_score(metrics[part])}" for part in ("val", "test") if part in metrics]
     if intervals is None:
         return "\n".join([*lines, "  intervals: none"])

@@ -56,7 +56,8 @@ class Forecaster(Trained[Preprocess, Dataset]):
             history: raw units; stamps (unless trained without) and the training columns, in any
                 order, at least L rows; or the same in long form. Only the last L are used and checked,
                 and not changed. Gaps are filled as in training, and a `GapWarning` says how many;
-                a target without a value, such as a series that has ended, has no forecast.
+                a target without a value, such as a series that has ended, has no forecast. That it
+                ends more than P steps after the last row learned from, an `AgeWarning` says.
             horizon: steps to forecast, P by default; beyond P the model reads its own forecasts as history.
             level: percent, such as [80, 95]; adds intervals (`femts.evaluation.intervals`, `...quantiles`).
             future: the columns known in advance, if there are any, in a table like `history` with the steps to come.
@@ -140,7 +141,7 @@ class Forecaster(Trained[Preprocess, Dataset]):
         Raises:
             UsageError: unknown part, a horizon that does not fit, or data that is not there or has changed.
         """
-        return scoring.score(self, scoring.score_windows(self, part, pred_len, scoring.own_data(self, dataset)))
+        return scoring.score(*scoring.scored_part(self, part, pred_len, dataset)[:2])
 
     def scores(
         self,
@@ -163,8 +164,8 @@ class Forecaster(Trained[Preprocess, Dataset]):
         Raises:
             UsageError: as in `evaluate`, or an unknown group, or a level or horizon that is not calibrated.
         """
-        data = scoring.own_data(self, dataset)
-        return scoring.score_details(self, scoring.score_windows(self, part, pred_len, data), by, level, data)
+        of, windows, data = scoring.scored_part(self, part, pred_len, dataset)
+        return scoring.score_details(of, windows, by, level, data)
 
     def coverage(
         self,
@@ -184,13 +185,13 @@ class Forecaster(Trained[Preprocess, Dataset]):
         Raises:
             UsageError: as in `scores`.
         """
-        windows = scoring.score_windows(self, part, pred_len, scoring.own_data(self, dataset))
-        return scoring.score_coverage(self, windows, level)
+        of, windows, _ = scoring.scored_part(self, part, pred_len, dataset)
+        return scoring.score_coverage(of, windows, level)
 
     def calibrate(
         self, pred_len: int | None = None, level: Sequence[float] = (), dataset: Source | None = None
     ) -> Intervals:
-        """Calibrate `intervals` anew on the validation part, which training has done for P steps.
+        """Calibrate `intervals` anew, as training has done for P steps; those of `scored` as well.
 
         Args:
             pred_len: longest horizon; None takes what was calibrated before, or P.
@@ -204,7 +205,7 @@ class Forecaster(Trained[Preprocess, Dataset]):
             UsageError: as in `evaluate`, or a level for which there are too few validation windows.
             RunFailure: forecasts are not finite.
         """
-        self.intervals = scoring.new_intervals(self, pred_len, level, scoring.own_data(self, dataset))
+        self.intervals = scoring.calibrate_again(self, pred_len, level, dataset)
         return self.intervals
 
     def export(self, path: str | Path, horizon: int | None = None) -> Exported:
@@ -217,4 +218,4 @@ class Forecaster(Trained[Preprocess, Dataset]):
     def load(cls, folder: str | Path, device: str | torch.device = "cpu") -> Forecaster:
         """The forecaster in the run `folder`, its weights on `device`, as `femts.load` gives it."""
         where = check_device(device)
-        return cls(**restore(check_path(folder, "The run folder")).fields()).to(where)
+        return cls.restored(restore(check_path(folder, "The run folder"))).to(where)

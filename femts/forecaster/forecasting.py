@@ -19,7 +19,7 @@ from femts.errors import RunFailure, UsageError
 from femts.evaluation.intervals import Intervals, check_levels, with_bounds
 from femts.evaluation.quantiles import check_quantiles, conformal_bounds, level_of
 from femts.explain.posterior import explainable, explanation
-from femts.forecaster.inputs import in_form_of, known_ahead, look_back, tell_ended
+from femts.forecaster.inputs import in_form_of, known_ahead, look_back, tell_age, tell_ended
 from femts.forecaster.scoring import calibrated
 from femts.forecaster.trained import Single, Trained
 
@@ -117,6 +117,7 @@ def forecast_table(
         when: pd.Index = pd.RangeIndex(past.when[-1] + 1, past.when[-1] + 1 + steps)
     else:
         when = future_dates(past.when[-1], freq, steps)
+        tell_age(past.when[-1], forecaster.until, freq, config)
     in_advance = np.concatenate([past.covariates, known_ahead(future, config, when, freq)])
     offsets = forecaster.preprocess.offsets(in_advance, past.when.append(when))
     after = None if offsets is None else offsets[config.seq_len :]

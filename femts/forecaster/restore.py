@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -20,13 +21,14 @@ from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from femts.config.rules import MISSING, Misfit, fingerprint
 from femts.data.effects import Effects
+from femts.data.grid import steps_between
 from femts.data.panel_preprocess import PanelPreprocess
 from femts.data.preprocess import Preprocess
 from femts.data.roles import Roles
 from femts.data.static import StaticCodes
 from femts.errors import UsageError
 from femts.evaluation.intervals import Intervals
-from femts.forecaster.run_folder import INTERVALS, PREPROCESS, WEIGHTS, RunConfig
+from femts.forecaster.run_folder import CONFIG, INTERVALS, PREPROCESS, SCORED, WEIGHTS, RunConfig
 from femts.forecaster.saved_run import SavedRun, read_run
 from femts.models.base import ForecastModel
 from femts.models.registry import build_model
@@ -44,11 +46,16 @@ class Restored(Generic[P]):
     model: ForecastModel
     preprocess: P
     intervals: Intervals | None
+    scored: Restored[P] | None = None
 
     def fields(self) -> dict[str, Any]:
-        """Fields of a forecaster by name."""
+        """Fields of a forecaster by name, but for `scored`."""
         run = self.run
-        trained_on = {"freq": run.preprocess["freq"], "data": run.preprocess["data"]}
+        trained_on = {
+            "freq": run.preprocess["freq"],
+            "data": run.preprocess["data"],
+            "until": run.preprocess.get("until"),
+        }
         said = {"config": run.config, "metrics": run.metrics, "validations": run.validations}
         return {"model": self.model, "preprocess": self.preprocess, "intervals": self.intervals, **trained_on, **said}
 
@@ -69,9 +76,22 @@ def restore(folder: str | Path) -> Restored[Preprocess]:
         _check_preprocess(run)
         preprocess = _preprocess(run)
         model = _model(run)
-        return Restored(run, model, preprocess, None if run.intervals is None else _intervals(run, run.intervals))
+        intervals = None if run.intervals is None else _intervals(run, run.intervals)
+        return Restored(run, model, preprocess, intervals, _scored(run, Path(folder), restore))
     except Misfit as error:
         raise UsageError(f"Run {folder} was changed after it was saved: {error}; train again.") from error
+
+
+def _scored(
+    run: SavedRun, folder: Path, read: Callable[[Path], Restored[PanelPreprocess] | Restored[Preprocess]]
+) -> Any:
+    """The run that is scored within the one in `folder`, where that learned from all rows."""
+    if not run.config.final:
+        return None
+    scored = read(folder / SCORED)
+    if scored.run.config != replace(run.config, final=False):
+        raise Misfit(f"{SCORED}/{CONFIG}", "another one", f"that of {CONFIG}, but for `final`")
+    return scored
 
 
 def restore_panel(folder: str | Path) -> Restored[PanelPreprocess]:
@@ -91,7 +111,8 @@ def restore_panel(folder: str | Path) -> Restored[PanelPreprocess]:
         _check_effects(preprocess.effects, run.config.schema.roles, len(preprocess.columns))
         _check_static(preprocess.static, run.config)
         model = _model(run)
-        return Restored(run, model, preprocess, None if run.intervals is None else _intervals(run, run.intervals))
+        intervals = None if run.intervals is None else _intervals(run, run.intervals)
+        return Restored(run, model, preprocess, intervals, _scored(run, Path(folder), restore_panel))
     except Misfit as error:
         raise UsageError(f"Run {folder} was changed after it was saved: {error}; train again.") from error
 
@@ -173,6 +194,8 @@ def _check_preprocess(run: SavedRun) -> None:
         stepped = freq is None or (int(freq) > 0 if freq.isdecimal() else to_offset(freq) is not None)
     except (ValueError, OverflowError) as error:
         raise Misfit(f"{PREPROCESS}: freq", freq, "a step between stamps") from error
+    if "until" in saved and (freq is None or steps_between(saved["until"], saved["until"], freq) is None):
+        raise Misfit(f"{PREPROCESS}: until", saved["until"], "a stamp of that step")
     if not stepped or (roles.calendar and (freq is None or freq.isdecimal())):
         raise Misfit(f"{PREPROCESS}: freq", freq, "a step between stamps")
 

@@ -25,6 +25,16 @@ from femts.forecaster.trained import Single, Trained
 from femts.text import shown
 
 
+def scorer(forecaster: Single) -> Single:
+    """The forecaster that scores are of: of one that learned from all rows the one beside it that did not."""
+    return forecaster.scored or forecaster
+
+
+def held_out(data: Dataset) -> Dataset:
+    """`data`, of which the validation part goes on to the end of the test part."""
+    return replace(data, split=replace(data.split, val=(data.split.val[0], data.split.test[1])))
+
+
 def score_windows(
     forecaster: Single, part: str, pred_len: int | None, data: Dataset, like: Windows | None = None
 ) -> Windows:
@@ -34,6 +44,16 @@ def score_windows(
         data, forecaster.preprocess, check_text(part, "part"), forecaster.config.seq_len, steps, like
     )
     return windows.to(forecaster.device)
+
+
+def scored_part(
+    forecaster: Single, part: str, pred_len: int | None, dataset: object
+) -> tuple[Single, Windows, Dataset]:
+    """The forecaster that scores are of, the windows of `part` to score it on, and their data; as in
+    `Forecaster.evaluate`."""
+    of = scorer(forecaster)
+    data = own_data(of, dataset)
+    return of, score_windows(of, part, pred_len, data), data
 
 
 def own_data(forecaster: Single, dataset: object, data_root: str | Path | None = None) -> Dataset:
@@ -113,6 +133,7 @@ def score_horizons(
     Raises:
         UsageError: as in `Forecaster.evaluate`, or no horizon.
     """
+    forecaster = scorer(forecaster)
     if not horizons:
         raise UsageError("No horizon was given to score; name some, such as [96, 192].")
     data = own_data(forecaster, dataset)
@@ -172,6 +193,15 @@ def new_intervals(forecaster: Single, pred_len: int | None, level: Sequence[floa
     refuse_unreachable(more, len(windows), windows.disjoint)
     intervals, _ = calibrate(forecaster.model, windows, (*LEVELS, *more), forecaster.config.training.eval_batch_size)
     return intervals
+
+
+def calibrate_again(forecaster: Single, pred_len: int | None, level: Sequence[float], dataset: object) -> Intervals:
+    """Intervals of the forecaster calibrated anew, and where it learned from all rows, those of the one
+    that is scored as well; see `Forecaster.calibrate`."""
+    of = scorer(forecaster)
+    data = own_data(of, dataset)
+    of.intervals = new_intervals(of, pred_len, level, data)
+    return of.intervals if of is forecaster else new_intervals(of, pred_len, level, held_out(data))
 
 
 def coverage_sums(forecaster: Single, levels: Sequence[float], steps: int) -> CoverageSums:

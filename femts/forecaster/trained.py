@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
@@ -22,8 +22,8 @@ from femts.evaluation.intervals import Intervals
 from femts.files import locked
 from femts.forecaster import run_folder
 from femts.forecaster.describe import describe
-from femts.forecaster.restore import weights_bytes
-from femts.forecaster.run_folder import INTERVALS, PREPROCESS, WEIGHTS, RunConfig
+from femts.forecaster.restore import Restored, weights_bytes
+from femts.forecaster.run_folder import INTERVALS, PREPROCESS, SCORED, SCORED_WEIGHTS, WEIGHTS, RunConfig
 from femts.models.base import ForecastModel
 from femts.text import shown
 
@@ -46,6 +46,8 @@ class Trained(ABC, Generic[P, D]):
         metrics: scores and circumstances of the training, as in `metrics.json`.
         validations: one row for each validation, as in `metrics.csv`.
         intervals: what bounds a forecast, calibrated on the validation part; None for a run that has none.
+        until: stamp of the last row that was learned from, as text; None without stamps.
+        scored: the one that scores and errors for intervals are of, beside one that learned from all rows; else None.
     """
 
     model: ForecastModel
@@ -56,6 +58,8 @@ class Trained(ABC, Generic[P, D]):
     metrics: Mapping[str, Any] = field(default_factory=dict)
     validations: Sequence[Mapping[str, Any]] = ()
     intervals: Intervals | None = None
+    until: str | None = None
+    scored: Self | None = None
     _dataset: D | None = None
 
     def __repr__(self) -> str:
@@ -84,7 +88,10 @@ class Trained(ABC, Generic[P, D]):
 
     def to(self, device: torch.device | str) -> Self:
         """Move the model to `device` and return the forecaster; UsageError where that is not there."""
-        self.model.to(check_device(device))
+        place = check_device(device)
+        self.model.to(place)
+        if self.scored is not None:
+            self.scored.to(place)
         return self
 
     def training_data(self, data_root: str | Path | None = None) -> D:
@@ -115,15 +122,26 @@ class Trained(ABC, Generic[P, D]):
             self.write(place)
 
     def write(self, folder: Path) -> None:
-        """As `save`, over whatever `folder` holds."""
+        """As `save`, over whatever `folder` holds; within it the run of the one that is scored."""
         preprocess, folder = self.preprocess_record(), check_path(folder, "The run folder")
         files = {WEIGHTS: weights_bytes(self.model, preprocess), PREPROCESS: run_folder.json_bytes(preprocess)}
         files |= {} if self.intervals is None else {INTERVALS: self.intervals.to_bytes()}
-        run_folder.write_run(folder, self.config, files, self.validations, self.metrics)
+        if self.scored is not None:
+            run_folder.unfinish(folder)  # before its other half changes
+            self.scored.write(folder / SCORED)
+            files[SCORED_WEIGHTS] = (folder / SCORED_WEIGHTS).read_bytes()
+        config = replace(self.config, final=self.scored is not None)
+        run_folder.write_run(folder, config, files, self.validations, self.metrics)
 
     def preprocess_record(self) -> dict[str, Any]:
         """Record of what turns raw data into the model's input, in plain types; `preprocess.json`."""
-        return {**self.preprocess.to_dict(), "freq": self.freq, "data": dict(self.data)}
+        until = {} if self.until is None or self.freq is None else {"until": self.until}
+        return {**self.preprocess.to_dict(), "freq": self.freq, "data": dict(self.data), **until}
+
+    @classmethod
+    def restored(cls, run: Restored[P]) -> Self:
+        """The forecaster of a run that was read from its folder, and that which is scored beside it."""
+        return cls(**run.fields(), scored=None if run.scored is None else cls(**run.scored.fields()))
 
 
 Single = Trained[Preprocess, Dataset]

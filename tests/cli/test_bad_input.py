@@ -48,6 +48,7 @@ CASES = {
     "config with a bad value": Case("train --config value.yaml", r"'training.lr' takes a number, not 'fast'"),
     "config with a number for a name": Case("train --config number.yaml", r"'dataset: 7', which is not a name"),
     "config with a flat training": Case("train --config flat.yaml", r"'training: fast'"),
+    "final that is no flag": Case("train --config final.yaml", r"Argument 'final' is .*often.*True or False"),
     # horizons and look-backs
     "horizon that is no number": Case(f"{TRAIN} --pred-len week", r"'week'.*--pred-len 96"),
     "horizon zero": Case(f"{TRAIN} --pred-len 0", r"Horizon '0'"),
@@ -154,7 +155,7 @@ CASES = {
     "backtest onto a folder": Case("backtest run good.csv -o empty", r"empty is a folder"),
     "backtest of no run": Case("backtest none good.csv", r"no run folder none"),
     "refit on too few rows": Case(
-        "backtest run good.csv --refit --windows 22 -o out.csv", r"look-back of 24 .* 12 train rows"
+        "backtest run good.csv --refit --windows 23 -o out.csv", r"look-back of 24 .* 24 train rows"
     ),
     "audit of no run": Case("audit none", r"no run folder none"),
     "audit of half a run": Case("audit half", r"half is unfinished"),

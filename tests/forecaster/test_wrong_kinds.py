@@ -137,7 +137,7 @@ OTHERS = {
     "CATALOG",
 }
 OTHERS |= {"DatasetCard", "register", "register_prior", "visible", "__version__", "Forecaster", "Forecaster.device"}
-OTHERS |= {"Cutoffs", "ModelConfig", "FemtsError", "GapWarning", "RunFailure", "UsageError"}
+OTHERS |= {"AgeWarning", "Cutoffs", "ModelConfig", "FemtsError", "GapWarning", "RunFailure", "UsageError"}
 OTHERS |= {"Panel", "PanelForecaster", "Trained"}
 
 

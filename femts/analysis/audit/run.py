@@ -79,6 +79,7 @@ def audit(
     """
     given = forecaster_or_run
     forecaster = given if isinstance(given, Forecaster) else Forecaster.load(given)
+    forecaster = forecaster.scored or forecaster
     data = training_rows(forecaster, dataset, data_root, "audit it on its own data")
     model, batch_size = forecaster.model.eval(), forecaster.config.training.eval_batch_size
     windows = _test_windows(forecaster, data)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import time
+import warnings
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ import torch
 
 from femts.analysis.backtest.cutoffs import FORECASTS, Cutoffs, cutoff_rows, scores
 from femts.config.arguments import check_callable, check_flag, check_kind
-from femts.config.model import SHAPE
 from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset
 from femts.data.frames import check_frame, check_values
@@ -24,13 +24,11 @@ from femts.data.interchange import is_table, to_frame
 from femts.data.naming import form_again
 from femts.data.reading import read_headless
 from femts.data.splits import Split
-from femts.errors import UsageError
+from femts.errors import AgeWarning, UsageError
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.scoring import read_like
 from femts.forecaster.trained import Source
 from femts.models.naive import SeasonalNaive, SeasonalNaiveConfig
-
-VALIDATION = 8  # with refit, one row of so many before the cutoff validates
 
 
 def backtest(
@@ -44,9 +42,8 @@ def backtest(
     """Forecast from several past moments; the last forecast ends with the data.
 
     Each forecast is `Forecaster.predict` of the rows before its cutoff, and of nothing else. With
-    `refit`, the forecaster is first trained anew on these rows, by the run's own recipe and seed:
-    the last eighth of them (at least one forecast) validates, the rest trains the model and its
-    scaler, and none is left out.
+    `refit`, the forecaster is first trained anew on all of these rows, as `final` of `femts.train`
+    does it: by the run's own recipe and seed, as many steps as its validation chose.
 
     Args:
         forecaster: a trained one.
@@ -77,11 +74,13 @@ def backtest(
     means = dict(zip(forecaster.targets, forecaster.preprocess.scaler.mean, strict=False))
     filled = frame[list(forecaster.targets)].ffill().fillna(means)  # as models read gaps, by what came before
     forecasts, seconds, current = [], 0.0, forecaster
+    if refit:
+        from femts.training.refit import refit as fit_again  # with sklearn, only where something is trained
     for cutoff in starts:
         past = frame.iloc[:cutoff]
         if refit:
             started = time.monotonic()
-            current = _refitted(forecaster, past, season, where)
+            current = fit_again(forecaster, _rows_before(cutoff, forecaster, frame, season, where))
             spent = time.monotonic() - started
             seconds += spent
             say(f"trained on the {cutoff} rows up to {_stamp(past)} in {spent:.1f} s")
@@ -91,9 +90,10 @@ def backtest(
         say(f"{len(starts)} trainings took {seconds:.1f} s")
     first = forecaster.data["split"]["test"][0]
     if of_training and not refit and starts[0] < first:
+        remedy = "refit, or take the run that was scored" if forecaster.scored else "take fewer windows, or refit"
         say(
             f"forecasts before row {first} are of rows that this model was trained or chosen on, "
-            "so their errors flatter it; take fewer windows, or refit"
+            f"so their errors flatter it; {remedy}"
         )
     return pd.concat(forecasts, ignore_index=True)
 
@@ -176,7 +176,9 @@ def _forecast(
     form = forecaster.config.schema.form
     named = {"date": form.time or "date"}
     in_advance = future.drop(columns=columns).rename(columns=named) if ahead else None
-    wide = forecaster.predict(past.rename(columns=named), len(future), future=in_advance)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AgeWarning)  # cutoffs lie beyond the rows learned from on purpose
+        wide = forecaster.predict(past.rename(columns=named), len(future), future=in_advance)
     wide = wide.rename(columns={form.time: "date"})
     when = wide.columns[0]
     if when == "date" and not np.array_equal(
@@ -198,25 +200,16 @@ def _forecast(
     )
 
 
-def _refitted(forecaster: Forecaster, past: pd.DataFrame, season: int, where: str) -> Forecaster:
-    """A new forecaster from the rows `past`, by the recipe of `forecaster`."""
-    from femts.training.train import train  # with sklearn, only where something is trained
-
-    config, roles = forecaster.config, forecaster.config.schema.roles
+def _rows_before(cutoff: int, forecaster: Forecaster, frame: pd.DataFrame, season: int, where: str) -> Dataset:
+    """The first rows of `frame`, as many as `cutoff` says, to train on."""
+    past, schema = frame.iloc[:cutoff], forecaster.config.schema
     values = past[list(forecaster.columns)].to_numpy()
-    in_advance = past[list(roles.future)].to_numpy() if roles.future or roles.calendar else None
-    first = len(past) - max(config.pred_len, len(past) // VALIDATION)
-    # `train` wants a test part: it gets the validation rows again, for a score that nobody reads.
-    # The future stays unseen.
-    split = Split(train=(0, max(first, 0)), val=(max(first, 0), len(past)), test=(max(first, 0), len(past)))
+    in_advance = past[list(schema.roles.future)].to_numpy() if schema.roles.future or schema.roles.calendar else None
     dates = pd.Index(past["date"]) if "date" in past else None
-    name = f"{where}, before row {len(past)}"
-    sha256 = hashlib.sha256(values.tobytes()).hexdigest()
-    rows = Dataset(name, values, dates, forecaster.columns, forecaster.freq, split, sha256, season)
-    data = replace(rows, schema=config.schema, covariates=in_advance)
-    settings = {f"training.{key}": value for key, value in asdict(config.training).items()}
-    settings |= {f"model.{key}": value for key, value in asdict(config.model_config).items() if key not in SHAPE}
-    settings["training.device"] = forecaster.device.type
-    return train(
-        data, config.model, config.pred_len, seq_len=config.seq_len, protocol=config.protocol, settings=settings
+    split, sha256 = (
+        Split(train=(0, cutoff), val=(cutoff, cutoff), test=(cutoff, cutoff)),
+        hashlib.sha256(values.tobytes()),
     )
+    name = f"{where}, before row {cutoff}"
+    rows = Dataset(name, values, dates, forecaster.columns, forecaster.freq, split, sha256.hexdigest(), season)
+    return replace(rows, schema=schema, covariates=in_advance)

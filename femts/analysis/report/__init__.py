@@ -43,6 +43,7 @@ def report(
     """
     run = forecaster_or_run
     forecaster = run if isinstance(run, Forecaster) else Forecaster.load(run)
+    forecaster = forecaster.scored or forecaster
     target = check_path(path, "The page")
     data = training_rows(forecaster, dataset, data_root, "report it on its own data")
     page = as_html(forecaster, data, measure(forecaster, data), sample_windows(forecaster, data))

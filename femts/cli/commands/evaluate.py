@@ -13,7 +13,7 @@ from femts.cli.command import command
 from femts.cli.option_groups import grouped
 from femts.cli.output import details_table, mean_scores, say_notes, scores_table, write_data
 from femts.cli.recipe import parse_horizons
-from femts.cli.run_options import PlaceOptions, Run, check_single, load_run, parse_levels, parse_steps
+from femts.cli.run_options import PlaceOptions, Run, check_single, load_scored, parse_levels, parse_steps
 from femts.errors import UsageError
 from femts.text import strict_json
 
@@ -57,7 +57,8 @@ def evaluate(
 ) -> None:
     """Score a run on its own data.
 
-    Errors are over every window of the part, in scaled units; --by and --level print raw units, too.
+    Errors are over every window of the part, in scaled units; --by and --level print raw units,
+    too. Of a run of `train --final` the model is scored that did not learn from all rows.
     """
     horizons = None if scored.pred_len is None else parse_horizons(scored.pred_len)
     detailed = scored.by is not None or scored.level is not None
@@ -67,7 +68,7 @@ def evaluate(
     if panel is not None:
         _evaluate_panel(panel, run, scored, place, as_json)
         return
-    forecaster = load_run(run, place.device, place.dataset)
+    forecaster = load_scored(run, place.device, place.dataset)
     data = forecaster.training_data(place.data_root)
     horizons = horizons or (forecaster.config.pred_len,)
     head: dict[str, object] = {"run": str(run), "part": scored.part}

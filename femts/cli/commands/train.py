@@ -15,7 +15,7 @@ import typer
 from femts.cli.command import command
 from femts.cli.option_groups import grouped
 from femts.cli.options import DataRoot, option
-from femts.cli.output import mean_scores, say_intervals, say_notes, scores_table
+from femts.cli.output import final_note, mean_scores, say_intervals, say_notes, scores_table
 from femts.cli.recipe import Recipe, RecipeOptions, TrainingOptions, make_recipe
 from femts.errors import RunFailure, UsageError
 from femts.files import write_file
@@ -53,6 +53,8 @@ def train(
         records = _train_all(plan, data, folder, resume, started)
     print(f"run: {printable(folder)}")
     print(scores_table({pred_len: record["test"] for pred_len, record in records.items()}))
+    if recipe.final:
+        say_notes(map(final_note, records.values()))
     for pred_len, record in records.items():
         say_intervals(record["intervals"], f"{pred_len} steps: " if len(records) > 1 else "")
 
@@ -130,6 +132,7 @@ def _train_all(
                 protocol=recipe.protocol,
                 out=run,
                 resume=resume and (single or run.exists()),
+                final=recipe.final,
                 settings=settings,
                 progress=True,
                 say=lambda note: _say_once(note, said),
