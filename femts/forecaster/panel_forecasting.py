@@ -4,39 +4,65 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
 
+from femts.config.arguments import check_names
 from femts.config.values import check_steps
 from femts.data.dataset import Dataset
 from femts.data.grid import future_dates
 from femts.data.panel import Panel, read_panel
 from femts.data.panel_preprocess import fit_series
 from femts.data.preprocess import Preprocess
-from femts.errors import GapWarning, RunFailure, UsageError
+from femts.errors import GapWarning, RunFailure, UsageError, suggest
 from femts.evaluation.evaluator import windows_at_a_time
 from femts.forecaster.forecasting import Ends, Scaled, forecast_model, named_bounds, scaled_ends
 from femts.forecaster.inputs import tell_ended
 from femts.forecaster.scoring import calibrated
 from femts.forecaster.trained import Many
+from femts.text import shown
 
 Array = NDArray[np.float64]
 
 
-def forecast_panel(forecaster: Many, history: pd.DataFrame, horizon: int | None, ends: Ends) -> pd.DataFrame:
+def forecast_panel(
+    forecaster: Many, history: pd.DataFrame, horizon: int | None, ends: Ends, series: Sequence[str] | None
+) -> pd.DataFrame:
     """Forecast what follows each series of `history`; see `PanelForecaster.predict`."""
     config = forecaster.config
     steps = check_steps(config.pred_len if horizon is None else horizon)
     if any(ends):
         calibrated(forecaster).at(ends.needed, steps)
+    return forecast_series(forecaster, chosen_series(read_history(forecaster, history), series), steps, ends)
+
+
+def read_history(forecaster: Many, history: pd.DataFrame) -> Panel:
+    """The series of a user's `history`, on the step of the training."""
     if not isinstance(history, pd.DataFrame):
         raise UsageError(f"The history is a {type(history).__name__}; give a DataFrame with the training columns.")
-    panel = read_panel(history, "history", "-", config.schema, "The history", forecaster.freq)
-    recent = np.stack([_last(data.values, config.seq_len) for data in panel.series.values()])
-    read, preprocess = _scaled(forecaster, panel, recent)
+    return read_panel(history, "history", "-", forecaster.config.schema, "The history", forecaster.freq)
+
+
+def chosen_series(panel: Panel, names: Sequence[str] | None) -> Panel:
+    """The series `names` of `panel`, in their order; None stands for all."""
+    if names is None:
+        return panel
+    chosen = check_names(names, "series")
+    missing = next((name for name in chosen if name not in panel.series), None)
+    if missing is not None:
+        raise UsageError(f"The history has no series '{shown(missing)}'{suggest(missing, panel.series)}")
+    return replace(panel, series={name: panel.series[name] for name in chosen})
+
+
+def forecast_series(forecaster: Many, panel: Panel, steps: int, ends: Ends) -> pd.DataFrame:
+    """Forecast `steps` after the end of each series of `panel`, as `PanelForecaster.predict` returns them."""
+    config = forecaster.config
+    recent = np.stack([last_rows(data.values, config.seq_len) for data in panel.series.values()])
+    read, preprocess = scaled_recent(forecaster, panel, recent)
     pieces = [forecast_model(forecaster, part, steps) for part in read.split(windows_at_a_time(read[0], 256))]
     scaled = Scaled(
         torch.cat([piece.points for piece in pieces]),
@@ -58,12 +84,12 @@ def forecast_panel(forecaster: Many, history: pd.DataFrame, horizon: int | None,
     return _long_table(forecaster, panel, preprocess, columns, ended)
 
 
-def _last(values: Array, steps: int) -> Array:
+def last_rows(values: Array, steps: int) -> Array:
     """The last `steps` rows (steps, C), NaN before the first one."""
     return np.pad(values[-steps:], ((max(0, steps - len(values)), 0), (0, 0)), constant_values=np.nan)
 
 
-def _scaled(forecaster: Many, panel: Panel, recent: Array) -> tuple[torch.Tensor, list[Preprocess]]:
+def scaled_recent(forecaster: Many, panel: Panel, recent: Array) -> tuple[torch.Tensor, list[Preprocess]]:
     """Look-backs (S, L, C) as the model reads them, and the preprocessing of each; warns of series that are new."""
     stored = forecaster.preprocess.series
     new = [name for name in panel.series if name not in stored]
@@ -72,7 +98,7 @@ def _scaled(forecaster: Many, panel: Panel, recent: Array) -> tuple[torch.Tensor
         text = (
             f"{len(new)} of {len(panel.series)} series are new, the first '{new[0]}'; each is scaled by its own rows."
         )
-        warnings.warn(text, GapWarning, stacklevel=5)
+        warnings.warn(text, GapWarning, stacklevel=6)
     scaled = [
         one.transform(rows, None, f"Series '{name}'")
         for one, rows, name in zip(preprocess, recent, panel.series, strict=True)
