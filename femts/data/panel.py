@@ -193,7 +193,8 @@ def _as_long(frame: pd.DataFrame, schema: Schema, time: str, where: str) -> pd.D
     form = schema.form
     if time not in frame.columns:
         check_frame(frame, schema, where=where)  # says what is missing
-    long = frame.melt(id_vars=[time], var_name=form.series, value_name=form.value)
+    values = "\0"  # a column of the table may be called as the values, which pandas refuses
+    long = frame.melt(id_vars=[time], var_name=form.series, value_name=values).rename(columns={values: form.value})
     return long[[form.series, time, form.value]]
 
 

@@ -36,7 +36,7 @@ def check_future(forecaster: PanelForecaster, panel: Panel) -> Check:
         one, data = forecaster.preprocess.series[name], panel.series[name]
         assert data.dates is not None, "a panel has stamps"
         # Gaps are filled from before the look-back, where `predict`, which sees the look-back alone, may find nothing.
-        past = one.inverse(one.transform(data.values[:cutoff]))
+        past = one.restore(one.transform(data.values[:cutoff]))
         alone = replace(data, values=past, dates=data.dates[:cutoff])
         table = forecast_series(forecaster, replace(panel, series={name: alone}), steps, Ends((), ()))
         within = torch.from_numpy(one.rescale(one.inverse(usual.cpu().double().numpy())))  # the domain, as predict is

@@ -15,7 +15,7 @@ import torch
 
 from femts.analysis.backtest.cutoffs import FORECASTS, Cutoffs, cutoff_rows, scores
 from femts.analysis.backtest.panel import backtest_panel, scaled_backtest
-from femts.config.arguments import check_callable, check_flag, check_kind
+from femts.config.arguments import check_callable, check_flag, check_kind, check_text
 from femts.config.model import SHAPE
 from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset
@@ -134,7 +134,7 @@ def backtest_scores(
     check_kind(forecaster, KINDS, "The forecaster", "give the one that made the backtest")
     check_kind(frame, pd.DataFrame, "The backtest", "give the table that femts.backtest returned")
     panel = isinstance(forecaster, PanelForecaster)
-    if by is not None and (by != "series" or not panel):
+    if by is not None and (check_text(by, "by") != "series" or not panel):
         raise UsageError(
             f"A backtest is not grouped by '{shown(by)}'; take by='series' for one of a panel, or leave it out."
         )

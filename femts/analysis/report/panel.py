@@ -67,7 +67,8 @@ def panel_page(forecaster: PanelForecaster, panel: Panel) -> str:
     frames = {name: details_frame(forecaster, sums, ()) for name, sums in measured.sums.items()}
     contenders = {name: by_units(frame)[0] for name, frame in (frames | {model: measured.overall}).items()}
     by_step = {name: details_frame(forecaster, sums, ("step",))["mse"] for name, sums in measured.sums.items()}
-    series = measured.series.to_dict("records")
+    ranked = measured.series if len(measured.series) <= 2 * MOST_SERIES else measured.series.dropna(subset="mase")
+    series = ranked.to_dict("records")
     rows = [len(data.values) for data in panel.series.values()]
     return render(
         "report.html",
@@ -78,6 +79,7 @@ def panel_page(forecaster: PanelForecaster, panel: Panel) -> str:
         measured=measured,
         intervals=interval_rows(contenders[model], measured.levels),
         series=series if len(series) <= 2 * MOST_SERIES else [*series[:MOST_SERIES], *series[-MOST_SERIES:]],
+        all_series=len(measured.series),
         ratios=measured.series[["mase", "rmsse"]].mean().to_dict(),
         better=float((measured.series["skill"] > 0).mean()),
         rows={"all": sum(rows), "least": min(rows), "most": max(rows)},
