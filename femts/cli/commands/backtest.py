@@ -21,7 +21,7 @@ from femts.text import table
 
 @dataclass(frozen=True)
 class CutoffOptions:
-    """Moments that are forecast from, and how."""
+    """Moments that are forecast from, how, and what the errors are grouped by."""
 
     windows: Annotated[str, typer.Option(metavar="N", help="Forecasts; the last one ends with the data.")] = "5"
     step: Annotated[
@@ -33,6 +33,9 @@ class CutoffOptions:
     refit: Annotated[bool, typer.Option("--refit", help="Train anew before each forecast, on the rows before it.")] = (
         False
     )
+    by: Annotated[
+        str | None, typer.Option(metavar="series", help="Scores of a panel, grouped.", show_default="cutoff")
+    ] = None
 
 
 @command(70)
@@ -44,9 +47,6 @@ def backtest(
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", metavar="OUT.csv", help="Where to write the forecasts.", show_default=False),
-    ] = None,
-    by: Annotated[
-        str | None, typer.Option(metavar="series", help="Scores of a panel, grouped.", show_default="cutoff")
     ] = None,
     data_root: DataRoot = None,
     device: Device = "auto",
@@ -69,7 +69,7 @@ def backtest(
 
     forecaster = load_run(run, device)
     panel = forecaster.config.schema.panel
-    if by is not None and (by != "series" or not panel):
+    if cutoffs.by is not None and (cutoffs.by != "series" or not panel):
         raise UsageError("Option --by of a backtest takes 'series', for a run of a panel; leave it out, or name that.")
     step = step or horizon or forecaster.config.pred_len
     with warnings.catch_warnings(record=True) as gaps:
@@ -85,7 +85,7 @@ def backtest(
         )
     if out is not None:
         write_table(frame, out)
-    scores = backtest_scores(frame, forecaster, by)
+    scores = backtest_scores(frame, forecaster, cutoffs.by)
     print(table(list(scores.columns), scores.itertuples(index=False)))
     if out is not None:
         many = f"{frame['series'].nunique()} series" if panel else f"{len(forecaster.targets)} columns"
