@@ -208,6 +208,20 @@ def future_dates(last: Any, freq: str, n: int) -> pd.Index:
     ) from late
 
 
+def last_dates(dates: pd.Index, freq: str, n: int) -> pd.Index:
+    """The last `n` of `dates`, continued at the step `freq` before the first where these are fewer."""
+    missing = n - len(dates)
+    if missing <= 0:
+        return dates[len(dates) - n :]
+    if freq.isdecimal():
+        return pd.Index(np.arange(-missing, 0) * int(freq) + dates[0]).append(dates)
+    try:
+        before = pd.date_range(end=dates[0], periods=missing + 1, freq=freq)
+    except (OverflowError, ValueError) as error:
+        raise UsageError(f"A look-back of {n} steps that ends at {dates[-1]} leads beyond all dates.") from error
+    return before[before < dates[0]][-missing:].append(dates)
+
+
 def _off_grid(dates: pd.DatetimeIndex, freq: str) -> np.ndarray:
     """Per stamp, whether it differs from the grid of `freq` that begins at or after the first one."""
     grid = pd.date_range(dates[0], periods=len(dates), freq=freq)

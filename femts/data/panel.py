@@ -96,6 +96,10 @@ class Panel:
         ends = np.cumsum([0, *counts]).tolist()
         return {"sha256": self.sha256, "split": {part: [ends[k], ends[k + 1]] for k, part in enumerate(PARTS)}}
 
+    def with_series(self, series: Mapping[str, Dataset]) -> Panel:
+        """The same panel with these series, some of its own or what is left of them."""
+        return replace(self, series=series, static=None if self.static is None else self.static.loc[list(series)])
+
     def _ranges(self, part: str) -> Iterator[tuple[int, int]]:
         return (getattr(data.split, part) for data in self.series.values())
 

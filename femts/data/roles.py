@@ -41,6 +41,11 @@ class Roles:
         """True where something differs from forecasting every column from itself and the others."""
         return bool(self.target or self.past or self.future or self.calendar or self.static)
 
+    @property
+    def in_advance(self) -> bool:
+        """True where something is known for the steps to come."""
+        return bool(self.future or self.calendar)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain types for YAML; empty where nothing differs."""
         named = {key: list(names) for key, names in asdict(self).items() if key != "calendar" and names}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -81,6 +81,15 @@ class CoverageSums:
             self._inside[k] += ((lower <= target) & (target <= upper)).sum(0)
             self._beyond[k] += torch.maximum(lower - target, target - upper).clamp_min_(0).nansum(0)
             self._spans[k] += (upper - lower).where(observed, 0).sum(0)
+
+    def bounds(self, forecast: Tensor, quantiles: Tensor | None = None) -> Iterator[tuple[Tensor, Tensor]]:
+        """Lower and upper ends (B, S, C) of each level around `forecast`, float64, scaled units."""
+        if quantiles is not None:
+            yield from conformal_bounds(quantiles, self.quantiles, self.levels, self.half_widths)
+            return
+        middle = forecast.cpu().double()
+        for width in self._widths.double():
+            yield middle - width, middle + width
 
     @property
     def coverage(self) -> NDArray[np.float64]:

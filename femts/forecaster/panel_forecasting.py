@@ -12,6 +12,7 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 
+from femts.config.arguments import check_names
 from femts.config.values import check_steps
 from femts.data.dataset import Dataset
 from femts.data.interchange import is_table, to_frame
@@ -20,32 +21,63 @@ from femts.data.panel_effects import joined
 from femts.data.panel_preprocess import panel_offsets, static_inputs
 from femts.data.preprocess import Preprocess
 from femts.data.windows import with_static
-from femts.errors import GapWarning, RunFailure, UsageError
+from femts.errors import GapWarning, RunFailure, UsageError, suggest
 from femts.evaluation.evaluator import windows_at_a_time
 from femts.forecaster.forecasting import Ends, Scaled, forecast_model, named_bounds, scaled_ends
 from femts.forecaster.inputs import tell_ended
 from femts.forecaster.panel_inputs import known_ahead_of, steps_ahead
 from femts.forecaster.scoring import calibrated
 from femts.forecaster.trained import Many
+from femts.text import shown
 
 Array = NDArray[np.float64]
 
 
-def forecast_panel(
-    forecaster: Many, history: pd.DataFrame, horizon: int | None, ends: Ends, future: pd.DataFrame | None
-) -> pd.DataFrame:
-    """Forecast what follows each series of `history`; see `PanelForecaster.predict`."""
-    config = forecaster.config
-    steps = check_steps(config.pred_len if horizon is None else horizon)
-    if any(ends):
-        calibrated(forecaster).at(ends.needed, steps)
+def read_history(forecaster: Many, history: pd.DataFrame) -> Panel:
+    """The series of a user's `history`, on the step of the training."""
     if not is_table(history):
         raise UsageError(f"The history is a {type(history).__name__}; give a DataFrame with the training columns.")
-    history = to_frame(history, "The history", config.schema.form)
-    panel = read_panel(history, "history", "-", config.schema, "The history", forecaster.freq)
+    schema = forecaster.config.schema
+    history = to_frame(history, "The history", schema.form)
+    return read_panel(history, "history", "-", schema, "The history", forecaster.freq)
+
+
+def chosen_series(panel: Panel, names: Sequence[str] | None) -> Panel:
+    """The series `names` of `panel`, in their order; None stands for all."""
+    if names is None:
+        return panel
+    chosen = check_names(names, "series")
+    missing = next((name for name in chosen if name not in panel.series), None)
+    if missing is not None:
+        raise UsageError(f"The history has no series '{shown(missing)}'{suggest(missing, panel.series)}")
+    return panel.with_series({name: panel.series[name] for name in chosen})
+
+
+def forecast_panel(
+    forecaster: Many, panel: Panel, horizon: int | None, ends: Ends, future: pd.DataFrame | None
+) -> pd.DataFrame:
+    """Forecast what follows each series of `panel`; see `PanelForecaster.predict`."""
+    steps = check_steps(forecaster.config.pred_len if horizon is None else horizon)
+    if any(ends):
+        calibrated(forecaster).at(ends.needed, steps)
     ahead = steps_ahead(panel, steps)
-    in_advance = known_ahead_of(panel, future, ahead, forecaster.freq)
-    ready = _ready(forecaster, panel, in_advance, ahead)
+    return forecast_series(forecaster, panel, ahead, ends, known_ahead_of(panel, future, ahead, forecaster.freq))
+
+
+def forecast_series(
+    forecaster: Many, panel: Panel, ahead: Sequence[pd.Index], ends: Ends, in_advance: Array | None
+) -> pd.DataFrame:
+    """Forecast the stamps `ahead` of each series of `panel`, as `PanelForecaster.predict` returns them.
+
+    Args:
+        forecaster: a trained one.
+        panel: the series up to where their forecasts begin.
+        ahead: the same number of steps after the end of each.
+        ends: of intervals.
+        in_advance: what is known of these steps (S, steps, K); None where nothing is.
+    """
+    config, steps = forecaster.config, len(ahead[0])
+    ready = ready_series(forecaster, panel, in_advance, ahead)
     size = windows_at_a_time(ready.read[0], 256)
     pieces = [forecast_model(forecaster, part, steps) for part in ready.read.split(size)]
     scaled = Scaled(
@@ -68,7 +100,7 @@ def forecast_panel(
     return _long_table(forecaster, panel, ready, columns, ahead)
 
 
-class _Ready(NamedTuple):
+class Ready(NamedTuple):
     """Series that are ready to be forecast.
 
     Attributes:
@@ -84,7 +116,7 @@ class _Ready(NamedTuple):
     offsets: Array | None
 
 
-def _ready(forecaster: Many, panel: Panel, in_advance: Array | None, ahead: Sequence[pd.Index]) -> _Ready:
+def ready_series(forecaster: Many, panel: Panel, in_advance: Array | None, ahead: Sequence[pd.Index]) -> Ready:
     """The series of `panel`, with what is known of the steps `ahead` of each; warns of series that are new."""
     stored, length = forecaster.preprocess, forecaster.config.seq_len
     new = [name for name in panel.series if name not in stored.series]
@@ -93,8 +125,8 @@ def _ready(forecaster: Many, panel: Panel, in_advance: Array | None, ahead: Sequ
         text = (
             f"{len(new)} of {len(panel.series)} series are new, the first '{new[0]}'; each is scaled by its own rows."
         )
-        warnings.warn(text, GapWarning, stacklevel=5)
-    recent = np.stack([_last(data.values, length) for data in panel.series.values()])
+        warnings.warn(text, GapWarning, stacklevel=6)
+    recent = np.stack([last_rows(data.values, length) for data in panel.series.values()])
     before, after = _offsets(panel, preprocess, in_advance, ahead, length)
     scaled = [
         one.transform(rows, taken_off, f"Series '{name}'")
@@ -103,7 +135,7 @@ def _ready(forecaster: Many, panel: Panel, in_advance: Array | None, ahead: Sequ
     read = torch.from_numpy(np.stack(scaled)).float()
     static = static_inputs(stored, panel)
     read = read if static is None else with_static(read, static)
-    return _Ready(recent, read.to(forecaster.device), preprocess, after)
+    return Ready(recent, read.to(forecaster.device), preprocess, after)
 
 
 def _offsets(
@@ -133,7 +165,7 @@ def _offsets(
     return before, np.stack(after)
 
 
-def _last(values: Array, steps: int) -> Array:
+def last_rows(values: Array, steps: int) -> Array:
     """The last `steps` rows (steps, C), NaN before the first one."""
     if len(values) >= steps:
         return values[-steps:]
@@ -141,7 +173,7 @@ def _last(values: Array, steps: int) -> Array:
 
 
 def _long_table(
-    forecaster: Many, panel: Panel, ready: _Ready, columns: Mapping[str, Array], ahead: Sequence[pd.Index]
+    forecaster: Many, panel: Panel, ready: Ready, columns: Mapping[str, Array], ahead: Sequence[pd.Index]
 ) -> pd.DataFrame:
     """A long table of scaled forecasts and bounds (S, steps, T) by the ending of their name, in raw units."""
     form, steps, targets = forecaster.config.schema.form, len(ahead[0]), forecaster.targets
@@ -156,7 +188,7 @@ def _long_table(
     return pd.DataFrame(table)
 
 
-def _raw(ready: _Ready, scaled: Array) -> Array:
+def _raw(ready: Ready, scaled: Array) -> Array:
     """Scaled forecasts (S, steps, T) in raw units, effects put back."""
     after = [None] * len(scaled) if ready.offsets is None else ready.offsets
     together = zip(ready.preprocess, scaled, after, strict=True)

@@ -71,7 +71,7 @@ def restore(folder: str | Path) -> Restored[Preprocess]:
     """Restore what `folder` holds; UsageError in one sentence for each way in which it cannot be a run."""
     run = read_run(folder)
     if run.config.schema.panel:
-        raise UsageError(f"Run {folder} is of a panel of series, which this does not take yet; train and predict do.")
+        raise UsageError(f"Run {folder} is of a panel of series, and this takes a single table; load it by femts.load.")
     try:
         _check_preprocess(run)
         preprocess = _preprocess(run)

@@ -111,7 +111,7 @@ def load_again(forecaster: Single, data_root: str | Path | None) -> Dataset:
     return data
 
 
-def score(forecaster: Single, windows: Windows, also: Sequence[Accumulator] = ()) -> dict[str, float | int]:
+def score(forecaster: Trained[Any, Any], windows: Windows, also: Sequence[Accumulator] = ()) -> dict[str, float | int]:
     """Mean errors over all `windows`, in scaled units."""
     return evaluate(forecaster.model, windows, forecaster.config.training.eval_batch_size, also=also)
 
@@ -173,23 +173,39 @@ def score_details(
 
 def score_coverage(forecaster: Single, windows: Windows, level: Sequence[float]) -> pd.DataFrame:
     """Coverage by step and channel; see `Forecaster.coverage`."""
+    frame = coverage_frame(forecaster, windows, level)
+    scale = dict(zip(forecaster.targets, forecaster.preprocess.scaler.scale, strict=False))
+    return frame.assign(width=frame["width"] * frame["channel"].map(scale), units="raw")
+
+
+def coverage_frame(forecaster: Trained[Any, Any], windows: Windows, level: Sequence[float]) -> pd.DataFrame:
+    """Coverage of `windows` by level, step and channel, and the mean `width` in scaled units."""
     levels = check_levels(level)
     sums = coverage_sums(forecaster, levels, windows.pred_len)
     score(forecaster, windows, [sums])
     steps = range(1, windows.pred_len + 1)
     index = pd.MultiIndex.from_product([levels, steps, forecaster.targets], names=["level", "step", "channel"])
     places = [sums.levels.index(level) for level in levels]
-    width = sums.width[places] * forecaster.preprocess.scaler.scale[: windows.targets]
-    cells = {"coverage": sums.coverage[places].ravel(), "width": width.ravel(), "units": "raw"}
+    cells = {"coverage": sums.coverage[places].ravel(), "width": sums.width[places].ravel(), "units": "scaled"}
     return pd.DataFrame(cells, index).reset_index()
 
 
 def new_intervals(forecaster: Single, pred_len: int | None, level: Sequence[float], data: Dataset) -> Intervals:
     """Intervals calibrated anew; see `Forecaster.calibrate`."""
+    windows = score_windows(forecaster, "val", calibrated_steps(forecaster, pred_len), data)
+    return intervals_of(forecaster, windows, level)
+
+
+def calibrated_steps(forecaster: Trained[Any, Any], pred_len: int | None) -> int:
+    """Steps to calibrate: `pred_len`, or as many as before."""
     before = forecaster.config.pred_len if forecaster.intervals is None else forecaster.intervals.steps
+    return before if pred_len is None else pred_len
+
+
+def intervals_of(forecaster: Trained[Any, Any], windows: Windows, level: Sequence[float]) -> Intervals:
+    """Intervals calibrated on `windows`, of the usual levels and of `level`."""
     usual = level is None or (isinstance(level, list | tuple) and not level)
     more = () if usual else check_levels(level)
-    windows = score_windows(forecaster, "val", before if pred_len is None else pred_len, data)
     refuse_unreachable(more, len(windows), windows.disjoint)
     intervals, _ = calibrate(forecaster.model, windows, (*LEVELS, *more), forecaster.config.training.eval_batch_size)
     return intervals
@@ -204,7 +220,7 @@ def calibrate_again(forecaster: Single, pred_len: int | None, level: Sequence[fl
     return of.intervals if of is forecaster else new_intervals(of, pred_len, level, held_out(data))
 
 
-def coverage_sums(forecaster: Single, levels: Sequence[float], steps: int) -> CoverageSums:
+def coverage_sums(forecaster: Trained[Any, Any], levels: Sequence[float], steps: int) -> CoverageSums:
     """Accumulator of all levels that are calibrated, `levels` among them."""
     intervals = calibrated(forecaster)
     intervals.at(levels, steps)

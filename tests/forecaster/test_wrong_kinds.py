@@ -99,8 +99,14 @@ CALLS: dict[str, tuple[Callable[[Forecaster], Callable[..., Any]], dict[str, Any
 CALLS |= {
     f"PanelForecaster.{name}": (methodcaller("__getattribute__", name), usual)
     for name, usual in {
+        "calibrate": {},
+        "coverage": {},
         "evaluate": {},
+        "explain": {"history": TABLE},
+        "export": {"series": "load", "path": "none/model.onnx", "horizon": 0},
         "load": {"folder": "none"},
+        "of": {"name": "load"},
+        "plot": {"history": TABLE},
         "predict": {"history": TABLE},
         "preprocess_record": {},
         "save": {"folder": "run"},
@@ -126,6 +132,7 @@ FURTHER = {
         "device",
     ),
     "Forecaster.plot": ("level", "future", "actual", "columns"),
+    "PanelForecaster.plot": ("level", "actual", "series"),
 }
 OTHERS = {
     "BoundPrior",

@@ -8,32 +8,38 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 import torch
 
 from femts.analysis.backtest.cutoffs import FORECASTS, Cutoffs, cutoff_rows, scores
-from femts.config.arguments import check_callable, check_flag, check_kind
+from femts.analysis.backtest.panel import backtest_panel, scaled_backtest
+from femts.config.arguments import check_callable, check_flag, check_kind, check_text
 from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset
 from femts.data.frames import check_frame, check_values
 from femts.data.grid import season_of
 from femts.data.interchange import is_table, to_frame
 from femts.data.naming import form_again
+from femts.data.panel import Panel
 from femts.data.reading import read_headless
 from femts.data.splits import Split
 from femts.errors import AgeWarning, UsageError
 from femts.forecaster.forecaster import Forecaster
+from femts.forecaster.panel_forecaster import PanelForecaster, PanelSource
 from femts.forecaster.scoring import read_like
 from femts.forecaster.trained import Source
 from femts.models.naive import SeasonalNaive, SeasonalNaiveConfig
+from femts.text import shown
+
+KINDS = (Forecaster, PanelForecaster)
 
 
 def backtest(
-    forecaster: Forecaster,
-    data: Source,
+    forecaster: Forecaster | PanelForecaster,
+    data: Source | Panel,
     cutoffs: Cutoffs,
     *,
     refit: bool = False,
@@ -43,12 +49,15 @@ def backtest(
 
     Each forecast is `Forecaster.predict` of the rows before its cutoff, and of nothing else. With
     `refit`, the forecaster is first trained anew on all of these rows, as `final` of `femts.train`
-    does it: by the run's own recipe and seed, as many steps as its validation chose.
+    does it: by the run's own recipe and seed, as many steps as its validation chose. The cutoffs of
+    a panel are counted from the end of each series; a series with less than a season before one is
+    left out there.
 
     Args:
         forecaster: a trained one.
         data: catalogue name, CSV file, frame or `Dataset` with the training columns, in raw units.
-            Columns known in advance are taken from it as well, as if they had been right.
+            Columns known in advance are taken from it as well, as if they had been right. Of a
+            panel its table.
         cutoffs: how many, how far apart, and how long a forecast is: `femts.Cutoffs(windows=5, step=24)`.
         refit: train before each forecast.
         say: takes a sentence on what a reader should know: how long each training took, rows known from the training.
@@ -56,15 +65,22 @@ def backtest(
     Returns:
         One row a cutoff, step and target, in raw units: `cutoff` (stamp of the last row before the forecast, or its row
         number), `date` (or `step`), `column`, `forecast`, `seasonal_naive` (the last season before the cutoff,
-        repeated) and `actual`, NaN where it is missing. `backtest_scores` sums it up.
+        repeated) and `actual`, NaN where it is missing. Of a panel `window` (number of the cutoff)
+        and `series` come first, and there is no `column`. `backtest_scores` sums it up.
 
     Raises:
         UsageError: the numbers, the data or its length cannot be used; the text says why.
     """
-    check_kind(forecaster, Forecaster, "The forecaster", "give what femts.train or femts.load returned")
+    check_kind(forecaster, KINDS, "The forecaster", "give what femts.train or femts.load returned")
     check_kind(cutoffs, Cutoffs, "The cutoffs", "give femts.Cutoffs(windows=8, step=24)")
     check_flag(refit, "refit")
     check_callable(say, "say")
+    if isinstance(forecaster, PanelForecaster):
+        if refit:
+            raise UsageError("A panel is not trained anew before each forecast yet; leave --refit (refit=True) out.")
+        return backtest_panel(forecaster, cast(PanelSource, data), cutoffs, say or (lambda _: None))
+    if isinstance(data, Panel):
+        raise UsageError("The data are a Panel, and this model was trained on a single table; pass one.")
     steps = forecaster.config.pred_len if cutoffs.horizon is None else cutoffs.horizon
     frame, where, of_training = _table(forecaster, data)
     season = _season(forecaster)
@@ -98,26 +114,42 @@ def backtest(
     return pd.concat(forecasts, ignore_index=True)
 
 
-def backtest_scores(frame: pd.DataFrame, forecaster: Forecaster) -> pd.DataFrame:
+def backtest_scores(
+    frame: pd.DataFrame, forecaster: Forecaster | PanelForecaster, by: str | None = None
+) -> pd.DataFrame:
     """Errors of what `backtest` returned, a cutoff at a time and overall, beside those of the seasonal naive forecast.
 
     Args:
         frame: from `backtest`, in raw units.
         forecaster: the one that made it; its scaler gives the scaled units.
+        by: `series`, to group a panel by; None groups by cutoff, those of a panel by their number, `window`.
 
     Returns:
-        `cutoff` (`all` for the mean), `model` (`forecast` or `seasonal_naive`) and
+        The group (`all` for the mean), `model` (`forecast` or `seasonal_naive`) and
         `mse_scaled, mae_scaled` (in units of the run's own scaler, also after refits),
-        `mse_raw, mae_raw` (in the data's): means over all steps and columns.
+        `mse_raw, mae_raw` (in the data's): means over all steps and columns. Of a panel the scaled
+        units are those of each series, and raw means over series are left out.
 
     Raises:
-        UsageError: a table that is no backtest.
+        UsageError: a table that is no backtest, or another group.
     """
-    check_kind(forecaster, Forecaster, "The forecaster", "give the one that made the backtest")
+    check_kind(forecaster, KINDS, "The forecaster", "give the one that made the backtest")
     check_kind(frame, pd.DataFrame, "The backtest", "give the table that femts.backtest returned")
-    missing = [name for name in ("cutoff", "column", *FORECASTS, "actual") if name not in frame.columns]
+    panel = isinstance(forecaster, PanelForecaster)
+    if by is not None and (check_text(by, "by") != "series" or not panel):
+        raise UsageError(
+            f"A backtest is not grouped by '{shown(by)}'; take by='series' for one of a panel, or leave it out."
+        )
+    needed = ("window", "series", "cutoff") if panel else ("cutoff", "column")
+    missing = [name for name in (*needed, *FORECASTS, "actual") if name not in frame.columns]
     if missing:
         raise UsageError(f"The backtest lacks the column '{missing[0]}'; give the table that femts.backtest returned.")
+    if isinstance(forecaster, PanelForecaster):
+        table = scores(frame, None, scaled_backtest(frame, forecaster, (*FORECASTS, "actual")), by or "window")
+        if by is None:
+            return table.drop(columns=["mse_raw", "mae_raw"])
+        table.loc[table["series"] == "all", ["mse_raw", "mae_raw"]] = np.nan
+        return table
     preprocess = forecaster.preprocess
     scales, even = dict(zip(forecaster.targets, preprocess.scaler.scale, strict=False)), None
     if preprocess.power is not None:
