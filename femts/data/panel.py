@@ -97,7 +97,7 @@ class Panel:
         return {"sha256": self.sha256, "split": {part: [ends[k], ends[k + 1]] for k, part in enumerate(PARTS)}}
 
     def with_series(self, series: Mapping[str, Dataset]) -> Panel:
-        """The same panel with these series, some of its own or what is left of them."""
+        """The same panel with `series`, some of its own or what is left of them."""
         return replace(self, series=series, static=None if self.static is None else self.static.loc[list(series)])
 
     def _ranges(self, part: str) -> Iterator[tuple[int, int]]:

@@ -75,7 +75,7 @@ def test_the_series_named_are_forecast(tmp_path: Path) -> None:
         ("evaluate run --by channel", "cannot be grouped by 'channel'; choose from step, series"),
         ("evaluate run --by step,series", "grouped by step or by series, not by both"),
         ("predict run panel.csv --series none", "The history has no series 'none'"),
-        ("predict run panel.csv --future panel.csv", "A panel is forecast without --future"),
+        ("predict run panel.csv --future panel.csv", "A table of known columns was given"),
         ("predict single one.csv --series long", "Option --series names series of a panel"),
         ("explain run panel.csv --plot none.png", "shows one series of a panel; name it by --series"),
         ("explain single one.csv --series long", "Option --series names series of a panel"),
