@@ -26,6 +26,7 @@ from femts.data.reading import read_table
 from femts.data.roles import NO_ROLES, Roles
 from femts.data.schema import Reading, Schema
 from femts.data.splits import ratio_split
+from femts.data.year_parts import joined_notes
 from femts.errors import UsageError
 from femts.text import shown
 
@@ -145,6 +146,7 @@ def is_path(source: str) -> bool:
 
 def _own(table: pd.DataFrame, name: str, schema: Schema, where: str = "The frame", sha256: str = "") -> Dataset:
     form, named = settle(table, schema.form, where, long=not schema.roles.any)
+    named = (*joined_notes(table), *named)
     schema = replace(schema, form=form)
     frame = check_frame(schema.roles.narrow(table, form, where), schema, where=where)
     data = make_dataset(frame, name, step_of(pd.Index(frame["date"])), replace(schema, roles=NO_ROLES), sha256)

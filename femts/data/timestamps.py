@@ -13,7 +13,7 @@ from femts.data.periods import first_days
 from femts.errors import UsageError
 from femts.text import shown
 
-LIKE_DATES = ((1800, 2200), (18000101, 22000101))
+LIKE_DATES = ((1700, 2200), (17000101, 22000101))
 YEARS = (1678, 2261)  # whole ones that nanoseconds in 64 bits reach, which pandas counts in
 MOST_NUMBER = 2**53  # of a stamp that is a number: no larger one is sure to differ from the next
 _WRITE = "write it as 2024-12-31 23:00:00"
@@ -75,6 +75,10 @@ def _plain(column: pd.Series) -> pd.Series:
         numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
         if np.isfinite(numbers).all() and (numbers == np.floor(numbers)).all() and np.abs(numbers).max() <= MOST_NUMBER:
             return pd.Series(numbers.astype(np.int64), name=column.name)
+    if not pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_datetime64_any_dtype(column):
+        text = column.astype(str)
+        if len(text) and text.str.fullmatch(r"-?\d{1,18}\.0+").all():
+            return text.str.partition(".")[0]
     return column
 
 

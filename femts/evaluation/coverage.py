@@ -40,10 +40,10 @@ def few_notes(windows: int, disjoint: int) -> list[str]:
     more than an estimate."""
     if not are_few(windows, disjoint):
         return []
-    return [
-        f"intervals are an estimate: {windows} validation windows, {disjoint} without overlap, are too few to "
-        "calibrate on"
-    ]
+    counted = f"{windows} validation windows, {disjoint} without overlap, are"
+    if windows == 1:
+        counted = "one validation window is"
+    return [f"intervals are an estimate: {counted} too few to calibrate on"]
 
 
 class CoverageSums:

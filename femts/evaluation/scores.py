@@ -96,10 +96,16 @@ def _symmetric(forecast: Tensor, target: Tensor, zero: Tensor) -> Tensor:
 
 
 def seasonal_error(values: Array, season: int) -> Array:
-    """Mean absolute change over a season of `values` (rows, C), (C,): what MASE divides by."""
-    if len(values) <= season:
-        return np.full(values.shape[1], np.nan)
-    return np.asarray(np.nanmean(np.abs(values[season:] - values[:-season]), axis=0))
+    """Mean absolute change of `values` (rows, C) over `scale_season` steps, (C,): what MASE divides by; NaN of none."""
+    steps = scale_season(len(values), season)
+    change = np.abs(values[steps:] - values[:-steps])
+    count = (~np.isnan(change)).sum(0)
+    return np.divide(np.nansum(change, axis=0), count, out=np.full(values.shape[1], np.nan), where=count > 0)
+
+
+def scale_season(rows: int, season: int) -> int:
+    """Steps over which the change of `rows` training rows scales errors: a season, or one where they hold no more."""
+    return season if rows > season else 1
 
 
 def scores_frame(

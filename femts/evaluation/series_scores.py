@@ -10,6 +10,7 @@ from torch import Tensor
 from femts.data.panel import Panel
 from femts.data.panel_preprocess import PanelPreprocess
 from femts.data.windows import PanelWindows
+from femts.evaluation.scores import scale_season
 
 
 class SeriesSums:
@@ -47,7 +48,8 @@ class SeriesSums:
                 continue
             count = values[number] or np.nan
             train = data.train_values[:, : data.targets]
-            change = (train[data.season :] - train[: -data.season]).ravel() if len(train) > data.season else np.empty(0)
+            steps = scale_season(len(train), data.season)
+            change = (train[steps:] - train[:-steps]).ravel()
             change = change[~np.isnan(change)]
             scale, square = (np.abs(change).mean(), np.sqrt((change**2).mean())) if change.any() else (np.nan, np.nan)
             mse, mae = squared[number] / count, absolute[number] / count
