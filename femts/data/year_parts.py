@@ -56,7 +56,7 @@ def _are_parts(column: pd.Series | pd.DataFrame, part: str) -> bool:
         return False
     try:
         numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
     first = {"year": 1678, "hour": 0}.get(part, 1)
     return bool(((numbers >= first) & (numbers <= _LAST[part]) & (numbers == np.floor(numbers))).all())
