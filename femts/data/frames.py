@@ -14,7 +14,7 @@ from femts.data.form import Form
 from femts.data.formats import PARQUET, parquet_library
 from femts.data.grid import check_step, grid_of, order_of, step_of
 from femts.data.schema import PLAIN, Schema
-from femts.data.timestamps import read_stamps
+from femts.data.timestamps import as_text, read_stamps
 from femts.errors import UsageError
 from femts.files import write_file
 from femts.text import shown
@@ -181,17 +181,9 @@ def _numbers(column: pd.Series, name: str, where: str) -> np.ndarray:
     return numbers
 
 
-def as_text(column: pd.Series) -> pd.Series:
-    """Cells as text, whatever they are."""
-    try:
-        return column.astype(str)
-    except ValueError:  # Python writes no number of thousands of digits
-        return column.map(shown).astype(str)
-
-
 def _to_wide(frame: pd.DataFrame, where: str, form: Form, freq: str | None) -> tuple[pd.DataFrame, tuple[str, ...]]:
     y = _numbers(frame[form.value], form.value, where)
-    names = frame[form.series].astype(str).to_numpy()
+    names = as_text(frame[form.series]).to_numpy()
     if "date" in names:
         raise UsageError(
             f"{where} calls a series 'date', as the time stamps are called in a wide table; rename the series."

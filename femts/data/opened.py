@@ -16,6 +16,7 @@ from femts.data.interchange import is_table, to_frame
 from femts.data.naming import settle
 from femts.data.opening import STDIN, name_of, place, raw
 from femts.data.reading import read_table
+from femts.data.year_parts import joined_notes
 from femts.errors import UsageError
 
 
@@ -61,7 +62,7 @@ def open_table(source: Any, form: Form, guess: bool = True) -> Opened:
     if is_table(source):
         frame = to_frame(source, "The frame", form)
         form, notes = settle(frame, form, "The frame", long=guess)
-        return Opened(frame, form, "frame", "The frame", notes)
+        return Opened(frame, form, "frame", "The frame", (*joined_notes(frame), *notes))
     if not isinstance(source, str | Path):
         raise UsageError(f"The data are a {type(source).__name__}; give a name, the path of a file, or a DataFrame.")
     path = Path(source).expanduser()
@@ -69,5 +70,5 @@ def open_table(source: Any, form: Form, guess: bool = True) -> Opened:
     sha256 = hashlib.sha256(raw(path).read()).hexdigest() if path == STDIN else file_sha256(path)
     frame = to_frame(table, where, form)
     form, notes = settle(frame, form, where, long=guess)
-    notes = (*table.attrs.get("notes", ()), *notes)
+    notes = (*table.attrs.get("notes", ()), *joined_notes(frame), *notes)
     return Opened(frame, form, name_of(path), where, notes, sha256, None if path == STDIN else str(path.resolve()))

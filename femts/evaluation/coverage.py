@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from femts.evaluation.few import are_few
+from femts.evaluation.metrics import mean_of_cells
 from femts.evaluation.quantiles import conformal_bounds, ends_of
 
 MOST_MISSED = 10.0  # points between a level and what is covered, beyond which it is said
@@ -40,10 +41,10 @@ def few_notes(windows: int, disjoint: int) -> list[str]:
     more than an estimate."""
     if not are_few(windows, disjoint):
         return []
-    return [
-        f"intervals are an estimate: {windows} validation windows, {disjoint} without overlap, are too few to "
-        "calibrate on"
-    ]
+    counted = f"{windows} validation windows, {disjoint} without overlap, are"
+    if windows == 1:
+        counted = "one validation window is"
+    return [f"intervals are an estimate: {counted} too few to calibrate on"]
 
 
 class CoverageSums:
@@ -134,7 +135,10 @@ class CoverageSums:
     def overall(self, levels: Sequence[float]) -> dict[str, dict[str, float]]:
         """`coverage` and mean `width` (scaled units) over all steps and channels, of each of `levels` that there is."""
         return {
-            f"{level:g}": {"coverage": float(np.nanmean(inside)), "width": float(np.nanmean(width))}
+            f"{level:g}": {
+                name: float(mean_of_cells(values, self._observed.numpy(), (0, 1)))
+                for name, values in (("coverage", inside), ("width", width))
+            }
             for level, inside, width in zip(self.levels, self.coverage, self.width, strict=True)
             if level in levels
         }

@@ -14,6 +14,7 @@ from femts.data.panel import Panel
 from femts.data.panel_preprocess import PanelPreprocess
 from femts.data.windows import PanelWindows
 from femts.evaluation.coverage import CoverageSums
+from femts.evaluation.scores import scale_season
 
 Array = NDArray[np.float64]
 
@@ -83,8 +84,9 @@ class SeriesSums:
 
 
 def seasonal_changes(values: Array, season: int) -> tuple[float, float]:
-    """Mean absolute and root mean squared change of `values` (rows, T) over a season; NaN where
-    there is none but 0."""
-    change = (values[season:] - values[:-season]).ravel() if len(values) > season else np.empty(0)
+    """Mean absolute and root mean squared change of `values` (rows, T) over a season, or over a step where they hold
+    no more than one; NaN where there is none but 0."""
+    steps = scale_season(len(values), season)
+    change = (values[steps:] - values[:-steps]).ravel()
     change = change[~np.isnan(change)]
     return (float(np.abs(change).mean()), float(np.sqrt((change**2).mean()))) if change.any() else (np.nan, np.nan)

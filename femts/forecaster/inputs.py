@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from femts.data.form import Form
-from femts.data.frames import check_frame, check_values
+from femts.data.frames import check_frame, check_unique, check_values
 from femts.data.grid import steps_between
 from femts.data.interchange import is_table, to_frame
 from femts.data.naming import form_again
@@ -128,7 +128,9 @@ def _as_trained(table: pd.DataFrame, schema: Schema, freq: str | None, where: st
     if freq is None:
         return to_frame(table, where, None), schema
     frame = to_frame(table, where, schema.form)
-    return frame, replace(schema, form=form_again(frame, schema.form))
+    form = form_again(frame, schema.form)
+    check_unique([name for name in map(str, frame.columns) if name == form.time_of(frame)], where)
+    return frame, replace(schema, form=form)
 
 
 def _only(table: pd.DataFrame, columns: Sequence[str], form: Form) -> pd.DataFrame:

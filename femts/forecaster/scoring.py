@@ -156,7 +156,8 @@ def score_details(
           competition); it depends on where the units put 0, and is NaN where a forecast and its
           target both are 0.
         - `mase`: absolute error over that of the seasonal naive forecast on the training rows
-          (Hyndman & Koehler, 2006); NaN where those repeat their season exactly.
+          (Hyndman & Koehler, 2006), or of the naive one where these are no longer than a season;
+          NaN where those repeat their season exactly.
         - `skill`: 1 - `mse` / that of the seasonal naive forecast on the same windows; NaN where
           that makes no error, and where the look-back is shorter than a season.
         - with `level` the continuous ranked probability score `crps`, from all quantiles that are

@@ -106,14 +106,16 @@ def resolve_run(
     steps = horizon(data, pred_len).steps
     check_past(model, data.schema.roles.past)
     model_settings = {**model_settings, **_static(model, data, model_settings.get("n_static"))}
+    back = look_back(data, steps, seq_len, protocol).steps
     config = build_config(
         model,
-        seq_len=look_back(data, steps, seq_len, protocol).steps,
+        seq_len=back,
         pred_len=steps,
         n_channels=len(data.columns),
         settings=model_settings,
     )
-    config = config.for_data(data.season, data.common_rows)
+    seen = back >= data.season or not _left_open(seq_len)  # a look-back that nobody chose is no mistake of anybody
+    config = config.for_data(data.season if seen else 1, data.common_rows)
     training = replace(training, channels=_drawn(model, training.channels, len(data.columns)))
     name = default_protocol(_published(data)) if protocol is None else protocol
     return RunConfig(data.name, data.source, model, config, name, training, data.schema)

@@ -173,6 +173,14 @@ def test_data_without_dates_are_counted_in_rows(forecaster: Forecaster) -> None:
     np.testing.assert_array_equal(frame["forecast"], dated["forecast"])
 
 
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
+def test_stamps_of_a_time_zone_are_kept(zone: str) -> None:
+    frame = synthetic_frame(138)
+    frame["date"] = pd.date_range("2024-03-30", periods=138, freq="h", tz=zone)
+    table = femts.backtest(femts.train(frame, "naive", 3, seq_len=24), frame, femts.Cutoffs(windows=2, step=5))
+    assert table["date"].iloc[-1] == frame["date"].iloc[-1]
+
+
 def test_a_horizon_of_a_season_needs_a_season_before_it() -> None:
     short = fit.train(DATA, "naive", 4, seq_len=8)
     with pytest.raises(UsageError, match="24 of them before the first forecast"):

@@ -162,6 +162,7 @@ def _spoil(content: bytes, kind: str, at: int) -> bytes:
         "other packers": (bz2.compress, lzma.compress)[at % 2](content),
         "zip": _zip(content, 1 + at % 5 // 4),
         "zip and cut": _zip(content, 1)[: max(4, at // 4)],
+        "comments": b"# made, by; hand\n" * (1 + at % 3) + content,
         "zstd": b"\x28\xb5\x2f\xfd" + content[: at % 50],
         "no header": content.partition(b"\n")[2],
         "nameless": content.partition(b"date")[2],

@@ -182,6 +182,7 @@ def _check_count(forecaster: Forecaster, data: Dataset, counted: int) -> Check:
         start, stop = getattr(data.split, part)
         rows = stop - start + (0 if part == "train" else config.seq_len)
         windows = part_windows(data, forecaster.preprocess, part, config.seq_len, config.pred_len)
+        rows += data.split.overhang(part, config.pred_len)
         counts[part] = (len(windows), rows - config.seq_len - config.pred_len + 1)
     observed = (~np.isnan(data.values[slice(*data.split.test), : data.targets])).sum(1)  # values that each row has
     counts["values scored"] = (counted, int(sliding_window_view(observed, config.pred_len).sum()))

@@ -10,6 +10,7 @@ import pandas as pd
 
 from femts.errors import UsageError
 
+USUAL = 5  # forecasts, where nobody says how many
 FORECASTS = ("forecast", "seasonal_naive")
 
 
@@ -18,12 +19,12 @@ class Cutoffs:
     """Moments that a backtest forecasts from; the last forecast ends with the data.
 
     Attributes:
-        windows: forecasts.
+        windows: forecasts; None for five, or as many as the rows allow.
         step: rows from one cutoff to the next.
         horizon: steps of a forecast; None for as many as the forecaster was trained for, longer ones are rolled out.
     """
 
-    windows: int
+    windows: int | None
     step: int
     horizon: int | None = None
 
@@ -31,6 +32,8 @@ class Cutoffs:
 def check_cutoffs(cutoffs: Cutoffs, horizon: int) -> None:
     """UsageError where a number of `cutoffs`, or the `horizon`, is not a whole one of at least 1."""
     for name, value in (("windows", cutoffs.windows), ("step", cutoffs.step), ("horizon", horizon)):
+        if name == "windows" and value is None:
+            continue
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
             raise UsageError(f"A backtest takes a whole number of at least 1 for its {name}, not {value}.")
 
@@ -51,11 +54,14 @@ def cutoff_rows(rows: int, cutoffs: Cutoffs, horizon: int, needed: int, where: s
     check_cutoffs(cutoffs, horizon)
     windows, step = cutoffs.windows, cutoffs.step
     last = rows - horizon
+    if windows is None:
+        windows = max(1, min(USUAL, (last - needed) // step + 1))
     first = last - (windows - 1) * step
     if first < needed:
         together = needed + (windows - 1) * step + horizon
         fitting = (last - needed) // step + 1
-        remedy = f"ask for at most {fitting} windows or bring more rows" if last >= needed else "bring more rows"
+        most = "one window" if fitting == 1 else f"{fitting} windows"
+        remedy = f"ask for at most {most} or bring more rows" if last >= needed else "bring more rows"
         raise UsageError(
             f"{where} has {rows} rows, but {windows} windows {step} rows apart with a horizon of {horizon} take "
             f"{together}, {needed} of them before the first forecast; {remedy}."

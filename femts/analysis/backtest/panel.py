@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from femts.analysis.backtest.cutoffs import Cutoffs, check_cutoffs
+from femts.analysis.backtest.cutoffs import USUAL, Cutoffs, check_cutoffs
 from femts.data.dataset import Dataset
 from femts.data.panel import Panel, panel_for_horizon
 from femts.data.splits import ratio_split
@@ -43,7 +43,8 @@ def backtest_panel(
         raise UsageError(f"Panel '{shown(panel.name)}' has other columns, or another step, than the training data.")
     if panel.targets > 1:
         raise UsageError(f"A backtest of a panel takes one target, not {panel.targets}; train on one.")
-    moments = [_moment(panel, cutoffs, window, steps) for window in range(1, cutoffs.windows + 1)]
+    windows = USUAL if cutoffs.windows is None else cutoffs.windows
+    moments = [_moment(panel, window, (windows - window) * cutoffs.step + steps) for window in range(1, windows + 1)]
     _tell_short(panel, moments, steps, say)
     _tell_known(forecaster, panel, moments, say)
     return pd.concat([_forecast(forecaster, panel, each, steps) for each in moments if each.rows], ignore_index=True)
@@ -60,10 +61,9 @@ def scaled_backtest(frame: pd.DataFrame, forecaster: PanelForecaster, columns: t
     return scaled
 
 
-def _moment(panel: Panel, cutoffs: Cutoffs, window: int, steps: int) -> _Moment:
-    """Cutoff number `window`, without the series that have less than a season before it."""
-    before = (cutoffs.windows - window) * cutoffs.step + steps
-    rows = {name: len(data.values) - before for name, data in panel.series.items()}
+def _moment(panel: Panel, window: int, after: int) -> _Moment:
+    """Cutoff number `window`, with `after` rows behind it, without the series that have less than a season before it."""
+    rows = {name: len(data.values) - after for name, data in panel.series.items()}
     return _Moment(window, {name: row for name, row in rows.items() if row >= panel.season and row > 0})
 
 

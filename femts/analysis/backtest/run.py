@@ -214,7 +214,7 @@ def _forecast(
     wide = wide.rename(columns={form.time: "date"})
     when = wide.columns[0]
     if when == "date" and not np.array_equal(
-        wide["date"].to_numpy(), future["date"].to_numpy(dtype=wide["date"].dtype)
+        wide["date"].to_numpy(), future["date"].astype(wide["date"].dtype).to_numpy()
     ):
         raise UsageError(f"{where} leaves its step '{forecaster.freq}' after {_stamp(past)}; take windows elsewhere.")
     season = len(last_season)

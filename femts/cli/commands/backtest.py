@@ -23,7 +23,14 @@ from femts.text import table
 class CutoffOptions:
     """Moments that are forecast from, how, and what the errors are grouped by."""
 
-    windows: Annotated[str, typer.Option(metavar="N", help="Forecasts; the last one ends with the data.")] = "5"
+    windows: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N",
+            help="Forecasts; the last one ends with the data.",
+            show_default="5, or as many as the rows allow",
+        ),
+    ] = None
     step: Annotated[
         str | None, typer.Option(metavar="N", help="Rows from one cutoff to the next.", show_default="the horizon")
     ] = None
@@ -59,7 +66,7 @@ def backtest(
     """
     check_targets({"--out": out}, {"the data": Path(data)}, run)
     horizon = None if cutoffs.horizon is None else count("--horizon", cutoffs.horizon)
-    windows = count("--windows", cutoffs.windows)
+    windows = None if cutoffs.windows is None else count("--windows", cutoffs.windows)
     step = None if cutoffs.step is None else count("--step", cutoffs.step)
     from femts.analysis.backtest.cutoffs import Cutoffs
     from femts.analysis.backtest.run import backtest as run_backtest
@@ -80,8 +87,9 @@ def backtest(
     if gaps and panel:
         say_notes(dict.fromkeys(str(gap.message).removesuffix(".") for gap in gaps))
     elif gaps:
+        made = frame["cutoff"].nunique()
         say_notes(
-            [f"{len(gaps)} of {windows} forecasts are made from rows with gaps, of which the last value before is read"]
+            [f"{len(gaps)} of {made} forecasts are made from rows with gaps, of which the last value before is read"]
         )
     if out is not None:
         write_table(frame, out)
