@@ -62,7 +62,7 @@ def scaled_backtest(frame: pd.DataFrame, forecaster: PanelForecaster, columns: t
 
 
 def _moment(panel: Panel, window: int, after: int) -> _Moment:
-    """Cutoff number `window`, with `after` rows behind it, without the series that have less than a season before it."""
+    """Cutoff number `window`, `after` rows before the end, without series that have less than a season before it."""
     rows = {name: len(data.values) - after for name, data in panel.series.items()}
     return _Moment(window, {name: row for name, row in rows.items() if row >= panel.season and row > 0})
 
