@@ -95,7 +95,22 @@ _TRAINED = {
     "seconds": number(0),
     "versions": entries(text),
 }
-_MAYBE = {"devices": whole(1), "kernels": entries(text), "known": entries(number()), "data_sha256": text}
+NAIVE = fields(
+    {
+        "season": whole(1),
+        "mse": maybe(number(0)),
+        "mae": maybe(number(0)),
+        "mase": maybe(number(0)),
+        "skill": maybe(number()),
+    }
+)
+_MAYBE = {
+    "naive": NAIVE,
+    "devices": whole(1),
+    "kernels": entries(text),
+    "known": entries(number()),
+    "data_sha256": text,
+}
 _BARE = {"format": whole(), "files": entries(digest), "history": several(ROW), "sha256": digest}
 
 

@@ -34,6 +34,7 @@ from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.panel_forecaster import PanelForecaster
 from femts.forecaster.run_folder import CHECKPOINT, begin_run
 from femts.forecaster.saved_run import read_config
+from femts.forecaster.scoring import naive_sums
 from femts.mixers.kernels import recorded
 from femts.models.registry import build_model
 from femts.training.batches import StepBatches
@@ -258,7 +259,8 @@ def _fit(forecaster: Forecaster | PanelForecaster, windows: Mapping[str, Windows
     intervals, val = calibrate(model, past, batch_size=training.eval_batch_size, also=pinball)
     val |= {"pinball": pinball[0].mean} if pinball else {}
     covered = CoverageSums(intervals.levels, intervals.half_widths, model.quantiles)
-    test = evaluate(model, future, training.eval_batch_size, also=[covered])
+    beside = [] if isinstance(forecaster, PanelForecaster) else [naive_sums(forecaster, forecaster.training_data())]
+    test = evaluate(model, future, training.eval_batch_size, also=[covered, *beside])
     model.eval()
     config = forecaster.config
     forecaster.validations, forecaster.intervals = tuple(state.validations), intervals
@@ -274,6 +276,7 @@ def _fit(forecaster: Forecaster | PanelForecaster, windows: Mapping[str, Windows
         "stopped": state.stopped,
         "val": val,
         "test": test,
+        **({"naive": beside[0].beside(test["mse"])} if beside else {}),
         "intervals": {
             "windows": intervals.windows,
             "disjoint": intervals.disjoint,
