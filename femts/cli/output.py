@@ -47,7 +47,7 @@ def mean_scores(scores: Mapping[int, Mapping[str, Any]]) -> dict[str, float]:
     }
 
 
-def details_table(frames: Mapping[int, pd.DataFrame], head: Mapping[str, Any], kind: str, channels: int) -> str:
+def details_table(frames: Mapping[int, pd.DataFrame], head: Mapping[str, Any], kind: str, channels: int = 1) -> str:
     """Scores in detail (`Forecaster.scores`) by horizon, as `text`, as `csv`, or as `json` with
     `head` and null for NaN.
 

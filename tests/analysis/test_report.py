@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 
 import femts
+from femts.analysis.report.numbers import raw, span
 from femts.analysis.report.samples import unpack
 from femts.cli import main
 from femts.data.dataset import Dataset
@@ -126,16 +127,48 @@ def test_names_are_text_wherever_they_stand(page: str, data: Dataset) -> None:
 
 def test_scores_are_those_of_evaluate_and_scores(page: str, forecaster: Forecaster) -> None:
     test, frame = forecaster.evaluate(), forecaster.scores(level=[80, 95])
-    scaled, raw = cells(page, "fem_sm")
+    (scaled,) = cells(page, "fem_sm")
     assert scaled[1:3] == [f"{test['mse']:.4f}", f"{test['mae']:.4f}"]
     assert scaled[3:5] == [f"{frame['rmse'][0]:.4f}", f"{frame['mase'][0]:.4f}"]
-    assert raw[1:4] == [f"{frame[name][1]:.4g}" for name in ("mse", "mae", "rmse")]
+    raw = forecaster.scores(by="channel").query("units == 'raw'").set_index("channel")["mae"]
+    assert cells(page, "s1")[0][1] == f"{raw['s1']:.4g}"
+    leads = page[page.index("<dl class=tiles id=errors>") :].partition("</dl>")[0]
+    assert re.findall(r"<dd>([\d.]+)", leads) == [f"{raw[name]:.4g}" for name in forecaster.targets[:8]]
+    assert f"mean {raw.mean():.4g}" not in page and f">{raw.mean():.4g}<" not in page, "channels of several units"
     assert float(scaled[5].replace("\u2212", "-").rstrip(" %")) == pytest.approx(100 * frame["skill"][0], abs=0.051)
     assert f"{frame['coverage-95'][0]:.1%}".replace("%", " %") in page
     by_step = forecaster.scores(by="step").query("units == 'scaled'")["mse"]
     assert numbers(page)["steps"]["fem_sm"] == pytest.approx(by_step.tolist(), rel=1e-4)
     by_channel = forecaster.scores(by="channel").query("units == 'scaled'").set_index("channel")
-    assert cells(page, "s1")[0][1] == f"{by_channel['mse']['s1']:.4f}"
+    assert cells(page, "s1")[1][1] == f"{by_channel['mse']['s1']:.4f}"
+
+
+def test_what_is_worse_than_the_naive_forecast_is_said_first(tmp_path: Path) -> None:
+    wave = np.sin(np.arange(900) * np.pi / 12)
+    noise = np.random.default_rng(0).normal(0, 0.1, 900)
+    data = load_dataset(pd.DataFrame({"date": pd.date_range("2024-01-01", periods=900, freq="h"), "y": wave + noise}))
+    femts.report(train(data, "naive", P, seq_len=L, device="cpu"), tmp_path / "worse.html")
+    worse = (tmp_path / "worse.html").read_text()
+    first = worse.index(
+        '<p class="lead bad"><b>Worse than the seasonal naive forecast, which repeats the last 24 steps: '
+    )
+    assert first < worse.index("Mean absolute error in the units of the data") < worse.index("Test MSE")
+    femts.report(train(data, "ridge", P, seq_len=L, device="cpu"), tmp_path / "better.html")
+    better = (tmp_path / "better.html").read_text()
+    assert "<b>Better than the seasonal naive forecast" in better and "lead bad" not in better
+
+
+@pytest.mark.parametrize(
+    ("steps", "freq", "text"),
+    [(96, "h", "4 days"), (1790, "D", "4.9 years"), (4096, "W", "78.5 years"), (365, "D", "365 days"), (1, "h", "1 hour"),
+     (12, "MS", "1 year"), (30, "MS", "30 months"), (100, "MS", "8.33 years"), (8, "QS", "2 years"), (1, "MS", "1 month")],
+)  # fmt: skip
+def test_spans_read_well(steps: int, freq: str, text: str) -> None:
+    assert span(steps, freq) == text
+
+
+def test_large_numbers_read_well() -> None:
+    assert [raw(value) for value in (3.14159, 12345.6, 2.5e9)] == ["3.142", "12,346", "2,500,000,000"]
 
 
 @pytest.mark.parametrize("name", ["naive", "seasonal_naive"])
@@ -271,7 +304,7 @@ HAND = """<script>
 const press = (id, key) => document.getElementById(id).dispatchEvent(new KeyboardEvent("keydown", { key }));
 document.getElementById("channel").value = 1;
 document.getElementById("channel").dispatchEvent(new Event("change"));
-document.getElementById("next").click();
+document.getElementById("back").click();
 document.getElementById("table").parentElement.open = true;
 press("forecast", "End"); press("steps", "Home"); press("validation", "ArrowRight");
 </script>"""
@@ -283,9 +316,9 @@ def test_the_script_draws_and_answers_without_an_error(page: str, forecaster: Fo
     assert drawn.count('class="chart"') == drawn.count("<svg height=") == 4
     assert "NaN" not in "".join(re.findall(r"<svg.*?</svg>", drawn, re.DOTALL))
     assert drawn.count("preserveAspectRatio=") == len(forecaster.columns)  # a strip each
-    assert "window 2 of 24" in drawn
+    assert "window 23 of 24" in drawn
     samples = numbers(page)["samples"]
-    series = unpack(samples["windows"][1]["series"])[1]
+    series = unpack(samples["windows"][22]["series"])[1]
     happened, forecast = (f"{series[samples['past'] + k * P + P - 1]:.4g}" for k in (0, 1))
     read = re.findall(r"<span>(?:happened|forecast) <b>(.*?)</b></span>", drawn)
     assert [float(text.replace("\u2212", "-")) for text in read] == [float(happened), float(forecast)]

@@ -93,8 +93,8 @@ def test_what_is_divided_by_nothing_is_none() -> None:
          "squared error 50.0 % lower, absolute error 20.0 % lower, MASE 0.90"),
         ((1.2, 0.6), (1.0, 0.5), True, "worse than the seasonal naive forecast, which repeats the last 24 steps: "
          "squared error 20.0 % higher, absolute error 20.0 % higher, MASE 0.90"),
-        ((0.9, 0.6), (1.0, 0.5), True, "by its absolute error worse than the seasonal naive forecast, which repeats the "
-         "last 24 steps: squared error 10.0 % lower, absolute error 20.0 % higher, MASE 0.90"),
+        ((0.9, 0.6), (1.0, 0.5), True, "by its absolute error worse than the seasonal naive forecast, which "
+         "repeats the last 24 steps: squared error 10.0 % lower, absolute error 20.0 % higher, MASE 0.90"),
         ((5.0, 0.5), (1.0, 0.5), True, "worse than the seasonal naive forecast, which repeats the last 24 steps: "
          "squared error 5.0 times as high, absolute error the same, MASE 0.90"),
         ((1.0, 0.5), (1.0, 0.5), False, "as good as the seasonal naive forecast, which repeats the last 24 steps: "

@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from femts.analysis.report.measure import Measured
+from femts.analysis.report.measure import Measured, Scored
 from femts.analysis.report.render import render
 from femts.config.settings import SHAPE
 from femts.data.dataset import Dataset
 from femts.data.splits import PARTS
+from femts.evaluation.beside import judge
+from femts.evaluation.coverage import coverage_notes
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.run_folder import config_yaml
 from femts.models.fem_ridge import FemRidge
@@ -23,6 +25,7 @@ from femts.models.registry import model_card
 from femts.text import strict_json
 
 MOST_ROWS = 24  # of a table by step
+REPORTED = (80.0, 95.0)  # percent; levels of which a miss is said first, as `femts train` says it
 _CURVES = {"training loss": "train_loss", "validation MSE": "val_mse"}
 
 Scores = dict[str, dict[str, Any]]  # a row of scores by its units
@@ -47,7 +50,9 @@ def as_html(forecaster: Forecaster, data: Dataset, measured: Measured, samples: 
         measured=measured,
         samples=samples,
         contenders=contenders,
-        best=_best({name: contenders[name]["scaled"]["mse"] for name in scored}),
+        verdict=judge(measured.test, measured.beside),
+        misses=_misses(contenders[config.model], measured.levels),
+        errors=_errors(scored),
         intervals=_intervals(contenders[config.model], measured.levels),
         by_step=by_step,
         some_steps=dict.fromkeys(np.linspace(1, steps, min(steps, MOST_ROWS)).round().astype(int).tolist()),
@@ -80,11 +85,18 @@ def _by_units(frame: pd.DataFrame) -> list[Scores]:
     return [{"scaled": a, "raw": b} for a, b in zip(scaled, raw, strict=True)]
 
 
-def _best(errors: Mapping[str, float]) -> tuple[str, float] | None:
-    """The best baseline, and how far the first of `errors`, the model's own, is above it; a part of 1."""
-    own, *others = errors.items()
-    name, error = min(others, key=lambda pair: pair[1], default=("", math.nan))
-    return (name, own[1] / error - 1) if error > 0 else None
+def _errors(scored: Mapping[str, Scored]) -> dict[str, dict[str, float]]:
+    """Mean absolute errors in the units of the data, by channel and then by model; channels of
+    different units have no mean."""
+    raw = {name: of.by_channel.query("units == 'raw'").set_index("channel")["mae"] for name, of in scored.items()}
+    first = next(iter(raw.values()))
+    return {channel: {name: float(errors[channel]) for name, errors in raw.items()} for channel in first.index}
+
+
+def _misses(scores: Scores, levels: Sequence[float]) -> list[str]:
+    """Sentences on intervals of 80 and 95 % that miss what they promise."""
+    shown = [level for level in REPORTED if level in levels]
+    return coverage_notes({f"{level:g}": float(scores["scaled"][f"coverage-{level:g}"]) for level in shown})
 
 
 def _intervals(scores: Scores, levels: Sequence[float]) -> list[dict[str, Any]]:
