@@ -108,7 +108,7 @@ def evaluate(
 
 
 def _masked(y: Tensor, observed: Tensor | None) -> Tensor:
-    """What followed, NaN where nothing was observed."""
+    """Targets of the windows, NaN where nothing was observed."""
     return y if observed is None else y.masked_fill(~observed, torch.nan)
 
 

@@ -17,7 +17,6 @@ import pandas as pd
 import pytest
 
 import femts
-from femts.analysis.report.numbers import raw, span
 from femts.analysis.report.samples import unpack
 from femts.cli import main
 from femts.data.dataset import Dataset
@@ -141,34 +140,6 @@ def test_scores_are_those_of_evaluate_and_scores(page: str, forecaster: Forecast
     assert numbers(page)["steps"]["fem_sm"] == pytest.approx(by_step.tolist(), rel=1e-4)
     by_channel = forecaster.scores(by="channel").query("units == 'scaled'").set_index("channel")
     assert cells(page, "s1")[1][1] == f"{by_channel['mse']['s1']:.4f}"
-
-
-def test_what_is_worse_than_the_naive_forecast_is_said_first(tmp_path: Path) -> None:
-    wave = np.sin(np.arange(900) * np.pi / 12)
-    noise = np.random.default_rng(0).normal(0, 0.1, 900)
-    data = load_dataset(pd.DataFrame({"date": pd.date_range("2024-01-01", periods=900, freq="h"), "y": wave + noise}))
-    femts.report(train(data, "naive", P, seq_len=L, device="cpu"), tmp_path / "worse.html")
-    worse = (tmp_path / "worse.html").read_text()
-    first = worse.index(
-        '<p class="lead bad"><b>Worse than the seasonal naive forecast, which repeats the last 24 steps: '
-    )
-    assert first < worse.index("Mean absolute error in the units of the data") < worse.index("Test MSE")
-    femts.report(train(data, "ridge", P, seq_len=L, device="cpu"), tmp_path / "better.html")
-    better = (tmp_path / "better.html").read_text()
-    assert "<b>Better than the seasonal naive forecast" in better and "lead bad" not in better
-
-
-@pytest.mark.parametrize(
-    ("steps", "freq", "text"),
-    [(96, "h", "4 days"), (1790, "D", "4.9 years"), (4096, "W", "78.5 years"), (365, "D", "365 days"), (1, "h", "1 hour"),
-     (12, "MS", "1 year"), (30, "MS", "30 months"), (100, "MS", "8.33 years"), (8, "QS", "2 years"), (1, "MS", "1 month")],
-)  # fmt: skip
-def test_spans_read_well(steps: int, freq: str, text: str) -> None:
-    assert span(steps, freq) == text
-
-
-def test_large_numbers_read_well() -> None:
-    assert [raw(value) for value in (3.14159, 12345.6, 2.5e9)] == ["3.142", "12,346", "2,500,000,000"]
 
 
 @pytest.mark.parametrize("name", ["naive", "seasonal_naive"])

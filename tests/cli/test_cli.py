@@ -119,17 +119,7 @@ def test_train_writes_a_run_and_prints_its_scores(
 
 
 def test_several_horizons_give_a_run_each_and_a_mean(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = [
-        "train",
-        "--dataset",
-        "synthetic",
-        "--model",
-        "naive",
-        "--pred-len",
-        "24,12",
-        "--out",
-        str(tmp_path / "all"),
-    ]
+    command = [*"train --dataset synthetic --model naive --pred-len 24,12 --out".split(), str(tmp_path / "all")]
     assert main(command) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     summary = json.loads((tmp_path / "all" / "metrics.json").read_text())
