@@ -117,7 +117,7 @@ def judgements(
     scores: Mapping[int, Mapping[str, Any]], naive: Mapping[int, Mapping[str, Any]]
 ) -> tuple[list[str], list[str]]:
     """Verdicts beside the naive forecast, by horizon: those on models that are worse, and the others."""
-    from femts.evaluation.beside import judge
+    from femts.evaluation.verdict import judge
 
     worse, others = list[str](), list[str]()
     for horizon, one in naive.items():

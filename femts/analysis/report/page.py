@@ -16,8 +16,8 @@ from femts.analysis.report.render import render
 from femts.config.settings import SHAPE
 from femts.data.dataset import Dataset
 from femts.data.splits import PARTS
-from femts.evaluation.beside import judge
 from femts.evaluation.coverage import coverage_notes
+from femts.evaluation.verdict import judge
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.run_folder import config_yaml
 from femts.models.fem_ridge import FemRidge

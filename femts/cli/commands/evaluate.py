@@ -106,9 +106,9 @@ def evaluate(
 
 def _misses(frames: Mapping[int, pd.DataFrame], levels: Sequence[float], part: str) -> Iterator[str]:
     """Warnings on groups that are worse than the seasonal naive forecast, and on levels that miss what they promise."""
-    from femts.evaluation.beside import EVEN
     from femts.evaluation.coverage import coverage_notes
     from femts.evaluation.scores import GROUPS
+    from femts.evaluation.verdict import EVEN
 
     for horizon, frame in frames.items():
         where, scaled = f"{horizon} steps: " if len(frames) > 1 else "", frame[frame["units"] == "scaled"]
