@@ -18,6 +18,7 @@ from femts.data.preprocess import Preprocess
 from femts.data.scaler import Scaler
 from femts.data.windows import PanelWindows
 from femts.errors import UsageError, suggest
+from femts.evaluation.beside import PanelNaiveSums
 from femts.evaluation.coverage import CoverageSums
 from femts.evaluation.intervals import check_levels
 from femts.evaluation.scores import DetailSums, scores_frame
@@ -77,6 +78,26 @@ def score_windows(
     steps = forecaster.config.pred_len if pred_len is None else check_steps(pred_len)
     lengths = (check_text(part, "part"), forecaster.config.seq_len, steps)
     return panel_windows(panel, forecaster.preprocess, *lengths, like).to(forecaster.device)
+
+
+def score_beside(
+    forecaster: Many, part: str, horizons: Sequence[int], dataset: object = None
+) -> tuple[dict[int, dict[str, float | int]], dict[int, dict[str, Any]]]:
+    """Scores by horizon, each as `PanelForecaster.evaluate` has it, and what the seasonal naive
+    forecast makes of the same windows (`PanelNaiveSums.beside`)."""
+    panel, scores, naive = own_panel(forecaster, dataset), dict[int, Any](), dict[int, Any]()
+    for steps in horizons:  # windows of several horizons do not begin at the same rows
+        windows = score_windows(forecaster, part, steps, panel)
+        sums = naive_sums(forecaster, windows, panel)
+        scores[steps] = score(forecaster, windows, [sums])
+        naive[steps] = sums.beside(scores[steps]["mse"])
+    return scores, naive
+
+
+def naive_sums(forecaster: Many, windows: PanelWindows, panel: Panel) -> PanelNaiveSums:
+    """Accumulator of the errors of the seasonal naive forecast, and of those of the forecaster by series."""
+    series = SeriesSums(windows, forecaster.preprocess, panel.season)
+    return PanelNaiveSums(panel, series, forecaster.config.seq_len)
 
 
 def score_details(
