@@ -73,9 +73,8 @@ def test_what_intervals_cover_is_the_same_by_step_and_by_series(ridge: PanelFore
     overall = ridge.scores(by=None, level=[80])
     by_series = ridge.scores(level=[80]).query("series != 'short'")
     table = ridge.coverage(level=[80])
-    assert table["coverage"].mean() == pytest.approx(overall["coverage-80"].item(), rel=1e-3) and set(
-        table["units"]
-    ) == {"scaled"}
+    assert table["coverage"].mean() == pytest.approx(overall["coverage-80"].item(), rel=1e-3)
+    assert set(table["units"]) == {"scaled"}
     scale = {name: one.scaler.scale[0] for name, one in ridge.preprocess.series.items()}
     for row in by_series.itertuples():
         view = ridge.of(str(row.series))
