@@ -105,7 +105,7 @@ _TRAINED = {
 _MAYBE = {"devices": whole(1), "kernels": entries(text), "known": entries(number()), "data_sha256": text}
 _MAYBE |= {"schedule": fields(dict.fromkeys(("steps", "epoch"), whole(1)))}
 _ALL_ROWS = {
-    "scored": fields({"folder": text, "train": SPAN, "val": SPAN, "test": SPAN}),
+    "scored": fields({"folder": text, "train": SPAN, "val": SPAN, "test": SPAN}, {"series": whole(1)}),
     "final": fields({"rows": whole(1), "steps": whole(), "stopped": maybe(text), "seconds": number(0)}),
 }
 _BARE = {"format": whole(), "files": entries(digest), "history": several(ROW), "sha256": digest}
