@@ -65,6 +65,29 @@ def test_scores_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert {row["series"] for row in read["scores"]} == {"long", "short", "young"}
 
 
+def test_a_run_that_learned_from_all_rows_says_of_which_scores_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = str(tmp_path / "run")
+    note = (
+        "note: the forecaster learned from all 390 rows of 4 series; scores, on 81 rows at their ends, are of the one "
+        "in scored/, which learned from 258 rows"
+    )
+    assert main([*RUN.format("ridge", run).split(), "--final"]) == 0
+    assert note in capsys.readouterr().err
+    for line in ("evaluate {} --by series", "report {}", "audit {}"):
+        assert main(line.format(run).split()) == 0
+        assert note in capsys.readouterr().err
+    assert main(f"calibrate {run} --pred-len 9".split()) == 0
+    assert main(f"predict {run} panel.csv --horizon 9 --level 80 -o {tmp_path / 'f.csv'}".split()) == 0
+    assert main(f"evaluate {run} --pred-len 9 --level 80".split()) == 0
+    capsys.readouterr()
+    assert main(f"backtest {run} panel.csv --windows 1".split()) == 0
+    assert "flatter it; refit, or take the run that was scored" in capsys.readouterr().err
+    assert main(f"backtest {run}/scored panel.csv --windows 1 --by series".split()) == 0
+    assert "flatter" not in capsys.readouterr().err
+
+
 def test_the_series_named_are_forecast(tmp_path: Path) -> None:
     assert main(f"predict run panel.csv --series tiny -o {tmp_path / 'f.csv'}".split()) == 0
     assert set(pd.read_csv(tmp_path / "f.csv")["unique_id"]) == {"tiny"}

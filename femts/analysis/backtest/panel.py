@@ -93,8 +93,8 @@ def _tell_short(panel: Panel, moments: list[_Moment], steps: int, say: Callable[
 def _tell_known(forecaster: PanelForecaster, panel: Panel, moments: list[_Moment], say: Callable[[str], None]) -> None:
     if panel.sha256 != forecaster.data["sha256"]:
         return
-    known = all_rows(panel) if forecaster.scored else panel_for_horizon(panel, forecaster.config.pred_len)
-    seen = {name for each in moments for name, row in each.rows.items() if row < known.series[name].split.test[0]}
+    learned = all_rows(panel) if forecaster.scored else panel_for_horizon(panel, forecaster.config.pred_len)
+    seen = {name for each in moments for name, row in each.rows.items() if row < learned.series[name].split.test[0]}
     remedy = "refit, or take the run that was scored" if forecaster.scored else "take fewer windows, or refit"
     if seen:
         say(
