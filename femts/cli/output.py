@@ -13,13 +13,30 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def scores_table(scores: Mapping[int, Mapping[str, Any]]) -> str:
-    """One line a horizon (`mse`, `mae`, `windows`) and, for several, their mean."""
+def scores_table(scores: Mapping[int, Mapping[str, Any]], naive: Mapping[int, Mapping[str, Any]] | None = None) -> str:
+    """One line a horizon (`mse`, `mae`, `windows`) and, for several, their mean; beside them what is
+    said of the `naive` forecast."""
     rows: list[list[object]] = [[p, s["mse"], s["mae"], s["windows"]] for p, s in scores.items()]
     if len(scores) > 1:
         average = mean_scores(scores)
         rows.append(["mean", average["mse"], average["mae"], "-"])
-    return table(("pred_len", "mse", "mae", "windows"), rows)
+    header = ["pred_len", "mse", "mae", "windows"]
+    if naive:
+        header += ["naive_mse", "naive_mae", "skill", "mase"]
+        every = [*naive.values(), *([mean_naive(scores, naive)] if len(scores) > 1 else [])]
+        for row, one in zip(rows, every, strict=True):
+            row += [one["mse"], one["mae"], one["skill"], one["mase"]]
+    return table(header, rows)
+
+
+def mean_naive(scores: Mapping[int, Mapping[str, Any]], naive: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
+    """Means of the naive errors and of MASE over the horizons, and the skill of the means; None where one lacks it."""
+    means: dict[str, Any] = {}
+    for name in ("mse", "mae", "mase"):
+        values = [one[name] for one in naive.values()]
+        means[name] = None if None in values else sum(values) / len(values)
+    own = mean_scores(scores)["mse"]
+    return {**means, "skill": 1 - own / means["mse"] if means["mse"] else None}
 
 
 def mean_scores(scores: Mapping[int, Mapping[str, Any]]) -> dict[str, float]:
@@ -30,9 +47,12 @@ def mean_scores(scores: Mapping[int, Mapping[str, Any]]) -> dict[str, float]:
     }
 
 
-def details_table(frames: Mapping[int, pd.DataFrame], head: Mapping[str, Any], kind: str) -> str:
+def details_table(frames: Mapping[int, pd.DataFrame], head: Mapping[str, Any], kind: str, channels: int = 1) -> str:
     """Scores in detail (`Forecaster.scores`) by horizon, as `text`, as `csv`, or as `json` with
-    `head` and null for NaN."""
+    `head` and null for NaN.
+
+    The text leaves out raw errors that are means over several `channels`, whose units may differ.
+    """
     import pandas as pd
 
     whole = pd.concat([frame.assign(pred_len=horizon) for horizon, frame in frames.items()], ignore_index=True)
@@ -42,7 +62,18 @@ def details_table(frames: Mapping[int, pd.DataFrame], head: Mapping[str, Any], k
     if kind == "json":
         plain = whole.astype(object)
         return strict_json({**head, "scores": plain.where(plain.notna(), None).to_dict("records")})
-    return table(list(whole.columns), list(whole.itertuples(index=False)))
+    return table(list(whole.columns), list((_of_one_unit(whole) if channels > 1 else whole).itertuples(index=False)))
+
+
+def _of_one_unit(scores: pd.DataFrame) -> pd.DataFrame:
+    """`scores` with nothing in place of raw errors that are means over channels, whose units may differ."""
+    from femts.evaluation.scores import GROUPS, UNITLESS
+
+    if "channel" in scores.columns:
+        return scores
+    scores, first = scores.astype(object), (*GROUPS, "series", "pred_len", "units", "windows", *UNITLESS)
+    scores.loc[scores["units"] == "raw", [name for name in scores.columns if not name.startswith(first)]] = None
+    return scores.where(scores.notna(), None)
 
 
 def say_notes(notes: Iterable[str]) -> None:
@@ -66,14 +97,49 @@ def final_note(metrics: Mapping[str, Any]) -> str:
     )
 
 
-def say_intervals(calibrated: Mapping[str, Any], where: str = "") -> None:
-    """Print what the intervals of a run cover of the test part, by its `metrics.json`, and notes on what is wrong."""
-    from femts.evaluation.coverage import coverage_line, coverage_notes, few_notes
+def say_warnings(warnings: Iterable[str]) -> None:
+    """Print what a user should hear before anything else, on stderr, in red where that is a terminal
+    with colours and NO_COLOR does not forbid it."""
+    from rich.console import Console
+    from rich.text import Text
 
-    covered = {level: row["coverage"] for level, row in calibrated["test"].items() if row["coverage"] is not None}
-    print(where + coverage_line(covered))
+    console = Console(stderr=True, soft_wrap=True, emoji=False, highlight=False)
+    for warning in warnings:
+        console.print(Text(f"warning: {printable(warning)}", style="red"))
+
+
+def say_intervals(calibrated: Mapping[str, Any], where: str = "") -> None:
+    """Print what the intervals of a run cover of the test part, by its `metrics.json`, and if that is an estimate."""
+    from femts.evaluation.coverage import coverage_line, few_notes
+
+    print(where + coverage_line(_covered(calibrated)))
     few = few_notes(calibrated["windows"], calibrated.get("disjoint", calibrated["windows"]))
-    say_notes(where + note for note in (*few, *coverage_notes(covered)))
+    say_notes(where + note for note in few)
+
+
+def missed(calibrated: Mapping[str, Any], where: str = "") -> list[str]:
+    """Warnings on intervals of a run that do not cover what they promise, by its `metrics.json`."""
+    from femts.evaluation.coverage import coverage_notes
+
+    return [where + note for note in coverage_notes(_covered(calibrated))]
+
+
+def _covered(calibrated: Mapping[str, Any]) -> dict[str, float]:
+    return {level: row["coverage"] for level, row in calibrated["test"].items() if row["coverage"] is not None}
+
+
+def judgements(
+    scores: Mapping[int, Mapping[str, Any]], naive: Mapping[int, Mapping[str, Any]]
+) -> tuple[list[str], list[str]]:
+    """Verdicts beside the naive forecast, by horizon: those on models that are worse, and the others."""
+    from femts.evaluation.verdict import judge
+
+    worse, others = list[str](), list[str]()
+    for horizon, one in naive.items():
+        if (judged := judge(scores[horizon], one)) is not None:
+            where = f"{horizon} steps: " if len(naive) > 1 else ""
+            (worse if judged.worse else others).append(where + judged.words)
+    return worse, others
 
 
 def write_data(text: str) -> None:

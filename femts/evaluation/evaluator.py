@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -102,9 +102,14 @@ def evaluate(
             x, forecast, y, observed, quantiles = _forecast(model, windows, index)
             sums.add(forecast, y, observed)
             for more in also:
-                more.add(x, forecast, y if observed is None else y.masked_fill(~observed, torch.nan), quantiles)
+                more.add(x, forecast, _masked(y, observed), quantiles)
     sums.sums = share.reduce(sums.sums)
     return {"mse": sums.mse, "mae": sums.mae, "windows": len(scored)}
+
+
+def _masked(y: Tensor, observed: Tensor | None) -> Tensor:
+    """Targets of the windows, NaN where nothing was observed."""
+    return y if observed is None else y.masked_fill(~observed, torch.nan)
 
 
 def _spread(count: int, most: int | None) -> Tensor:
@@ -115,7 +120,11 @@ def _spread(count: int, most: int | None) -> Tensor:
 
 
 def evaluate_horizons(
-    model: ForecastModel, windows: Sequence[WindowSource], batch_size: int = 256, most: int | None = None
+    model: ForecastModel,
+    windows: Sequence[WindowSource],
+    batch_size: int = 256,
+    most: int | None = None,
+    also: Mapping[int, Accumulator] | None = None,
 ) -> dict[int, dict[str, float | int]]:
     """Mean errors at several horizons, as `evaluate` has them, from one roll-out of each window, as
     long as it has room for.
@@ -127,6 +136,7 @@ def evaluate_horizons(
         windows: every window of one part for each horizon; window i begins in all of them at the same row.
         batch_size: as in `evaluate`.
         most: windows at most, spread evenly over those of the longest horizon; None scores all of each horizon.
+        also: further sums, by horizon.
 
     Returns:
         What `evaluate` returns, by horizon P, in the order of `windows`.
@@ -140,12 +150,13 @@ def evaluate_horizons(
         for longest in sorted(windows, key=lambda each: each.pred_len, reverse=True):  # it has the fewest windows
             begin = torch.arange(first, len(longest)) if most is None else _spread(len(longest), most)
             for index in begin.to(device).split(batch_size):
-                _, forecast, y, observed, _ = _forecast(model, longest, index)
+                x, forecast, y, observed, _ = _forecast(model, longest, index)
                 for steps in (steps for steps in sums if steps <= longest.pred_len):
-                    sums[steps].add(
-                        forecast[:, :steps], y[:, :steps], None if observed is None else observed[:, :steps]
-                    )
+                    mask = None if observed is None else observed[:, :steps]
+                    sums[steps].add(forecast[:, :steps], y[:, :steps], mask)
                     counts[steps] += len(index)
+                    if also is not None:
+                        also[steps].add(x, forecast[:, :steps], _masked(y[:, :steps], mask))
             if most is not None:
                 break
             first = len(longest)

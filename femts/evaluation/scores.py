@@ -18,15 +18,14 @@ from femts.text import shown
 
 Array = NDArray[np.float64]
 GROUPS = ("step", "channel")
+UNITLESS = ("smape", "mase", "rmsse", "skill", "coverage-")  # beginnings of the columns that have no unit
 
 
 class _Errors:
     """Float64 sums of the errors of each of S steps and C channels, in one unit."""
 
     def __init__(self, steps: int, channels: int) -> None:
-        self.squared, self.absolute, self.naive_squared, self.symmetric = torch.zeros(
-            4, steps, channels, dtype=torch.float64
-        )
+        self.squared, self.absolute, self.naive_squared = torch.zeros(3, steps, channels, dtype=torch.float64)
 
     def add(self, forecast: Tensor, target: Tensor, naive: Tensor | None, observed: Tensor) -> None:
         """Add windows (B, S, C); a missing target is the forecast itself. None for `naive` makes its errors NaN."""
@@ -52,6 +51,7 @@ class DetailSums:
     def __init__(self, steps: int, channels: int, preprocess: Preprocess, season: int) -> None:
         self.season, self.windows, self.preprocess = season, 0, preprocess
         self.scaled, self.raw = _Errors(steps, channels), _Errors(steps, channels)
+        self._symmetric = torch.zeros(steps, channels, dtype=torch.float64)
         self.count, self.scale = torch.zeros(steps, channels, dtype=torch.float64), preprocess.scaler.scale[:channels]
         # Scaled values are float32: what is nearer to a raw zero than they resolve is one.
         self._zero = torch.from_numpy(2.0**-20 * (np.abs(preprocess.scaler.mean[:channels]) + self.scale))
@@ -71,9 +71,8 @@ class DetailSums:
         if not self.preprocess.linear:  # else the raw errors are the scaled ones times the scale
             target_raw = torch.where(observed, target_raw, forecast_raw)
             self.raw.add(forecast_raw, target_raw, None if naive is None else restore(naive), observed)
-        nothing = torch.zeros((), dtype=torch.float64)
-        self.scaled.symmetric += torch.where(observed, _symmetric(forecast, target, nothing), nothing).sum(0)
-        self.raw.symmetric += torch.where(observed, _symmetric(forecast_raw, target_raw, self._zero), nothing).sum(0)
+        symmetric = _symmetric(forecast_raw, target_raw, self._zero)
+        self._symmetric += symmetric.masked_fill(~observed, 0.0).sum(0)
 
     def means(self, units: str) -> dict[str, Array]:
         """Mean errors (S, C) in `scaled` or `raw` units: `mse`, `mae`, `smape`, and `naive`, of the
@@ -85,7 +84,8 @@ class DetailSums:
         return {
             "mse": sums.squared.numpy() / count * factor**2,
             "mae": sums.absolute.numpy() / count * factor,
-            "smape": own.symmetric.numpy() / count,
+            # Where scaled values are 0 is no property of the data.
+            "smape": self._symmetric.numpy() / count if units == "raw" else np.full(count.shape, np.nan),
             "naive": sums.naive_squared.numpy() / count * factor**2,
         }
 

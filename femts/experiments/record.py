@@ -12,7 +12,7 @@ from femts.experiments.grid import Cell
 from femts.experiments.record_rules import RECORD_FORMAT, cell_of
 from femts.experiments.samples import sample_forecasts
 from femts.forecaster.forecaster import Forecaster
-from femts.forecaster.scoring import score_horizons
+from femts.forecaster.scoring import score_beside
 from femts.forecaster.trained import Trained
 
 MOST_VALIDATED = 2048  # windows, evenly spread, of a roll-out on the validation part; the test part is scored whole
@@ -26,6 +26,7 @@ def make_record(cell: Cell, forecaster: Trained[Any, Any], data: Dataset | Panel
         "cell": cell_of(cell),
         "test": metrics["test"],
         "val": metrics["val"],
+        "naive": metrics["naive"],
         "rolled": _rolled(forecaster, data),
         "kept_step": metrics["kept_step"],
         "steps": metrics["steps"],
@@ -44,7 +45,7 @@ def make_record(cell: Cell, forecaster: Trained[Any, Any], data: Dataset | Panel
 
 def _rolled(forecaster: Trained[Any, Any], data: Dataset | Panel) -> dict[str, Any]:
     """Scores at the longer horizons of the published tables, `val` and `test`, of a model that is
-    made to be rolled out."""
+    made to be rolled out, and the seasonal naive forecast beside the latter."""
     if isinstance(data, Panel) or not isinstance(forecaster, Forecaster) or not forecaster.model.rolls_out:
         return {}
     own, look_back = forecaster.config.pred_len, forecaster.config.seq_len
@@ -54,5 +55,6 @@ def _rolled(forecaster: Trained[Any, Any], data: Dataset | Panel) -> dict[str, A
     if not fitting:
         return {}
     most = {"val": MOST_VALIDATED, "test": None}
-    scores = {part: score_horizons(forecaster, part, fitting, data, most[part]) for part in most}
-    return {str(p): {part: of_part[p] for part, of_part in scores.items()} for p in fitting}
+    scored = {part: score_beside(forecaster, part, fitting, data, most[part]) for part in most}
+    _, naive = scored["test"]
+    return {str(p): {**{part: scores[p] for part, (scores, _) in scored.items()}, "naive": naive[p]} for p in fitting}

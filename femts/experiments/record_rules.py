@@ -24,7 +24,7 @@ from femts.config.rules import (
     whole,
 )
 from femts.experiments.grid import PLACE, Cell
-from femts.forecaster.run_rules import ROW, SPAN, STEPS
+from femts.forecaster.run_rules import NAIVE, ROW, SPAN, STEPS
 
 RECORD_FORMAT = 1
 MOST_STEPS, MOST_THREADS = 10**6, 2**12
@@ -89,7 +89,7 @@ RECORD: Rule = fields(
         ),
         "test": SCORES,
         "val": SCORES,
-        "rolled": entries(fields({"val": SCORES, "test": SCORES}), _horizon),
+        "rolled": entries(fields({"val": SCORES, "test": SCORES}, {"naive": NAIVE}), _horizon),
         "kept_step": maybe(whole()),
         "steps": whole(),
         "stopped": maybe(text),
@@ -143,7 +143,8 @@ RECORD: Rule = fields(
             }
         ),
         "commit": maybe(_commit),
-    }
+    },
+    {"naive": NAIVE},
 )
 
 

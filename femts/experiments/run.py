@@ -26,7 +26,7 @@ _NAMED = ("datasets", "models", "pred_lens", "seeds", "results", "say")
 _KINDS = {
     "pred_len": "Int64",
     "seq_len": "Int64",
-    **dict.fromkeys(("mse", "mse_sd", "mae", "published_mse"), "float64"),
+    **dict.fromkeys(("mse", "mse_sd", "mae", "published_mse", "naive_mse", "skill", "mase"), "float64"),
 }
 
 
@@ -80,7 +80,8 @@ def table(
     Returns:
         One row for each data set, model and horizon, and one for the mean of several, without a
         `pred_len`: `seq_len`, finished `seeds`, `mse` with its deviation `mse_sd` over seeds,
-        `mae`, and the `published_mse` where there is one.
+        `mae`, the `published_mse` where there is one, and beside the seasonal naive forecast its
+        `naive_mse`, `skill` and `mase`.
 
     Raises:
         UsageError: something asked for does not exist or does not fit, or a record in the folder cannot be used.

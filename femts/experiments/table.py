@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -12,6 +12,8 @@ from femts.data.protocols import HORIZONS
 from femts.experiments.grid import Cell
 from femts.experiments.published import published
 from femts.experiments.store import Store
+
+NAIVE = "seasonal_naive"
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,9 @@ class Entry:
         published_mse: None where nothing is published.
         failures: why cells crashed, by seed.
         chosen: what validation chose where there were several look-backs or settings, by seed.
+        naive_mse: of the seasonal naive forecast on the same windows; from the cells of `seasonal_naive` where the
+            records themselves do not say.
+        mase: mean over the seeds.
     """
 
     dataset: str
@@ -40,6 +45,13 @@ class Entry:
     published_mse: float | None
     failures: Mapping[int, str]
     chosen: Mapping[int, str]
+    naive_mse: float | None = None
+    mase: float | None = None
+
+    @property
+    def skill(self) -> float | None:
+        """Part of the squared error of the seasonal naive forecast that is avoided."""
+        return 1 - self.mse / self.naive_mse if self.mse is not None and self.naive_mse else None
 
 
 class _Score(NamedTuple):
@@ -49,6 +61,8 @@ class _Score(NamedTuple):
     seq_len: int
     rolled: bool
     chosen: str = ""
+    naive_mse: float | None = None
+    mase: float | None = None
 
 
 def make_entries(cells: Sequence[Cell], store: Store, roll_out: Sequence[int] = ()) -> list[Entry]:
@@ -79,7 +93,10 @@ def make_entries(cells: Sequence[Cell], store: Store, roll_out: Sequence[int] = 
             means = {seed: _mean([scores[pred_len][seed] for pred_len in pred_lens]) for seed in whole}
             published_mse = published(dataset, model, None) if theirs and tuple(pred_lens) == HORIZONS else None
             entries.append(_entry((dataset, model, None), means, published_mse, {}))
-    return entries
+    cells_of_naive = {(e.dataset, e.pred_len): e.mse for e in entries if e.model == NAIVE}
+    return [
+        replace(e, naive_mse=cells_of_naive.get((e.dataset, e.pred_len))) if e.naive_mse is None else e for e in entries
+    ]
 
 
 def _varied(cells: Sequence[Cell]) -> list[str]:
@@ -105,8 +122,21 @@ def _best(
             continue
         val, test, config = scores["val"]["mse"], scores["test"], record["config"]
         chosen = ", ".join(f"{key} {_setting(config, key)}" for key in varied)
-        candidates.append(_Score(val, test["mse"], test["mae"], config["seq_len"], cell.pred_len != pred_len, chosen))
-    return min(candidates, default=None)
+        naive = scores.get("naive", {})
+        rolled_out = cell.pred_len != pred_len
+        candidates.append(
+            _Score(
+                val,
+                test["mse"],
+                test["mae"],
+                config["seq_len"],
+                rolled_out,
+                chosen,
+                naive.get("mse"),
+                naive.get("mase"),
+            )
+        )
+    return min(candidates, key=lambda score: score[:6], default=None)
 
 
 def _setting(config: Mapping[str, Any], key: str) -> Any:
@@ -117,9 +147,15 @@ def _setting(config: Mapping[str, Any], key: str) -> Any:
 def _mean(scores: Sequence[_Score]) -> _Score:
     val_mse, mse, mae = (statistics.fmean(getattr(s, name) for s in scores) for name in ("val_mse", "mse", "mae"))
     look_backs = {score.seq_len for score in scores}
-    return _Score(
-        val_mse, mse, mae, look_backs.pop() if len(look_backs) == 1 else 0, any(score.rolled for score in scores)
-    )
+    look_back = look_backs.pop() if len(look_backs) == 1 else 0
+    naive_mse, mase = _whole_mean([s.naive_mse for s in scores]), _whole_mean([s.mase for s in scores])
+    return _Score(val_mse, mse, mae, look_back, any(s.rolled for s in scores), naive_mse=naive_mse, mase=mase)
+
+
+def _whole_mean(values: Sequence[float | None]) -> float | None:
+    """The mean of `values`; None where one is missing, or there is none."""
+    numbers = [value for value in values if value is not None]
+    return statistics.fmean(numbers) if numbers and len(numbers) == len(values) else None
 
 
 def _entry(
@@ -138,6 +174,8 @@ def _entry(
         mse=statistics.fmean(mses) if mses else None,
         mse_sd=statistics.stdev(mses) if len(mses) > 1 else None,
         mae=statistics.fmean(maes) if maes else None,
+        naive_mse=_whole_mean([score.naive_mse for score in scores.values()]),
+        mase=_whole_mean([score.mase for score in scores.values()]),
         published_mse=published_mse,
         failures=failures,
         chosen={seed: score.chosen for seed, score in scores.items() if score.chosen},

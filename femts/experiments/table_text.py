@@ -8,12 +8,27 @@ import io
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from femts.evaluation.verdict import EVEN
+from femts.experiments.table import NAIVE
 from femts.text import sentence, shown, spreadsheet_safe, table
 
 if TYPE_CHECKING:
     from femts.experiments.table import Entry
 
-COLUMNS = ("dataset", "model", "pred_len", "seq_len", "seeds", "mse", "mse_sd", "mae", "published_mse")
+COLUMNS = (
+    "dataset",
+    "model",
+    "pred_len",
+    "seq_len",
+    "seeds",
+    "mse",
+    "mse_sd",
+    "mae",
+    "published_mse",
+    "naive_mse",
+    "skill",
+    "mase",
+)
 MISSING, ROLLED = "-", " r"
 
 
@@ -35,18 +50,43 @@ Row = list[tuple[str, bool]]  # texts, and whether each is the best of its row
 def dataset_tables(entries: Sequence[Entry]) -> Iterator[tuple[list[str], list[Row]]]:
     """Header and rows for each dataset, a column for each model: MSE of every horizon and of their
     mean with its deviation over seeds; below them what is published for the last row, and the gap
-    to it."""
+    to it, then skill over the seasonal naive forecast and MASE. That forecast has the last column
+    where it is no model of the table."""
     for dataset in dict.fromkeys(entry.dataset for entry in entries):
         own = [entry for entry in entries if entry.dataset == dataset]
         models = list(dict.fromkeys(entry.model for entry in own))
-        rows = [_row([e for e in own if e.pred_len == p], models) for p in dict.fromkeys(e.pred_len for e in own)]
+        beside = NAIVE not in models and any(entry.naive_mse is not None for entry in own)
+        rows = [
+            _row([e for e in own if e.pred_len == p], models, beside) for p in dict.fromkeys(e.pred_len for e in own)
+        ]
         last = {entry.model: entry for entry in own if entry.pred_len == own[-1].pred_len}
         if any(entry.published_mse for entry in last.values()):
             published = [last[model].published_mse for model in models]
             texts = ["published", *(MISSING if value is None else f"{value:.3f}" for value in published)]
-            rows.append([(text, False) for text in texts])
-            rows.append([(text, False) for text in ("gap", *(_gap(last[model]) for model in models))])
-        yield [dataset, *models], rows
+            rows.append(_below(texts, beside))
+            rows.append(_below(["gap", *(_gap(last[model]) for model in models)], beside))
+        for name, form in (("skill", "{:.1%}"), ("mase", "{:.2f}")):
+            values = [getattr(last[model], name) for model in models]
+            if any(value is not None for model, value in zip(models, values, strict=True) if model != NAIVE):
+                texts = [name, *(MISSING if value is None else form.format(value + 0.0) for value in values)]
+                rows.append(_below(texts, beside))
+        yield [dataset, *models, *([NAIVE] if beside else [])], rows
+
+
+def worse_than_naive(entries: Sequence[Entry]) -> list[str]:
+    """Warnings on models that are worse than the seasonal naive forecast by their squared error, with the horizons."""
+    worse = dict[tuple[str, str], list[str]]()
+    for e in entries:
+        if e.skill is not None and e.skill < -EVEN and e.pred_len is not None:
+            worse.setdefault((e.dataset, e.model), []).append(str(e.pred_len))
+    return [
+        f"{dataset} {model} is worse than the seasonal naive forecast by its squared error at {', '.join(at)} steps"
+        for (dataset, model), at in worse.items()
+    ]
+
+
+def _below(texts: Sequence[str], beside: bool) -> Row:
+    return [(text, False) for text in (*texts, *([MISSING] if beside else []))]
 
 
 def as_text(entries: Sequence[Entry], markdown: bool = False) -> str:
@@ -69,7 +109,7 @@ def as_text(entries: Sequence[Entry], markdown: bool = False) -> str:
     )
 
 
-def _row(entries: Sequence[Entry], models: Sequence[str]) -> Row:
+def _row(entries: Sequence[Entry], models: Sequence[str], beside: bool) -> Row:
     by_model = {entry.model: entry for entry in entries}
     done = [entry.mse for entry in entries if entry.mse is not None]
     cells: Row = [(str(entries[0].pred_len or "mean"), False)]
@@ -81,6 +121,9 @@ def _row(entries: Sequence[Entry], models: Sequence[str]) -> Row:
         deviation = f"+-{entry.mse_sd:.3f}" if entry.mse_sd is not None else ""
         best = len(done) > 1 and f"{entry.mse:.3f}" == f"{min(done):.3f}"
         cells.append((f"{entry.mse:.3f}{deviation}{ROLLED if entry.rolled else ''}", best))
+    if beside:
+        naive = next((entry.naive_mse for entry in entries if entry.naive_mse is not None), None)
+        cells.append((MISSING if naive is None else f"{naive:.3f}", False))
     return cells
 
 

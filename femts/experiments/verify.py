@@ -130,9 +130,16 @@ def _deviations(then: Mapping[str, Any], now: Mapping[str, Any], elsewhere: bool
     return tuple(_compare(then, now, "", elsewhere))
 
 
+def _is_newer(name: str, then: Any) -> bool:
+    """True where a record of before the naive forecast stood beside the model says nothing of it."""
+    return then is _MISSING and name.rpartition(".")[2] == "naive"
+
+
 def _compare(then: Any, now: Any, name: str, elsewhere: bool) -> Iterator[str]:
     """A sentence for each value that is not as it was."""
     general = ".".join(part for part in name.split(".") if not part.isdecimal())
+    if _is_newer(name, then):
+        return
     if general in _UNCHECKED or general == "history.seconds" or (elsewhere and general in _OF_THE_PLACE):
         return
     if isinstance(then, Mapping) and isinstance(now, Mapping):
@@ -145,7 +152,7 @@ def _compare(then: Any, now: Any, name: str, elsewhere: bool) -> Iterator[str]:
             yield from _compare(*pair, f"{name}.{place}", elsewhere)
     elif (
         elsewhere
-        and general.endswith((".mse", ".mae", ".pinball"))
+        and general.endswith((".mse", ".mae", ".pinball", ".skill", ".mase"))
         and isinstance(then, float)
         and isinstance(now, float)
     ):

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 LESS, EVEN, MORE, INK, FAINT = "#8dbbe0", "#ffffff", "#e6700a", "#22272b", "#6b757d"
 # Where a row of height 1 shows a channel's own segments, its series over them, and the segments of all channels.
 MAIN, SERIES, CONTEXT = (0.04, 0.68), (0.22, 0.64), (0.72, 0.92)
-FINEST = 1.1  # largest share over an even one that still fills the colours, so that noise stays pale
+FINEST = 1.5  # smallest share, times an even one, that fills the colours, so that noise stays pale
+ALIKE = 1.05  # times an even share, or one part of as many: what is nearer is drawn as even
 
 
 class _Rows(NamedTuple):
@@ -135,6 +136,7 @@ def _draw_past(panel: Any, history: pd.DataFrame, explanation: pd.DataFrame, row
     edges = np.append(starts, x[-1] + width)
     with np.errstate(divide="ignore"):
         share = np.log2(rows.weights * rows.weights[0].size)
+    share[np.abs(share) <= np.log2(ALIKE)] = 0.0
     limit = max(share.max(), np.log2(FINEST))
     colours = {"cmap": LinearSegmentedColormap.from_list("share", [LESS, EVEN, MORE]), "norm": Normalize(-limit, limit)}
     clipped, share = bool((share < -limit).any()), np.maximum(share, -limit)
@@ -216,7 +218,7 @@ def _draw_temperature(panel: Any, rows: _Rows) -> None:
     for place, beta in zip(y, rows.beta, strict=True):
         panel.text(beta, place + 0.18, f"{beta:.2f}", ha="center", va="top", size=7.5, color=INK)
     panel.set_xlim(0, 1.25 * max(rows.beta.max(), 1e-9))
-    panel.set_title("hidden\ntemperature \u03b2*", size=8, color=INK, loc="left")
+    panel.set_title("sharpness (hidden\ntemperature \u03b2*)", size=8, color=INK, loc="left")
 
 
 def _label_colours(bar: Any, label: str) -> None:

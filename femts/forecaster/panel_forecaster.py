@@ -228,4 +228,4 @@ class PanelForecaster(Trained[PanelPreprocess, Panel]):
     def load(cls, folder: str | Path, device: str | torch.device = "cpu") -> PanelForecaster:
         """The forecaster in the run `folder` of a panel, its weights on `device`, as `femts.load` gives it."""
         where = check_device(device)
-        return cls.restored(restore_panel(check_path(folder, "The run folder"))).to(where)
+        return cls._restored(restore_panel(check_path(folder, "The run folder"))).to(where)

@@ -19,6 +19,7 @@ from femts.data.scaler import Scaler
 from femts.data.source import all_rows, held_out
 from femts.data.windows import PanelWindows
 from femts.errors import UsageError, suggest
+from femts.evaluation.beside import PanelNaiveSums
 from femts.evaluation.coverage import CoverageSums
 from femts.evaluation.intervals import Intervals, check_levels
 from femts.evaluation.scores import DetailSums, scores_frame
@@ -100,6 +101,27 @@ def calibrate_again(forecaster: Many, pred_len: int | None, level: Sequence[floa
     panel = own_panel(of, dataset)
     of.intervals = new_intervals(of, pred_len, level, panel)
     return of.intervals if of is forecaster else new_intervals(of, pred_len, level, held_out(panel))
+
+
+def score_beside(
+    forecaster: Many, part: str, horizons: Sequence[int], dataset: object = None
+) -> tuple[dict[int, dict[str, float | int]], dict[int, dict[str, Any]]]:
+    """Scores by horizon, each as `PanelForecaster.evaluate` has it, and what the seasonal naive
+    forecast makes of the same windows (`PanelNaiveSums.beside`)."""
+    forecaster = scorer(forecaster)
+    panel, scores, naive = own_panel(forecaster, dataset), dict[int, Any](), dict[int, Any]()
+    for steps in horizons:  # windows of several horizons do not begin at the same rows
+        windows = score_windows(forecaster, part, steps, panel)
+        sums = naive_sums(forecaster, windows, panel)
+        scores[steps] = score(forecaster, windows, [sums])
+        naive[steps] = sums.beside(scores[steps]["mse"])
+    return scores, naive
+
+
+def naive_sums(forecaster: Many, windows: PanelWindows, panel: Panel) -> PanelNaiveSums:
+    """Accumulator of the errors of the seasonal naive forecast, and of those of the forecaster by series."""
+    series = SeriesSums(windows, forecaster.preprocess, panel.season)
+    return PanelNaiveSums(panel, series, forecaster.config.seq_len)
 
 
 def score_details(

@@ -102,11 +102,26 @@ _TRAINED = {
     "seconds": number(0),
     "versions": entries(text),
 }
-_MAYBE = {"devices": whole(1), "kernels": entries(text), "known": entries(number()), "data_sha256": text}
-_MAYBE |= {"schedule": fields(dict.fromkeys(("steps", "epoch"), whole(1)))}
 _ALL_ROWS = {
     "scored": fields({"folder": text, "train": SPAN, "val": SPAN, "test": SPAN}, {"series": whole(1)}),
     "final": fields({"rows": whole(1), "steps": whole(), "stopped": maybe(text), "seconds": number(0)}),
+}
+NAIVE = fields(
+    {
+        "season": whole(1),
+        "mse": maybe(number(0)),
+        "mae": maybe(number(0)),
+        "mase": maybe(number(0)),
+        "skill": maybe(number()),
+    }
+)
+_MAYBE = {
+    "naive": NAIVE,
+    "devices": whole(1),
+    "kernels": entries(text),
+    "known": entries(number()),
+    "data_sha256": text,
+    "schedule": fields(dict.fromkeys(("steps", "epoch"), whole(1))),
 }
 _BARE = {"format": whole(), "files": entries(digest), "history": several(ROW), "sha256": digest}
 

@@ -18,6 +18,7 @@ from femts.data.source import held_out
 from femts.data.splits import Split
 from femts.data.windows import Windows, part_windows
 from femts.errors import UsageError
+from femts.evaluation.beside import NaiveSums
 from femts.evaluation.coverage import CoverageSums
 from femts.evaluation.evaluator import Accumulator, evaluate, evaluate_horizons
 from femts.evaluation.intervals import LEVELS, Intervals, calibrate, check_levels, refuse_unreachable
@@ -114,10 +115,10 @@ def score(forecaster: Trained[Any, Any], windows: Windows, also: Sequence[Accumu
     return evaluate(forecaster.model, windows, forecaster.config.training.eval_batch_size, also=also)
 
 
-def score_horizons(
+def score_beside(
     forecaster: Single, part: str, horizons: Sequence[int], dataset: object = None, most: int | None = None
-) -> dict[int, dict[str, float | int]]:
-    """Scores at several horizons, each as `Forecaster.evaluate` has it, from one roll-out of each window.
+) -> tuple[dict[int, dict[str, float | int]], dict[int, dict[str, Any]]]:
+    """Scores at several horizons, from one roll-out of each window, and beside them the seasonal naive forecast.
 
     Args:
         forecaster: a trained one.
@@ -126,7 +127,8 @@ def score_horizons(
         most: windows at most, spread evenly over those of the longest horizon; None scores all of each horizon.
 
     Returns:
-        What `Forecaster.evaluate` returns, by horizon, in the order given.
+        By horizon, in the order given, what `Forecaster.evaluate` returns, and what the naive
+        forecast makes of the same windows (`NaiveSums.beside`).
 
     Raises:
         UsageError: as in `Forecaster.evaluate`, or no horizon.
@@ -138,7 +140,15 @@ def score_horizons(
     windows = [score_windows(forecaster, part, horizons[0], data)]
     for steps in horizons[1:]:
         windows.append(score_windows(forecaster, part, steps, data, windows[0]))
-    return evaluate_horizons(forecaster.model, windows, forecaster.config.training.eval_batch_size, most)
+    sums = {steps: naive_sums(forecaster, data) for steps in horizons}
+    scores = evaluate_horizons(forecaster.model, windows, forecaster.config.training.eval_batch_size, most, sums)
+    return scores, {steps: sums[steps].beside(score["mse"]) for steps, score in scores.items()}
+
+
+def naive_sums(forecaster: Single, data: Dataset) -> NaiveSums:
+    """Accumulator of the errors of the seasonal naive forecast of `data`."""
+    values = data.train_values[:, : len(forecaster.targets)]
+    return NaiveSums(forecaster.preprocess, values, data.season, forecaster.config.seq_len)
 
 
 def score_details(
@@ -150,8 +160,8 @@ def score_details(
         One row for each group in scaled units, then one in raw ones, as `units` says, with the
         columns `step` (from 1) and `channel` as asked for, `windows`, `mse`, `mae`, `rmse` and
 
-        - `smape`: mean of 200 |y - f| / (|y| + |f|), percent (Makridakis et al., the M4
-          competition); it depends on where the units put 0, and is NaN where a forecast and its
+        - `smape`: of raw values, mean of 200 |y - f| / (|y| + |f|), percent (Makridakis et al., the M4
+          competition); NaN in scaled units, which put 0 anywhere, and where a forecast and its
           target both are 0.
         - `mase`: absolute error over that of the seasonal naive forecast on the training rows
           (Hyndman & Koehler, 2006), or of the naive one where these are no longer than a season;

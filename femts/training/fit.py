@@ -11,10 +11,17 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from femts._version import __version__
+from femts.data.dataset import Dataset
+from femts.data.panel import Panel
+from femts.data.windows import PanelWindows, Windows
+from femts.evaluation.beside import NaiveErrors
 from femts.evaluation.coverage import CoverageSums
 from femts.evaluation.evaluator import evaluate
 from femts.evaluation.intervals import LEVELS, calibrate, passes
 from femts.evaluation.quantiles import PinballSums
+from femts.forecaster import panel_scoring, scoring
+from femts.forecaster.forecaster import Forecaster
+from femts.forecaster.panel_forecaster import PanelForecaster
 from femts.training.batches import StepBatches
 from femts.training.device import Place
 from femts.training.outset import Outset
@@ -23,8 +30,6 @@ from femts.training.state import TrainState
 
 if TYPE_CHECKING:
     from femts.config.training import TrainingConfig
-    from femts.forecaster.forecaster import Forecaster
-    from femts.forecaster.panel_forecaster import PanelForecaster
     from femts.models.base import ForecastModel
 
 REPORTED_LEVELS = (80.0, 95.0)  # percent; their coverage of the test part is in `metrics.json`
@@ -88,7 +93,8 @@ def fit(forecaster: Forecaster | PanelForecaster, outset: Outset, course: Course
     intervals, val = calibrate(model, past, batch_size=training.eval_batch_size, also=pinball)
     val |= {"pinball": pinball[0].mean} if pinball else {}
     covered = CoverageSums(intervals.levels, intervals.half_widths, model.quantiles)
-    test = evaluate(model, future, training.eval_batch_size, also=[covered])
+    naive = _naive_sums(forecaster, future, outset.data)
+    test = evaluate(model, future, training.eval_batch_size, also=[covered, naive])
     model.eval()
     config = forecaster.config
     forecaster.validations, forecaster.intervals = tuple(state.validations), intervals
@@ -105,6 +111,7 @@ def fit(forecaster: Forecaster | PanelForecaster, outset: Outset, course: Course
         **({"schedule": _schedule(training, state, epoch)} if is_trained(model) else {}),
         "val": val,
         "test": test,
+        "naive": naive.beside(test["mse"]),
         "intervals": {
             "windows": intervals.windows,
             "disjoint": intervals.disjoint,
@@ -119,6 +126,14 @@ def fit(forecaster: Forecaster | PanelForecaster, outset: Outset, course: Course
         "data_sha256": forecaster.data["sha256"],
         **_explained(forecaster),
     }
+
+
+def _naive_sums(forecaster: Forecaster | PanelForecaster, windows: Windows, data: Dataset | Panel) -> NaiveErrors:
+    if isinstance(forecaster, Forecaster):
+        assert isinstance(data, Dataset)
+        return scoring.naive_sums(forecaster, data)
+    assert isinstance(data, Panel) and isinstance(windows, PanelWindows)
+    return panel_scoring.naive_sums(forecaster, windows, data)
 
 
 def is_trained(model: ForecastModel) -> bool:

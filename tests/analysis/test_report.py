@@ -126,16 +126,20 @@ def test_names_are_text_wherever_they_stand(page: str, data: Dataset) -> None:
 
 def test_scores_are_those_of_evaluate_and_scores(page: str, forecaster: Forecaster) -> None:
     test, frame = forecaster.evaluate(), forecaster.scores(level=[80, 95])
-    scaled, raw = cells(page, "fem_sm")
+    (scaled,) = cells(page, "fem_sm")
     assert scaled[1:3] == [f"{test['mse']:.4f}", f"{test['mae']:.4f}"]
     assert scaled[3:5] == [f"{frame['rmse'][0]:.4f}", f"{frame['mase'][0]:.4f}"]
-    assert raw[1:4] == [f"{frame[name][1]:.4g}" for name in ("mse", "mae", "rmse")]
+    raw = forecaster.scores(by="channel").query("units == 'raw'").set_index("channel")["mae"]
+    assert cells(page, "s1")[0][1] == f"{raw['s1']:.4g}"
+    leads = page[page.index("<dl class=tiles id=errors>") :].partition("</dl>")[0]
+    assert re.findall(r"<dd>([\d.]+)", leads) == [f"{raw[name]:.4g}" for name in forecaster.targets[:8]]
+    assert f"mean {raw.mean():.4g}" not in page and f">{raw.mean():.4g}<" not in page, "channels of several units"
     assert float(scaled[5].replace("\u2212", "-").rstrip(" %")) == pytest.approx(100 * frame["skill"][0], abs=0.051)
     assert f"{frame['coverage-95'][0]:.1%}".replace("%", " %") in page
     by_step = forecaster.scores(by="step").query("units == 'scaled'")["mse"]
     assert numbers(page)["steps"]["fem_sm"] == pytest.approx(by_step.tolist(), rel=1e-4)
     by_channel = forecaster.scores(by="channel").query("units == 'scaled'").set_index("channel")
-    assert cells(page, "s1")[0][1] == f"{by_channel['mse']['s1']:.4f}"
+    assert cells(page, "s1")[1][1] == f"{by_channel['mse']['s1']:.4f}"
 
 
 @pytest.mark.parametrize("name", ["naive", "seasonal_naive"])
@@ -270,7 +274,7 @@ HAND = """<script>
 const press = (id, key) => document.getElementById(id).dispatchEvent(new KeyboardEvent("keydown", { key }));
 document.getElementById("channel").value = 1;
 document.getElementById("channel").dispatchEvent(new Event("change"));
-document.getElementById("next").click();
+document.getElementById("back").click();
 document.getElementById("table").parentElement.open = true;
 press("forecast", "End"); press("steps", "Home"); press("validation", "ArrowRight");
 </script>"""
@@ -282,9 +286,9 @@ def test_the_script_draws_and_answers_without_an_error(page: str, forecaster: Fo
     assert drawn.count('class="chart"') == drawn.count("<svg height=") == 4
     assert "NaN" not in "".join(re.findall(r"<svg.*?</svg>", drawn, re.DOTALL))
     assert drawn.count("preserveAspectRatio=") == len(forecaster.columns)  # a strip each
-    assert "window 2 of 24" in drawn
+    assert "window 23 of 24" in drawn
     samples = numbers(page)["samples"]
-    series = unpack(samples["windows"][1]["series"])[1]
+    series = unpack(samples["windows"][22]["series"])[1]
     happened, forecast = (f"{series[samples['past'] + k * P + P - 1]:.4g}" for k in (0, 1))
     read = re.findall(r"<span>(?:happened|forecast) <b>(.*?)</b></span>", drawn)
     assert [float(text.replace("\u2212", "-")) for text in read] == [float(happened), float(forecast)]

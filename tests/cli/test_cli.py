@@ -97,9 +97,13 @@ def test_train_writes_a_run_and_prints_its_scores(
     scores = json.loads((run / "metrics.json").read_text())["test"]
     lines = out.splitlines()
     assert lines[0] == "run: runs/synthetic-fem_gla-24"
-    assert lines[1].split() == ["pred_len", "mse", "mae", "windows"]
-    assert lines[2].split() == ["24", f"{scores['mse']:.4f}", f"{scores['mae']:.4f}", str(scores["windows"])]
-    assert err == ""
+    assert lines[1].split() == ["pred_len", "mse", "mae", "windows", "naive_mse", "naive_mae", "skill", "mase"]
+    own = [f"{scores['mse']:.4f}", f"{scores['mae']:.4f}", str(scores["windows"])]
+    naive = json.loads((run / "metrics.json").read_text())["naive"]
+    assert lines[2].split() == ["24", *own, *(f"{naive[name]:.4f}" for name in ("mse", "mae", "skill", "mase"))]
+    assert naive["skill"] == pytest.approx(1 - scores["mse"] / naive["mse"])
+    verdict = "worse than the seasonal naive forecast, which repeats the last 24 steps: "
+    assert (verdict in err) == (naive["skill"] < 0 or scores["mae"] > naive["mae"])
     config = yaml.safe_load((run / "config.yaml").read_text())
     assert config["model"]["d_model"] == 16
     assert config["training"]["max_epochs"] == 1
@@ -115,17 +119,7 @@ def test_train_writes_a_run_and_prints_its_scores(
 
 
 def test_several_horizons_give_a_run_each_and_a_mean(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = [
-        "train",
-        "--dataset",
-        "synthetic",
-        "--model",
-        "naive",
-        "--pred-len",
-        "24,12",
-        "--out",
-        str(tmp_path / "all"),
-    ]
+    command = [*"train --dataset synthetic --model naive --pred-len 24,12 --out".split(), str(tmp_path / "all")]
     assert main(command) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     summary = json.loads((tmp_path / "all" / "metrics.json").read_text())
@@ -228,11 +222,14 @@ def test_evaluate_prints_scores_in_detail(own: Path, capsys: pytest.CaptureFixtu
     record = json.loads(capsys.readouterr().out)
     assert (record["part"], len(record["scores"])) == ("val", 12 * 2 * 2)
     expected = forecaster.scores("val", by=("step", "channel"), level=[80])
-    assert record["scores"][5] == {"pred_len": 12, **expected.iloc[5]}
+    raw = 5 + len(expected) // 2
+    assert record["scores"][raw] == {"pred_len": 12, **expected.iloc[raw]}
+    assert record["scores"][5]["smape"] is None, "scaled values have no zero of their own"
     assert main([*command, "--level", "80,90"]) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert lines[0][-6:] == [f"{name}-{level}" for level in (80, 90) for name in ("coverage", "width", "pinball")]
     assert [line[1] for line in lines[1:]] == ["scaled", "raw"]
+    assert lines[2][3:6] == ["-"] * 3 != lines[1][3:6], "two channels, of different units for all we know"
     assert float(lines[1][10]) == pytest.approx(forecaster.metrics["intervals"]["test"]["80"]["coverage"], abs=5e-5)
 
 

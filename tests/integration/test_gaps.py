@@ -184,7 +184,7 @@ def test_a_history_that_skips_rows_is_read_on_its_grid() -> None:
     with pytest.warns(GapWarning, match="lacks 4 of 48 values"):
         skipped = trained.predict(frame.drop(index=[280, 290]))
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.simplefilter("error", GapWarning)
         pd.testing.assert_frame_equal(skipped, trained.predict(frame))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 from torch import Tensor
@@ -17,6 +18,7 @@ from femts.evaluation.evaluator import Accumulator, evaluate
 from femts.evaluation.scores import DetailSums, scores_frame
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.run_folder import RunConfig
+from femts.forecaster.scoring import naive_sums
 from femts.models.base import ForecastModel
 from femts.models.naive import Naive, SeasonalNaive, SeasonalNaiveConfig
 
@@ -46,6 +48,7 @@ class Measured:
         baselines: scores by the name of the naive model.
         levels: percent; what is covered, rising; empty where the run has no intervals for its horizon.
         season: steps of a season of the data.
+        beside: errors of the seasonal naive forecast on the same windows, skill and MASE.
     """
 
     test: dict[str, float | int]
@@ -53,6 +56,7 @@ class Measured:
     baselines: dict[str, Scored]
     levels: tuple[float, ...]
     season: int
+    beside: dict[str, Any]
 
 
 class Baseline:
@@ -90,7 +94,8 @@ def measure(forecaster: Forecaster, data: Dataset) -> Measured:
     if intervals is not None and intervals.levels and intervals.steps >= config.pred_len:
         widths = intervals.at(intervals.levels, config.pred_len)
         covered = CoverageSums(intervals.levels, widths, forecaster.model.quantiles)
-    also: list[Accumulator] = [own, *baselines.values(), *([covered] if covered else [])]
+    naive = naive_sums(forecaster, data)
+    also: list[Accumulator] = [naive, own, *baselines.values(), *([covered] if covered else [])]
     test = evaluate(forecaster.model, windows, config.training.eval_batch_size, also=also)
 
     def frames(of: DetailSums, intervals: CoverageSums | None = None) -> Scored:
@@ -99,4 +104,5 @@ def measure(forecaster: Forecaster, data: Dataset) -> Measured:
         return Scored(*(scores_frame(of, targets, rows, by, intervals, levels) for by in groups))
 
     others_scored = {name: frames(baseline.sums) for name, baseline in baselines.items()}
-    return Measured(test, frames(own, covered), others_scored, covered.levels if covered else (), data.season)
+    levels, beside = covered.levels if covered else (), naive.beside(test["mse"])
+    return Measured(test, frames(own, covered), others_scored, levels, data.season, beside)

@@ -8,6 +8,7 @@ from pandas.tseries.frequencies import to_offset
 
 NONE = "\u2013"
 _SECONDS = {"s": 1, "min": 60, "h": 3600, "D": 86400, "W": 7 * 86400}
+_YEAR = 365.25 * 86400
 _MONTHS = {"MS": 1, "ME": 1, "QS": 3, "QE": 3, "YS": 12, "YE": 12}
 
 
@@ -25,7 +26,7 @@ def raw(value: float) -> str:
     """A number in raw units, which may have any size."""
     if math.isnan(value):
         return NONE
-    return f"{value:.4g}" if abs(value) < 1e4 else f"{value:.0f}" if abs(value) < 1e9 else f"{value:.3e}"
+    return f"{value:.4g}" if abs(value) < 1e4 else f"{value:,.0f}" if abs(value) < 1e12 else f"{value:.3e}"
 
 
 def percent(part: float, sign: str = "") -> str:
@@ -44,11 +45,16 @@ def _minus(text: str) -> str:
 
 
 def lasting(seconds: float) -> str:
-    """Seconds in the largest unit that fits."""
-    sizes = {"day": 86400, "hour": 3600, "minute": 60, "second": 1}
-    name, size = next(((n, s) for n, s in sizes.items() if seconds >= s), ("second", 1))
-    count = f"{seconds / size:.3g}"
-    return f"{count} {name}" if count == "1" else f"{count} {name}s"
+    """Seconds in the largest unit that reads well."""
+    sizes = {"year": _YEAR, "day": 86400, "hour": 3600, "minute": 60, "second": 1}
+    name, size = next(((n, s) for n, s in sizes.items() if seconds >= s * (2 if n == "year" else 1)), ("second", 1))
+    return _counted(seconds / size, name)
+
+
+def _counted(number: float, unit: str) -> str:
+    """A number with its unit, three digits of it at least where it is large, and never as a power of ten."""
+    count = f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
+    return f"{count} {unit}" if count == "1" else f"{count} {unit}s"
 
 
 def span(steps: int, freq: str | None) -> str | None:
@@ -60,7 +66,7 @@ def span(steps: int, freq: str | None) -> str | None:
     base, times = offset.rule_code.split("-")[0], offset.n * steps
     if base in _MONTHS:
         months = _MONTHS[base] * times
-        return f"{months} month{'s' if months > 1 else ''}"
+        return _counted(months / 12, "year") if months % 12 == 0 or months > 48 else _counted(months, "month")
     return lasting(_SECONDS[base] * times) if base in _SECONDS else None
 
 

@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from femts.analysis.report.measure import Measured
+from femts.analysis.report.measure import Measured, Scored
 from femts.analysis.report.render import render
 from femts.config.settings import SHAPE
 from femts.data.dataset import Dataset
 from femts.data.splits import PARTS
+from femts.evaluation.coverage import coverage_notes
+from femts.evaluation.verdict import judge
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.run_folder import config_yaml
 from femts.forecaster.trained import Trained
@@ -24,6 +26,7 @@ from femts.models.registry import model_card
 from femts.text import strict_json
 
 MOST_ROWS = 24  # of a table by step
+REPORTED = (80.0, 95.0)  # percent; levels of which a miss is said first, as `femts train` says it
 _CURVES = {"training loss": "train_loss", "validation MSE": "val_mse"}
 
 Scores = dict[str, dict[str, Any]]  # a row of scores by its units
@@ -58,6 +61,9 @@ def as_html(forecaster: Forecaster, data: Dataset, measured: Measured, samples: 
         of_what=f"{count} channel{'s' * (count > 1)}",
         data=data,
         measured=measured,
+        verdict=judge(measured.test, measured.beside),
+        misses=misses(contenders[config.model], measured.levels),
+        errors=_errors(scored),
         intervals=interval_rows(contenders[config.model], measured.levels),
         channels=_channels(forecaster, measured),
         zone=getattr(data.dates, "tz", None),
@@ -93,7 +99,6 @@ def shared(
         "metrics": metrics,
         "samples": samples,
         "contenders": contenders,
-        "best": _best({name: row["scaled"]["mse"] for name, row in contenders.items()}),
         "by_step": by_step,
         "some_steps": dict.fromkeys(np.linspace(1, steps, min(steps, MOST_ROWS)).round().astype(int).tolist()),
         "about": model_card(config.model).summary,
@@ -120,11 +125,18 @@ def by_units(frame: pd.DataFrame) -> list[Scores]:
     return [{str(row["units"]): row for row in group} for group in zip(*rows, strict=True)]
 
 
-def _best(errors: Mapping[str, float]) -> tuple[str, float] | None:
-    """The best baseline, and how far the first of `errors`, the model's own, is above it; a part of 1."""
-    own, *others = errors.items()
-    name, error = min(others, key=lambda pair: pair[1], default=("", math.nan))
-    return (name, own[1] / error - 1) if error > 0 else None
+def _errors(scored: Mapping[str, Scored]) -> dict[str, dict[str, float]]:
+    """Mean absolute errors in the units of the data, by channel and then by model; channels of
+    different units have no mean."""
+    raw = {name: of.by_channel.query("units == 'raw'").set_index("channel")["mae"] for name, of in scored.items()}
+    first = next(iter(raw.values()))
+    return {channel: {name: float(errors[channel]) for name, errors in raw.items()} for channel in first.index}
+
+
+def misses(scores: Scores, levels: Sequence[float]) -> list[str]:
+    """Sentences on intervals of 80 and 95 % that miss what they promise."""
+    shown = [level for level in REPORTED if level in levels]
+    return coverage_notes({f"{level:g}": float(scores["scaled"][f"coverage-{level:g}"]) for level in shown})
 
 
 def interval_rows(scores: Scores, levels: Sequence[float]) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ import torch
 
 from femts.analysis.audit.checks import Picked
 from femts.analysis.report.measure import Baseline, naive_models
-from femts.analysis.report.page import by_units, interval_rows, shared
+from femts.analysis.report.page import by_units, interval_rows, misses, shared
 from femts.analysis.report.render import render
 from femts.analysis.report.samples import MOST_VALUES, ScoredForecasts, pack, packed_stamps, sample_bounds, shown_levels
 from femts.data.grid import last_dates
@@ -20,10 +20,10 @@ from femts.data.splits import PARTS
 from femts.data.windows import PanelWindows
 from femts.evaluation.evaluator import Accumulator, evaluate
 from femts.evaluation.scores import DetailSums
-from femts.evaluation.series_scores import SeriesSums
+from femts.evaluation.verdict import judge
 from femts.forecaster.panel_forecaster import PanelForecaster
 from femts.forecaster.panel_forecasting import last_rows
-from femts.forecaster.panel_scoring import detail_sums, details_frame, score_windows
+from femts.forecaster.panel_scoring import detail_sums, details_frame, naive_sums, score_windows
 from femts.forecaster.scoring import coverage_sums
 
 MOST_SERIES = 24  # that are drawn, and that a table names at either end
@@ -50,6 +50,7 @@ class PanelMeasured:
         overall: the row of the model over all series and steps, with what the intervals cover.
         levels: percent; what is covered, rising.
         season: steps of a season of the data.
+        beside: errors of the seasonal naive forecast on the same windows, skill and MASE.
     """
 
     test: dict[str, float | int]
@@ -58,6 +59,7 @@ class PanelMeasured:
     overall: pd.DataFrame
     levels: tuple[float, ...]
     season: int
+    beside: dict[str, Any]
 
 
 def panel_page(forecaster: PanelForecaster, panel: Panel) -> str:
@@ -77,6 +79,9 @@ def panel_page(forecaster: PanelForecaster, panel: Panel) -> str:
         of_what=f"each of {len(panel.series)} series",
         data=panel,
         measured=measured,
+        verdict=judge(measured.test, measured.beside),
+        misses=misses(contenders[model], measured.levels),
+        errors={},
         intervals=interval_rows(contenders[model], measured.levels),
         series=series if len(series) <= 2 * MOST_SERIES else [*series[:MOST_SERIES], *series[-MOST_SERIES:]],
         all_series=len(measured.series),
@@ -93,14 +98,15 @@ def _measure(forecaster: PanelForecaster, panel: Panel, windows: PanelWindows) -
     intervals, config = forecaster.intervals, forecaster.config
     levels = intervals.levels if intervals is not None and intervals.steps >= config.pred_len else ()
     covered = coverage_sums(forecaster, levels, config.pred_len) if levels else None
-    own, series = detail_sums(forecaster, windows, panel), SeriesSums(windows, forecaster.preprocess, panel.season)
+    own, beside = detail_sums(forecaster, windows, panel), naive_sums(forecaster, windows, panel)
     naive = naive_models(config, len(forecaster.targets), panel.season)
     others = {name: Baseline(model, detail_sums(forecaster, windows, panel)) for name, model in naive.items()}
-    also: list[Accumulator] = [own, series, *others.values(), *([] if covered is None else [covered])]
+    also: list[Accumulator] = [own, beside, *others.values(), *([] if covered is None else [covered])]
     test = evaluate(forecaster.model, windows, config.training.eval_batch_size, also=also)
     sums = {config.model: own, **{name: other.sums for name, other in others.items()}}
-    ordered = series.frame(panel).sort_values("mase", ascending=False, kind="stable", ignore_index=True)
-    return PanelMeasured(test, sums, ordered, details_frame(forecaster, own, (), covered, levels), levels, panel.season)
+    ordered = beside.series.frame(panel).sort_values("mase", ascending=False, kind="stable", ignore_index=True)
+    overall = details_frame(forecaster, own, (), covered, levels)
+    return PanelMeasured(test, sums, ordered, overall, levels, panel.season, beside.beside(test["mse"]))
 
 
 def _samples(forecaster: PanelForecaster, panel: Panel, windows: PanelWindows, ranked: pd.DataFrame) -> dict[str, Any]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from femts.cli.command import command
 from femts.cli.option_groups import grouped
-from femts.cli.output import details_table, mean_scores, say_notes, scores_table, write_data
+from femts.cli.output import details_table, judgements, mean_scores, say_notes, say_warnings, scores_table, write_data
 from femts.cli.recipe import parse_horizons
 from femts.cli.run_options import PlaceOptions, Run, load_scored, parse_levels
 from femts.errors import UsageError
@@ -19,7 +19,8 @@ from femts.text import strict_json
 if TYPE_CHECKING:
     import pandas as pd
 
-    from femts.evaluation.intervals import Intervals
+
+MOST_NAMED = 5  # groups that a warning names
 
 
 @dataclass(frozen=True)
@@ -67,37 +68,53 @@ def evaluate(
     horizons = horizons or (forecaster.config.pred_len,)
     head: dict[str, object] = {"run": str(run), "part": scored.part}
     if detailed:
+        from femts.evaluation.coverage import few_notes
+
         groups = None if scored.by is None else scored.by.split(",")
         levels = None if scored.level is None else parse_levels(scored.level)
         frames = {h: forecaster.scores(scored.part, h, groups, levels, data) for h in horizons}
+        say_warnings(_misses(frames, levels or (), scored.part))
         if levels is not None and forecaster.intervals is not None:
+            say_notes(few_notes(forecaster.intervals.windows, forecaster.intervals.disjoint))
             if scored.by != "series":
                 head["crps_quantiles"] = forecaster.intervals.quantiles
             if not as_json and scored.by != "series":
                 say_notes([f"crps is over the quantiles {', '.join(f'{q:g}' for q in forecaster.intervals.quantiles)}"])
-            _say_covered(frames, levels, forecaster.intervals, scored.part)
-        details = details_table(frames, head, "json" if as_json else "csv" if as_csv else "text")
+        details = details_table(
+            frames, head, "json" if as_json else "csv" if as_csv else "text", len(forecaster.targets)
+        )
         if as_csv:
             write_data(details + "\n")
         else:
             print(details)
         return
-    if forecaster.config.schema.panel:  # windows of several horizons do not begin at the same rows
-        scores = {h: forecaster.evaluate(scored.part, h, data) for h in horizons}
-    else:
-        from femts.forecaster.scoring import score_horizons
+    from femts.forecaster import panel_scoring, scoring
 
-        scores = score_horizons(forecaster, scored.part, horizons, data)
-    print(strict_json({**head, "pred_len": scores, "mean": mean_scores(scores)}) if as_json else scores_table(scores))
+    by_kind: Any = panel_scoring if forecaster.config.schema.panel else scoring
+    scores, naive = by_kind.score_beside(forecaster, scored.part, horizons, data)
+    worse, others = judgements(scores, naive)
+    say_warnings(worse)
+    if as_json:
+        print(strict_json({**head, "pred_len": scores, "mean": mean_scores(scores), "naive": naive}))
+        return
+    print("\n".join([scores_table(scores, naive), *others]))
 
 
-def _say_covered(frames: Mapping[int, pd.DataFrame], levels: Sequence[float], intervals: Intervals, part: str) -> None:
-    """Notes on intervals that come from too few windows, and on levels that miss what they promise."""
-    from femts.evaluation.coverage import coverage_notes, few_notes
+def _misses(frames: Mapping[int, pd.DataFrame], levels: Sequence[float], part: str) -> Iterator[str]:
+    """Warnings on groups that are worse than the seasonal naive forecast, and on levels that miss what they promise."""
+    from femts.evaluation.coverage import coverage_notes
+    from femts.evaluation.scores import GROUPS
+    from femts.evaluation.verdict import EVEN
 
-    say_notes(few_notes(intervals.windows, intervals.disjoint))
     for horizon, frame in frames.items():
-        scaled = frame if "series" in frame else frame[frame["units"] == "scaled"]
-        covered = {f"{level:g}": float(scaled[f"coverage-{level:g}"].mean()) for level in levels}
         where = f"{horizon} steps: " if len(frames) > 1 else ""
-        say_notes(where + note for note in coverage_notes(covered, part))
+        scaled = frame if "series" in frame else frame[frame["units"] == "scaled"]
+        groups = [name for name in ("series", *GROUPS) if name in frame.columns]
+        worse = scaled[scaled["skill"] < -EVEN]
+        if len(worse):
+            names = [" ".join(str(row[name]) for name in groups) for _, row in worse.head(MOST_NAMED).iterrows()]
+            more = f" and {len(worse) - MOST_NAMED} more" if len(worse) > MOST_NAMED else ""
+            at = f" at {len(worse)} of {len(scaled)}: {' '.join(groups)} {', '.join(names)}{more}" if groups else ""
+            yield f"{where}worse than the seasonal naive forecast by its squared error{at}"
+        covered = {f"{level:g}": float(scaled[f"coverage-{level:g}"].mean()) for level in levels}
+        yield from (where + note for note in coverage_notes(covered, part))

@@ -10,11 +10,10 @@ import typer
 from femts.cli.command import command
 from femts.cli.option_groups import grouped
 from femts.cli.options import DataRoot, TrainingDevice
-from femts.cli.output import say_notes, write_data
+from femts.cli.output import say_notes, say_warnings, write_data
 from femts.cli.recipe import parse_horizons
 from femts.cli.table_options import EngineOptions, GridOptions
 from femts.errors import UsageError, suggest
-from femts.experiments.table_text import as_csv, as_text
 from femts.text import printable
 
 FORMATS = ("text", "md", "csv", "html")
@@ -44,6 +43,7 @@ def table(
     from femts.experiments.grid import make_grid
     from femts.experiments.store import Store
     from femts.experiments.table import make_entries
+    from femts.experiments.table_text import as_csv, as_text, worse_than_naive
 
     cells = make_grid(grid.grid(), data_root)
     store = Store(engine.results)
@@ -52,6 +52,7 @@ def table(
         run_cells(cells, store, chosen, lambda line: print(printable(line), file=sys.stderr, flush=True))
     damaged = [sentence for cell in cells if (sentence := store.damage(cell))]
     entries = make_entries(cells, store, () if grid.roll_out is None else parse_horizons(grid.roll_out))
+    say_warnings(worse_than_naive(entries))
     if form == "html":
         from femts.experiments.table_page import as_html
 

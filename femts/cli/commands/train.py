@@ -15,7 +15,17 @@ import typer
 from femts.cli.command import command
 from femts.cli.option_groups import grouped
 from femts.cli.options import DataRoot, option
-from femts.cli.output import final_note, mean_scores, say_intervals, say_notes, scores_table
+from femts.cli.output import (
+    final_note,
+    judgements,
+    mean_naive,
+    mean_scores,
+    missed,
+    say_intervals,
+    say_notes,
+    say_warnings,
+    scores_table,
+)
 from femts.cli.recipe import Recipe, RecipeOptions, TrainingOptions, make_recipe
 from femts.errors import RunFailure, UsageError
 from femts.files import write_file
@@ -51,12 +61,19 @@ def train(
     data = plan.load(data_root)
     with _folder(out, plan, data, resume) as folder:
         records = _train_all(plan, data, folder, resume, started)
+    scores = {pred_len: record["test"] for pred_len, record in records.items()}
+    naive = {pred_len: record["naive"] for pred_len, record in records.items() if "naive" in record}
+    where = {pred_len: f"{pred_len} steps: " if len(records) > 1 else "" for pred_len in records}
+    worse, others = judgements(scores, naive)
+    say_warnings([*worse, *(note for p, record in records.items() for note in missed(record["intervals"], where[p]))])
     print(f"run: {printable(folder)}")
-    print(scores_table({pred_len: record["test"] for pred_len, record in records.items()}))
+    print(scores_table(scores, naive))
+    for line in others:
+        print(line)
     if recipe.final:
         say_notes(map(final_note, records.values()))
     for pred_len, record in records.items():
-        say_intervals(record["intervals"], f"{pred_len} steps: " if len(records) > 1 else "")
+        say_intervals(record["intervals"], where[pred_len])
 
 
 @contextmanager
@@ -145,7 +162,10 @@ def _train_all(
             say_notes([f"{run} had time for {record['steps']} steps; the learning rate fell to zero over them"])
     if not single:
         scores = {pred_len: record["test"] for pred_len, record in records.items()}
-        summary = {"pred_len": {str(p): s for p, s in scores.items()}, "mean": mean_scores(scores)}
+        summary: dict[str, Any] = {"pred_len": {str(p): s for p, s in scores.items()}, "mean": mean_scores(scores)}
+        naive = {pred_len: record["naive"] for pred_len, record in records.items() if "naive" in record}
+        if naive:
+            summary["naive"] = {**{str(p): one for p, one in naive.items()}, "mean": mean_naive(scores, naive)}
         write_file(folder / METRICS, (strict_json(summary, indent=2) + "\n").encode())
     return records
 

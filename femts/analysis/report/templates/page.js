@@ -89,7 +89,7 @@ const reads = windows.map((w) => w.read && w.read.weights.map(unpack));
 // evenly, but for the last percent, so that what is not read at all does not make the rest pale.
 const shares = (weights) => weights.map((w) => Math.log2(Math.max(w * weights.length, 1e-9)));
 const far = reads.flatMap((rows) => (rows || []).flatMap(shares)).filter((power) => power > 0).sort((a, b) => a - b);
-const farthest = Math.max(Math.log2(1.1), far[Math.floor(0.99 * (far.length - 1))] || 0);
+const farthest = Math.max(Math.log2(1.5), far[Math.floor(0.99 * (far.length - 1))] || 0);
 function readTable() {
   if (!$("read")) return;
   const k = $("window").value - 1, { read } = windows[k], segments = reads[k][0].length / 2;
@@ -107,7 +107,7 @@ function readTable() {
   const rows = columns.map((name, c) => {
     const weights = reads[k][c], most = weights.indexOf(Math.max(...weights));
     const rects = shares(weights).map((power, i) => {
-      const share = Math.max(-1, Math.min(1, power / farthest));
+      const share = Math.abs(power) <= Math.log2(1.05) ? 0 : Math.max(-1, Math.min(1, power / farthest));
       const own = i % 2, s = (i - own) / 2;
       return `<rect class=${share < 0 ? "under" : "over"} fill-opacity=${Math.abs(share).toFixed(2)} x=${s + 0.03} width=0.94 ` +
         `y=${own ? 0 : 22} height=${own ? 20 : 8}><title>${from(s)}, ${own ? "own" : "all channels"}: ${(100 * weights[i]).toFixed(1)} %</title></rect>`;
@@ -121,7 +121,7 @@ function readTable() {
   });
   $("strongest").textContent = (2 ** farthest).toPrecision(2);
   $("read").replaceChildren(tableOf(
-    ["Channel", head, "Read most", "Weight", `Effective of ${segments}`, "\u03b2*"], rows, "read long"));
+    ["Channel", head, "Read most", "Weight", `Effective of ${segments}`, "Sharpness \u03b2*"], rows, "read long"));
 }
 
 const redraw = chart("forecast", forecastSpec, 340);

@@ -1,0 +1,64 @@
+"""What commands print of scores: the naive forecast beside them, and warnings in colour on terminals alone."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+
+from femts.cli.output import judgements, mean_naive, missed, say_warnings, scores_table
+
+SCORES = {p: {"mse": p / 10, "mae": 0.3, "windows": 9} for p in (4, 6)}
+NAIVE = {p: {"season": 3, "mse": 0.5, "mae": 0.4, "skill": 1 - p / 5, "mase": 0.8} for p in (4, 6)}
+
+
+class Terminal(io.StringIO):
+    """A stream that says that it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_the_naive_forecast_stands_beside_the_model() -> None:
+    lines = [line.split() for line in scores_table(SCORES, NAIVE).splitlines()]
+    assert lines[0] == ["pred_len", "mse", "mae", "windows", "naive_mse", "naive_mae", "skill", "mase"]
+    assert lines[2] == ["6", "0.6000", "0.3000", "9", "0.5000", "0.4000", "-0.2000", "0.8000"]
+    assert lines[3] == ["mean", "0.5000", "0.3000", "-", "0.5000", "0.4000", "0.0000", "0.8000"]
+    assert scores_table(SCORES).splitlines()[0].split() == lines[0][:4], "a panel has none"
+    without = {p: {**one, "mase": None} for p, one in NAIVE.items()}
+    assert mean_naive(SCORES, without)["mase"] is None
+    assert scores_table(SCORES, without).splitlines()[1].split()[-1] == "-"
+
+
+def test_what_is_worse_is_apart_from_what_is_better() -> None:
+    worse, others = judgements(SCORES, NAIVE)
+    assert len(worse) == len(others) == 1
+    assert worse[0].startswith("6 steps: by its squared error worse than the seasonal naive forecast")
+    assert others[0].startswith("4 steps: better than the seasonal naive forecast")
+
+
+def test_intervals_that_miss_are_warned_of() -> None:
+    test = {"80": {"coverage": 0.5}, "95": {"coverage": 0.9}, "99": {"coverage": None}}
+    (warning,) = missed({"test": test}, "4 steps: ")
+    assert warning == "4 steps: intervals of 80 % cover 50.0 % of the test part: read them as too narrow"
+
+
+@pytest.mark.parametrize("no_color", [None, "1"])
+@pytest.mark.parametrize("terminal", [False, True])
+def test_colour_is_for_terminals_that_may_have_it(
+    monkeypatch: pytest.MonkeyPatch, terminal: bool, no_color: str | None
+) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    if no_color is not None:
+        monkeypatch.setenv("NO_COLOR", no_color)
+    stream = Terminal() if terminal else io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stream)
+    long = "worse than [bold]the naive[/bold] :warning: " + 30 * "forecast "
+    say_warnings([long])
+    plain = f"warning: {long}\n"
+    assert stream.getvalue() == (
+        f"\x1b[31m{plain.rstrip(chr(10))}\x1b[0m\n" if terminal and no_color is None else plain
+    )
