@@ -86,6 +86,11 @@ def final_note(metrics: Mapping[str, Any]) -> str:
     """A note on a run that learned from all rows: which rows scores are of, and which model."""
     rows, of = metrics["final"]["rows"], metrics["scored"]
     (first, stop), learned = of["test"], of["train"][1]
+    if "series" in of:  # each has its own rows at its end
+        return (
+            f"the forecaster learned from all {rows} rows of {of['series']} series; scores, on {stop - first} rows at "
+            f"their ends, are of the one in {of['folder']}/, which learned from {learned} rows"
+        )
     return (
         f"the forecaster learned from all {rows} rows; scores, on rows {first + 1} to {stop}, are of the one in "
         f"{of['folder']}/, which learned from the first {learned}"

@@ -96,6 +96,17 @@ class Panel:
         ends = np.cumsum([0, *counts]).tolist()
         return {"sha256": self.sha256, "split": {part: [ends[k], ends[k + 1]] for k, part in enumerate(PARTS)}}
 
+    @property
+    def learned_until(self) -> str | None:
+        """Latest stamp that any series has in its training rows, as text; None where no series has such rows."""
+        learned = (data for data in self.series.values() if data.train_rows)
+        ends = [data.dates[data.split.train[1] - 1] for data in learned if data.dates is not None]
+        return str(max(ends)) if ends else None
+
+    def fingerprint(self) -> str:
+        """SHA-256 of names, stamps and values."""
+        return _hash(self.series, self.static)
+
     def with_series(self, series: Mapping[str, Dataset]) -> Panel:
         """The same panel with `series`, some of its own or what is left of them."""
         return replace(self, series=series, static=None if self.static is None else self.static.loc[list(series)])

@@ -39,8 +39,13 @@ class PanelPreprocess:
     static: StaticCodes | None = None
 
     @classmethod
-    def fit(cls, panel: Panel) -> PanelPreprocess:
-        """Fit to the training rows of each series; to all rows of one that has no value in them."""
+    def fit(cls, panel: Panel, static: StaticCodes | None = None) -> PanelPreprocess:
+        """Fit to the training rows of each series; to all rows of one that has no value in them.
+
+        Args:
+            panel: the series and their splits.
+            static: codes of the static columns; None fits them to the series.
+        """
         series = {name: fit_series(data) for name, data in panel.series.items()}
         effects = shared_effects(panel, series)
         if effects is not None:
@@ -49,7 +54,9 @@ class PanelPreprocess:
                 name: replace(one, effects=effects if alone else own_effects(panel.series[name], one, effects))
                 for name, one in series.items()
             }
-        return cls(panel.columns, series, effects, None if panel.static is None else StaticCodes.fit(panel.static))
+        if static is None and panel.static is not None:
+            static = StaticCodes.fit(panel.static)
+        return cls(panel.columns, series, effects, static)
 
     def of(self, name: str, data: Dataset) -> Preprocess:
         """The preprocessing of the series `name`; one that is new is scaled by its own rows, those of `data`."""

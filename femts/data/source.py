@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar, cast
 
 import pandas as pd
 
@@ -11,6 +14,9 @@ from femts.data.loading import is_path, load_dataset, table_dataset
 from femts.data.opened import open_table
 from femts.data.panel import Panel, load_panel, panel_for_horizon, table_panel
 from femts.data.schema import PLAIN, Schema
+from femts.data.splits import Split
+
+D = TypeVar("D", bound=Dataset | Panel)
 
 
 def load_source(
@@ -37,3 +43,22 @@ def load_source(
 def split_for(data: Dataset | Panel, pred_len: int) -> Dataset | Panel:
     """`data`, split so that whole horizons are left for validation and test; see `for_horizon`, `panel_for_horizon`."""
     return panel_for_horizon(data, pred_len) if isinstance(data, Panel) else for_horizon(data, pred_len)
+
+
+def all_rows(data: D) -> D:
+    """`data`, of which every row is there to learn from, in a panel every row of each series."""
+    return _split_anew(
+        data, lambda one: Split(train=(0, one.rows), val=(one.rows, one.rows), test=(one.rows, one.rows))
+    )
+
+
+def held_out(data: D) -> D:
+    """`data`, of which the validation part goes on to the end of the test part, in a panel that of each series."""
+    return _split_anew(data, lambda one: replace(one.split, val=(one.split.val[0], one.split.test[1])))
+
+
+def _split_anew(data: D, split: Callable[[Dataset], Split]) -> D:
+    if isinstance(data, Panel):
+        series = {name: replace(one, split=split(one)) for name, one in data.series.items()}
+        return cast(D, data.with_series(series))
+    return cast(D, replace(data, split=split(data)))

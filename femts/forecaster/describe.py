@@ -27,9 +27,8 @@ def describe(
     ]
     if "final" in metrics:
         first = metrics["scored"]["train"][1]
-        lines.append(
-            f"  learned from: all {count(metrics['final']['rows'], 'row')}; scores are of one on the first {first}"
-        )
+        on = f"{first} of them" if "series" in metrics["scored"] else f"the first {first}"
+        lines.append(f"  learned from: all {count(metrics['final']['rows'], 'row')}; scores are of one on {on}")
     lines += [f"  {part}: {_score(metrics[part])}" for part in ("val", "test") if part in metrics]
     if intervals is None:
         return "\n".join([*lines, "  intervals: none"])

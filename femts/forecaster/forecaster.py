@@ -218,4 +218,4 @@ class Forecaster(Trained[Preprocess, Dataset]):
     def load(cls, folder: str | Path, device: str | torch.device = "cpu") -> Forecaster:
         """The forecaster in the run `folder`, its weights on `device`, as `femts.load` gives it."""
         where = check_device(device)
-        return cls.restored(restore(check_path(folder, "The run folder"))).to(where)
+        return cls._restored(restore(check_path(folder, "The run folder"))).to(where)

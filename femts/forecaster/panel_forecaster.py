@@ -13,7 +13,6 @@ from femts.config.arguments import check_path
 from femts.data.describe import names
 from femts.data.panel import Panel
 from femts.data.panel_preprocess import PanelPreprocess
-from femts.data.windows import PanelWindows
 from femts.evaluation.intervals import Intervals
 from femts.forecaster import panel_scoring, scoring
 from femts.forecaster.forecaster import Forecaster
@@ -59,7 +58,8 @@ class PanelForecaster(Trained[PanelPreprocess, Panel]):
         Args:
             history: raw units, a long table like that of the training, of any of its series and of
                 new ones. The last L steps of each are read; what is missing in them, or before a
-                series began, is filled as in training.
+                series began, is filled as in training. That the latest end is more than P steps after
+                the last row learned from, an `AgeWarning` says.
             horizon: steps to forecast, P by default; beyond P the model reads its own forecasts as history.
             level: percent, such as [80, 95]; adds intervals.
             future: a long table of the columns known in advance, with the steps to come of each
@@ -144,7 +144,7 @@ class PanelForecaster(Trained[PanelPreprocess, Panel]):
         Raises:
             UsageError: unknown part, a horizon that does not fit, or data that are not there or have changed.
         """
-        return scoring.score(self, self._windows(part, pred_len, dataset)[0])
+        return scoring.score(*panel_scoring.scored_part(self, part, pred_len, dataset)[:2])
 
     def scores(
         self,
@@ -172,8 +172,8 @@ class PanelForecaster(Trained[PanelPreprocess, Panel]):
         Raises:
             UsageError: as in `evaluate`, or an unknown group, or a level or horizon that is not calibrated.
         """
-        windows, panel = self._windows(part, pred_len, dataset)
-        return panel_scoring.score_details(self, windows, by, level, panel)
+        of, windows, panel = panel_scoring.scored_part(self, part, pred_len, dataset)
+        return panel_scoring.score_details(of, windows, by, level, panel)
 
     def coverage(
         self,
@@ -193,12 +193,14 @@ class PanelForecaster(Trained[PanelPreprocess, Panel]):
         Raises:
             UsageError: as in `scores`.
         """
-        return scoring.coverage_frame(self, self._windows(part, pred_len, dataset)[0], level)
+        of, windows, _ = panel_scoring.scored_part(self, part, pred_len, dataset)
+        return scoring.coverage_frame(of, windows, level)
 
     def calibrate(
         self, pred_len: int | None = None, level: Sequence[float] = (), dataset: PanelSource | None = None
     ) -> Intervals:
-        """Calibrate `intervals` anew on the validation part of all series, which training has done for P steps.
+        """Calibrate `intervals` anew on the validation part of all series, as training has done for P
+        steps; those of `scored` as well.
 
         Args:
             pred_len: longest horizon; None takes what was calibrated before, or P.
@@ -212,17 +214,12 @@ class PanelForecaster(Trained[PanelPreprocess, Panel]):
             UsageError: as in `evaluate`, or a level for which there are too few validation windows.
             RunFailure: forecasts are not finite.
         """
-        windows, _ = self._windows("val", scoring.calibrated_steps(self, pred_len), dataset)
-        self.intervals = scoring.intervals_of(self, windows, level)
+        self.intervals = panel_scoring.calibrate_again(self, pred_len, level, dataset)
         return self.intervals
 
     def export(self, series: str, path: str | Path, horizon: int | None = None) -> Exported:
         """Write the model as ONNX to `path` for the one of the `series`, `horizon` steps in a forecast; see `of`."""
         return self.of(series).export(path, horizon)
-
-    def _windows(self, part: str, pred_len: int | None, dataset: PanelSource | None) -> tuple[PanelWindows, Panel]:
-        panel = panel_scoring.own_panel(self, dataset)
-        return panel_scoring.score_windows(self, part, pred_len, panel), panel
 
     def _load_again(self, data_root: str | Path | None) -> Panel:
         return panel_scoring.load_panel_again(self)
@@ -231,4 +228,4 @@ class PanelForecaster(Trained[PanelPreprocess, Panel]):
     def load(cls, folder: str | Path, device: str | torch.device = "cpu") -> PanelForecaster:
         """The forecaster in the run `folder` of a panel, its weights on `device`, as `femts.load` gives it."""
         where = check_device(device)
-        return cls.restored(restore_panel(check_path(folder, "The run folder"))).to(where)
+        return cls._restored(restore_panel(check_path(folder, "The run folder"))).to(where)

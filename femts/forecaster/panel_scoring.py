@@ -16,14 +16,15 @@ from femts.data.panel import Panel, load_panel, panel_for_horizon
 from femts.data.panel_preprocess import panel_windows
 from femts.data.preprocess import Preprocess
 from femts.data.scaler import Scaler
+from femts.data.source import all_rows, held_out
 from femts.data.windows import PanelWindows
 from femts.errors import UsageError, suggest
 from femts.evaluation.beside import PanelNaiveSums
 from femts.evaluation.coverage import CoverageSums
-from femts.evaluation.intervals import check_levels
+from femts.evaluation.intervals import Intervals, check_levels
 from femts.evaluation.scores import DetailSums, scores_frame
 from femts.evaluation.series_scores import SeriesSums
-from femts.forecaster.scoring import coverage_sums, score
+from femts.forecaster.scoring import calibrated_steps, coverage_sums, intervals_of, score, scorer
 from femts.forecaster.trained import Many
 from femts.text import shown
 
@@ -58,6 +59,7 @@ def load_panel_again(forecaster: Many) -> Panel:
             "(--dataset)."
         )
     panel = panel_for_horizon(read_like(forecaster, source), forecaster.config.pred_len)
+    panel = all_rows(panel) if forecaster.config.final else panel
     if panel.record != forecaster.data:
         raise UsageError(f"The data {source} are not what this model was trained on; pass other data as dataset=.")
     return panel
@@ -80,11 +82,33 @@ def score_windows(
     return panel_windows(panel, forecaster.preprocess, *lengths, like).to(forecaster.device)
 
 
+def scored_part(forecaster: Many, part: str, pred_len: int | None, dataset: object) -> tuple[Many, PanelWindows, Panel]:
+    """As `femts.forecaster.scoring.scored_part`, of a panel."""
+    of = scorer(forecaster)
+    panel = own_panel(of, dataset)
+    return of, score_windows(of, part, pred_len, panel), panel
+
+
+def new_intervals(forecaster: Many, pred_len: int | None, level: Sequence[float], panel: Panel) -> Intervals:
+    """Intervals calibrated anew on the validation part of `panel`; see `PanelForecaster.calibrate`."""
+    windows = score_windows(forecaster, "val", calibrated_steps(forecaster, pred_len), panel)
+    return intervals_of(forecaster, windows, level)
+
+
+def calibrate_again(forecaster: Many, pred_len: int | None, level: Sequence[float], dataset: object) -> Intervals:
+    """As `femts.forecaster.scoring.calibrate_again`, of a panel."""
+    of = scorer(forecaster)
+    panel = own_panel(of, dataset)
+    of.intervals = new_intervals(of, pred_len, level, panel)
+    return of.intervals if of is forecaster else new_intervals(of, pred_len, level, held_out(panel))
+
+
 def score_beside(
     forecaster: Many, part: str, horizons: Sequence[int], dataset: object = None
 ) -> tuple[dict[int, dict[str, float | int]], dict[int, dict[str, Any]]]:
     """Scores by horizon, each as `PanelForecaster.evaluate` has it, and what the seasonal naive
     forecast makes of the same windows (`PanelNaiveSums.beside`)."""
+    forecaster = scorer(forecaster)
     panel, scores, naive = own_panel(forecaster, dataset), dict[int, Any](), dict[int, Any]()
     for steps in horizons:  # windows of several horizons do not begin at the same rows
         windows = score_windows(forecaster, part, steps, panel)

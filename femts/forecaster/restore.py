@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -102,6 +102,7 @@ def restore_panel(folder: str | Path) -> Restored[PanelPreprocess]:
     try:
         if "series" not in run.preprocess or len(run.preprocess["columns"]) != run.config.model_config.n_channels:
             raise Misfit(f"{PREPROCESS}: columns", run.preprocess["columns"], "those of a panel, a channel each")
+        _check_until(run.preprocess)
         preprocess = PanelPreprocess.from_dict(run.preprocess)
         for name, one in preprocess.series.items():
             if len(one.scaler.mean) != len(preprocess.columns):
@@ -194,10 +195,15 @@ def _check_preprocess(run: SavedRun) -> None:
         stepped = freq is None or (int(freq) > 0 if freq.isdecimal() else to_offset(freq) is not None)
     except (ValueError, OverflowError) as error:
         raise Misfit(f"{PREPROCESS}: freq", freq, "a step between stamps") from error
-    if "until" in saved and (freq is None or steps_between(saved["until"], saved["until"], freq) is None):
-        raise Misfit(f"{PREPROCESS}: until", saved["until"], "a stamp of that step")
+    _check_until(saved)
     if not stepped or (roles.calendar and (freq is None or freq.isdecimal())):
         raise Misfit(f"{PREPROCESS}: freq", freq, "a step between stamps")
+
+
+def _check_until(saved: Mapping[str, Any]) -> None:
+    freq = saved["freq"]
+    if "until" in saved and (freq is None or steps_between(saved["until"], saved["until"], freq) is None):
+        raise Misfit(f"{PREPROCESS}: until", saved["until"], "a stamp of that step")
 
 
 def _preprocess(run: SavedRun) -> Preprocess:

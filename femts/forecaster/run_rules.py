@@ -103,7 +103,7 @@ _TRAINED = {
     "versions": entries(text),
 }
 _ALL_ROWS = {
-    "scored": fields({"folder": text, "train": SPAN, "val": SPAN, "test": SPAN}),
+    "scored": fields({"folder": text, "train": SPAN, "val": SPAN, "test": SPAN}, {"series": whole(1)}),
     "final": fields({"rows": whole(1), "steps": whole(), "stopped": maybe(text), "seconds": number(0)}),
 }
 NAIVE = fields(

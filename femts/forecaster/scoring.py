@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
 
@@ -14,6 +14,7 @@ from femts.config.values import check_steps
 from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset, for_horizon
 from femts.data.loading import load_dataset
+from femts.data.source import held_out
 from femts.data.splits import Split
 from femts.data.windows import Windows, part_windows
 from femts.errors import UsageError
@@ -25,15 +26,12 @@ from femts.evaluation.scores import DetailSums, check_groups, scores_frame
 from femts.forecaster.trained import Single, Trained
 from femts.text import shown
 
+T = TypeVar("T", bound=Trained[Any, Any])
 
-def scorer(forecaster: Single) -> Single:
+
+def scorer(forecaster: T) -> T:
     """The forecaster that scores are of: of one that learned from all rows the one beside it that did not."""
     return forecaster.scored or forecaster
-
-
-def held_out(data: Dataset) -> Dataset:
-    """`data`, of which the validation part goes on to the end of the test part."""
-    return replace(data, split=replace(data.split, val=(data.split.val[0], data.split.test[1])))
 
 
 def score_windows(

@@ -21,10 +21,12 @@ def series_view(forecaster: Many, name: str) -> Forecaster:
     if check_text(name, "series") not in stored:
         raise UsageError(f"Series '{shown(name)}' was not in the training{suggest(name, stored)}")
     try:
-        data = forecaster.training_data().series[name]
+        data: Dataset | None = forecaster.training_data().series[name]
     except UsageError:  # it forecasts without them, too
-        return view(forecaster, name, stored[name])
-    return view(forecaster, name, stored[name], data)
+        data = None
+    single = view(forecaster, name, stored[name], data)
+    single.scored = None if forecaster.scored is None else series_view(forecaster.scored, name)
+    return single
 
 
 def view(forecaster: Many, name: str, preprocess: Preprocess, data: Dataset | None = None) -> Forecaster:
@@ -33,5 +35,6 @@ def view(forecaster: Many, name: str, preprocess: Preprocess, data: Dataset | No
     config = replace(forecaster.config, dataset=name, source=None, schema=schema)
     data = None if data is None else replace(data, schema=replace(data.schema, panel=False))
     record = forecaster.data if data is None else data.record
-    intervals, freq = forecaster.intervals, forecaster.freq
-    return Forecaster(forecaster.model, config, preprocess, freq, record, intervals=intervals, _dataset=data)
+    single = Forecaster(forecaster.model, config, preprocess, forecaster.freq, record, _dataset=data)
+    single.intervals, single.until = forecaster.intervals, forecaster.until
+    return single

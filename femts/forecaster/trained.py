@@ -139,7 +139,7 @@ class Trained(ABC, Generic[P, D]):
         return {**self.preprocess.to_dict(), "freq": self.freq, "data": dict(self.data), **until}
 
     @classmethod
-    def restored(cls, run: Restored[P]) -> Self:
+    def _restored(cls, run: Restored[P]) -> Self:
         """The forecaster of a `run` that was read from its folder, and that which is scored beside it."""
         return cls(**run.fields(), scored=None if run.scored is None else cls(**run.scored.fields()))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -15,7 +15,8 @@ from femts.data.panel import Panel
 from femts.data.panel_preprocess import PanelPreprocess, panel_training_rows, panel_windows
 from femts.data.preprocess import Preprocess
 from femts.data.source import split_for
-from femts.data.splits import PARTS, Split, check_room
+from femts.data.splits import PARTS, check_room
+from femts.data.static import StaticCodes
 from femts.data.windows import PanelWindows, Windows, part_windows
 from femts.errors import UsageError
 from femts.files import locked
@@ -45,15 +46,20 @@ class Outset:
     windows: dict[str, Windows]
 
     @classmethod
-    def of(cls, data: Dataset | Panel, config: RunConfig, parts: Sequence[str] = PARTS) -> Outset:
+    def of(
+        cls, data: Dataset | Panel, config: RunConfig, parts: Sequence[str] = PARTS, static: StaticCodes | None = None
+    ) -> Outset:
         """The outset of a run of `config` on `data`, with windows of `parts`.
+
+        Codes of static columns are `static`, so that the model has the inputs that it was chosen
+        with; None fits them to the series.
 
         Raises:
             UsageError: lengths that do not fit the data.
         """
         lengths, windows = (config.seq_len, config.pred_len), dict[str, Windows]()
         if isinstance(data, Panel):
-            series = PanelPreprocess.fit(data)
+            series = PanelPreprocess.fit(data, static)
             first = panel_windows(data, series, "train", *lengths)
             windows["train"] = first
             windows |= {part: panel_windows(data, series, part, *lengths, first) for part in parts if part != "train"}
@@ -69,7 +75,9 @@ class Outset:
         model, data = _initial_model(self.config), self.data
         if isinstance(data, Panel):
             assert isinstance(self.preprocess, PanelPreprocess)
-            return PanelForecaster(model, self.config, self.preprocess, data.freq, data.record, _dataset=data)
+            panel = PanelForecaster(model, self.config, self.preprocess, data.freq, data.record, _dataset=data)
+            panel.until = data.learned_until
+            return panel
         assert isinstance(self.preprocess, Preprocess)
         made = Forecaster(model, self.config, self.preprocess, data.freq, data.record, _dataset=data)
         made.until = data.learned_until
@@ -93,12 +101,6 @@ def ready(data: Dataset | Panel, pred_len: int | str | None) -> Dataset | Panel:
     if isinstance(data, Dataset) and not data.fixed_split:
         check_room(data.rows, steps, data.name)
     return split_for(data, steps)
-
-
-def all_rows(data: Dataset) -> Dataset:
-    """`data`, of which every row is there to learn from."""
-    rows = data.rows
-    return replace(data, split=Split(train=(0, rows), val=(rows, rows), test=(rows, rows)))
 
 
 @contextmanager

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from femts.data.dataset import Dataset
+from femts.data.panel import Panel
+from femts.data.panel_preprocess import PanelPreprocess
+from femts.data.source import all_rows
 from femts.data.splits import PARTS
 from femts.errors import UsageError
 from femts.forecaster.forecaster import Forecaster
+from femts.forecaster.panel_forecaster import PanelForecaster
 from femts.forecaster.run_folder import SCORED
+from femts.forecaster.trained import Trained
+from femts.text import shown
 from femts.training.device import resolve_place
 from femts.training.fit import Course, is_trained
-from femts.training.outset import Outset, all_rows, at_place, working_folder
+from femts.training.outset import Outset, at_place, working_folder
 from femts.training.schedule import Budget, Chosen
 from femts.training.state import TrainState
 
+F = TypeVar("F", Forecaster, PanelForecaster)
 
-def refit(forecaster: Forecaster, data: Dataset) -> Forecaster:
+
+def refit(forecaster: F, data: Dataset | Panel) -> F:
     """Train on all rows of `data`, by what the training of `forecaster` chose on its validation part.
 
     Look-back, settings and seed stay. The learning rate takes the same course and stops at the step
@@ -26,7 +34,8 @@ def refit(forecaster: Forecaster, data: Dataset) -> Forecaster:
 
     Args:
         forecaster: a trained one; of one that is itself a refit, that which was scored.
-        data: has the same columns; its split does not matter.
+        data: has the same columns; its split does not matter. For a forecaster of a panel a panel, of any series;
+            words of its static columns that `forecaster` does not have count as none.
 
     Returns:
         A new forecaster, beside which `forecaster` is `scored`, and which has its metrics and intervals.
@@ -36,19 +45,22 @@ def refit(forecaster: Forecaster, data: Dataset) -> Forecaster:
         RunFailure: as in `femts.training.train.train`.
     """
     scored = forecaster.scored or forecaster
+    if isinstance(data, Panel) != isinstance(forecaster, PanelForecaster):
+        kinds = ("a panel", "a single table") if isinstance(data, Panel) else ("a single table", "a panel")
+        raise UsageError("'{}' is {}, and this model was trained on {}; pass one.".format(shown(data.name), *kinds))
     config = replace(scored.config, dataset=data.name, source=data.source, final=True)
     place = resolve_place(replace(config.training, device=cast(Any, scored.device.type)))
     chosen_by(scored)
-    outset = Outset.of(all_rows(data), config, ("train",))
+    static = scored.preprocess.static if isinstance(scored.preprocess, PanelPreprocess) else None
+    outset = Outset.of(all_rows(data), config, ("train",), static)
     with at_place(place), working_folder(None, place) as folder:
         made = outset.forecaster()
-        assert isinstance(made, Forecaster)
         outset.fit_closed_form(made.model)
         learn_all(made, scored, outset, Course(place, TrainState(), folder, time.monotonic()))
-    return made
+    return cast(F, made)
 
 
-def chosen_by(forecaster: Forecaster) -> Chosen | None:
+def chosen_by(forecaster: Trained[Any, Any]) -> Chosen | None:
     """Point of the schedule that the training of `forecaster` kept; None for a model that takes no steps.
 
     Raises:
@@ -65,7 +77,7 @@ def chosen_by(forecaster: Forecaster) -> Chosen | None:
     return Chosen(step, schedule["steps"], schedule["epoch"])
 
 
-def learn_all(forecaster: Forecaster, scored: Forecaster, outset: Outset, course: Course) -> None:
+def learn_all(forecaster: Trained[Any, Any], scored: Trained[Any, Any], outset: Outset, course: Course) -> None:
     """Train the model of `forecaster` as `scored` was, up to the step that was kept; scores and
     intervals stay those of `scored`.
 
@@ -94,9 +106,10 @@ def learn_all(forecaster: Forecaster, scored: Forecaster, outset: Outset, course
     model.to(place.device).eval()
     seconds = round(before + time.monotonic() - began, 3)
     forecaster.scored, forecaster.intervals, forecaster.validations = scored, scored.intervals, scored.validations
+    series = {"series": len(outset.data.series)} if isinstance(outset.data, Panel) else {}
     forecaster.metrics = {
         **scored.metrics,
-        "scored": {"folder": SCORED, **{part: list(scored.data["split"][part]) for part in PARTS}},
+        "scored": {"folder": SCORED, **{part: list(scored.data["split"][part]) for part in PARTS}, **series},
         "final": {
             "rows": forecaster.data["split"]["train"][1],
             "steps": state.step,

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from femts.data.dataset import Dataset
+from femts.data.source import held_out
+from femts.evaluation.intervals import Intervals
 from femts.files import remove_parts
+from femts.forecaster import panel_scoring, scoring
 from femts.forecaster.forecaster import Forecaster
+from femts.forecaster.load import load
 from femts.forecaster.panel_forecaster import PanelForecaster
 from femts.forecaster.run_folder import CHECKPOINT, CONFIG, METRICS, SCORED, begin_run
-from femts.forecaster.scoring import held_out, new_intervals
 from femts.mixers.kernels import recorded
 from femts.training.device import Place
 from femts.training.fit import Course, fit
@@ -100,10 +102,9 @@ class Sitting:
         if not after:
             return forecaster
         last = after[0].forecaster
-        assert isinstance(forecaster, Forecaster) and isinstance(last, Forecaster)
         if self.saved and first.folder is not None and first.state is not None:
             forecaster.write(first.folder)
-        intervals = new_intervals(forecaster, None, (), held_out(forecaster.training_data()))
+        intervals = _held_out_intervals(forecaster)
         learn_all(last, forecaster, after[0].outset, self._course(after[0]))
         last.intervals = intervals
         return last
@@ -126,9 +127,15 @@ class Sitting:
         folder = None if self.folder is None else self.folder / SCORED
         if folder is None or not self.resume or not (folder / METRICS).is_file():
             return self._find(outset, folder, folder is not None and self.resume and (folder / CONFIG).is_file())
-        assert isinstance(outset.data, Dataset)
-        forecaster = Forecaster.load(folder, self.place.device)
+        forecaster: Forecaster | PanelForecaster = load(folder, self.place.device)
         if forecaster.data != outset.data.record:
             raise changed_data(outset.config.dataset, folder)
         forecaster._dataset = outset.data
         return Begun(forecaster, outset, None, folder)
+
+
+def _held_out_intervals(forecaster: Forecaster | PanelForecaster) -> Intervals:
+    """Intervals from the errors of `forecaster` on its validation and test rows."""
+    if isinstance(forecaster, PanelForecaster):
+        return panel_scoring.new_intervals(forecaster, None, (), held_out(forecaster.training_data()))
+    return scoring.new_intervals(forecaster, None, (), held_out(forecaster.training_data()))

@@ -14,12 +14,12 @@ from femts.config.model import DEFAULT_MODEL
 from femts.config.training import parse_span
 from femts.data.dataset import Dataset
 from femts.data.panel import Panel
-from femts.data.source import load_source
+from femts.data.source import all_rows, load_source
 from femts.errors import UsageError
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.saved_run import read_config
 from femts.training.device import resolve_place
-from femts.training.outset import Outset, all_rows, at_place, ready, working_folder
+from femts.training.outset import Outset, at_place, ready, working_folder
 from femts.training.resolve import Lengths, length_notes, resolve_run, resolve_training
 from femts.training.sitting import Sitting
 from femts.training.stopping import Interrupted
@@ -102,8 +102,6 @@ def train(
     config = resolve_run(data, model, Lengths(pred_len, seq_len, protocol), model_settings, training)
     outset, whole = Outset.of(data, config), None
     if final:
-        if isinstance(data, Panel):
-            raise UsageError("A panel takes no --final yet; leave it out.")
         whole = Outset.of(all_rows(data), replace(config, final=True), ("train",))
     limit = None if config.training.max_time is None else parse_span(config.training.max_time)
     with at_place(place):

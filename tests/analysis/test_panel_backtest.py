@@ -77,8 +77,6 @@ def test_series_that_are_new_are_forecast_and_have_raw_errors(ridge: PanelForeca
 
 def test_what_cannot_be_had_is_a_sentence(ridge: PanelForecaster) -> None:
     one = femts.Cutoffs(windows=1, step=1)
-    with pytest.raises(UsageError, match="A panel is not trained anew before each forecast yet; leave --refit"):
-        femts.backtest(ridge, TABLE, one, refit=True)
     with pytest.raises(UsageError, match="No series of 'frame' has a season of 7 rows before a forecast of 400"):
         femts.backtest(ridge, TABLE, femts.Cutoffs(windows=1, step=1, horizon=400))
     with pytest.raises(UsageError, match="takes a whole number of at least 1 for its windows, not 0"):

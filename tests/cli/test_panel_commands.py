@@ -46,6 +46,7 @@ def there(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("calibrate run --level 70", "levels 50, 70, 80, 90, 95, 99 for 7 steps, from 33 windows"),
         ("backtest run panel.csv --windows 2 -o windows.csv", "windows.csv: 42 rows, 2 forecasts of 3 series"),
         ("backtest run panel.csv --windows 1 --by series", "long    seasonal_naive"),
+        ("backtest run panel.csv --windows 1 --refit", "seasonal_naive"),
         ("predict run panel.csv --series long,tiny --level 80 --plot f.png -o f.csv", "f.csv: 7 steps of 2 columns"),
         ("explain run panel.csv --series tiny --plot e.png -o e.csv", "e.csv: 2 segments of 1 series in 1 layers"),
         ("explain run panel.csv -o e.csv", "segments of 4 series"),
@@ -62,6 +63,29 @@ def test_scores_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main("evaluate run --by series --level 80 --json".split()) == 0
     read = json.loads(capsys.readouterr().out)
     assert {row["series"] for row in read["scores"]} == {"long", "short", "young"}
+
+
+def test_a_run_that_learned_from_all_rows_says_of_which_scores_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = str(tmp_path / "run")
+    note = (
+        "note: the forecaster learned from all 390 rows of 4 series; scores, on 81 rows at their ends, are of the one "
+        "in scored/, which learned from 258 rows"
+    )
+    assert main([*RUN.format("ridge", run).split(), "--final"]) == 0
+    assert note in capsys.readouterr().err
+    for line in ("evaluate {} --by series", "report {}", "audit {}"):
+        assert main(line.format(run).split()) == 0
+        assert note in capsys.readouterr().err
+    assert main(f"calibrate {run} --pred-len 9".split()) == 0
+    assert main(f"predict {run} panel.csv --horizon 9 --level 80 -o {tmp_path / 'f.csv'}".split()) == 0
+    assert main(f"evaluate {run} --pred-len 9 --level 80".split()) == 0
+    capsys.readouterr()
+    assert main(f"backtest {run} panel.csv --windows 1".split()) == 0
+    assert "flatter it; refit, or take the run that was scored" in capsys.readouterr().err
+    assert main(f"backtest {run}/scored panel.csv --windows 1 --by series".split()) == 0
+    assert "flatter" not in capsys.readouterr().err
 
 
 def test_the_series_named_are_forecast(tmp_path: Path) -> None:
@@ -82,7 +106,6 @@ def test_the_series_named_are_forecast(tmp_path: Path) -> None:
         ("export run", "This run is of a panel; name one of its series, as by --series 'long'"),
         ("export run --series lonk", "Series 'lonk' was not in the training; did you mean 'long'?"),
         ("export single --series long", "Option --series names series of a panel"),
-        ("backtest run panel.csv --refit", "A panel is not trained anew before each forecast yet"),
         ("backtest single one.csv --by series", "Option --by of a backtest takes 'series', for a run of a panel"),
         ("backtest run none.csv", "none.csv"),
         ("report run --dataset one.csv", "not what this model was trained on"),

@@ -48,14 +48,15 @@ def test_a_closed_standard_error_puts_nothing_into_the_output(place: Path) -> No
 def test_data_are_not_changed_for_an_encoding(place: Path) -> None:
     done = _run(place, "predict run été.csv", "{}", PYTHONIOENCODING="ascii")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == (
+    assert done.stderr.splitlines()[-1] + "\n" == (
         "femts: Standard output is ascii, which has no '\\xe9'; name a file by -o, or set PYTHONIOENCODING=utf-8.\n"
     )
 
 
 def test_what_people_read_is_escaped_for_an_encoding(place: Path) -> None:
     done = _run(place, "evaluate run --by channel", "{}", PYTHONIOENCODING="ascii")
-    assert done.returncode == 0 and r"\xe9t\xe9" in done.stdout and done.stderr == ""
+    assert done.returncode == 0 and r"\xe9t\xe9" in done.stdout
+    assert done.stderr.startswith("warning: worse than") and r"channel \xe9t\xe9, heat" in done.stderr
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="ulimit -v limits memory on Linux")

@@ -106,7 +106,7 @@ def test_a_look_back_of_seasons_is_whole_or_less_than_one_and_leaves_windows(
         ("seasons", 12, 90, 12, (12, 24, 48)),
         ("seasons", 12, 40, 12, (12,)),
         ("seasons", 96, 500, 1, (19, 38, 77, 154)),
-        ("seasons", 4, 10, 52, (3,)),
+        ("seasons", 4, 10, 52, (5,)),
     ],
 )
 def test_look_backs_to_choose_from_are_whole_seasons_that_leave_windows(

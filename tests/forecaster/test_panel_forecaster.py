@@ -61,11 +61,9 @@ def test_a_view_needs_no_data_to_forecast(ridge: PanelForecaster, tmp_path: Path
 def test_scores_over_all_are_means_of_the_windows(ridge: PanelForecaster) -> None:
     whole, by_step = ridge.scores(by=None, level=[80]), ridge.scores(by="step")
     test = ridge.evaluate()
-    assert whole["mse"].tolist() == [pytest.approx(by_step["mse"].mean())] and len(by_step) == P
+    assert whole["mse"].item() == pytest.approx(by_step["mse"].mean(), rel=1e-3) and len(by_step) == P  # a gap
     assert whole["windows"].item() == test["windows"] and whole["units"].item() == "scaled"
-    assert whole["mae"].item() == pytest.approx(
-        test["mae"], rel=0.02
-    )  # `short` has a gap, each value counts alike there
+    assert whole["mae"].item() == pytest.approx(test["mae"])
     assert whole["mase"].item() == pytest.approx(ridge.scores()["mase"].mean())
     with pytest.raises(UsageError, match="cannot be grouped by 'channel'"):
         ridge.scores(by="channel")
@@ -75,9 +73,8 @@ def test_what_intervals_cover_is_the_same_by_step_and_by_series(ridge: PanelFore
     overall = ridge.scores(by=None, level=[80])
     by_series = ridge.scores(level=[80]).query("series != 'short'")
     table = ridge.coverage(level=[80])
-    assert table["coverage"].mean() == pytest.approx(overall["coverage-80"].item()) and set(table["units"]) == {
-        "scaled"
-    }
+    assert table["coverage"].mean() == pytest.approx(overall["coverage-80"].item(), rel=1e-3)
+    assert set(table["units"]) == {"scaled"}
     scale = {name: one.scaler.scale[0] for name, one in ridge.preprocess.series.items()}
     for row in by_series.itertuples():
         view = ridge.of(str(row.series))

@@ -79,6 +79,7 @@ CALLS: dict[str, tuple[Callable[[Forecaster], Callable[..., Any]], dict[str, Any
     "models": (lambda f: femts.models, {}),
     "report": (lambda f: femts.report, {"path": "page.html", "dataset": TABLE}),
     "table": (lambda f: femts.table, {"datasets": "synthetic", "models": "naive", "pred_lens": 12, "train": False}),
+    "tune": (lambda f: femts.tune, {"dataset": TABLE, **QUICK, "trials": 1}),
     "train": (lambda f: femts.train, {"dataset": TABLE, **QUICK}),
     "Forecaster.calibrate": (lambda f: f.calibrate, {}),
     "Forecaster.coverage": (lambda f: f.coverage, {}),

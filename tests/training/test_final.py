@@ -16,7 +16,6 @@ from small_tables import small_table
 
 import femts
 from femts.data.loading import load_dataset
-from femts.data.panel import load_panel
 from femts.data.synthetic import synthetic_frame
 from femts.errors import AgeWarning, UsageError
 from femts.forecaster.forecaster import Forecaster
@@ -250,13 +249,9 @@ def test_the_age_of_what_was_learned_is_said_beyond_a_horizon(whole: Forecaster)
         femts.backtest(plain, DATA, femts.Cutoffs(windows=2, step=24))
 
 
-def test_what_cannot_be_is_refused_in_a_sentence(whole: Forecaster, tmp_path: Path) -> None:
+def test_what_cannot_be_is_refused_in_a_sentence(whole: Forecaster) -> None:
     with pytest.raises(UsageError, match="Argument 'final' is"):
         small_run(final="yes")
-    long = FRAME[["date", "s0", "s1"]].melt("date", var_name="unique_id", value_name="y").rename(columns={"date": "ds"})
-    with pytest.raises(UsageError, match="A panel takes no --final"):
-        train(load_panel(long), "ridge", 24, seq_len=48, final=True, out=tmp_path / "run")
-    assert not (tmp_path / "run").exists()
     bare = Forecaster(**{**vars(small_run()), "metrics": {}})
     with pytest.raises(UsageError, match="does not say by which steps it was trained"):
         refit(bare, DATA)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from femts.analysis.backtest.cutoffs import USUAL, Cutoffs, check_cutoffs
 from femts.data.dataset import Dataset
 from femts.data.panel import Panel, panel_for_horizon
+from femts.data.source import all_rows
 from femts.data.splits import ratio_split
 from femts.errors import UsageError
 from femts.forecaster.forecasting import Ends
@@ -33,7 +35,7 @@ class _Moment:
 
 
 def backtest_panel(
-    forecaster: PanelForecaster, source: PanelSource, cutoffs: Cutoffs, say: Callable[[str], None]
+    forecaster: PanelForecaster, source: PanelSource, cutoffs: Cutoffs, refit: bool, say: Callable[[str], None]
 ) -> pd.DataFrame:
     """Backtest of a panel, one batch of forecasts a cutoff; see `femts.analysis.backtest.run.backtest`."""
     steps = forecaster.config.pred_len if cutoffs.horizon is None else cutoffs.horizon
@@ -46,8 +48,15 @@ def backtest_panel(
     windows = USUAL if cutoffs.windows is None else cutoffs.windows
     moments = [_moment(panel, window, (windows - window) * cutoffs.step + steps) for window in range(1, windows + 1)]
     _tell_short(panel, moments, steps, say)
-    _tell_known(forecaster, panel, moments, say)
-    return pd.concat([_forecast(forecaster, panel, each, steps) for each in moments if each.rows], ignore_index=True)
+    moments = [each for each in moments if each.rows]
+    if not refit:
+        _tell_known(forecaster, panel, moments, say)
+        return pd.concat([_forecast(forecaster, panel, each, steps) for each in moments], ignore_index=True)
+    started, forecasts = time.monotonic(), list[pd.DataFrame]()
+    for each in moments:
+        forecasts.append(_forecast(_fit_before(forecaster, panel, each, say), panel, each, steps))
+    say(f"{len(moments)} trainings and their forecasts took {time.monotonic() - started:.1f} s")
+    return pd.concat(forecasts, ignore_index=True)
 
 
 def scaled_backtest(frame: pd.DataFrame, forecaster: PanelForecaster, columns: tuple[str, ...]) -> pd.DataFrame:
@@ -84,27 +93,47 @@ def _tell_short(panel: Panel, moments: list[_Moment], steps: int, say: Callable[
 def _tell_known(forecaster: PanelForecaster, panel: Panel, moments: list[_Moment], say: Callable[[str], None]) -> None:
     if panel.sha256 != forecaster.data["sha256"]:
         return
-    split = panel_for_horizon(panel, forecaster.config.pred_len).series
-    seen = {name for each in moments for name, row in each.rows.items() if row < split[name].split.test[0]}
+    learned = all_rows(panel) if forecaster.scored else panel_for_horizon(panel, forecaster.config.pred_len)
+    seen = {name for each in moments for name, row in each.rows.items() if row < learned.series[name].split.test[0]}
+    remedy = "refit, or take the run that was scored" if forecaster.scored else "take fewer windows, or refit"
     if seen:
         say(
             f"forecasts of {len(seen)} series are of rows that this model was trained or chosen on, so their errors "
-            "flatter it; take fewer windows"
+            f"flatter it; {remedy}"
         )
+
+
+def _fit_before(
+    forecaster: PanelForecaster, panel: Panel, moment: _Moment, say: Callable[[str], None]
+) -> PanelForecaster:
+    """A forecaster trained on all rows before the cutoff, of all series that have one there."""
+    from femts.training.refit import refit  # with sklearn, only where something is trained
+
+    before, started = _rows_before(panel, moment), time.monotonic()
+    name = f"{panel.name}, before cutoff {moment.window}"
+    made = refit(forecaster, replace(before, name=name, source=None, sha256=before.fingerprint()))
+    say(
+        f"trained on the {sum(moment.rows.values())} rows of {len(moment.rows)} series before cutoff {moment.window} "
+        f"in {time.monotonic() - started:.1f} s"
+    )
+    return made
+
+
+def _rows_before(panel: Panel, moment: _Moment) -> Panel:
+    return panel.with_series({name: first_rows(panel.series[name], rows) for name, rows in moment.rows.items()})
 
 
 def _forecast(forecaster: PanelForecaster, panel: Panel, moment: _Moment, steps: int) -> pd.DataFrame:
     """All forecasts of one cutoff, beside the last season, repeated, and what happened."""
-    past = {name: first_rows(panel.series[name], rows) for name, rows in moment.rows.items()}
     form, targets = forecaster.config.schema.form, panel.targets
-    before = panel.with_series(past)
+    before = _rows_before(panel, moment)
     wide = forecast_series(forecaster, before, steps_ahead(before, steps), Ends((), ()), _known(panel, moment, steps))
     naive, actual = [], []
     for name, rows in moment.rows.items():
         values = panel.series[name].values[:, :targets]
         naive.append(_last_season(values[:rows], panel.season, steps))
         actual.append(values[rows : rows + steps])
-    ends = [data.dates[-1] for data in past.values() if data.dates is not None]
+    ends = [data.dates[-1] for data in before.series.values() if data.dates is not None]
     return pd.DataFrame(
         {
             "window": moment.window,

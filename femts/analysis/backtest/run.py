@@ -51,7 +51,7 @@ def backtest(
     `refit`, the forecaster is first trained anew on all of these rows, as `final` of `femts.train`
     does it: by the run's own recipe and seed, as many steps as its validation chose. The cutoffs of
     a panel are counted from the end of each series; a series with less than a season before one is
-    left out there.
+    left out there, and in the training before it.
 
     Args:
         forecaster: a trained one.
@@ -76,9 +76,7 @@ def backtest(
     check_flag(refit, "refit")
     check_callable(say, "say")
     if isinstance(forecaster, PanelForecaster):
-        if refit:
-            raise UsageError("A panel is not trained anew before each forecast yet; leave --refit (refit=True) out.")
-        return backtest_panel(forecaster, cast(PanelSource, data), cutoffs, say or (lambda _: None))
+        return backtest_panel(forecaster, cast(PanelSource, data), cutoffs, refit, say or (lambda _: None))
     if isinstance(data, Panel):
         raise UsageError("The data are a Panel, and this model was trained on a single table; pass one.")
     steps = forecaster.config.pred_len if cutoffs.horizon is None else cutoffs.horizon

@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 import platform
-from importlib.metadata import PackageNotFoundError, version
+import re
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, requires, version
 
 from femts.cli.command import command
 from femts.text import table
-
-PACKAGES = (
-    "torch",
-    "pytorch-lightning",
-    "numpy",
-    "pandas",
-    "scikit-learn",
-    "safetensors",
-    "typer",
-    "pooch",
-    "matplotlib",
-)
 
 
 @command(130)
@@ -33,7 +23,7 @@ def doctor() -> None:
     from femts.mixers.priors.registry import prior_class, prior_names
 
     versions = [("femts", __version__), ("python", platform.python_version())]
-    versions += [(name, _version(name)) for name in PACKAGES]
+    versions += [(name, _version(name) + also) for name, also in _requirements().items()]
     print(table(("package", "version"), versions))
     print()
     print(table(("device", "state"), _devices(torch)))
@@ -42,6 +32,18 @@ def doctor() -> None:
     parts = {name: prior_class(name).operation for name in prior_names()} | {"conditioner": "scan", "read": "read"}
     rows = [(part, *_kernel(operation, torch.device(device))) for part, operation in parts.items()]
     print(table(("part", f"computed on {device} by", "why not faster"), rows))
+
+
+def _requirements() -> dict[str, str]:
+    """Packages that the installed femts asks for, and behind the version of which extra; none of a mere checkout."""
+    packages, lines = dict[str, str](), list[str]()
+    with suppress(PackageNotFoundError):
+        lines = requires("femts") or []
+    for line in lines:
+        name, extra = re.split(r"[^\w.-]", line)[0], re.search(r"extra == .(\w+)", line)
+        if extra is None or extra[1] != "dev":
+            packages.setdefault(name, "" if extra is None else f" (of the extra {extra[1]})")
+    return packages
 
 
 def _version(name: str) -> str:
