@@ -44,6 +44,9 @@ def own_panel(forecaster: Many, dataset: object) -> Panel:
     panel = panel_for_horizon(panel, forecaster.config.pred_len)
     if panel.columns != forecaster.columns:
         raise UsageError(f"Panel '{shown(panel.name)}' has other columns than the training data; give one with those.")
+    if panel.schema.roles.static != forecaster.config.schema.roles.static:
+        static = ", ".join(forecaster.config.schema.roles.static) or "none"
+        raise UsageError(f"Panel '{shown(panel.name)}' has other static columns than the training data ({static}).")
     new = next((name for name in panel.series if name not in forecaster.preprocess.series), None)
     if new is not None:
         raise UsageError(f"Series '{shown(new)}' was not in the training, so it has no training rows; leave it out.")

@@ -111,6 +111,16 @@ def test_without_static_columns_the_model_is_what_it_was() -> None:
     assert states[1].keys() - states[0].keys() == {"static_in.weight", "static_in.bias"}
 
 
+def test_known_columns_pass_the_audit_and_static_ones_must_be_those_of_the_training() -> None:
+    frame = table()
+    known = train(load_panel(frame, target="y", future="promo"), "ridge", **QUICK)
+    audit = femts.audit(known)
+    assert not audit.failed, audit
+    placed = train(load_panel(frame, target="y", static="region"), "fem_sm", **QUICK, settings=SMALL)
+    with pytest.raises(UsageError, match=r"other static columns than the training data \(region\)"):
+        placed.evaluate(dataset=load_panel(frame, target="y"))
+
+
 def test_several_targets_of_each_series() -> None:
     frame = table().assign(other=lambda rows: rows["y"].to_numpy() * 2 + 1)
     panel = load_panel(frame, target=["y", "other"], static="region")

@@ -13,7 +13,6 @@ from femts.analysis.backtest.panel import first_rows
 from femts.data.panel import Panel
 from femts.data.panel_preprocess import PanelPreprocess, fit_series, panel_training_rows
 from femts.data.splits import PARTS, Split
-from femts.data.windows import PanelWindows
 from femts.forecaster.forecasting import Ends
 from femts.forecaster.panel_forecaster import PanelForecaster
 from femts.forecaster.panel_forecasting import forecast_series
@@ -31,7 +30,7 @@ def check_future(forecaster: PanelForecaster, panel: Panel) -> Check:
     )
     numbers = sample(windows)
     for number in numbers:
-        name, cutoff = _place(windows, number, forecaster.config.seq_len)
+        name, cutoff = windows.place(int(number))
         usual = scored_forecasts(forecaster.model, windows, number[None])
         other = score_windows(forecaster, "test", None, _changed(panel, forecaster.preprocess, name, cutoff))
         moved = max(moved, distance(scored_forecasts(forecaster.model, other, number[None]), usual))
@@ -42,10 +41,7 @@ def check_future(forecaster: PanelForecaster, panel: Panel) -> Check:
         alone = panel.with_series({name: replace(first_rows(data, cutoff), values=past)})
         in_advance = None if data.covariates is None else data.covariates[None, cutoff : cutoff + steps]
         table = forecast_series(forecaster, alone, steps_ahead(alone, steps), Ends((), ()), in_advance)
-        taken_off = windows.taken_off(number[None])
-        after = None if taken_off is None else taken_off[:, forecaster.config.seq_len :, : panel.targets].cpu().numpy()
-        raw_usual = one.inverse(usual.cpu().double().numpy(), after)  # within the domain, as predict's are
-        within = torch.from_numpy(one.rescale(raw_usual))
+        within = torch.from_numpy(one.rescale(one.inverse(usual.cpu().double().numpy())))  # the domain, as predict is
         raw = table[list(forecaster.targets)].to_numpy()
         difference = max(difference, distance(torch.from_numpy(one.rescale(raw))[None], within))
     says = (
@@ -53,13 +49,6 @@ def check_future(forecaster: PanelForecaster, panel: Panel) -> Check:
         f"{small(moved)}, and the evaluator's differ by {small(difference)} from predict's ({TOLERANCE:.0e} may be)"
     )
     return Check("future rows", max(moved, difference) <= TOLERANCE, says)
-
-
-def _place(windows: PanelWindows, number: torch.Tensor, seq_len: int) -> tuple[str, int]:
-    """Series of a window, and the first of its rows that is forecast."""
-    series = int(windows.series_of(number[None]))
-    first, _, begin, count = windows.spans[series].tolist()
-    return windows.names[series], begin + int(number) - (int(windows.ends[series]) - count) + seq_len - first
 
 
 def _changed(panel: Panel, preprocess: PanelPreprocess, name: str, cutoff: int) -> Panel:
