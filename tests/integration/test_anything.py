@@ -236,6 +236,6 @@ def _check(arguments: list[str]) -> None:
         warnings.simplefilter("ignore")
         status = main(arguments)
     assert status in (0, 1, 2), arguments
-    lines = [line for line in err.getvalue().splitlines() if not line.startswith("note: ")]
+    lines = [line for line in err.getvalue().splitlines() if not line.startswith(("note: ", "warning: "))]
     assert all(line.isprintable() for line in lines), (arguments, lines)
     assert (len(lines) == 1 and lines[0].startswith("femts: ")) if status else not lines, (arguments, lines)

@@ -177,6 +177,6 @@ def test_a_table_scores_it_once_its_file_is_in_the_folder(tmp_path: Path) -> Non
     cells = ("--datasets", "boiler.csv", "--models", "weighted_mean,naive", "--pred-lens", "12", "--seq-len", "24")
     few = ("--set", "training.max_steps=100", "--jobs", "2")
     lines = [line.split() for line in checkout.run("table", *cells, *few).splitlines()]
-    assert ["boiler", "weighted_mean", "naive"] in lines
+    assert ["boiler", "weighted_mean", "naive", "seasonal_naive"] in lines
     scores = next(line for line in lines if line[0] == "12")
     assert float(scores[1].rstrip("*")) < float(scores[2].rstrip("*"))
