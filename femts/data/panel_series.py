@@ -76,7 +76,8 @@ class LongRows:
         """The step that the longest series shows; UsageError where it shows none."""
         longest = int(np.argmax(self.counts))
         first = self.starts[longest]
-        return step_of(self.stamps[first : first + self.counts[longest]], where)
+        stamps = self.stamps[first : first + self.counts[longest]]
+        return step_of(stamps.unique(), where)  # what repeats is told of its series
 
     def any_of(self, rows: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Mark the series that have one of `rows`."""

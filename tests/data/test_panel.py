@@ -250,6 +250,12 @@ def test_the_default_look_back_is_that_of_a_series_of_middle_length() -> None:
     assert made("naive", pd.concat(parts), seq_len=None).config.seq_len <= 42
 
 
+def test_stamps_that_mostly_repeat_are_told_of_their_series() -> None:
+    twice = pd.concat([table(), table()])
+    with pytest.raises(UsageError, match="Series 'long' of The frame repeats 300 dates, the first"):
+        load_panel(twice)
+
+
 def test_no_series_is_long_enough() -> None:
     with pytest.raises(UsageError, match="No series of 'frame' has a window of 7 steps in its val part"):
         made("naive", series("tiny", 6))
