@@ -177,6 +177,7 @@ def read_panel(
     frame = frame.set_axis([str(column) for column in frame.columns], axis=1)
     check_unique(frame.columns, where)
     frame, schema, notes = _settled(frame, schema, where)
+    check_unique(frame.columns, where)  # a role may name the stamps or the series
     roles, form = schema.roles, schema.form
     time = form.time or "ds"
     dates = read_dates(frame[time], where, freq)
