@@ -45,6 +45,8 @@ def settle(
     table = table.set_axis(names, axis=1)
     if len(set(names)) < len(names) or form.is_long(table):
         return form, ()
+    if form.time is None and {form.series, "ds"} <= set(names):  # a long table with further columns
+        return form, ()
     time = form.time or ("date" if "date" in names else _dated(table))
     if time is None or time not in names:
         return form, ()
