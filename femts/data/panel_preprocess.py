@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from femts.data.panel import Panel
 from femts.data.preprocess import Preprocess
 from femts.data.scaler import Scaler
 from femts.data.splits import PARTS
-from femts.data.windows import PanelWindows, ScaledSeries
+from femts.data.windows import PanelWindows, Raw, ScaledSeries, raw_rows, span
 from femts.errors import UsageError
 from femts.text import shown
 
@@ -36,6 +36,10 @@ class PanelPreprocess:
     def fit(cls, panel: Panel) -> PanelPreprocess:
         """Fit to the training rows of each series; to all rows of one that has no value in them."""
         return cls(panel.columns, {name: fit_series(data) for name, data in panel.series.items()})
+
+    def reading(self, raw: bool) -> PanelPreprocess:
+        """The same, for a model that reads values before scaling, or not."""
+        return replace(self, series={name: replace(one, reads_raw=raw) for name, one in self.series.items()})
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types for JSON."""
@@ -88,7 +92,8 @@ def panel_windows(
     resident = _resident(panel, preprocess) if like is None else like.resident
     spans, begin = np.empty((len(panel.series), 4), dtype=np.int64), 0
     for number, data in enumerate(panel.series.values()):
-        spans[number] = _span(data, part, seq_len, pred_len) + np.array([begin, begin, begin, 0])
+        place = span(data.split, part, seq_len, pred_len) if part in PARTS else (0, 0, 0, 0)
+        spans[number] = np.array(place) + np.array([begin, begin, begin, 0])
         begin += len(data.values)
     if not spans[:, 3].any():
         longest = max(len(data.values) for data in panel.series.values())
@@ -99,31 +104,19 @@ def panel_windows(
     return PanelWindows(resident, seq_len, pred_len, torch.from_numpy(spans), tuple(panel.series))
 
 
-def _span(data: Dataset, part: str, seq_len: int, pred_len: int) -> NDArray[np.int64]:
-    """First row and the one past the last that windows of `part` see, the row at which the first
-    begins, and their number."""
-    start, stop = data.split.rows(part, seq_len) if part in PARTS else (0, 0)
-    if part == "train":
-        young = stop <= seq_len
-        begin = start + 1 - seq_len if young else start
-        last = stop - 1 - seq_len if young else stop + data.split.overhang(part, pred_len) - seq_len - pred_len
-        return np.array([start, stop, begin, max(0, last - begin + 1)])
-    first = start + seq_len
-    count = stop - first - pred_len + 1 if first > 0 else 0
-    return np.array([0, stop, first - seq_len, max(0, count)])
-
-
 def _resident(panel: Panel, preprocess: PanelPreprocess) -> ScaledSeries:
     """All rows of all series, scaled."""
-    scaled, observed, gaps = [], [], False
+    scaled, observed, raw, gaps = [], [], [], False
     for name, data in panel.series.items():
         where = f"Series '{shown(name)}' of '{shown(panel.name)}'"
         scaled.append(preprocess.series[name].transform(data.values, None, where).astype(np.float32))
         mask = data.observed
         gaps |= mask is not None
+        raw += [raw_rows(preprocess.series[name], data.values)] if preprocess.series[name].reads_raw else []
         observed.append(np.ones(data.values.shape, dtype=np.bool_) if mask is None else mask)
     values = torch.from_numpy(np.concatenate(scaled))
-    return ScaledSeries(values, torch.from_numpy(np.concatenate(observed)) if gaps else None, None, panel.targets)
+    rows = Raw(*map(torch.cat, zip(*raw, strict=True))) if raw else None
+    return ScaledSeries(values, torch.from_numpy(np.concatenate(observed)) if gaps else None, None, panel.targets, rows)
 
 
 def panel_training_rows(panel: Panel, windows: PanelWindows, distance: int) -> tuple[torch.Tensor, torch.Tensor | None]:

@@ -113,6 +113,13 @@ def default_look_back(protocol: str, pred_len: int, train_rows: int, season: int
     )
 
 
+def every_row(rows: int, most: int) -> Choice:
+    """Look-back of a model that is fitted to the look-back alone: all of `rows`, and no more than `most`."""
+    if rows <= most:
+        return Choice(rows, "all rows that there are")
+    return Choice(most, "as far back as this model is fitted to unasked")
+
+
 def default_seq_len(protocol: str, pred_len: int, train_rows: int, season: int = 1) -> int:
     """Steps of `default_look_back`."""
     return default_look_back(protocol, pred_len, train_rows, season).steps

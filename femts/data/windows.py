@@ -4,14 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from femts.data.dataset import Dataset
 from femts.data.preprocess import Preprocess
+from femts.data.splits import Split
 from femts.errors import UsageError
 from femts.text import shown
+
+
+class Raw(NamedTuple):
+    """Rows before scaling, for models that read them so; on the CPU.
+
+    Attributes:
+        values: (..., rows, C) float64, transformed where the user wishes it, known effects taken
+            off; NaN where a value is missing, or before the series began.
+        mean, scale: float64, of their scaling; for one row or each, (..., 1 or rows, C).
+    """
+
+    values: Tensor
+    mean: Tensor
+    scale: Tensor
+
+    def last(self) -> Raw:
+        """Scaling of the last row alone, beside all values."""
+        return Raw(self.values, self.mean[..., -1:, :], self.scale[..., -1:, :])
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,17 +45,19 @@ class ScaledSeries:
         observed: (N, C) bool, which values are real and no filling; None where all are.
         offsets: (N, C), what was taken off the scaled values, for it is known; None where nothing was.
         targets: how many of the channels, the first ones, are scored; None for all.
+        raw: the rows (N, C) before scaling, where a model reads them so.
     """
 
     values: Tensor
     observed: Tensor | None = None
     offsets: Tensor | None = None
     targets: int | None = None
+    raw: Raw | None = None
 
     def to(self, device: torch.device | str) -> ScaledSeries:
         """A copy on `device`."""
         observed, offsets = (None if each is None else each.to(device) for each in (self.observed, self.offsets))
-        return ScaledSeries(self.values.to(device), observed, offsets, self.targets)
+        return ScaledSeries(self.values.to(device), observed, offsets, self.targets, self.raw)
 
 
 class Windows:
@@ -110,6 +134,26 @@ class Windows:
         """Offsets of the windows `index`, look-backs and what followed (B, L + P, C); None where there are none."""
         return None if self.resident.offsets is None else self._cut(self.resident.offsets, index)
 
+    def raw(self, index: Tensor) -> Raw:
+        """Look-backs (B, L, C) of the windows `index` before scaling; those of a series without
+        such rows are its values."""
+        if self.resident.raw is None:
+            values = self.gather(index)[0].cpu().double()
+            return Raw(values, torch.zeros_like(values[:, :1]), torch.ones_like(values[:, :1]))
+        values, mean, scale = self.resident.raw
+        rows, inside = self._raw_rows(index)
+        last = rows[:, -1:]
+        return Raw(values[rows].where(inside[..., None], torch.nan), mean[last], scale[last])
+
+    def _raw_rows(self, index: Tensor) -> tuple[Tensor, Tensor]:
+        """Rows of the look-backs (B, L), and which of them there are."""
+        rows = (index.to(self.series.device)[:, None] + self._steps[: self.seq_len]).cpu()
+        return rows, torch.ones_like(rows, dtype=torch.bool)
+
+    def spread(self, most: int | None) -> Tensor:
+        """Numbers of all windows, or of `most` at even distances, the first and the last among them."""
+        return spread(len(self), most)
+
     def _cut(self, values: Tensor, index: Tensor) -> Tensor:
         if index.device.type == "cpu" and len(index) and not 0 <= int(index.min()) <= int(index.max()) < len(self):
             raise IndexError(f"window numbers are 0 to {len(self) - 1}, not {int(index.min())} to {int(index.max())}")
@@ -125,6 +169,16 @@ class Windows:
         """Every window once and in order, `batch_size` at a time; the last batch may be short."""
         for first in range(0, len(self), batch_size):
             yield self.gather(torch.arange(first, min(first + batch_size, len(self)), device=self.series.device))
+
+
+def spread(count: int, most: int | None) -> Tensor:
+    """Numbers of all of `count` things, or of `most` at even distances, the first and the last among
+    them; of one alone the last."""
+    if most is None or count <= most:
+        return torch.arange(count)
+    if most == 1:
+        return torch.tensor([count - 1])
+    return torch.linspace(0, count - 1, most, dtype=torch.float64).round().long()
 
 
 class PanelWindows(Windows):
@@ -189,6 +243,19 @@ class PanelWindows(Windows):
         inside = (rows >= first[:, None]) & (rows < stop[:, None])
         return rows.clamp(first[:, None], stop[:, None] - 1), inside
 
+    def _raw_rows(self, index: Tensor) -> tuple[Tensor, Tensor]:
+        rows, inside = self._rows(index)
+        return rows[:, : self.seq_len].cpu(), inside[:, : self.seq_len].cpu()
+
+    def spread(self, most: int | None) -> Tensor:
+        """As `Windows.spread`, shared out evenly over the series, of which each keeps its last window at least."""
+        if most is None or len(self) <= most:
+            return torch.arange(len(self))
+        counts = self.spans[:, 3].cpu()
+        each = max(1, most // int((counts > 0).sum()))
+        begin = [0, *counts.cumsum(0).tolist()]
+        return torch.cat([first + spread(count, each) for first, count in zip(begin, counts.tolist(), strict=False)])
+
     def to(self, device: torch.device | str) -> PanelWindows:
         """The same windows over a copy of the series on `device`."""
         return PanelWindows(self.resident.to(device), self.seq_len, self.pred_len, self.spans.to(device), self.names)
@@ -213,11 +280,29 @@ def part_windows(
     start, stop = dataset.split.rows(part, seq_len)
     first = start if part == "train" else start + seq_len
     if min(seq_len, pred_len) >= 1:  # shorter ones are named by Windows itself
-        dataset.split.check(dataset.name, part, seq_len, pred_len)
+        fitting = min(seq_len, dataset.split.longest(part, pred_len)) if preprocess.reads_raw else seq_len
+        dataset.split.check(dataset.name, part, max(1, fitting), pred_len)
     series = _resident(dataset, preprocess) if like is None else like.resident
     if series.observed is not None and not series.observed[first:stop].any():
         raise UsageError(f"No value of '{dataset.name}' is there in its {part} rows; bring a table without such a gap.")
+    if preprocess.reads_raw:
+        spans = torch.tensor([span(dataset.split, part, seq_len, pred_len)])
+        return PanelWindows(series, seq_len, pred_len, spans, (dataset.name,))
     return Windows(series, seq_len, pred_len, start, stop, dataset.split.overhang(part, pred_len))
+
+
+def span(split: Split, part: str, seq_len: int, pred_len: int) -> tuple[int, int, int, int]:
+    """First row and the one past the last that windows of `part` see, which may begin before their
+    series, the row at which the first begins, and their number."""
+    start, stop = split.rows(part, seq_len)
+    if part == "train":
+        young = stop <= seq_len
+        begin = start + 1 - seq_len if young else start
+        last = stop - 1 - seq_len if young else stop + split.overhang(part, pred_len) - seq_len - pred_len
+        return start, stop, begin, max(0, last - begin + 1)
+    first = start + seq_len
+    count = stop - first - pred_len + 1 if first > 0 else 0
+    return 0, stop, first - seq_len, max(0, count)
 
 
 def _resident(dataset: Dataset, preprocess: Preprocess) -> ScaledSeries:
@@ -226,5 +311,16 @@ def _resident(dataset: Dataset, preprocess: Preprocess) -> ScaledSeries:
     values = torch.from_numpy(preprocess.transform(dataset.values, taken_off, where)).float()
     observed = None if dataset.observed is None else torch.from_numpy(dataset.observed)
     return ScaledSeries(
-        values, observed, None if taken_off is None else torch.from_numpy(taken_off).float(), dataset.targets
+        values,
+        observed,
+        None if taken_off is None else torch.from_numpy(taken_off).float(),
+        dataset.targets,
+        raw_rows(preprocess, dataset.values, taken_off) if preprocess.reads_raw else None,
     )
+
+
+def raw_rows(preprocess: Preprocess, values: NDArray[np.float64], offsets: NDArray[np.float64] | None = None) -> Raw:
+    """Raw `values` (..., rows, C), NaN where missing, as models that read no scaled ones read them."""
+    mean, scale = (torch.from_numpy(each).double() for each in (preprocess.scaler.mean, preprocess.scaler.scale))
+    rows = torch.from_numpy(np.ascontiguousarray(preprocess.unscaled(values, offsets), dtype=np.float64))
+    return Raw(rows, mean.expand(rows.shape), scale.expand(rows.shape))

@@ -16,12 +16,14 @@ from femts.data.grid import future_dates
 from femts.data.panel import Panel, read_panel
 from femts.data.panel_preprocess import fit_series
 from femts.data.preprocess import Preprocess
+from femts.data.windows import Raw, raw_rows
 from femts.errors import GapWarning, RunFailure, UsageError
 from femts.evaluation.evaluator import windows_at_a_time
-from femts.forecaster.forecasting import Ends, Scaled, forecast_model, named_bounds, scaled_ends
+from femts.forecaster.forecasting import Ends, forecast_model, named_bounds, scaled_ends
 from femts.forecaster.inputs import tell_ended
 from femts.forecaster.parts import PanelParts
 from femts.forecaster.scoring import calibrated
+from femts.models.base import Forecasts
 
 Array = NDArray[np.float64]
 
@@ -37,8 +39,8 @@ def forecast_panel(forecaster: PanelParts, history: pd.DataFrame, horizon: int |
     panel = read_panel(history, "history", "-", config.schema, "The history", forecaster.freq)
     recent = np.stack([_last(data.values, config.seq_len) for data in panel.series.values()])
     read, preprocess = _scaled(forecaster, panel, recent)
-    pieces = [forecast_model(forecaster, part, steps) for part in read.split(windows_at_a_time(read[0], 256))]
-    scaled = Scaled(
+    pieces = _forecasts(forecaster, read, recent, preprocess, steps)
+    scaled = Forecasts(
         torch.cat([piece.points for piece in pieces]),
         torch.cat([piece.quantiles for piece in pieces if piece.quantiles is not None])
         if forecaster.model.quantiles
@@ -56,6 +58,18 @@ def forecast_panel(forecaster: PanelParts, history: pd.DataFrame, horizon: int |
     if ended.any():
         tell_ended([name for name, over in zip(panel.series, ended, strict=True) if over], config.seq_len)
     return _long_table(forecaster, panel, preprocess, columns, ended)
+
+
+def _forecasts(
+    forecaster: PanelParts, read: torch.Tensor, recent: Array, preprocess: Sequence[Preprocess], steps: int
+) -> list[Forecasts]:
+    """Forecasts of look-backs (S, L, C), scaled in `read` and raw in `recent`, some at a time."""
+    size = windows_at_a_time(read[0], 256)
+    if not forecaster.model.reads_raw:
+        return [forecast_model(forecaster, part, steps) for part in read.split(size)]
+    raws = [raw_rows(one, rows) for one, rows in zip(preprocess, recent, strict=True)]
+    parts = [Raw(*map(torch.stack, zip(*raws[k : k + size], strict=True))) for k in range(0, len(raws), size)]
+    return [forecast_model(forecaster, x, steps, raw) for x, raw in zip(read.split(size), parts, strict=True)]
 
 
 def _last(values: Array, steps: int) -> Array:

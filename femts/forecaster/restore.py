@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -72,6 +73,7 @@ def restore(folder: str | Path) -> Restored:
         _check_preprocess(run)
         preprocess = _preprocess(run)
         model = _model(run)
+        preprocess = replace(preprocess, reads_raw=model.reads_raw)
         return Restored(run, model, preprocess, None if run.intervals is None else _intervals(run, run.intervals))
     except Misfit as error:
         raise UsageError(f"Run {folder} was changed after it was saved: {error}; train again.") from error
@@ -90,6 +92,7 @@ def restore_panel(folder: str | Path) -> RestoredPanel:
             if len(one.scaler.mean) != len(preprocess.columns):
                 raise Misfit(f"{PREPROCESS}: series '{name}'", one.scaler.mean, "one mean a column")
         model = _model(run)
+        preprocess = preprocess.reading(model.reads_raw)
         return RestoredPanel(run, model, preprocess, None if run.intervals is None else _intervals(run, run.intervals))
     except Misfit as error:
         raise UsageError(f"Run {folder} was changed after it was saved: {error}; train again.") from error
@@ -218,7 +221,7 @@ def _intervals(run: SavedRun, content: bytes) -> Intervals:
         numbers = widths.dtype == np.float32 and bool((widths > -np.inf).all())
     except (*_UNREADABLE, IndexError) as error:
         raise Misfit(INTERVALS, content[:20], "intervals") from error
-    counted = 1 <= intervals.disjoint <= intervals.windows
+    counted = 1 <= intervals.disjoint <= intervals.windows or intervals.windows == intervals.disjoint == 0
     if not (fitting and rising and numbers and widths.shape[1] >= 1 and counted):
         raise Misfit(INTERVALS, widths.shape, "intervals of rising levels for each step and target")
     return intervals

@@ -169,6 +169,10 @@ def new_intervals(forecaster: Parts, pred_len: int | None, level: Sequence[float
     usual = level is None or (isinstance(level, list | tuple) and not level)
     more = () if usual else check_levels(level)
     windows = score_windows(forecaster, "val", before if pred_len is None else pred_len, data)
+    if forecaster.model.levels:
+        own = Intervals.of_model(forecaster.model, windows.pred_len, windows.targets)
+        own.at(more, windows.pred_len)
+        return own
     refuse_unreachable(more, len(windows), windows.disjoint)
     intervals, _ = calibrate(forecaster.model, windows, (*LEVELS, *more), forecaster.config.training.eval_batch_size)
     return intervals

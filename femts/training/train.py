@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -35,7 +36,7 @@ from femts.forecaster.panel_forecaster import PanelForecaster
 from femts.forecaster.run_folder import CHECKPOINT, begin_run
 from femts.forecaster.saved_run import read_config
 from femts.mixers.kernels import recorded
-from femts.models.registry import build_model
+from femts.models.registry import build_model, model_card
 from femts.training.batches import StepBatches
 from femts.training.device import Place, kept_memory, resolve_place
 from femts.training.resolve import Lengths, horizon, length_notes, resolve_run, resolve_training
@@ -122,7 +123,8 @@ def train(
         raise UsageError("A script that trains on several devices needs its code under `if __name__ == '__main__':`.")
     data = dataset if isinstance(dataset, Dataset | Panel) else load_dataset(dataset, data_root)
     data = _ready(data, pred_len)
-    config = resolve_run(data, model, Lengths(pred_len, seq_len, protocol), model_settings, training)
+    lengths = Lengths(pred_len, seq_len, protocol)
+    config = resolve_run(data, model, lengths, model_settings, training)
     training = config.training
     forecaster_of, windows = _prepared(data, config)
     # The caller's random state stays as it was.
@@ -144,7 +146,7 @@ def train(
                 if not state.model:
                     begin_run(folder, config, forecaster.preprocess_record())
             if say is not None:
-                for note in (*data.notes, *length_notes(data, pred_len, seq_len, protocol)):
+                for note in (*data.notes, *length_notes(data, model, lengths), *_thinned(forecaster, windows)):
                     say(note)
             try:
                 with recorded() as kernels:
@@ -175,8 +177,9 @@ def _prepared(
 ) -> tuple[Callable[[ForecastModel], Forecaster | PanelForecaster], dict[str, Windows]]:
     """Maker of the forecaster from its model, and the windows of each part."""
     lengths, windows = (config.seq_len, config.pred_len), dict[str, Windows]()
+    raw = model_card(config.model).model_class.reads_raw
     if isinstance(data, Panel):
-        series = PanelPreprocess.fit(data)
+        series = PanelPreprocess.fit(data).reading(raw)
         first = panel_windows(data, series, "train", *lengths)
         windows |= {
             "train": first,
@@ -184,10 +187,19 @@ def _prepared(
         }
         panel, freq = data, data.freq
         return lambda model: PanelForecaster(model, config, series, freq, panel.record, _dataset=panel), windows
-    preprocess = Preprocess.fit(data)
+    preprocess = replace(Preprocess.fit(data), reads_raw=raw)
     for part in PARTS:
         windows[part] = part_windows(data, preprocess, part, *lengths, windows.get("train"))
     return lambda model: Forecaster(model, config, preprocess, data.freq, data.record, _dataset=data), windows
+
+
+def _thinned(forecaster: Forecaster | PanelForecaster, windows: Mapping[str, Windows]) -> list[str]:
+    """A sentence on the parts of which not every window is scored."""
+    most = forecaster.model.most_windows
+    counts = [f"{len(each.spread(most))} of {len(each)} {part}" for part, each in windows.items() if part != "train"]
+    if most is None or all(len(windows[part]) <= most for part in ("val", "test")):
+        return []
+    return [f"scores are of {' and '.join(counts)} windows, evenly spread; --set model.windows=N takes more"]
 
 
 def _training_rows(data: Dataset | Panel, windows: Windows, config: RunConfig) -> tuple[Tensor, Tensor | None]:
