@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from femts.data.dataset import Dataset
 from femts.data.panel import Panel

@@ -104,7 +104,7 @@ class Preprocess:
         return fill_gaps(scaled)
 
     def unscaled(self, values: Array, offsets: Array | None = None) -> Array:
-        """Raw `values` (..., rows, C), NaN where missing, transformed and without `offsets`: what scaling is done to."""
+        """Values that are scaled: raw `values` (..., rows, C), NaN where missing, transformed, `offsets` taken off."""
         values = _transformed(values, self.power)
         return values if offsets is None else values - offsets * self.scaler.scale
 

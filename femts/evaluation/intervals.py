@@ -239,7 +239,8 @@ def calibrate(
 ) -> tuple[Intervals, dict[str, float | int]]:
     """Intervals from the errors of `model` over `windows`, and its scores there.
 
-    A model that has intervals of its own keeps them. Those of many windows are exact, a block of steps at a time; for few see `femts.evaluation.few`.
+    A model that has intervals of its own keeps them. Those of many windows are exact, a block of
+    steps at a time; for few see `femts.evaluation.few`.
 
     Args:
         model: forecaster on the device of `windows`.

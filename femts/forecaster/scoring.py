@@ -168,11 +168,12 @@ def new_intervals(forecaster: Parts, pred_len: int | None, level: Sequence[float
     before = forecaster.config.pred_len if forecaster.intervals is None else forecaster.intervals.steps
     usual = level is None or (isinstance(level, list | tuple) and not level)
     more = () if usual else check_levels(level)
-    windows = score_windows(forecaster, "val", before if pred_len is None else pred_len, data)
     if forecaster.model.levels:
-        own = Intervals.of_model(forecaster.model, windows.pred_len, windows.targets)
-        own.at(more, windows.pred_len)
+        steps = before if pred_len is None else check_steps(pred_len)
+        own = Intervals.of_model(forecaster.model, steps, len(forecaster.targets))
+        own.at(more, steps)
         return own
+    windows = score_windows(forecaster, "val", before if pred_len is None else pred_len, data)
     refuse_unreachable(more, len(windows), windows.disjoint)
     intervals, _ = calibrate(forecaster.model, windows, (*LEVELS, *more), forecaster.config.training.eval_batch_size)
     return intervals

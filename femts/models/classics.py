@@ -55,6 +55,7 @@ class ArimaConfig(ClassicConfig):
             more than 12 steps, as R's `auto.arima` has it.
     """
 
+    windows: Count = 8
     approximation: bool | None = None
 
 
@@ -65,7 +66,7 @@ class Classic(ForecastModel):
     channel_independent = True
     reads_raw = True
     needs = ("statsforecast", "stats")
-    levels = LEVELS
+    levels: ClassVar[tuple[float, ...]] = LEVELS
     library: ClassVar[str]
 
     def __init__(self, config: Any) -> None:
@@ -92,8 +93,8 @@ class Classic(ForecastModel):
         series = list(np.ascontiguousarray(values.flatten(0, 1).numpy()))
         made, reasons = forecast_all(self.fit(steps), series, torch.get_num_threads())
         if reasons:
-            text = f"{self.library} refused {len(reasons)} of {len(series)} look-backs ({reasons[0]}); "
-            warnings.warn(f"{text}the last value is repeated for each, between intervals of its own.", GapWarning, stacklevel=2)
+            text = f"{self.library} refused {len(reasons)} of {len(series)} look-backs ({reasons[0]})"
+            warnings.warn(f"{text}; the last value is repeated after each.", GapWarning, stacklevel=2)
         forecasts = torch.from_numpy(made).unflatten(0, values.shape[:2])  # (B, C, S, Q)
         forecasts = forecasts.permute(0, 2, 3, 1)
         return forecasts if self.quantiles else forecasts[:, :, 0]
@@ -115,7 +116,7 @@ class AutoTheta(Classic):
 
 @register("mstl", "MSTL by statsforecast, fitted to each look-back: seasons taken off by loess, trend by AutoETS.")
 class Mstl(Classic):
-    """See the module. Of a season of which two are not there, and without one, it is AutoETS without seasons."""
+    """See the module. Without a season it is what forecasts its trend, AutoETS."""
 
     library = "MSTL"
 
@@ -129,7 +130,9 @@ class AutoARIMA(Classic):
     most_rows = 512
 
 
-@register("croston_sba", "Croston's method with Syntetos and Boylan's correction by statsforecast: intermittent demand.")
+@register(
+    "croston_sba", "Croston's method with Syntetos and Boylan's correction by statsforecast: intermittent demand."
+)
 class CrostonSBA(Classic):
     """See the module. It has no intervals of its own: they are calibrated on every validation window."""
 

@@ -114,7 +114,9 @@ def check_library(name: str) -> None:
     """UsageError for a model whose library is not installed."""
     needs = model_card(name).model_class.needs
     if needs is not None and importlib.util.find_spec(needs[0]) is None:
-        raise UsageError(f"Model '{name}' needs {needs[0]}, which is not installed; run pip install 'femts[{needs[1]}]'.")
+        raise UsageError(
+            f"Model '{name}' needs {needs[0]}, which is not installed; run pip install 'femts[{needs[1]}]'."
+        )
 
 
 def check_learns_quantiles(name: str) -> None:

@@ -102,8 +102,7 @@ def resolve_run(
         lengths: as asked for.
         model_settings, training: as `resolve_training` returns them.
     """
-    pred_len, seq_len, protocol = lengths
-    steps = horizon(data, pred_len).steps
+    steps, protocol = horizon(data, lengths.pred_len).steps, lengths.protocol
     check_past(model, data.schema.roles.past)
     config = build_config(
         model,

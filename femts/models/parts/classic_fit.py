@@ -3,6 +3,7 @@ processes."""
 
 from __future__ import annotations
 
+import hashlib
 import time
 import warnings
 from collections.abc import Sequence
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 LONG, LONG_SEASON = 150, 12  # rows or season beyond which R's auto.arima approximates likelihoods
 WORTH = 3.0  # seconds of fits that are worth the start of processes
+MOST_RECENT = 4096  # forecasts that are remembered: a score, an audit and a report ask for the same ones
+_RECENT: dict[tuple[Fit, bytes], tuple[Array, str]] = {}
 
 
 @dataclass(frozen=True)
@@ -48,8 +51,8 @@ class Fit:
             long = rows > LONG or self.season > LONG_SEASON
             chosen = long if self.approximation is None else self.approximation
             return models.AutoARIMA(season_length=self.season, approximation=chosen)
-        if self.name == "MSTL" and (self.season == 1 or rows <= 2 * self.season):
-            return models.AutoETS(model="ZZN")  # its forecaster of the trend: no season is there to take off
+        if self.name == "MSTL" and self.season == 1:
+            return models.AutoETS(model="ZZN")  # its forecaster of the trend: there is no season to take off
         if self.name == "CrostonSBA":
             return models.CrostonSBA()
         return getattr(models, self.name)(season_length=self.season)
@@ -114,13 +117,21 @@ def forecast_all(fit: Fit, series: Sequence[Array], processes: int) -> tuple[Arr
         raise UsageError(
             f"This model needs {error.name}, which is not installed; run pip install 'femts[stats]'."
         ) from error
-    made, began = list[tuple["Array", str]](), time.monotonic()
-    for place, values in enumerate(series):
-        made.append(fit.forecast(values))
-        spent, left = time.monotonic() - began, len(series) - place - 1
-        if processes > 1 and left > 1 and spent / (place + 1) * left > WORTH:
+    keys = [(fit, hashlib.blake2b(values.tobytes()).digest()) for values in series]
+    made = {key: _RECENT[key] for key in keys if key in _RECENT}
+    waiting = {key: values for key, values in zip(keys, series, strict=True) if key not in made}
+    began, count = time.monotonic(), len(waiting)
+    while waiting:
+        key = next(iter(waiting))
+        made[key] = fit.forecast(waiting.pop(key))
+        each = (time.monotonic() - began) / (count - len(waiting))
+        if processes > 1 and len(waiting) > 1 and each * len(waiting) > WORTH:
             from joblib import Parallel, delayed
 
-            made += Parallel(processes)(delayed(fit.forecast)(values) for values in series[place + 1 :])
+            forecasts = Parallel(processes)(delayed(fit.forecast)(values) for values in waiting.values())
+            made |= dict(zip(waiting, forecasts, strict=True))
             break
-    return np.stack([forecast for forecast, _ in made]), [reason for _, reason in made if reason]
+    _RECENT.update(made)
+    for old in list(_RECENT)[: max(0, len(_RECENT) - MOST_RECENT)]:
+        del _RECENT[old]
+    return np.stack([made[key][0] for key in keys]), [made[key][1] for key in keys if made[key][1]]
