@@ -12,9 +12,10 @@ import torch
 from femts.data.dataset import Dataset
 from femts.data.panel import Panel
 from femts.data.preprocess import Preprocess
+from femts.data.raw import Raw, raw_rows
 from femts.data.scaler import Scaler
 from femts.data.splits import PARTS
-from femts.data.windows import PanelWindows, Raw, ScaledSeries, raw_rows, span
+from femts.data.windows import PanelWindows, ScaledSeries, Windows, span
 from femts.errors import UsageError
 from femts.text import shown
 
@@ -73,7 +74,7 @@ def fit_series(data: Dataset) -> Preprocess:
 
 
 def panel_windows(
-    panel: Panel, preprocess: PanelPreprocess, part: str, seq_len: int, pred_len: int, like: PanelWindows | None = None
+    panel: Panel, preprocess: PanelPreprocess, part: str, seq_len: int, pred_len: int, like: Windows | None = None
 ) -> PanelWindows:
     """Windows of one part of every series that has some; a look-back may begin before its series, where it is missing.
 

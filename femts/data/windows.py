@@ -4,36 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from femts.data.dataset import Dataset
 from femts.data.preprocess import Preprocess
+from femts.data.raw import Raw, raw_rows
 from femts.data.splits import Split
 from femts.errors import UsageError
 from femts.text import shown
-
-
-class Raw(NamedTuple):
-    """Rows before scaling, for models that read them so; on the CPU.
-
-    Attributes:
-        values: (..., rows, C) float64, transformed where the user wishes it, known effects taken
-            off; NaN where a value is missing, or before the series began.
-        mean, scale: float64, of their scaling; for one row or each, (..., 1 or rows, C).
-    """
-
-    values: Tensor
-    mean: Tensor
-    scale: Tensor
-
-    def last(self) -> Raw:
-        """Scaling of the last row alone, beside all values."""
-        return Raw(self.values, self.mean[..., -1:, :], self.scale[..., -1:, :])
 
 
 @dataclass(frozen=True, eq=False)
@@ -317,10 +297,3 @@ def _resident(dataset: Dataset, preprocess: Preprocess) -> ScaledSeries:
         dataset.targets,
         raw_rows(preprocess, dataset.values, taken_off) if preprocess.reads_raw else None,
     )
-
-
-def raw_rows(preprocess: Preprocess, values: NDArray[np.float64], offsets: NDArray[np.float64] | None = None) -> Raw:
-    """Raw `values` (..., rows, C), NaN where missing, as models that read no scaled ones read them."""
-    mean, scale = (torch.from_numpy(each).double() for each in (preprocess.scaler.mean, preprocess.scaler.scale))
-    rows = torch.from_numpy(np.ascontiguousarray(preprocess.unscaled(values, offsets), dtype=np.float64))
-    return Raw(rows, mean.expand(rows.shape), scale.expand(rows.shape))

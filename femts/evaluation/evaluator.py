@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from femts.data.windows import Raw
+from femts.data.raw import Raw
 from femts.evaluation.metrics import ErrorSums
 from femts.mixers.ops.precision import low_precision_products
 from femts.models.base import ForecastModel
@@ -167,7 +167,8 @@ class Scored(NamedTuple):
 def forecast_windows(model: ForecastModel, windows: WindowSource, index: Tensor) -> Scored:
     """Forecasts of the windows `index` (B,) and what followed, offsets put back."""
     x, y = windows.gather(index)
-    forecast, quantiles = model.forecasts(x, windows.pred_len, windows.raw(index) if model.reads_raw else None)
+    made = model.forecasts(x, windows.pred_len, windows.raw(index) if model.reads_raw else None)
+    forecast, quantiles = made.points, made.quantiles
     mask, offsets = windows.seen(index), windows.taken_off(index)
     observed = None if mask is None else mask[:, x.shape[1] :, : windows.targets]
     if offsets is not None:

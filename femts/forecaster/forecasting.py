@@ -15,7 +15,7 @@ from torch import Tensor
 
 from femts.config.values import check_steps
 from femts.data.grid import future_dates
-from femts.data.windows import Raw, raw_rows
+from femts.data.raw import Raw, raw_rows
 from femts.errors import RunFailure, UsageError
 from femts.evaluation.intervals import Intervals, check_levels, with_bounds
 from femts.evaluation.quantiles import check_quantiles, conformal_bounds, level_of

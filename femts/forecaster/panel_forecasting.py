@@ -16,7 +16,7 @@ from femts.data.grid import future_dates
 from femts.data.panel import Panel, read_panel
 from femts.data.panel_preprocess import fit_series
 from femts.data.preprocess import Preprocess
-from femts.data.windows import Raw, raw_rows
+from femts.data.raw import Raw, raw_rows
 from femts.errors import GapWarning, RunFailure, UsageError
 from femts.evaluation.evaluator import windows_at_a_time
 from femts.forecaster.forecasting import Ends, forecast_model, named_bounds, scaled_ends

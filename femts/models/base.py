@@ -4,7 +4,8 @@ frozen configuration."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +16,7 @@ from femts.errors import UsageError
 from femts.models.parts.pinball import mean_pinball
 
 if TYPE_CHECKING:
-    from femts.data.windows import Raw
+    from femts.data.raw import Raw
 
 
 def mean_square(forecast: Tensor, target: Tensor, observed: Tensor | None = None) -> Tensor:
@@ -25,7 +26,8 @@ def mean_square(forecast: Tensor, target: Tensor, observed: Tensor | None = None
     return ((forecast - target).square() * observed).sum() / observed.sum().clamp(min=1)
 
 
-class Forecasts(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Forecasts:
     """Forecasts in scaled units: `points` (B, S, C), and `quantiles` (B, S, Q, C) or None."""
 
     points: Tensor
@@ -196,6 +198,9 @@ class ForecastModel(nn.Module):
             steps: at least 1.
             raw: the same before scaling, for a model that `reads_raw`; None where nothing was scaled.
                 A channel without a value there is forecast at the mean of its training rows.
+
+        Returns:
+            Points, and quantiles where the model has some.
         """
         if self.reads_raw:
             values = x.cpu().double() if raw is None else raw.values

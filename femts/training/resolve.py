@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from femts.config.arguments import check_kind, check_text
 from femts.config.settings import apply_settings
@@ -18,6 +18,10 @@ from femts.errors import UsageError, suggest
 from femts.forecaster.run_folder import RunConfig
 from femts.models.registry import build_config, check_learns_quantiles, check_library, model_card
 from femts.text import shown
+
+if TYPE_CHECKING:
+    from femts.data.windows import Windows
+    from femts.models.base import ForecastModel
 
 _BUDGETS = ("max_steps", "max_epochs")
 _MANY, _DRAWN = 16, 8  # channels, from which on a part of them is drawn for a step, and how many are
@@ -166,6 +170,15 @@ def length_notes(data: Dataset | Panel, model: str, lengths: Lengths) -> list[st
     return notes + [f"look-back {back.steps} for {ahead.steps} ahead, {back.reason}; --seq-len takes another"] * bool(
         back.reason
     )
+
+
+def thinned_notes(model: ForecastModel, windows: Mapping[str, Windows]) -> list[str]:
+    """A sentence on the parts of which `model` scores some windows alone."""
+    most, scored = model.most_windows, [part for part in windows if part != "train"]
+    if most is None or all(len(windows[part]) <= most for part in scored):
+        return []
+    counts = " and ".join(f"{len(windows[part].spread(most))} of {len(windows[part])} {part}" for part in scored)
+    return [f"scores are of {counts} windows, evenly spread; --set model.windows=N takes more"]
 
 
 def _left_open(steps: object) -> bool:

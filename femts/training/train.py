@@ -39,7 +39,7 @@ from femts.mixers.kernels import recorded
 from femts.models.registry import build_model, model_card
 from femts.training.batches import StepBatches
 from femts.training.device import Place, kept_memory, resolve_place
-from femts.training.resolve import Lengths, horizon, length_notes, resolve_run, resolve_training
+from femts.training.resolve import Lengths, horizon, length_notes, resolve_run, resolve_training, thinned_notes
 from femts.training.resume import find_state
 from femts.training.schedule import Budget
 from femts.training.state import TrainState
@@ -146,7 +146,8 @@ def train(
                 if not state.model:
                     begin_run(folder, config, forecaster.preprocess_record())
             if say is not None:
-                for note in (*data.notes, *length_notes(data, model, lengths), *_thinned(forecaster, windows)):
+                thinned = thinned_notes(forecaster.model, windows)
+                for note in (*data.notes, *length_notes(data, model, lengths), *thinned):
                     say(note)
             try:
                 with recorded() as kernels:
@@ -180,26 +181,14 @@ def _prepared(
     raw = model_card(config.model).model_class.reads_raw
     if isinstance(data, Panel):
         series = PanelPreprocess.fit(data).reading(raw)
-        first = panel_windows(data, series, "train", *lengths)
-        windows |= {
-            "train": first,
-            **{part: panel_windows(data, series, part, *lengths, first) for part in ("val", "test")},
-        }
+        for part in PARTS:
+            windows[part] = panel_windows(data, series, part, *lengths, windows.get("train"))
         panel, freq = data, data.freq
         return lambda model: PanelForecaster(model, config, series, freq, panel.record, _dataset=panel), windows
     preprocess = replace(Preprocess.fit(data), reads_raw=raw)
     for part in PARTS:
         windows[part] = part_windows(data, preprocess, part, *lengths, windows.get("train"))
     return lambda model: Forecaster(model, config, preprocess, data.freq, data.record, _dataset=data), windows
-
-
-def _thinned(forecaster: Forecaster | PanelForecaster, windows: Mapping[str, Windows]) -> list[str]:
-    """A sentence on the parts of which not every window is scored."""
-    most = forecaster.model.most_windows
-    counts = [f"{len(each.spread(most))} of {len(each)} {part}" for part, each in windows.items() if part != "train"]
-    if most is None or all(len(windows[part]) <= most for part in ("val", "test")):
-        return []
-    return [f"scores are of {' and '.join(counts)} windows, evenly spread; --set model.windows=N takes more"]
 
 
 def _training_rows(data: Dataset | Panel, windows: Windows, config: RunConfig) -> tuple[Tensor, Tensor | None]:

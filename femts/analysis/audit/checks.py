@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from femts.data.windows import Raw
+from femts.data.raw import Raw
 from femts.evaluation.evaluator import WindowSource, evaluate
 from femts.models.base import ForecastModel
 
