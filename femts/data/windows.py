@@ -152,12 +152,9 @@ class Windows:
 
 
 def spread(count: int, most: int | None) -> Tensor:
-    """Numbers of all of `count` things, or of `most` at even distances, the first and the last among
-    them; of one alone the last."""
+    """Numbers of all of `count` things, or of `most` at even distances, the first and the last among them."""
     if most is None or count <= most:
         return torch.arange(count)
-    if most == 1:
-        return torch.tensor([count - 1])
     return torch.linspace(0, count - 1, most, dtype=torch.float64).round().long()
 
 
@@ -234,7 +231,8 @@ class PanelWindows(Windows):
         counts = self.spans[:, 3].cpu()
         each = max(1, most // int((counts > 0).sum()))
         begin = [0, *counts.cumsum(0).tolist()]
-        return torch.cat([first + spread(count, each) for first, count in zip(begin, counts.tolist(), strict=False)])
+        some = [spread(n, each) if each > 1 else torch.arange(max(0, n - 1), n) for n in counts.tolist()]
+        return torch.cat([first + numbers for first, numbers in zip(begin, some, strict=False)])
 
     def to(self, device: torch.device | str) -> PanelWindows:
         """The same windows over a copy of the series on `device`."""
