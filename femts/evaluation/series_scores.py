@@ -18,11 +18,13 @@ class SeriesSums:
     Args:
         windows: the ones that are scored, which the evaluator hands on in their order.
         preprocess: of each series.
+        most: windows that are scored at most, spread over the series; None for all.
     """
 
-    def __init__(self, windows: PanelWindows, preprocess: PanelPreprocess) -> None:
-        self.names, self.counts = windows.names, windows.spans[:, 3].cpu()
-        self.number = torch.repeat_interleave(torch.arange(len(self.names)), self.counts)
+    def __init__(self, windows: PanelWindows, preprocess: PanelPreprocess, most: int | None = None) -> None:
+        self.names = windows.names
+        self.number = windows.series_of(windows.spread(most)).cpu()
+        self.counts = torch.bincount(self.number, minlength=len(self.names))
         self.preprocess = preprocess
         self.sums = torch.zeros(3, len(self.names), dtype=torch.float64)  # squares, absolutes, values
         self._done = 0

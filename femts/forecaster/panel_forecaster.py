@@ -140,7 +140,7 @@ class PanelForecaster:
             UsageError: as in `evaluate`.
         """
         windows, panel = self._windows(part, pred_len, dataset)
-        sums = SeriesSums(windows, self.preprocess)
+        sums = SeriesSums(windows, self.preprocess, self.model.most_windows)
         evaluate(self.model, windows, self.config.training.eval_batch_size, also=[sums])
         return sums.frame(panel)
 
