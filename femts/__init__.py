@@ -13,14 +13,18 @@ if TYPE_CHECKING:
     from femts.analysis.backtest.cutoffs import Cutoffs
     from femts.analysis.backtest.run import backtest, backtest_scores
     from femts.analysis.report import report
+    from femts.analysis.tune.run import tune
     from femts.config.model import ModelConfig
     from femts.data.catalog import CATALOG, DatasetCard
     from femts.data.listing import datasets
     from femts.data.loading import load_dataset
-    from femts.errors import FemtsError, GapWarning, RunFailure, UsageError
+    from femts.data.panel import Panel, load_panel
+    from femts.errors import AgeWarning, FemtsError, GapWarning, RunFailure, UsageError
     from femts.experiments.run import table
     from femts.forecaster.forecaster import Forecaster
     from femts.forecaster.load import load
+    from femts.forecaster.panel_forecaster import PanelForecaster
+    from femts.forecaster.trained import Trained
     from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig
     from femts.mixers.priors.base import BoundPrior, Prior, visible
     from femts.mixers.priors.registry import register_prior
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
 
 # The home of each public name. `models` is the package of that name, which can be called.
 _HOME = {
+    "AgeWarning": "femts.errors",
     "BoundPrior": "femts.mixers.priors.base",
     "CATALOG": "femts.data.catalog",
     "Cutoffs": "femts.analysis.backtest.cutoffs",
@@ -42,9 +47,12 @@ _HOME = {
     "FreeEnergyMixerConfig": "femts.mixers",
     "GapWarning": "femts.errors",
     "ModelConfig": "femts.config.model",
+    "Panel": "femts.data.panel",
+    "PanelForecaster": "femts.forecaster.panel_forecaster",
     "Prior": "femts.mixers.priors.base",
     "RunFailure": "femts.errors",
     "SegmentForecaster": "femts.models.fem",
+    "Trained": "femts.forecaster.trained",
     "UsageError": "femts.errors",
     "audit": "femts.analysis.audit.run",
     "backtest": "femts.analysis.backtest.run",
@@ -52,16 +60,19 @@ _HOME = {
     "datasets": "femts.data.listing",
     "load": "femts.forecaster.load",
     "load_dataset": "femts.data.loading",
+    "load_panel": "femts.data.panel",
     "register": "femts.models.registry",
     "register_prior": "femts.mixers.priors.registry",
     "report": "femts.analysis.report",
     "table": "femts.experiments.run",
     "train": "femts.training.train",
+    "tune": "femts.analysis.tune.run",
     "visible": "femts.mixers.priors.base",
 }
 
 __all__ = [
     "CATALOG",
+    "AgeWarning",
     "BoundPrior",
     "Cutoffs",
     "DatasetCard",
@@ -72,9 +83,12 @@ __all__ = [
     "FreeEnergyMixerConfig",
     "GapWarning",
     "ModelConfig",
+    "Panel",
+    "PanelForecaster",
     "Prior",
     "RunFailure",
     "SegmentForecaster",
+    "Trained",
     "UsageError",
     "__version__",
     "audit",
@@ -83,12 +97,14 @@ __all__ = [
     "datasets",
     "load",
     "load_dataset",
+    "load_panel",
     "models",
     "register",
     "register_prior",
     "report",
     "table",
     "train",
+    "tune",
     "visible",
 ]
 

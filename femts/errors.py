@@ -30,6 +30,10 @@ class GapWarning(UserWarning):
     """A history that lacks values was filled before it was forecast from."""
 
 
+class AgeWarning(UserWarning):
+    """A history goes on for more than a horizon after the last row that the model learned from."""
+
+
 def suggest(name: str, choices: Iterable[str]) -> str:
     """Ending of a sentence about an unknown `name`: the nearest right one, or all of them when none is near."""
     choices = list(choices)

@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -37,6 +37,16 @@ class Picture(Figure):
         image = io.BytesIO()
         self.savefig(image, format=kind, dpi=DPI)
         return image.getvalue()
+
+
+class Strip(NamedTuple):
+    """Content of one panel: `column` of the three frames, under the title `name`."""
+
+    name: str
+    column: str
+    history: pd.DataFrame
+    forecast: pd.DataFrame
+    actual: pd.DataFrame | None
 
 
 def plot_forecast(
@@ -109,24 +119,50 @@ def forecast_picture(
             f"What happened lacks the column '{missing[0]}'; give a table like the history, or leave it out."
         )
 
-    across = 1 if len(shown) <= 3 else 2 if len(shown) <= 8 else 3
-    down = math.ceil(len(shown) / across)
-    figure = Picture(figsize=(max(7.5, 4.6 * across), 0.95 + 1.75 * down), layout="constrained")
-    FigureCanvasAgg(figure)
-    panels: Any = figure.subplots(down, across, sharex=True, squeeze=False)
     past, ahead = _placed(history, -len(history) + 1, forecast), _placed(forecast, 1, forecast)
     after = None if actual is None else _placed(actual.head(len(forecast)), 1, forecast)
-    for column, panel in zip(shown, panels.flat, strict=False):
+    strips = [Strip(column, column, past, ahead, after) for column in shown]
+    left_out = 0 if columns else len(named) - len(shown)
+    return _drawn(strips, season, f"and {left_out} more columns" * (left_out > 0), one_clock=True)
+
+
+def strips_picture(strips: Sequence[Strip], season: int = 1, left_out: int = 0) -> Picture:
+    """Draw forecasts of series that each have a clock of their own, one panel a series.
+
+    Args:
+        strips: at least one; their frames with `date` as in `forecast_picture`.
+        season: steps of a season.
+        left_out: how many series are not drawn, which the picture says.
+    """
+    placed = []
+    for strip in strips:
+        history, forecast, actual = strip.history, strip.forecast, strip.actual
+        past, ahead = _placed(history, -len(history) + 1, forecast), _placed(forecast, 1, forecast)
+        after = None if actual is None else _placed(actual, 1, forecast)
+        placed.append(strip._replace(history=past, forecast=ahead, actual=after))
+    return _drawn(placed, season, f"and {left_out} more series" * (left_out > 0), one_clock=False)
+
+
+def _drawn(strips: Sequence[Strip], season: int, more: str, one_clock: bool) -> Picture:
+    """The figure of `strips`, whose frames lie on the time axis; all on the same one with `one_clock`."""
+    across = 1 if len(strips) <= 3 else 2 if len(strips) <= 8 else 3
+    down = math.ceil(len(strips) / across)
+    figure = Picture(figsize=(max(7.5, 4.6 * across), 0.95 + 1.75 * down), layout="constrained")
+    FigureCanvasAgg(figure)
+    panels: Any = figure.subplots(down, across, sharex=one_clock, squeeze=False)
+    for (name, column, past, ahead, after), panel in zip(strips, panels.flat, strict=False):
         end = max(past[column].notna().to_numpy().nonzero()[0], default=len(past) - 1)  # a series may end before others
-        _draw(panel, past[: end + 1].tail(2 * max(len(forecast), season)), ahead, after, column)
+        _draw(panel, past[: end + 1].tail(2 * max(len(ahead), season)), ahead, after, column)
+        panel.set_title(shown(name), loc="left", fontsize=9, fontweight="bold", color="#2b2f33", parse_math=False)
     for place in range(across):  # the lowest panel of each column shows the time axis
-        panels[(len(shown) - 1 - place) // across, place].tick_params(axis="x", labelbottom=True)
-    for panel in panels.flat[len(shown) :]:
+        panels[(len(strips) - 1 - place) // across, place].tick_params(axis="x", labelbottom=True)
+    for panel in panels.flat[len(strips) :]:
         panel.remove()
-    _finish(
-        figure, panels.flat[: len(shown)], dated=_dated(forecast), left_out=0 if columns else len(named) - len(shown)
-    )
-    _explain(figure, panels.flat[0], _title(past, len(forecast)))
+    _finish(figure, panels.flat[: len(strips)], dated=_dated(strips[0].forecast), more=more)
+    ends = {str(strip.history.index[-1]).removesuffix(" 00:00:00") for strip in strips}
+    after = "the end of each series" if len(ends) > 1 else ends.pop() if "date" in strips[0].history else "the history"
+    steps = len(strips[0].forecast)
+    _explain(figure, panels.flat[0], f"Forecast of {steps} step{'s' * (steps > 1)} after {after}")
     return figure
 
 
@@ -153,7 +189,6 @@ def _draw(panel: Any, history: pd.DataFrame, forecast: pd.DataFrame, actual: pd.
         low, high = ([last, *follows[f"{column}-{side}-{level}"]] for side in ("lo", "hi"))
         panel.fill_between(when, low, high, color=FORECAST, alpha=BAND, linewidth=0, label=f"{level} % interval")
     _level_off(panel, history[column])
-    panel.set_title(shown(column), loc="left", fontsize=9, fontweight="bold", color="#2b2f33", parse_math=False)
     panel.margins(x=0)
 
 
@@ -177,7 +212,7 @@ def _level_off(panel: Any, past: pd.Series) -> None:
         panel.set_ylim(min(low, middle - room), max(high, middle + room))
 
 
-def _finish(figure: Any, panels: Any, dated: bool, left_out: int) -> None:
+def _finish(figure: Any, panels: Any, dated: bool, more: str) -> None:
     from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
     from matplotlib.ticker import MaxNLocator
 
@@ -194,8 +229,8 @@ def _finish(figure: Any, panels: Any, dated: bool, left_out: int) -> None:
             panel.xaxis.set_major_locator(locator)
             panel.xaxis.set_major_formatter(ConciseDateFormatter(locator))
             panel.xaxis.get_offset_text().set(size=8, color="#4a5157")
-    if left_out > 0:
-        figure.text(0.99, 0.99, f"and {left_out} more columns", ha="right", va="top", fontsize=8, color="#4a5157")
+    if more:
+        figure.text(0.99, 0.99, more, ha="right", va="top", fontsize=8, color="#4a5157")
 
 
 def _explain(figure: Any, panel: Any, title: str) -> None:
@@ -238,11 +273,6 @@ def _placed(frame: pd.DataFrame, first: int, forecast: pd.DataFrame) -> pd.DataF
     if "date" in frame.columns:
         when = read_dates(frame["date"], "The table to draw", "D" if _dated(forecast) else "1")
     return frame.set_axis(when, axis=0)
-
-
-def _title(past: pd.DataFrame, steps: int) -> str:
-    after = past.index[-1] if "date" in past.columns else "the history"
-    return f"Forecast of {steps} step{'s' * (steps > 1)} after {str(after).removesuffix(' 00:00:00')}"
 
 
 def _dated(forecast: pd.DataFrame) -> bool:

@@ -32,13 +32,13 @@ def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def given(group: Any) -> dict[str, Any]:
-    """Values of a group, and of groups in it, that somebody gave: all but None and a flag's False."""
+    """Values of a group, and of groups in it, that somebody gave: all but None, and False where it is usual."""
     values: dict[str, Any] = {}
     for field in dataclasses.fields(group):
         value = getattr(group, field.name)
         if dataclasses.is_dataclass(value):
             values |= given(value)
-        elif value is not None and value is not False:
+        elif value is not None and not (value is False and field.default is False):
             values[field.name] = value
     return values
 

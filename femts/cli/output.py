@@ -51,6 +51,16 @@ def say_notes(notes: Iterable[str]) -> None:
         print(f"note: {printable(note)}", file=sys.stderr)
 
 
+def final_note(metrics: Mapping[str, Any]) -> str:
+    """A note on a run that learned from all rows: which rows scores are of, and which model."""
+    rows, of = metrics["final"]["rows"], metrics["scored"]
+    (first, stop), learned = of["test"], of["train"][1]
+    return (
+        f"the forecaster learned from all {rows} rows; scores, on rows {first + 1} to {stop}, are of the one in "
+        f"{of['folder']}/, which learned from the first {learned}"
+    )
+
+
 def say_intervals(calibrated: Mapping[str, Any], where: str = "") -> None:
     """Print what the intervals of a run cover of the test part, by its `metrics.json`, and notes on what is wrong."""
     from femts.evaluation.coverage import coverage_line, coverage_notes, few_notes

@@ -29,6 +29,9 @@ class ReadingOptions:
     ] = None
     past: Annotated[str | None, option("Columns known up to now, read and not scored.", "NAME[,NAME...]")] = None
     future: Annotated[str | None, option("Columns known for the steps to come as well.", "NAME[,NAME...]")] = None
+    static: Annotated[str | None, option("Columns that stay the same for a series of a panel.", "NAME[,NAME...]")] = (
+        None
+    )
     calendar: Annotated[bool, typer.Option("--calendar", help="Let hour of the week and season of the year act.")] = (
         False
     )
@@ -44,9 +47,13 @@ class ReadingOptions:
         None
     )
     panel: Annotated[
-        bool,
-        typer.Option("--panel", help="Take the series as a panel: one model for all, each by its own clock and scale."),
-    ] = False
+        bool | None,
+        typer.Option(
+            "--panel/--multivariate",
+            help="Series by themselves with one model, or columns of one.",
+            show_default="a long table is a panel",
+        ),
+    ] = None
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> ReadingOptions:
@@ -65,14 +72,16 @@ class ReadingOptions:
             "target": _parse_names("target", self.target),
             "past": _parse_names("past", self.past),
             "future": _parse_names("future", self.future),
+            "static": _parse_names("static", self.static),
             "calendar": _check_flag("calendar", self.calendar or False),
-            "panel": _check_flag("panel", self.panel or False),
         }
         from femts.data.schema import Schema  # pandas takes long to import
 
         further = ("split", "val_rows", "test_rows", "test_from", "min", "max", "transform")
         schema = Schema.of(
-            **{name: value for name, value in reading.items() if value}, **{k: getattr(self, k) for k in further}
+            **{name: value for name, value in reading.items() if value},
+            **{k: getattr(self, k) for k in further},
+            panel=None if self.panel is None else _check_flag("panel", self.panel),
         )
         return schema.reading()
 

@@ -5,20 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from femts.cli.option_groups import given
 from femts.cli.options import option
 from femts.cli.reading_options import READING, ReadingOptions
+from femts.config.arguments import check_flag
 from femts.config.model import DEFAULT_MODEL, SHAPE
 from femts.config.values import check_plain, read_yaml, whole_number
 from femts.data.protocols import HORIZONS
 from femts.errors import UsageError, suggest
 from femts.text import shown
 
+if TYPE_CHECKING:
+    from femts.data.dataset import Dataset
+    from femts.data.panel import Panel
+
 SECTIONS = ("model", "training")
 _BUDGETS = {"training.max_steps", "training.max_epochs"}  # two ways to say one thing
-_KEYS = ("dataset", *READING, "model", "pred_len", "seq_len", "protocol", "training")
+_KEYS = ("dataset", *READING, "model", "pred_len", "seq_len", "protocol", "training", "final")
 
 
 @dataclass(frozen=True)
@@ -45,6 +52,7 @@ class RecipeOptions:
     assignments: Annotated[
         list[str] | None, option("One setting, such as model.components=CL.", "KEY=VALUE", "--set")
     ] = None
+    final: Annotated[bool, typer.Option("--final", help="Then train on all rows, for use; keeps both.")] = False
 
 
 @dataclass(frozen=True)
@@ -73,6 +81,7 @@ class Recipe:
         protocol: named protocol; None leaves it to the data.
         settings: dotted keys (`model.components`, `training.lr`) -> value or text.
         reading: how the data are read, arguments of `load_dataset`.
+        final: train once more on all rows.
     """
 
     dataset: str
@@ -82,12 +91,20 @@ class Recipe:
     protocol: str | None
     settings: Mapping[str, Any]
     reading: Mapping[str, Any]
+    final: bool = False
 
     @property
     def default_name(self) -> str:
         """Name of the run folder where none is given."""
         horizons = "all" if self.pred_lens == HORIZONS else "-".join(map(str, self.pred_lens))
         return f"{Path(self.dataset).stem}-{self.model}-{horizons}"
+
+    def load(self, data_root: Path | None) -> Dataset | Panel:
+        """The data, as the recipe says that they are to be read."""
+        from femts.data.schema import Schema
+        from femts.data.source import load_source
+
+        return load_source(self.dataset, data_root, Schema.of(**self.reading))
 
 
 def make_recipe(options: RecipeOptions, training: TrainingOptions) -> Recipe:
@@ -121,6 +138,7 @@ def make_recipe(options: RecipeOptions, training: TrainingOptions) -> Recipe:
         protocol=merged.get("protocol"),
         settings=settings,
         reading=ReadingOptions.of(merged).reading(),
+        final=check_flag(merged.get("final", False), "final"),
     )
 
 
@@ -182,7 +200,7 @@ def _flatten(top: dict[str, Any], path: Path) -> tuple[dict[str, Any], dict[str,
         data = top["dataset"]
         top |= {key: data[key] for key in ("na", "columns") if key in data}
         top |= {
-            "panel": data.get("panel", False),
+            "panel": data.get("panel"),
             **(data.get("roles") or {}),
             **(data.get("split") or {}),
             **(data.get("domain") or {}),

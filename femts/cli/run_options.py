@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from femts.cli.options import DataRoot
-from femts.cli.output import say_notes
+from femts.cli.options import DataRoot, names
+from femts.cli.output import final_note, say_notes
 from femts.config.values import whole_number
-from femts.errors import GapWarning, UsageError
+from femts.errors import AgeWarning, GapWarning, UsageError
 from femts.forecaster.run_folder import CONFIG
 from femts.text import shown
 
@@ -27,6 +27,10 @@ Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a finished r
 Moved = Annotated[
     str | None,
     typer.Option("--dataset", metavar="FILE", help="The run's data, where they have moved.", show_default=False),
+]
+Series = Annotated[
+    str | None,
+    typer.Option("--series", metavar="NAME[,NAME...]", help="Series of a panel.", show_default="all"),
 ]
 Device = Annotated[str, typer.Option(metavar="auto|cpu|cuda|mps", help="Where to compute.")]
 
@@ -42,35 +46,73 @@ class PlaceOptions:
 
 def read_history(table: Path, forecaster: Forecaster, steps: int = 0) -> pd.DataFrame:
     """The end of a user's file, in the form that the run was trained on: a look-back, or `steps`
-    where these are more."""
+    where these are more; of a panel the whole, as each series has an end of its own."""
+    from femts.data.reading import read_table
     from femts.data.recent import read_recent
 
     config = forecaster.config
+    if config.schema.panel:
+        return read_table(table, config.schema.form)
     return read_recent(table, max(config.seq_len, steps), forecaster.freq, config.schema.form)
 
 
 @contextmanager
 def gaps_as_notes() -> Iterator[None]:
-    """Turn what is missing in a history into a note on stderr."""
+    """Turn what is said of a history, gaps and age, into notes on stderr."""
     with warnings.catch_warnings(record=True) as gaps:
         warnings.simplefilter("always", GapWarning)
+        warnings.simplefilter("always", AgeWarning)
         yield
     say_notes([str(gap.message).removesuffix(".") for gap in gaps])
 
 
 def load_run(run: Path, device: str, dataset: str | None = None) -> Forecaster:
-    """The forecaster of a run of one horizon on `device`; `dataset` says where its data are now."""
+    """The forecaster of a run of one horizon on `device`, of a panel a `PanelForecaster`; `dataset`
+    says where its data are now."""
     from femts.config.settings import apply_settings
     from femts.config.training import TrainingConfig
-    from femts.forecaster.forecaster import Forecaster
+    from femts.forecaster.load import load
     from femts.training.device import resolve_place
 
     check_single(run)
     place = resolve_place(apply_settings(TrainingConfig(), {"device": device}, where="training"))
-    forecaster = Forecaster.load(run, place.device)
-    if dataset is not None:
-        forecaster.config = replace(forecaster.config, source=dataset)
+    forecaster = load(run, place.device)
+    for moved in (forecaster, forecaster.scored):
+        if dataset is not None and moved is not None:
+            moved.config = replace(moved.config, source=dataset)
     return forecaster
+
+
+def load_scored(run: Path, device: str, dataset: str | None = None) -> Forecaster:
+    """As `load_run`, the forecaster that scores are of: of a run that learned from all rows the one
+    beside it, which is said."""
+    forecaster = load_run(run, device, dataset)
+    if forecaster.scored is None:
+        return forecaster
+    say_notes([final_note(forecaster.metrics)])
+    return forecaster.scored
+
+
+def check_series(forecaster: Forecaster, series: str | None) -> tuple[str, ...] | None:
+    """Names that `--series` was given; UsageError where the run is not of a panel."""
+    if series is None:
+        return None
+    if not forecaster.config.schema.panel:
+        raise UsageError("Option --series names series of a panel, and this run is of a single table; leave it out.")
+    return names(series)
+
+
+def one_series(forecaster: Forecaster, series: str | None) -> Forecaster:
+    """View of the one series that `--series` names, of a panel; else the forecaster itself."""
+    from femts.forecaster.panel_forecaster import PanelForecaster
+
+    if not isinstance(forecaster, PanelForecaster):
+        check_series(forecaster, series)
+        return forecaster
+    if series is None:
+        first = shown(next(iter(forecaster.preprocess.series)))
+        raise UsageError(f"This run is of a panel; name one of its series, as by --series '{first}'.")
+    return forecaster.of(series)
 
 
 def parse_levels(text: str) -> tuple[float, ...]:

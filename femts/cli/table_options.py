@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from femts.experiments.engine import Engine
     from femts.experiments.grid import Grid
 
-LOOK_BACKS = (512, 1024, 2048, 4096)
 MIXERS, OTHERS = (
     "fem_sm,fem_gla,fem_mamba,fem_aft,sm,gla,aft",
     "lintrans,itransformer,patchtst,dlinear,naive,seasonal_naive",
@@ -53,9 +52,7 @@ class GridOptions:
     seeds: Annotated[str, typer.Option(metavar="N[,N...]", help="Seeds, a run each.")] = "42"
     seq_len: Annotated[
         str,
-        typer.Option(
-            metavar="N[,N...]|auto|protocol", help="Look-back; of several, auto's four too, validation chooses."
-        ),
+        typer.Option(metavar="N[,N...]|auto|protocol", help="Look-back; of several, or of auto's, validation chooses."),
     ] = "protocol"
     reading: ReadingOptions = field(default_factory=ReadingOptions)
     protocol: Annotated[
@@ -81,7 +78,7 @@ class GridOptions:
         """The grid that the options ask for; UsageError where one cannot be read."""
         from femts.experiments.grid import Grid
 
-        presets: dict[str, tuple[int | None, ...]] = {"auto": LOOK_BACKS, "protocol": (None,)}
+        presets: dict[str, tuple[int | None, ...] | Literal["auto"]] = {"auto": "auto", "protocol": (None,)}
         choices = (parse_assignment(text, "--choose") for text in self.choices or [])
         return Grid(
             datasets=names(self.datasets),

@@ -50,11 +50,16 @@ def check_bounds(config: object, where: str, sentence: str = _SENTENCE) -> None:
     Raises:
         UsageError: the first field that does not keep its bounds.
     """
-    for name, bounds in _bounds(type(config)).items():  # type: ignore[arg-type]  # a class has a hash
-        value = getattr(config, name)
-        numbers = value if isinstance(value, tuple) else () if value is None else (value,)
-        if not all(map(bounds.take, numbers)):
-            raise UsageError(sentence.format(where=where, name=name, words=bounds.words, value=value))
+    for name in _bounds(type(config)):  # type: ignore[arg-type]  # a class has a hash
+        check_value(type(config), name, getattr(config, name), where, sentence)
+
+
+def check_value(kind: type, name: str, value: Any, where: str, sentence: str = _SENTENCE) -> None:
+    """Hold one typed `value` to the bounds of the field `name` of the dataclass `kind`, as `check_bounds` does."""
+    bounds = _bounds(kind).get(name)  # type: ignore[arg-type]
+    numbers = value if isinstance(value, tuple) else () if value is None else (value,)
+    if bounds is not None and not all(map(bounds.take, numbers)):
+        raise UsageError(sentence.format(where=where, name=name, words=bounds.words, value=value))
 
 
 @cache

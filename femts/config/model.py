@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Self
+from typing import ClassVar, Self
 
 from femts.config.bounds import check_bounds
 
@@ -18,7 +19,11 @@ class ModelConfig:
         seq_len: steps of look-back L.
         pred_len: steps of forecast P.
         n_channels: channels C.
+        SEARCH: settings that `femts tune` searches unless told otherwise, as `a,b,c` or `low..high`; those of the
+            classes above count, too.
     """
+
+    SEARCH: ClassVar[Mapping[str, str]] = {}
 
     seq_len: int
     pred_len: int
@@ -39,6 +44,12 @@ class ModelConfig:
             A configuration without anything left open.
         """
         return self
+
+    @classmethod
+    def searched(cls) -> dict[str, str]:
+        """`SEARCH` of this class and of those above it."""
+        tables = [vars(each).get("SEARCH", {}) for each in reversed(cls.__mro__)]
+        return {name: values for table in tables for name, values in table.items()}
 
 
 SHAPE = tuple(field.name for field in fields(ModelConfig))  # they follow from the run, and nobody sets them

@@ -36,16 +36,7 @@ def make_config(kind: type[_Config], given: Mapping[str, Any], settings: Mapping
     Raises:
         UsageError: as in `apply_settings`.
     """
-    hints = get_type_hints(kind)
-    names = [f.name for f in fields(kind) if f.name not in SHAPE]  # type: ignore[arg-type]
-    changes = {}
-    for name, value in settings.items():
-        if name in SHAPE:
-            raise UsageError(f"Setting '{where}.{name}' follows from the data, --seq-len and --pred-len; leave it out.")
-        if name not in names:
-            raise UsageError(f"Unknown setting '{where}.{shown(name)}'{suggest(name, names)}")
-        check_plain(value, f"Setting '{where}.{name}'")
-        changes[name] = _read(value, hints[name], f"{where}.{name}")
+    changes = {name: read_setting(kind, name, value, where) for name, value in settings.items()}
     try:
         return kind(**{**given, **changes})
     except UsageError:
@@ -54,6 +45,21 @@ def make_config(kind: type[_Config], given: Mapping[str, Any], settings: Mapping
         raise UsageError(
             f"Setting {', '.join(f'{where}.{k}={shown(v)}' for k, v in settings.items())} cannot be used: {error}"
         ) from error
+
+
+def read_setting(kind: type, name: str, value: Any, where: str) -> Any:
+    """The typed `value` of the field `name` of a dataclass of this `kind`, not yet held to its bounds.
+
+    Raises:
+        UsageError: as in `apply_settings`.
+    """
+    names = [f.name for f in fields(kind) if f.name not in SHAPE]
+    if name in SHAPE:
+        raise UsageError(f"Setting '{where}.{name}' follows from the data, --seq-len and --pred-len; leave it out.")
+    if name not in names:
+        raise UsageError(f"Unknown setting '{where}.{shown(name)}'{suggest(name, names)}")
+    check_plain(value, f"Setting '{where}.{name}'")
+    return _read(value, get_type_hints(kind)[name], f"{where}.{name}")
 
 
 def _read(value: Any, kind: Any, key: str) -> Any:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from femts.config.bounds import Bounds, Count, Natural, NotNegative, Positive, Share, check_bounds
 from femts.errors import UsageError
@@ -66,6 +67,9 @@ class TrainingConfig:
         loss: `mse` learns a mean; `pinball` learns `quantiles`, and the median is the forecast.
         quantiles: levels that `pinball` learns; these bound the intervals of 50, 80, 90 and 95 percent.
     """
+
+    # As in `ModelConfig`, for every model that is trained.
+    SEARCH: ClassVar[Mapping[str, str]] = {"lr": "1e-4..1e-2", "weight_decay": "1e-3..1", "batch_size": "16,32,64"}
 
     lr: Positive = 1e-3
     betas: Annotated[tuple[float, float], Bounds("two numbers in [0, 1)", at_least=0, below=1)] = (0.9, 0.95)

@@ -80,6 +80,11 @@ class Dataset:
         return self.values[slice(*self.split.train)]
 
     @property
+    def learned_until(self) -> str | None:
+        """Stamp of the last training row, as text; None without stamps."""
+        return None if self.dates is None else str(self.dates[self.split.train[1] - 1])
+
+    @property
     def rows(self) -> int:
         """Number of rows."""
         return len(self.values)

@@ -18,7 +18,14 @@ BLOCKS = 5  # of the training rows, each left out in turn
 WORTH = 0.05  # part of the squared changes; effects that explain less of them in rows left out are taken for none
 
 
-def fit_effects(scaled: Array, covariates: Array, dates: pd.Index | None, season: int, calendar: bool) -> Effects:
+def fit_effects(
+    scaled: Array,
+    covariates: Array,
+    dates: pd.Index | None,
+    season: int,
+    calendar: bool,
+    lengths: Sequence[int] | None = None,
+) -> Effects:
     """Effects of the columns `covariates`, and of the stamps where `calendar` says so, in the training rows.
 
     Args:
@@ -27,9 +34,13 @@ def fit_effects(scaled: Array, covariates: Array, dates: pd.Index | None, season
         dates: their stamps, which only a calendar needs.
         season: steps of a season, over which changes are explained.
         calendar: whether the stamps count as well.
+        lengths: rows of each series, where they are of several, one after the other; None for one.
     """
-    season = min(season, len(scaled) // 2)
-    before = np.sort(np.random.default_rng(0).permutation(len(scaled) - season)[:MOST_ROWS])
+    counts = np.array([len(scaled)] if lengths is None else lengths)
+    season = min(season, int(counts.max()) // 2)
+    left = np.repeat(counts.cumsum(), counts) - np.arange(len(scaled))
+    first = np.flatnonzero(left > season)  # rows that have one of their own series a season later
+    before = first[np.sort(np.random.default_rng(0).permutation(len(first))[:MOST_ROWS])]
 
     def change(of: Callable[[NDArray[np.int64]], Array]) -> Array:
         return of(before + season) - of(before)

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from femts.data.form import Form
 from femts.data.formats import PARQUET, parquet_library
 from femts.data.grid import check_step, grid_of, order_of, step_of
 from femts.data.schema import PLAIN, Schema
-from femts.data.timestamps import read_stamps
+from femts.data.timestamps import as_text, read_stamps
 from femts.errors import UsageError
 from femts.files import write_file
 from femts.text import shown
@@ -161,29 +162,28 @@ def _few(names: Sequence[Any]) -> str:
     return some if len(names) <= 6 else f"{some} and {len(names) - 6} more"
 
 
-def _numbers(column: pd.Series, name: str, where: str) -> np.ndarray:
+def parsed(column: pd.Series) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None]:
+    """The numbers of a column, NaN where there is none, and which cells are a text that is none; None for none."""
     if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_complex_dtype(column):
-        return column.to_numpy(dtype=np.float64, na_value=np.nan)
-    text = _as_text(column)  # dates and the like would turn into whatever number stands behind them
+        return column.to_numpy(dtype=np.float64, na_value=np.nan), None
+    text = as_text(column)  # dates and the like would turn into whatever number stands behind them
     numbers = pd.to_numeric(text, errors="coerce")
     unread = (numbers.isna() & column.notna() & (text.str.strip().str.lower() != "nan")).to_numpy()
-    if unread.any():
+    return numbers.to_numpy(dtype=np.float64), unread if unread.any() else None
+
+
+def _numbers(column: pd.Series, name: str, where: str) -> np.ndarray:
+    numbers, unread = parsed(column)
+    if unread is not None:
         row = int(np.argmax(unread))
         place = f"in column '{shown(name)}' at data row {row + 1}"
         raise UsageError(f"{where} has the text '{shown(column.iloc[row])}' {place}; put a number there.")
-    return numbers.to_numpy(dtype=np.float64)
-
-
-def _as_text(column: pd.Series) -> pd.Series:
-    try:
-        return column.astype(str)
-    except ValueError:  # Python writes no number of thousands of digits
-        return column.map(shown).astype(str)
+    return numbers
 
 
 def _to_wide(frame: pd.DataFrame, where: str, form: Form, freq: str | None) -> tuple[pd.DataFrame, tuple[str, ...]]:
     y = _numbers(frame[form.value], form.value, where)
-    names = frame[form.series].astype(str).to_numpy()
+    names = as_text(frame[form.series]).to_numpy()
     if "date" in names:
         raise UsageError(
             f"{where} calls a series 'date', as the time stamps are called in a wide table; rename the series."

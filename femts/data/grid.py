@@ -15,7 +15,7 @@ from femts.errors import UsageError
 
 STRETCHES = (12, 3)  # stamps that a step is read from where others are missing; twelve business days have a weekend
 MOST_MISSING, ISLAND = 10, 3  # stamps for each that is there, and dates beside the longest hole
-_NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 
 def order_of(dates: pd.Index, where: str = "The frame") -> NDArray[np.intp] | None:
@@ -97,13 +97,27 @@ def _stamps_between(dates: pd.Index, freq: str) -> int:
         return (int(dates[-1]) - int(dates[0])) // int(freq) + 1
     offset = to_offset(freq)
     if isinstance(offset, pd.offsets.Tick):
-        span = (int(dates.asi8[-1]) - int(dates.asi8[0])) * _NANOSECONDS[dates.unit]
+        span = (int(dates.asi8[-1]) - int(dates.asi8[0])) * NANOSECONDS[dates.unit]
         return span // int(offset.nanos) + 1
     if isinstance(offset, pd.offsets.BusinessHour):  # made one by one, an hour of four at most
         hours = (dates[-1] - dates[0]) // pd.Timedelta(hours=4 * offset.n)
         if hours > 4 * len(dates):
             return int(hours)
     return len(grid_of(dates, freq))  # steps of days and more, of which the calendar has few
+
+
+def steps_between(first: object, last: object, freq: str) -> int | None:
+    """Number of steps of `freq` from one stamp to another, below 0 where `last` comes before; None
+    where they do not compare, such as dates with a time zone and without."""
+    try:
+        if freq.isdecimal():
+            return (int(str(last)) - int(str(first))) // int(freq)
+        ends = pd.DatetimeIndex([pd.Timestamp(str(first)), pd.Timestamp(str(last))])
+        if ends.hasnans or ends[1] < ends[0]:
+            return None if ends.hasnans else -1
+        return _stamps_between(ends, freq) - 1
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def _other_kind(dates: pd.Index, freq: str) -> bool:
@@ -192,6 +206,20 @@ def future_dates(last: Any, freq: str, n: int) -> pd.Index:
     raise UsageError(
         f"A forecast of {n} steps after {last} leads beyond the year {YEARS[1]}; ask for fewer steps."
     ) from late
+
+
+def last_dates(dates: pd.Index, freq: str, n: int) -> pd.Index:
+    """The last `n` of `dates`, continued at the step `freq` before the first where these are fewer."""
+    missing = n - len(dates)
+    if missing <= 0:
+        return dates[len(dates) - n :]
+    if freq.isdecimal():
+        return pd.Index(np.arange(-missing, 0) * int(freq) + dates[0]).append(dates)
+    try:
+        before = pd.date_range(end=dates[0], periods=missing + 1, freq=freq)
+    except (OverflowError, ValueError) as error:
+        raise UsageError(f"A look-back of {n} steps that ends at {dates[-1]} leads beyond all dates.") from error
+    return before[before < dates[0]][-missing:].append(dates)
 
 
 def _off_grid(dates: pd.DatetimeIndex, freq: str) -> np.ndarray:

@@ -9,6 +9,7 @@ import pandas as pd
 
 from femts.data.form import USUAL, Form
 from femts.data.naming import holds_dates
+from femts.data.year_parts import joined
 from femts.errors import UsageError
 from femts.text import shown
 
@@ -40,7 +41,7 @@ def to_frame(table: Any, where: str = "The frame", form: Form | None = USUAL) ->
             )
         return frame if form is None else dated
     frame = table if isinstance(table, pd.DataFrame) else _exchanged(table, where)
-    return frame if form is None else _with_stamps(frame, form)
+    return frame if form is None else joined(_with_stamps(frame, form), form)
 
 
 def _exchanged(table: Any, where: str) -> pd.DataFrame:

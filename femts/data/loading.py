@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,10 +18,8 @@ from femts.data.dataset import Dataset
 from femts.data.download import fetch, file_sha256
 from femts.data.frames import check_frame
 from femts.data.grid import season_of, step_of
-from femts.data.interchange import is_table, to_frame
-from femts.data.naming import settle
-from femts.data.opening import STDIN, name_of, place, raw
-from femts.data.reading import read_table
+from femts.data.opened import Opened, open_table
+from femts.data.opening import STDIN
 from femts.data.roles import NO_ROLES, Roles
 from femts.data.schema import Reading, Schema
 from femts.data.splits import ratio_split
@@ -41,23 +38,21 @@ def load_dataset(
 
     Args:
         source: a name of the catalogue (any case), a file that `read_table` reads (`-` is standard
-            input), with `date` and value columns or `unique_id, ds, y`, or such a table of pandas,
-            polars or pyarrow, its stamps in a column or in the index. Files and frames of one's own
-            are split .7, .1, .2.
+            input), with `date` and value columns or `unique_id, ds, y`, whose series then are its
+            columns, or such a table of pandas, polars or pyarrow, its stamps in a column or in the
+            index. Files and frames of one's own are split .7, .1, .2.
         data_root: folder of the catalogue's files; None finds it as `femts.data.data_root` does.
         download: whether a missing catalogue file may be downloaded.
         schema: how the table is read, where that is at hand as an object.
         reading: the same by name. `na`: numbers that stand for a missing value, beside empty cells.
             What is missing counts neither in losses nor in scores; models read the last value
             before it instead. `columns`: what one's own columns are called where not as usual:
-            `time` for `date`, or
-                for `ds` in a long table,
-            whose other columns are `series` and `value` for `unique_id` and `y`.
+            `time` for `date`, or for `ds` in a long table, whose other columns are `series` and
+            `value` for `unique_id` and `y`.
             `target`: columns to forecast and to score; by default all that are neither `past` nor `future`.
             `past`: columns that are known up to now: models read them, and nobody scores them.
             `future`: columns that are known for the steps to come as well, such as holidays;
-                `femts.data.effects` says how
-            they act. Where targets are named, columns without a role are left out.
+            `femts.data.effects` says how they act. Where targets are named, columns without a role are left out.
             `calendar`: let the hour of the week and the season of the year act likewise.
 
     Returns:
@@ -76,9 +71,11 @@ def load_dataset(
     schema = Schema.of(**reading) if schema is None else schema
     check_kind(schema, Schema, "The schema", "give one of femts.data.schema, or na=, columns= and so on")
     if schema.panel:
-        raise UsageError("A panel is not taken here yet; leave --panel out, or load it by femts.data.panel.load_panel.")
-    data = _load(source, data_root, download, schema)
-    return with_roles(data, schema.roles) if schema.roles.any else data
+        raise UsageError("A data set is one series of columns, and no panel; load it by femts.load_panel.")
+    if isinstance(source, str) and not is_path(source):
+        data = _from_catalogue(card(source), data_root, download, schema)
+        return with_roles(data, schema.roles) if schema.roles.any else data
+    return table_dataset(open_table(source, schema.form, guess=not schema.roles.any), schema)
 
 
 def with_roles(data: Dataset, roles: Roles) -> Dataset:
@@ -113,27 +110,24 @@ def _check_known(
                 )
 
 
-def _load(source: str | Path | pd.DataFrame, data_root: str | Path | None, download: bool, schema: Schema) -> Dataset:
-    """The data with every column a target; `schema.roles` only say which columns of one's own table are read."""
-    if is_table(source):
-        return _own(to_frame(source, "The frame", schema.form), "frame", schema)
-    if not isinstance(source, str | Path):
-        raise UsageError(f"The data are a {type(source).__name__}; give a name, the path of a file, or a DataFrame.")
-    if isinstance(source, str) and not is_path(source):
-        return _from_catalogue(card(source), data_root, download, schema)
-    path = Path(source).expanduser()
-    table = read_table(path, schema.form)
-    sha256 = hashlib.sha256(raw(path).read()).hexdigest() if path == STDIN else file_sha256(path)
-    data = _own(to_frame(table, place(path), schema.form), name_of(path), schema, place(path), sha256)
-    data = replace(data, notes=(*table.attrs.get("notes", ()), *data.notes))
-    if path == STDIN:
-        return data
-    data = replace(data, source=str(path.resolve()))
+def table_dataset(opened: Opened, schema: Schema) -> Dataset:
+    """The data set of a user's table, its columns in the roles of `schema`, split as it says.
+
+    Raises:
+        UsageError: data that cannot be used; the text says what and where.
+    """
+    schema = replace(schema, form=opened.form)
+    frame = check_frame(schema.roles.narrow(opened.frame, opened.form, opened.where), schema, where=opened.where)
+    data = make_dataset(
+        frame, opened.name, step_of(pd.Index(frame["date"])), replace(schema, roles=NO_ROLES), opened.sha256
+    )
+    data = _checked(replace(data, notes=(*opened.notes, *frame.attrs["notes"]), source=opened.source))
     published = next((c for c in CATALOG.values() if c.sha256 == data.sha256 and c.split != ratio_split(c.rows)), None)
-    if published is None:
-        return data
-    note = f"{path} is {published.name}; by its path it is split .7, .1, .2, and only by its name as published"
-    return replace(data, notes=(note, *data.notes))
+    if published is not None:
+        name = f"{opened.source} is {published.name}"
+        note = f"{name}; by its path it is split .7, .1, .2, and only by its name as published"
+        data = replace(data, notes=(note, *data.notes))
+    return with_roles(data, schema.roles) if schema.roles.any else data
 
 
 def is_path(source: str) -> bool:
@@ -141,14 +135,6 @@ def is_path(source: str) -> bool:
     if source.lower() in (name.lower() for name in CATALOG):
         return False
     return source == str(STDIN) or bool(Path(source).suffix) or len(Path(source).parts) != 1 or os.path.exists(source)
-
-
-def _own(table: pd.DataFrame, name: str, schema: Schema, where: str = "The frame", sha256: str = "") -> Dataset:
-    form, named = settle(table, schema.form, where, long=not schema.roles.any)
-    schema = replace(schema, form=form)
-    frame = check_frame(schema.roles.narrow(table, form, where), schema, where=where)
-    data = make_dataset(frame, name, step_of(pd.Index(frame["date"])), replace(schema, roles=NO_ROLES), sha256)
-    return _checked(replace(data, notes=(*named, *frame.attrs["notes"])))
 
 
 def make_dataset(frame: pd.DataFrame, name: str, freq: str, schema: Schema, sha256: str = "") -> Dataset:

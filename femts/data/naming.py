@@ -10,7 +10,7 @@ import pandas as pd
 
 from femts.data.form import Form
 from femts.data.periods import first_days
-from femts.data.timestamps import like_dates, read_dates
+from femts.data.timestamps import as_text, like_dates, read_dates
 from femts.errors import UsageError
 from femts.text import shown
 
@@ -81,7 +81,7 @@ def holds_dates(column: pd.Series) -> bool:
         return True
     if pd.api.types.is_bool_dtype(column) or pd.api.types.is_complex_dtype(column):
         return False
-    text = column.dropna().head(SAMPLE).astype(str)
+    text = as_text(column.dropna().head(SAMPLE))
     if pd.api.types.is_numeric_dtype(column) or text.str.fullmatch(r"-?\d+(\.\d+)?").any():
         return _are_counted(column)
     return _are_dates(text)
@@ -106,7 +106,7 @@ def _is_date(cell: str) -> bool:
 def _are_counted(column: pd.Series) -> bool:
     """Tell whether whole numbers are years, months (202412) or days (20241231): in order, or under
     a name that says so."""
-    numbers = pd.to_numeric(column.astype(str), errors="coerce").to_numpy(dtype=np.float64)
+    numbers = pd.to_numeric(as_text(column), errors="coerce").to_numpy(dtype=np.float64)
     if not len(numbers) or not np.isfinite(numbers).all() or not (numbers == np.floor(numbers)).all():
         return False
     if not like_dates(numbers.astype(np.int64)):

@@ -11,17 +11,15 @@ from typing import Any, Unpack
 import numpy as np
 import pandas as pd
 
+from femts.config.arguments import check_kind
 from femts.data.dataset import Dataset
-from femts.data.download import file_sha256
-from femts.data.frames import check_frame
-from femts.data.grid import step_of
-from femts.data.interchange import is_table, to_frame
-from femts.data.loading import make_dataset
+from femts.data.frames import check_frame, check_unique
 from femts.data.naming import settle
-from femts.data.opening import STDIN, name_of, place, raw
-from femts.data.reading import read_table
+from femts.data.opened import Opened, open_table
+from femts.data.panel_series import LongRows, read_series
 from femts.data.schema import Reading, Schema
 from femts.data.splits import PARTS, SHORTEST, Split, horizon_split, ratio_split
+from femts.data.static import read_static
 from femts.data.timestamps import read_dates
 from femts.errors import UsageError
 from femts.text import shown
@@ -39,6 +37,7 @@ class Panel:
         schema: how it was read.
         notes: what a user should be told once.
         source: the path of its file; None for a table in memory.
+        static: what stays the same for each series, as `read_static` gives it; None without static columns.
     """
 
     name: str
@@ -48,6 +47,7 @@ class Panel:
     schema: Schema
     notes: tuple[str, ...] = ()
     source: str | None = None
+    static: pd.DataFrame | None = None
     _first: Dataset = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -96,6 +96,10 @@ class Panel:
         ends = np.cumsum([0, *counts]).tolist()
         return {"sha256": self.sha256, "split": {part: [ends[k], ends[k + 1]] for k, part in enumerate(PARTS)}}
 
+    def with_series(self, series: Mapping[str, Dataset]) -> Panel:
+        """The same panel with `series`, some of its own or what is left of them."""
+        return replace(self, series=series, static=None if self.static is None else self.static.loc[list(series)])
+
     def _ranges(self, part: str) -> Iterator[tuple[int, int]]:
         return (getattr(data.split, part) for data in self.series.values())
 
@@ -133,16 +137,22 @@ def load_panel(source: str | Path | pd.DataFrame, schema: Schema | None = None, 
     Raises:
         UsageError: data that cannot be used; the text says what and where.
     """
-    schema = replace(Schema.of(**reading) if schema is None else schema, panel=True)
-    if is_table(source):
-        return read_panel(to_frame(source, "The frame", schema.form), "frame", "", schema, "The frame")
-    if not isinstance(source, str | Path):
-        raise UsageError(f"The data are a {type(source).__name__}; give the path of a file, or a DataFrame.")
-    path = Path(source).expanduser()
-    table = read_table(path, schema.form)
-    sha256 = hashlib.sha256(raw(path).read()).hexdigest() if path == STDIN else file_sha256(path)
-    panel = read_panel(to_frame(table, place(path), schema.form), name_of(path), sha256, schema, place(path))
-    return panel if path == STDIN else replace(panel, source=str(path.resolve()))
+    schema = Schema.of(**reading) if schema is None else schema
+    check_kind(schema, Schema, "The schema", "give one of femts.data.schema, or na=, columns= and so on")
+    return table_panel(open_table(source, schema.form), schema)
+
+
+def table_panel(opened: Opened, schema: Schema) -> Panel:
+    """The panel of a user's table; UsageError for data that cannot be used."""
+    notes = opened.notes
+    if schema.panel is None and opened.is_long(schema.roles.target):
+        notes = (
+            *notes,
+            "the table is long, so one model learns from each series by itself; --multivariate joins them",
+        )
+    schema = replace(schema, panel=True, form=opened.form)
+    panel = read_panel(opened.frame, opened.name, opened.sha256, schema, opened.where)
+    return replace(panel, notes=(*notes, *panel.notes), source=opened.source)
 
 
 def read_panel(
@@ -153,39 +163,61 @@ def read_panel(
     Raises:
         UsageError: a series, a stamp or a cell is not as it must be; the text names it.
     """
+    frame = frame.set_axis([str(column) for column in frame.columns], axis=1)
+    check_unique(frame.columns, where)
+    frame, schema, notes = _settled(frame, schema, where)
     roles, form = schema.roles, schema.form
-    if roles.future or roles.calendar or roles.target:
-        raise UsageError(
-            "A panel takes no --target, --future and --calendar yet; leave them out, or take the table without --panel."
-        )
-    form, notes = settle(frame, form, where)
+    time = form.time or "ds"
+    dates = read_dates(frame[time], where, freq)
+    rows = LongRows.of(frame, form.series, dates, where)
+    freq = freq or rows.step(where)
+    named = replace(schema, roles=replace(roles, target=roles.target or (form.value,)))
+    series = read_series(rows, named, freq, where)
+    static = None
+    if roles.static:
+        static = read_static(frame, roles.static, rows.row_codes, rows.names)
+    sha256 = sha256 or _hash(series, static)
+    return Panel(name, series, freq, sha256, schema, (*notes, *_notes(series)), static=static)
+
+
+def _settled(frame: pd.DataFrame, schema: Schema, where: str) -> tuple[pd.DataFrame, Schema, tuple[str, ...]]:
+    """A long table of what is to be read, its schema with the names of its columns, and notes on them."""
+    notes: tuple[str, ...] = ()
+    form, roles = schema.form, schema.roles
+    if not {form.series, form.time or "ds"} <= set(frame.columns):
+        form, notes = settle(frame, form, where)
+        if form.time is None and {form.series, "date"} <= set(frame.columns):
+            form = replace(form, time="date")
     schema = replace(schema, form=form)
     time = form.time or "ds"
-    if {form.series, time, form.value} <= set(frame.columns):
-        read = (form.value, *roles.past)
-        further = [str(c) for c in frame.columns if c not in (form.series, time, *read)]
-        if further:
+    columns = [str(column) for column in frame.columns if column not in (form.series, time)]
+    if {form.series, time} <= set(frame.columns) and (roles.target or form.value in columns):
+        named = replace(roles, target=roles.target or (form.value,)).check(columns, where)
+        further = [column for column in columns if column not in named]
+        if further and not roles.target:
             raise UsageError(
-                f"{where} has the further column '{shown(further[0])}'; name it for --past, or leave it out."
+                f"{where} has the further column '{shown(further[0])}'; name it for --past, --future or --static, or "
+                "leave it out."
             )
-    else:
-        time = form.time_of(frame)
-        frame, read = _as_long(frame, schema, time, where), (form.value,)
-    frame = frame.assign(**{time: read_dates(frame[time], where)})
-    groups = {str(key): rows for key, rows in frame.groupby(form.series, sort=False)}
-    if not groups:
-        raise UsageError(f"{where} has no rows; bring a table with some.")
-    freq = freq or step_of(pd.Index(max(groups.values(), key=len)[time]).sort_values(), where)
-    plain = schema.wide()
-    series = {}
-    for key, rows in groups.items():
-        table = rows[[time, *read]].rename(columns={time: "date"})
-        checked = check_frame(table, plain, columns=read, freq=freq, where=f"Series '{shown(key)}' of {where}")
-        series[key] = make_dataset(checked, key, freq, plain)
-    if not sha256:
-        content = "\n".join(f"{key} {data.fingerprint()}" for key, data in series.items())
-        sha256 = hashlib.sha256(content.encode()).hexdigest()
-    return Panel(name, series, freq, sha256, schema, (*notes, *_notes(series)))
+        return frame[[form.series, time, *named]], schema, notes
+    if roles.any:
+        lacking = next((n for n in (form.series, time, form.value) if n not in frame.columns), form.value)
+        raise UsageError(
+            f"{where} has no column '{shown(lacking)}', so it is no long table, and columns of others have no roles in "
+            "a panel; bring a long one, or leave --panel out."
+        )
+    time = form.time_of(frame)
+    return _as_long(frame, schema, time, where), schema, notes
+
+
+def _hash(series: Mapping[str, Dataset], static: pd.DataFrame | None) -> str:
+    """SHA-256 of names, stamps and values."""
+    content = hashlib.sha256(b"" if static is None else static.to_csv().encode())
+    for key, data in series.items():
+        content.update(f"{key} {data.columns} {len(data.values)}".encode())
+        for array in (data.values, data.covariates, None if data.dates is None else data.dates.to_numpy()):
+            content.update(b"" if array is None else np.ascontiguousarray(array).tobytes())
+    return content.hexdigest()
 
 
 def _as_long(frame: pd.DataFrame, schema: Schema, time: str, where: str) -> pd.DataFrame:
@@ -193,8 +225,9 @@ def _as_long(frame: pd.DataFrame, schema: Schema, time: str, where: str) -> pd.D
     form = schema.form
     if time not in frame.columns:
         check_frame(frame, schema, where=where)  # says what is missing
-    long = frame.melt(id_vars=[time], var_name=form.series, value_name=form.value)
-    return long[[form.series, time, form.value]]
+    long = frame.melt(id_vars=[time], value_name="\0")  # a column may have any other name
+    long.columns = pd.Index([form.time or "ds", form.series, form.value])
+    return long[[form.series, form.time or "ds", form.value]]
 
 
 def _notes(series: Mapping[str, Dataset]) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,12 +10,15 @@ import numpy as np
 import torch
 
 from femts.data.dataset import Dataset
+from femts.data.effects import Array, Effects
 from femts.data.panel import Panel
+from femts.data.panel_effects import joined, own_effects, shared_effects
 from femts.data.preprocess import Preprocess
 from femts.data.raw import Raw, raw_rows
 from femts.data.scaler import Scaler
-from femts.data.splits import PARTS
-from femts.data.windows import PanelWindows, ScaledSeries, Windows, span
+from femts.data.spans import Span, span
+from femts.data.static import StaticCodes
+from femts.data.windows import PanelWindows, ScaledSeries
 from femts.errors import UsageError
 from femts.text import shown
 
@@ -26,16 +29,37 @@ class PanelPreprocess:
 
     Attributes:
         columns: names of the C columns of each series.
-        series: by name.
+        series: by name, each with the effects of what is known, its own or those that series share.
+        effects: those that they share; None where nothing is known in advance.
+        static: codes of the static columns; None where there are none.
     """
 
     columns: tuple[str, ...]
     series: Mapping[str, Preprocess]
+    effects: Effects | None = None
+    static: StaticCodes | None = None
 
     @classmethod
     def fit(cls, panel: Panel) -> PanelPreprocess:
         """Fit to the training rows of each series; to all rows of one that has no value in them."""
-        return cls(panel.columns, {name: fit_series(data) for name, data in panel.series.items()})
+        series = {name: fit_series(data) for name, data in panel.series.items()}
+        effects = shared_effects(panel, series)
+        if effects is not None:
+            alone = len(series) == 1
+            series = {
+                name: replace(one, effects=effects if alone else own_effects(panel.series[name], one, effects))
+                for name, one in series.items()
+            }
+        return cls(panel.columns, series, effects, None if panel.static is None else StaticCodes.fit(panel.static))
+
+    def of(self, name: str, data: Dataset) -> Preprocess:
+        """The preprocessing of the series `name`; one that is new is scaled by its own rows, those of `data`."""
+        return self.series.get(name) or replace(fit_series(data), effects=self.effects, reads_raw=self.reads_raw)
+
+    @property
+    def reads_raw(self) -> bool:
+        """True when made for a model that reads values before scaling."""
+        return any(one.reads_raw for one in self.series.values())
 
     def reading(self, raw: bool) -> PanelPreprocess:
         """The same, for a model that reads values before scaling, or not."""
@@ -43,21 +67,32 @@ class PanelPreprocess:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types for JSON."""
+        own = {
+            name: replace(one, effects=None) if one.effects is self.effects else one
+            for name, one in self.series.items()
+        }
+        effects = {} if self.effects is None else {"effects": self.effects.to_dict()}
+        static = {} if self.static is None else {"static": self.static.to_dict()}
         return {
-            "series": {name: {**one.to_dict(), "columns": []} for name, one in self.series.items()},
+            "series": {name: {**one.to_dict(), "columns": []} for name, one in own.items()},
             "columns": list(self.columns),
+            **effects,
+            **static,
         }
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> PanelPreprocess:
         """The inverse of `to_dict`."""
         columns = tuple(record["columns"])
-        series = {name: Preprocess.from_dict({**one, "columns": columns}) for name, one in record["series"].items()}
-        return cls(columns, series)
+        effects = Effects.from_dict(record["effects"]) if "effects" in record else None
+        static = StaticCodes.from_dict(record["static"]) if "static" in record else None
+        read = {name: Preprocess.from_dict({**one, "columns": columns}) for name, one in record["series"].items()}
+        series = {name: one if one.effects else replace(one, effects=effects) for name, one in read.items()}
+        return cls(columns, series, effects, static)
 
 
 def fit_series(data: Dataset) -> Preprocess:
-    """Preprocessing of one series, which may have no training row with a value, or no value at all."""
+    """Scale of one series, which may have no training row with a value, or no value at all; without effects."""
     train = slice(*data.split.train)
     seen = data.values[train]
     rows = train if len(seen) and not np.isnan(seen).all(0).any() else slice(0, len(data.values))
@@ -70,11 +105,11 @@ def fit_series(data: Dataset) -> Preprocess:
             None,
             data.schema.domain,
         )
-    return Preprocess.fit_rows(data, values, rows)
+    return Preprocess.fit_scale(data, values)
 
 
 def panel_windows(
-    panel: Panel, preprocess: PanelPreprocess, part: str, seq_len: int, pred_len: int, like: Windows | None = None
+    panel: Panel, preprocess: PanelPreprocess, part: str, seq_len: int, pred_len: int, like: PanelWindows | None = None
 ) -> PanelWindows:
     """Windows of one part of every series that has some; a look-back may begin before its series, where it is missing.
 
@@ -90,33 +125,80 @@ def panel_windows(
         UsageError: unknown part, or one in which no series has a window.
     """
     resident = _resident(panel, preprocess) if like is None else like.resident
-    spans, begin = np.empty((len(panel.series), 4), dtype=np.int64), 0
-    for number, data in enumerate(panel.series.values()):
-        place = span(data.split, part, seq_len, pred_len) if part in PARTS else (0, 0, 0, 0)
-        spans[number] = np.array(place) + np.array([begin, begin, begin, 0])
-        begin += len(data.values)
-    if not spans[:, 3].any():
+    spans = torch.tensor(panel_spans(panel, part, seq_len, pred_len))
+    static = like.static if like is not None else static_inputs(preprocess, panel)
+    return PanelWindows(resident, seq_len, pred_len, spans, tuple(panel.series), static)
+
+
+def panel_spans(panel: Panel, part: str, seq_len: int, pred_len: int) -> list[Span]:
+    """Rows and windows of `part` in each series, the rows of which are one below the other.
+
+    Raises:
+        UsageError: unknown part, or one in which no series has a window.
+    """
+    spans, row = list[Span](), 0
+    for data in panel.series.values():
+        first, stop, begin, windows = span(data.split, part, seq_len, pred_len)
+        spans.append(Span(row + first, row + stop, row + begin, windows))
+        row += len(data.values)
+    if not any(each.windows for each in spans):
         longest = max(len(data.values) for data in panel.series.values())
         raise UsageError(
             f"No series of '{shown(panel.name)}' has a window of {pred_len} steps in its {part} part (the longest has "
             f"{longest} rows); take a shorter --pred-len, or bring more rows."
         )
-    return PanelWindows(resident, seq_len, pred_len, torch.from_numpy(spans), tuple(panel.series))
+    return spans
+
+
+def static_inputs(preprocess: PanelPreprocess, panel: Panel) -> torch.Tensor | None:
+    """Inputs (S, E) by which models know the series of `panel`; None where there are no static columns."""
+    if preprocess.static is None or panel.static is None:
+        return None
+    return torch.from_numpy(preprocess.static.encode(panel.static, f"'{shown(panel.name)}'"))
 
 
 def _resident(panel: Panel, preprocess: PanelPreprocess) -> ScaledSeries:
     """All rows of all series, scaled."""
-    scaled, observed, raw, gaps = [], [], [], False
+    scaled, observed, raw, gaps = [], [], list[Raw](), False
+    offsets = panel_offsets([(preprocess.series[name], data) for name, data in panel.series.items()])
+    begin = 0
     for name, data in panel.series.items():
         where = f"Series '{shown(name)}' of '{shown(panel.name)}'"
-        scaled.append(preprocess.series[name].transform(data.values, None, where).astype(np.float32))
+        taken_off = None if offsets is None else offsets[begin : begin + len(data.values)]
+        begin += len(data.values)
+        scaled.append(preprocess.series[name].transform(data.values, taken_off, where).astype(np.float32))
         mask = data.observed
         gaps |= mask is not None
-        raw += [raw_rows(preprocess.series[name], data.values)] if preprocess.series[name].reads_raw else []
+        raw += [raw_rows(preprocess.series[name], data.values, taken_off)] if preprocess.series[name].reads_raw else []
         observed.append(np.ones(data.values.shape, dtype=np.bool_) if mask is None else mask)
     values = torch.from_numpy(np.concatenate(scaled))
+    resident = None if offsets is None else torch.from_numpy(offsets).float()
+    seen = torch.from_numpy(np.concatenate(observed)) if gaps else None
     rows = Raw(*map(torch.cat, zip(*raw, strict=True))) if raw else None
-    return ScaledSeries(values, torch.from_numpy(np.concatenate(observed)) if gaps else None, None, panel.targets, rows)
+    return ScaledSeries(values, seen, resident, panel.targets, rows)
+
+
+def panel_offsets(rows: Sequence[tuple[Preprocess, Dataset]]) -> Array | None:
+    """Offsets (rows, C) of all rows of several series, one after the other; None without effects.
+
+    Series that share their effects are computed together.
+    """
+    if not rows or rows[0][0].effects is None:
+        return None
+    pieces = list[Array | None]([None] * len(rows))
+    shared = dict[int, list[int]]()
+    for number, (one, _) in enumerate(rows):
+        shared.setdefault(id(one.effects), []).append(number)
+    for numbers in shared.values():
+        some = [rows[number][1] for number in numbers]
+        covariates = [data.covariates for data in some if data.covariates is not None]
+        dates = [data.dates for data in some if data.dates is not None]
+        together = rows[numbers[0]][0].offsets(np.concatenate(covariates), joined(dates))
+        assert together is not None
+        ends = np.cumsum([len(data.values) for data in some])
+        for number, piece in zip(numbers, np.split(together, ends[:-1]), strict=True):
+            pieces[number] = piece
+    return np.concatenate([piece for piece in pieces if piece is not None])
 
 
 def panel_training_rows(panel: Panel, windows: PanelWindows, distance: int) -> tuple[torch.Tensor, torch.Tensor | None]:

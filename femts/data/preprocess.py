@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -57,17 +57,25 @@ class Preprocess:
     @classmethod
     def fit_rows(cls, data: Dataset, values: Array, rows: slice) -> Preprocess:
         """Fit to `values` (n, C), which are those of `rows` of `data`."""
+        plain = cls.fit_scale(data, values)
+        if data.covariates is None:
+            return plain
+        covariates, dates = data.covariates[rows], None if data.dates is None else data.dates[rows]
+        effects = fit_effects(plain.scale(values), covariates, dates, data.season, data.schema.roles.calendar)
+        return replace(plain, effects=effects)
+
+    @classmethod
+    def fit_scale(cls, data: Dataset, values: Array) -> Preprocess:
+        """Transform and scale alone, fitted to `values` (n, C), rows of `data`; known columns have no effect."""
         domain, targets = data.schema.domain, data.targets
         power = PowerTransform.fit(
             domain.transform, values[:, :targets], data.columns, f"Data set '{shown(data.name)}'"
         )
-        values = _transformed(values, power)
-        scaler = Scaler.fit(values)
-        if data.covariates is None:
-            return cls(data.columns, scaler, None, power, domain)
-        covariates, dates = data.covariates[rows], None if data.dates is None else data.dates[rows]
-        effects = fit_effects(scaler.transform(values), covariates, dates, data.season, data.schema.roles.calendar)
-        return cls(data.columns, scaler, effects, power, domain)
+        return cls(data.columns, Scaler.fit(_transformed(values, power)), None, power, domain)
+
+    def scale(self, values: Array) -> Array:
+        """Raw `values` (..., C) transformed and scaled; what is missing and what is known stay in them."""
+        return self.scaler.transform(_transformed(values, self.power))
 
     def offsets(self, covariates: Array | None, dates: pd.Index | None, where: str = "The history") -> Array | None:
         """Offsets (n, C) at the known columns `covariates` (n, K), raw units, and the stamps `dates`
@@ -91,7 +99,7 @@ class Preprocess:
         """
         if self.power is not None:
             self.power.check(values[..., : len(self.power.powers)], self.columns, where)
-        scaled = self.scaler.transform(_transformed(values, self.power))
+        scaled = self.scale(values)
         scaled = scaled if offsets is None else scaled - offsets
         far = np.abs(scaled) > MOST_DEVIATIONS
         if far.any():

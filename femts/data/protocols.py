@@ -6,10 +6,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from femts.config.arguments import check_text
+from femts.data.splits import SHORT
 from femts.errors import UsageError, suggest
 
 HORIZONS: tuple[int, ...] = (96, 192, 336, 720)
 """Steps to forecast in the literature's tables."""
+LOOK_BACKS: tuple[int, ...] = (512, 1024, 2048, 4096)
+"""Steps of look-back that our own tables of these choose from."""
 PROTOCOLS: tuple[str, ...] = ("paper", "lookback96", "seasons")
 PUBLISHED_HORIZON = 96
 FEWEST_WINDOWS = 4  # that a single season of look-back has to leave
@@ -43,13 +46,13 @@ def default_horizon(freq: str | None, rows: int, published: bool) -> Choice:
 
     Args:
         freq: the step, a pandas frequency or a number; None without stamps.
-        rows: of the whole table, of which the horizon takes a quarter at most.
+        rows: of the whole table, of which the horizon takes a third at most: to learn from, to validate and to test by.
         published: data of the catalogue, whose tables begin at 96.
     """
     if published:
         return Choice(PUBLISHED_HORIZON, "the first of the published ones")
     steps, reason = _by_step(freq)
-    most = max(1, rows // (4 if reason else 20))
+    most = max(1, rows // (3 if reason else 20))
     if steps <= most:
         return Choice(steps, reason or "the usual for steps without dates")
     return Choice(most, f"as far as {rows} rows allow")
@@ -90,7 +93,8 @@ def default_look_back(protocol: str, pred_len: int, train_rows: int, season: int
     Where look-back and forecast would fill more than 60% of the training rows the look-back is
     halved until they do not, because too few windows would be left to learn from. `seasons` takes
     as many whole seasons as leave half of the training rows to learn from, and no more steps than
-    `paper`; data without a season get four horizons.
+    `paper`; data without a season get four horizons. In fewer than `SHORT` horizons of training
+    rows, forecasts end beyond them, so the look-back takes half of the rows.
 
     Args:
         protocol: one of `PROTOCOLS`.
@@ -120,6 +124,14 @@ def every_row(rows: int, most: int) -> Choice:
     return Choice(most, "as far back as this model is fitted to unasked")
 
 
+def look_back_choices(protocol: str, pred_len: int, train_rows: int, season: int = 1) -> tuple[int, ...]:
+    """Look-backs to choose from, rising: that of `default_look_back`, and an eighth, a quarter, a half of it and twice
+    it in whole seasons, as far as they leave a quarter of the training rows to begin a window at."""
+    usual = default_look_back(protocol, pred_len, train_rows, season).steps
+    wholes = {max(1, round(share * usual / season)) * season for share in (0.125, 0.25, 0.5, 2)}
+    return tuple(sorted({usual, *(steps for steps in wholes if steps + pred_len <= 0.75 * train_rows)}))
+
+
 def default_seq_len(protocol: str, pred_len: int, train_rows: int, season: int = 1) -> int:
     """Steps of `default_look_back`."""
     return default_look_back(protocol, pred_len, train_rows, season).steps
@@ -130,16 +142,18 @@ def _published(pred_len: int) -> int:
 
 
 def _whole_seasons(pred_len: int, train_rows: int, season: int) -> Choice:
-    room = min(_published(pred_len), train_rows // 2 - pred_len)
+    short = train_rows < SHORT * pred_len  # where a window is let forecast beyond the training rows
+    within = 1 if short else pred_len  # steps of a forecast that have to lie within them
+    room = min(_published(pred_len), train_rows // 2 - (0 if short else pred_len))
     left = f"which leaves {{}} of {train_rows} training rows to begin a window at"
     if season == 1:
         steps = max(1, min(room, max(4 * pred_len, LEAST_LOOK_BACK)))
         reason = f"data without a season, {left}"
-    elif room >= season or season + pred_len + FEWEST_WINDOWS - 1 <= train_rows:
+    elif room >= season or (not short and season + pred_len + FEWEST_WINDOWS - 1 <= train_rows):
         seasons = max(1, room // season)
         steps = seasons * season
         reason = f"{seasons} season{'s' * (seasons > 1)} of {season} steps, {left}"
     else:
-        steps = max(1, (train_rows - pred_len) // 2)
+        steps = max(1, room if short else (train_rows - pred_len) // 2)
         reason = f"no whole season of {season} steps fits, {left}"
-    return Choice(steps, reason.format(max(0, train_rows - steps - pred_len + 1)))
+    return Choice(steps, reason.format(max(0, train_rows - steps - within + 1)))

@@ -7,6 +7,7 @@ import warnings
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from femts.data.opening import DAMAGE, damaged, opened_text, place
 from femts.errors import UsageError
 from femts.text import shown
 
+MOST_COMMENTS = 100  # lines
 ALL = 2**40  # rows, more than any file has
 
 
@@ -54,11 +56,13 @@ def table_pieces(path: str | Path, form: Form = USUAL, cells: int | None = None)
 
 def _text_pieces(path: Path, form: Form, cells: int | None) -> Iterator[pd.DataFrame]:
     try:
+        comments = _comments(path)
         with text_of(opened_text(path)) as file:
-            header = next((row for row in csv.reader(file) if row), [])
+            header = next((row for row in csv.reader(islice(file, comments, None)) if row), [])
         dialect = COMMAS
         if any(mark in cell for cell in header for mark in OTHERS):
             with text_of(opened_text(path)) as file:
+                _ = [file.readline(SAMPLE) for _ in range(comments)]
                 dialect, header = dialect_of(file.read(SAMPLE), path)
         nameless = header[:1] == [""] and "" not in header[1:]
         words = ["date", "ds", form.series, *([] if form.time is None else [form.time])]
@@ -75,6 +79,7 @@ def _text_pieces(path: Path, form: Form, cells: int | None) -> Iterator[pd.DataF
                     encoding="utf-8-sig",
                     compression=None,  # by its name a plain file would count as packed
                     index_col=False,
+                    skiprows=comments,
                     low_memory=False,
                     dtype=dict.fromkeys(words, str),
                     chunksize=rows,
@@ -108,6 +113,16 @@ def _text_pieces(path: Path, form: Form, cells: int | None) -> Iterator[pd.DataF
         raise UsageError(
             f"{place(path)} is not a table ({shown(detail)}); give every row the header's cells."
         ) from error
+
+
+def _comments(path: Path) -> int:
+    """Lines before the header that begin with `#`; none where the last of them has as many cells as the next line."""
+    with text_of(opened_text(path)) as file:
+        lines = [file.readline(SAMPLE)]
+        while lines[-1].startswith("#") and len(lines) <= MOST_COMMENTS:
+            lines.append(file.readline(SAMPLE))
+    marks = (tuple(line.count(mark) for line in lines[-2:]) for mark in f",{OTHERS}")
+    return 0 if any(0 < counts[0] == counts[-1] for counts in marks) else len(lines) - 1
 
 
 def read_headless(path: str | Path) -> pd.DataFrame:

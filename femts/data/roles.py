@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from femts.data.form import Form
 
 
+NAMED = ("target", "past", "future", "static")  # fields of `Roles` that name columns
+
+
 @dataclass(frozen=True)
 class Roles:
     """Names of columns by what they are for.
@@ -24,17 +27,24 @@ class Roles:
         past: known up to now, such as a measurement beside the target: models read them.
         future: known for the steps to come as well, such as holidays or prices: their effect on the targets is fitted.
         calendar: whether the stamps themselves are such a known thing: hour of the week and season of the year.
+        static: the same in all rows of a series of a panel, such as its region: numbers or words.
     """
 
     target: tuple[str, ...] = ()
     past: tuple[str, ...] = ()
     future: tuple[str, ...] = ()
     calendar: bool = False
+    static: tuple[str, ...] = ()
 
     @property
     def any(self) -> bool:
         """True where something differs from forecasting every column from itself and the others."""
-        return bool(self.target or self.past or self.future or self.calendar)
+        return bool(self.target or self.past or self.future or self.calendar or self.static)
+
+    @property
+    def in_advance(self) -> bool:
+        """True where something is known for the steps to come."""
+        return bool(self.future or self.calendar)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types for YAML; empty where nothing differs."""
@@ -44,14 +54,19 @@ class Roles:
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Roles:
         """The inverse of `to_dict`."""
-        names = {key: tuple(record.get(key, ())) for key in ("target", "past", "future")}
+        names = {key: tuple(record.get(key, ())) for key in NAMED}
         return cls(**names, calendar=bool(record.get("calendar", False)))
 
     def narrow(self, frame: pd.DataFrame, form: Form, where: str) -> pd.DataFrame:
-        """A user's table without the columns that have no role, where targets are named; a long one as it is."""
+        """A user's table without the columns that have no role, where targets are named; a long one as it is.
+
+        Raises:
+            UsageError: a name that is no column, or one with two roles; or static columns, which a panel alone has.
+        """
+        self._refuse_static()
         if not self.target or form.is_long(frame):
             return frame
-        columns = {form.time_of(frame), *self._check([str(column) for column in frame.columns], where)}
+        columns = {form.time_of(frame), *self.check([str(column) for column in frame.columns], where)}
         return frame[[column for column in frame.columns if str(column) in columns]]
 
     def sorted_out(self, columns: Sequence[str], name: str) -> Roles:
@@ -60,7 +75,8 @@ class Roles:
         Raises:
             UsageError: a name that is no column, or one with two roles, or nothing left to forecast.
         """
-        seen = self._check(columns, f"'{name}'")
+        self._refuse_static()
+        seen = self.check(columns, f"'{name}'")
         targets = self.target or tuple(c for c in columns if c not in seen)
         if not targets:
             raise UsageError(
@@ -68,11 +84,11 @@ class Roles:
             )
         return replace(self, target=targets)
 
-    def _check(self, columns: Sequence[str], where: str) -> dict[str, str]:
+    def check(self, columns: Sequence[str], where: str) -> dict[str, str]:
         """The role of each column that is named; UsageError for a name that is no column, or has two roles."""
         seen: dict[str, str] = {}
-        for role, names in (("target", self.target), ("past", self.past), ("future", self.future)):
-            for column in names:
+        for role in NAMED:
+            for column in getattr(self, role):
                 if column not in columns:
                     raise UsageError(f"{where} has no column '{shown(column)}' for --{role}{suggest(column, columns)}")
                 if column in seen:
@@ -82,6 +98,13 @@ class Roles:
                     )
                 seen[column] = role
         return seen
+
+    def _refuse_static(self) -> None:
+        if self.static:
+            raise UsageError(
+                f"A single table has no static columns, such as '{shown(self.static[0])}'; leave --static out, or take "
+                "a long table as a panel (--panel)."
+            )
 
 
 NO_ROLES = Roles()

@@ -10,7 +10,7 @@ from femts.config.arguments import check_flag
 from femts.config.values import check_plain
 from femts.data.domain import ANY, Domain
 from femts.data.form import USUAL, Form
-from femts.data.roles import NO_ROLES, Roles, names_of
+from femts.data.roles import NAMED, NO_ROLES, Roles, names_of
 from femts.data.split_rule import USUAL_SPLIT, SplitRule
 from femts.errors import UsageError, suggest
 from femts.text import shown
@@ -24,6 +24,7 @@ class Reading(TypedDict, total=False):
     target: Sequence[str] | str
     past: Sequence[str] | str
     future: Sequence[str] | str
+    static: Sequence[str] | str
     calendar: bool
     split: Sequence[float] | str
     val_rows: int
@@ -45,7 +46,8 @@ class Schema:
         roles: what the columns are for.
         split: wishes for the rows of training, validation and test.
         domain: bounds of the targets, and how they are transformed.
-        panel: whether the series of the table are of one kind, so that one model learns from each by itself.
+        panel: True where one model learns from each series by itself, False where the series are
+            columns of one; None takes the first for a long table and the second for a wide one.
     """
 
     na: tuple[float, ...] = ()
@@ -53,7 +55,7 @@ class Schema:
     roles: Roles = NO_ROLES
     split: SplitRule = USUAL_SPLIT
     domain: Domain = ANY
-    panel: bool = False
+    panel: bool | None = None
 
     @classmethod
     def of(cls, **reading: Any) -> Schema:
@@ -62,7 +64,7 @@ class Schema:
         Args:
             reading: `na`, numbers that stand for a missing value; `columns`, names by `time`,
                 `series` and `value` where they are not `date`, or `unique_id, ds, y`; `target`,
-                `past` and `future`, names of columns by what they are for, and `calendar`, as in
+                `past`, `future` and `static`, names of columns by what they are for, and `calendar`, as in
                 `Roles`; `split`, `val_rows`, `test_rows` and `test_from` as in `SplitRule`; `min`,
                 `max` and `transform` as in `Domain`; `panel` as above.
 
@@ -73,7 +75,7 @@ class Schema:
         unknown = next((name for name in reading if name not in names), None)
         if unknown is not None:
             raise UsageError(f"Unknown argument '{shown(unknown)}' of the data{suggest(unknown, names)}")
-        given = {role: names_of(reading.get(role, ()), role) for role in ("target", "past", "future")}
+        given = {role: names_of(reading.get(role, ()), role) for role in NAMED}
         roles = Roles(**given, calendar=check_flag(reading.get("calendar", False), "calendar"))
         return cls(
             _sentinels(reading.get("na", ())),
@@ -81,7 +83,7 @@ class Schema:
             roles,
             SplitRule.of(*(reading.get(name) for name in ("split", "val_rows", "test_rows", "test_from"))),
             Domain.of(*(reading.get(name) for name in ("min", "max", "transform"))),
-            check_flag(reading.get("panel", False), "panel"),
+            None if reading.get("panel") is None else check_flag(reading["panel"], "panel"),
         )
 
     def reading(self) -> dict[str, Any]:
@@ -91,21 +93,26 @@ class Schema:
             "columns": {key: name for key, name in self.form.named().items() if getattr(USUAL, key) != name},
             **self.roles.to_dict(),
         }
-        given |= {"panel": self.panel}
-        return {name: value for name, value in given.items() if value} | self.split.to_dict() | self.domain.to_dict()
+        panel = {} if self.panel is None else {"panel": self.panel}
+        return (
+            {name: value for name, value in given.items() if value}
+            | panel
+            | self.split.to_dict()
+            | self.domain.to_dict()
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types for YAML."""
         further = {"split": self.split.to_dict(), "domain": self.domain.to_dict(), "panel": self.panel}
         always = {"na": list(self.na), "columns": self.form.named(), "roles": self.roles.to_dict()}
-        return always | {name: value for name, value in further.items() if value}
+        return always | {name: value for name, value in further.items() if value or value is False}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Schema:
         """The inverse of `to_dict`."""
         split, domain = SplitRule.from_dict(record.get("split", {})), Domain.from_dict(record.get("domain", {}))
         read = tuple(record["na"]), Form.of(record["columns"]), Roles.of(record["roles"])
-        return cls(*read, split, domain, bool(record.get("panel")))
+        return cls(*read, split, domain, record.get("panel"))
 
     def wide(self) -> Schema:
         """The schema of the same table once `check_frame` has made it wide."""

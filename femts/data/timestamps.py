@@ -13,7 +13,7 @@ from femts.data.periods import first_days
 from femts.errors import UsageError
 from femts.text import shown
 
-LIKE_DATES = ((1800, 2200), (18000101, 22000101))
+LIKE_DATES = ((1700, 2200), (17000101, 22000101))
 YEARS = (1678, 2261)  # whole ones that nanoseconds in 64 bits reach, which pandas counts in
 MOST_NUMBER = 2**53  # of a stamp that is a number: no larger one is sure to differ from the next
 _WRITE = "write it as 2024-12-31 23:00:00"
@@ -46,7 +46,7 @@ def read_stamps(
     notes: tuple[str, ...] = ()
     dates = column
     if not pd.api.types.is_datetime64_any_dtype(column):
-        dates, notes = _parse(column.astype(str), where)
+        dates, notes = _parse(as_text(column), where)
     if dates.isna().any():
         row = int(np.argmax(dates.isna()))
         raise UsageError(
@@ -63,6 +63,14 @@ def read_stamps(
     return stamps, notes
 
 
+def as_text(column: pd.Series) -> pd.Series:
+    """The cells as text; whole numbers of thousands of digits, which Python does not write, as what they are."""
+    try:
+        return column.astype(str)
+    except ValueError:
+        return column.map(shown).astype(str)
+
+
 def _plain(column: pd.Series) -> pd.Series:
     """Periods as their starts, and whole numbers that are stored as fractions (1956.0) as whole;
     anything else as it is."""
@@ -75,15 +83,19 @@ def _plain(column: pd.Series) -> pd.Series:
         numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
         if np.isfinite(numbers).all() and (numbers == np.floor(numbers)).all() and np.abs(numbers).max() <= MOST_NUMBER:
             return pd.Series(numbers.astype(np.int64), name=column.name)
+    if not pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_datetime64_any_dtype(column):
+        text = as_text(column)
+        if len(text) and text.str.fullmatch(r"-?\d{1,18}\.0+").all():
+            return text.str.partition(".")[0]
     return column
 
 
 def _counted(column: pd.Series, freq: str | None, where: str) -> pd.Index | None:
     """Whole numbers, written as such; None for anything else and, where `freq` is no number, for
     years, days and months."""
-    if pd.api.types.is_datetime64_any_dtype(column) or not column.astype(str).str.fullmatch(r"-?\d{1,18}").all():
+    if pd.api.types.is_datetime64_any_dtype(column) or not as_text(column).str.fullmatch(r"-?\d{1,18}").all():
         return None
-    numbers = pd.Index(column.astype(str).astype("int64"))
+    numbers = pd.Index(as_text(column).astype("int64"))
     beyond = np.abs(numbers) > MOST_NUMBER
     if beyond.any():
         row = int(np.argmax(beyond))

@@ -11,7 +11,8 @@ from torch import Tensor
 from femts.data.dataset import Dataset
 from femts.data.preprocess import Preprocess
 from femts.data.raw import Raw, raw_rows
-from femts.data.splits import Split
+from femts.data.spans import span, spread
+from femts.data.static import with_static
 from femts.errors import UsageError
 from femts.text import shown
 
@@ -151,29 +152,32 @@ class Windows:
             yield self.gather(torch.arange(first, min(first + batch_size, len(self)), device=self.series.device))
 
 
-def spread(count: int, most: int | None) -> Tensor:
-    """Numbers of all of `count` things, or of `most` at even distances, the first and the last among them."""
-    if most is None or count <= most:
-        return torch.arange(count)
-    return torch.linspace(0, count - 1, most, dtype=torch.float64).round().long()
-
-
 class PanelWindows(Windows):
     """Windows of the series of a panel, one after the other, over one resident tensor that holds them all.
 
     Args:
         series: all rows of all series.
         seq_len, pred_len: L and P, steps.
-        spans: for each series, int64 (S, 4): its first row and the one past its last, the row at which its first window
-            begins, which may be before it, and how many windows it has.
+        spans: for each series, the four numbers of its `Span`: int64 (S, 4).
         names: of the series.
+        static: E inputs that stay the same for each series, (S, E); `gather` puts them after the
+            channels of a look-back. None where there are none.
     """
 
-    def __init__(self, series: ScaledSeries, seq_len: int, pred_len: int, spans: Tensor, names: Sequence[str]) -> None:
+    def __init__(
+        self,
+        series: ScaledSeries,
+        seq_len: int,
+        pred_len: int,
+        spans: Tensor,
+        names: Sequence[str],
+        static: Tensor | None = None,
+    ) -> None:
         if seq_len < 1 or pred_len < 1:
             raise UsageError(f"Look-back {seq_len} and forecast {pred_len} must each be at least 1 step.")
         super().__init__(series, 1, 1, 0, len(series.values))
         self.seq_len, self.pred_len, self.spans, self.names = seq_len, pred_len, spans, tuple(names)
+        self.static = static
         self.ends = spans[:, 3].cumsum(0)
         first, stop, begin, count = spans.unbind(1)
         within = (begin >= first) & (begin + count - 1 + seq_len + pred_len <= stop)
@@ -188,9 +192,22 @@ class PanelWindows(Windows):
         """As `Windows.disjoint`, the sum over the series."""
         return int((-(-self.spans[:, 3] // self.pred_len)).sum())
 
+    def gather(self, index: Tensor) -> tuple[Tensor, Tensor]:
+        """As `Windows.gather`; static inputs follow the channels of the look-backs, (B, L, C + E)."""
+        x, y = super().gather(index)
+        return x if self.static is None else with_static(x, self.static[self.series_of(index)]), y
+
     def series_of(self, index: Tensor) -> Tensor:
         """Number of the series that each window of `index` (B,) is of."""
         return torch.searchsorted(self.ends, index.to(self.ends.device), right=True)
+
+    def place(self, number: int) -> tuple[str, int]:
+        """Series of window `number`, and the row, counted from the first that its windows see, at which the forecast
+        begins."""
+        series = int(self.series_of(torch.tensor(number)))
+        first, _, begin, windows = self.spans[series].tolist()
+        within = number - int(self.ends[series]) + windows
+        return self.names[series], begin + within + self.seq_len - first
 
     @property
     def masked(self) -> bool:
@@ -236,7 +253,9 @@ class PanelWindows(Windows):
 
     def to(self, device: torch.device | str) -> PanelWindows:
         """The same windows over a copy of the series on `device`."""
-        return PanelWindows(self.resident.to(device), self.seq_len, self.pred_len, self.spans.to(device), self.names)
+        static = None if self.static is None else self.static.to(device)
+        resident, spans = self.resident.to(device), self.spans.to(device)
+        return PanelWindows(resident, self.seq_len, self.pred_len, spans, self.names, static)
 
 
 def part_windows(
@@ -269,29 +288,11 @@ def part_windows(
     return Windows(series, seq_len, pred_len, start, stop, dataset.split.overhang(part, pred_len))
 
 
-def span(split: Split, part: str, seq_len: int, pred_len: int) -> tuple[int, int, int, int]:
-    """First row and the one past the last that windows of `part` see, which may begin before their
-    series, the row at which the first begins, and their number."""
-    start, stop = split.rows(part, seq_len)
-    if part == "train":
-        young = stop <= seq_len
-        begin = start + 1 - seq_len if young else start
-        last = stop - 1 - seq_len if young else stop + split.overhang(part, pred_len) - seq_len - pred_len
-        return start, stop, begin, max(0, last - begin + 1)
-    first = start + seq_len
-    count = stop - first - pred_len + 1 if first > 0 else 0
-    return 0, stop, first - seq_len, max(0, count)
-
-
 def _resident(dataset: Dataset, preprocess: Preprocess) -> ScaledSeries:
     where = f"Data set '{shown(dataset.name)}'"
     taken_off = preprocess.offsets(dataset.covariates, dataset.dates, where)
+    offsets = None if taken_off is None else torch.from_numpy(taken_off).float()
     values = torch.from_numpy(preprocess.transform(dataset.values, taken_off, where)).float()
     observed = None if dataset.observed is None else torch.from_numpy(dataset.observed)
-    return ScaledSeries(
-        values,
-        observed,
-        None if taken_off is None else torch.from_numpy(taken_off).float(),
-        dataset.targets,
-        raw_rows(preprocess, dataset.values, taken_off) if preprocess.reads_raw else None,
-    )
+    raw = raw_rows(preprocess, dataset.values, taken_off) if preprocess.reads_raw else None
+    return ScaledSeries(values, observed, offsets, dataset.targets, raw)

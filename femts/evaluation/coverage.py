@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from femts.evaluation.few import are_few
+from femts.evaluation.metrics import mean_of_cells
 from femts.evaluation.quantiles import conformal_bounds, ends_of
 
 MOST_MISSED = 10.0  # points between a level and what is covered, beyond which it is said
@@ -40,10 +41,10 @@ def few_notes(windows: int, disjoint: int) -> list[str]:
     more than an estimate."""
     if windows == 0 or not are_few(windows, disjoint):  # none: they are the model's own
         return []
-    return [
-        f"intervals are an estimate: {windows} validation windows, {disjoint} without overlap, are too few to "
-        "calibrate on"
-    ]
+    counted = f"{windows} validation windows, {disjoint} without overlap, are"
+    if windows == 1:
+        counted = "one validation window is"
+    return [f"intervals are an estimate: {counted} too few to calibrate on"]
 
 
 class CoverageSums:
@@ -81,6 +82,15 @@ class CoverageSums:
             self._inside[k] += ((lower <= target) & (target <= upper)).sum(0)
             self._beyond[k] += torch.maximum(lower - target, target - upper).clamp_min_(0).nansum(0)
             self._spans[k] += (upper - lower).where(observed, 0).sum(0)
+
+    def bounds(self, forecast: Tensor, quantiles: Tensor | None = None) -> Iterator[tuple[Tensor, Tensor]]:
+        """Lower and upper ends (B, S, C) of each level around `forecast`, float64, scaled units."""
+        if quantiles is not None:
+            yield from conformal_bounds(quantiles, self.quantiles, self.levels, self.half_widths)
+            return
+        middle = forecast.cpu().double()
+        for width in self._widths.double():
+            yield middle - width, middle + width
 
     @property
     def coverage(self) -> NDArray[np.float64]:
@@ -125,7 +135,10 @@ class CoverageSums:
     def overall(self, levels: Sequence[float]) -> dict[str, dict[str, float]]:
         """`coverage` and mean `width` (scaled units) over all steps and channels, of each of `levels` that there is."""
         return {
-            f"{level:g}": {"coverage": float(np.nanmean(inside)), "width": float(np.nanmean(width))}
+            f"{level:g}": {
+                name: float(mean_of_cells(values, self._observed.numpy(), (0, 1)))
+                for name, values in (("coverage", inside), ("width", width))
+            }
             for level, inside, width in zip(self.levels, self.coverage, self.width, strict=True)
             if level in levels
         }

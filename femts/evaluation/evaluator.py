@@ -173,7 +173,7 @@ def forecast_windows(model: ForecastModel, windows: WindowSource, index: Tensor)
     observed = None if mask is None else mask[:, x.shape[1] :, : windows.targets]
     if offsets is not None:
         before, after = offsets.split([x.shape[1], windows.pred_len], dim=1)
-        x, forecast, y = x + before, forecast + after, y + after
+        x, forecast, y = x[..., : before.shape[-1]] + before, forecast + after, y + after
         quantiles = None if quantiles is None else quantiles + after[:, :, None]
     x, forecast, y = (each[..., : windows.targets] for each in (x, forecast, y))
     return Scored(x, forecast, y, observed, None if quantiles is None else quantiles[..., : windows.targets])

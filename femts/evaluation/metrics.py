@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 
@@ -45,3 +47,12 @@ class ErrorSums:
     def mae(self) -> float:
         """Mean absolute error; NaN before anything was added."""
         return float((self.sums[1] / self.sums[2]).item())
+
+
+def mean_of_cells(means: NDArray[np.float64], count: NDArray[np.float64], axes: tuple[int, ...]) -> NDArray[np.float64]:
+    """Mean over `axes` of `means` (S, C) of `count` values each, so that every value counts alike;
+    NaN where there is none."""
+    if (count == count.flat[0]).all():
+        return np.asarray(means.mean(axis=axes))
+    sums, whole = (np.where(count > 0, means, 0.0) * count).sum(axis=axes), count.sum(axis=axes)
+    return np.divide(sums, whole, out=np.full(whole.shape, np.nan), where=whole > 0)

@@ -13,6 +13,7 @@ from torch import Tensor
 from femts.data.preprocess import Preprocess
 from femts.errors import UsageError, suggest
 from femts.evaluation.coverage import CoverageSums
+from femts.evaluation.metrics import mean_of_cells
 from femts.text import shown
 
 Array = NDArray[np.float64]
@@ -96,10 +97,16 @@ def _symmetric(forecast: Tensor, target: Tensor, zero: Tensor) -> Tensor:
 
 
 def seasonal_error(values: Array, season: int) -> Array:
-    """Mean absolute change over a season of `values` (rows, C), (C,): what MASE divides by."""
-    if len(values) <= season:
-        return np.full(values.shape[1], np.nan)
-    return np.asarray(np.nanmean(np.abs(values[season:] - values[:-season]), axis=0))
+    """Mean absolute change of `values` (rows, C) over `scale_season` steps, (C,): what MASE divides by; NaN of none."""
+    steps = scale_season(len(values), season)
+    change = np.abs(values[steps:] - values[:-steps])
+    count = (~np.isnan(change)).sum(0)
+    return np.divide(np.nansum(change, axis=0), count, out=np.full(values.shape[1], np.nan), where=count > 0)
+
+
+def scale_season(rows: int, season: int) -> int:
+    """Steps over which the change of `rows` training rows scales errors: a season, or one where they hold no more."""
+    return season if rows > season else 1
 
 
 def scores_frame(
@@ -136,7 +143,7 @@ def scores_frame(
             cells[f"coverage-{level:g}"] = covered.coverage[k]
             cells[f"width-{level:g}"] = covered.width[k] * factor
             cells[f"pinball-{level:g}"] = covered.pinball[k] * factor
-        frame = _grouped(cells, columns, by)
+        frame = _grouped(cells, sums.count.numpy(), columns, by)
         frame["skill"] = 1 - _ratio(frame["mse"].to_numpy(), frame.pop("naive").to_numpy())
         frame["rmse"] = np.sqrt(frame["mse"])
         frame["units"], frame["windows"] = units, sums.windows
@@ -169,10 +176,10 @@ def _ratio(above: Array, below: Array) -> Array:
     return np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0)
 
 
-def _grouped(cells: dict[str, Array], columns: Sequence[str], by: Sequence[str]) -> pd.DataFrame:
-    """Means of `cells` (S, C) over what is not in `by`."""
+def _grouped(cells: dict[str, Array], count: Array, columns: Sequence[str], by: Sequence[str]) -> pd.DataFrame:
+    """Means of `cells` (S, C), each of `count` values, over what is not in `by`."""
     axes = tuple(axis for axis, name in enumerate(GROUPS) if name not in by)
-    frame = pd.DataFrame({name: values.mean(axis=axes).reshape(-1) for name, values in cells.items()})
+    frame = pd.DataFrame({name: mean_of_cells(values, count, axes).reshape(-1) for name, values in cells.items()})
     steps = next(iter(cells.values())).shape[0]
     if "step" in by:
         frame["step"] = np.repeat(np.arange(1, steps + 1), len(columns) if "channel" in by else 1)

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from femts.data.panel import Panel
 from femts.data.panel_preprocess import PanelPreprocess
 from femts.data.windows import PanelWindows
+from femts.evaluation.coverage import CoverageSums
+from femts.evaluation.scores import scale_season
+
+Array = NDArray[np.float64]
 
 
 class SeriesSums:
@@ -18,40 +25,75 @@ class SeriesSums:
     Args:
         windows: the ones that are scored, which the evaluator hands on in their order.
         preprocess: of each series.
+        season: steps of a season, for the seasonal naive forecast.
         most: windows that are scored at most, spread over the series; None for all.
+        covered: intervals to measure in each series as well; None leaves them out.
     """
 
-    def __init__(self, windows: PanelWindows, preprocess: PanelPreprocess, most: int | None = None) -> None:
+    def __init__(
+        self,
+        windows: PanelWindows,
+        preprocess: PanelPreprocess,
+        season: int,
+        most: int | None = None,
+        covered: CoverageSums | None = None,
+    ) -> None:
         self.names = windows.names
         self.number = windows.series_of(windows.spread(most)).cpu()
         self.counts = torch.bincount(self.number, minlength=len(self.names))
-        self.preprocess = preprocess
-        self.sums = torch.zeros(3, len(self.names), dtype=torch.float64)  # squares, absolutes, values
+        self.preprocess, self.season, self.covered = preprocess, season, covered
+        levels = 0 if covered is None else len(covered.levels)
+        self.sums = torch.zeros(4, len(self.names), dtype=torch.float64)  # squares, absolutes, naive squares, values
+        self.inside, self.width = torch.zeros(2, levels, len(self.names), dtype=torch.float64)
         self._done = 0
 
     def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
         """Add windows in scaled units: `forecast` and `target` (B, S, T), NaN where a target is missing."""
         numbers = self.number[self._done : self._done + len(x)]
         self._done += len(x)
+        last = x[:, -self.season :, : target.shape[-1]].cpu().double()
+        short = last.shape[1] < self.season
+        naive = last[:, torch.arange(target.shape[1]) % last.shape[1]]
+        bounds = [] if self.covered is None else list(self.covered.bounds(forecast, quantiles))
+        target, forecast = target.cpu().double(), forecast.cpu().double()
         for number in numbers.unique().tolist():
             some, one = numbers == number, self.preprocess.series[self.names[number]]
-            error = one.inverse(forecast[some].cpu().double()) - one.restore(target[some].cpu().double())
+            actual = one.restore(target[some])
+            error, observed = one.inverse(forecast[some]) - actual, ~actual.isnan()
             self.sums[0, number] += error.square().nansum()
             self.sums[1, number] += error.abs().nansum()
-            self.sums[2, number] += (~error.isnan()).sum()
+            self.sums[2, number] += torch.nan if short else (one.restore(naive[some]) - actual).square().nansum()
+            self.sums[3, number] += observed.sum()
+            for k, (low, high) in enumerate(bounds):
+                self.inside[k, number] += ((low[some] <= target[some]) & (target[some] <= high[some])).sum()
+                self.width[k, number] += (one.inverse(high[some]) - one.inverse(low[some]))[observed].sum()
 
-    def frame(self, panel: Panel) -> pd.DataFrame:
-        """One row a series with windows; see `PanelForecaster.scores`."""
-        squared, absolute, values = self.sums.numpy()
+    def frame(self, panel: Panel, levels: Sequence[float] = ()) -> pd.DataFrame:
+        """One row a series with windows, in raw units; see `PanelForecaster.scores`."""
+        squared, absolute, naive, values = self.sums.numpy()
         rows = list[tuple[object, ...]]()
         for number, (name, data) in enumerate(panel.series.items()):
             if not self.counts[number]:
                 continue
             count = values[number] or np.nan
-            train = data.train_values[:, : data.targets]
-            change = (train[data.season :] - train[: -data.season]).ravel() if len(train) > data.season else np.empty(0)
-            change = change[~np.isnan(change)]
-            scale, square = (np.abs(change).mean(), np.sqrt((change**2).mean())) if change.any() else (np.nan, np.nan)
+            scale, square = seasonal_changes(data.train_values[:, : data.targets], data.season)
             mse, mae = squared[number] / count, absolute[number] / count
-            rows.append((name, int(self.counts[number]), mse, mae, mae / scale, np.sqrt(mse) / square))
-        return pd.DataFrame(rows, columns=["series", "windows", "mse", "mae", "mase", "rmsse"])
+            skill = 1 - squared[number] / naive[number] if naive[number] > 0 else np.nan
+            cells = [int(self.counts[number]), mse, mae, mae / scale, np.sqrt(mse) / square, skill]
+            for level in levels:
+                assert self.covered is not None
+                k = self.covered.levels.index(level)
+                cells += [float(self.inside[k, number]) / count, float(self.width[k, number]) / count]
+            rows.append((name, "raw", *cells))
+        further = [f"{what}-{level:g}" for level in levels for what in ("coverage", "width")]
+        names = ["series", "units", "windows", "mse", "mae", "mase", "rmsse", "skill", *further]
+        return pd.DataFrame(rows, columns=names)
+
+
+def seasonal_changes(values: Array, season: int) -> tuple[float, float]:
+    """Mean absolute and root mean squared change of `values` (rows, T) over a season, or over a step where they hold
+    no more than one; NaN where there is none but 0."""
+    steps = scale_season(len(values), season)
+    change = (values[steps:] - values[:-steps]).ravel()
+    change = change[~np.isnan(change)]
+    return (float(np.abs(change).mean()), float(np.sqrt((change**2).mean()))) if change.any() else (np.nan, np.nan)

@@ -8,13 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from femts.errors import UsageError
 from femts.experiments.subject import Subject
 
 if TYPE_CHECKING:
     from femts.data.dataset import Dataset
+    from femts.data.panel import Panel
 
 # Settings that change where and how fast a cell runs, or how long it may, but not what it is.
 PLACE = ("device", "devices", "compile", "max_time", "eval_batch_size")
@@ -66,17 +67,19 @@ class Cell:
             data += f"-{_hash({key: value for key, value in self.own.items() if key != 'source'})}"
         return f"{self.variant}/{data}/{self.model}-{self.pred_len}-seed{self.seed}"
 
-    def load(self, data_root: str | Path | None = None) -> Dataset:
-        """The data set.
+    def load(self, data_root: str | Path | None = None) -> Dataset | Panel:
+        """The data.
 
         Raises:
             UsageError: it is not there, or a file of one's own has changed since the cell was made.
         """
-        from femts.data.loading import load_dataset
+        from femts.data.schema import Schema
+        from femts.data.source import load_source
 
         if self.own is None:
-            return load_dataset(self.dataset, data_root)
-        data = load_dataset(**{key: value for key, value in self.own.items() if key != "sha256"}, data_root=data_root)
+            return load_source(self.dataset, data_root)
+        reading = {key: value for key, value in self.own.items() if key not in ("source", "sha256")}
+        data = load_source(self.own["source"], data_root, Schema.of(**reading))
         if data.sha256 != self.own["sha256"]:
             raise UsageError(f"File {data.source} has changed since the table was begun; call 'femts table' again.")
         return data
@@ -97,9 +100,11 @@ class Grid:
         seeds: of weights, order and dropout.
         protocol: what fills in a look-back of None; itself None where each data set has its own.
         seq_lens: look-backs in steps, of which validation chooses; those that do not fit a data set are left out.
+            `auto` offers each data set some that fit it.
         settings: `model.*` and `training.*` of all cells.
         reading: how data are read, arguments of `load_dataset`.
-        choices: values of settings by key, of whose combinations validation chooses.
+        choices: values of settings by key, of whose combinations validation chooses; a model that lacks a setting
+            runs without it.
     """
 
     datasets: Sequence[str]
@@ -107,7 +112,7 @@ class Grid:
     pred_lens: Sequence[int] = ()
     seeds: Sequence[int] = (42,)
     protocol: str | None = None
-    seq_lens: Sequence[int | None] = (None,)
+    seq_lens: Sequence[int | None] | Literal["auto"] = (None,)
     settings: Mapping[str, Any] = field(default_factory=dict)
     reading: Mapping[str, Any] = field(default_factory=dict)
     choices: Mapping[str, Sequence[Any]] = field(default_factory=dict)
@@ -121,15 +126,14 @@ def make_grid(grid: Grid, data_root: str | Path | None = None) -> list[Cell]:
             cannot be read, or not by a model, two of one name, or a horizon that does not fit them.
     """
     _check_grid(grid)
-    recipes = [
-        {**grid.settings, **dict(zip(grid.choices, values, strict=True))} for values in product(*grid.choices.values())
-    ]
+    recipes = {model: _recipes(grid, model) for model in grid.models}
     subjects = _subjects(grid, data_root)
     cells = dict[str, Cell]()
     for data, pred_len in [(subject, steps) for subject in subjects for steps in grid.pred_lens or subject.horizons]:
         protocol = data.protocol(grid.protocol)
         look_backs = data.look_backs(grid.seq_lens, pred_len, protocol)
-        for seed, model, recipe, (seq_len, steps) in product(grid.seeds, grid.models, recipes, look_backs.items()):
+        every = [(model, recipe) for model in grid.models for recipe in recipes[model]]
+        for seed, (model, recipe), (seq_len, steps) in product(grid.seeds, every, look_backs.items()):
             changes = _changes(model, recipe, seq_len=steps, pred_len=pred_len, n_channels=data.channels)
             cell = Cell(data.name, model, pred_len, seed, protocol, seq_len, changes, data.own)
             cells.setdefault(cell.path, cell)  # two recipes may say the same
@@ -149,6 +153,20 @@ def _check_grid(grid: Grid) -> None:
             raise UsageError(f"Setting '{key}' is given to --set and to --choose; leave one of them out.")
     if any(seed < 0 for seed in grid.seeds):
         raise UsageError(f"Seed {min(grid.seeds)} is none; give whole numbers of at least 0.")
+
+
+def _recipes(grid: Grid, model: str) -> list[dict[str, Any]]:
+    """Settings of `model` for each combination of the choices that it has; one that no model has, it is refused by."""
+    lacked = {key for key in grid.choices if _lacks(model, key) and not all(_lacks(each, key) for each in grid.models)}
+    own = {key: values for key, values in grid.choices.items() if key not in lacked}
+    return [{**grid.settings, **dict(zip(own, values, strict=True))} for values in product(*own.values())]
+
+
+def _lacks(model: str, key: str) -> bool:
+    from femts.models.registry import model_card
+
+    part, _, name = key.partition(".")
+    return part == "model" and name not in model_card(model).default_settings()
 
 
 def _subjects(grid: Grid, data_root: str | Path | None) -> list[Subject]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from femts.data.dataset import Dataset
+from femts.data.panel import Panel
 from femts.data.protocols import HORIZONS
 from femts.environment import commit, place
 from femts.experiments.grid import Cell
@@ -12,11 +13,12 @@ from femts.experiments.record_rules import RECORD_FORMAT, cell_of
 from femts.experiments.samples import sample_forecasts
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.scoring import score_horizons
+from femts.forecaster.trained import Trained
 
 MOST_VALIDATED = 2048  # windows, evenly spread, of a roll-out on the validation part; the test part is scored whole
 
 
-def make_record(cell: Cell, forecaster: Forecaster, data: Dataset) -> dict[str, Any]:
+def make_record(cell: Cell, forecaster: Trained[Any, Any], data: Dataset | Panel) -> dict[str, Any]:
     """The record of `cell` from its trained forecaster and the data that it was trained on."""
     metrics = forecaster.metrics
     return {
@@ -40,10 +42,10 @@ def make_record(cell: Cell, forecaster: Forecaster, data: Dataset) -> dict[str, 
     }
 
 
-def _rolled(forecaster: Forecaster, data: Dataset) -> dict[str, Any]:
+def _rolled(forecaster: Trained[Any, Any], data: Dataset | Panel) -> dict[str, Any]:
     """Scores at the longer horizons of the published tables, `val` and `test`, of a model that is
     made to be rolled out."""
-    if not forecaster.model.rolls_out:
+    if isinstance(data, Panel) or not isinstance(forecaster, Forecaster) or not forecaster.model.rolls_out:
         return {}
     own, look_back = forecaster.config.pred_len, forecaster.config.seq_len
     fitting = [

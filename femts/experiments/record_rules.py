@@ -73,6 +73,7 @@ RECORD: Rule = fields(
                         "target": several(text),
                         "past": several(text),
                         "future": several(text),
+                        "static": several(text),
                         "calendar": flag,
                         "split": several(number(0, 1), 3, 3),
                         "val_rows": whole(1),
@@ -124,7 +125,8 @@ RECORD: Rule = fields(
                     "past": SERIES,
                     "truth": SERIES,
                     "forecast": several(number(), 1, MOST_STEPS),
-                }
+                },
+                {"series": text},
             ),
             1,
         ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from femts.config.arguments import check_callable, check_flag, check_names, check_path
 from femts.config.model import DEFAULT_MODEL
@@ -33,7 +33,7 @@ _KINDS = {
 class Options(TypedDict, total=False):
     """Further arguments of `table`."""
 
-    seq_lens: Sequence[int | None] | int
+    seq_lens: Sequence[int | None] | int | Literal["auto"]
     protocol: str | None
     settings: Mapping[str, Any]
     choices: Mapping[str, Sequence[Any]]
@@ -70,9 +70,10 @@ def table(
         seeds: of weights, order and dropout, a run each.
         results: folder of the records.
         say: takes a sentence on how each cell ends, and on what is odd about the data.
-        options: `seq_lens` (look-backs, of which validation chooses), `protocol`, `settings` by
-            name for all models, `choices` of settings, of which validation chooses, `reading` (as
-            of `load_dataset`), `roll_out` (horizons at which models of shorter ones count, too),
+        options: `seq_lens` (look-backs, of which validation chooses; `auto` offers some that fit),
+            `protocol`, `settings` by name for all models, `choices` of settings, of which
+            validation chooses for the models that have them, `reading` (as of `load_dataset`),
+            `roll_out` (horizons at which models of shorter ones count, too),
             `engine` (`local`, `ray`), `jobs` (cells at a time), `max_time`, `device`, `data_root`,
             and `train=False` for what there is.
 
@@ -93,14 +94,15 @@ def table(
         raise UsageError(
             f"Unknown argument '{shown(unknown)}' of a table{suggest(unknown, [*_NAMED, *Options.__annotations__])}"
         )
-    seq_lens = _steps(options.get("seq_lens"), "seq_lens")
+    look_backs = options.get("seq_lens")
+    auto = isinstance(look_backs, str) and look_backs.strip().lower() == "auto"
     grid = Grid(
         datasets=check_names(datasets, "datasets"),
         models=check_names(models, "models"),
         pred_lens=_steps(pred_lens, "pred_lens"),
         seeds=tuple(_seed(seed) for seed in _several(seeds)),
         protocol=options.get("protocol"),
-        seq_lens=seq_lens or (None,),
+        seq_lens="auto" if auto else _steps(look_backs, "seq_lens") or (None,),
         settings=_mapping(options.get("settings"), "settings"),
         reading=_mapping(options.get("reading"), "reading"),
         choices={key: _several(value) for key, value in _mapping(options.get("choices"), "choices").items()},

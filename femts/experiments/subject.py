@@ -6,11 +6,22 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from femts.data.catalog import CATALOG, card
-from femts.data.loading import is_path, load_dataset
-from femts.data.protocols import HORIZONS, default_horizon, default_protocol, default_seq_len
+from femts.data.loading import is_path
+from femts.data.panel import Panel, panel_for_horizon
+from femts.data.panel_preprocess import panel_spans
+from femts.data.protocols import (
+    HORIZONS,
+    LOOK_BACKS,
+    default_horizon,
+    default_protocol,
+    default_seq_len,
+    look_back_choices,
+)
+from femts.data.schema import Schema
+from femts.data.source import load_source
 from femts.data.splits import PARTS, Split, check_room, horizon_split
 
 
@@ -20,7 +31,7 @@ class Subject:
 
     Attributes:
         name: of the catalogue, or of a file without its ending.
-        split: row ranges of the three parts.
+        split: row ranges of the three parts; the series of a panel, which each have their own.
         channels: how many there are.
         season: steps in the natural one.
         horizons: those to train for where none are asked for: the published ones of the catalogue,
@@ -31,7 +42,7 @@ class Subject:
     """
 
     name: str
-    split: Split
+    split: Split | Panel
     channels: int
     season: int
     horizons: tuple[int, ...]
@@ -46,28 +57,46 @@ class Subject:
         if not reading and not is_path(source):  # its card says all, and its file need not be there
             entry = card(source)
             return cls(entry.name, entry.split, entry.channels, entry.season, HORIZONS, True, None)
-        data = load_dataset(source, data_root, **reading)
+        data = load_source(source, data_root, Schema.of(**reading))
         own = {"source": data.source, "sha256": data.sha256, **reading}
-        published = data.source in CATALOG
-        horizons = HORIZONS if published else (default_horizon(data.freq, len(data.values), False).steps,)
+        published, season = data.source in CATALOG, data.season
+        horizons = HORIZONS if published else (default_horizon(data.freq, data.rows, False).steps,)
+        if isinstance(data, Panel):
+            plain = json.loads(json.dumps({**own, "panel": True}))
+            return cls(data.name, data, len(data.columns), season, horizons, published, plain)
         plain = json.loads(json.dumps(own))
-        return cls(data.name, data.split, len(data.columns), data.season, horizons, published, plain, data.fixed_split)
+        return cls(data.name, data.split, len(data.columns), season, horizons, published, plain, data.fixed_split)
 
     def protocol(self, asked: str | None) -> str:
         """The protocol that was asked for, or that of the data."""
         return default_protocol(self.published) if asked is None else asked
 
-    def look_backs(self, seq_lens: Sequence[int | None], pred_len: int, protocol: str) -> dict[int | None, int]:
-        """Those of `seq_lens` that fit, with their steps; UsageError where none does."""
+    def look_backs(
+        self, seq_lens: Sequence[int | None] | Literal["auto"], pred_len: int, protocol: str
+    ) -> dict[int | None, int]:
+        """Those of `seq_lens` that fit, with their steps; UsageError where none does. `auto` stands
+        for those of the tables, for data that they are published of, else for some around the protocol's own."""
+        if isinstance(self.split, Panel):  # any fits, for a look-back may begin before its series
+            panel = panel_for_horizon(self.split, pred_len)
+            steps = self._steps(seq_lens, pred_len, protocol, panel.typical_rows)
+            for part in PARTS:
+                panel_spans(panel, part, min(steps.values()), pred_len)
+            return steps
         if not self.fixed:
             check_room(self.split.test[1], pred_len, self.name)
         split = self.split if self.fixed else horizon_split(self.split, pred_len)
         first, stop = split.train
-        steps = {
-            seq_len: seq_len or default_seq_len(protocol, pred_len, stop - first, self.season) for seq_len in seq_lens
-        }
+        steps = self._steps(seq_lens, pred_len, protocol, stop - first)
         fitting = {s: n for s, n in steps.items() if all(split.windows(part, n, pred_len) for part in PARTS)}
         if not fitting:
             for part in PARTS:
                 split.check(self.name, part, min(steps.values()), pred_len)
         return fitting
+
+    def _steps(
+        self, seq_lens: Sequence[int | None] | Literal["auto"], pred_len: int, protocol: str, rows: int
+    ) -> dict[int | None, int]:
+        """Steps of each look-back, of `rows` that are trained on."""
+        if seq_lens == "auto":
+            seq_lens = LOOK_BACKS if self.published else look_back_choices(protocol, pred_len, rows, self.season)
+        return {seq_len: seq_len or default_seq_len(protocol, pred_len, rows, self.season) for seq_len in seq_lens}

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from femts.config.rules import Misfit
-from femts.data.dataset import Dataset, for_horizon
+from femts.data.dataset import Dataset
+from femts.data.panel import Panel
+from femts.data.source import split_for
 from femts.errors import UsageError
 from femts.experiments.grid import Cell
 from femts.experiments.record import make_record
@@ -69,7 +71,7 @@ def verify_record(record: Mapping[str, Any], device: str = "auto", data_root: st
     except Misfit as error:
         raise UsageError(f"The record is damaged: {error}; bring back the one that 'femts table' wrote.") from error
     cell = Cell(**record["cell"])
-    data = for_horizon(cell.load(data_root), cell.pred_len)
+    data = split_for(cell.load(data_root), cell.pred_len)
     if data.sha256 != record["data"]["sha256"]:
         raise UsageError(
             f"The data of {cell.dataset} are not those of the record (sha256 {record['data']['sha256'][:12]}...)."
@@ -84,7 +86,7 @@ def verify_record(record: Mapping[str, Any], device: str = "auto", data_root: st
     )
 
 
-def _run_again(cell: Cell, data: Dataset, device: str, threads: int) -> dict[str, Any]:
+def _run_again(cell: Cell, data: Dataset | Panel, device: str, threads: int) -> dict[str, Any]:
     """The record of `cell` as it is made here and now."""
     import torch
 
@@ -102,7 +104,7 @@ def _run_again(cell: Cell, data: Dataset, device: str, threads: int) -> dict[str
         torch.set_num_threads(before)
 
 
-def _untrue_claims(record: Mapping[str, Any], cell: Cell, data: Dataset) -> tuple[str, ...]:
+def _untrue_claims(record: Mapping[str, Any], cell: Cell, data: Dataset | Panel) -> tuple[str, ...]:
     """List what the record says wrongly of its configuration, its data and the size of its model."""
     from femts.forecaster.restore import outline
     from femts.training.resolve import Lengths, resolve_run, resolve_training

@@ -24,17 +24,17 @@ def run_cell(cell: Cell, results: Path, device: str, threads: int, data_root: st
     """Train `cell`, or go on with what it has reached, and keep its record."""
     import torch
 
-    from femts.data.dataset import for_horizon
+    from femts.data.source import split_for
     from femts.experiments.record import make_record
-    from femts.forecaster.forecaster import Forecaster
+    from femts.forecaster.load import load
     from femts.forecaster.run_folder import METRICS
     from femts.training.train import train
 
     torch.set_num_threads(threads)
     store = Store(results)
-    work, data = store.work(cell), for_horizon(cell.load(data_root), cell.pred_len)
+    work, data = store.work(cell), split_for(cell.load(data_root), cell.pred_len)
     if (work / METRICS).is_file():  # it ended between its last line and its record
-        forecaster = Forecaster.load(work)
+        forecaster = load(work)
     else:
         forecaster = train(
             data,

@@ -150,7 +150,7 @@ def _draw_past(panel: Any, history: pd.DataFrame, explanation: pd.DataFrame, row
                 linewidth=0.5,
             )
         values = history[name].to_numpy(dtype=float)[-len(x) :]
-        low, high = values.min(), values.max()
+        low, high = history[name].iloc[-len(x) :].min(), history[name].iloc[-len(x) :].max()  # of those that there are
         height = (values - low) / (high - low) if high > low else np.full(len(values), 0.5)
         panel.plot(x, row + SERIES[1] - (SERIES[1] - SERIES[0]) * height, color=INK, linewidth=0.8, path_effects=halo)
         segment, token = divmod(int(np.argmax(rows.weights[row])), 2)

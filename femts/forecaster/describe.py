@@ -5,22 +5,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from femts.data.describe import count, names
-from femts.forecaster.parts import Parts
+from femts.data.describe import count
+from femts.evaluation.intervals import Intervals
+from femts.forecaster.run_folder import RunConfig
 from femts.text import shown
 
 
-def describe(forecaster: Parts, metrics: Mapping[str, Any]) -> str:
+def describe(
+    config: RunConfig,
+    subject: str,
+    freq: str | None,
+    metrics: Mapping[str, Any],
+    intervals: Intervals | None,
+) -> str:
     """Lines on what was trained, on what, how well it scores, and which intervals it has."""
-    config, targets = forecaster.config, forecaster.targets
-    step = "" if forecaster.freq is None else f" of {forecaster.freq}"
+    step = "" if freq is None else f" of {freq}"
     lines = [
         f"Forecaster '{config.model}': {count(config.pred_len, 'step')}{step} ahead from "
         f"{count(config.seq_len, 'step')}",
-        f"  data: '{shown(config.dataset)}', {count(len(targets), 'column')} to forecast: {names(targets)}",
+        f"  data: '{shown(config.dataset)}', {subject}",
     ]
+    if "final" in metrics:
+        first = metrics["scored"]["train"][1]
+        lines.append(
+            f"  learned from: all {count(metrics['final']['rows'], 'row')}; scores are of one on the first {first}"
+        )
     lines += [f"  {part}: {_score(metrics[part])}" for part in ("val", "test") if part in metrics]
-    intervals = forecaster.intervals
     if intervals is None:
         return "\n".join([*lines, "  intervals: none"])
     levels = ", ".join(f"{level:g}" for level in intervals.levels)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import chain
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import pandas as pd
 import torch
@@ -15,16 +13,13 @@ from numpy.typing import ArrayLike
 from femts.config.arguments import check_path
 from femts.config.values import check_steps
 from femts.data.dataset import Dataset
+from femts.data.describe import count, names
 from femts.data.preprocess import Preprocess
 from femts.evaluation.intervals import Intervals
-from femts.files import locked
-from femts.forecaster import run_folder, scoring
-from femts.forecaster.describe import describe
+from femts.forecaster import scoring
 from femts.forecaster.forecasting import Array, Ends, explain_table, forecast_array, forecast_table
-from femts.forecaster.parts import Source, check_device
-from femts.forecaster.restore import restore, weights_bytes
-from femts.forecaster.run_folder import INTERVALS, PREPROCESS, WEIGHTS, RunConfig
-from femts.models.base import ForecastModel
+from femts.forecaster.restore import restore
+from femts.forecaster.trained import Source, Trained, check_device
 
 if TYPE_CHECKING:
     from femts.forecaster.onnx import Exported
@@ -34,57 +29,18 @@ if TYPE_CHECKING:
 Scores = dict[str, float | int]
 
 
-@dataclass(eq=False, repr=False)
-class Forecaster:
+class Forecaster(Trained[Preprocess, Dataset]):
     """A model with everything it needs to forecast new data in raw units.
 
     Shapes: L = `config.seq_len` steps of look-back, P = `config.pred_len` steps of one forecast, C
-    channels, of which the first T are targets and the others, if any, known up to now.
-
-    Attributes:
-        model: the network, in scaled units.
-        config: what was trained, and how.
-        preprocess: what turns raw values into what the model reads; fitted on the training rows, and never again.
-        freq: step between stamps, a pandas frequency; None for data without dates.
-        data: hash and split of the training data, to know it again.
-        metrics: scores and circumstances of the training, as in `metrics.json`.
-        validations: one row for each validation, as in `metrics.csv`.
-        intervals: what bounds a forecast, calibrated on the validation part; None for a run that has none.
+    channels, of which the first T are targets and the others, if any, known up to now. Its
+    attributes are those of `femts.forecaster.trained.Trained`.
     """
 
-    model: ForecastModel
-    config: RunConfig
-    preprocess: Preprocess
-    freq: str | None
-    data: Mapping[str, Any]
-    metrics: Mapping[str, Any] = field(default_factory=dict)
-    validations: Sequence[Mapping[str, Any]] = ()
-    intervals: Intervals | None = None
-    _dataset: Dataset | None = None
-
-    def __repr__(self) -> str:
-        return describe(self, self.metrics)
-
     @property
-    def device(self) -> torch.device:
-        """Device of the model's weights, trained or fitted; the CPU for one without."""
-        weights = chain(self.model.parameters(), self.model.buffers())
-        return next((weight.device for weight in weights), torch.device("cpu"))
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the C channels, in the model's order."""
-        return self.preprocess.columns
-
-    @property
-    def targets(self) -> tuple[str, ...]:
-        """Names of the T columns that are forecast."""
-        return self.columns[: len(self.columns) - len(self.config.schema.roles.past)]
-
-    def to(self, device: torch.device | str) -> Forecaster:
-        """Move the model to `device` and return the forecaster; UsageError where that is not there."""
-        self.model.to(check_device(device))
-        return self
+    def subject(self) -> str:
+        """Columns that are forecast, in words."""
+        return f"{count(len(self.targets), 'column')} to forecast: {names(self.targets)}"
 
     def predict(
         self,
@@ -100,7 +56,8 @@ class Forecaster:
             history: raw units; stamps (unless trained without) and the training columns, in any
                 order, at least L rows; or the same in long form. Only the last L are used and checked,
                 and not changed. Gaps are filled as in training, and a `GapWarning` says how many;
-                a target without a value, such as a series that has ended, has no forecast.
+                a target without a value, such as a series that has ended, has no forecast. That it
+                ends more than P steps after the last row learned from, an `AgeWarning` says.
             horizon: steps to forecast, P by default; beyond P the model reads its own forecasts as history.
             level: percent, such as [80, 95]; adds intervals (`femts.evaluation.intervals`, `...quantiles`).
             future: the columns known in advance, if there are any, in a table like `history` with the steps to come.
@@ -167,20 +124,8 @@ class Forecaster:
         """
         return forecast_array(self, x, self.config.pred_len if horizon is None else check_steps(horizon), offsets)
 
-    def training_data(self, data_root: str | Path | None = None) -> Dataset:
-        """The data of the training, loaded again by its name or path.
-
-        Args:
-            data_root: where a data set of the catalogue is looked for.
-
-        Returns:
-            The data set, the same object at every call.
-
-        Raises:
-            UsageError: it is gone, has changed, or was passed as an object, which a run does not keep.
-        """
-        self._dataset = self._dataset or scoring.load_again(self, data_root)
-        return self._dataset
+    def _load_again(self, data_root: str | Path | None) -> Dataset:
+        return scoring.load_again(self, data_root)
 
     def evaluate(self, part: str = "test", pred_len: int | None = None, dataset: Source | None = None) -> Scores:
         """Scores over every window of `part`, in scaled units.
@@ -196,7 +141,7 @@ class Forecaster:
         Raises:
             UsageError: unknown part, a horizon that does not fit, or data that is not there or has changed.
         """
-        return scoring.score(self, scoring.score_windows(self, part, pred_len, scoring.own_data(self, dataset)))
+        return scoring.score(*scoring.scored_part(self, part, pred_len, dataset)[:2])
 
     def scores(
         self,
@@ -219,8 +164,8 @@ class Forecaster:
         Raises:
             UsageError: as in `evaluate`, or an unknown group, or a level or horizon that is not calibrated.
         """
-        data = scoring.own_data(self, dataset)
-        return scoring.score_details(self, scoring.score_windows(self, part, pred_len, data), by, level, data)
+        of, windows, data = scoring.scored_part(self, part, pred_len, dataset)
+        return scoring.score_details(of, windows, by, level, data)
 
     def coverage(
         self,
@@ -240,13 +185,13 @@ class Forecaster:
         Raises:
             UsageError: as in `scores`.
         """
-        windows = scoring.score_windows(self, part, pred_len, scoring.own_data(self, dataset))
-        return scoring.score_coverage(self, windows, level)
+        of, windows, _ = scoring.scored_part(self, part, pred_len, dataset)
+        return scoring.score_coverage(of, windows, level)
 
     def calibrate(
         self, pred_len: int | None = None, level: Sequence[float] = (), dataset: Source | None = None
     ) -> Intervals:
-        """Calibrate `intervals` anew on the validation part, which training has done for P steps.
+        """Calibrate `intervals` anew, as training has done for P steps; those of `scored` as well.
 
         Args:
             pred_len: longest horizon; None takes what was calibrated before, or P.
@@ -260,22 +205,8 @@ class Forecaster:
             UsageError: as in `evaluate`, or a level for which there are too few validation windows.
             RunFailure: forecasts are not finite.
         """
-        self.intervals = scoring.new_intervals(self, pred_len, level, scoring.own_data(self, dataset))
+        self.intervals = scoring.calibrate_again(self, pred_len, level, dataset)
         return self.intervals
-
-    def save(self, folder: str | Path) -> None:
-        """Write a run to `folder`, for `load`; UsageError where it is not empty, RunFailure where the disk refuses."""
-        place = check_path(folder, "The run folder")
-        with locked(place):
-            run_folder.check_new_folder(place)
-            self.write(place)
-
-    def write(self, folder: Path) -> None:
-        """As `save`, over whatever `folder` holds."""
-        preprocess, folder = self.preprocess_record(), check_path(folder, "The run folder")
-        files = {WEIGHTS: weights_bytes(self.model, preprocess), PREPROCESS: run_folder.json_bytes(preprocess)}
-        files |= {} if self.intervals is None else {INTERVALS: self.intervals.to_bytes()}
-        run_folder.write_run(folder, self.config, files, self.validations, self.metrics)
 
     def export(self, path: str | Path, horizon: int | None = None) -> Exported:
         """Write the model as ONNX to `path`, raw units in, `horizon` steps of them out; see `femts.forecaster.onnx`."""
@@ -283,12 +214,8 @@ class Forecaster:
 
         return export(self, check_path(path, "The ONNX file"), None if horizon is None else check_steps(horizon))
 
-    def preprocess_record(self) -> dict[str, Any]:
-        """Record of what turns raw data into the model's input, in plain types; `preprocess.json`."""
-        return {**self.preprocess.to_dict(), "freq": self.freq, "data": dict(self.data)}
-
     @classmethod
     def load(cls, folder: str | Path, device: str | torch.device = "cpu") -> Forecaster:
         """The forecaster in the run `folder`, its weights on `device`, as `femts.load` gives it."""
         where = check_device(device)
-        return cls(**restore(check_path(folder, "The run folder")).fields()).to(where)
+        return cls.restored(restore(check_path(folder, "The run folder"))).to(where)

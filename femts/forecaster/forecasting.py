@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -20,9 +20,9 @@ from femts.errors import RunFailure, UsageError
 from femts.evaluation.intervals import Intervals, check_levels, with_bounds
 from femts.evaluation.quantiles import check_quantiles, conformal_bounds, level_of
 from femts.explain.posterior import explainable, explanation
-from femts.forecaster.inputs import in_form_of, known_ahead, look_back, tell_ended
-from femts.forecaster.parts import Network, Parts
+from femts.forecaster.inputs import in_form_of, known_ahead, look_back, tell_age, tell_ended
 from femts.forecaster.scoring import calibrated
+from femts.forecaster.trained import Single, Trained
 from femts.models.base import Forecasts
 
 Array = NDArray[np.float64]
@@ -56,7 +56,7 @@ class Ends(NamedTuple):
         return (*self.levels, *(level_of(q) for q in self.quantiles if q != 0.5))
 
 
-def forecast_scaled(forecaster: Parts, values: Array, steps: int, offsets: Array | None = None) -> Forecasts:
+def forecast_scaled(forecaster: Single, values: Array, steps: int, offsets: Array | None = None) -> Forecasts:
     """Forecast `steps` from raw look-backs `values` (B, L, C), whose `offsets` begin with those of the look-back."""
     before = None if offsets is None else offsets[:, : values.shape[1]]
     scaled = torch.from_numpy(forecaster.preprocess.transform(values, before)).float().to(forecaster.device)
@@ -64,13 +64,13 @@ def forecast_scaled(forecaster: Parts, values: Array, steps: int, offsets: Array
     return forecast_model(forecaster, scaled, steps, raw)
 
 
-def forecast_model(forecaster: Network, scaled: Tensor, steps: int, raw: Raw | None = None) -> Forecasts:
+def forecast_model(forecaster: Trained[Any, Any], scaled: Tensor, steps: int, raw: Raw | None = None) -> Forecasts:
     """Forecast `steps` from look-backs (B, L, C), those before scaling in `raw` for a model that reads these."""
     with torch.no_grad():
         return forecaster.model.eval().forecasts(scaled, steps, None if raw is None else raw.last())
 
 
-def forecast_array(forecaster: Parts, look_backs: ArrayLike, steps: int, offsets: Array | None = None) -> Array:
+def forecast_array(forecaster: Single, look_backs: ArrayLike, steps: int, offsets: Array | None = None) -> Array:
     """Forecast `steps` from raw `look_backs` (B, L, C) and their `offsets` (B, L + steps, C): (B, steps, T), raw units.
 
     Raises:
@@ -96,7 +96,7 @@ def forecast_array(forecaster: Parts, look_backs: ArrayLike, steps: int, offsets
 
 
 def forecast_table(
-    forecaster: Parts, history: pd.DataFrame, horizon: int | None, ends: Ends, future: pd.DataFrame | None
+    forecaster: Single, history: pd.DataFrame, horizon: int | None, ends: Ends, future: pd.DataFrame | None
 ) -> pd.DataFrame:
     """Forecast what follows `history`; see `Forecaster.predict`."""
     config, freq, targets = forecaster.config, forecaster.freq, forecaster.targets
@@ -108,6 +108,7 @@ def forecast_table(
         when: pd.Index = pd.RangeIndex(past.when[-1] + 1, past.when[-1] + 1 + steps)
     else:
         when = future_dates(past.when[-1], freq, steps)
+        tell_age(past.when[-1], forecaster.until, freq, config)
     in_advance = np.concatenate([past.covariates, known_ahead(future, config, when, freq)])
     offsets = forecaster.preprocess.offsets(in_advance, past.when.append(when))
     after = None if offsets is None else offsets[len(past.when) :]
@@ -128,7 +129,7 @@ def forecast_table(
     return in_form_of(pd.concat([ahead, forecast], axis=1), past, config.schema.form, targets)
 
 
-def explain_table(forecaster: Parts, history: pd.DataFrame) -> pd.DataFrame:
+def explain_table(forecaster: Single, history: pd.DataFrame) -> pd.DataFrame:
     """Explain the forecast of what follows `history`; see `Forecaster.explain`."""
     model = explainable(forecaster.model, forecaster.config.model)
     past = look_back(history, forecaster.config, forecaster.columns, forecaster.freq)
@@ -138,7 +139,7 @@ def explain_table(forecaster: Parts, history: pd.DataFrame) -> pd.DataFrame:
     return explanation(model, torch.from_numpy(scaled).float().to(forecaster.device), forecaster.columns, past.when)
 
 
-def _scaled_bounds(scaled: Forecasts, points: Array, forecaster: Parts, ends: Ends) -> dict[str, Array]:
+def _scaled_bounds(scaled: Forecasts, points: Array, forecaster: Single, ends: Ends) -> dict[str, Array]:
     """Bounds (S, T) in scaled units beside the forecast `points` (S, T), by name: `lo-80`, `hi-80`, `q-10`."""
     pairs = {0.0: (points, points)}
     for level, (low, high) in scaled_ends(

@@ -11,12 +11,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from femts.data.form import Form
-from femts.data.frames import check_frame, check_values
+from femts.data.frames import check_frame, check_unique, check_values
+from femts.data.grid import steps_between
 from femts.data.interchange import is_table, to_frame
 from femts.data.naming import form_again
 from femts.data.recent import last_stamps, last_steps
 from femts.data.schema import Schema
-from femts.errors import GapWarning, UsageError
+from femts.errors import AgeWarning, GapWarning, UsageError
 from femts.forecaster.run_folder import RunConfig
 from femts.models.registry import model_card
 from femts.text import shown
@@ -133,7 +134,9 @@ def _as_trained(table: pd.DataFrame, schema: Schema, freq: str | None, where: st
     if freq is None:
         return to_frame(table, where, None), schema
     frame = to_frame(table, where, schema.form)
-    return frame, replace(schema, form=form_again(frame, schema.form))
+    form = form_again(frame, schema.form)
+    check_unique([name for name in map(str, frame.columns) if name == form.time_of(frame)], where)
+    return frame, replace(schema, form=form)
 
 
 def _only(table: pd.DataFrame, columns: Sequence[str], form: Form) -> pd.DataFrame:
@@ -162,6 +165,22 @@ def _tell_gaps(values: pd.DataFrame, where: str, rule: str) -> None:
             GapWarning,
             stacklevel=4,
         )
+
+
+def tell_age(last: object, until: str | None, freq: str | None, config: RunConfig) -> None:
+    """Warn of a history that ends with the stamp `last`, more than a horizon after the last row
+    learned from, `until`."""
+    distance = None if until is None or freq is None else steps_between(until, last, freq)
+    if distance is None or distance <= config.pred_len:
+        return
+    remedy = (
+        "train again on the rows since" if config.final else "train with --final (final=True) to learn from all rows"
+    )
+    warnings.warn(
+        f"The history ends {distance} steps after the last row learned from ({until}); {remedy}.",
+        AgeWarning,
+        stacklevel=4,
+    )
 
 
 def tell_ended(names: Sequence[str], steps: int) -> None:

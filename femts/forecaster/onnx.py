@@ -22,7 +22,7 @@ from femts.environment import without_traces
 from femts.errors import UsageError
 from femts.files import write_file
 from femts.forecaster.forecasting import forecast_array
-from femts.forecaster.parts import Parts
+from femts.forecaster.trained import Single
 from femts.mixers.ops.scan import prefixes
 
 BOUND = 1e-4  # scaled units by which a graph may differ from torch
@@ -45,7 +45,7 @@ class RawForecast(nn.Module):
     """Raw look-backs (B, L, C), float32, to raw forecasts of targets (B, steps, T): filled, scaled,
     forecast, scaled back."""
 
-    def __init__(self, forecaster: Parts, steps: int) -> None:
+    def __init__(self, forecaster: Single, steps: int) -> None:
         super().__init__()
         self.model, self.steps = copy.deepcopy(forecaster.model).cpu().float().eval(), steps
         self.targets = len(forecaster.targets)
@@ -83,7 +83,7 @@ class RawForecast(nn.Module):
         return torch.where(self.powers == 0, values.exp(), base ** (1 / straight)) - self.shift
 
 
-def export(forecaster: Parts, path: str | Path, horizon: int | None = None) -> Exported:
+def export(forecaster: Single, path: str | Path, horizon: int | None = None) -> Exported:
     """Write `forecaster` to `path` as ONNX, once onnxruntime has computed the same from it as torch.
 
     The graph takes `history` (B, L, C), float32, raw units, oldest step first, columns in the order
@@ -121,7 +121,7 @@ def export(forecaster: Parts, path: str | Path, horizon: int | None = None) -> E
     return Exported(Path(path), len(content), steps, difference)
 
 
-def _graph(forecaster: Parts, steps: int) -> bytes:
+def _graph(forecaster: Single, steps: int) -> bytes:
     """The ONNX file's bytes."""
     config, columns = forecaster.config, forecaster.columns
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # or it gives this machine a number, kept in the user's cache
@@ -171,7 +171,7 @@ def _graph(forecaster: Parts, steps: int) -> bytes:
     return content
 
 
-def _facts(forecaster: Parts, steps: int) -> dict[str, str]:
+def _facts(forecaster: Single, steps: int) -> dict[str, str]:
     """Facts that whoever has the file alone must know."""
     config = forecaster.config
     return {
@@ -186,7 +186,7 @@ def _facts(forecaster: Parts, steps: int) -> dict[str, str]:
     }
 
 
-def _difference(forecaster: Parts, content: bytes, steps: int) -> float:
+def _difference(forecaster: Single, content: bytes, steps: int) -> float:
     """The largest difference between onnxruntime and torch, in scaled units; UsageError where it is
     more than it may be."""
     import onnxruntime
@@ -207,7 +207,7 @@ def _difference(forecaster: Parts, content: bytes, steps: int) -> float:
     return worst
 
 
-def _look_backs(forecaster: Parts) -> list[NDArray[np.float32]]:
+def _look_backs(forecaster: Single) -> list[NDArray[np.float32]]:
     """Noise of the training's mean and spread, a random walk of it, and the same with gaps, one of
     them at the start."""
     rng, batches = np.random.default_rng(0), []

@@ -2,91 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import chain
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias, Unpack
 
 import pandas as pd
 import torch
 
-from femts.data.panel import Panel, load_panel, panel_for_horizon
-from femts.data.panel_preprocess import PanelPreprocess, panel_windows
+from femts.config.arguments import check_path
+from femts.data.describe import names
+from femts.data.panel import Panel
+from femts.data.panel_preprocess import PanelPreprocess
 from femts.data.windows import PanelWindows
-from femts.errors import UsageError
-from femts.evaluation.evaluator import evaluate
 from femts.evaluation.intervals import Intervals
-from femts.evaluation.series_scores import SeriesSums
-from femts.files import locked
+from femts.forecaster import panel_scoring, scoring
+from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.forecasting import Ends
-from femts.forecaster.panel_forecasting import forecast_panel
-from femts.forecaster.restore import restore_panel, weights_bytes
-from femts.forecaster.run_folder import (
-    INTERVALS,
-    PREPROCESS,
-    WEIGHTS,
-    RunConfig,
-    check_new_folder,
-    json_bytes,
-    write_run,
-)
-from femts.models.base import ForecastModel
-from femts.text import shown
+from femts.forecaster.panel_explaining import explain_panel
+from femts.forecaster.panel_forecasting import chosen_series, forecast_panel, read_history
+from femts.forecaster.restore import restore_panel
+from femts.forecaster.series_view import series_view
+from femts.forecaster.trained import Trained, check_device
+
+if TYPE_CHECKING:
+    from femts.forecaster.onnx import Exported
+    from femts.forecaster.panel_picture import PanelDrawing
+    from femts.plotting import Picture
+
+PanelSource: TypeAlias = Panel | pd.DataFrame | str | Path
 
 
-@dataclass(eq=False)
-class PanelForecaster:
+class PanelForecaster(Trained[PanelPreprocess, Panel]):
     """A model with everything it needs to forecast the series of a panel in raw units.
 
-    Attributes:
-        model: the network, in scaled units.
-        config: what was trained, and how.
-        preprocess: that of each series; a new one is scaled by its own rows.
-        freq: step between stamps, a pandas frequency.
-        data: hash of the training data, and rows of their parts.
-        metrics: scores and circumstances of the training, as in `metrics.json`.
-        validations: one row for each validation, as in `metrics.csv`.
-        intervals: what bounds a forecast, calibrated on the validation rows of all series together.
+    Its attributes are those of `femts.forecaster.trained.Trained`; `preprocess` holds the scale of
+    each series, and a series that it does not hold is scaled by its own rows.
     """
 
-    model: ForecastModel
-    config: RunConfig
-    preprocess: PanelPreprocess
-    freq: str
-    data: Mapping[str, Any]
-    metrics: Mapping[str, Any] = field(default_factory=dict)
-    validations: Sequence[Mapping[str, Any]] = ()
-    intervals: Intervals | None = None
-    _dataset: Panel | None = field(default=None, repr=False)
-
     @property
-    def device(self) -> torch.device:
-        """Device of the model's weights, trained or fitted; the CPU for one without."""
-        weights = chain(self.model.parameters(), self.model.buffers())
-        return next((weight.device for weight in weights), torch.device("cpu"))
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the C columns of each series."""
-        return self.preprocess.columns
-
-    @property
-    def targets(self) -> tuple[str, ...]:
-        """Names of the T columns that are forecast."""
-        return self.columns[: len(self.columns) - len(self.config.schema.roles.past)]
-
-    def to(self, device: torch.device | str) -> PanelForecaster:
-        """Move the model to `device` and return the forecaster."""
-        self.model.to(device)
-        return self
+    def subject(self) -> str:
+        """Series of the training, in words."""
+        series = tuple(self.preprocess.series)
+        return f"{len(series)} series: {names(series)}"
 
     def predict(
         self,
         history: pd.DataFrame,
         horizon: int | None = None,
         level: Sequence[float] | None = None,
+        future: pd.DataFrame | None = None,
         quantiles: Sequence[float] | None = None,
+        series: Sequence[str] | None = None,
     ) -> pd.DataFrame:
         """Forecast what follows each series of `history`, from its own end on.
 
@@ -96,25 +62,81 @@ class PanelForecaster:
                 series began, is filled as in training.
             horizon: steps to forecast, P by default; beyond P the model reads its own forecasts as history.
             level: percent, such as [80, 95]; adds intervals.
+            future: a long table of the columns known in advance, with the steps to come of each
+                series; only for a model that was trained with some.
             quantiles: such as [0.1, 0.9]; adds the ends of intervals.
+            series: names of those to forecast; None forecasts all.
 
         Returns:
             A long table in raw units, `horizon` rows for each series in the order of `history`,
             with `level` and `quantiles` as in `Forecaster.predict`.
 
         Raises:
-            UsageError: the history, the horizon, a level or a quantile cannot be used; the text says why.
+            UsageError: an argument cannot be used; the text says which, and why.
             RunFailure: the model does not forecast finite numbers.
         """
-        return forecast_panel(self, history, horizon, Ends.of(level, quantiles))
+        panel = chosen_series(read_history(self, history), series)
+        return forecast_panel(self, panel, horizon, Ends.of(level, quantiles), future)
 
-    def evaluate(self, part: str = "test", pred_len: int | None = None, dataset: Panel | None = None) -> dict[str, Any]:
+    def plot(self, history: pd.DataFrame, horizon: int | None = None, **drawn: Unpack[PanelDrawing]) -> Picture:
+        """Draw the forecast of what follows each series of `history`, a panel a series with its own dates.
+
+        Args:
+            history, horizon: as in `predict`.
+            drawn: `level` and `future` as in `predict`; `actual`, what happened, a table like `history`;
+                `series`, names to draw, by default the first twelve.
+
+        Returns:
+            A figure of matplotlib, which a notebook shows and `savefig` writes.
+
+        Raises:
+            UsageError: as in `predict`, or a series that the history does not have.
+        """
+        from femts.forecaster.panel_picture import draw_panel  # matplotlib takes long to import
+
+        forecast = self.predict(history, horizon, drawn.get("level"), drawn.get("future"))
+        return draw_panel(self, history, forecast, drawn.get("actual"), drawn.get("series"))
+
+    def explain(self, history: pd.DataFrame, series: Sequence[str] | None = None) -> pd.DataFrame:
+        """Explain which past segments each series of `history` chose for the P steps that follow it, and how sharply.
+
+        Args:
+            history: as in `predict`.
+            series: names of those to explain; None explains all.
+
+        Returns:
+            The rows of `Forecaster.explain` for each series, its name first, in `series`.
+
+        Raises:
+            UsageError: a model that has no such read, or a history or a name that cannot be used; the text says why.
+        """
+        return explain_panel(self, history, series)
+
+    def of(self, name: str) -> Forecaster:
+        """View of one series as a forecaster of a single table, for what is about single series.
+
+        Args:
+            name: of a series of the training.
+
+        Returns:
+            The same model and intervals with the preprocessing of that series. Its tables are wide:
+            `date` and the columns, called as in the panel. Its data are the rows of the series,
+            where those of the training are to be had.
+
+        Raises:
+            UsageError: no series of the training has this name.
+        """
+        return series_view(self, name)
+
+    def evaluate(
+        self, part: str = "test", pred_len: int | None = None, dataset: PanelSource | None = None
+    ) -> dict[str, float | int]:
         """Scores over every window of `part` of every series, in the scaled units of each.
 
         Args:
             part: `test`, `val` or `train`.
-            pred_len: horizon to score, P by default.
-            dataset: the panel; None takes that of the training, loaded again by its path and verified by its hash.
+            pred_len: horizon to score, P by default; beyond P the forecasts are rolled out.
+            dataset: the panel, or what `load_dataset` takes for one; None loads that of the training again.
 
         Returns:
             `mse`, `mae` and the number of `windows`.
@@ -122,101 +144,94 @@ class PanelForecaster:
         Raises:
             UsageError: unknown part, a horizon that does not fit, or data that are not there or have changed.
         """
-        windows, _ = self._windows(part, pred_len, dataset)
-        return evaluate(self.model, windows, self.config.training.eval_batch_size)
+        return scoring.score(self, self._windows(part, pred_len, dataset)[0])
 
-    def scores(self, part: str = "test", pred_len: int | None = None, dataset: Panel | None = None) -> pd.DataFrame:
-        """Scores of each series over every window of `part`.
+    def scores(
+        self,
+        part: str = "test",
+        pred_len: int | None = None,
+        by: str | Sequence[str] | None = "series",
+        level: Sequence[float] | None = None,
+        dataset: PanelSource | None = None,
+    ) -> pd.DataFrame:
+        """Scores in detail, over every window of `part`.
 
         Args:
             part, pred_len, dataset: as in `evaluate`.
+            by: `series` or `step`, to group by; None averages over all.
+            level: percent; adds what the intervals cover.
 
         Returns:
-            One row a series that has windows: `series`, `windows`, `mse`, `mae` (raw units), `mase`
-            and `rmsse` (over the mean absolute and the root mean squared change over a season of
-            its training rows; NaN where those are 0).
+            By series one row for each that has windows, in raw units: `series`, `units`, `windows`,
+            `mse`, `mae`, `mase` and `rmsse` (over the mean absolute and the root mean squared
+            change over a season of its training rows; NaN where those are 0), `skill` as in
+            `Forecaster.scores`, and for each level `coverage-80` and mean `width-80`. Else rows in
+            the scaled units of each series, as in `Forecaster.scores`; the one of all has the means
+            of `mase` and `rmsse` over the series. A season before a series began counts as its mean.
 
         Raises:
-            UsageError: as in `evaluate`.
+            UsageError: as in `evaluate`, or an unknown group, or a level or horizon that is not calibrated.
         """
         windows, panel = self._windows(part, pred_len, dataset)
-        sums = SeriesSums(windows, self.preprocess, self.model.most_windows)
-        evaluate(self.model, windows, self.config.training.eval_batch_size, also=[sums])
-        return sums.frame(panel)
+        return panel_scoring.score_details(self, windows, by, level, panel)
 
-    def _windows(self, part: str, pred_len: int | None, dataset: Panel | None) -> tuple[PanelWindows, Panel]:
-        panel = self.training_data() if dataset is None else dataset
-        if not isinstance(panel, Panel):
-            raise UsageError(f"The data are a {type(panel).__name__}, and this model was trained on a panel; pass one.")
-        panel = panel_for_horizon(panel, self.config.pred_len)
-        new = next((name for name in panel.series if name not in self.preprocess.series), None)
-        if new is not None:
-            raise UsageError(
-                f"Series '{shown(new)}' was not in the training, so it has no training rows; leave it out."
-            )
-        steps = self.config.pred_len if pred_len is None else pred_len
-        return panel_windows(panel, self.preprocess, part, self.config.seq_len, steps).to(self.device), panel
-
-    def training_data(self, data_root: str | Path | None = None) -> Panel:
-        """The panel of the training, loaded again by its path.
+    def coverage(
+        self,
+        part: str = "test",
+        level: Sequence[float] = (80, 95),
+        pred_len: int | None = None,
+        dataset: PanelSource | None = None,
+    ) -> pd.DataFrame:
+        """Coverage of `part` of all series by the intervals, by step.
 
         Args:
-            data_root: not needed, as a panel is always a file of one's own.
+            part, level, pred_len, dataset: as in `scores`.
 
         Returns:
-            The panel, the same object at every call.
+            As `Forecaster.coverage`; `units` are scaled, those of each series.
 
         Raises:
-            UsageError: it is gone, has changed, or was passed as an object, which a run does not keep.
+            UsageError: as in `scores`.
         """
-        if self._dataset is None:
-            source = self.config.source
-            if source is None or not Path(source).is_file():
-                raise UsageError(
-                    f"The training data '{source or self.config.dataset}' are not there; pass them as dataset=."
-                )
-            panel = panel_for_horizon(load_panel(source, self.config.schema), self.config.pred_len)
-            if panel.record != self.data:
-                raise UsageError(
-                    f"The data {source} are not what this model was trained on; pass other data as dataset=."
-                )
-            self._dataset = panel
-        return self._dataset
+        return scoring.coverage_frame(self, self._windows(part, pred_len, dataset)[0], level)
 
-    def save(self, folder: str | Path) -> None:
-        """Write a run to `folder`, for `load`; UsageError where it is not empty, RunFailure where the disk refuses."""
-        with locked(Path(folder)):
-            check_new_folder(Path(folder))
-            self.write(Path(folder))
+    def calibrate(
+        self, pred_len: int | None = None, level: Sequence[float] = (), dataset: PanelSource | None = None
+    ) -> Intervals:
+        """Calibrate `intervals` anew on the validation part of all series, which training has done for P steps.
 
-    def write(self, folder: Path) -> None:
-        """As `save`, over whatever `folder` holds."""
-        preprocess = self.preprocess_record()
-        files = {WEIGHTS: weights_bytes(self.model, preprocess), PREPROCESS: json_bytes(preprocess)}
-        files |= {} if self.intervals is None else {INTERVALS: self.intervals.to_bytes()}
-        write_run(folder, self.config, files, self.validations, self.metrics)
+        Args:
+            pred_len: longest horizon; None takes what was calibrated before, or P.
+            level: percent; levels to have besides 50, 80, 90, 95 and 99.
+            dataset: as in `evaluate`.
 
-    def preprocess_record(self) -> dict[str, Any]:
-        """Record of what turns raw data into the model's input, in plain types; `preprocess.json`."""
-        return {**self.preprocess.to_dict(), "freq": self.freq, "data": dict(self.data)}
+        Returns:
+            The new intervals, which the forecaster keeps.
+
+        Raises:
+            UsageError: as in `evaluate`, or a level for which there are too few validation windows.
+            RunFailure: forecasts are not finite.
+        """
+        intervals = scoring.own_intervals(self, pred_len, level)
+        if intervals is None:
+            windows, _ = self._windows("val", scoring.calibrated_steps(self, pred_len), dataset)
+            intervals = scoring.intervals_of(self, windows, level)
+        self.intervals = intervals
+        return intervals
+
+    def export(self, series: str, path: str | Path, horizon: int | None = None) -> Exported:
+        """Write the model as ONNX to `path` for the one of the `series`, `horizon` steps in a forecast; see `of`."""
+        return self.of(series).export(path, horizon)
+
+    def _windows(self, part: str, pred_len: int | None, dataset: PanelSource | None) -> tuple[PanelWindows, Panel]:
+        panel = panel_scoring.own_panel(self, dataset)
+        return panel_scoring.score_windows(self, part, pred_len, panel), panel
+
+    def _load_again(self, data_root: str | Path | None) -> Panel:
+        return panel_scoring.load_panel_again(self)
 
     @classmethod
     def load(cls, folder: str | Path, device: str | torch.device = "cpu") -> PanelForecaster:
-        """The forecaster in a run folder, verified as `Forecaster.load` does it.
-
-        Args:
-            folder: of a run that was trained on a panel.
-            device: where its weights go.
-
-        Returns:
-            A forecaster, ready to predict.
-
-        Raises:
-            UsageError: no run of a panel, an unfinished or a changed one.
-        """
-        run, model, preprocess, intervals = restore_panel(folder)
-        saved = run.preprocess
-        made = cls(
-            model, run.config, preprocess, str(saved["freq"]), saved["data"], run.metrics, run.validations, intervals
-        )
-        return made.to(device)
+        """The forecaster in the run `folder` of a panel, its weights on `device`, as `femts.load` gives it."""
+        where = check_device(device)
+        return cls.restored(restore_panel(check_path(folder, "The run folder"))).to(where)

@@ -4,42 +4,84 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
 
+from femts.config.arguments import check_names
 from femts.config.values import check_steps
 from femts.data.dataset import Dataset
-from femts.data.grid import future_dates
+from femts.data.interchange import is_table, to_frame
 from femts.data.panel import Panel, read_panel
-from femts.data.panel_preprocess import fit_series
+from femts.data.panel_effects import joined
+from femts.data.panel_preprocess import panel_offsets, static_inputs
 from femts.data.preprocess import Preprocess
 from femts.data.raw import Raw, raw_rows
-from femts.errors import GapWarning, RunFailure, UsageError
+from femts.data.static import with_static
+from femts.errors import GapWarning, RunFailure, UsageError, suggest
 from femts.evaluation.evaluator import windows_at_a_time
 from femts.forecaster.forecasting import Ends, forecast_model, named_bounds, scaled_ends
 from femts.forecaster.inputs import tell_ended
-from femts.forecaster.parts import PanelParts
+from femts.forecaster.panel_inputs import known_ahead_of, steps_ahead
 from femts.forecaster.scoring import calibrated
+from femts.forecaster.trained import Many
 from femts.models.base import Forecasts
+from femts.text import shown
 
 Array = NDArray[np.float64]
 
 
-def forecast_panel(forecaster: PanelParts, history: pd.DataFrame, horizon: int | None, ends: Ends) -> pd.DataFrame:
-    """Forecast what follows each series of `history`; see `PanelForecaster.predict`."""
-    config = forecaster.config
-    steps = check_steps(config.pred_len if horizon is None else horizon)
+def read_history(forecaster: Many, history: pd.DataFrame) -> Panel:
+    """The series of a user's `history`, on the step of the training."""
+    if not is_table(history):
+        raise UsageError(f"The history is a {type(history).__name__}; give a DataFrame with the training columns.")
+    schema = forecaster.config.schema
+    history = to_frame(history, "The history", schema.form)
+    return read_panel(history, "history", "-", schema, "The history", forecaster.freq)
+
+
+def chosen_series(panel: Panel, names: Sequence[str] | None) -> Panel:
+    """The series `names` of `panel`, in their order; None stands for all."""
+    if names is None:
+        return panel
+    chosen = check_names(names, "series")
+    missing = next((name for name in chosen if name not in panel.series), None)
+    if missing is not None:
+        raise UsageError(f"The history has no series '{shown(missing)}'{suggest(missing, panel.series)}")
+    return panel.with_series({name: panel.series[name] for name in chosen})
+
+
+def forecast_panel(
+    forecaster: Many, panel: Panel, horizon: int | None, ends: Ends, future: pd.DataFrame | None
+) -> pd.DataFrame:
+    """Forecast what follows each series of `panel`; see `PanelForecaster.predict`."""
+    steps = check_steps(forecaster.config.pred_len if horizon is None else horizon)
     if any(ends):
         calibrated(forecaster).at(ends.needed, steps)
-    if not isinstance(history, pd.DataFrame):
-        raise UsageError(f"The history is a {type(history).__name__}; give a DataFrame with the training columns.")
-    panel = read_panel(history, "history", "-", config.schema, "The history", forecaster.freq)
-    recent = np.stack([_last(data.values, config.seq_len) for data in panel.series.values()])
-    read, preprocess = _scaled(forecaster, panel, recent)
-    pieces = _forecasts(forecaster, read, recent, preprocess, steps)
+    ahead = steps_ahead(panel, steps)
+    return forecast_series(forecaster, panel, ahead, ends, known_ahead_of(panel, future, ahead, forecaster.freq))
+
+
+def forecast_series(
+    forecaster: Many, panel: Panel, ahead: Sequence[pd.Index], ends: Ends, in_advance: Array | None
+) -> pd.DataFrame:
+    """Forecast the stamps `ahead` of each series of `panel`, as `PanelForecaster.predict` returns them.
+
+    Args:
+        forecaster: a trained one.
+        panel: the series up to where their forecasts begin.
+        ahead: the same number of steps after the end of each.
+        ends: of intervals.
+        in_advance: what is known of these steps (S, steps, K); None where nothing is.
+    """
+    config, steps = forecaster.config, len(ahead[0])
+    ready = ready_series(forecaster, panel, in_advance, ahead)
+    size = windows_at_a_time(ready.read[0], 256)
+    pieces = [forecast_model(forecaster, read, steps, raw) for read, raw in ready.pieces(size)]
     scaled = Forecasts(
         torch.cat([piece.points for piece in pieces]),
         torch.cat([piece.quantiles for piece in pieces if piece.quantiles is not None])
@@ -54,74 +96,116 @@ def forecast_panel(forecaster: PanelParts, history: pd.DataFrame, horizon: int |
     if any(ends):
         pairs |= scaled_ends(calibrated(forecaster), forecaster.model.quantiles, scaled, (steps, targets))
     columns = {"": points, **{f"-{name}": values for name, values in named_bounds(pairs, ends).items()}}
-    ended = np.asarray(np.isnan(recent[..., :targets]).all(axis=(1, 2)))
+    ended = np.asarray(np.isnan(ready.recent[..., :targets]).all(axis=(1, 2)))
     if ended.any():
         tell_ended([name for name, over in zip(panel.series, ended, strict=True) if over], config.seq_len)
-    return _long_table(forecaster, panel, preprocess, columns, ended)
+    return _long_table(forecaster, panel, ready, columns, ahead)
 
 
-def _forecasts(
-    forecaster: PanelParts, read: torch.Tensor, recent: Array, preprocess: Sequence[Preprocess], steps: int
-) -> list[Forecasts]:
-    """Forecasts of look-backs (S, L, C), scaled in `read` and raw in `recent`, some at a time."""
-    size = windows_at_a_time(read[0], 256)
-    if not forecaster.model.reads_raw:
-        return [forecast_model(forecaster, part, steps) for part in read.split(size)]
-    raws = [raw_rows(one, rows) for one, rows in zip(preprocess, recent, strict=True)]
-    parts = [Raw(*map(torch.stack, zip(*raws[k : k + size], strict=True))) for k in range(0, len(raws), size)]
-    return [forecast_model(forecaster, x, steps, raw) for x, raw in zip(read.split(size), parts, strict=True)]
+class Ready(NamedTuple):
+    """Series that are ready to be forecast.
+
+    Attributes:
+        recent: last rows (S, L, C), raw units, NaN where missing or before a series began.
+        read: look-backs (S, L, C + E) as the model reads them.
+        preprocess: of each series.
+        offsets: of the steps to come (S, steps, C); None where nothing is known in advance.
+        raw: the look-backs before scaling, for a model that reads them so; else None.
+    """
+
+    recent: Array
+    read: torch.Tensor
+    preprocess: Sequence[Preprocess]
+    offsets: Array | None
+    raw: Raw | None
+
+    def pieces(self, size: int) -> list[tuple[torch.Tensor, Raw | None]]:
+        """Look-backs of `size` series at a time, scaled and before scaling."""
+        read = self.read.split(size)
+        if self.raw is None:
+            return [(each, None) for each in read]
+        raw = zip(*(part.split(size) for part in self.raw), strict=True)
+        return [(each, Raw(*parts)) for each, parts in zip(read, raw, strict=True)]
 
 
-def _last(values: Array, steps: int) -> Array:
-    """The last `steps` rows (steps, C), NaN before the first one."""
-    return np.pad(values[-steps:], ((max(0, steps - len(values)), 0), (0, 0)), constant_values=np.nan)
-
-
-def _scaled(forecaster: PanelParts, panel: Panel, recent: Array) -> tuple[torch.Tensor, list[Preprocess]]:
-    """Look-backs (S, L, C) as the model reads them, and the preprocessing of each; warns of series that are new."""
-    stored = forecaster.preprocess.series
-    new = [name for name in panel.series if name not in stored]
-    preprocess = [stored.get(name) or fit_series(data) for name, data in panel.series.items()]
+def ready_series(forecaster: Many, panel: Panel, in_advance: Array | None, ahead: Sequence[pd.Index]) -> Ready:
+    """The series of `panel`, with what is known of the steps `ahead` of each; warns of series that are new."""
+    stored, length = forecaster.preprocess, forecaster.config.seq_len
+    new = [name for name in panel.series if name not in stored.series]
+    preprocess = [stored.of(name, data) for name, data in panel.series.items()]
     if new:
         text = (
             f"{len(new)} of {len(panel.series)} series are new, the first '{new[0]}'; each is scaled by its own rows."
         )
-        warnings.warn(text, GapWarning, stacklevel=5)
+        warnings.warn(text, GapWarning, stacklevel=6)
+    recent = np.stack([last_rows(data.values, length) for data in panel.series.values()])
+    before, after = _offsets(panel, preprocess, in_advance, ahead, length)
     scaled = [
-        one.transform(rows, None, f"Series '{name}'")
-        for one, rows, name in zip(preprocess, recent, panel.series, strict=True)
+        one.transform(rows, taken_off, f"Series '{name}'")
+        for one, rows, taken_off, name in zip(preprocess, recent, before, panel.series, strict=True)
     ]
-    return torch.from_numpy(np.stack(scaled)).float().to(forecaster.device), preprocess
+    read = torch.from_numpy(np.stack(scaled)).float()
+    static = static_inputs(stored, panel)
+    read = read if static is None else with_static(read, static)
+    raw = None
+    if forecaster.model.reads_raw:
+        each = [raw_rows(*series) for series in zip(preprocess, recent, before, strict=True)]
+        raw = Raw(*map(torch.stack, zip(*each, strict=True)))
+    return Ready(recent, read.to(forecaster.device), preprocess, after, raw)
+
+
+def _offsets(
+    panel: Panel, preprocess: Sequence[Preprocess], in_advance: Array | None, ahead: Sequence[pd.Index], length: int
+) -> tuple[Sequence[Array | None], Array | None]:
+    """Offsets of the last `length` rows of each series, and of the steps ahead of all; none without effects.
+
+    Rows before a series began are missing, so what is taken off them does not matter.
+    """
+    if in_advance is None:
+        return [None] * len(panel.series), None
+    rows = list[tuple[Preprocess, Dataset]]()
+    for number, (one, data) in enumerate(zip(preprocess, panel.series.values(), strict=True)):
+        assert data.covariates is not None and data.dates is not None
+        covariates = np.concatenate([data.covariates[-length:], in_advance[number]])
+        values = np.concatenate([data.values[-length:], np.full((len(ahead[number]), data.values.shape[1]), np.nan)])
+        when = data.dates[-length:].append(ahead[number])
+        rows.append((one, replace(data, values=values, covariates=covariates, dates=when)))
+    offsets = panel_offsets(rows)
+    assert offsets is not None
+    steps, before, after, stop = len(ahead[0]), list[Array | None](), list[Array](), 0
+    for _, data in rows:
+        stop += len(data.values)
+        last = offsets[stop - len(data.values) : stop - steps]
+        before.append(np.pad(last, ((length - len(last), 0), (0, 0))))
+        after.append(offsets[stop - steps : stop])
+    return before, np.stack(after)
+
+
+def last_rows(values: Array, steps: int) -> Array:
+    """The last `steps` rows (steps, C), NaN before the first one."""
+    if len(values) >= steps:
+        return values[-steps:]
+    return np.pad(values, ((steps - len(values), 0), (0, 0)), constant_values=np.nan)
 
 
 def _long_table(
-    forecaster: PanelParts,
-    panel: Panel,
-    preprocess: Sequence[Preprocess],
-    columns: Mapping[str, Array],
-    ended: NDArray[np.bool_],
+    forecaster: Many, panel: Panel, ready: Ready, columns: Mapping[str, Array], ahead: Sequence[pd.Index]
 ) -> pd.DataFrame:
     """A long table of scaled forecasts and bounds (S, steps, T) by the ending of their name, in raw units."""
-    form, steps = forecaster.config.schema.form, next(iter(columns.values())).shape[1]
-    time, value = form.time or "ds", form.value
-    stamps, ahead = [], dict[object, pd.Index]()
-    for data in panel.series.values():
-        last = _end(data)
-        if last not in ahead:
-            ahead[last] = future_dates(last, forecaster.freq, steps)
-        stamps.append(ahead[last])
+    form, steps, targets = forecaster.config.schema.form, len(ahead[0]), forecaster.targets
     table = {
         form.series: np.repeat(np.array(list(panel.series), dtype=object), steps),
-        time: pd.Index(np.concatenate([each.to_numpy() for each in stamps])) if stamps else [],
+        form.time or "ds": joined(ahead),
     }
-    for ending, scaled in columns.items():
-        raw = np.stack([one.inverse(values) for one, values in zip(preprocess, scaled, strict=True)])
-        raw[ended] = np.nan
-        table[f"{value}{ending}"] = raw[..., 0].reshape(-1)
+    ended = np.asarray(np.isnan(ready.recent[..., : len(targets)]).all(axis=1))[:, None]
+    raw = {ending: np.where(ended, np.nan, _raw(ready, scaled)) for ending, scaled in columns.items()}
+    for k, target in enumerate(targets):
+        table |= {f"{target}{ending}": values[..., k].reshape(-1) for ending, values in raw.items()}
     return pd.DataFrame(table)
 
 
-def _end(data: Dataset) -> pd.Timestamp:
-    """The last stamp of a series."""
-    assert data.dates is not None, "a panel has stamps"
-    return data.dates[-1]
+def _raw(ready: Ready, scaled: Array) -> Array:
+    """Scaled forecasts (S, steps, T) in raw units, effects put back."""
+    after = [None] * len(scaled) if ready.offsets is None else ready.offsets
+    together = zip(ready.preprocess, scaled, after, strict=True)
+    return np.stack([one.inverse(values, taken_off) for one, values, taken_off in together])

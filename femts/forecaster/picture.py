@@ -11,7 +11,7 @@ from femts.config.arguments import check_kind, check_names
 from femts.data.frames import check_frame
 from femts.data.grid import season_of
 from femts.data.naming import form_again
-from femts.forecaster.parts import Parts
+from femts.forecaster.trained import Single
 from femts.plotting import Picture, forecast_picture
 
 
@@ -25,7 +25,7 @@ class Drawing(TypedDict, total=False):
 
 
 def draw_forecast(
-    forecaster: Parts,
+    forecaster: Single,
     history: pd.DataFrame,
     forecast: pd.DataFrame,
     actual: pd.DataFrame | None = None,
@@ -40,7 +40,7 @@ def draw_forecast(
     return forecast_picture(past, ahead, happened, shown, season)
 
 
-def to_draw(forecaster: Parts, table: pd.DataFrame) -> pd.DataFrame:
+def to_draw(forecaster: Single, table: pd.DataFrame) -> pd.DataFrame:
     """A history or a forecast in wide form, its stamps in `date`, bounds as `NAME-lo-80`."""
     form = form_again(table, forecaster.config.schema.form)
     if form.series not in table.columns:

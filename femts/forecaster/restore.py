@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import threading
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -19,42 +20,44 @@ from torch import Tensor
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from femts.config.rules import MISSING, Misfit, fingerprint
+from femts.data.effects import Effects
+from femts.data.grid import steps_between
 from femts.data.panel_preprocess import PanelPreprocess
 from femts.data.preprocess import Preprocess
+from femts.data.roles import Roles
+from femts.data.static import StaticCodes
 from femts.errors import UsageError
 from femts.evaluation.intervals import Intervals
-from femts.forecaster.run_folder import INTERVALS, PREPROCESS, WEIGHTS, RunConfig
+from femts.forecaster.run_folder import CONFIG, INTERVALS, PREPROCESS, SCORED, WEIGHTS, RunConfig
 from femts.forecaster.saved_run import SavedRun, read_run
 from femts.models.base import ForecastModel
 from femts.models.registry import build_model
 
+P = TypeVar("P", Preprocess, PanelPreprocess)
 SPARE = 100_000  # weights that a model may make and replace while it is built
 _UNREADABLE = (SafetensorError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, ArithmeticError)
 
 
-class Restored(NamedTuple):
+@dataclass(frozen=True)
+class Restored(Generic[P]):
     """A run, and what was made of its files."""
 
     run: SavedRun
     model: ForecastModel
-    preprocess: Preprocess
+    preprocess: P
     intervals: Intervals | None
+    scored: Restored[P] | None = None
 
     def fields(self) -> dict[str, Any]:
-        """Fields of a `Forecaster` by name."""
+        """Fields of a forecaster by name, but for `scored`."""
         run = self.run
-        trained_on = {"freq": run.preprocess["freq"], "data": run.preprocess["data"]}
+        trained_on = {
+            "freq": run.preprocess["freq"],
+            "data": run.preprocess["data"],
+            "until": run.preprocess.get("until"),
+        }
         said = {"config": run.config, "metrics": run.metrics, "validations": run.validations}
         return {"model": self.model, "preprocess": self.preprocess, "intervals": self.intervals, **trained_on, **said}
-
-
-class RestoredPanel(NamedTuple):
-    """A run of a panel, and what was made of its files."""
-
-    run: SavedRun
-    model: ForecastModel
-    preprocess: PanelPreprocess
-    intervals: Intervals | None
 
 
 def weights_bytes(model: ForecastModel, preprocess: object) -> bytes:
@@ -64,22 +67,35 @@ def weights_bytes(model: ForecastModel, preprocess: object) -> bytes:
     return tensors_bytes(state, {"preprocess": fingerprint(preprocess)})
 
 
-def restore(folder: str | Path) -> Restored:
+def restore(folder: str | Path) -> Restored[Preprocess]:
     """Restore what `folder` holds; UsageError in one sentence for each way in which it cannot be a run."""
     run = read_run(folder)
     if run.config.schema.panel:
-        raise UsageError(f"Run {folder} is of a panel of series, which this does not take yet; train and predict do.")
+        raise UsageError(f"Run {folder} is of a panel of series, and this takes a single table; load it by femts.load.")
     try:
         _check_preprocess(run)
         preprocess = _preprocess(run)
         model = _model(run)
         preprocess = replace(preprocess, reads_raw=model.reads_raw)
-        return Restored(run, model, preprocess, None if run.intervals is None else _intervals(run, run.intervals))
+        intervals = None if run.intervals is None else _intervals(run, run.intervals)
+        return Restored(run, model, preprocess, intervals, _scored(run, Path(folder), restore))
     except Misfit as error:
         raise UsageError(f"Run {folder} was changed after it was saved: {error}; train again.") from error
 
 
-def restore_panel(folder: str | Path) -> RestoredPanel:
+def _scored(
+    run: SavedRun, folder: Path, read: Callable[[Path], Restored[PanelPreprocess] | Restored[Preprocess]]
+) -> Any:
+    """The run that is scored within the one in `folder`, where that learned from all rows."""
+    if not run.config.final:
+        return None
+    scored = read(folder / SCORED)
+    if scored.run.config != replace(run.config, final=False):
+        raise Misfit(f"{SCORED}/{CONFIG}", "another one", f"that of {CONFIG}, but for `final`")
+    return scored
+
+
+def restore_panel(folder: str | Path) -> Restored[PanelPreprocess]:
     """As `restore`, for a run of a panel."""
     run = read_run(folder)
     if not run.config.schema.panel:
@@ -91,9 +107,14 @@ def restore_panel(folder: str | Path) -> RestoredPanel:
         for name, one in preprocess.series.items():
             if len(one.scaler.mean) != len(preprocess.columns):
                 raise Misfit(f"{PREPROCESS}: series '{name}'", one.scaler.mean, "one mean a column")
+            if one.effects is not preprocess.effects:
+                _check_effects(one.effects, run.config.schema.roles, len(preprocess.columns))
+        _check_effects(preprocess.effects, run.config.schema.roles, len(preprocess.columns))
+        _check_static(preprocess.static, run.config)
         model = _model(run)
         preprocess = preprocess.reading(model.reads_raw)
-        return RestoredPanel(run, model, preprocess, None if run.intervals is None else _intervals(run, run.intervals))
+        intervals = None if run.intervals is None else _intervals(run, run.intervals)
+        return Restored(run, model, preprocess, intervals, _scored(run, Path(folder), restore_panel))
     except Misfit as error:
         raise UsageError(f"Run {folder} was changed after it was saved: {error}; train again.") from error
 
@@ -175,19 +196,33 @@ def _check_preprocess(run: SavedRun) -> None:
         stepped = freq is None or (int(freq) > 0 if freq.isdecimal() else to_offset(freq) is not None)
     except (ValueError, OverflowError) as error:
         raise Misfit(f"{PREPROCESS}: freq", freq, "a step between stamps") from error
+    if "until" in saved and (freq is None or steps_between(saved["until"], saved["until"], freq) is None):
+        raise Misfit(f"{PREPROCESS}: until", saved["until"], "a stamp of that step")
     if not stepped or (roles.calendar and (freq is None or freq.isdecimal())):
         raise Misfit(f"{PREPROCESS}: freq", freq, "a step between stamps")
 
 
 def _preprocess(run: SavedRun) -> Preprocess:
-    """The preprocessing, its effects tried on one row: their shapes depend on each other."""
+    """The preprocessing, held to the configuration."""
     try:
         preprocess = Preprocess.from_dict(run.preprocess)
     except ValueError as error:  # a list of lists that are not as long as each other
         raise Misfit(f"{PREPROCESS}: scaler", run.preprocess["scaler"], "in the form of arrays") from error
-    roles, effects = run.config.schema.roles, preprocess.effects
+    _check_effects(preprocess.effects, run.config.schema.roles, len(preprocess.columns))
+    return preprocess
+
+
+def _check_static(static: StaticCodes | None, config: RunConfig) -> None:
+    names = () if static is None else tuple(column.name for column in static.columns)
+    width = 0 if static is None else static.width
+    if names != config.schema.roles.static or width != getattr(config.model_config, "n_static", 0):
+        raise Misfit(f"{PREPROCESS}: static", names, f"those of {config.schema.roles.static} as config.yaml says")
+
+
+def _check_effects(effects: Effects | None, roles: Roles, channels: int) -> None:
+    """A Misfit unless the effects suit the roles; they are tried on one row, as their shapes depend on each other."""
     if effects is None and not roles.future and not roles.calendar:
-        return preprocess
+        return
     name, like = (
         f"{PREPROCESS}: scaler.effects",
         f"those of the columns {roles.future} and the calendar as config.yaml says",
@@ -202,10 +237,8 @@ def _preprocess(run: SavedRun) -> Preprocess:
         tried = effects.of(np.zeros((1, len(roles.future))), pd.DatetimeIndex(["2000-01-01"]))
     except (ValueError, IndexError, TypeError) as error:
         raise Misfit(name, effects, like) from error
-    shape = (1, len(preprocess.columns))
-    if tried.shape != shape or not np.isfinite(tried).all() or effects.weight.shape[1:] != effects.offset.shape:
+    if tried.shape != (1, channels) or not np.isfinite(tried).all() or effects.weight.shape[1:] != effects.offset.shape:
         raise Misfit(name, effects, like)
-    return preprocess
 
 
 def _intervals(run: SavedRun, content: bytes) -> Intervals:

@@ -32,7 +32,10 @@ METRICS, ROWS, CHECKPOINT = "metrics.json", "metrics.csv", "checkpoints/last.ckp
 HASHED = (CONFIG, WEIGHTS, PREPROCESS)
 SEAL = "sha256"  # of `metrics.json`, in itself
 INTERVALS = "intervals.safetensors"  # hashed, too, where `metrics.json` lists it; a run may be without
-RUN_FILES = (*HASHED, INTERVALS, METRICS, ROWS, CHECKPOINT)
+SCORED = "scored"  # folder of the run that is scored, in that of a forecaster that learned from all rows
+SCORED_WEIGHTS = f"{SCORED}/{WEIGHTS}"  # hashed by the latter
+_OWN = (*HASHED, INTERVALS, METRICS, ROWS, CHECKPOINT)
+RUN_FILES = (*_OWN, *(f"{SCORED}/{name}" for name in _OWN))
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,7 @@ class RunConfig:
         protocol: named protocol that chose what was not given.
         training: the recipe, its seed among them.
         schema: how the data are read.
+        final: whether the forecaster learned from all rows, after one that was scored.
     """
 
     dataset: str
@@ -56,6 +60,7 @@ class RunConfig:
     protocol: str
     training: TrainingConfig
     schema: Schema = PLAIN
+    final: bool = False
 
     @property
     def seq_len(self) -> int:
@@ -82,6 +87,7 @@ class RunConfig:
             "seq_len": self.seq_len,
             "protocol": self.protocol,
             "training": _plain(asdict(self.training)),
+            **({"final": True} if self.final else {}),
         }
 
     @classmethod
@@ -104,6 +110,7 @@ class RunConfig:
             record["protocol"],
             apply_settings(TrainingConfig(), record["training"], where="training"),
             Schema.from_dict(data),
+            bool(record.get("final")),
         )
 
 
@@ -121,7 +128,7 @@ def check_new_folder(folder: Path) -> None:
     names = {path.name for path in folder.iterdir() if path.suffix != PART} if os.path.isdir(folder) else set()
     if METRICS in names:
         raise UsageError(f"Folder {folder} already holds a finished run; choose another folder or remove it.")
-    if (folder / CHECKPOINT).is_file():
+    if any((folder / name).is_file() for name in (CHECKPOINT, f"{SCORED}/{CHECKPOINT}", f"{SCORED}/{METRICS}")):
         raise UsageError(
             f"Folder {folder} holds an unfinished run; continue it with --resume or choose another folder."
         )
@@ -166,16 +173,21 @@ def write_run(
     `files` are the contents of `WEIGHTS`, `PREPROCESS` and, where a run has some, `INTERVALS`.
     """
     contents = {CONFIG: config_yaml(config), **files}
-    try:
-        (folder / METRICS).unlink(missing_ok=True)  # from here to the last line the folder counts as unfinished
-    except OSError as error:
-        raise RunFailure(f"Could not write {folder / METRICS}: {error.strerror}; choose another folder.") from error
+    unfinish(folder)  # from here to the last line
     for name, content in contents.items():
         write_file(folder / name, content)
     write_file(folder / ROWS, validations_csv(validations))
     hashes = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
     rows = [dict(row) for row in validations]
     write_file(folder / METRICS, sealed({"format": FORMAT, **metrics, "history": rows, "files": hashes}))
+
+
+def unfinish(folder: Path) -> None:
+    """Make a run folder count as unfinished, before its files are written over; RunFailure when the disk refuses."""
+    try:
+        (folder / METRICS).unlink(missing_ok=True)
+    except OSError as error:
+        raise RunFailure(f"Could not write {folder / METRICS}: {error.strerror}; choose another folder.") from error
 
 
 def sealed(metrics: Mapping[str, Any]) -> bytes:

@@ -50,7 +50,7 @@ _CONFIG = fields(
                 "source": maybe(text),
                 "na": several(real),
                 "columns": fields({}, {"time": text, "series": text, "value": text}),
-                "roles": fields({}, {"target": NAMES, "past": NAMES, "future": NAMES, "calendar": flag}),
+                "roles": fields({}, {**dict.fromkeys(("target", "past", "future", "static"), NAMES), "calendar": flag}),
             },
             {"split": SPLIT, "domain": DOMAIN, "panel": flag},
         ),
@@ -68,7 +68,8 @@ _CONFIG = fields(
             },
             closed=False,
         ),
-    }
+    },
+    {"final": one_of(True)},
 )
 _EFFECTS = {
     "knots": several(NUMBERS),
@@ -80,9 +81,15 @@ _EFFECTS = {
 _DATA = fields({}, {"sha256": text, "split": fields({"train": SPAN, "val": SPAN, "test": SPAN})})
 _POWER = {"power": fields({"shift": number(0, 1), "powers": several(number(-2, 2))}), "domain": DOMAIN}
 _SCALER = fields({"mean": NUMBERS, "scale": SCALES}, {"effects": fields(_EFFECTS)})
-PREPROCESS = fields({"scaler": _SCALER, "columns": several(text, 1), "freq": maybe(text), "data": _DATA}, _POWER)
-_SERIES = fields({"scaler": fields({"mean": NUMBERS, "scale": SCALES}), "columns": several(text)}, _POWER)
-PANEL_PREPROCESS = fields({"series": entries(_SERIES), "columns": several(text, 1), "freq": text, "data": _DATA})
+PREPROCESS = fields(
+    {"scaler": _SCALER, "columns": several(text, 1), "freq": maybe(text), "data": _DATA}, {**_POWER, "until": text}
+)
+_SERIES = fields({"scaler": _SCALER, "columns": several(text)}, _POWER)
+_STATIC = fields({}, {"words": several(text, 1), "mean": number(), "scale": number(5e-324)})
+PANEL_PREPROCESS = fields(
+    {"series": entries(_SERIES), "columns": several(text, 1), "freq": text, "data": _DATA},
+    {"effects": fields(_EFFECTS), "static": entries(_STATIC), "until": text},
+)
 # What training says of itself; a forecaster that was put together by hand says none of it.
 _TRAINED = {
     **dict.fromkeys(("dataset", "model", "protocol", "device", "precision"), text),
@@ -96,6 +103,11 @@ _TRAINED = {
     "versions": entries(text),
 }
 _MAYBE = {"devices": whole(1), "kernels": entries(text), "known": entries(number()), "data_sha256": text}
+_MAYBE |= {"schedule": fields(dict.fromkeys(("steps", "epoch"), whole(1)))}
+_ALL_ROWS = {
+    "scored": fields({"folder": text, "train": SPAN, "val": SPAN, "test": SPAN}),
+    "final": fields({"rows": whole(1), "steps": whole(), "stopped": maybe(text), "seconds": number(0)}),
+}
 _BARE = {"format": whole(), "files": entries(digest), "history": several(ROW), "sha256": digest}
 
 
@@ -111,4 +123,5 @@ def check_config(record: Any) -> None:
 def check_metrics(metrics: Mapping[str, Any]) -> None:
     """A Misfit that names the first field of `metrics.json` that cannot be."""
     trained = _TRAINED if metrics.keys() & _TRAINED.keys() else {}
+    trained = {**trained, **_ALL_ROWS} if metrics.keys() & _ALL_ROWS.keys() else trained
     fields({**_BARE, **trained}, _MAYBE, closed=False)(metrics, "")

@@ -20,6 +20,7 @@ from femts.forecaster.run_folder import (
     INTERVALS,
     METRICS,
     PREPROCESS,
+    SCORED_WEIGHTS,
     SEAL,
     WEIGHTS,
     RunConfig,
@@ -47,18 +48,23 @@ def read_run(folder: str | Path) -> SavedRun:
     metrics = read_metrics(folder)
     files = metrics["files"]
     calibrated = INTERVALS in files
-    for name in (*HASHED, INTERVALS) if calibrated else HASHED:
-        path = folder / name
-        if not path.is_file():
-            raise UsageError(f"Run {folder} lacks {name}; copy the whole folder or train again.")
-        if hashlib.sha256(path.read_bytes()).hexdigest() != files.get(name):
-            raise UsageError(f"Run {folder} was changed after it was saved: {name} does not match; train again.")
+    _verify(folder, (*HASHED, INTERVALS) if calibrated else HASHED, files)
+    config = read_config(folder)
+    if config.final:
+        _verify(folder, (SCORED_WEIGHTS,), files)
     validations = metrics["history"]
     said = {name: value for name, value in metrics.items() if name not in ("format", "files", "history", SEAL)}
     intervals = (folder / INTERVALS).read_bytes() if calibrated else None
-    return SavedRun(
-        read_config(folder), (folder / WEIGHTS).read_bytes(), read_preprocess(folder), said, validations, intervals
-    )
+    return SavedRun(config, (folder / WEIGHTS).read_bytes(), read_preprocess(folder), said, validations, intervals)
+
+
+def _verify(folder: Path, names: Sequence[str], hashes: Mapping[str, str]) -> None:
+    for name in names:
+        path = folder / name
+        if not path.is_file():
+            raise UsageError(f"Run {folder} lacks {name}; copy the whole folder or train again.")
+        if hashlib.sha256(path.read_bytes()).hexdigest() != hashes.get(name):
+            raise UsageError(f"Run {folder} was changed after it was saved: {name} does not match; train again.")
 
 
 def read_config(folder: Path) -> RunConfig:

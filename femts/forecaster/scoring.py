@@ -21,12 +21,22 @@ from femts.evaluation.coverage import CoverageSums
 from femts.evaluation.evaluator import Accumulator, evaluate, evaluate_horizons
 from femts.evaluation.intervals import LEVELS, Intervals, calibrate, check_levels, refuse_unreachable
 from femts.evaluation.scores import DetailSums, check_groups, scores_frame
-from femts.forecaster.parts import Network, Parts
+from femts.forecaster.trained import Single, Trained
 from femts.text import shown
 
 
+def scorer(forecaster: Single) -> Single:
+    """The forecaster that scores are of: of one that learned from all rows the one beside it that did not."""
+    return forecaster.scored or forecaster
+
+
+def held_out(data: Dataset) -> Dataset:
+    """`data`, of which the validation part goes on to the end of the test part."""
+    return replace(data, split=replace(data.split, val=(data.split.val[0], data.split.test[1])))
+
+
 def score_windows(
-    forecaster: Parts, part: str, pred_len: int | None, data: Dataset, like: Windows | None = None
+    forecaster: Single, part: str, pred_len: int | None, data: Dataset, like: Windows | None = None
 ) -> Windows:
     """Windows of `part` that a score is of, on the forecaster's device; `like` are others of the same data."""
     steps = forecaster.config.pred_len if pred_len is None else check_steps(pred_len)
@@ -36,7 +46,17 @@ def score_windows(
     return windows.to(forecaster.device)
 
 
-def own_data(forecaster: Parts, dataset: object, data_root: str | Path | None = None) -> Dataset:
+def scored_part(
+    forecaster: Single, part: str, pred_len: int | None, dataset: object
+) -> tuple[Single, Windows, Dataset]:
+    """The forecaster that scores are of, the windows of `part` to score it on, and their data; as in
+    `Forecaster.evaluate`."""
+    of = scorer(forecaster)
+    data = own_data(of, dataset)
+    return of, score_windows(of, part, pred_len, data), data
+
+
+def own_data(forecaster: Single, dataset: object, data_root: str | Path | None = None) -> Dataset:
     """Data to score `forecaster` on.
 
     Args:
@@ -58,7 +78,7 @@ def own_data(forecaster: Parts, dataset: object, data_root: str | Path | None = 
     return data
 
 
-def training_rows(forecaster: Parts, dataset: object, data_root: str | Path | None, remedy: str) -> Dataset:
+def training_rows(forecaster: Single, dataset: object, data_root: str | Path | None, remedy: str) -> Dataset:
     """The data of the training, by default loaded again; UsageError that ends with `remedy` where
     `dataset` is other data."""
     data = own_data(forecaster, dataset, data_root)
@@ -67,12 +87,12 @@ def training_rows(forecaster: Parts, dataset: object, data_root: str | Path | No
     return data
 
 
-def read_like(forecaster: Parts, source: Any, data_root: str | Path | None) -> Dataset:
+def read_like(forecaster: Single, source: Any, data_root: str | Path | None) -> Dataset:
     """The data that `load_dataset` finds by `source`, read by the schema of the run."""
     return load_dataset(source, data_root, schema=forecaster.config.schema)
 
 
-def load_again(forecaster: Parts, data_root: str | Path | None) -> Dataset:
+def load_again(forecaster: Single, data_root: str | Path | None) -> Dataset:
     """The data of the training by its name or path; see `Forecaster.training_data`."""
     source = forecaster.config.source
     if source is None:
@@ -91,13 +111,13 @@ def load_again(forecaster: Parts, data_root: str | Path | None) -> Dataset:
     return data
 
 
-def score(forecaster: Parts, windows: Windows, also: Sequence[Accumulator] = ()) -> dict[str, float | int]:
+def score(forecaster: Trained[Any, Any], windows: Windows, also: Sequence[Accumulator] = ()) -> dict[str, float | int]:
     """Mean errors over all `windows`, in scaled units."""
     return evaluate(forecaster.model, windows, forecaster.config.training.eval_batch_size, also=also)
 
 
 def score_horizons(
-    forecaster: Parts, part: str, horizons: Sequence[int], dataset: object = None, most: int | None = None
+    forecaster: Single, part: str, horizons: Sequence[int], dataset: object = None, most: int | None = None
 ) -> dict[int, dict[str, float | int]]:
     """Scores at several horizons, each as `Forecaster.evaluate` has it, from one roll-out of each window.
 
@@ -113,6 +133,7 @@ def score_horizons(
     Raises:
         UsageError: as in `Forecaster.evaluate`, or no horizon.
     """
+    forecaster = scorer(forecaster)
     if not horizons:
         raise UsageError("No horizon was given to score; name some, such as [96, 192].")
     data = own_data(forecaster, dataset)
@@ -123,7 +144,7 @@ def score_horizons(
 
 
 def score_details(
-    forecaster: Parts, windows: Windows, by: str | Sequence[str] | None, level: Sequence[float] | None, data: Dataset
+    forecaster: Single, windows: Windows, by: str | Sequence[str] | None, level: Sequence[float] | None, data: Dataset
 ) -> pd.DataFrame:
     """Scores in detail, over `windows` of `data`; the rest as in `Forecaster.scores`.
 
@@ -135,7 +156,8 @@ def score_details(
           competition); it depends on where the units put 0, and is NaN where a forecast and its
           target both are 0.
         - `mase`: absolute error over that of the seasonal naive forecast on the training rows
-          (Hyndman & Koehler, 2006); NaN where those repeat their season exactly.
+          (Hyndman & Koehler, 2006), or of the naive one where these are no longer than a season;
+          NaN where those repeat their season exactly.
         - `skill`: 1 - `mse` / that of the seasonal naive forecast on the same windows; NaN where
           that makes no error, and where the look-back is shorter than a season.
         - with `level` the continuous ranked probability score `crps`, from all quantiles that are
@@ -150,43 +172,81 @@ def score_details(
     return scores_frame(sums, forecaster.targets, data.train_values[:, : windows.targets], groups, covered, levels)
 
 
-def score_coverage(forecaster: Parts, windows: Windows, level: Sequence[float]) -> pd.DataFrame:
+def score_coverage(forecaster: Single, windows: Windows, level: Sequence[float]) -> pd.DataFrame:
     """Coverage by step and channel; see `Forecaster.coverage`."""
+    frame = coverage_frame(forecaster, windows, level)
+    scale = dict(zip(forecaster.targets, forecaster.preprocess.scaler.scale, strict=False))
+    return frame.assign(width=frame["width"] * frame["channel"].map(scale), units="raw")
+
+
+def coverage_frame(forecaster: Trained[Any, Any], windows: Windows, level: Sequence[float]) -> pd.DataFrame:
+    """Coverage of `windows` by level, step and channel, and the mean `width` in scaled units."""
     levels = check_levels(level)
     sums = coverage_sums(forecaster, levels, windows.pred_len)
     score(forecaster, windows, [sums])
     steps = range(1, windows.pred_len + 1)
     index = pd.MultiIndex.from_product([levels, steps, forecaster.targets], names=["level", "step", "channel"])
     places = [sums.levels.index(level) for level in levels]
-    width = sums.width[places] * forecaster.preprocess.scaler.scale[: windows.targets]
-    cells = {"coverage": sums.coverage[places].ravel(), "width": width.ravel(), "units": "raw"}
+    cells = {"coverage": sums.coverage[places].ravel(), "width": sums.width[places].ravel(), "units": "scaled"}
     return pd.DataFrame(cells, index).reset_index()
 
 
-def new_intervals(forecaster: Parts, pred_len: int | None, level: Sequence[float], data: Dataset) -> Intervals:
+def new_intervals(forecaster: Single, pred_len: int | None, level: Sequence[float], data: Dataset) -> Intervals:
     """Intervals calibrated anew; see `Forecaster.calibrate`."""
-    before = forecaster.config.pred_len if forecaster.intervals is None else forecaster.intervals.steps
-    usual = level is None or (isinstance(level, list | tuple) and not level)
-    more = () if usual else check_levels(level)
-    if forecaster.model.levels:
-        steps = before if pred_len is None else check_steps(pred_len)
-        own = Intervals.of_model(forecaster.model, steps, len(forecaster.targets))
-        own.at(more, steps)
+    own = own_intervals(forecaster, pred_len, level)
+    if own is not None:
         return own
-    windows = score_windows(forecaster, "val", before if pred_len is None else pred_len, data)
+    windows = score_windows(forecaster, "val", calibrated_steps(forecaster, pred_len), data)
+    return intervals_of(forecaster, windows, level)
+
+
+def own_intervals(forecaster: Trained[Any, Any], pred_len: int | None, level: Sequence[float]) -> Intervals | None:
+    """Intervals that the model has by itself; None where it has none. UsageError for another `level` than theirs."""
+    if not forecaster.model.levels:
+        return None
+    steps = check_steps(calibrated_steps(forecaster, pred_len))
+    own = Intervals.of_model(forecaster.model, steps, len(forecaster.targets))
+    own.at(_further(level), steps)
+    return own
+
+
+def calibrated_steps(forecaster: Trained[Any, Any], pred_len: int | None) -> int:
+    """Steps to calibrate: `pred_len`, or as many as before."""
+    before = forecaster.config.pred_len if forecaster.intervals is None else forecaster.intervals.steps
+    return before if pred_len is None else pred_len
+
+
+def _further(level: Sequence[float]) -> tuple[float, ...]:
+    """Levels asked for besides the usual ones."""
+    usual = level is None or (isinstance(level, list | tuple) and not level)
+    return () if usual else check_levels(level)
+
+
+def intervals_of(forecaster: Trained[Any, Any], windows: Windows, level: Sequence[float]) -> Intervals:
+    """Intervals calibrated on `windows`, of the usual levels and of `level`."""
+    more = _further(level)
     refuse_unreachable(more, len(windows), windows.disjoint)
     intervals, _ = calibrate(forecaster.model, windows, (*LEVELS, *more), forecaster.config.training.eval_batch_size)
     return intervals
 
 
-def coverage_sums(forecaster: Parts, levels: Sequence[float], steps: int) -> CoverageSums:
+def calibrate_again(forecaster: Single, pred_len: int | None, level: Sequence[float], dataset: object) -> Intervals:
+    """Intervals of the forecaster calibrated anew, and where it learned from all rows, those of the one
+    that is scored as well; see `Forecaster.calibrate`."""
+    of = scorer(forecaster)
+    data = own_data(of, dataset)
+    of.intervals = new_intervals(of, pred_len, level, data)
+    return of.intervals if of is forecaster else new_intervals(of, pred_len, level, held_out(data))
+
+
+def coverage_sums(forecaster: Trained[Any, Any], levels: Sequence[float], steps: int) -> CoverageSums:
     """Accumulator of all levels that are calibrated, `levels` among them."""
     intervals = calibrated(forecaster)
     intervals.at(levels, steps)
     return CoverageSums(intervals.levels, intervals.half_widths[:, :steps], forecaster.model.quantiles)
 
 
-def calibrated(forecaster: Network) -> Intervals:
+def calibrated(forecaster: Trained[Any, Any]) -> Intervals:
     """Intervals of the forecaster; UsageError where it has none."""
     if forecaster.intervals is None:
         raise UsageError("This run has no intervals; make them by `femts calibrate RUN`, or in Python by calibrate().")

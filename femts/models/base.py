@@ -52,6 +52,8 @@ class ForecastModel(nn.Module):
         channel_independent: claims that the forecast of a channel depends on that channel alone;
             `femts audit` holds it to it.
         draws_channels: can form its loss of some of the channels, in a wide table those that are drawn for the step.
+        takes_static: reads, after the C channels of a look-back, E further ones that do not change
+            within it; they describe its series, and `n_static` of the configuration says how many.
         learns_quantiles: takes `quantiles`, and then has `n_outputs` numbers a step and channel come out of `forward`.
         reads_raw: takes look-backs in float64 before scaling, NaN where a value is missing or before
             the series began, and gives forecasts of the same units.
@@ -67,6 +69,7 @@ class ForecastModel(nn.Module):
     rolls_out: ClassVar[bool] = False
     channel_independent: ClassVar[bool] = False
     draws_channels: ClassVar[bool] = False
+    takes_static: ClassVar[bool] = False
     learns_quantiles: ClassVar[bool] = False
     reads_raw: ClassVar[bool] = False
     most_rows: ClassVar[int] = 1024
@@ -225,5 +228,14 @@ class ForecastModel(nn.Module):
             left -= piece.shape[1]
             if left <= 0:
                 break
-            x = torch.cat([x, self.point(piece).to(x.dtype)], dim=1)[:, -x.shape[1] :]
+            x = follow(x, self.point(piece))
         return torch.cat(pieces, dim=1)[:, :steps]
+
+
+def follow(x: Tensor, forecast: Tensor) -> Tensor:
+    """The look-back `x` (B, L, C + E) after the steps `forecast` (B, S, C); its last E channels do not change."""
+    forecast = forecast.to(x.dtype)
+    if x.shape[-1] > forecast.shape[-1]:
+        static = x[:, -1:, forecast.shape[-1] :].expand(-1, forecast.shape[1], -1)
+        forecast = torch.cat([forecast, static], dim=-1)
+    return torch.cat([x, forecast], dim=1)[:, -x.shape[1] :]

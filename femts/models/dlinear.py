@@ -4,7 +4,7 @@ section 4.2 (LTSF-Linear)."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -26,6 +26,8 @@ class DLinearConfig(ModelConfig):
         kernel_size: steps of the moving average that is the trend; 25 in the paper.
         individual: one pair of linear maps per channel instead of one pair shared by all.
     """
+
+    SEARCH: ClassVar[Mapping[str, str]] = {"kernel_size": "5,13,25,49,97", "individual": "false,true"}
 
     kernel_size: Count = 25
     individual: bool = False

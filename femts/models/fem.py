@@ -10,7 +10,7 @@ models registered here.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from femts.config.bounds import Count
+from femts.config.bounds import Count, Natural
 from femts.config.model import ModelConfig
 from femts.errors import UsageError
 from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig, component_flags
@@ -48,7 +48,10 @@ class SegmentConfig(ModelConfig):
         dropout: on tokens, reads and MLP outputs.
         rope: rotary positions in the prior, beside the learned embedding.
         n_states: states a channel of the `mamba` prior.
+        n_static: inputs that describe a series of a panel; they follow from its static columns.
     """
+
+    SEARCH: ClassVar[Mapping[str, str]] = {"d_model": "none,32,128", "n_layers": "1..3", "dropout": "0..0.3"}
 
     prior: str = "softmax"
     components: str = COMPONENTS
@@ -59,6 +62,7 @@ class SegmentConfig(ModelConfig):
     dropout: float = 0.1
     rope: bool = False
     n_states: Count = 8
+    n_static: Natural = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -133,6 +137,7 @@ class SegmentForecaster(ForecastModel):
     rolls_out = True
     draws_channels = True
     learns_quantiles = True
+    takes_static = True
 
     def __init__(self, config: SegmentConfig, quantiles: Sequence[float] = ()) -> None:
         super().__init__(config, quantiles)
@@ -144,6 +149,7 @@ class SegmentForecaster(ForecastModel):
         self.context_norm = RMSNorm(width, eps=1e-5)
         self.position = nn.Parameter(torch.empty(tokens, width))
         self.channel_position = nn.Parameter(torch.empty(channels, tokens, width))
+        self.static_in = nn.Linear(config.n_static, width) if config.n_static else None
         self.dropout = Dropout(config.dropout)
         self.token_norm = RMSNorm(width, eps=1e-5)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.n_layers))
@@ -163,7 +169,7 @@ class SegmentForecaster(ForecastModel):
 
     def forward(self, x: Tensor) -> Tensor:
         segments, mean, std = self._segments(x)
-        return self._forecast(self._predict(segments, LAST)[:, :, -1], mean, std)
+        return self._forecast(self._predict(segments, LAST, static=self._static(x))[:, :, -1], mean, std)
 
     def loss(self, x: Tensor, y: Tensor, observed: Tensor | None = None, channels: Tensor | None = None) -> Tensor:
         """Loss of the training: of the forecast, in scaled units, and of each earlier segment's
@@ -176,7 +182,7 @@ class SegmentForecaster(ForecastModel):
             A scalar.
         """
         segments, mean, std = self._segments(x)
-        predicted = self._predict(segments, channels=channels)
+        predicted = self._predict(segments, channels=channels, static=self._static(x))
         if channels is not None:
             segments, mean, std, y = segments[:, channels], mean[:, channels], std[:, channels], y[..., channels]
             observed = None if observed is None else observed[..., channels]
@@ -191,7 +197,9 @@ class SegmentForecaster(ForecastModel):
 
     def _segments(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Normalised, padded and cut look-back (B, C, N, P); the window's mean and deviation (B, C, 1)."""
-        x = x.transpose(1, 2).contiguous()  # sums along time are several times faster over neighbours
+        x = (
+            x[..., : self.config.n_channels].transpose(1, 2).contiguous()
+        )  # sums along time are several times faster over neighbours
         mean = x[..., -self.config.pred_len :].mean(-1, keepdim=True)
         std = x.std(-1, keepdim=True, correction=0) + 1e-5
         return self._cut((x - mean) / std), mean, std
@@ -201,11 +209,18 @@ class SegmentForecaster(ForecastModel):
         x = F.pad(x, (self.config.n_segments * self.config.pred_len - x.shape[-1], 0))
         return x.unflatten(-1, (self.config.n_segments, self.config.pred_len))
 
-    def _predict(self, segments: Tensor, rows: slice = MAIN, channels: Tensor | None = None) -> Tensor:
+    def _static(self, x: Tensor) -> Tensor | None:
+        """Embedding (B, d) of what describes the series of a look-back (B, L, C + E); None where nothing does."""
+        return None if self.static_in is None else self.static_in(x[:, -1, self.config.n_channels :])
+
+    def _predict(
+        self, segments: Tensor, rows: slice = MAIN, channels: Tensor | None = None, static: Tensor | None = None
+    ) -> Tensor:
         """Forecast of what follows each segment, or at `rows` the last alone: (B, C, N, P) ->
         (B, C, N or 1, P n_outputs).
 
         With `channels` (D,) that of those alone, (B, D, ...); their context still comes from all.
+        `static` (B, d) is added to every token.
         """
         drawn = slice(None) if channels is None else channels
         context = torch.einsum("bcnp,dc->bdnp", segments, self.context_channels.weight[drawn])
@@ -214,8 +229,9 @@ class SegmentForecaster(ForecastModel):
         tokens = torch.stack(
             [self.context_norm(self.context_in(context)), self.main_norm(self.main_in(segments))], dim=3
         ).flatten(2, 3)  # (B, C, 2N, d): context before main
-        tokens = self.token_norm(self.dropout(tokens) + self.position + self.channel_position[drawn])
-        hidden = tokens.flatten(0, 1)
+        tokens = self.dropout(tokens) + self.position + self.channel_position[drawn]
+        tokens = tokens if static is None else tokens + static[:, None, None]
+        hidden = self.token_norm(tokens).flatten(0, 1)
         for block in self.blocks[:-1]:
             hidden = block(hidden)
         main = self.blocks[-1](hidden, rows)

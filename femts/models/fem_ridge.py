@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from femts.models.base import follow
 from femts.models.fem import SegmentConfig, SegmentForecaster
 from femts.models.registry import register
 from femts.models.ridge import RidgeConfig
@@ -49,8 +50,9 @@ class FemRidge(SegmentForecaster):
         """The next `steps`, at most `longest`: the ridge regression's from `x`, the mixer's from
         `x` and the means so far."""
         pieces = []
-        for line in self.linear(x, min(steps, self.linear.longest)).split(self.config.pred_len, dim=1):
+        lines = self.linear(x[..., : self.config.n_channels], min(steps, self.linear.longest))
+        for line in lines.split(self.config.pred_len, dim=1):
             piece = (super().forward(x)[:, : line.shape[1]] + line) / 2
             pieces.append(piece)
-            x = torch.cat([x, piece], dim=1)[:, -self.config.seq_len :]
+            x = follow(x, piece)
         return torch.cat(pieces, dim=1)

@@ -29,6 +29,8 @@ class ITransformerConfig(ModelConfig):
         dropout: on embeddings, attention weights and block outputs.
     """
 
+    SEARCH: ClassVar[Mapping[str, str]] = {"d_model": "128,256,512", "n_layers": "1..4", "dropout": "0..0.3"}
+
     d_model: int = 256
     d_ff: Natural = 256
     n_layers: Natural = 2

@@ -34,6 +34,8 @@ class PatchTSTConfig(ModelConfig):
         dropout: on embeddings and block outputs; .2 for the larger sets.
     """
 
+    SEARCH: ClassVar[Mapping[str, str]] = {"d_model": "16,32,64", "n_layers": "1..4", "dropout": "0..0.5"}
+
     patch_len: int = 16
     stride: int = 8
     d_model: int = 16

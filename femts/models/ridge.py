@@ -9,8 +9,9 @@ fitted here, to each channel and to all, and the forecast is their mean in weigh
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -39,6 +40,8 @@ class RidgeConfig(ModelConfig):
         longest: steps that are forecast from a look-back at once; None takes 720 in whole
             forecasts, or as many as half of the training rows leave room for.
     """
+
+    SEARCH: ClassVar[Mapping[str, str]] = {"ridge": "0.003..30"}
 
     season: int | None = None
     ridge: Positive = 0.3

@@ -31,9 +31,9 @@ from femts.training.device import Place, seed_device
 from femts.training.ema import RunningAverage
 from femts.training.optimizer import adamw
 from femts.training.processes import InProcess, launched
-from femts.training.schedule import Budget, learning_rate
+from femts.training.schedule import Budget, Chosen, learning_rate
 from femts.training.state import TrainState
-from femts.training.stopping import StopSignals
+from femts.training.stopping import StopSignals, asked_to_stop
 
 with without_traces():
     from lightning_fabric import Fabric
@@ -55,17 +55,19 @@ class Job:
         state: where training starts.
         folder: the run folder, for `checkpoints/last.ckpt` and `metrics.csv`; one process can do without.
         budget, progress: steps and time; whether a line on a terminal is wanted.
+        chosen: where to end, when an earlier training has chosen that, in place of `val`.
     """
 
     model: ForecastModel
     train: Windows
-    val: Windows
+    val: Windows | None
     config: TrainingConfig
     place: Place
     state: TrainState
     folder: Path | None
     budget: Budget
     progress: bool = False
+    chosen: Chosen | None = None
 
 
 def run_steps(job: Job) -> TrainState:
@@ -109,24 +111,16 @@ def _train(job: Job, fabric: Fabric) -> None:
             if state.step % CHECK_EVERY == 0:
                 trainer.take_losses()
             job.budget.note_step((time.monotonic() - started) / (config.batch_size * config.accumulate))
-            show(state.progress, _words(state))
+            show(state.progress / trainer.until.share, state.words)
             due = trainer.spend()
             if due:
                 trainer.validate(time.monotonic() - checked)
                 checked = time.monotonic()
-            if not state.complete and trainer.agreed(signals.received > 0):
+            if not state.complete and trainer.agreed(signals.received > 0 or asked_to_stop(state.validations)):
                 state.stopped = "interrupted"
             if due or state.stopped is not None:
                 state.seconds = before + time.monotonic() - began
                 trainer.save()
-
-
-def _words(state: TrainState) -> str:
-    """Words on a training for its line; nothing is read from the device."""
-    if not state.validations:
-        return f"step {state.step}"
-    last = state.validations[-1]["val_mse"]
-    return f"step {state.step}  val MSE {last:.4f}, best {state.best_mse:.4f} at step {state.best_step}"
 
 
 class _Loss(nn.Module):
@@ -158,7 +152,7 @@ class Trainer:
             job.model.load_state_dict(job.state.model)
         self.loss = fabric.setup_module(_Loss(job, fabric.device))
         job.model.train()
-        self.val = job.val.to(self.device)
+        self.val = None if job.val is None else job.val.to(self.device)
         optimizer = adamw(job.model, job.config, self.device)
         if job.state.optimizer:
             optimizer.load_state_dict(job.state.optimizer)
@@ -166,6 +160,7 @@ class Trainer:
         self.average = RunningAverage(job.model, job.config.ema, job.state.average, job.state.step)
         sizes = (len(job.train), self.config.batch_size, self.config.accumulate)
         self.batches = StepBatches(*sizes, self.config.seed, (fabric.global_rank, fabric.world_size), self.device)
+        self.until = job.chosen or Chosen(job.budget.steps, job.budget.steps, self.batches.epoch)
         self._losses: list[tuple[Tensor, int, int]] = []  # loss, windows, step; reading one waits for the device
 
     def step(self) -> None:
@@ -173,15 +168,14 @@ class Trainer:
         draws what it would have."""
         state, config, rank = self.state, self.config, self.fabric.global_rank
         for group in self.optimizer.param_groups:
-            group["lr"] = learning_rate(config, state.progress, state.step // self.batches.epoch)
+            group["lr"] = learning_rate(config, state.progress, state.step // self.until.epoch)
         seed_device(self.device, derive_seed("step", config.seed, state.step, rank))
         shares = self.batches.of(state.step)
         whole = len(range(rank, config.batch_size, self.fabric.world_size))
         channels = None
         if config.channels is not None:
-            channels = drawn_channels(config.channels, self.val.series.shape[1], config.seed, state.step).to(
-                self.device
-            )
+            drawn = drawn_channels(config.channels, self.job.train.series.shape[1], config.seed, state.step)
+            channels = drawn.to(self.device)
         for number, share in enumerate(shares, start=1):
             with self.fabric.no_backward_sync(self.loss, enabled=number < len(shares)):
                 loss = self.loss(share.windows, channels, len(share.windows) == whole)
@@ -199,14 +193,14 @@ class Trainer:
         spent = state.step / budget.steps
         if budget.seconds is not None:
             passed = self.fabric.broadcast(budget.time_spent())  # the same in every process
-            spent, state.stopped = max(spent, passed, before), "max_time" if passed >= 1 else None
+            spent, state.stopped = max(spent, passed * self.until.share, before), "max_time" if passed >= 1 else None
         state.progress = min(1.0, spent)
-        if state.step >= budget.steps:
+        if state.step >= self.until.step:
             state.stopped = "max_steps"
         if state.complete:
             return True
         if config.val_every is not None or config.max_epochs is not None:
-            return state.step % (config.val_every or self.batches.epoch) == 0
+            return state.step % (config.val_every or self.until.epoch) == 0
         return int(VALIDATIONS * state.progress) > int(VALIDATIONS * before)
 
     def agreed(self, here: bool) -> bool:
@@ -242,10 +236,13 @@ class Trainer:
         return f"lower training.lr (it is {self.config.lr:g}) or look for extreme values in the data."
 
     def validate(self, seconds: float) -> None:
-        """Score the averaged weights, write a row, and decide whether to go on; `seconds` are those
-        since the last time."""
+        """Score the averaged weights, write a row, decide whether to go on, `seconds` after the last
+        time; without windows to validate on, look at the losses alone."""
         self.take_losses()
         state, config, fabric = self.state, self.config, self.fabric
+        if self.val is None:
+            state.losses, state.windows = [], 0
+            return
         learned, began = self.model.quantiles, time.monotonic()
         pinball = PinballSums(learned, self.device) if learned else None
         scores = evaluate(
@@ -270,7 +267,7 @@ class Trainer:
                 "val_mse": scores["mse"],
                 "val_mae": scores["mae"],
                 **({} if pinball is None else {"val_pinball": scores["pinball"]}),
-                "lr": learning_rate(config, state.progress, state.step // self.batches.epoch),
+                "lr": learning_rate(config, state.progress, state.step // self.until.epoch),
                 "seconds": round(seconds + took, 3),
             }
         )

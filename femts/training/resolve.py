@@ -14,6 +14,7 @@ from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset
 from femts.data.panel import Panel
 from femts.data.protocols import Choice, default_horizon, default_look_back, default_protocol, every_row
+from femts.data.static import StaticCodes
 from femts.errors import UsageError, suggest
 from femts.forecaster.run_folder import RunConfig
 from femts.models.registry import build_config, check_learns_quantiles, check_library, model_card
@@ -108,14 +109,18 @@ def resolve_run(
     """
     steps, protocol = horizon(data, lengths.pred_len).steps, lengths.protocol
     check_past(model, data.schema.roles.past)
+    model_settings = {**model_settings, **_static(model, data, model_settings.get("n_static"))}
+    back = look_back(data, model, lengths._replace(pred_len=steps)).steps
     config = build_config(
         model,
-        seq_len=look_back(data, model, lengths._replace(pred_len=steps)).steps,
+        seq_len=back,
         pred_len=steps,
         n_channels=len(data.columns),
         settings=model_settings,
     )
-    config = config.for_data(data.season, data.common_rows)
+    # A look-back that nobody chose is no mistake of anybody.
+    seen = back >= data.season or not _left_open(lengths.seq_len)
+    config = config.for_data(data.season if seen else 1, data.common_rows)
     training = replace(training, channels=_drawn(model, training.channels, len(data.columns)))
     name = default_protocol(_published(data)) if protocol is None else protocol
     return RunConfig(data.name, data.source, model, config, name, training, data.schema)
@@ -197,6 +202,22 @@ def _drawn(model: str, asked: int | None, channels: int) -> int | None:
     if asked is None:
         asked = _DRAWN if channels > _MANY and model_card(model).model_class.draws_channels else None
     return None if asked is None or asked >= channels else asked
+
+
+def _static(model: str, data: Dataset | Panel, asked: object) -> dict[str, int]:
+    """Settings that follow from the static columns of `data`; UsageError for a model that takes none."""
+    table = data.static if isinstance(data, Panel) else None
+    width = 0 if table is None else StaticCodes.fit(table).width
+    if asked is not None and whole_number(asked, "Setting 'model.n_static'") != width:
+        raise UsageError("Setting 'model.n_static' follows from the static columns (--static); leave it out.")
+    if not width:
+        return {}
+    if not model_card(model).model_class.takes_static:
+        raise UsageError(
+            f"Model '{model}' takes no static columns; take one that does, such as fem_sm, or leave out --static "
+            f"{','.join(data.schema.roles.static)}."
+        )
+    return {"n_static": width}
 
 
 def check_past(model: str, past: Sequence[str]) -> None:

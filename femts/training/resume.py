@@ -41,13 +41,18 @@ def find_state(
     _check_same(before, config, out)
     begun = (out / CHECKPOINT).is_file()
     if begun and read_preprocess(out)["data"] != preprocess["data"]:
-        raise UsageError(f"The data '{config.dataset}' changed since run {out} began; train again in a new folder.")
+        raise changed_data(config.dataset, out)
     state = TrainState.load(out / CHECKPOINT) if begun else TrainState()
     if state.model:
         _check_fits(state, model, config.training, out / CHECKPOINT)
     if (out / METRICS).is_file():
         _check_unfinished(read_metrics(out), state, out)
     return state
+
+
+def changed_data(dataset: str, out: Path) -> UsageError:
+    """Error that is said where the run in `out` began with other data."""
+    return UsageError(f"The data '{dataset}' changed since run {out} began; train again in a new folder.")
 
 
 def _check_unfinished(metrics: Mapping[str, Any], state: TrainState, out: Path) -> None:
@@ -79,7 +84,7 @@ def _check_fits(state: TrainState, model: ForecastModel, config: TrainingConfig,
 
 
 def _check_same(before: RunConfig, now: RunConfig, out: Path) -> None:
-    old, new = _flat(before.to_dict()), _flat(now.to_dict())
+    old, new = ({"final": False, **_flat(config.to_dict())} for config in (before, now))
     for key in old | new:
         # The same file may be named in two ways; its hash is compared instead.
         if key in _FREE or key == "dataset.source" or old.get(key) == new.get(key):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import dataclass
 
 from femts.config.training import TrainingConfig
 
@@ -26,6 +27,26 @@ def learning_rate(config: TrainingConfig, progress: float, epoch: int) -> float:
         return config.lr * (first + (1 - first) * progress / config.warm_up)
     left = (1 - progress) / (1 - config.warm_up)
     return config.lr * (left if config.schedule == "linear" else math.sin(math.pi / 2 * left) ** 2)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Point of a schedule that the validation of an earlier training chose.
+
+    Attributes:
+        step: optimiser steps before the weights that were kept.
+        steps: those that the learning rate was laid out over, at least `step`.
+        epoch: those of an epoch.
+    """
+
+    step: int
+    steps: int
+    epoch: int
+
+    @property
+    def share(self) -> float:
+        """Part of the schedule that lies before the point, in (0, 1]."""
+        return self.step / self.steps
 
 
 class Budget:

@@ -104,6 +104,14 @@ class TrainState:
         lowest pinball loss."""
         return self.best_val.get("pinball", self.best_mse)
 
+    @property
+    def words(self) -> str:
+        """Words on the training for its line; nothing is read from the device."""
+        if not self.validations:
+            return f"step {self.step}"
+        last = self.validations[-1]["val_mse"]
+        return f"step {self.step}  val MSE {last:.4f}, best {self.best_mse:.4f} at step {self.best_step}"
+
     def save(self, path: Path) -> None:
         """Write atomically; RunFailure naming `path` when the disk refuses."""
         written = io.BytesIO()  # torch.save to a path turns a full disk into an error without a reason

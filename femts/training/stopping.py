@@ -1,4 +1,4 @@
-"""The reason to stop that comes from outside: a signal."""
+"""Reasons to stop that come from outside: a signal, or whoever watches the validations."""
 
 from __future__ import annotations
 
@@ -6,10 +6,16 @@ import multiprocessing
 import os
 import signal
 import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from types import FrameType, TracebackType
 from typing import Any
 
 from femts.errors import RunFailure
+
+Watch = Callable[[Sequence[Mapping[str, Any]]], bool]
+_WATCH: ContextVar[Watch | None] = ContextVar("watch", default=None)
 
 
 class Interrupted(RunFailure):
@@ -46,3 +52,20 @@ class StopSignals:
             for child in multiprocessing.active_children():
                 child.kill()
             raise KeyboardInterrupt
+
+
+@contextmanager
+def watched(watch: Watch) -> Iterator[None]:
+    """Ask `watch` after each step of a training within if it is to end there, as by a signal; it is
+    given the rows of its validations so far. Trainings on several devices do not ask."""
+    token = _WATCH.set(watch)
+    try:
+        yield
+    finally:
+        _WATCH.reset(token)
+
+
+def asked_to_stop(validations: Sequence[Mapping[str, Any]]) -> bool:
+    """Tell if whoever watches this training wants it to end."""
+    watch = _WATCH.get()
+    return watch is not None and watch(validations)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from model_cases import DATA, check_audit, quick_run
@@ -125,6 +126,14 @@ def test_gaps_are_no_leak(model: str) -> None:
     found = femts.audit(forecaster)
     assert found.failed == ()
     assert found.scores[0].mse == pytest.approx(forecaster.metrics["test"]["mse"], rel=1e-6)
+
+
+@pytest.mark.parametrize("model", ["ridge", "naive"])
+def test_forecasts_beyond_short_training_rows_are_counted(model: str) -> None:
+    frame = synthetic_frame(60)
+    frame["date"] = pd.date_range("2018-01-01", periods=60, freq="MS")
+    made = train(frame, model, 12)
+    assert made.config.seq_len == 12 and not femts.audit(made, load_dataset(frame)).failed
 
 
 def test_other_data_are_refused() -> None:

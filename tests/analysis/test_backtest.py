@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,6 +20,7 @@ from femts.data.windows import part_windows
 from femts.errors import UsageError
 from femts.evaluation.evaluator import evaluate
 from femts.forecaster.forecaster import Forecaster
+from femts.training import refit as again
 from femts.training import train as fit
 
 L, P = 24, 12
@@ -105,18 +105,18 @@ def test_what_follows_the_cutoff_does_not_matter(linear: Forecaster, refit: bool
 def test_a_refit_takes_all_rows_before_the_cutoff_and_the_runs_own_recipe(
     forecaster: Forecaster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    train, seen, said = fit.train, list[tuple[Dataset, Forecaster]](), list[str]()
+    refit, seen, said = again.refit, list[tuple[Dataset, Forecaster]](), list[str]()
 
-    def watched(data: Dataset, *args: Any, **kwargs: Any) -> Forecaster:
-        seen.append((data, train(data, *args, **kwargs)))
+    def watched(forecaster: Forecaster, data: Dataset) -> Forecaster:
+        seen.append((data, refit(forecaster, data)))
         return seen[-1][1]
 
-    monkeypatch.setattr(fit, "train", watched)
+    monkeypatch.setattr(again, "refit", watched)
     frame = femts.backtest(forecaster, DATA, femts.Cutoffs(windows=2, step=20), refit=True, say=said.append)
     for (data, trained), cutoff in zip(seen, (468, 488), strict=True):
         np.testing.assert_array_equal(data.values, DATA.values[:cutoff])
-        assert data.split.train == (0, cutoff - cutoff // 8)
-        assert data.split.val == data.split.test == (cutoff - cutoff // 8, cutoff)
+        assert trained.data["split"] == {"train": [0, cutoff], "val": [cutoff, cutoff], "test": [cutoff, cutoff]}
+        assert trained.metrics["final"]["steps"] == forecaster.metrics["kept_step"]
         assert trained.config.training == forecaster.config.training
         assert trained.config.model_config == forecaster.config.model_config
         wanted = trained.predict(FRAME.iloc[:cutoff])["s3"]
@@ -126,6 +126,18 @@ def test_a_refit_takes_all_rows_before_the_cutoff_and_the_runs_own_recipe(
         f"trained on the {cutoff} rows up to {FRAME['date'][cutoff - 1]}" for cutoff in (468, 488)
     ]
     assert said[2].startswith("2 trainings took")
+
+
+def test_a_refit_on_all_rows_is_the_final_fit() -> None:
+    final = fit.train(DATA, "dlinear", P, seq_len=L, seed=7, device="cpu", settings=QUICK, final=True)
+    assert final.scored is not None
+    for forecaster in (final, final.scored):
+        refitted = again.refit(forecaster, DATA)
+        for name, value in final.model.state_dict().items():
+            assert torch.equal(value, refitted.model.state_dict()[name])
+    said: list[str] = []
+    femts.backtest(final, DATA, femts.Cutoffs(windows=1, step=1), say=said.append)
+    assert "refit, or take the run that was scored" in said[0]
 
 
 @pytest.mark.filterwarnings("ignore::femts.errors.GapWarning")
@@ -159,6 +171,14 @@ def test_data_without_dates_are_counted_in_rows(forecaster: Forecaster) -> None:
     assert list(frame["step"].unique()[:P]) == list(range(468, 468 + P))
     assert set(frame["cutoff"]) == {467, 487}
     np.testing.assert_array_equal(frame["forecast"], dated["forecast"])
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
+def test_stamps_of_a_time_zone_are_kept(zone: str) -> None:
+    frame = synthetic_frame(138)
+    frame["date"] = pd.date_range("2024-03-30", periods=138, freq="h", tz=zone)
+    table = femts.backtest(femts.train(frame, "naive", 3, seq_len=24), frame, femts.Cutoffs(windows=2, step=5))
+    assert table["date"].iloc[-1] == frame["date"].iloc[-1]
 
 
 def test_a_horizon_of_a_season_needs_a_season_before_it() -> None:

@@ -10,6 +10,8 @@ from femts.errors import UsageError
 def test_cutoffs_lie_a_step_apart_and_the_last_forecast_ends_with_the_data() -> None:
     assert cutoff_rows(100, Cutoffs(3, 10), 12, needed=60, where="It") == [68, 78, 88]
     assert cutoff_rows(100, Cutoffs(1, 1), 40, needed=60, where="It") == [60]
+    assert cutoff_rows(100, Cutoffs(None, 2), 10, needed=60, where="It") == [82, 84, 86, 88, 90]
+    assert cutoff_rows(23, Cutoffs(None, 7), 7, needed=12, where="It") == [16]
 
 
 @pytest.mark.parametrize(
@@ -19,10 +21,12 @@ def test_cutoffs_lie_a_step_apart_and_the_last_forecast_ends_with_the_data() -> 
         ((100, 1, 2.5, 1), "step, not 2.5"),
         ((100, 1, 1, True), "horizon, not True"),
         ((100, 5, 10, 12), "It has 100 rows, but 5 windows 10 rows apart .* take 112, .* at most 3 windows"),
+        ((100, 5, 40, 12), "at most one window or"),
         ((70, 1, 1, 12), "bring more rows"),
+        ((70, None, 1, 12), "bring more rows"),
     ],
 )
-def test_what_does_not_fit_is_refused(numbers: tuple[int, int, int, int], message: str) -> None:
+def test_what_does_not_fit_is_refused(numbers: tuple[int, int | None, int, int], message: str) -> None:
     rows, windows, step, horizon = numbers
     with pytest.raises(UsageError, match=message):
         cutoff_rows(rows, Cutoffs(windows, step), horizon, needed=60, where="It")

@@ -48,6 +48,7 @@ CASES = {
     "config with a bad value": Case("train --config value.yaml", r"'training.lr' takes a number, not 'fast'"),
     "config with a number for a name": Case("train --config number.yaml", r"'dataset: 7', which is not a name"),
     "config with a flat training": Case("train --config flat.yaml", r"'training: fast'"),
+    "final that is no flag": Case("train --config final.yaml", r"Argument 'final' is .*often.*True or False"),
     # horizons and look-backs
     "horizon that is no number": Case(f"{TRAIN} --pred-len week", r"'week'.*--pred-len 96"),
     "horizon zero": Case(f"{TRAIN} --pred-len 0", r"Horizon '0'"),
@@ -79,6 +80,10 @@ CASES = {
     ),
     "a name that is not there": Case(f"{OWN} good.csv --columns time=when", r"good.csv has no 'when' column"),
     "table too short": Case(f"{OWN} short.csv", r"does not fit"),
+    "static column of a single table": Case(
+        f"{OWN} good.csv --static load", r"no static columns.*take a long table as"
+    ),
+    "roles of a panel of columns": Case(f"{OWN} good.csv --panel --past load", r"no column 'unique_id', so it is no"),
     # prediction
     "column missing": Case("predict run one_column.csv", r"lacks 'heat'"),
     "column too many": Case("predict run three_columns.csv", r"has 'wind' besides"),
@@ -150,7 +155,7 @@ CASES = {
     "backtest onto a folder": Case("backtest run good.csv -o empty", r"empty is a folder"),
     "backtest of no run": Case("backtest none good.csv", r"no run folder none"),
     "refit on too few rows": Case(
-        "backtest run good.csv --refit --windows 22 -o out.csv", r"look-back of 24 .* 12 train rows"
+        "backtest run good.csv --refit --windows 23 -o out.csv", r"look-back of 24 .* 24 train rows"
     ),
     "audit of no run": Case("audit none", r"no run folder none"),
     "audit of half a run": Case("audit half", r"half is unfinished"),

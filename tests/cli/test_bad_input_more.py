@@ -32,9 +32,9 @@ CASES = {
     "a year too early": Case(f"{OWN} year1500.csv", r"the year 1500 at data row 1; dates are from 1678"),
     "a year too late": Case(f"{OWN} year2300.csv", r"the year 2300 at data row 1; dates are from 1678"),
     "months, one of them late": Case(f"{OWN} months.csv", r"from 2020-05-01 .* it is 45 days.*mostly 31 days"),
-    "a series called date": Case(f"{OWN} series_date.csv", r"calls a series 'date'"),
+    "a series called date": Case(f"{OWN} series_date.csv --multivariate", r"calls a series 'date'"),
     "a long table of strangers": Case(
-        f"{OWN} strangers.csv", r"6000 series and 6000 different dates, but only 6000 values"
+        f"{OWN} strangers.csv --multivariate", r"6000 series and 6000 different dates, but only 6000 values"
     ),
     # numbers
     "a cell beyond float32": Case(f"{OWN} big.csv", r"1e\+200 in column 'heat' at data row 8, and single precision"),

@@ -84,9 +84,12 @@ def test_parquet_is_read_and_written(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(read_table(path), own_long())
     assert not list(tmp_path.glob(".*"))
     columns = ["--columns", "time=when,series=shop,value=sales"]
-    lengths = ["--seq-len", "6", "--pred-len", "3"]
+    lengths = ["--seq-len", "6", "--pred-len", "3", "--multivariate"]
     run, out = str(tmp_path / "run"), tmp_path / "out.parquet"
-    assert main(["train", "--dataset", str(path), "--model", "naive", "--out", run, *lengths, *columns]) == 0
+    assert (
+        main(["train", "--dataset", str(path), "--model", "naive", "--out", run, *lengths, *columns, "--multivariate"])
+        == 0
+    )
     assert main(["predict", run, str(path), "-o", str(out), "--plot", str(tmp_path / "out.png")]) == 0
     pd.testing.assert_frame_equal(pd.read_parquet(out), femts.load(run).predict(own_long()))
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 is not enough")

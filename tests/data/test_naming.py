@@ -38,6 +38,8 @@ STAMPS: dict[str, tuple[list[Any], str, int, str]] = {
     "years": (list(range(1950, 1990)), "YS-JAN", 1, "1990-01-01"),
     "years as text": ([str(year) for year in range(1950, 1990)], "YS-JAN", 1, "1990-01-01"),
     "years as fractions": ([float(year) for year in range(1950, 1990)], "YS-JAN", 1, "1990-01-01"),
+    "years as text of fractions": ([f"{year}.0" for year in range(1950, 1990)], "YS-JAN", 1, "1990-01-01"),
+    "years of long ago": (list(range(1700, 1990)), "YS-JAN", 1, "1990-01-01"),
     "periods": (list(QUARTERS), "QS-JAN", 4, "1965-07-01"),
 }
 

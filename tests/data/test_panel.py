@@ -11,8 +11,11 @@ import pytest
 import torch
 
 import femts
+from femts.data.dataset import Dataset
 from femts.data.panel import load_panel, panel_for_horizon
 from femts.data.panel_preprocess import PanelPreprocess, panel_windows
+from femts.data.schema import Schema
+from femts.data.source import load_source
 from femts.errors import GapWarning, UsageError
 from femts.forecaster.panel_forecaster import PanelForecaster
 from femts.training.train import train
@@ -30,6 +33,15 @@ def series(name: str, rows: int, begin: int = 0) -> pd.DataFrame:
     return pd.DataFrame({"unique_id": name, "ds": pd.date_range("2020-01-01", periods=2000)[day], "y": values})
 
 
+def with_columns(frame: pd.DataFrame) -> pd.DataFrame:
+    """The same with `promo`, which lifts each series by its own size, a `price` and a `heat`."""
+    rng = np.random.default_rng(3)
+    promo = (rng.uniform(size=len(frame)) < 0.3) * 1.0
+    size = frame.groupby("unique_id")["y"].transform("mean")
+    heat, price = rng.normal(size=(2, len(frame)))
+    return frame.assign(y=frame["y"] + promo * size, promo=promo, price=price, heat=heat)
+
+
 def table() -> pd.DataFrame:
     parts = [series(name, rows, begin=10 * k) for k, (name, rows) in enumerate(LENGTHS.items())]
     return pd.concat(parts, ignore_index=True)
@@ -41,20 +53,49 @@ def made(model: str, frame: pd.DataFrame | None = None, **more: Any) -> PanelFor
     return forecaster
 
 
-@pytest.mark.parametrize("model", ["fem_sm", "ridge", "dlinear", "seasonal_naive"])
-def test_a_panel_of_one_series_is_the_wide_table_of_it(model: str) -> None:
-    one = series("only", 200)
-    panel = made(model, one)
-    wide = train(one[["ds", "y"]].rename(columns={"ds": "date"}), model, **QUICK)
+ROLES: dict[str, dict[str, Any]] = {
+    "none": {},
+    "known": {"future": ["promo", "price"], "target": ["y"]},
+    "calendar": {"calendar": True},
+    "past": {"past": ["heat"]},
+    "all": {"future": "promo", "past": "heat", "calendar": True},
+    "several": {"target": ["y", "heat"], "future": "promo"},
+}
+
+
+@pytest.mark.parametrize(
+    ("model", "roles"),
+    [
+        *((model, "none") for model in ("fem_sm", "ridge", "dlinear", "seasonal_naive")),
+        *(("fem_sm", roles) for roles in ROLES if roles != "none"),
+        ("ridge", "known"),
+        ("dlinear", "calendar"),
+    ],
+)
+def test_a_panel_of_one_series_is_the_wide_table_of_it(model: str, roles: str) -> None:
+    one, reading = with_columns(series("only", 200)), ROLES[roles]
+    named = [
+        name for each in reading.values() if each is not True for name in ([each] if isinstance(each, str) else each)
+    ]
+    one = one[["unique_id", "ds", *dict.fromkeys(["y", *named])]].drop(index=[40, 41])
+    same = one.drop(columns="unique_id").rename(columns={"ds": "date"})
+    history, ahead, wide_history, wide_ahead = one[:-P], one[-P:], same[:-P], same[-P:]
+    panel = train(load_panel(one, **reading), model, **QUICK)
+    assert isinstance(panel, PanelForecaster)
+    wide = train(femts.load_dataset(same, **reading), model, **QUICK)
+    assert panel.metrics.get("known") == wide.metrics.get("known")
+    assert ("known" in panel.metrics) == bool(reading.get("future") or reading.get("calendar"))
     for key in ("test", "val"):
         assert panel.metrics[key] == wide.metrics[key]
     for ours, theirs in zip(panel.model.state_dict().values(), wide.model.state_dict().values(), strict=True):
         assert torch.equal(ours, theirs)
     assert panel.intervals is not None and wide.intervals is not None
     np.testing.assert_array_equal(panel.intervals.half_widths, wide.intervals.half_widths)
-    forecast = panel.predict(one, level=[80])
-    expected = wide.predict(one[["ds", "y"]].rename(columns={"ds": "date"}), level=[80])
-    for column in ("y", "y-lo-80", "y-hi-80"):
+    known = "future" in reading
+    forecast = panel.predict(history, level=[80], future=ahead if known else None)
+    expected = wide.predict(wide_history, level=[80], future=wide_ahead if known else None)
+    assert list(forecast.columns[2:]) == list(expected.columns[1:])
+    for column in forecast.columns[2:]:
         np.testing.assert_array_equal(forecast[column], expected[column])
     assert list(forecast["ds"]) == list(expected["date"])
 
@@ -132,8 +173,7 @@ def test_it_is_saved_and_loaded(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(again.predict(table(), level=[80]), forecaster.predict(table(), level=[80]))
     assert again.evaluate() == {key: forecaster.metrics["test"][key] for key in ("mse", "mae", "windows")}
     assert again.training_data().series.keys() == LENGTHS.keys()
-    with pytest.raises(UsageError, match="is of a panel of series, which this does not take yet"):
-        femts.audit(tmp_path / "run")
+    assert not femts.audit(tmp_path / "run").failed
 
 
 def test_scores_of_each_series_are_in_its_units() -> None:
@@ -165,9 +205,24 @@ def test_a_wide_table_is_a_panel_of_its_columns() -> None:
     ("frame", "reading", "says"),
     [
         (pd.concat([table(), table().head(1)]), {}, "Series 'long' of The frame repeats 1 dates"),
-        (table().assign(more=1.0), {}, "has the further column 'more'; name it for --past, or leave it out"),
-        (table(), {"calendar": True}, "A panel takes no --target, --future and --calendar yet"),
-        (table(), {"target": ["y"]}, "leave them out, or take the table without --panel"),
+        (
+            table().assign(more=1.0),
+            {},
+            "has the further column 'more'; name it for --past, --future or --static, or leave",
+        ),
+        (table().assign(ds=range(386)), {"calendar": True}, "Calendar features need dates"),
+        (table(), {"target": ["z"]}, "The frame has no column 'z' for --target; choose from y."),
+        (table(), {"static": ["z"]}, "The frame has no column 'z' for --static"),
+        (table(), {"past": ["y"]}, "Column 'y' is named for --target and for --past"),
+        (table().assign(more=table()["y"]), {"future": "more"}, "Column 'more' of --future equals 'y' in every row"),
+        (table().assign(more=1.0).drop(columns="ds"), {"past": "more"}, "has no column 'ds', so it is no long table"),
+        (
+            table().assign(more=np.arange(386) > 350),
+            {"static": "more"},
+            "Static column 'more' of series 'short' changes, from 0 to 1; give it one value",
+        ),
+        (table().assign(more=np.inf), {"static": "more"}, "Static column 'more' of series 'long' is infinite"),
+        (table().assign(unique_id=[*[None] * 3, *["a"] * 383]), {}, "has no name in 'unique_id' at data row 1"),
         (table().head(0), {}, "has no rows"),
         (table().assign(y="much"), {}, "has the text 'much' in column 'y'"),
         (3, {}, "The data are a int"),
@@ -178,12 +233,16 @@ def test_a_panel_that_cannot_be_is_refused(frame: Any, reading: dict[str, Any], 
         load_panel(frame, **reading)
 
 
-def test_what_takes_no_panel_says_so(tmp_path: Path) -> None:
+def test_a_long_table_is_a_panel_and_a_wide_one_is_not(tmp_path: Path) -> None:
     table().to_csv(tmp_path / "panel.csv", index=False)
-    with pytest.raises(UsageError, match="A panel is not taken here yet; leave --panel out"):
+    said: list[str] = []
+    assert isinstance(train(tmp_path / "panel.csv", "naive", **QUICK, say=said.append), PanelForecaster)
+    assert "the table is long, so one model learns from each series by itself; --multivariate joins them" in said
+    joined = load_source(tmp_path / "panel.csv", schema=Schema.of(panel=False))
+    assert isinstance(joined, Dataset)
+    assert joined.columns == tuple(LENGTHS)
+    with pytest.raises(UsageError, match=r"A data set is one series of columns, and no panel; load it by femts\.load_"):
         femts.load_dataset(tmp_path / "panel.csv", panel=True)
-    with pytest.raises(UsageError, match="A panel is not taken here yet"):
-        femts.table(tmp_path / "panel.csv", "naive", results=tmp_path, reading={"panel": True})
 
 
 def test_the_default_look_back_is_that_of_a_series_of_middle_length() -> None:
@@ -199,5 +258,5 @@ def test_no_series_is_long_enough() -> None:
 def test_gaps_are_filled_as_in_a_wide_table() -> None:
     holed = table().drop(index=[50, 51, 120])
     forecaster = made("dlinear", holed)
-    assert "1 of them with gaps" in load_panel(holed).notes[0]
+    assert "1 of them with gaps" in load_panel(holed).notes[-1]
     assert np.isfinite(forecaster.predict(holed)["y"]).all()

@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from femts.data.protocols import FEWEST_WINDOWS, PROTOCOLS, default_horizon, default_look_back, default_seq_len
+from femts.data.protocols import (
+    FEWEST_WINDOWS,
+    PROTOCOLS,
+    default_horizon,
+    default_look_back,
+    default_seq_len,
+    look_back_choices,
+)
+from femts.data.splits import SHORT
 from femts.errors import UsageError
 
 
@@ -23,7 +31,10 @@ def test_look_back_is_halved_on_little_data() -> None:
 @given(st.sampled_from(PROTOCOLS), st.integers(1, 2000), st.integers(0, 100_000))
 def test_look_back_leaves_room_or_is_one_step(protocol: str, pred_len: int, train_rows: int) -> None:
     seq_len = default_seq_len(protocol, pred_len, train_rows)
-    assert seq_len == 1 or seq_len + pred_len <= 0.6 * train_rows
+    if protocol == "seasons" and train_rows < SHORT * pred_len:
+        assert seq_len <= max(1, train_rows // 2)
+    else:
+        assert seq_len == 1 or seq_len + pred_len <= 0.6 * train_rows
 
 
 def test_unknown_protocol_names_the_nearest() -> None:
@@ -52,9 +63,9 @@ def test_the_horizon_goes_by_the_step(freq: str | None, steps: int) -> None:
     assert default_horizon(freq, 10_000, published=True).steps == 96
 
 
-def test_a_horizon_is_a_quarter_of_the_rows_at_most() -> None:
-    assert default_horizon("MS", 48, published=False) == (12, "a year of months")
-    assert default_horizon("MS", 36, published=False) == (9, "as far as 36 rows allow")
+def test_a_horizon_is_a_third_of_the_rows_at_most() -> None:
+    assert default_horizon("MS", 36, published=False) == (12, "a year of months")
+    assert default_horizon("MS", 30, published=False) == (10, "as far as 30 rows allow")
     assert default_horizon(None, 100, published=False).steps == 5
     assert default_horizon("h", 1, published=False).steps == 1
 
@@ -64,7 +75,9 @@ def test_a_horizon_is_a_quarter_of_the_rows_at_most() -> None:
     [
         (12, 100, 12, 36),
         (13, 73, 52, 52),
-        (12, 25, 12, 6),
+        (12, 25, 12, 12),
+        (12, 12, 12, 6),
+        (7, 9, 12, 4),
         (48, 6000, 24, 1008),
         (96, 36_000, 144, 1008),
         (6, 216, 1, 24),
@@ -82,4 +95,21 @@ def test_a_look_back_of_seasons_is_whole_or_less_than_one_and_leaves_windows(
 ) -> None:
     steps = default_seq_len("seasons", pred_len, rows, season)
     assert steps % season == 0 or steps < season
-    assert steps == 1 or rows - steps - pred_len + 1 >= min(FEWEST_WINDOWS, (rows - pred_len) // 2)
+    within = 1 if rows < SHORT * pred_len else pred_len
+    assert steps == 1 or rows - steps - within + 1 >= min(FEWEST_WINDOWS, (rows - within) // 2)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "pred_len", "rows", "season", "choices"),
+    [
+        ("paper", 96, 8640, 24, (120, 264, 504, 1024, 2040)),
+        ("seasons", 12, 90, 12, (12, 24, 48)),
+        ("seasons", 12, 40, 12, (12,)),
+        ("seasons", 96, 500, 1, (19, 38, 77, 154)),
+        ("seasons", 4, 10, 52, (3,)),
+    ],
+)
+def test_look_backs_to_choose_from_are_whole_seasons_that_leave_windows(
+    protocol: str, pred_len: int, rows: int, season: int, choices: tuple[int, ...]
+) -> None:
+    assert look_back_choices(protocol, pred_len, rows, season) == choices

@@ -11,6 +11,7 @@ import runpy
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
+from typing import cast
 from unittest.mock import patch
 
 import pytest
@@ -22,6 +23,7 @@ from small_tables import small_table
 import femts
 from femts.cli import app
 from femts.config.training import TrainingConfig
+from femts.data.panel import load_panel
 from femts.errors import FemtsError
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "api_reference.py"
@@ -34,9 +36,11 @@ def _public() -> dict[str, Callable[..., object]]:
     for name in femts.__all__:
         thing = getattr(femts, name)
         if inspect.isclass(thing):
-            bases = [base for base in thing.__mro__ if base.__module__.startswith("femts.")]
-            members = {key: getattr(thing, key) for base in bases for key in vars(base) if not key.startswith("_")}
-            found |= {f"{name}.{key}": member for key, member in members.items() if inspect.isroutine(member)}
+            for key in dir(thing):
+                base = next(base for base in thing.__mro__ if key in vars(base))
+                if key[0] != "_" and base.__module__.startswith("femts.") and inspect.isroutine(getattr(thing, key)):
+                    owner = base.__name__ if base.__name__ in femts.__all__ else name
+                    found[f"{owner}.{key}"] = getattr(thing, key)
         elif callable(thing):
             found[name] = thing
     return found
@@ -83,7 +87,7 @@ def test_a_docstring_says_what_goes_in_what_comes_out_and_what_goes_wrong(name: 
     assert "Raises" in sections or not raises, name
 
 
-@pytest.mark.parametrize("thing", [femts.Cutoffs, femts.Forecaster, femts.FreeEnergyMixerConfig, TrainingConfig])
+@pytest.mark.parametrize("thing", [femts.Cutoffs, femts.Trained, femts.FreeEnergyMixerConfig, TrainingConfig])
 def test_every_field_is_described(thing: type) -> None:
     described = re.search(r"^Attributes:\n((?:    .*\n)+)", (inspect.getdoc(thing) or "") + "\n", flags=re.MULTILINE)
     assert described
@@ -100,6 +104,11 @@ def _layer() -> femts.FreeEnergyMixer:
     return femts.FreeEnergyMixer(femts.FreeEnergyMixerConfig(n_embd=8, n_head=2, causal=False))
 
 
+def _of_a_panel() -> femts.PanelForecaster:
+    panel = load_panel(small_table())
+    return cast(femts.PanelForecaster, femts.train(panel, "naive", 6, seq_len=12))
+
+
 BEYOND_THE_CAP = 1e5 * torch.randn(1, 9, 8, generator=torch.Generator().manual_seed(0))
 
 MISTAKES: dict[str, Callable[[femts.Forecaster], object]] = {
@@ -109,11 +118,13 @@ MISTAKES: dict[str, Callable[[femts.Forecaster], object]] = {
     "datasets": lambda fc: femts.datasets("a\0b"),
     "load": lambda fc: femts.load("none"),
     "load_dataset": lambda fc: femts.load_dataset("ETTh11"),
+    "load_panel": lambda fc: femts.load_panel("none.csv"),
     "models": lambda fc: femts.models("fem_gal"),
     "register": lambda fc: femts.register("ridge", "taken")(type(fc.model)),
     "report": lambda fc: femts.report("none", "page.html"),
     "table": lambda fc: femts.table("ETTh11"),
     "train": lambda fc: femts.train("synthetic", model="fem_gal"),
+    "tune": lambda fc: femts.tune("synthetic", model="fem_gal"),
     "Forecaster.predict": lambda fc: fc.predict(small_table(), 0),
     "Forecaster.plot": lambda fc: fc.plot(small_table(), columns=["wind"]),
     "Forecaster.predict_array": lambda fc: fc.predict_array([[1.0]]),
@@ -122,7 +133,15 @@ MISTAKES: dict[str, Callable[[femts.Forecaster], object]] = {
     "Forecaster.scores": lambda fc: fc.scores(by="week"),
     "Forecaster.coverage": lambda fc: fc.coverage(level=[100]),
     "Forecaster.calibrate": lambda fc: fc.calibrate(level=[0]),
-    "Forecaster.training_data": lambda fc: fc.training_data(),
+    "Trained.training_data": lambda fc: fc.training_data(),
+    "PanelForecaster.predict": lambda fc: _of_a_panel().predict(small_table(), 0),
+    "PanelForecaster.evaluate": lambda fc: _of_a_panel().evaluate("tset"),
+    "PanelForecaster.plot": lambda fc: _of_a_panel().plot(small_table(), series=["wind"]),
+    "PanelForecaster.explain": lambda fc: _of_a_panel().explain(small_table()),
+    "PanelForecaster.of": lambda fc: _of_a_panel().of("wind"),
+    "PanelForecaster.coverage": lambda fc: _of_a_panel().coverage(level=[100]),
+    "PanelForecaster.calibrate": lambda fc: _of_a_panel().calibrate(level=[0]),
+    "PanelForecaster.scores": lambda fc: _of_a_panel().scores("tset"),
     "ForecastModel.forecast_quantiles": lambda fc: fc.model.forecast_quantiles(torch.zeros(1, 24, 2), 3),
     "ForecastModel.forward": lambda fc: femts.ForecastModel(fc.config.model_config)(torch.zeros(1, 24, 2)),
     "FreeEnergyMixer.forward": lambda fc: _layer()(torch.zeros(1, 3, 8), torch.ones(1, 2)),
@@ -134,7 +153,6 @@ MISTAKES: dict[str, Callable[[femts.Forecaster], object]] = {
     "Prior.init_state": lambda fc: femts.Prior.init_state(_layer().prior, 1, 8),
     "Prior.log_scores": lambda fc: femts.Prior.log_scores(_layer().prior, {}, torch.ones(1, 3, 1)),
     "Prior.step": lambda fc: femts.Prior.step(_layer().prior, {}, torch.zeros(1, 2, 4), None),
-    "SegmentForecaster.forecast_quantiles": lambda fc: fc.model.forecast_quantiles(torch.zeros(1, 24, 2), 3),
     "SegmentForecaster.forward": lambda fc: femts.ForecastModel(fc.config.model_config)(torch.zeros(1, 24, 2)),
 }
 
@@ -145,7 +163,7 @@ def test_what_is_said_to_be_raised_is_raised(own: Path) -> None:
     }
     for name, mistake in MISTAKES.items():
         forecaster = femts.load(own / "run")
-        if name == "Forecaster.training_data":
+        if name == "Trained.training_data":
             forecaster.data = {**forecaster.data, "sha256": "other"}
         with pytest.raises((FemtsError, ValueError, TypeError)) as raised:
             mistake(forecaster)

@@ -14,6 +14,7 @@ SOURCES = sorted((ROOT / "femts").rglob("*.py"))
 MOST_PARAMETERS = 6
 MORE_PARAMETERS = {
     # What users call: each argument has its name, and all but the first are given by it.
+    "femts/analysis/tune/run.py: tune",
     "femts/experiments/run.py: table",
     "femts/training/train.py: train",
     # Functions of an equation, whose parameters are its symbols.

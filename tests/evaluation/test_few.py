@@ -128,6 +128,7 @@ def test_what_is_wrong_is_said() -> None:
         "intervals of 50 % cover 70.0 % of the val part: read them as too wide",
     ]
     assert few_notes(100, 1) == []
+    assert few_notes(1, 1) == ["intervals are an estimate: one validation window is too few to calibrate on"]
     assert few_notes(9, 2) == [
         "intervals are an estimate: 9 validation windows, 2 without overlap, are too few to calibrate on"
     ]

@@ -132,7 +132,10 @@ def test_zero_denominators_are_nan() -> None:
     assert table.loc["raw", "a"].notna().all()
     whole = scores_frame(sums, COLUMNS, raw[10:TRAIN])
     assert whole["mase"].isna().all(), "a mean over channels does not hide one that has no scale"
-    assert np.isnan(seasonal_error(raw[:SEASON], SEASON)).all()
+    np.testing.assert_allclose(
+        seasonal_error(raw[:SEASON], SEASON), np.abs(np.diff(raw[:SEASON], axis=0)).mean(0), err_msg="no season, a step"
+    )
+    assert np.isnan(seasonal_error(raw[:1], SEASON)).all() and np.isnan(seasonal_error(raw * np.nan, SEASON)).all()
 
 
 def test_unknown_groups_are_refused() -> None:

@@ -66,6 +66,29 @@ def test_every_combination_of_choices_is_a_cell_and_what_says_the_same_is_one() 
     assert len(make_grid(Grid(("ETTh1",), ("dlinear",), (96,), (1,), "paper", (None,), {}, choices=choices))) == 1
 
 
+def test_a_model_without_a_chosen_setting_runs_without_it() -> None:
+    choices = {"model.kernel_size": ("3", "25"), "model.ridge": ("0.1", "1")}
+    cells = make_grid(Grid(("ETTh1",), ("dlinear", "ridge", "naive"), (96,), (1,), "paper", (512,), choices=choices))
+    assert [(cell.model, dict(cell.settings)) for cell in cells] == [
+        ("dlinear", {"model.kernel_size": "3"}),
+        ("dlinear", {}),  # 25 is its own
+        ("ridge", {"model.ridge": "0.1"}),
+        ("ridge", {"model.ridge": "1"}),
+        ("naive", {}),
+    ]
+    with pytest.raises(UsageError, match=r"Unknown setting 'model\.rigde'"):
+        make_grid(Grid(("ETTh1",), ("dlinear", "ridge"), (96,), choices={"model.rigde": ("0.1", "1")}))
+
+
+def test_auto_offers_each_data_set_look_backs_that_fit(tmp_path: Path) -> None:
+    for name, rows in (("short.csv", 120), ("long.csv", 3000)):
+        small_table(rows).to_csv(tmp_path / name, index=False)
+    sources = ("ETTh1", str(tmp_path / "short.csv"), str(tmp_path / "long.csv"))
+    cells = make_grid(Grid(sources, ("naive",), (12,), seq_lens="auto"))
+    offered = {name: [c.seq_len for c in cells if c.dataset == name] for name in ("ETTh1", "short", "long")}
+    assert offered == {"ETTh1": [512, 1024, 2048, 4096], "short": [24], "long": [120, 240, 504, 1008]}
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

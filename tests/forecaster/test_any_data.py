@@ -92,7 +92,7 @@ def test_a_plot_is_a_figure_that_a_notebook_shows(
     assert np.allclose(happened[1:], future["heat"])
     assert {"history", "forecast"} <= drawn.keys()
     long = small_table().melt("date", var_name="unique_id", value_name="y").rename(columns={"date": "ds"})
-    other = femts.train(long[["unique_id", "ds", "y"]], "naive", 12, seq_len=24)
+    other = femts.train(femts.load_dataset(long[["unique_id", "ds", "y"]]), "naive", 12, seq_len=24)
     assert len(other.plot(long[["unique_id", "ds", "y"]]).axes) == 2
 
 

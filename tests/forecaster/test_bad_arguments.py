@@ -102,3 +102,10 @@ def test_a_column_of_any_size_is_scaled(size: float) -> None:
     table = small_table()
     usual, sized = (femts.train(t, "ridge", 12, seq_len=24) for t in (table, table.assign(heat=table["heat"] * size)))
     assert sized.metrics["test"]["mse"] == pytest.approx(usual.metrics["test"]["mse"], rel=1e-3)
+
+
+def test_a_history_with_two_columns_of_stamps_is_refused(forecaster: Forecaster) -> None:
+    frame = small_table()
+    twice = pd.concat([frame, frame[["date"]]], axis=1)
+    with pytest.raises(UsageError, match="The history has two columns named 'date'; rename one"):
+        forecaster.predict(twice)

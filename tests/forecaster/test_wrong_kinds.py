@@ -7,8 +7,10 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Iterator
+from functools import reduce
+from operator import methodcaller
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -16,7 +18,8 @@ import pytest
 from small_tables import small_table
 
 import femts
-from femts import FemtsError, Forecaster
+from femts import FemtsError, Forecaster, PanelForecaster
+from femts.data.panel import load_panel
 
 THINGS: dict[str, Any] = {
     "None": None,
@@ -52,6 +55,11 @@ def forecaster() -> Forecaster:
     return femts.train(TABLE, **QUICK)
 
 
+@pytest.fixture(scope="module")
+def panel() -> PanelForecaster:
+    return cast(PanelForecaster, femts.train(load_panel(TABLE), **QUICK))
+
+
 @pytest.fixture(autouse=True)
 def somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.chdir(tmp_path)
@@ -67,6 +75,7 @@ CALLS: dict[str, tuple[Callable[[Forecaster], Callable[..., Any]], dict[str, Any
     "datasets": (lambda f: femts.datasets, {}),
     "load": (lambda f: femts.load, {"folder": "none"}),
     "load_dataset": (lambda f: femts.load_dataset, {"source": TABLE}),
+    "load_panel": (lambda f: femts.load_panel, {"source": TABLE}),
     "models": (lambda f: femts.models, {}),
     "report": (lambda f: femts.report, {"path": "page.html", "dataset": TABLE}),
     "table": (lambda f: femts.table, {"datasets": "synthetic", "models": "naive", "pred_lens": 12, "train": False}),
@@ -87,7 +96,28 @@ CALLS: dict[str, tuple[Callable[[Forecaster], Callable[..., Any]], dict[str, Any
     "Forecaster.training_data": (lambda f: f.training_data, {}),
     "Forecaster.write": (lambda f: f.write, {"folder": Path("run")}),
 }
+CALLS |= {
+    f"PanelForecaster.{name}": (methodcaller("__getattribute__", name), usual)
+    for name, usual in {
+        "calibrate": {},
+        "coverage": {},
+        "evaluate": {},
+        "explain": {"history": TABLE},
+        "export": {"series": "load", "path": "none/model.onnx", "horizon": 0},
+        "load": {"folder": "none"},
+        "of": {"name": "load"},
+        "plot": {"history": TABLE},
+        "predict": {"history": TABLE},
+        "preprocess_record": {},
+        "save": {"folder": "run"},
+        "scores": {},
+        "to": {"device": "cpu"},
+        "training_data": {},
+        "write": {"folder": Path("run")},
+    }.items()
+}
 FURTHER = {
+    "load_panel": ("na", "columns", "past"),
     "load_dataset": ("na", "columns", "target", "past", "future", "calendar"),
     "table": (
         "seq_lens",
@@ -102,6 +132,7 @@ FURTHER = {
         "device",
     ),
     "Forecaster.plot": ("level", "future", "actual", "columns"),
+    "PanelForecaster.plot": ("level", "actual", "series"),
 }
 OTHERS = {
     "BoundPrior",
@@ -113,28 +144,33 @@ OTHERS = {
     "CATALOG",
 }
 OTHERS |= {"DatasetCard", "register", "register_prior", "visible", "__version__", "Forecaster", "Forecaster.device"}
-OTHERS |= {"Cutoffs", "ModelConfig", "FemtsError", "GapWarning", "RunFailure", "UsageError"}
+OTHERS |= {"AgeWarning", "Cutoffs", "ModelConfig", "FemtsError", "GapWarning", "RunFailure", "UsageError"}
+OTHERS |= {"Panel", "PanelForecaster", "Trained"}
 
 
 def _arguments(name: str) -> list[str]:
-    taken = inspect.signature(
-        getattr(Forecaster, name.partition(".")[2]) if "." in name else getattr(femts, name)
-    ).parameters
+    taken = inspect.signature(reduce(getattr, name.split("."), femts)).parameters
     named = [key for key, each in taken.items() if key not in ("self", "cls") and each.kind is not each.VAR_KEYWORD]
     return [*named, *FURTHER.get(name, ())]
 
 
 def test_nothing_public_is_left_out() -> None:
     methods = {
-        f"Forecaster.{name}" for name, each in vars(Forecaster).items() if name[0] != "_" and inspect.isroutine(each)
+        f"{kind.__name__}.{name}"
+        for kind in (Forecaster, PanelForecaster)
+        for name in dir(kind)
+        if name[0] != "_" and inspect.isroutine(getattr(kind, name))
     }
     assert {*femts.__all__, *methods} - OTHERS == {*CALLS}
 
 
 @pytest.mark.parametrize(("name", "argument"), [(name, argument) for name in CALLS for argument in _arguments(name)])
-def test_a_thing_of_another_kind_gets_an_answer_or_a_sentence(forecaster: Forecaster, name: str, argument: str) -> None:
+def test_a_thing_of_another_kind_gets_an_answer_or_a_sentence(
+    forecaster: Forecaster, panel: PanelForecaster, name: str, argument: str
+) -> None:
     function, usual = CALLS[name]
-    before = dict(vars(forecaster))
+    called: Any = panel if name.startswith("PanelForecaster") else forecaster
+    before = dict(vars(called))
     for kind, thing in THINGS.items():
         given = {**usual, argument: thing}
         if argument == "forecaster_or_run" or (name in ("report", "audit") and argument == "dataset"):
@@ -144,13 +180,13 @@ def test_a_thing_of_another_kind_gets_an_answer_or_a_sentence(forecaster: Foreca
         if name in ("backtest", "backtest_scores"):
             given.setdefault("forecaster", forecaster)
         try:
-            function(forecaster)(**given)
+            function(called)(**given)
         except FemtsError as error:
             assert str(error)[-1] in ".?", (kind, str(error))
         except Exception as error:
             raise AssertionError(f"{name}({argument}={kind}) raised {type(error).__name__}: {error}") from error
         finally:
-            vars(forecaster).update(before)
+            vars(called).update(before)
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,10 @@ import contextlib
 import gzip
 import io
 import lzma
-import os
 import sys
 import tempfile
 import warnings
 import zipfile
-from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,26 +23,15 @@ from unittest import mock
 
 import numpy as np
 import pandas as pd
-from hypothesis import HealthCheck, Phase, given, settings
+from drawn import DRAWN, attempt, copied, mostly, same
+from hypothesis import given
 from hypothesis import strategies as st
 from odd_frames import good_frames, odd_frames
 from odd_words import FLAGS, KEYS, ORDERS, SPOILS
 
 import femts
 from femts.cli import main
-from femts.errors import FemtsError
 from femts.plotting import plot_forecast
-
-ASKED = os.environ.get("FEMTS_CASES")
-DRAWN = settings(
-    max_examples=int(ASKED or 12),
-    derandomize=ASKED is None,
-    deadline=None,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-    phases=[Phase.generate],  # each case takes too long to be made smaller by hundreds more
-    print_blob=True,
-)
 
 MODELS = st.sampled_from(["naive", "ridge", "dlinear", "seasonal_naive"])
 ODD: st.SearchStrategy[Any] = st.sampled_from(
@@ -72,53 +59,7 @@ ROLES = st.fixed_dictionaries(
 )
 
 
-def mostly(usual: Any, odd: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """`usual`, a value or where it comes from, three times of four."""
-    often = usual if isinstance(usual, st.SearchStrategy) else st.just(usual)
-    return st.integers(0, 3).flatmap(lambda n: odd if n == 3 else often)
-
-
 LEVELS = st.sampled_from([None, [80], [80, 95], [0], [101], "80", [float("nan")], [None], 80, []])
-
-
-def attempt(do: Callable[[], Any]) -> Any:
-    """What `do` returns; None where it raises a sentence. Anything else that is raised fails the test."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return do()
-    except FemtsError as error:
-        text = str(error)
-        assert text.isprintable() and text.endswith((".", "?")) and 10 < len(text) < 1600, text
-        return None
-
-
-def same(frame: object, before: object) -> bool:
-    """Tell if a frame is as it was: cells, types, names and rows."""
-    if isinstance(frame, pd.Series) and isinstance(before, pd.Series):
-        return frame.index.equals(before.index) and _same_cells(frame, before)
-    if not isinstance(frame, pd.DataFrame) or not isinstance(before, pd.DataFrame):
-        return True
-    alike = list(map(repr, frame.columns)) == list(map(repr, before.columns)) and list(frame.dtypes) == list(
-        before.dtypes
-    )
-    return alike and frame.index.equals(before.index) and all(map(_same_cells, _columns(frame), _columns(before)))
-
-
-def _columns(frame: pd.DataFrame) -> list[pd.Series]:
-    return [frame.iloc[:, place] for place in range(frame.shape[1])]
-
-
-def _same_cells(one: pd.Series, other: pd.Series) -> bool:
-    return (
-        one.equals(other)
-        if one.dtype != object
-        else all(a is b or a == b or a != a for a, b in zip(one, other, strict=True))
-    )
-
-
-def copied(frame: object) -> object:
-    return frame.copy(deep=True) if isinstance(frame, pd.DataFrame | pd.Series) else frame
 
 
 @DRAWN
@@ -221,6 +162,7 @@ def _spoil(content: bytes, kind: str, at: int) -> bytes:
         "other packers": (bz2.compress, lzma.compress)[at % 2](content),
         "zip": _zip(content, 1 + at % 5 // 4),
         "zip and cut": _zip(content, 1)[: max(4, at // 4)],
+        "comments": b"# made, by; hand\n" * (1 + at % 3) + content,
         "zstd": b"\x28\xb5\x2f\xfd" + content[: at % 50],
         "no header": content.partition(b"\n")[2],
         "nameless": content.partition(b"date")[2],

@@ -244,6 +244,15 @@ def test_intervals_and_detailed_scores_leave_gaps_out() -> None:
     assert inside.between(0, 1).all() and inside.mean() > 0.5
 
 
+def test_scores_in_detail_are_those_of_the_training_where_steps_lack_values() -> None:
+    frame = small_table(300)
+    frame.loc[[250, 251, 290, 299], "load"] = np.nan
+    made = femts.train(frame, "ridge", 30, seq_len=L)
+    table, stored = made.scores(level=[80], dataset=frame).iloc[0], made.metrics["test"]
+    assert (table["mse"], table["mae"]) == pytest.approx((stored["mse"], stored["mae"]), rel=1e-6)
+    assert table["coverage-80"] == pytest.approx(made.metrics["intervals"]["test"]["80"]["coverage"])
+
+
 def test_a_long_history_gets_its_bounds_in_long_form() -> None:
     table = small_table()
     trained = femts.train(table, "naive", **QUICK)
@@ -260,7 +269,7 @@ def test_the_command_line_counts_the_steps_of_a_long_forecast(
 ) -> None:
     long = small_table().melt("date", var_name="unique_id", value_name="y").rename(columns={"date": "ds"})
     long.to_csv(tmp_path / "long.csv", index=False)
-    femts.train(tmp_path / "long.csv", "naive", out=tmp_path / "run", **QUICK)
+    femts.train(femts.load_dataset(tmp_path / "long.csv"), "naive", out=tmp_path / "run", **QUICK)
     out = ["-o", str(tmp_path / "out.csv"), "--plot", str(tmp_path / "out.png")]
     assert main(["predict", str(tmp_path / "run"), str(tmp_path / "long.csv"), "--level", "80", *out]) == 0
     assert f"{P} steps of 2 columns" in capsys.readouterr().out

@@ -13,6 +13,9 @@ import pandas as pd
 import pytest
 
 import femts
+from femts.data.panel import load_panel
+from femts.data.roles import Roles
+from femts.data.schema import Schema
 from femts.errors import GapWarning, UsageError
 from femts.models.registry import check_library
 from femts.training.train import train
@@ -100,9 +103,8 @@ def test_each_series_of_a_panel_is_fitted_from_its_own_first_row(name: str, tmp_
     panel = pd.concat(rows).rename(columns={"date": "ds", "sales": "y"})
     file = tmp_path / "panel.csv"
     panel.to_csv(file, index=False)
-    from femts.data.panel import load_panel
-
     forecaster = train(load_panel(file), name, 6, device="cpu")
+    assert femts.audit(forecaster, load_panel(file)).failed == ()
     forecast = forecaster.predict(pd.read_csv(file), level=[80])
     for key, each in tables.items():
         own = library(name, each["sales"].to_numpy(), 6)["mean"]
@@ -116,6 +118,42 @@ def test_each_series_of_a_panel_is_fitted_from_its_own_first_row(name: str, tmp_
         last = library(name, tables["a"]["sales"].to_numpy()[:66], 6)["mean"]
         error = np.abs(last - tables["a"]["sales"].to_numpy()[66:]).mean()
         assert thin.set_index("series").loc["a", "mae"] == pytest.approx(error, rel=1e-4)
+
+
+@needs_library
+@pytest.mark.parametrize("name", QUICK)
+def test_a_panel_is_backtested_after_what_is_known_is_taken_off(name: str) -> None:
+    """A known column shifts all values; its effect is put back, at the steps to come as well."""
+    rows = []
+    for number in range(4):
+        table = monthly(72, seed=number)
+        promo = (np.random.default_rng(number).random(72) < 0.2) * 1.0
+        rows.append(pd.DataFrame({"unique_id": f"s{number}", "ds": table["date"], "y": table["sales"], "promo": promo}))
+        rows[-1]["y"] += 100 * promo
+    long, schema = pd.concat(rows, ignore_index=True), Schema(roles=Roles(future=("promo",)))
+    forecaster = train(load_panel(long, schema), name, 6, device="cpu")
+    assert femts.audit(forecaster, load_panel(long, schema)).failed == ()
+    past = long.groupby("unique_id").head(66)
+    later = long.groupby("unique_id").tail(6)
+    forecast = forecaster.predict(past, future=later.drop(columns="y"))
+    tested = femts.backtest(forecaster, load_panel(long, schema), femts.Cutoffs(windows=1, step=6))
+    np.testing.assert_allclose(tested["forecast"], forecast["y"], rtol=1e-6)
+    raised = later["promo"].to_numpy() == 1
+    assert np.abs(tested["forecast"] - tested["actual"]).mean() < 40
+    assert forecast["y"].to_numpy()[raised].mean() > forecast["y"].to_numpy()[~raised].mean() + 60
+
+
+@needs_library
+@pytest.mark.parametrize("name", QUICK)
+def test_a_final_run_forecasts_the_same(name: str, tmp_path: Path) -> None:
+    """Nothing is learned, so further rows change nothing."""
+    table = monthly()
+    usual = train(table, name, 6, settings=quick(name), device="cpu")
+    final = train(table, name, 6, settings=quick(name), device="cpu", final=True, out=tmp_path / "run")
+    if name != "croston_sba":  # whose intervals are of errors on validation and test rows
+        pd.testing.assert_frame_equal(final.predict(table, level=[80]), usual.predict(table, level=[80]), rtol=1e-9)
+    pd.testing.assert_frame_equal(final.predict(table), usual.predict(table), rtol=1e-9)
+    pd.testing.assert_frame_equal(femts.load(tmp_path / "run").predict(table), final.predict(table))
 
 
 @needs_library

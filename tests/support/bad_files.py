@@ -51,6 +51,7 @@ def write_bad_configs(folder: Path) -> None:
         "value": "dataset: synthetic\nmodel: naive\ntraining:\n  lr: fast\n",
         "number": "dataset: 7\n",
         "flat": "dataset: synthetic\ntraining: fast\n",
+        "final": "dataset: synthetic\nfinal: often\n",
     }
     for name, text in texts.items():
         (folder / f"{name}.yaml").write_text(text)

@@ -209,6 +209,16 @@ def _indexed(frame: pd.DataFrame, to: Callable[[pd.Index], pd.Index] = lambda in
         return frame
 
 
+def _in_parts(frame: pd.DataFrame) -> pd.DataFrame:
+    """Stamps in a column for each of their parts, as far as it goes."""
+    try:
+        stamps = pd.DatetimeIndex(frame["date"])
+        parts = {name: getattr(stamps, name) for name in ("year", "month", "day", "hour")}
+        return frame.drop(columns="date").assign(**parts)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        return frame
+
+
 def _other(frame: pd.DataFrame) -> Any:
     """A table of pyarrow, where that takes it."""
     pyarrow = pytest.importorskip("pyarrow")
@@ -231,6 +241,8 @@ SHAPES: tuple[Callable[[pd.DataFrame], pd.DataFrame], ...] = (
     lambda frame: pd.concat([frame, frame]),
     lambda frame: frame.set_index("date") if list(frame.columns).count("date") == 1 else frame,
     lambda frame: frame.rename(columns={"date": "Zeit"}),
+    _in_parts,
+    lambda frame: _in_parts(frame).rename(columns={"month": "quarter"}),
     lambda frame: frame.rename(columns={"date": "Zeit", "a": "shop"}),
     _indexed,
     lambda frame: _indexed(frame, lambda index: index.to_period("D")),

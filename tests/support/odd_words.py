@@ -8,7 +8,7 @@ training lr"""
 
 SPOILS = """; ; ; cut; zero byte; odd byte; quote; lines; packed; packed and cut; semicolons; sixteen bits
 escape; comma; nine; tabs; bars; decimal commas; marks of both kinds; thousands; other packers; zip
-zip and cut; zstd; no header; nameless; other name"""
+zip and cut; zstd; no header; nameless; other name; comments"""
 
 FLAGS = """--pred-len 3; --pred-len 0; --seq-len 6; --seq-len x; --na -9999; --na x; --columns time=date
 --target a; --past b; --future b; --calendar; --set training.lr=nan; --seed 99999999999999999999

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import yaml
+
 import femts
 from femts.cli import main
 from femts.config.model import DEFAULT_MODEL
@@ -94,7 +96,7 @@ class Reader:
     def type(self, line: str) -> tuple[int, str]:
         """Exit status and output, stderr included, of one line at the prompt."""
         command, *arguments = shlex.split(line)
-        if command == "femts" and arguments[0] == "train" and self._cuts(_option(arguments, "--model")):
+        if command == "femts" and arguments[0] == "train" and self._cuts(self._model(arguments)):
             arguments += self.less.flags
         if command != "femts" or self.checkout:
             module = ["-m", "femts"] if command == "femts" else []
@@ -118,6 +120,12 @@ class Reader:
         with contextlib.chdir(self.folder), _caught() as out, path, patch.dict(vars(femts), {"train": train}):
             exec(compile(code, "<page>", "exec"), self.names)
         return out.getvalue()
+
+    def _model(self, arguments: list[str]) -> str | None:
+        """The model that is named, or that a recipe names."""
+        recipe = _option(arguments, "--config")
+        model = yaml.safe_load((self.folder / recipe).read_text()).get("model") if recipe else None
+        return _option(arguments, "--model") or (model.get("name") if isinstance(model, dict) else model)
 
     def _cuts(self, model: str | None) -> bool:
         """Whether the training of a model is cut down: only mixers take long."""

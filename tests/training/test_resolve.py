@@ -125,6 +125,9 @@ def test_the_season_is_the_datas_unless_set() -> None:
     assert run("seasonal_naive", model_settings={"season": "12"}).model_config.season == 12
     with pytest.raises(UsageError, match="season of 24 steps does not fit into a look-back of 10"):
         run("seasonal_naive", seq_len=10)
+    young = pd.DataFrame({"date": pd.date_range("2020-01-01", periods=23, freq="MS"), "x": np.arange(23.0) ** 2})
+    short: Any = resolve_run(load_dataset(young), "seasonal_naive", Lengths(), {}, TrainingConfig()).model_config
+    assert (short.pred_len, short.seq_len, short.season) == (7, 8, 1)
     assert run("ridge").model_config.season == 24
     assert run("ridge", seq_len=10).model_config.season == 1
 

@@ -119,7 +119,7 @@ def test_a_changed_bit_beside_a_checkpoint_is_told_or_without_effect(begun: Path
 
     with pytest.MonkeyPatch.context() as patch:
         called = Mock(return_value=pytest.skip.Exception)
-        patch.setattr("femts.training.train.find_state", called)
+        patch.setattr("femts.training.sitting.find_state", called)
         with pytest.raises(Exception):  # noqa: B017 (only what it was called with counts)
             small_run(out=begun, settings=SETTINGS, resume=True)
     config, preprocess, out, resume, model = called.call_args_list[0].args

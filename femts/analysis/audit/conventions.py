@@ -32,13 +32,13 @@ class ConventionScore:
     mae: float
 
 
-def window_errors(model: ForecastModel, windows: WindowSource, scale: Tensor, batch_size: int) -> Tensor:
+def window_errors(model: ForecastModel, windows: WindowSource, scale: Tensor | None, batch_size: int) -> Tensor:
     """Errors of each window by itself, in one pass that keeps no forecast.
 
     Args:
         model: forecaster in evaluation mode on the device of `windows`.
         windows: N windows in order.
-        scale: raw units in a scaled one, of the targets.
+        scale: raw units in a scaled one, of the targets; None where there is no one scale.
         batch_size: windows at a time; as in `evaluate`.
 
     Returns:
@@ -52,14 +52,14 @@ def window_errors(model: ForecastModel, windows: WindowSource, scale: Tensor, ba
             _, forecast, y, mask, _ = forecast_windows(model, windows, index)
             observed = torch.ones_like(y, dtype=torch.bool) if mask is None else mask
             error = (forecast.float() - y.float()).cpu().double().abs() * observed.cpu()
-            raw = error * scale
+            raw = error if scale is None else error * scale
             sums.append(
                 torch.stack([e.sum((1, 2)) for e in (error**2, error, raw**2, raw, observed.cpu().double())], dim=1)
             )
     return torch.cat(sums)
 
 
-def convention_scores(errors: Tensor, batch_sizes: Iterable[int]) -> tuple[ConventionScore, ...]:
+def convention_scores(errors: Tensor, batch_sizes: Iterable[int], raw: bool = True) -> tuple[ConventionScore, ...]:
     """Scores of `errors`, as `window_errors` gave them, under each convention.
 
     `drop_last` leaves out the windows of a last batch that is not full (with fewer windows than a
@@ -69,6 +69,7 @@ def convention_scores(errors: Tensor, batch_sizes: Iterable[int]) -> tuple[Conve
     Args:
         errors: (N, 5), windows in order.
         batch_sizes: batches that windows are dropped or averaged by.
+        raw: there are errors in raw units.
     """
     rows = [("every window (femts)", "scaled", len(errors), _mean(errors)[:2])]
     for size in sorted(set(batch_sizes)):
@@ -77,7 +78,8 @@ def convention_scores(errors: Tensor, batch_sizes: Iterable[int]) -> tuple[Conve
             rows.append((f"drop_last, batches of {size}", "scaled", whole, _mean(errors[:whole])[:2]))
         means = torch.stack([_mean(batch)[:2] for batch in errors.split(size)])
         rows.append((f"mean of means of batches of {size}", "scaled", len(errors), means.nanmean(0)))
-    rows.append(("every window", "raw", len(errors), _mean(errors)[2:]))
+    if raw:
+        rows.append(("every window", "raw", len(errors), _mean(errors)[2:]))
     return tuple(ConventionScore(name, units, n, float(mean[0]), float(mean[1])) for name, units, n, mean in rows)
 
 

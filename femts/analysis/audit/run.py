@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import torch
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
+from femts.analysis.audit import panel
 from femts.analysis.audit.checks import (
     TOLERANCE,
     Check,
@@ -23,19 +23,21 @@ from femts.analysis.audit.checks import (
     small,
 )
 from femts.analysis.audit.conventions import ConventionScore, convention_scores, window_errors
+from femts.analysis.audit.fits import closed_form, fit_check, fit_distance
 from femts.data.dataset import Dataset
+from femts.data.panel import Panel
 from femts.data.preprocess import Preprocess
 from femts.data.splits import PARTS
 from femts.data.windows import Windows, part_windows
 from femts.evaluation.evaluator import Share, evaluate
 from femts.forecaster.forecaster import Forecaster
-from femts.forecaster.parts import Source
+from femts.forecaster.load import load
+from femts.forecaster.panel_forecaster import PanelForecaster
+from femts.forecaster.panel_scoring import score_windows, training_panel
 from femts.forecaster.scoring import training_rows
-from femts.models.base import ForecastModel
-from femts.models.registry import build_model
+from femts.forecaster.trained import Source
 
-SAME_SCALER = 1e-9  # relative; both are float64 sums of the same rows
-SAME_WEIGHTS = 1e-4  # relative; solved in float64 and kept in float32, perhaps on another machine
+OWN = "audit it on its own data"
 SAME_SCORE = 1e-4  # relative; trained perhaps on another machine
 LITERATURE_BATCH = 32
 
@@ -63,7 +65,9 @@ class Audit:
 
 
 def audit(
-    forecaster_or_run: Forecaster | str | Path, dataset: Source | None = None, data_root: str | Path | None = None
+    forecaster_or_run: Forecaster | PanelForecaster | str | Path,
+    dataset: Source | Panel | None = None,
+    data_root: str | Path | None = None,
 ) -> Audit:
     """Check a trained forecaster against its own data, and score it under each convention in use.
 
@@ -79,30 +83,42 @@ def audit(
         UsageError: there is no such run, or its data are not there or have changed. A check that fails raises nothing.
     """
     given = forecaster_or_run
-    forecaster = given if isinstance(given, Forecaster) else Forecaster.load(given)
-    data = training_rows(forecaster, dataset, data_root, "audit it on its own data")
-    model, batch_size = forecaster.model.eval(), forecaster.config.training.eval_batch_size
-    windows = _test_windows(forecaster, data)
-    sums = list[torch.Tensor]()
+    forecaster: Forecaster | PanelForecaster = given if isinstance(given, Forecaster | PanelForecaster) else load(given)
+    forecaster = forecaster.scored or forecaster
+    model, batch_size, sums = forecaster.model.eval(), forecaster.config.training.eval_batch_size, list[torch.Tensor]()
 
     def keep(summed: torch.Tensor) -> torch.Tensor:
         sums.append(summed)
         return summed
 
-    score = evaluate(model, windows, batch_size, share=Share(reduce=keep))
-    checks = (
-        _check_future(forecaster, data),
-        _check_scaler(forecaster, data),
-        _check_prepared(forecaster, data),
-        check_order(model, windows, batch_size),
-        _check_count(forecaster, data, int(sums[0][2])),
-        check_channels(model, windows),
-        _check_score(forecaster, score),
-    )
-    scale = torch.from_numpy(forecaster.preprocess.scaler.scale[: data.targets])
+    own: tuple[Check, ...]
+    if isinstance(forecaster, PanelForecaster):
+        series = training_panel(forecaster, dataset, OWN)
+        windows: Windows = score_windows(forecaster, "test", None, series)
+        score, scale = evaluate(model, windows, batch_size, share=Share(reduce=keep)), None
+        own = (
+            panel.check_future(forecaster, series),
+            panel.check_scaler(forecaster, series),
+            panel.check_prepared(forecaster, series),
+            panel.check_count(forecaster, series, int(sums[0][2])),
+        )
+    else:
+        data = training_rows(forecaster, dataset, data_root, OWN)
+        windows = _test_windows(forecaster, data)
+        score = evaluate(model, windows, batch_size, share=Share(reduce=keep))
+        scale = torch.from_numpy(forecaster.preprocess.scaler.scale[: data.targets])
+        own = (
+            _check_future(forecaster, data),
+            _check_scaler(forecaster, data),
+            _check_prepared(forecaster, data),
+            _check_count(forecaster, data, int(sums[0][2])),
+        )
+    *fits, counts = own
+    order, channels = check_order(model, windows, batch_size), check_channels(model, windows)
     errors = window_errors(model, windows, scale, batch_size)
     sizes = (LITERATURE_BATCH, forecaster.config.training.batch_size)
-    return Audit(checks, convention_scores(errors, sizes))
+    checks = (*fits, order, counts, channels, _check_score(forecaster, score))
+    return Audit(checks, convention_scores(errors, sizes, raw=scale is not None))
 
 
 def _test_windows(forecaster: Forecaster, data: Dataset) -> Windows:
@@ -149,12 +165,8 @@ def _check_scaler(forecaster: Forecaster, data: Dataset) -> Check:
     """The scaler must be that of the training rows, and not also that of later ones."""
     (first, stop), end = data.split.train, data.split.test[1]
     ends = {"the training rows": stop, "validation rows as well": data.split.val[1], "test rows as well": end}
-    distances = {rows: _distance(forecaster.preprocess, _fitted(data, first, last)) for rows, last in ends.items()}
-    says = _say_distances(distances)
-    alone, *wider = distances.values()
-    if alone <= SAME_SCALER and min(wider) <= SAME_SCALER:
-        return Check("scaler", None, f"{says}, so these data cannot tell them apart")
-    return Check("scaler", alone <= SAME_SCALER, says)
+    fits = {rows: _fitted(data, first, last) for rows, last in ends.items()}
+    return fit_check("scaler", {rows: fit_distance(forecaster.preprocess, one) for rows, one in fits.items()})
 
 
 def _fitted(data: Dataset, first: int, last: int) -> Preprocess:
@@ -162,47 +174,14 @@ def _fitted(data: Dataset, first: int, last: int) -> Preprocess:
     return Preprocess.fit_rows(data, data.values[first:last], slice(first, last))
 
 
-def _say_distances(distances: Mapping[str, float]) -> str:
-    return "what is stored is " + ", ".join(f"{small(by)} from a fit to {rows}" for rows, by in distances.items())
-
-
-def _distance(stored: Preprocess, fitted: Preprocess) -> float:
-    """Largest difference of the means, in deviations, of the deviations, relative, and of the
-    weights of known effects."""
-    (mean, scale), like = (stored.scaler.mean, stored.scaler.scale), fitted.scaler
-    largest = float(np.abs([(mean - like.mean) / like.scale, scale / like.scale - 1]).max())
-    if stored.effects is None or fitted.effects is None:
-        return largest
-    weights = stored.effects.weight, fitted.effects.weight
-    if weights[0].shape != weights[1].shape:  # other knots
-        return float("inf")
-    return max(largest, float(np.abs(weights[0] - weights[1]).max()))
-
-
 def _check_prepared(forecaster: Forecaster, data: Dataset) -> Check:
     """Weights in closed form must be those of the training rows, and not also those of later ones."""
-    name, model = "closed-form weights", forecaster.model
-    if type(model).prepare is ForecastModel.prepare:
-        return Check(name, None, "this model has none")
     series, first = part_windows(data, forecaster.preprocess, "train", 1, 1).series, data.split.train[0]
-    stored = model.state_dict()
-    trained = {key for key, value in model.named_parameters() if value.requires_grad}
-    distances = {}
-    for rows, stop in {"the training rows": data.split.train[1], "test rows as well": data.split.test[1]}.items():
-        with torch.random.fork_rng(devices=[]):
-            fresh = build_model(forecaster.config.model, forecaster.config.model_config)
-        before = {key: value.clone() for key, value in fresh.state_dict().items()}
+    rows = {}
+    for name, stop in {"the training rows": data.split.train[1], "test rows as well": data.split.test[1]}.items():
         observed = None if data.observed is None else torch.from_numpy(data.observed[first:stop])
-        fresh.prepare(series[first:stop], observed)
-        fitted = {k: v for k, v in fresh.state_dict().items() if k not in trained and not torch.equal(v, before[k])}
-        distances[rows] = max(
-            (float((stored[k].cpu() - v).abs().max() / v.abs().max()) for k, v in fitted.items()), default=float("inf")
-        )
-    says = _say_distances(distances)
-    alone, wider = distances.values()
-    if max(alone, wider) <= SAME_WEIGHTS:
-        return Check(name, None, f"{says}, so these data cannot tell them apart")
-    return Check(name, alone <= SAME_WEIGHTS, says)
+        rows[name] = (series[first:stop], observed)
+    return closed_form(forecaster, rows)
 
 
 def _check_count(forecaster: Forecaster, data: Dataset, counted: int) -> Check:
@@ -212,6 +191,7 @@ def _check_count(forecaster: Forecaster, data: Dataset, counted: int) -> Check:
         start, stop = getattr(data.split, part)
         rows = stop - start + (0 if part == "train" else config.seq_len)
         windows = part_windows(data, forecaster.preprocess, part, config.seq_len, config.pred_len)
+        rows += data.split.overhang(part, config.pred_len)
         if part != "train" or not forecaster.preprocess.reads_raw:  # of those it learns nothing
             counts[part] = (len(windows), rows - config.seq_len - config.pred_len + 1)
     observed = (~np.isnan(data.values[slice(*data.split.test), : data.targets])).sum(1)  # values that each row has
@@ -225,7 +205,7 @@ def _check_count(forecaster: Forecaster, data: Dataset, counted: int) -> Check:
     return Check("every window", all(count == whole for count, whole in counts.values()), says)
 
 
-def _check_score(forecaster: Forecaster, score: dict[str, float | int]) -> Check:
+def _check_score(forecaster: Forecaster | PanelForecaster, score: dict[str, float | int]) -> Check:
     """The weights must give the score that was stored with them."""
     stored = forecaster.metrics.get("test")
     if stored is None:

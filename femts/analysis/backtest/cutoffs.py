@@ -10,6 +10,7 @@ import pandas as pd
 
 from femts.errors import UsageError
 
+USUAL = 5  # forecasts, where nobody says how many
 FORECASTS = ("forecast", "seasonal_naive")
 
 
@@ -18,14 +19,23 @@ class Cutoffs:
     """Moments that a backtest forecasts from; the last forecast ends with the data.
 
     Attributes:
-        windows: forecasts.
+        windows: forecasts; None for five, or as many as the rows allow.
         step: rows from one cutoff to the next.
         horizon: steps of a forecast; None for as many as the forecaster was trained for, longer ones are rolled out.
     """
 
-    windows: int
+    windows: int | None
     step: int
     horizon: int | None = None
+
+
+def check_cutoffs(cutoffs: Cutoffs, horizon: int) -> None:
+    """UsageError where a number of `cutoffs`, or the `horizon`, is not a whole one of at least 1."""
+    for name, value in (("windows", cutoffs.windows), ("step", cutoffs.step), ("horizon", horizon)):
+        if name == "windows" and value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+            raise UsageError(f"A backtest takes a whole number of at least 1 for its {name}, not {value}.")
 
 
 def cutoff_rows(rows: int, cutoffs: Cutoffs, horizon: int, needed: int, where: str) -> list[int]:
@@ -41,16 +51,17 @@ def cutoff_rows(rows: int, cutoffs: Cutoffs, horizon: int, needed: int, where: s
     Raises:
         UsageError: a number is not a whole one of at least 1, or the data are too short; the text says what would fit.
     """
+    check_cutoffs(cutoffs, horizon)
     windows, step = cutoffs.windows, cutoffs.step
-    for name, value in (("windows", windows), ("step", step), ("horizon", horizon)):
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-            raise UsageError(f"A backtest takes a whole number of at least 1 for its {name}, not {value}.")
     last = rows - horizon
+    if windows is None:
+        windows = max(1, min(USUAL, (last - needed) // step + 1))
     first = last - (windows - 1) * step
     if first < needed:
         together = needed + (windows - 1) * step + horizon
         fitting = (last - needed) // step + 1
-        remedy = f"ask for at most {fitting} windows or bring more rows" if last >= needed else "bring more rows"
+        most = "one window" if fitting == 1 else f"{fitting} windows"
+        remedy = f"ask for at most {most} or bring more rows" if last >= needed else "bring more rows"
         raise UsageError(
             f"{where} has {rows} rows, but {windows} windows {step} rows apart with a horizon of {horizon} take "
             f"{together}, {needed} of them before the first forecast; {remedy}."
@@ -58,20 +69,23 @@ def cutoff_rows(rows: int, cutoffs: Cutoffs, horizon: int, needed: int, where: s
     return list(range(first, last + 1, step))
 
 
-def scores(frame: pd.DataFrame, scales: Mapping[str, float], even: pd.DataFrame | None = None) -> pd.DataFrame:
+def scores(
+    frame: pd.DataFrame, scales: Mapping[str, float] | None, even: pd.DataFrame | None = None, by: str = "cutoff"
+) -> pd.DataFrame:
     """Errors of a backtest, a cutoff at a time and overall.
 
     Args:
         frame: `cutoff, column, forecast, seasonal_naive, actual` in raw units, one row a step and column.
-        scales: one scaled unit of each column in raw units, or in those of `even`.
+        scales: one scaled unit of each column in raw units, or in those of `even`; None where that is 1.
         even: the same as `frame`, its values transformed as the model has them; None where there is no transform.
+        by: the column to group by.
 
     Returns:
-        Two rows a cutoff and two where `cutoff` is `all`, for `forecast` and `seasonal_naive` in `model`, with
+        Two rows a group and two where it is `all`, for `forecast` and `seasonal_naive` in `model`, with
         `mse_scaled, mae_scaled, mse_raw, mae_raw`: means over all steps and columns that have an
         actual value.
     """
-    scale = frame["column"].map(dict(scales))
+    scale = 1.0 if scales is None else frame["column"].map(dict(scales))
     tables = []
     for model in FORECASTS:
         raw = frame[model] - frame["actual"]
@@ -79,10 +93,10 @@ def scores(frame: pd.DataFrame, scales: Mapping[str, float], even: pd.DataFrame 
         errors = pd.DataFrame(
             {"mse_scaled": scaled**2, "mae_scaled": scaled.abs(), "mse_raw": raw**2, "mae_raw": raw.abs()}
         )
-        each = errors.groupby(frame["cutoff"], sort=False).mean().rename_axis("cutoff").reset_index()
+        each = errors.groupby(frame[by], sort=False).mean().rename_axis(by).reset_index()
         overall = errors.mean().to_frame().T
-        overall.insert(0, "cutoff", "all")
-        table = pd.concat([each.astype({"cutoff": object}), overall], ignore_index=True)
+        overall.insert(0, by, "all")
+        table = pd.concat([each.astype({by: object}), overall], ignore_index=True)
         table.insert(1, "model", model)
         tables.append(table)
     return pd.concat(tables).sort_index(kind="stable").reset_index(drop=True)

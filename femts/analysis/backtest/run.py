@@ -4,38 +4,42 @@ from __future__ import annotations
 
 import hashlib
 import time
+import warnings
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 import torch
 
 from femts.analysis.backtest.cutoffs import FORECASTS, Cutoffs, cutoff_rows, scores
-from femts.config.arguments import check_callable, check_flag, check_kind
-from femts.config.model import SHAPE
+from femts.analysis.backtest.panel import backtest_panel, scaled_backtest
+from femts.config.arguments import check_callable, check_flag, check_kind, check_text
 from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset
 from femts.data.frames import check_frame, check_values
 from femts.data.grid import season_of
 from femts.data.interchange import is_table, to_frame
 from femts.data.naming import form_again
+from femts.data.panel import Panel
 from femts.data.reading import read_headless
 from femts.data.splits import Split
-from femts.errors import UsageError
+from femts.errors import AgeWarning, UsageError
 from femts.forecaster.forecaster import Forecaster
-from femts.forecaster.parts import Source
+from femts.forecaster.panel_forecaster import PanelForecaster, PanelSource
 from femts.forecaster.scoring import read_like
+from femts.forecaster.trained import Source
 from femts.models.naive import SeasonalNaive, SeasonalNaiveConfig
+from femts.text import shown
 
-VALIDATION = 8  # with refit, one row of so many before the cutoff validates
+KINDS = (Forecaster, PanelForecaster)
 
 
 def backtest(
-    forecaster: Forecaster,
-    data: Source,
+    forecaster: Forecaster | PanelForecaster,
+    data: Source | Panel,
     cutoffs: Cutoffs,
     *,
     refit: bool = False,
@@ -44,14 +48,16 @@ def backtest(
     """Forecast from several past moments; the last forecast ends with the data.
 
     Each forecast is `Forecaster.predict` of the rows before its cutoff, and of nothing else. With
-    `refit`, the forecaster is first trained anew on these rows, by the run's own recipe and seed:
-    the last eighth of them (at least one forecast) validates, the rest trains the model and its
-    scaler, and none is left out.
+    `refit`, the forecaster is first trained anew on all of these rows, as `final` of `femts.train`
+    does it: by the run's own recipe and seed, as many steps as its validation chose. The cutoffs of
+    a panel are counted from the end of each series; a series with less than a season before one is
+    left out there.
 
     Args:
         forecaster: a trained one.
         data: catalogue name, CSV file, frame or `Dataset` with the training columns, in raw units.
-            Columns known in advance are taken from it as well, as if they had been right.
+            Columns known in advance are taken from it as well, as if they had been right. Of a
+            panel its table.
         cutoffs: how many, how far apart, and how long a forecast is: `femts.Cutoffs(windows=5, step=24)`.
         refit: train before each forecast.
         say: takes a sentence on what a reader should know: how long each training took, rows known from the training.
@@ -59,15 +65,22 @@ def backtest(
     Returns:
         One row a cutoff, step and target, in raw units: `cutoff` (stamp of the last row before the forecast, or its row
         number), `date` (or `step`), `column`, `forecast`, `seasonal_naive` (the last season before the cutoff,
-        repeated) and `actual`, NaN where it is missing. `backtest_scores` sums it up.
+        repeated) and `actual`, NaN where it is missing. Of a panel `window` (number of the cutoff)
+        and `series` come first, and there is no `column`. `backtest_scores` sums it up.
 
     Raises:
         UsageError: the numbers, the data or its length cannot be used; the text says why.
     """
-    check_kind(forecaster, Forecaster, "The forecaster", "give what femts.train or femts.load returned")
+    check_kind(forecaster, KINDS, "The forecaster", "give what femts.train or femts.load returned")
     check_kind(cutoffs, Cutoffs, "The cutoffs", "give femts.Cutoffs(windows=8, step=24)")
     check_flag(refit, "refit")
     check_callable(say, "say")
+    if isinstance(forecaster, PanelForecaster):
+        if refit:
+            raise UsageError("A panel is not trained anew before each forecast yet; leave --refit (refit=True) out.")
+        return backtest_panel(forecaster, cast(PanelSource, data), cutoffs, say or (lambda _: None))
+    if isinstance(data, Panel):
+        raise UsageError("The data are a Panel, and this model was trained on a single table; pass one.")
     steps = forecaster.config.pred_len if cutoffs.horizon is None else cutoffs.horizon
     frame, where, of_training = _table(forecaster, data)
     season = _season(forecaster)
@@ -77,11 +90,13 @@ def backtest(
     means = dict(zip(forecaster.targets, forecaster.preprocess.scaler.mean, strict=False))
     filled = frame[list(forecaster.targets)].ffill().fillna(means)  # as models read gaps, by what came before
     forecasts, seconds, current = [], 0.0, forecaster
+    if refit:
+        from femts.training.refit import refit as fit_again  # with sklearn, only where something is trained
     for cutoff in starts:
         past = frame.iloc[:cutoff]
         if refit:
             started = time.monotonic()
-            current = _refitted(forecaster, past, season, where)
+            current = fit_again(forecaster, _rows_before(cutoff, forecaster, frame, season, where))
             spent = time.monotonic() - started
             seconds += spent
             say(f"trained on the {cutoff} rows up to {_stamp(past)} in {spent:.1f} s")
@@ -91,33 +106,50 @@ def backtest(
         say(f"{len(starts)} trainings took {seconds:.1f} s")
     first = forecaster.data["split"]["test"][0]
     if of_training and not refit and starts[0] < first:
+        remedy = "refit, or take the run that was scored" if forecaster.scored else "take fewer windows, or refit"
         say(
             f"forecasts before row {first} are of rows that this model was trained or chosen on, "
-            "so their errors flatter it; take fewer windows, or refit"
+            f"so their errors flatter it; {remedy}"
         )
     return pd.concat(forecasts, ignore_index=True)
 
 
-def backtest_scores(frame: pd.DataFrame, forecaster: Forecaster) -> pd.DataFrame:
+def backtest_scores(
+    frame: pd.DataFrame, forecaster: Forecaster | PanelForecaster, by: str | None = None
+) -> pd.DataFrame:
     """Errors of what `backtest` returned, a cutoff at a time and overall, beside those of the seasonal naive forecast.
 
     Args:
         frame: from `backtest`, in raw units.
         forecaster: the one that made it; its scaler gives the scaled units.
+        by: `series`, to group a panel by; None groups by cutoff, those of a panel by their number, `window`.
 
     Returns:
-        `cutoff` (`all` for the mean), `model` (`forecast` or `seasonal_naive`) and
+        The group (`all` for the mean), `model` (`forecast` or `seasonal_naive`) and
         `mse_scaled, mae_scaled` (in units of the run's own scaler, also after refits),
-        `mse_raw, mae_raw` (in the data's): means over all steps and columns.
+        `mse_raw, mae_raw` (in the data's): means over all steps and columns. Of a panel the scaled
+        units are those of each series, and raw means over series are left out.
 
     Raises:
-        UsageError: a table that is no backtest.
+        UsageError: a table that is no backtest, or another group.
     """
-    check_kind(forecaster, Forecaster, "The forecaster", "give the one that made the backtest")
+    check_kind(forecaster, KINDS, "The forecaster", "give the one that made the backtest")
     check_kind(frame, pd.DataFrame, "The backtest", "give the table that femts.backtest returned")
-    missing = [name for name in ("cutoff", "column", *FORECASTS, "actual") if name not in frame.columns]
+    panel = isinstance(forecaster, PanelForecaster)
+    if by is not None and (check_text(by, "by") != "series" or not panel):
+        raise UsageError(
+            f"A backtest is not grouped by '{shown(by)}'; take by='series' for one of a panel, or leave it out."
+        )
+    needed = ("window", "series", "cutoff") if panel else ("cutoff", "column")
+    missing = [name for name in (*needed, *FORECASTS, "actual") if name not in frame.columns]
     if missing:
         raise UsageError(f"The backtest lacks the column '{missing[0]}'; give the table that femts.backtest returned.")
+    if isinstance(forecaster, PanelForecaster):
+        table = scores(frame, None, scaled_backtest(frame, forecaster, (*FORECASTS, "actual")), by or "window")
+        if by is None:
+            return table.drop(columns=["mse_raw", "mae_raw"])
+        table.loc[table["series"] == "all", ["mse_raw", "mae_raw"]] = np.nan
+        return table
     preprocess = forecaster.preprocess
     scales, even = dict(zip(forecaster.targets, preprocess.scaler.scale, strict=False)), None
     if preprocess.power is not None:
@@ -176,11 +208,13 @@ def _forecast(
     form = forecaster.config.schema.form
     named = {"date": form.time or "date"}
     in_advance = future.drop(columns=columns).rename(columns=named) if ahead else None
-    wide = forecaster.predict(past.rename(columns=named), len(future), future=in_advance)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AgeWarning)  # cutoffs lie beyond the rows learned from on purpose
+        wide = forecaster.predict(past.rename(columns=named), len(future), future=in_advance)
     wide = wide.rename(columns={form.time: "date"})
     when = wide.columns[0]
     if when == "date" and not np.array_equal(
-        wide["date"].to_numpy(), future["date"].to_numpy(dtype=wide["date"].dtype)
+        wide["date"].to_numpy(), future["date"].astype(wide["date"].dtype).to_numpy()
     ):
         raise UsageError(f"{where} leaves its step '{forecaster.freq}' after {_stamp(past)}; take windows elsewhere.")
     season = len(last_season)
@@ -198,25 +232,16 @@ def _forecast(
     )
 
 
-def _refitted(forecaster: Forecaster, past: pd.DataFrame, season: int, where: str) -> Forecaster:
-    """A new forecaster from the rows `past`, by the recipe of `forecaster`."""
-    from femts.training.train import train  # with sklearn, only where something is trained
-
-    config, roles = forecaster.config, forecaster.config.schema.roles
+def _rows_before(cutoff: int, forecaster: Forecaster, frame: pd.DataFrame, season: int, where: str) -> Dataset:
+    """The first rows of `frame`, as many as `cutoff` says, to train on."""
+    past, schema = frame.iloc[:cutoff], forecaster.config.schema
     values = past[list(forecaster.columns)].to_numpy()
-    in_advance = past[list(roles.future)].to_numpy() if roles.future or roles.calendar else None
-    first = len(past) - max(config.pred_len, len(past) // VALIDATION)
-    # `train` wants a test part: it gets the validation rows again, for a score that nobody reads.
-    # The future stays unseen.
-    split = Split(train=(0, max(first, 0)), val=(max(first, 0), len(past)), test=(max(first, 0), len(past)))
+    in_advance = past[list(schema.roles.future)].to_numpy() if schema.roles.future or schema.roles.calendar else None
     dates = pd.Index(past["date"]) if "date" in past else None
-    name = f"{where}, before row {len(past)}"
-    sha256 = hashlib.sha256(values.tobytes()).hexdigest()
-    rows = Dataset(name, values, dates, forecaster.columns, forecaster.freq, split, sha256, season)
-    data = replace(rows, schema=config.schema, covariates=in_advance)
-    settings = {f"training.{key}": value for key, value in asdict(config.training).items()}
-    settings |= {f"model.{key}": value for key, value in asdict(config.model_config).items() if key not in SHAPE}
-    settings["training.device"] = forecaster.device.type
-    return train(
-        data, config.model, config.pred_len, seq_len=config.seq_len, protocol=config.protocol, settings=settings
+    split, sha256 = (
+        Split(train=(0, cutoff), val=(cutoff, cutoff), test=(cutoff, cutoff)),
+        hashlib.sha256(values.tobytes()),
     )
+    name = f"{where}, before row {cutoff}"
+    rows = Dataset(name, values, dates, forecaster.columns, forecaster.freq, split, sha256.hexdigest(), season)
+    return replace(rows, schema=schema, covariates=in_advance)

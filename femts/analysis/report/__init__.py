@@ -6,18 +6,25 @@ from pathlib import Path
 
 from femts.analysis.report.measure import measure
 from femts.analysis.report.page import as_html
+from femts.analysis.report.panel import panel_page
 from femts.analysis.report.samples import sample_windows
 from femts.config.arguments import check_path
+from femts.data.panel import Panel
 from femts.files import write_file
 from femts.forecaster.forecaster import Forecaster
-from femts.forecaster.parts import Source
+from femts.forecaster.load import load
+from femts.forecaster.panel_forecaster import PanelForecaster
+from femts.forecaster.panel_scoring import training_panel
 from femts.forecaster.scoring import training_rows
+from femts.forecaster.trained import Source
+
+OWN = "report it on its own data"
 
 
 def report(
-    forecaster_or_run: Forecaster | str | Path,
+    forecaster_or_run: Forecaster | PanelForecaster | str | Path,
     path: str | Path,
-    dataset: Source | None = None,
+    dataset: Source | Panel | None = None,
     data_root: str | Path | None = None,
 ) -> Path:
     """Score a trained forecaster on its test part and write one HTML page on it, which needs no
@@ -25,7 +32,8 @@ def report(
 
     The page has the scores beside naive ones, errors by step and channel, what the intervals cover,
     forecasts of test windows to browse, what the model read (where it can be explained), the
-    training and the record of the run. The same run and data give the same bytes.
+    training and the record of the run. That of a panel has its best and worst series by MASE in
+    place of channels. The same run and data give the same bytes.
 
     Args:
         forecaster_or_run: a forecaster, or the folder of a finished run.
@@ -42,9 +50,13 @@ def report(
         RunFailure: the disk refuses.
     """
     run = forecaster_or_run
-    forecaster = run if isinstance(run, Forecaster) else Forecaster.load(run)
+    forecaster: Forecaster | PanelForecaster = run if isinstance(run, Forecaster | PanelForecaster) else load(run)
+    forecaster = forecaster.scored or forecaster
     target = check_path(path, "The page")
-    data = training_rows(forecaster, dataset, data_root, "report it on its own data")
-    page = as_html(forecaster, data, measure(forecaster, data), sample_windows(forecaster, data))
+    if isinstance(forecaster, PanelForecaster):
+        page = panel_page(forecaster, training_panel(forecaster, dataset, OWN))
+    else:
+        data = training_rows(forecaster, dataset, data_root, OWN)
+        page = as_html(forecaster, data, measure(forecaster, data), sample_windows(forecaster, data))
     write_file(target, page.encode())
     return target

@@ -16,6 +16,7 @@ from femts.evaluation.coverage import CoverageSums
 from femts.evaluation.evaluator import Accumulator, evaluate
 from femts.evaluation.scores import DetailSums, scores_frame
 from femts.forecaster.forecaster import Forecaster
+from femts.forecaster.run_folder import RunConfig
 from femts.models.base import ForecastModel
 from femts.models.naive import Naive, SeasonalNaive, SeasonalNaiveConfig
 
@@ -54,7 +55,7 @@ class Measured:
     season: int
 
 
-class _Baseline:
+class Baseline:
     """Accumulator of another model's errors, which forecasts from the look-backs that the evaluator hands on."""
 
     def __init__(self, model: ForecastModel, sums: DetailSums) -> None:
@@ -64,20 +65,26 @@ class _Baseline:
         self.sums.add(x, self.model.forecast(x, target.shape[1]), target)
 
 
+def naive_models(config: RunConfig, targets: int, season: int) -> dict[str, ForecastModel]:
+    """Models that a run is laid beside, by name: each but itself, and the seasonal one where its season is read."""
+    shape = (config.seq_len, config.pred_len, targets)
+    others: dict[str, ForecastModel] = {"naive": Naive(ModelConfig(*shape))}
+    if 1 < season <= config.seq_len:
+        others["seasonal_naive"] = SeasonalNaive(SeasonalNaiveConfig(*shape, season=season))
+    others.pop(config.model, None)
+    return others
+
+
 def measure(forecaster: Forecaster, data: Dataset) -> Measured:
     """Score `forecaster` and the baselines over every test window of `data`; memory does not grow with the windows."""
     config, targets = forecaster.config, forecaster.targets
     windows = part_windows(data, forecaster.preprocess, "test", config.seq_len, config.pred_len).to(forecaster.device)
-    shape = (config.seq_len, config.pred_len, len(targets))
-    others: dict[str, ForecastModel] = {"naive": Naive(ModelConfig(*shape))}
-    if 1 < data.season <= config.seq_len:
-        others["seasonal_naive"] = SeasonalNaive(SeasonalNaiveConfig(*shape, season=data.season))
-    others.pop(config.model, None)
+    others = naive_models(config, len(targets), data.season)
 
     def sums() -> DetailSums:
         return DetailSums(config.pred_len, len(targets), forecaster.preprocess, data.season)
 
-    own, baselines = sums(), {name: _Baseline(model, sums()) for name, model in others.items()}
+    own, baselines = sums(), {name: Baseline(model, sums()) for name, model in others.items()}
     intervals = forecaster.intervals
     covered = None
     if intervals is not None and intervals.levels and intervals.steps >= config.pred_len:

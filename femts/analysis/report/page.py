@@ -18,6 +18,7 @@ from femts.data.dataset import Dataset
 from femts.data.splits import PARTS
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.run_folder import config_yaml
+from femts.forecaster.trained import Trained
 from femts.models.fem_ridge import FemRidge
 from femts.models.registry import model_card
 from femts.text import strict_json
@@ -28,56 +29,95 @@ _CURVES = {"training loss": "train_loss", "validation MSE": "val_mse"}
 Scores = dict[str, dict[str, Any]]  # a row of scores by its units
 
 
+SECTIONS = {
+    name: name.lower().replace(" ", "-")
+    for name in (
+        "Forecasts",
+        "Scores",
+        "By step",
+        "By channel",
+        "Intervals",
+        "What was read",
+        "Data",
+        "Model and training",
+        "Record",
+    )
+}  # their templates by their titles
+
+
 def as_html(forecaster: Forecaster, data: Dataset, measured: Measured, samples: Mapping[str, Any]) -> str:
     """The whole page; `samples` is what `sample_windows` gave."""
-    config, metrics, steps = forecaster.config, forecaster.metrics, forecaster.config.pred_len
-    if config.source is not None:  # a page is for others, and says nothing of its maker's folders
-        config = replace(config, source=Path(config.source).name)
+    config, steps, count = forecaster.config, forecaster.config.pred_len, len(forecaster.targets)
     scored = {config.model: measured.model, **measured.baselines}
-    by_step = {name: _rounded(of.by_step.query("units == 'scaled'")["mse"]) for name, of in scored.items()}
-    contenders = {name: _by_units(of.overall)[0] for name, of in scored.items()}
-    curves = {name: _rounded([row[key] for row in forecaster.validations]) for name, key in _CURVES.items()}
-    validated, kept_step = [int(row["step"]) for row in forecaster.validations], metrics.get("kept_step")
+    by_step = {name: of.by_step.query("units == 'scaled'")["mse"] for name, of in scored.items()}
+    contenders = {name: by_units(of.overall)[0] for name, of in scored.items()}
     return render(
         "report.html",
-        forecaster=forecaster,
-        config=config,
-        metrics=metrics,
+        **shared(forecaster, contenders, by_step, samples),
+        sections=SECTIONS,
+        of_what=f"{count} channel{'s' * (count > 1)}",
         data=data,
         measured=measured,
-        samples=samples,
-        contenders=contenders,
-        best=_best({name: contenders[name]["scaled"]["mse"] for name in scored}),
-        intervals=_intervals(contenders[config.model], measured.levels),
-        by_step=by_step,
-        some_steps=dict.fromkeys(np.linspace(1, steps, min(steps, MOST_ROWS)).round().astype(int).tolist()),
+        intervals=interval_rows(contenders[config.model], measured.levels),
         channels=_channels(forecaster, measured),
         zone=getattr(data.dates, "tz", None),
         missing=0 if data.observed is None else int((~data.observed).sum()),
         parts=[_part(data, name, data.split.windows(name, config.seq_len, steps)) for name in PARTS],
         mixed=isinstance(forecaster.model, FemRidge),
-        about=model_card(config.model).summary,
-        settings={key: value for key, value in config.to_dict()["model"].items() if key not in ("name", *SHAPE)},
-        recipe={key: value for key, value in asdict(config.training).items() if value is not None},
-        files={"config.yaml": config_yaml(config).decode(), "metrics.json": strict_json(dict(metrics), indent=2)},
-        drawn={
+    )
+
+
+def shared(
+    forecaster: Trained[Any, Any],
+    contenders: Mapping[str, Scores],
+    errors_by_step: Mapping[str, pd.Series],
+    samples: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Values that the pages of a single table and of a panel both show.
+
+    Args:
+        forecaster: whose page it is.
+        contenders: rows of scores by the name of the model, its own first.
+        errors_by_step: mean squared errors in scaled units of each, by step.
+        samples: forecasts for the page's script.
+    """
+    config, metrics, steps = forecaster.config, forecaster.metrics, forecaster.config.pred_len
+    if config.source is not None:  # a page is for others, and says nothing of its maker's folders
+        config = replace(config, source=Path(config.source).name)
+    by_step = {name: _rounded(errors) for name, errors in errors_by_step.items()}
+    curves = {name: _rounded([row[key] for row in forecaster.validations]) for name, key in _CURVES.items()}
+    validated, kept_step = [int(row["step"]) for row in forecaster.validations], metrics.get("kept_step")
+    return {
+        "forecaster": forecaster,
+        "config": config,
+        "metrics": metrics,
+        "samples": samples,
+        "contenders": contenders,
+        "best": _best({name: row["scaled"]["mse"] for name, row in contenders.items()}),
+        "by_step": by_step,
+        "some_steps": dict.fromkeys(np.linspace(1, steps, min(steps, MOST_ROWS)).round().astype(int).tolist()),
+        "about": model_card(config.model).summary,
+        "settings": {key: value for key, value in config.to_dict()["model"].items() if key not in ("name", *SHAPE)},
+        "recipe": {key: value for key, value in asdict(config.training).items() if value is not None},
+        "files": {"config.yaml": config_yaml(config).decode(), "metrics.json": strict_json(dict(metrics), indent=2)},
+        "drawn": {
             "samples": samples,
             "columns": forecaster.targets[: samples["channels"]],
             "steps": by_step,
             "learning": curves if forecaster.validations else {},
             "kept": validated.index(kept_step) if kept_step in validated else None,
         },
-    )
+    }
 
 
 def _rounded(values: Sequence[float] | pd.Series) -> list[float | None]:
     return [float(f"{float(value):.5g}") if math.isfinite(float(value)) else None for value in values]
 
 
-def _by_units(frame: pd.DataFrame) -> list[Scores]:
+def by_units(frame: pd.DataFrame) -> list[Scores]:
     """Rows of scores in their order, each by its units."""
-    scaled, raw = (frame[frame["units"] == units].to_dict("records") for units in ("scaled", "raw"))
-    return [{"scaled": a, "raw": b} for a, b in zip(scaled, raw, strict=True)]
+    rows = [frame[frame["units"] == units].assign(units=units).to_dict("records") for units in frame["units"].unique()]
+    return [{str(row["units"]): row for row in group} for group in zip(*rows, strict=True)]
 
 
 def _best(errors: Mapping[str, float]) -> tuple[str, float] | None:
@@ -87,7 +127,7 @@ def _best(errors: Mapping[str, float]) -> tuple[str, float] | None:
     return (name, own[1] / error - 1) if error > 0 else None
 
 
-def _intervals(scores: Scores, levels: Sequence[float]) -> list[dict[str, Any]]:
+def interval_rows(scores: Scores, levels: Sequence[float]) -> list[dict[str, Any]]:
     """A row a level: what is promised and covered, percentage points off, and mean widths by units."""
     rows = []
     for level in levels:
@@ -101,13 +141,13 @@ def _intervals(scores: Scores, levels: Sequence[float]) -> list[dict[str, Any]]:
 
 def _channels(forecaster: Forecaster, measured: Measured) -> list[dict[str, Any]]:
     """A row a channel; `part` is its error beside the largest one."""
-    rows = _by_units(measured.model.by_channel)
+    rows = by_units(measured.model.by_channel)
     most = max((row["scaled"]["mse"] for row in rows if not math.isnan(row["scaled"]["mse"])), default=0)
     return [
         {
             "name": name,
             "part": row["scaled"]["mse"] / most if most > 0 else None,
-            "intervals": _intervals(row, measured.levels),
+            "intervals": interval_rows(row, measured.levels),
             **row,
         }
         for name, row in zip(forecaster.targets, rows, strict=True)

@@ -20,6 +20,7 @@ from femts.evaluation.evaluator import evaluate
 from femts.explain.posterior import explainable, explained
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.forecasting import scaled_ends
+from femts.forecaster.trained import Trained
 from femts.models.base import Forecasts
 from femts.models.fem import SegmentForecaster
 
@@ -44,16 +45,16 @@ def sample_windows(forecaster: Forecaster, data: Dataset) -> dict[str, Any]:
     """
     config, preprocess = forecaster.config, forecaster.preprocess
     past, steps = min(config.seq_len, max(config.pred_len, 2 * data.season)), config.pred_len
-    levels = _shown(forecaster)
+    levels = shown_levels(forecaster)
     each = past + (2 + 2 * len(levels)) * steps
     channels = max(1, min(len(forecaster.targets), MOST_VALUES // (4 * each)))
     windows = part_windows(data, preprocess, "test", config.seq_len, steps).to(forecaster.device)
     many = max(1, min(MOST_WINDOWS, MOST_VALUES // (channels * each), len(windows)))
     model, why = _explained_model(forecaster)
     samples, numbers = [], np.unique(np.linspace(0, len(windows) - 1, many).round().astype(int))
-    scored, raw = _Scored(), preprocess.inverse
+    scored, raw = ScoredForecasts(), preprocess.inverse
     evaluate(forecaster.model, Picked(windows, torch.from_numpy(numbers)), also=[scored])
-    bounds = _bounds(forecaster, scored, levels)
+    bounds = sample_bounds(forecaster, scored, levels)
     forecasts = torch.cat(scored.forecasts).cpu().double().numpy()
     for place, (number, forecast) in enumerate(zip(numbers.tolist(), forecasts, strict=True)):
         row = data.split.test[0] + number
@@ -104,7 +105,7 @@ def unpack(packed: list[list[Any]]) -> NDArray[np.float64]:
     return np.where(whole == MISSING, np.nan, low + step * whole)
 
 
-class _Scored:
+class ScoredForecasts:
     """Forecasts and quantiles as they are scored; see `femts.evaluation.evaluator.Accumulator`."""
 
     def __init__(self) -> None:
@@ -115,8 +116,8 @@ class _Scored:
         self.quantiles += [] if quantiles is None else [quantiles]
 
 
-def _bounds(
-    forecaster: Forecaster, scored: _Scored, shown: Sequence[float]
+def sample_bounds(
+    forecaster: Trained[Any, Any], scored: ScoredForecasts, shown: Sequence[float]
 ) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """Lower and upper bounds (windows, P, T) in scaled units of the levels `shown`, around what was `scored`."""
     if forecaster.intervals is None or not shown:
@@ -148,7 +149,7 @@ def _read(model: SegmentForecaster, x: torch.Tensor, channels: int) -> dict[str,
     }
 
 
-def _shown(forecaster: Forecaster) -> list[float]:
+def shown_levels(forecaster: Trained[Any, Any]) -> list[float]:
     """Levels of the bands that are drawn; none where the run has no intervals for its horizon."""
     intervals = forecaster.intervals
     if intervals is None or not intervals.levels or intervals.steps < forecaster.config.pred_len:
@@ -162,10 +163,13 @@ def _stamps(data: Dataset, rows: Sequence[int]) -> list[int] | dict[str, int]:
 
     Those at an even distance are given by the first one and the step, which is shorter.
     """
-    numbers = np.asarray(rows)
-    if data.dates is not None:
-        some = data.dates[numbers]
-        numbers = some.tz_localize(None).as_unit("ms").asi8 if isinstance(some, pd.DatetimeIndex) else some.to_numpy()
+    return packed_stamps(pd.Index(rows) if data.dates is None else data.dates[np.asarray(rows)])
+
+
+def packed_stamps(when: pd.Index) -> list[int] | dict[str, int]:
+    """As `_stamps`, of the stamps themselves."""
+    dated = isinstance(when, pd.DatetimeIndex)
+    numbers = when.tz_localize(None).as_unit("ms").asi8 if dated else when.to_numpy()
     steps = np.unique(np.diff(numbers))
     if len(steps) == 1:
         return {"first": int(numbers[0]), "step": int(steps[0])}

@@ -9,7 +9,7 @@ import typer
 
 from femts.cli.command import command
 from femts.cli.options import DataRoot
-from femts.cli.run_options import Run, check_single
+from femts.cli.run_options import Run, load_scored
 from femts.text import strict_json, table
 
 if TYPE_CHECKING:
@@ -30,10 +30,9 @@ def audit(
     was fitted, counts the windows, and prints the test score under each convention in use. Exit
     status 1 when a check fails.
     """
-    check_single(run)
     from femts.analysis.audit.run import audit as audit_run
 
-    result = audit_run(run, data_root=data_root)
+    result = audit_run(load_scored(run, "cpu"), data_root=data_root)
     if as_json:
         print(strict_json({"run": str(run), **result.to_dict()}))
     else:

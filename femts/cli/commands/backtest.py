@@ -15,15 +15,22 @@ from femts.cli.options import DataRoot, count
 from femts.cli.output import say_notes
 from femts.cli.run_options import Device, Run, load_run
 from femts.cli.targets import check_targets
-from femts.errors import GapWarning
+from femts.errors import GapWarning, UsageError
 from femts.text import table
 
 
 @dataclass(frozen=True)
 class CutoffOptions:
-    """Moments that are forecast from, and how."""
+    """Moments that are forecast from, how, and what the errors are grouped by."""
 
-    windows: Annotated[str, typer.Option(metavar="N", help="Forecasts; the last one ends with the data.")] = "5"
+    windows: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N",
+            help="Forecasts; the last one ends with the data.",
+            show_default="5, or as many as the rows allow",
+        ),
+    ] = None
     step: Annotated[
         str | None, typer.Option(metavar="N", help="Rows from one cutoff to the next.", show_default="the horizon")
     ] = None
@@ -33,6 +40,9 @@ class CutoffOptions:
     refit: Annotated[bool, typer.Option("--refit", help="Train anew before each forecast, on the rows before it.")] = (
         False
     )
+    by: Annotated[
+        str | None, typer.Option(metavar="series", help="Scores of a panel, grouped.", show_default="cutoff")
+    ] = None
 
 
 @command(70)
@@ -56,7 +66,7 @@ def backtest(
     """
     check_targets({"--out": out}, {"the data": Path(data)}, run)
     horizon = None if cutoffs.horizon is None else count("--horizon", cutoffs.horizon)
-    windows = count("--windows", cutoffs.windows)
+    windows = None if cutoffs.windows is None else count("--windows", cutoffs.windows)
     step = None if cutoffs.step is None else count("--step", cutoffs.step)
     from femts.analysis.backtest.cutoffs import Cutoffs
     from femts.analysis.backtest.run import backtest as run_backtest
@@ -65,19 +75,26 @@ def backtest(
     from femts.data.loading import is_path, load_dataset
 
     forecaster = load_run(run, device)
+    panel = forecaster.config.schema.panel
+    if cutoffs.by is not None and (cutoffs.by != "series" or not panel):
+        raise UsageError("Option --by of a backtest takes 'series', for a run of a panel; leave it out, or name that.")
     step = step or horizon or forecaster.config.pred_len
     with warnings.catch_warnings(record=True) as gaps:
         warnings.simplefilter("always", GapWarning)
-        loaded = data if is_path(data) else load_dataset(data, data_root, schema=forecaster.config.schema)
+        loaded = data if panel or is_path(data) else load_dataset(data, data_root, schema=forecaster.config.schema)
         moments = Cutoffs(windows, step, horizon)
         frame = run_backtest(forecaster, loaded, moments, refit=cutoffs.refit, say=lambda text: say_notes([text]))
-    if gaps:
+    if gaps and panel:
+        say_notes(dict.fromkeys(str(gap.message).removesuffix(".") for gap in gaps))
+    elif gaps:
+        made = frame["cutoff"].nunique()
         say_notes(
-            [f"{len(gaps)} of {windows} forecasts are made from rows with gaps, of which the last value before is read"]
+            [f"{len(gaps)} of {made} forecasts are made from rows with gaps, of which the last value before is read"]
         )
     if out is not None:
         write_table(frame, out)
-    scores = backtest_scores(frame, forecaster)
+    scores = backtest_scores(frame, forecaster, cutoffs.by)
     print(table(list(scores.columns), scores.itertuples(index=False)))
     if out is not None:
-        print(f"{out}: {len(frame)} rows, {frame['cutoff'].nunique()} forecasts of {len(forecaster.targets)} columns")
+        many = f"{frame['series'].nunique()} series" if panel else f"{len(forecaster.targets)} columns"
+        print(f"{out}: {len(frame)} rows, {frame['window' if panel else 'cutoff'].nunique()} forecasts of {many}")

@@ -11,7 +11,7 @@ from femts.cli.option_groups import grouped
 from femts.cli.output import say_notes
 from femts.cli.run_options import PlaceOptions, Run, load_run, parse_levels, parse_steps
 from femts.files import locked
-from femts.forecaster.run_folder import INTERVALS
+from femts.forecaster.run_folder import INTERVALS, SCORED
 from femts.forecaster.saved_run import write_intervals
 
 
@@ -30,13 +30,17 @@ def calibrate(
 ) -> None:
     """Calibrate the intervals of a run anew, for other horizons or levels.
 
-    Training has done it for the model's own horizon. It takes the run's data: their validation part.
+    Training has done it for the model's own horizon. It takes the run's data: their validation
+    part, and after `train --final` the test part, too.
     """
     steps = None if pred_len is None else parse_steps(pred_len, "--pred-len")
     forecaster = load_run(run, place.device, place.dataset)
     levels = () if level is None else parse_levels(level)
-    made = forecaster.calibrate(steps, levels, forecaster.training_data(place.data_root))
+    scored = forecaster.scored
+    made = forecaster.calibrate(steps, levels, (scored or forecaster).training_data(place.data_root))
     with locked(run):
+        if scored is not None and scored.intervals is not None:
+            write_intervals(run / SCORED, scored.intervals.to_bytes())
         write_intervals(run, made.to_bytes())
     from femts.evaluation.coverage import few_notes
 

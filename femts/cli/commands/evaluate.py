@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,7 +12,7 @@ from femts.cli.command import command
 from femts.cli.option_groups import grouped
 from femts.cli.output import details_table, mean_scores, say_notes, scores_table, write_data
 from femts.cli.recipe import parse_horizons
-from femts.cli.run_options import PlaceOptions, Run, check_single, load_run, parse_levels, parse_steps
+from femts.cli.run_options import PlaceOptions, Run, load_scored, parse_levels
 from femts.errors import UsageError
 from femts.text import strict_json
 
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from femts.evaluation.intervals import Intervals
-    from femts.forecaster.panel_forecaster import PanelForecaster
 
 
 @dataclass(frozen=True)
@@ -57,17 +55,14 @@ def evaluate(
 ) -> None:
     """Score a run on its own data.
 
-    Errors are over every window of the part, in scaled units; --by and --level print raw units, too.
+    Errors are over every window of the part, in scaled units; --by and --level print raw units,
+    too. Of a run of `train --final` the model is scored that did not learn from all rows.
     """
     horizons = None if scored.pred_len is None else parse_horizons(scored.pred_len)
     detailed = scored.by is not None or scored.level is not None
     if as_csv and (as_json or not detailed):
         raise UsageError("Option --csv prints what --by or --level ask for; add one of them, and leave --json out.")
-    panel = _panel(run)
-    if panel is not None:
-        _evaluate_panel(panel, run, scored, place, as_json)
-        return
-    forecaster = load_run(run, place.device, place.dataset)
+    forecaster = load_scored(run, place.device, place.dataset)
     data = forecaster.training_data(place.data_root)
     horizons = horizons or (forecaster.config.pred_len,)
     head: dict[str, object] = {"run": str(run), "part": scored.part}
@@ -76,8 +71,9 @@ def evaluate(
         levels = None if scored.level is None else parse_levels(scored.level)
         frames = {h: forecaster.scores(scored.part, h, groups, levels, data) for h in horizons}
         if levels is not None and forecaster.intervals is not None:
-            head["crps_quantiles"] = forecaster.intervals.quantiles
-            if not as_json:
+            if scored.by != "series":
+                head["crps_quantiles"] = forecaster.intervals.quantiles
+            if not as_json and scored.by != "series":
                 say_notes([f"crps is over the quantiles {', '.join(f'{q:g}' for q in forecaster.intervals.quantiles)}"])
             _say_covered(frames, levels, forecaster.intervals, scored.part)
         details = details_table(frames, head, "json" if as_json else "csv" if as_csv else "text")
@@ -86,9 +82,12 @@ def evaluate(
         else:
             print(details)
         return
-    from femts.forecaster.scoring import score_horizons
+    if forecaster.config.schema.panel:  # windows of several horizons do not begin at the same rows
+        scores = {h: forecaster.evaluate(scored.part, h, data) for h in horizons}
+    else:
+        from femts.forecaster.scoring import score_horizons
 
-    scores = score_horizons(forecaster, scored.part, horizons, data)
+        scores = score_horizons(forecaster, scored.part, horizons, data)
     print(strict_json({**head, "pred_len": scores, "mean": mean_scores(scores)}) if as_json else scores_table(scores))
 
 
@@ -98,36 +97,7 @@ def _say_covered(frames: Mapping[int, pd.DataFrame], levels: Sequence[float], in
 
     say_notes(few_notes(intervals.windows, intervals.disjoint))
     for horizon, frame in frames.items():
-        scaled = frame[frame["units"] == "scaled"]
+        scaled = frame if "series" in frame else frame[frame["units"] == "scaled"]
         covered = {f"{level:g}": float(scaled[f"coverage-{level:g}"].mean()) for level in levels}
         where = f"{horizon} steps: " if len(frames) > 1 else ""
         say_notes(where + note for note in coverage_notes(covered, part))
-
-
-def _panel(run: Path) -> PanelForecaster | None:
-    """The forecaster of a run that was trained on a panel; None for another run."""
-    from femts.forecaster.load import load
-    from femts.forecaster.panel_forecaster import PanelForecaster
-
-    check_single(run)
-    forecaster = load(run)
-    return forecaster if isinstance(forecaster, PanelForecaster) else None
-
-
-def _evaluate_panel(
-    forecaster: PanelForecaster, run: Path, scored: ScoreOptions, place: PlaceOptions, as_json: bool
-) -> None:
-    """Print the scores of a panel, or with `--by series` those of each series."""
-    from femts.data.panel import load_panel
-
-    schema, steps = forecaster.config.schema, scored.pred_len
-    panel = None if place.dataset is None else load_panel(place.dataset, schema)
-    horizon = forecaster.config.pred_len if steps is None else parse_steps(steps, "--pred-len")
-    if scored.level is not None or scored.by not in (None, "series"):
-        raise UsageError("A panel is scored as a whole, or with --by series; leave --level and other groups out.")
-    if scored.by == "series":
-        write_data(forecaster.scores(scored.part, horizon, panel).to_csv(index=False))
-        return
-    scores = {horizon: forecaster.evaluate(scored.part, horizon, panel)}
-    record = {"run": str(run), "part": scored.part, "pred_len": scores, "mean": mean_scores(scores)}
-    print(strict_json(record) if as_json else scores_table(scores))

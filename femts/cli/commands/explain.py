@@ -9,8 +9,9 @@ import typer
 
 from femts.cli.command import command
 from femts.cli.output import write_data
-from femts.cli.run_options import Run, check_single, gaps_as_notes, read_history
+from femts.cli.run_options import Run, Series, check_series, check_single, gaps_as_notes, read_history
 from femts.cli.targets import check_targets
+from femts.errors import UsageError
 
 
 @command(50)
@@ -24,6 +25,7 @@ def explain(
         typer.Option("--out", "-o", metavar="OUT.csv", help="Where to write.", show_default="standard output"),
     ] = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE.png", help="Draw it, too.", show_default=False)] = None,
+    series: Series = None,
 ) -> None:
     """Show which past segments each channel chose for its forecast.
 
@@ -33,21 +35,31 @@ def explain(
     check_targets({"--out": out, "--plot": plot}, {"the history": table}, run)
     check_single(run)
     from femts.data.frames import write_table
-    from femts.forecaster.forecaster import Forecaster
+    from femts.forecaster.load import load
 
-    forecaster = Forecaster.load(run)
+    forecaster = load(run)
+    named = check_series(forecaster, series)
+    panel = forecaster.config.schema.panel
+    if panel and plot is not None and (named is None or len(named) > 1):
+        raise UsageError("A picture of what was read shows one series of a panel; name it by --series.")
     history = read_history(table, forecaster)
     with gaps_as_notes():
-        explanation = forecaster.explain(history)
+        explanation = forecaster.explain(history, **({"series": named} if panel else {}))
     if out is None:
         write_data(explanation.to_csv(index=False))
     else:
         write_table(explanation, out)
         layers = explanation["layer"].nunique()
-        tokens = len(explanation) // layers // len(forecaster.columns)
-        print(f"{out}: {tokens // 2} segments of {len(forecaster.columns)} columns in {layers} layers")
+        many = explanation["series"].nunique() if panel else len(forecaster.columns)
+        tokens = len(explanation) // layers // many
+        print(f"{out}: {tokens // 2} segments of {many} {'series' if panel else 'columns'} in {layers} layers")
     if plot is not None:
         from femts.explain.picture import plot_explanation
+        from femts.forecaster.panel_forecaster import PanelForecaster
+        from femts.forecaster.panel_picture import read_of_one
         from femts.forecaster.picture import to_draw
 
-        plot_explanation(to_draw(forecaster, history), explanation, plot)
+        if isinstance(forecaster, PanelForecaster):
+            plot_explanation(*read_of_one(forecaster, history, explanation), plot)
+        else:
+            plot_explanation(to_draw(forecaster, history), explanation, plot)

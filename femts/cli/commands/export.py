@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from femts.cli.command import command
-from femts.cli.run_options import Run, check_single, parse_steps
+from femts.cli.run_options import Run, check_single, one_series, parse_steps
 from femts.cli.targets import check_targets
 
 
@@ -22,6 +22,9 @@ def export(
     horizon: Annotated[
         str | None, typer.Option(metavar="N", help="Steps to forecast.", show_default="as trained")
     ] = None,
+    series: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The series of a panel.", show_default=False)
+    ] = None,
 ) -> None:
     """Write a run as ONNX, for onnxruntime.
 
@@ -30,9 +33,9 @@ def export(
     steps = None if horizon is None else parse_steps(horizon)
     path = run / "model.onnx" if out is None else out
     check_single(run)
-    from femts.forecaster.forecaster import Forecaster
+    from femts.forecaster.load import load
 
-    forecaster = Forecaster.load(run)
+    forecaster = one_series(load(run), series)
     check_targets({"--out": path}, run=run)
     made = forecaster.export(path, steps)
     columns, past = len(forecaster.columns), forecaster.config.seq_len

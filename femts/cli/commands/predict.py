@@ -13,6 +13,8 @@ from femts.cli.option_groups import grouped
 from femts.cli.output import say_notes, write_data
 from femts.cli.run_options import (
     Run,
+    Series,
+    check_series,
     check_single,
     gaps_as_notes,
     parse_levels,
@@ -21,7 +23,6 @@ from femts.cli.run_options import (
     read_history,
 )
 from femts.cli.targets import check_targets
-from femts.errors import UsageError
 from femts.files import write_file
 from femts.text import printable
 
@@ -66,6 +67,7 @@ def predict(
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE.png", help="Draw the forecast, too.", show_default=False)
     ] = None,
+    series: Series = None,
 ) -> None:
     """Forecast what follows a table of history.
 
@@ -76,24 +78,19 @@ def predict(
     check_single(run)
     from femts.data.frames import write_table
     from femts.data.grid import season_of
-    from femts.data.reading import read_table
     from femts.forecaster.load import load
-    from femts.forecaster.panel_forecaster import PanelForecaster
 
     forecaster = load(run)
     levels = None if asked.level is None else parse_levels(asked.level)
     quantiles = None if asked.quantiles is None else parse_quantiles(asked.quantiles)
+    named = check_series(forecaster, series)
     with gaps_as_notes():
-        if isinstance(forecaster, PanelForecaster):
-            if plot is not None or asked.future is not None:
-                raise UsageError("A panel is forecast without --plot and --future; leave them out.")
-            forecast = forecaster.predict(read_table(table, forecaster.config.schema.form), steps, levels, quantiles)
-        else:
-            season = season_of(forecaster.freq)
-            drawn = 0 if plot is None else 2 * max(season, steps or forecaster.config.pred_len)
-            history = read_history(table, forecaster, drawn)
-            future = None if asked.future is None else _read_ahead(asked.future, forecaster)
-            forecast = forecaster.predict(history, steps, levels, future, quantiles)
+        season = season_of(forecaster.freq)
+        drawn = 0 if plot is None else 2 * max(season, steps or forecaster.config.pred_len)
+        history = read_history(table, forecaster, drawn)
+        further = {"series": named} if forecaster.config.schema.panel else {}
+        future = None if asked.future is None else _read_ahead(asked.future, forecaster)
+        forecast = forecaster.predict(history, steps, levels, future, quantiles, **further)
     if forecaster.intervals is not None and (levels or quantiles):
         from femts.evaluation.coverage import few_notes
 
@@ -107,10 +104,16 @@ def predict(
         columns = len(forecaster.targets) if many == 1 else many
         print(f"{printable(out)}: {len(forecast) // many} steps of {columns} columns")
     if plot is not None:
+        from femts.forecaster.panel_forecaster import PanelForecaster
+        from femts.forecaster.panel_picture import draw_panel
         from femts.forecaster.picture import draw_forecast
         from femts.plotting import picture_format
 
-        write_file(plot, draw_forecast(forecaster, history, forecast).to_bytes(picture_format(plot)))
+        if isinstance(forecaster, PanelForecaster):
+            picture = draw_panel(forecaster, history, forecast, series=named)
+        else:
+            picture = draw_forecast(forecaster, history, forecast)
+        write_file(plot, picture.to_bytes(picture_format(plot)))
 
 
 def _read_ahead(table: Path, forecaster: Forecaster) -> pd.DataFrame:

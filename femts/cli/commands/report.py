@@ -9,7 +9,7 @@ import typer
 
 from femts.cli.command import command
 from femts.cli.option_groups import grouped
-from femts.cli.run_options import PlaceOptions, Run, load_run
+from femts.cli.run_options import PlaceOptions, Run, load_scored
 from femts.cli.targets import check_targets
 
 
@@ -32,6 +32,6 @@ def report(
     from femts.analysis.report import report as report_run
 
     written = report_run(
-        load_run(run, place.device, place.dataset), out or run / "report.html", data_root=place.data_root
+        load_scored(run, place.device, place.dataset), out or run / "report.html", data_root=place.data_root
     )
     print(f"{written}: {written.stat().st_size / 1e6:.2f} MB")

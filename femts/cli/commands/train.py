@@ -15,7 +15,7 @@ import typer
 from femts.cli.command import command
 from femts.cli.option_groups import grouped
 from femts.cli.options import DataRoot, option
-from femts.cli.output import mean_scores, say_intervals, say_notes, scores_table
+from femts.cli.output import final_note, mean_scores, say_intervals, say_notes, scores_table
 from femts.cli.recipe import Recipe, RecipeOptions, TrainingOptions, make_recipe
 from femts.errors import RunFailure, UsageError
 from femts.files import write_file
@@ -48,23 +48,15 @@ def train(
     if out is not None and not resume:
         check_new_folder(out)
     started = time.monotonic()
-    data = _load(plan, data_root)
+    data = plan.load(data_root)
     with _folder(out, plan, data, resume) as folder:
         records = _train_all(plan, data, folder, resume, started)
     print(f"run: {printable(folder)}")
     print(scores_table({pred_len: record["test"] for pred_len, record in records.items()}))
+    if recipe.final:
+        say_notes(map(final_note, records.values()))
     for pred_len, record in records.items():
         say_intervals(record["intervals"], f"{pred_len} steps: " if len(records) > 1 else "")
-
-
-def _load(plan: Recipe, data_root: Path | None) -> Dataset | Panel:
-    """The data, as the recipe says that they are to be read."""
-    from femts.data.loading import load_dataset
-    from femts.data.panel import load_panel
-
-    if plan.reading.get("panel"):
-        return load_panel(plan.dataset, **plan.reading)
-    return load_dataset(plan.dataset, data_root, **plan.reading)
 
 
 @contextmanager
@@ -140,6 +132,7 @@ def _train_all(
                 protocol=recipe.protocol,
                 out=run,
                 resume=resume and (single or run.exists()),
+                final=recipe.final,
                 settings=settings,
                 progress=True,
                 say=lambda note: _say_once(note, said),

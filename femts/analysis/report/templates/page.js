@@ -21,7 +21,7 @@ const say = (t, short) => {
 const { past, horizon, windows } = samples;
 const levels = [...samples.levels].sort((a, b) => b - a);
 const chosen = () => {
-  const window = windows[$("window").value - 1], c = Number($("channel").value), all = unpack(window.series[c]);
+  const window = windows[$("window").value - 1], c = $("channel") ? Number($("channel").value) : 0, all = unpack(window.series[c]);
   const forecast = all.slice(past + horizon);
   const bands = levels.map((level) => {
     const both = unpack(window.bounds[level][c]);
@@ -130,7 +130,9 @@ function choose() {
   const errors = now.forecast.map((v, i) => Math.abs(v - now.truth[i])).filter(Number.isFinite);
   const mean = errors.reduce((a, b) => a + b, 0) / errors.length;
   $("where").textContent = `${say(now.stamps[past], whole)} to ${say(now.stamps[past + horizon - 1], whole)} `;
-  $("where").append(cell("span", `window ${k} of ${windows.length}, mean absolute error ${number(mean)}`));
+  if ($("series")) $("series").value = k - 1; // a panel has a window of each series
+  const which = now.window.name === undefined ? `window ${k} of ${windows.length}` : `${now.window.name}, ${k} of ${windows.length}`;
+  $("where").append(cell("span", `${which}, mean absolute error ${number(mean)}`));
   $("window").setAttribute("aria-valuetext", $("where").textContent);
   $("back").disabled = k <= 1;
   $("next").disabled = k >= windows.length;
@@ -142,7 +144,8 @@ const step = (by) => (($("window").value = Number($("window").value) + by), choo
 $("back").addEventListener("click", () => step(-1));
 $("next").addEventListener("click", () => step(1));
 $("window").addEventListener("input", choose);
-$("channel").addEventListener("change", choose);
+if ($("channel")) $("channel").addEventListener("change", choose);
+if ($("series")) $("series").addEventListener("change", () => (($("window").value = Number($("series").value) + 1), choose()));
 $("table").parentElement.addEventListener("toggle", valuesTable);
 $("window").disabled = windows.length < 2;
 choose();

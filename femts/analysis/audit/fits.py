@@ -1,0 +1,62 @@
+"""Fits made again: what is stored with a run must be what its training rows give."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from femts.analysis.audit.checks import Check, small
+from femts.data.preprocess import Preprocess
+from femts.forecaster.trained import Trained
+from femts.models.base import ForecastModel
+from femts.models.registry import build_model
+
+SAME_SCALER = 1e-9  # relative; both are float64 sums of the same rows
+SAME_WEIGHTS = 1e-4  # relative; solved in float64 and kept in float32, perhaps on another machine
+CLOSED_FORM = "closed-form weights"
+
+
+def fit_distance(stored: Preprocess, fitted: Preprocess) -> float:
+    """Largest difference of the means, in deviations, of the deviations, relative, and of the
+    weights of known effects."""
+    (mean, scale), like = (stored.scaler.mean, stored.scaler.scale), fitted.scaler
+    largest = float(np.abs([(mean - like.mean) / like.scale, scale / like.scale - 1]).max())
+    if stored.effects is None or fitted.effects is None:
+        return largest
+    weights = stored.effects.weight, fitted.effects.weight
+    if weights[0].shape != weights[1].shape:  # other knots
+        return float("inf")
+    return max(largest, float(np.abs(weights[0] - weights[1]).max()))
+
+
+def fit_check(name: str, distances: Mapping[str, float], same: float = SAME_SCALER) -> Check:
+    """Verdict on what is stored by its `distances` from fits: to the training rows, and to more rows than these."""
+    says = "what is stored is " + ", ".join(f"{small(by)} from a fit to {rows}" for rows, by in distances.items())
+    alone, *wider = distances.values()
+    if alone <= same and min(wider) <= same:
+        return Check(name, None, f"{says}, so these data cannot tell them apart")
+    return Check(name, alone <= same, says)
+
+
+def closed_form(forecaster: Trained[Any, Any], rows: Mapping[str, tuple[Tensor, Tensor | None]]) -> Check:
+    """Verdict on weights in closed form, fitted again to each of `rows` (rows, C) with their observed masks."""
+    model = forecaster.model
+    if type(model).prepare is ForecastModel.prepare:
+        return Check(CLOSED_FORM, None, "this model has none")
+    stored = model.state_dict()
+    trained = {key for key, value in model.named_parameters() if value.requires_grad}
+    distances = {}
+    for name, (values, observed) in rows.items():
+        with torch.random.fork_rng(devices=[]):
+            fresh = build_model(forecaster.config.model, forecaster.config.model_config)
+        before = {key: value.clone() for key, value in fresh.state_dict().items()}
+        fresh.prepare(values.cpu(), None if observed is None else observed.cpu())
+        fitted = {k: v for k, v in fresh.state_dict().items() if k not in trained and not torch.equal(v, before[k])}
+        distances[name] = max(
+            (float((stored[k].cpu() - v).abs().max() / v.abs().max()) for k, v in fitted.items()), default=float("inf")
+        )
+    return fit_check(CLOSED_FORM, distances, SAME_WEIGHTS)

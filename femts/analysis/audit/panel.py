@@ -1,0 +1,122 @@
+"""Audit of a run of a panel: the checks of a single table, over the windows of all series."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from femts.analysis.audit.checks import TOLERANCE, Check, distance, sample, scored_forecasts, small
+from femts.analysis.audit.fits import closed_form, fit_check, fit_distance
+from femts.analysis.backtest.panel import first_rows
+from femts.data.panel import Panel
+from femts.data.panel_preprocess import PanelPreprocess, fit_series, panel_training_rows
+from femts.data.splits import PARTS, Split
+from femts.data.windows import PanelWindows
+from femts.forecaster.forecasting import Ends
+from femts.forecaster.panel_forecaster import PanelForecaster
+from femts.forecaster.panel_forecasting import forecast_series
+from femts.forecaster.panel_inputs import steps_ahead
+from femts.forecaster.panel_scoring import score_windows
+
+
+def check_future(forecaster: PanelForecaster, panel: Panel) -> Check:
+    """Neither rows after the look-back nor other series may matter, and the evaluator must see what `predict` sees."""
+    windows, steps, moved, difference = (
+        score_windows(forecaster, "test", None, panel),
+        forecaster.config.pred_len,
+        0.0,
+        0.0,
+    )
+    numbers = sample(windows)
+    for number in numbers:
+        name, cutoff = _place(windows, number, forecaster.config.seq_len)
+        usual = scored_forecasts(forecaster.model, windows, number[None])
+        other = score_windows(forecaster, "test", None, _changed(panel, forecaster.preprocess, name, cutoff))
+        moved = max(moved, distance(scored_forecasts(forecaster.model, other, number[None]), usual))
+        one, data = forecaster.preprocess.series[name], panel.series[name]
+        assert data.dates is not None, "a panel has stamps"
+        # Gaps are filled from before the look-back, where `predict`, which sees the look-back alone, may find nothing.
+        past = data.values[:cutoff] if one.reads_raw else one.restore(one.transform(data.values[:cutoff]))
+        alone = panel.with_series({name: replace(first_rows(data, cutoff), values=past)})
+        in_advance = None if data.covariates is None else data.covariates[None, cutoff : cutoff + steps]
+        table = forecast_series(forecaster, alone, steps_ahead(alone, steps), Ends((), ()), in_advance)
+        raw_usual = one.inverse(
+            usual.cpu().double().numpy()
+        )  # within the domain, as predict's are; effects are put back
+        within = torch.from_numpy(one.rescale(raw_usual))
+        raw = table[list(forecaster.targets)].to_numpy()
+        difference = max(difference, distance(torch.from_numpy(one.rescale(raw))[None], within))
+    says = (
+        f"changing the rows after the look-back, and all other series, moves {len(numbers)} forecasts by "
+        f"{small(moved)}, and the evaluator's differ by {small(difference)} from predict's ({TOLERANCE:.0e} may be)"
+    )
+    return Check("future rows", max(moved, difference) <= TOLERANCE, says)
+
+
+def _place(windows: PanelWindows, number: torch.Tensor, seq_len: int) -> tuple[str, int]:
+    """Series of a window, and the first of its rows that is forecast."""
+    series = int(windows.series_of(number[None]))
+    first, _, begin, count = windows.spans[series].tolist()
+    return windows.names[series], begin + int(number) - (int(windows.ends[series]) - count) + seq_len - first
+
+
+def _changed(panel: Panel, preprocess: PanelPreprocess, name: str, cutoff: int) -> Panel:
+    """The panel with other values everywhere but in the first `cutoff` rows of the series `name`."""
+    noise, series = np.random.default_rng(0), {}
+    for each, data in panel.series.items():
+        one, changed, first = preprocess.series[each], data.values.copy(), cutoff if each == name else 0
+        scaled = one.transform(changed[first:]) + noise.normal(1, 1, changed[first:].shape)
+        changed[first:] = np.where(np.isnan(changed[first:]), np.nan, one.inverse(scaled))
+        series[each] = replace(data, values=changed)
+    return replace(panel, series=series)
+
+
+def check_scaler(forecaster: PanelForecaster, panel: Panel) -> Check:
+    """The scale of each series must be that of its training rows, and not also that of later ones."""
+    stored = forecaster.preprocess.series
+    parts = {"the training rows": "train", "validation rows as well": "val", "test rows as well": "test"}
+    distances = {}
+    for rows, part in parts.items():
+        fits = {name: fit_series(data) for name, data in _learning(panel, part).series.items()}
+        distances[rows] = max(fit_distance(stored[name], one) for name, one in fits.items())
+    return fit_check("scaler", distances)
+
+
+def check_prepared(forecaster: PanelForecaster, panel: Panel) -> Check:
+    """Weights in closed form must be those of the training rows, and not also those of later ones."""
+    windows = score_windows(forecaster, "train", None, panel)
+    gap = max(forecaster.config.seq_len, panel.train_rows)
+    rows = {"the training rows": panel, "test rows as well": _learning(panel, "test")}
+    return closed_form(forecaster, {name: panel_training_rows(one, windows, gap) for name, one in rows.items()})
+
+
+def _learning(panel: Panel, last: str) -> Panel:
+    """The panel, each series with all rows up to the end of its part `last` for training."""
+    series = {}
+    for name, data in panel.series.items():
+        stop = getattr(data.split, last)[1]
+        train = (data.split.train[0], max(stop, data.split.train[1]))
+        series[name] = replace(data, split=Split(train, data.split.val, data.split.test))
+    return replace(panel, series=series)
+
+
+def check_count(forecaster: PanelForecaster, panel: Panel, counted: int) -> Check:
+    """Every window of the later parts must be there, be scored, and have been scored in the training."""
+    steps, counts = forecaster.config.pred_len, {}
+    for part in PARTS[1:]:
+        values = list[int]()  # of each window
+        for data in panel.series.values():
+            start, stop = getattr(data.split, part)
+            many = max(0, stop - start - steps + 1) if start > 0 else 0
+            observed = (~np.isnan(data.values[:, : panel.targets])).sum(1)
+            values += [int(observed[row : row + steps].sum()) for row in range(start, start + many)]
+        windows = score_windows(forecaster, part, None, panel) if values else None
+        counts[part] = (0 if windows is None else len(windows), len(values))
+    scored = range(0) if windows is None else windows.spread(forecaster.model.most_windows).tolist()
+    counts["values scored"] = (counted, sum(values[number] for number in scored))
+    if "test" in forecaster.metrics:
+        counts["in the stored score"] = (int(forecaster.metrics["test"]["windows"]), len(scored))
+    says = ", ".join(f"{count} of {whole} {what}" for what, (count, whole) in counts.items())
+    return Check("every window", all(count == whole for count, whole in counts.values()), says)

@@ -1,0 +1,139 @@
+"""Forecasts of a panel from many past moments, counted from the end of each series."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from femts.analysis.backtest.cutoffs import USUAL, Cutoffs, check_cutoffs
+from femts.data.dataset import Dataset
+from femts.data.panel import Panel, panel_for_horizon
+from femts.data.splits import ratio_split
+from femts.errors import UsageError
+from femts.forecaster.forecasting import Ends
+from femts.forecaster.panel_forecaster import PanelForecaster, PanelSource
+from femts.forecaster.panel_forecasting import forecast_series
+from femts.forecaster.panel_inputs import steps_ahead
+from femts.forecaster.panel_scoring import read_like
+from femts.text import shown
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class _Moment:
+    """Cutoff of a backtest: its number, from 1, and the rows of each series that precede its forecast."""
+
+    window: int
+    rows: dict[str, int]
+
+
+def backtest_panel(
+    forecaster: PanelForecaster, source: PanelSource, cutoffs: Cutoffs, say: Callable[[str], None]
+) -> pd.DataFrame:
+    """Backtest of a panel, one batch of forecasts a cutoff; see `femts.analysis.backtest.run.backtest`."""
+    steps = forecaster.config.pred_len if cutoffs.horizon is None else cutoffs.horizon
+    check_cutoffs(cutoffs, steps)
+    panel = source if isinstance(source, Panel) else read_like(forecaster, source)
+    if panel.columns != forecaster.columns or panel.freq != forecaster.freq:
+        raise UsageError(f"Panel '{shown(panel.name)}' has other columns, or another step, than the training data.")
+    if panel.targets > 1:
+        raise UsageError(f"A backtest of a panel takes one target, not {panel.targets}; train on one.")
+    windows = USUAL if cutoffs.windows is None else cutoffs.windows
+    moments = [_moment(panel, window, (windows - window) * cutoffs.step + steps) for window in range(1, windows + 1)]
+    _tell_short(panel, moments, steps, say)
+    _tell_known(forecaster, panel, moments, say)
+    return pd.concat([_forecast(forecaster, panel, each, steps) for each in moments if each.rows], ignore_index=True)
+
+
+def scaled_backtest(frame: pd.DataFrame, forecaster: PanelForecaster, columns: tuple[str, ...]) -> pd.DataFrame:
+    """The `columns` of a backtest in the scaled units of each series; NaN for one that was not in the training."""
+    scaled = frame.astype(dict.fromkeys(columns, float))
+    stored = forecaster.preprocess.series
+    values = scaled[list(columns)].to_numpy(copy=True)
+    for name, rows in frame.groupby("series", sort=False).indices.items():
+        values[rows] = stored[name].rescale(values[rows, :, None])[..., 0] if name in stored else np.nan
+    scaled[list(columns)] = values
+    return scaled
+
+
+def _moment(panel: Panel, window: int, after: int) -> _Moment:
+    """Cutoff number `window`, `after` rows before the end, without series that have less than a season before it."""
+    rows = {name: len(data.values) - after for name, data in panel.series.items()}
+    return _Moment(window, {name: row for name, row in rows.items() if row >= panel.season and row > 0})
+
+
+def _tell_short(panel: Panel, moments: list[_Moment], steps: int, say: Callable[[str], None]) -> None:
+    short = [name for name in panel.series if any(name not in moment.rows for moment in moments)]
+    if not any(moment.rows for moment in moments):
+        raise UsageError(
+            f"No series of '{shown(panel.name)}' has a season of {panel.season} rows before a forecast of {steps} "
+            f"steps (the longest has {panel.rows} rows); ask for fewer windows, or bring more rows."
+        )
+    if short:
+        say(
+            f"{len(short)} of {len(panel.series)} series, the first '{shown(short[0])}', are left out at cutoffs that "
+            f"have less than a season of {panel.season} rows before them"
+        )
+
+
+def _tell_known(forecaster: PanelForecaster, panel: Panel, moments: list[_Moment], say: Callable[[str], None]) -> None:
+    if panel.sha256 != forecaster.data["sha256"]:
+        return
+    split = panel_for_horizon(panel, forecaster.config.pred_len).series
+    seen = {name for each in moments for name, row in each.rows.items() if row < split[name].split.test[0]}
+    if seen:
+        say(
+            f"forecasts of {len(seen)} series are of rows that this model was trained or chosen on, so their errors "
+            "flatter it; take fewer windows"
+        )
+
+
+def _forecast(forecaster: PanelForecaster, panel: Panel, moment: _Moment, steps: int) -> pd.DataFrame:
+    """All forecasts of one cutoff, beside the last season, repeated, and what happened."""
+    past = {name: first_rows(panel.series[name], rows) for name, rows in moment.rows.items()}
+    form, targets = forecaster.config.schema.form, panel.targets
+    before = panel.with_series(past)
+    wide = forecast_series(forecaster, before, steps_ahead(before, steps), Ends((), ()), _known(panel, moment, steps))
+    naive, actual = [], []
+    for name, rows in moment.rows.items():
+        values = panel.series[name].values[:, :targets]
+        naive.append(_last_season(values[:rows], panel.season, steps))
+        actual.append(values[rows : rows + steps])
+    ends = [data.dates[-1] for data in past.values() if data.dates is not None]
+    return pd.DataFrame(
+        {
+            "window": moment.window,
+            "series": wide[form.series],
+            "cutoff": pd.Index(ends).repeat(steps),
+            "date": wide[form.time or "ds"],
+            "forecast": wide[forecaster.targets[0]],
+            "seasonal_naive": np.concatenate(naive)[:, 0],
+            "actual": np.concatenate(actual)[:, 0],
+        }
+    )
+
+
+def _known(panel: Panel, moment: _Moment, steps: int) -> Array | None:
+    """Columns known in advance at the steps that are forecast (S, steps, K), as if they had been right."""
+    columns = ((panel.series[name].covariates, rows) for name, rows in moment.rows.items())
+    cut = [values[rows : rows + steps] for values, rows in columns if values is not None]
+    return np.stack(cut) if cut else None
+
+
+def _last_season(values: Array, season: int, steps: int) -> Array:
+    """The last season of `values` (rows, T), repeated for `steps`; gaps hold the value before them."""
+    filled = pd.DataFrame(values).ffill().bfill().to_numpy()
+    return np.asarray(filled[-season:][np.arange(steps) % season])
+
+
+def first_rows(data: Dataset, rows: int) -> Dataset:
+    """The first `rows` of a series, at least one, as a data set of their own."""
+    assert data.dates is not None, "a panel has stamps"
+    covariates = None if data.covariates is None else data.covariates[:rows]
+    past = {"values": data.values[:rows], "dates": data.dates[:rows], "covariates": covariates}
+    return replace(data, **past, split=ratio_split(rows))

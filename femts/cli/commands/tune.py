@@ -1,0 +1,133 @@
+"""`femts tune`."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from femts.cli.command import command
+from femts.cli.option_groups import grouped
+from femts.cli.options import DataRoot, count, option
+from femts.cli.output import say_notes
+from femts.cli.recipe import Recipe, RecipeOptions, TrainingOptions, make_recipe, parse_assignment
+from femts.errors import UsageError
+from femts.text import printable, shown, table
+
+if TYPE_CHECKING:
+    from femts.analysis.tune.result import Tuned
+
+
+@dataclass(frozen=True)
+class StudyOptions:
+    """Bounds of a study, and what it searches."""
+
+    trials: Annotated[str | None, option("Trials in all; 30 unless given, with --max-time as many as fit.", "N")] = None
+    max_time: Annotated[str | None, option("Longest time, such as 10m.", "SPAN")] = None
+    search: Annotated[
+        list[str] | None,
+        option("Values of a setting, in place of the model's own; also of seq_len.", "KEY=A,B|LOW..HIGH"),
+    ] = None
+    origins: Annotated[
+        str | None, option("Score by as many ends of the training rows; 1, the validation part, unless given.", "N")
+    ] = None
+
+
+@dataclass(frozen=True)
+class TrialOptions:
+    """Fields of `TrainingConfig` that have a flag of their own here."""
+
+    seed: Annotated[str | None, option("Decides the trials, and weights, order and dropout; 42 unless given.", "N")] = (
+        None
+    )
+    max_steps: Annotated[str | None, option("Optimiser steps of a trial; 1000 unless given.", "N")] = None
+    max_epochs: Annotated[str | None, option("The same in passes over the training rows.", "N")] = None
+    device: Annotated[str | None, option("Where to train.", "auto|cpu|cuda|mps")] = None
+    precision: Annotated[str | None, option("What to compute in.", "auto|32|bf16")] = None
+
+
+@command(15)
+@grouped
+def tune(
+    recipe: RecipeOptions,
+    study: StudyOptions,
+    trial: TrialOptions,
+    *,
+    data_root: DataRoot = None,
+    out: Annotated[
+        Path | None, option("Folder of the study; runs/DATASET-MODEL-HORIZON-tune unless given.", "DIR")
+    ] = None,
+) -> None:
+    """Choose settings, look-back and recipe of a model by validation errors.
+
+    The test part has no say. Called again, or after an interruption, the same command goes on with
+    the study in the folder. Its recipe.yaml is for `femts train --config`.
+    """
+    plan = make_recipe(recipe, TrainingOptions(**vars(trial)))
+    if len(plan.pred_lens) > 1:
+        raise UsageError(f"One horizon is tuned at a time, not {len(plan.pred_lens)}; give one to --pred-len.")
+    search = dict(_parse_search(text) for text in study.search or [])
+    trials = None if study.trials is None else count("--trials", study.trials)
+    origins = 1 if study.origins is None else count("--origins", study.origins)
+    from femts.analysis.tune.proposals import check_optuna
+    from femts.analysis.tune.run import tune as run_study
+    from femts.training.resolve import horizon
+
+    check_optuna()
+    data = plan.load(data_root)
+    steps = plan.pred_lens[0] if plan.pred_lens else horizon(data, None).steps
+    settings = dict(plan.settings)
+    tuned = run_study(
+        data,
+        plan.model,
+        steps,
+        seq_len=plan.seq_len,
+        protocol=plan.protocol,
+        out=out or Path("runs") / f"{Path(plan.dataset).stem}-{plan.model}-{steps}-tune",
+        trials=trials,
+        max_time=study.max_time,
+        search=search,
+        origins=origins,
+        seed=_seed(settings.pop("training.seed", 42)),
+        settings=settings,
+        say=_say,
+    )
+    _print(tuned, plan)
+
+
+def _parse_search(text: str) -> tuple[str, str]:
+    """`model.ridge=0.1,1` or `seq_len=168,336` as key and values."""
+    key, equals, values = text.partition("=")
+    return ("seq_len", values.strip()) if equals and key.strip() == "seq_len" else parse_assignment(text, "--search")
+
+
+def _seed(value: Any) -> int:
+    from femts.config.settings import read_setting
+    from femts.config.training import TrainingConfig
+
+    return int(read_setting(TrainingConfig, "seed", value, "training"))
+
+
+def _say(line: str) -> None:
+    if line.startswith("trial "):
+        print(printable(line), file=sys.stderr, flush=True)
+    else:
+        say_notes([line])
+
+
+def _print(tuned: Tuned, plan: Recipe) -> None:
+    states = tuned.trials["state"].value_counts()
+    others = ", ".join(f"{states[state]} {state}" for state in ("pruned", "failed") if state in states)
+    print(f"{len(tuned.trials)} trials{f', {others}' if others else ''}")
+    rows: list[list[object]] = [["seq_len", tuned.seq_len]]
+    rows += [[key, _value(tuned.settings[key])] for key in tuned.trials.columns if key in tuned.settings]
+    print(table(("setting", "best"), rows))
+    default = tuned.default_score
+    without = "" if default is None else f", {default:.4f} without tuning ({100 * (tuned.score / default - 1):+.1f} %)"
+    print(f"validation error {tuned.score:.4f}{without}")
+    print(f"recipe: {printable(tuned.folder)}/recipe.yaml")
+
+
+def _value(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else shown(str(value).lower())

@@ -1,0 +1,62 @@
+"""Stamps that stand in several columns: a year beside a quarter, or beside a month, a day and an hour."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from femts.data.form import Form
+from femts.text import shown
+
+_LAST = {"year": 2261, "quarter": 4, "month": 12, "day": 31, "hour": 23}  # of each part; all but hours begin at 1
+_MARK = "columns of its stamps"
+_WAYS = (("year", "quarter"), ("year", "month", "day", "hour"), ("year", "month", "day"), ("year", "month"))
+
+
+def year_parts(frame: pd.DataFrame, form: Form) -> list[str]:
+    """Columns of `frame` that make a stamp together, the year first; none where one column is named for it."""
+    if form.time is not None or {"date", "ds"} & set(map(str, frame.columns)):
+        return []
+    by_part = {name.lower(): name for name in frame.columns if isinstance(name, str)}
+    for way in _WAYS:
+        if set(way) <= set(by_part) and all(_are_parts(frame[by_part[part]], part) for part in way):
+            return [by_part[part] for part in way]
+    return []
+
+
+def joined(frame: pd.DataFrame, form: Form) -> pd.DataFrame:
+    """The frame with stamps in its first column, `date`, in the place of the columns that make them
+    together; as it is where none do."""
+    parts = year_parts(frame, form)
+    if not parts:
+        return frame
+    numbers = {name.lower(): frame[name].astype(float).astype(int) for name in parts}
+    month = numbers["quarter"] * 3 - 2 if "quarter" in numbers else numbers["month"]
+    stamps = numbers["year"].map("{:04d}".format) + month.map("-{:02d}".format)
+    stamps += numbers["day"].map("-{:02d}".format) if "day" in numbers else "-01"
+    stamps += numbers["hour"].map(" {:02d}:00:00".format) if "hour" in numbers else ""
+    rest = frame.drop(columns=parts)
+    rest.insert(0, "date", stamps)
+    rest.attrs = {_MARK: tuple(parts)}
+    return rest
+
+
+def joined_notes(frame: pd.DataFrame) -> tuple[str, ...]:
+    """A note on the columns that `joined` took together, if it did."""
+    parts = frame.attrs.get(_MARK)
+    if not parts:
+        return ()
+    names = ", ".join(f"'{shown(name)}'" for name in parts[:-1])
+    return (f"columns {names} and '{shown(parts[-1])}' are taken together for the stamps",)
+
+
+def _are_parts(column: pd.Series | pd.DataFrame, part: str) -> bool:
+    """Tell whether every cell is a whole number that `part` of a stamp may have."""
+    if isinstance(column, pd.DataFrame) or pd.api.types.is_bool_dtype(column) or not len(column):
+        return False
+    try:
+        numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    except (TypeError, ValueError, OverflowError):
+        return False
+    first = {"year": 1678, "hour": 0}.get(part, 1)
+    return bool(((numbers >= first) & (numbers <= _LAST[part]) & (numbers == np.floor(numbers))).all())

@@ -1,0 +1,93 @@
+"""Steps to come of the series of a panel, and what is known of them in advance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from femts.data.frames import check_unique, check_values
+from femts.data.grid import future_dates
+from femts.data.interchange import is_table, to_frame
+from femts.data.panel import Panel
+from femts.data.panel_series import number_series
+from femts.data.timestamps import read_dates
+from femts.errors import UsageError
+from femts.text import shown
+
+WHERE = "The table of known columns"
+
+
+def steps_ahead(panel: Panel, steps: int) -> list[pd.Index]:
+    """The stamps of `steps` steps after the end of each series."""
+    ahead = dict[object, pd.Index]()
+    for data in panel.series.values():
+        assert data.dates is not None, "a panel has stamps"
+        last = data.dates[-1]
+        if last not in ahead:
+            ahead[last] = future_dates(last, panel.freq, steps)
+    return [ahead[data.dates[-1]] for data in panel.series.values() if data.dates is not None]
+
+
+def known_ahead_of(
+    panel: Panel, future: pd.DataFrame | None, ahead: Sequence[pd.Index], freq: str | None
+) -> NDArray[np.float64] | None:
+    """The columns known in advance at the stamps `ahead` of each series, (S, steps, K), from a user's long table.
+
+    None where nothing is known in advance; K is 0 where the calendar alone is.
+
+    Raises:
+        UsageError: the table is missing or lacks one of these values, which nobody may guess; or it is not wanted.
+    """
+    roles, steps = panel.schema.roles, len(ahead[0])
+    names = roles.future
+    if not names:
+        if future is not None:
+            raise UsageError(
+                "A table of known columns was given, but this model was trained without any; leave it out."
+            )
+        return np.empty((len(ahead), steps, 0)) if roles.calendar else None
+    needed = f"{', '.join(map(shown, names))} for the {steps} steps after the end of each series"
+    if not is_table(future):
+        raise UsageError(
+            f"This model was trained on columns known in advance; give {needed} (future=, or --future FILE)."
+        )
+    table = _table(future, panel, freq)
+    index = pd.MultiIndex.from_arrays(
+        [np.repeat(np.array(list(panel.series), dtype=object), steps), ahead[0].append(list(ahead[1:]))]
+    )
+    values = table.reindex(index).to_numpy(dtype=np.float64)
+    missing = np.argwhere(np.isnan(values))
+    if len(missing):
+        row, column = missing[0]
+        series, stamp = index[row]
+        raise UsageError(
+            f"{WHERE} has no '{shown(names[column])}' of series '{shown(series)}' at {stamp}; give {needed}."
+        )
+    return values.reshape(len(ahead), steps, len(names))
+
+
+def _table(future: pd.DataFrame, panel: Panel, freq: str | None) -> pd.DataFrame:
+    """The known columns by series and stamp."""
+    form, names = panel.schema.form, panel.schema.roles.future
+    frame = to_frame(future, WHERE, form)
+    frame = frame.set_axis([str(column) for column in frame.columns], axis=1)
+    check_unique(frame.columns, WHERE)
+    time = form.time or "ds"
+    lacking = next((name for name in (form.series, time, *names) if name not in frame.columns), None)
+    if lacking is not None:
+        raise UsageError(f"{WHERE} has no column '{shown(lacking)}'; give {form.series}, {time}, {', '.join(names)}.")
+    codes, series = number_series(frame[form.series], WHERE)
+    values = check_values(frame[list(names)], names, WHERE, panel.schema.na)
+    dates = read_dates(frame[time], WHERE, freq)
+    keys = np.array(series, dtype=object)[codes] if series else np.empty(0, dtype=object)
+    table = values.set_axis(pd.MultiIndex.from_arrays([keys, dates]), axis=0)
+    again = table.index.duplicated()
+    if again.any():
+        row = int(np.argmax(again))
+        raise UsageError(
+            f"{WHERE} gives series '{shown(keys[row])}' twice at {dates[row]} (data row {row + 1}); keep one."
+        )
+    return table

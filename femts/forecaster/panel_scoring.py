@@ -1,0 +1,141 @@
+"""Scores of a forecaster of a panel: its data, its windows, and the sums over each series."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from femts.config.arguments import check_text
+from femts.config.values import check_steps
+from femts.data.interchange import is_table
+from femts.data.panel import Panel, load_panel, panel_for_horizon
+from femts.data.panel_preprocess import panel_windows
+from femts.data.preprocess import Preprocess
+from femts.data.scaler import Scaler
+from femts.data.windows import PanelWindows
+from femts.errors import UsageError, suggest
+from femts.evaluation.coverage import CoverageSums
+from femts.evaluation.intervals import check_levels
+from femts.evaluation.scores import DetailSums, scores_frame
+from femts.evaluation.series_scores import SeriesSums
+from femts.forecaster.scoring import coverage_sums, score
+from femts.forecaster.trained import Many
+from femts.text import shown
+
+PANEL_GROUPS = ("step", "series")
+
+
+def own_panel(forecaster: Many, dataset: object) -> Panel:
+    """Panel to score `forecaster` on: `dataset`, anything that `load_panel` takes; None loads that
+    of the training again.
+
+    Raises:
+        UsageError: it cannot be read, has other columns, or a series that was not in the training.
+    """
+    if dataset is None:
+        return forecaster.training_data()
+    panel = dataset if isinstance(dataset, Panel) else read_like(forecaster, dataset)
+    panel = panel_for_horizon(panel, forecaster.config.pred_len)
+    if panel.columns != forecaster.columns:
+        raise UsageError(f"Panel '{shown(panel.name)}' has other columns than the training data; give one with those.")
+    new = next((name for name in panel.series if name not in forecaster.preprocess.series), None)
+    if new is not None:
+        raise UsageError(f"Series '{shown(new)}' was not in the training, so it has no training rows; leave it out.")
+    return panel
+
+
+def load_panel_again(forecaster: Many) -> Panel:
+    """The panel of the training by its path; see `Trained.training_data`."""
+    source = forecaster.config.source
+    if source is None or not Path(source).is_file():
+        raise UsageError(
+            f"The training data '{shown(source or forecaster.config.dataset)}' are not there; pass them as dataset= "
+            "(--dataset)."
+        )
+    panel = panel_for_horizon(read_like(forecaster, source), forecaster.config.pred_len)
+    if panel.record != forecaster.data:
+        raise UsageError(f"The data {source} are not what this model was trained on; pass other data as dataset=.")
+    return panel
+
+
+def training_panel(forecaster: Many, dataset: object, remedy: str) -> Panel:
+    """As `femts.forecaster.scoring.training_rows`, of a panel."""
+    panel = own_panel(forecaster, dataset)
+    if panel.record != forecaster.data:
+        raise UsageError(f"Panel '{shown(panel.name)}' is not what this model was trained on; {remedy}.")
+    return panel
+
+
+def score_windows(
+    forecaster: Many, part: str, pred_len: int | None, panel: Panel, like: PanelWindows | None = None
+) -> PanelWindows:
+    """Windows of `part` of every series, on the forecaster's device; `like` are others of the same data."""
+    steps = forecaster.config.pred_len if pred_len is None else check_steps(pred_len)
+    lengths = (check_text(part, "part"), forecaster.config.seq_len, steps)
+    return panel_windows(panel, forecaster.preprocess, *lengths, like).to(forecaster.device)
+
+
+def score_details(
+    forecaster: Many, windows: PanelWindows, by: str | Sequence[str] | None, level: Sequence[float] | None, panel: Panel
+) -> pd.DataFrame:
+    """Scores in detail, over `windows` of `panel`; see `PanelForecaster.scores`."""
+    groups, levels = check_panel_groups(by), () if level is None else check_levels(level)
+    covered = coverage_sums(forecaster, levels, windows.pred_len) if levels else None
+    series = SeriesSums(windows, forecaster.preprocess, panel.season, forecaster.model.most_windows, covered)
+    if groups == ("series",):
+        score(forecaster, windows, [series])
+        return series.frame(panel, levels)
+    sums = detail_sums(forecaster, windows, panel)
+    score(forecaster, windows, [sums, *([] if covered is None else [covered]), *([] if groups else [series])])
+    return details_frame(forecaster, sums, groups, covered, levels).assign(**_mean_ratios(groups, series, panel))
+
+
+def detail_sums(forecaster: Many, windows: PanelWindows, panel: Panel) -> DetailSums:
+    """Accumulator of the errors of all series, in the scaled units of each."""
+    columns = len(forecaster.columns)
+    scaled = Preprocess(forecaster.columns, Scaler(np.zeros(columns), np.ones(columns)))
+    return DetailSums(windows.pred_len, windows.targets, scaled, panel.season)
+
+
+def details_frame(
+    forecaster: Many,
+    sums: DetailSums,
+    groups: Sequence[str],
+    covered: CoverageSums | None = None,
+    levels: Sequence[float] = (),
+) -> pd.DataFrame:
+    """Rows of `scores_frame` in scaled units, without what takes raw ones."""
+    nothing = np.empty((0, len(forecaster.targets)))
+    frame = scores_frame(sums, forecaster.targets, nothing, groups, covered, levels)
+    return frame[frame["units"] == "scaled"].drop(columns=["smape", "mase"]).reset_index(drop=True)
+
+
+def _mean_ratios(groups: Sequence[str], series: SeriesSums, panel: Panel) -> dict[str, float]:
+    """`mase` and `rmsse`, means over the series that have them; nothing for rows of other groups."""
+    if groups:
+        return {}
+    return {name: float(series.frame(panel)[name].mean()) for name in ("mase", "rmsse")}
+
+
+def check_panel_groups(by: str | Sequence[str] | None) -> tuple[str, ...]:
+    """`by` as one of `PANEL_GROUPS`, or none; UsageError for another one, or for both."""
+    names = tuple(by) if isinstance(by, list | tuple) else () if by is None else (by,)
+    for name in names:
+        if not isinstance(name, str) or name not in PANEL_GROUPS:
+            raise UsageError(
+                f"Scores of a panel cannot be grouped by '{shown(name)}'{suggest(str(name), PANEL_GROUPS)}"
+            )
+    if len(set(names)) > 1:
+        raise UsageError("Scores of a panel are grouped by step or by series, not by both; name one of them.")
+    return names[:1]
+
+
+def read_like(forecaster: Many, source: Any) -> Panel:
+    """The panel that `load_panel` finds by `source`, read by the schema of the run."""
+    if not is_table(source) and not isinstance(source, str | Path):
+        raise UsageError(f"The data are a {type(source).__name__}, and this model was trained on a panel; pass one.")
+    return load_panel(source, forecaster.config.schema)

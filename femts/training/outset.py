@@ -1,0 +1,132 @@
+"""Outset of a training: data that are split, a model with its first weights, windows, and a folder to work in."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+
+from femts.data.dataset import Dataset
+from femts.data.panel import Panel
+from femts.data.panel_preprocess import PanelPreprocess, panel_training_rows, panel_windows
+from femts.data.preprocess import Preprocess
+from femts.data.source import split_for
+from femts.data.splits import PARTS, Split, check_room
+from femts.data.windows import PanelWindows, Windows, part_windows
+from femts.errors import UsageError
+from femts.files import locked
+from femts.forecaster.forecaster import Forecaster
+from femts.forecaster.panel_forecaster import PanelForecaster
+from femts.forecaster.run_folder import RunConfig
+from femts.models.base import ForecastModel
+from femts.models.registry import build_model, model_card
+from femts.training.device import Place, kept_memory
+from femts.training.resolve import horizon
+
+
+@dataclass(frozen=True, eq=False)
+class Outset:
+    """All that a training begins with.
+
+    Attributes:
+        data: split as it is trained on.
+        config: of the run.
+        preprocess: fitted on the training rows.
+        windows: by part, those of the training among them.
+    """
+
+    data: Dataset | Panel
+    config: RunConfig
+    preprocess: Preprocess | PanelPreprocess
+    windows: dict[str, Windows]
+
+    @classmethod
+    def of(cls, data: Dataset | Panel, config: RunConfig, parts: Sequence[str] = PARTS) -> Outset:
+        """The outset of a run of `config` on `data`, with windows of `parts`.
+
+        Raises:
+            UsageError: lengths that do not fit the data.
+        """
+        lengths, windows = (config.seq_len, config.pred_len), dict[str, Windows]()
+        raw = model_card(config.model).model_class.reads_raw
+        if isinstance(data, Panel):
+            series = PanelPreprocess.fit(data).reading(raw)
+            first = panel_windows(data, series, "train", *lengths)
+            windows["train"] = first
+            windows |= {part: panel_windows(data, series, part, *lengths, first) for part in parts if part != "train"}
+            return cls(data, config, series, windows)
+        preprocess = replace(Preprocess.fit(data), reads_raw=raw)
+        for part in parts:
+            windows[part] = part_windows(data, preprocess, part, *lengths, windows.get("train"))
+        return cls(data, config, preprocess, windows)
+
+    def forecaster(self) -> Forecaster | PanelForecaster:
+        """A forecaster whose model has its first weights, which follow from the seed alone."""
+        torch.manual_seed(self.config.training.seed)
+        model, data = _initial_model(self.config), self.data
+        if isinstance(data, Panel):
+            assert isinstance(self.preprocess, PanelPreprocess)
+            return PanelForecaster(model, self.config, self.preprocess, data.freq, data.record, _dataset=data)
+        assert isinstance(self.preprocess, Preprocess)
+        made = Forecaster(model, self.config, self.preprocess, data.freq, data.record, _dataset=data)
+        made.until = data.learned_until
+        return made
+
+    def fit_closed_form(self, model: ForecastModel) -> None:
+        """Fit what `model` has in closed form to the training rows."""
+        data, windows = self.data, self.windows["train"]
+        if isinstance(data, Panel):
+            assert isinstance(windows, PanelWindows)
+            rows = panel_training_rows(data, windows, max(self.config.seq_len, data.train_rows))
+        else:
+            train, observed = slice(*data.split.train), windows.resident.observed
+            rows = windows.series[train], None if observed is None else observed[train]
+        model.prepare(*rows)
+
+
+def ready(data: Dataset | Panel, pred_len: int | str | None) -> Dataset | Panel:
+    """The data, split for this horizon."""
+    steps = horizon(data, pred_len).steps
+    if isinstance(data, Dataset) and not data.fixed_split:
+        check_room(data.rows, steps, data.name)
+    return split_for(data, steps)
+
+
+def all_rows(data: Dataset) -> Dataset:
+    """`data`, of which every row is there to learn from."""
+    rows = data.rows
+    return replace(data, split=Split(train=(0, rows), val=(rows, rows), test=(rows, rows)))
+
+
+@contextmanager
+def at_place(place: Place) -> Iterator[None]:
+    """Around a training: memory is kept, and the caller's random state stays as it was."""
+    devices = [torch.cuda.current_device()] if place.device == "cuda" else []
+    with torch.random.fork_rng(devices=devices), kept_memory(place.device):
+        yield
+
+
+@contextmanager
+def working_folder(out: str | Path | None, place: Place) -> Iterator[Path | None]:
+    """The run folder, held against others; several processes without one meet in a temporary folder."""
+    if out is not None:
+        with locked(Path(out)):
+            yield Path(out)
+    elif place.devices > 1:
+        with tempfile.TemporaryDirectory(prefix="femts-") as folder:
+            yield Path(folder)
+    else:
+        yield None
+
+
+def _initial_model(config: RunConfig) -> ForecastModel:
+    try:
+        return build_model(config.model, config.model_config, config.quantiles)
+    except UsageError:
+        raise
+    except ValueError as error:  # settings that each may be right, but not together
+        raise UsageError(f"Model '{config.model}' cannot be built with these settings: {error}.") from error

@@ -1,0 +1,106 @@
+"""Training on all rows, by what an earlier training chose on some of them: for a forecaster that is put to use."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any, cast
+
+from femts.data.dataset import Dataset
+from femts.data.splits import PARTS
+from femts.errors import UsageError
+from femts.forecaster.forecaster import Forecaster
+from femts.forecaster.run_folder import SCORED
+from femts.training.device import resolve_place
+from femts.training.fit import Course, is_trained
+from femts.training.outset import Outset, all_rows, at_place, working_folder
+from femts.training.schedule import Budget, Chosen
+from femts.training.state import TrainState
+
+
+def refit(forecaster: Forecaster, data: Dataset) -> Forecaster:
+    """Train on all rows of `data`, by what the training of `forecaster` chose on its validation part.
+
+    Look-back, settings and seed stay. The learning rate takes the same course and stops at the step
+    that was kept, so that no row has to be kept back to choose one.
+
+    Args:
+        forecaster: a trained one; of one that is itself a refit, that which was scored.
+        data: has the same columns; its split does not matter.
+
+    Returns:
+        A new forecaster, beside which `forecaster` is `scored`, and which has its metrics and intervals.
+
+    Raises:
+        UsageError: the look-back and the horizon do not fit the rows, or `forecaster` does not say how it was trained.
+        RunFailure: as in `femts.training.train.train`.
+    """
+    scored = forecaster.scored or forecaster
+    config = replace(scored.config, dataset=data.name, source=data.source, final=True)
+    place = resolve_place(replace(config.training, device=cast(Any, scored.device.type)))
+    chosen_by(scored)
+    outset = Outset.of(all_rows(data), config, ("train",))
+    with at_place(place), working_folder(None, place) as folder:
+        made = outset.forecaster()
+        assert isinstance(made, Forecaster)
+        outset.fit_closed_form(made.model)
+        learn_all(made, scored, outset, Course(place, TrainState(), folder, time.monotonic()))
+    return made
+
+
+def chosen_by(forecaster: Forecaster) -> Chosen | None:
+    """Point of the schedule that the training of `forecaster` kept; None for a model that takes no steps.
+
+    Raises:
+        UsageError: its metrics do not say so.
+    """
+    if not is_trained(forecaster.model):
+        return None
+    schedule, step = forecaster.metrics.get("schedule"), forecaster.metrics.get("kept_step")
+    if schedule is None or not step:
+        raise UsageError(
+            "This forecaster does not say by which steps it was trained, so it cannot be trained on all rows; "
+            "take one that femts.train made."
+        )
+    return Chosen(step, schedule["steps"], schedule["epoch"])
+
+
+def learn_all(forecaster: Forecaster, scored: Forecaster, outset: Outset, course: Course) -> None:
+    """Train the model of `forecaster` as `scored` was, up to the step that was kept; scores and
+    intervals stay those of `scored`.
+
+    Args:
+        forecaster: made by `outset`, what it has in closed form already fitted.
+        scored: trained on some of the rows.
+        outset: with windows of the training alone.
+        course: how and where.
+
+    Raises:
+        KeyboardInterrupt: a signal came; the state so far is kept.
+        RunFailure: as `femts.training.loop.run_steps`.
+    """
+    model, place, state, chosen = forecaster.model, course.place, course.state, chosen_by(scored)
+    before, began = state.seconds, time.monotonic()
+    if chosen is not None and not state.complete:
+        from femts.training.loop import Job, run_steps  # Lightning takes seconds to import
+
+        budget = Budget(chosen.steps, course.limit, course.started, 0)
+        train, training, folder = outset.windows["train"], outset.config.training, course.folder
+        state = run_steps(Job(model, train, None, training, place, state, folder, budget, course.progress, chosen))
+        if state.stopped == "interrupted":
+            raise KeyboardInterrupt
+    if chosen is not None:
+        model.load_state_dict(state.average)
+    model.to(place.device).eval()
+    seconds = round(before + time.monotonic() - began, 3)
+    forecaster.scored, forecaster.intervals, forecaster.validations = scored, scored.intervals, scored.validations
+    forecaster.metrics = {
+        **scored.metrics,
+        "scored": {"folder": SCORED, **{part: list(scored.data["split"][part]) for part in PARTS}},
+        "final": {
+            "rows": forecaster.data["split"]["train"][1],
+            "steps": state.step,
+            "stopped": state.stopped,
+            "seconds": seconds,
+        },
+    }

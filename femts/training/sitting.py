@@ -1,0 +1,134 @@
+"""One call of `train`: the trainings that it begins or continues in a folder, the last one on all rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from femts.data.dataset import Dataset
+from femts.files import remove_parts
+from femts.forecaster.forecaster import Forecaster
+from femts.forecaster.panel_forecaster import PanelForecaster
+from femts.forecaster.run_folder import CHECKPOINT, CONFIG, METRICS, SCORED, begin_run
+from femts.forecaster.scoring import held_out, new_intervals
+from femts.mixers.kernels import recorded
+from femts.training.device import Place
+from femts.training.fit import Course, fit
+from femts.training.outset import Outset
+from femts.training.refit import learn_all
+from femts.training.resume import changed_data, find_state
+from femts.training.state import TrainState
+
+SHARE = 0.5  # of the time for the training that is scored, where another one follows
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A training that stands in a folder.
+
+    Attributes:
+        forecaster: made by `outset`, or read from the folder.
+        outset: its data, windows and configuration.
+        state: where it stands; None where it is finished.
+        folder: what keeps it; None keeps nothing.
+    """
+
+    forecaster: Forecaster | PanelForecaster
+    outset: Outset
+    state: TrainState | None
+    folder: Path | None
+
+    def write(self) -> None:
+        """Write what a folder begins with, where it does not have that yet."""
+        if self.folder is None or self.state is None:
+            return
+        remove_parts(self.folder)
+        remove_parts((self.folder / CHECKPOINT).parent)
+        if not self.state.model:
+            begin_run(self.folder, self.outset.config, self.forecaster.preprocess_record())
+
+
+@dataclass(frozen=True)
+class Sitting:
+    """Circumstances of a call.
+
+    Attributes:
+        place: device, precision and processes.
+        folder: what keeps the run; None keeps nothing.
+        saved: whether the folder is the user's.
+        resume: whether what is in it goes on.
+        started: `time.monotonic()` when the call began.
+        limit: seconds that it may take; None is no limit.
+        progress: whether a line on a terminal is wanted.
+    """
+
+    place: Place
+    folder: Path | None
+    saved: bool
+    resume: bool
+    started: float
+    limit: float | None
+    progress: bool
+
+    def begin(self, outset: Outset, whole: Outset | None) -> tuple[Begun, ...]:
+        """Begin the training of `outset`, and after it that of `whole`, on all rows, or find where they stand.
+
+        Raises:
+            UsageError: the folder cannot take them; nothing was written.
+        """
+        if whole is None:
+            trainings: tuple[Begun, ...] = (self._find(outset, self.folder, self.resume),)
+        else:
+            last = self._find(whole, self.folder, self.resume)  # its folder is the user's, and says what is wrong
+            trainings = (self._find_scored(outset), last)
+        for begun in reversed(trainings):
+            begun.write()
+        return trainings
+
+    def finish(self, trainings: tuple[Begun, ...]) -> Forecaster | PanelForecaster:
+        """Train and score; what a `--final` run scores is written before the training on all rows begins.
+
+        Raises:
+            KeyboardInterrupt: a signal came.
+        """
+        first, *after = trainings
+        forecaster = first.forecaster
+        if first.state is not None:
+            with recorded() as kernels:
+                fit(forecaster, first.outset, self._course(first, SHARE if after else 1.0), later=len(after))
+            forecaster.metrics = {**forecaster.metrics, "kernels": dict(sorted(kernels.items()))}
+        if not after:
+            return forecaster
+        last = after[0].forecaster
+        assert isinstance(forecaster, Forecaster) and isinstance(last, Forecaster)
+        if self.saved and first.folder is not None and first.state is not None:
+            forecaster.write(first.folder)
+        intervals = new_intervals(forecaster, None, (), held_out(forecaster.training_data()))
+        learn_all(last, forecaster, after[0].outset, self._course(after[0]))
+        last.intervals = intervals
+        return last
+
+    def _course(self, begun: Begun, share: float = 1.0) -> Course:
+        assert begun.state is not None
+        limit = None if self.limit is None else share * self.limit
+        return Course(self.place, begun.state, begun.folder, self.started, limit, self.progress)
+
+    def _find(self, outset: Outset, folder: Path | None, resume: bool) -> Begun:
+        forecaster = outset.forecaster()
+        record, saved = forecaster.preprocess_record(), folder if self.saved else None
+        state = find_state(outset.config, record, saved, resume, forecaster.model)
+        if not state.model:
+            outset.fit_closed_form(forecaster.model)
+        return Begun(forecaster, outset, state, folder)
+
+    def _find_scored(self, outset: Outset) -> Begun:
+        """The training that is scored, in a folder within that of the run."""
+        folder = None if self.folder is None else self.folder / SCORED
+        if folder is None or not self.resume or not (folder / METRICS).is_file():
+            return self._find(outset, folder, folder is not None and self.resume and (folder / CONFIG).is_file())
+        assert isinstance(outset.data, Dataset)
+        forecaster = Forecaster.load(folder, self.place.device)
+        if forecaster.data != outset.data.record:
+            raise changed_data(outset.config.dataset, folder)
+        forecaster._dataset = outset.data
+        return Begun(forecaster, outset, None, folder)

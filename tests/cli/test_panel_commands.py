@@ -1,0 +1,96 @@
+"""Commands on a run of a panel: what each prints, and what cannot be had in one sentence."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from small_panels import panel_table
+
+from femts.cli import main
+
+RUN = "train --dataset panel.csv --panel --model {} --pred-len 7 --seq-len 14 --max-steps 4 --device cpu --out {}"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("panel")
+    table = panel_table()
+    table.to_csv(folder / "panel.csv", index=False)
+    table.query("unique_id == 'long'")[["ds", "y"]].to_csv(folder / "one.csv", index=False)
+    sizes = "--set model.n_layers=1 --set model.d_model=16 --set model.n_heads=2"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert main(RUN.format("fem_sm", "run").split() + sizes.split()) == 0
+        assert main("train --dataset one.csv --model naive --pred-len 7 --seq-len 14 --out single".split()) == 0
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def there(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(place)
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("evaluate run --pred-len 7,9", "mean "),
+        ("evaluate run --level 80", "coverage-80"),
+        ("evaluate run --by step", " step "),
+        (
+            "evaluate run --by series --level 80 --csv",
+            "windows,mse,mae,mase,rmsse,skill,coverage-80",
+        ),
+        ("calibrate run --level 70", "levels 50, 70, 80, 90, 95, 99 for 7 steps, from 33 windows"),
+        ("backtest run panel.csv --windows 2 -o windows.csv", "windows.csv: 42 rows, 2 forecasts of 3 series"),
+        ("backtest run panel.csv --windows 1 --by series", "long    seasonal_naive"),
+        ("predict run panel.csv --series long,tiny --level 80 --plot f.png -o f.csv", "f.csv: 7 steps of 2 columns"),
+        ("explain run panel.csv --series tiny --plot e.png -o e.csv", "e.csv: 2 segments of 1 series in 1 layers"),
+        ("explain run panel.csv -o e.csv", "segments of 4 series"),
+        ("audit run", "future rows           passed"),
+        ("report run -o page.html", "page.html: 0."),
+    ],
+)
+def test_what_a_command_prints(line: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(line.split()) == 0, capsys.readouterr().err
+    assert says in capsys.readouterr().out
+
+
+def test_scores_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main("evaluate run --by series --level 80 --json".split()) == 0
+    read = json.loads(capsys.readouterr().out)
+    assert {row["series"] for row in read["scores"]} == {"long", "short", "young"}
+
+
+def test_the_series_named_are_forecast(tmp_path: Path) -> None:
+    assert main(f"predict run panel.csv --series tiny -o {tmp_path / 'f.csv'}".split()) == 0
+    assert set(pd.read_csv(tmp_path / "f.csv")["unique_id"]) == {"tiny"}
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("evaluate run --by channel", "cannot be grouped by 'channel'; choose from step, series"),
+        ("evaluate run --by step,series", "grouped by step or by series, not by both"),
+        ("predict run panel.csv --series none", "The history has no series 'none'"),
+        ("predict run panel.csv --future panel.csv", "A table of known columns was given"),
+        ("predict single one.csv --series long", "Option --series names series of a panel"),
+        ("explain run panel.csv --plot none.png", "shows one series of a panel; name it by --series"),
+        ("explain single one.csv --series long", "Option --series names series of a panel"),
+        ("export run", "This run is of a panel; name one of its series, as by --series 'long'"),
+        ("export run --series lonk", "Series 'lonk' was not in the training; did you mean 'long'?"),
+        ("export single --series long", "Option --series names series of a panel"),
+        ("backtest run panel.csv --refit", "A panel is not trained anew before each forecast yet"),
+        ("backtest single one.csv --by series", "Option --by of a backtest takes 'series', for a run of a panel"),
+        ("backtest run none.csv", "none.csv"),
+        ("report run --dataset one.csv", "not what this model was trained on"),
+    ],
+)
+def test_what_cannot_be_had_is_one_sentence(line: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    before = sorted(Path().rglob("*"))
+    assert main(line.split()) == 2
+    said = capsys.readouterr()
+    assert says in said.err and said.err.count("\n") == 1 and not said.out
+    assert sorted(Path().rglob("*")) == before

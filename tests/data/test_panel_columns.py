@@ -1,0 +1,177 @@
+"""Columns of a panel beside its values: what is known in advance, and what stays the same for a series."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import femts
+from femts.cli import main
+from femts.data.panel import load_panel
+from femts.data.panel_preprocess import PanelPreprocess
+from femts.errors import GapWarning, UsageError
+from femts.forecaster.panel_forecaster import PanelForecaster
+from femts.training.train import train
+
+L, P = 14, 7
+SMALL = {"model.d_model": 16, "model.n_heads": 2, "model.n_layers": 1}
+QUICK: dict[str, Any] = {"pred_len": P, "seq_len": L, "max_steps": 4, "device": "cpu"}
+
+
+def table(rows: int = 80, effect: tuple[float, ...] = (3, 3, 3, 3)) -> pd.DataFrame:
+    """Shops of their own sizes, ends and promotions, which lift them by `effect` of their size, in two regions."""
+    parts = []
+    for k, lift in enumerate(effect):
+        rng, size, count = np.random.default_rng(k), 10.0**k, rows + 5 * k
+        promo = (rng.uniform(size=count) < 0.3) * 1.0
+        values = size * (20 + np.sin(np.arange(count)) + lift * promo + 0.3 * rng.normal(size=count))
+        dates = pd.date_range("2024-01-01", periods=count)
+        place = {"region": ["north", "south"][k % 2], "area": size, "promo": promo}
+        parts.append(pd.DataFrame({"unique_id": f"s{k}", "ds": dates, "y": values, **place}))
+    return pd.concat(parts, ignore_index=True)
+
+
+def cut(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """All but the last P rows of each series, and those."""
+    last = frame.groupby("unique_id").cumcount(ascending=False) < P
+    return frame[~last], frame[last]
+
+
+def made(model: str, frame: pd.DataFrame, settings: dict[str, Any] | None = None, **reading: Any) -> PanelForecaster:
+    forecaster = train(load_panel(frame, target="y", **reading), model, settings=settings or {}, **QUICK)
+    assert isinstance(forecaster, PanelForecaster)
+    return forecaster
+
+
+def test_a_known_column_makes_the_forecast_better() -> None:
+    history, ahead = cut(table())
+    known, blind = made("ridge", history, future="promo"), made("ridge", history)
+    assert known.metrics["test"]["mse"] < 0.3 * blind.metrics["test"]["mse"] and known.metrics["known"]["y"] > 0.8
+    forecast = known.predict(history, future=ahead, level=[80])
+    assert list(forecast["unique_id"]) == list(ahead["unique_id"]) and list(forecast["ds"]) == list(ahead["ds"])
+    size = 10.0 ** forecast["unique_id"].str[1:].astype(int)
+    error = (forecast["y"] - ahead["y"].to_numpy()).abs() / size
+    assert error.mean() < 0.6
+    scores = known.scores().set_index("series")
+    assert (scores["mae"] / 10.0 ** np.arange(4) < 0.8).all()
+    shuffled = known.predict(history.sample(frac=1, random_state=0), future=table().sample(frac=1, random_state=0))
+    pd.testing.assert_frame_equal(
+        shuffled.sort_values(["unique_id", "ds"], ignore_index=True), forecast[shuffled.columns], rtol=1e-6
+    )
+
+
+def test_effects_are_shared_unless_a_series_has_clearly_its_own() -> None:
+    alike = PanelPreprocess.fit(load_panel(table(40), target="y", future="promo"))
+    assert all(one.effects is alike.effects for one in alike.series.values()), "too short for one of their own"
+    other = PanelPreprocess.fit(load_panel(table(400, effect=(3, 3, 3, -3)), target="y", future="promo"))
+    assert other.series["s3"].effects is not other.effects
+    again = PanelPreprocess.from_dict(other.to_dict())
+    assert again.to_dict() == other.to_dict()
+    assert again.series["s3"].effects is not again.effects
+
+
+def test_a_new_series_has_the_shared_effects_and_its_own_static_cells() -> None:
+    forecaster = made("fem_sm", table(), SMALL, future="promo", static=["region", "area"])
+    history, ahead = cut(table())
+    new = {"s0": "new", "s1": "s1"}
+    some = history[history["unique_id"].isin(new)].assign(unique_id=lambda rows: rows["unique_id"].map(new))
+    later = ahead[ahead["unique_id"].isin(new)].assign(unique_id=lambda rows: rows["unique_id"].map(new))
+    with pytest.warns(GapWarning, match="1 of 2 series are new"):
+        forecast = forecaster.predict(some, future=later)
+    assert np.isfinite(forecast["y"]).all()
+    expected = forecaster.predict(history, future=ahead).set_index("unique_id")
+    np.testing.assert_allclose(forecast["y"][P:], expected.loc["s1", "y"], rtol=1e-5)
+    with pytest.warns(GapWarning, match="static column 'region' has words that the training did not have, the first"):
+        forecaster.predict(history.assign(region="moon"), future=ahead)
+
+
+@pytest.mark.parametrize("model", ["fem_sm", "fem_gla_ridge"])
+def test_what_stays_the_same_reaches_the_model(model: str, tmp_path: Path) -> None:
+    small = SMALL if model == "fem_sm" else SMALL | {"model.longest": P}
+    forecaster = made(model, table(), small | {"training.lr": 0.01}, static="region")
+    assert asdict(forecaster.config.model_config)["n_static"] == 2
+    one = table().query("unique_id == 's0'")
+    north = forecaster.predict(one, 3 * P)
+    south = forecaster.predict(one.assign(region="south"), 3 * P)
+    assert not np.allclose(north["y"], south["y"]) and len(north) == 3 * P
+    forecaster.save(tmp_path / "run")
+    pd.testing.assert_frame_equal(femts.load(tmp_path / "run").predict(one, 3 * P), north)
+    evaluated = forecaster.evaluate(pred_len=2 * P)
+    assert np.isfinite(evaluated["mse"])
+
+
+def test_without_static_columns_the_model_is_what_it_was() -> None:
+    states = [made("fem_sm", table(), SMALL, **more).model.state_dict() for more in ({}, {"static": "region"})]
+    assert states[1].keys() - states[0].keys() == {"static_in.weight", "static_in.bias"}
+
+
+def test_several_targets_of_each_series() -> None:
+    frame = table().assign(other=lambda rows: rows["y"].to_numpy() * 2 + 1)
+    panel = load_panel(frame, target=["y", "other"], static="region")
+    forecaster = train(panel, "naive" if panel.static is None else "fem_sm", settings=SMALL, **QUICK)
+    forecast = forecaster.predict(frame, level=[80])
+    assert list(forecast.columns[2:5]) == ["y", "y-lo-80", "y-hi-80"] and "other-hi-80" in forecast
+    assert np.isfinite(forecast.iloc[:, 2:]).all(axis=None)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda ahead: None, "was trained on columns known in advance; give promo for the 7 steps after the end of"),
+        (lambda ahead: ahead.head(3), "has no 'promo' of series 's0' at 2024-03-17"),
+        (lambda ahead: ahead.drop(columns="promo"), "The table of known columns has no column 'promo'; give unique_id"),
+        (lambda ahead: ahead.assign(promo="much"), "has the text 'much' in column 'promo'"),
+        (lambda ahead: ahead.assign(promo=np.nan), "has no 'promo' of series 's0'"),
+        (lambda ahead: pd.concat([ahead, ahead]), "gives series 's0' twice at 2024-03-14"),
+        (lambda ahead: ahead.assign(unique_id=None), "has no name in 'unique_id' at data row 1"),
+        (lambda ahead: 3, "was trained on columns known in advance"),
+    ],
+)
+def test_a_future_that_does_not_fit_is_refused(change: Any, says: str) -> None:
+    history, ahead = cut(table())
+    forecaster = made("naive", history, future="promo")
+    with pytest.raises(UsageError, match=says):
+        forecaster.predict(history, future=change(ahead))
+
+
+def test_columns_that_do_not_fit_are_refused() -> None:
+    frame = table()
+    with pytest.raises(UsageError, match="Model 'ridge' takes no static columns; take one that does, such as fem_sm"):
+        made("ridge", frame, static="region")
+    with pytest.raises(UsageError, match=r"Setting 'model\.n_static' follows from the static columns"):
+        made("fem_sm", frame, {"model.n_static": 2})
+    with pytest.raises(UsageError, match="Static column 'region' has no value"):
+        made("fem_sm", frame.assign(region=np.nan), static="region")
+    with pytest.raises(UsageError, match="Static column 'ds2' of series 's0' changes, from '2024-01-01' to"):
+        load_panel(frame.assign(ds2=frame["ds"].astype(str)), target="y", static="ds2")
+    with pytest.raises(UsageError, match="A single table has no static columns, such as 'region'"):
+        femts.load_dataset(frame.query("unique_id == 's0'").rename(columns={"ds": "date"}), target="y", static="region")
+    forecaster = made("fem_sm", frame, SMALL, static="area")
+    with pytest.raises(UsageError, match="The history has no column 'area' for --static"):
+        forecaster.predict(frame.drop(columns="area"))
+    with pytest.raises(UsageError, match="has 'big' in the static column 'area', which held numbers in the training"):
+        forecaster.predict(frame.assign(area="big"))
+    with pytest.raises(UsageError, match="trained without any; leave it out"):
+        forecaster.predict(frame, future=frame)
+
+
+def test_the_command_takes_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    history, ahead = cut(table())
+    history.to_csv("shops.csv", index=False)
+    ahead.to_csv("ahead.csv", index=False)
+    roles = "--target y --future promo --static region,area --calendar"
+    small = " ".join(f"--set {name}={value}" for name, value in SMALL.items())
+    line = f"train --dataset shops.csv --panel {roles} --model fem_sm --pred-len 7 --seq-len 14 --max-steps 2 {small}"
+    assert main([*line.split(), "--out", "run"]) == 0
+    assert main(["predict", "run", "shops.csv", "--future", "ahead.csv", "-o", "out.csv"]) == 0
+    expected = femts.load("run").predict(history, future=ahead)
+    np.testing.assert_allclose(pd.read_csv("out.csv")["y"], expected["y"])
+    assert main([*line.split(), "--out", "run", "--resume"]) == 2
+    assert torch.isfinite(femts.load("run").model.state_dict()["static_in.weight"]).all()

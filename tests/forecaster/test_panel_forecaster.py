@@ -1,0 +1,140 @@
+"""Forecasters of panels: views of one series, scores and intervals over all, pictures, explanations, ONNX."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from small_panels import LENGTHS, L, P, panel_forecaster, panel_table
+
+from femts.errors import UsageError
+from femts.forecaster.panel_forecaster import PanelForecaster
+
+TABLE = panel_table()
+TINY = {"model.n_layers": 1, "model.d_model": 16, "model.n_heads": 2}
+
+
+@pytest.fixture(scope="module")
+def fem() -> PanelForecaster:
+    return panel_forecaster("fem_sm", settings=TINY)
+
+
+@pytest.fixture(scope="module")
+def ridge() -> PanelForecaster:
+    return panel_forecaster("ridge")
+
+
+def wide(name: str) -> pd.DataFrame:
+    return TABLE.query("unique_id == @name")[["ds", "y"]].rename(columns={"ds": "date"})
+
+
+def test_a_view_forecasts_its_series_as_the_panel_does(fem: PanelForecaster) -> None:
+    together = fem.predict(TABLE, level=[80], quantiles=[0.1]).set_index("unique_id")
+    for name in ("long", "young"):
+        alone = fem.of(name).predict(wide(name), level=[80], quantiles=[0.1])
+        assert list(alone["date"]) == list(together.loc[name, "ds"])
+        for column in ("y", "y-lo-80", "y-hi-80", "y-q-10"):
+            np.testing.assert_allclose(alone[column], together.loc[name, column], rtol=1e-5)
+
+
+def test_a_view_has_the_data_and_scores_of_its_series(ridge: PanelForecaster) -> None:
+    own = ridge.of("long")
+    assert own.training_data().rows == LENGTHS["long"] and own.config.dataset == "long"
+    raw = own.scores().set_index("units").loc["raw"]
+    row = ridge.scores().set_index("series").loc["long"]
+    for column in ("windows", "mse", "mae", "mase", "skill"):
+        assert raw[column] == pytest.approx(row[column], rel=1e-5), column
+
+
+def test_a_view_needs_no_data_to_forecast(ridge: PanelForecaster, tmp_path: Path) -> None:
+    ridge.save(tmp_path / "run")
+    view = PanelForecaster.load(tmp_path / "run").of("long")
+    pd.testing.assert_frame_equal(view.predict(wide("long")), ridge.of("long").predict(wide("long")))
+    with pytest.raises(UsageError, match="was passed as an object"):
+        view.evaluate()
+    with pytest.raises(UsageError, match=r"Series 'lonk' was not in the training; did you mean 'long'\?"):
+        ridge.of("lonk")
+
+
+def test_scores_over_all_are_means_of_the_windows(ridge: PanelForecaster) -> None:
+    whole, by_step = ridge.scores(by=None, level=[80]), ridge.scores(by="step")
+    test = ridge.evaluate()
+    assert whole["mse"].tolist() == [pytest.approx(by_step["mse"].mean())] and len(by_step) == P
+    assert whole["windows"].item() == test["windows"] and whole["units"].item() == "scaled"
+    assert whole["mae"].item() == pytest.approx(
+        test["mae"], rel=0.02
+    )  # `short` has a gap, each value counts alike there
+    assert whole["mase"].item() == pytest.approx(ridge.scores()["mase"].mean())
+    with pytest.raises(UsageError, match="cannot be grouped by 'channel'"):
+        ridge.scores(by="channel")
+
+
+def test_what_intervals_cover_is_the_same_by_step_and_by_series(ridge: PanelForecaster) -> None:
+    overall = ridge.scores(by=None, level=[80])
+    by_series = ridge.scores(level=[80]).query("series != 'short'")
+    table = ridge.coverage(level=[80])
+    assert table["coverage"].mean() == pytest.approx(overall["coverage-80"].item()) and set(table["units"]) == {
+        "scaled"
+    }
+    scale = {name: one.scaler.scale[0] for name, one in ridge.preprocess.series.items()}
+    for row in by_series.itertuples():
+        view = ridge.of(str(row.series))
+        assert row[list(by_series).index("coverage-80") + 1] == pytest.approx(
+            view.coverage(level=[80])["coverage"].mean()
+        )
+    widths = by_series.set_index("series")["width-80"]
+    for name, width in widths.items():
+        assert width / scale[str(name)] == pytest.approx(table["width"].mean(), rel=1e-5)
+
+
+def test_calibrating_takes_all_series(ridge: PanelForecaster) -> None:
+    fresh = PanelForecaster(
+        ridge.model, ridge.config, ridge.preprocess, ridge.freq, ridge.data, _dataset=ridge.training_data()
+    )
+    made = fresh.calibrate(level=[70])
+    before = ridge.intervals
+    assert before is not None and made.levels == (50, 70, 80, 90, 95, 99) and made.windows == before.windows
+    np.testing.assert_allclose(made.at([80], P), before.at([80], P))
+    assert fresh.predict(TABLE, level=[70]).filter(like="-lo-70").shape[1] == 1
+    assert fresh.calibrate(9).steps == 9 and fresh.evaluate(pred_len=9)["windows"] > 0
+
+
+def test_an_explanation_names_its_series(fem: PanelForecaster, ridge: PanelForecaster) -> None:
+    both = fem.explain(TABLE, ["young", "long"])
+    assert list(both["series"].unique()) == ["young", "long"]
+    for name in ("long", "young"):
+        one = both.query("series == @name").reset_index(drop=True)
+        alone = fem.of(name).explain(wide(name))
+        pd.testing.assert_frame_equal(one.drop(columns="series"), alone, rtol=1e-4)
+    assert fem.explain(TABLE)["series"].nunique() == len(LENGTHS)
+    tiny = fem.explain(TABLE, "tiny")
+    assert tiny["end"].max() == wide("tiny")["date"].max() and tiny["start"].min() < wide("tiny")["date"].min()
+    with pytest.raises(UsageError, match="The history has no series 'lonk'; did you mean 'long'"):
+        fem.explain(TABLE, ["lonk"])
+    with pytest.raises(UsageError, match="chooses no past segments"):
+        ridge.explain(TABLE)
+
+
+def test_a_picture_has_a_panel_a_series_with_its_own_dates(ridge: PanelForecaster) -> None:
+    figure = ridge.plot(TABLE.iloc[:-3], level=[80], actual=TABLE)
+    assert [panel.get_title(loc="left") for panel in figure.axes] == list(LENGTHS)
+    ends = TABLE.iloc[:-3].groupby("unique_id")["ds"].max()
+    for panel, name in zip(figure.axes, LENGTHS, strict=True):
+        drawn = {line.get_label(): line for line in panel.lines}
+        assert np.asarray(drawn["history"].get_xdata())[-1] == ends[name]
+        assert ("what happened" in drawn) == (name == "tiny")
+        assert np.asarray(drawn["forecast"].get_xdata())[0] == ends[name]
+    assert [panel.get_title(loc="left") for panel in ridge.plot(TABLE, series=["short"]).axes] == ["short"]
+    with pytest.raises(UsageError, match="has no series 'none'"):
+        ridge.plot(TABLE, series=["none"])
+
+
+def test_one_series_is_exported(ridge: PanelForecaster, tmp_path: Path) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxscript")
+    made = ridge.export("long", tmp_path / "long.onnx")
+    past = wide("long")["y"].to_numpy()[None, -L:, None].astype(np.float32)
+    (forecast,) = onnxruntime.InferenceSession(made.path).run(["forecast"], {"history": past})
+    np.testing.assert_allclose(forecast[0, :, 0], ridge.predict(TABLE, series=["long"])["y"], rtol=1e-4)
