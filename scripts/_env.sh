@@ -18,7 +18,7 @@ choose_python() {
 
 ensure_env() {
     local stamp=.venv/femts-stamp made=.venv/femts-made want python
-    want="$(cat setup.cfg pyproject.toml constraints.txt scripts/_env.sh | cksum) $PWD"
+    want="$(cat setup.cfg pyproject.toml constraints.txt constraints-stats.txt scripts/_env.sh | cksum) $PWD"
     if [ -x .venv/bin/python ] && [ "$(cat "$stamp" 2>/dev/null)" = "$want" ]; then
         return
     fi
@@ -38,6 +38,7 @@ ensure_env() {
     # torch first and alone: a machine that keeps its own build of exactly this version gives that one to plain pip.
     "${pip[@]}" "$(grep -E '^torch==' constraints.txt)"
     "${pip[@]}" -c constraints.txt -e '.[dev]'
+    "${pip[@]}" --no-deps -r constraints-stats.txt
     .venv/bin/python -m compileall -q femts
     echo "$want" >"$stamp"
 }

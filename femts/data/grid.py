@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import Any
 
@@ -15,6 +16,7 @@ from femts.errors import UsageError
 
 STRETCHES = (12, 3)  # stamps that a step is read from where others are missing; twelve business days have a weekend
 MOST_MISSING, ISLAND = 10, 3  # stamps for each that is there, and dates beside the longest hole
+_QUARTERS = re.compile(r"^(\d*B?QS-)(OCT|NOV|DEC)$")
 NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 
@@ -151,7 +153,12 @@ def _inferred(dates: pd.DatetimeIndex) -> str | None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # pandas 3 announces that a later one returns an offset; both are taken
         inferred = pd.infer_freq(dates)
-    return None if inferred is None else str(to_offset(inferred).freqstr)
+    return None if inferred is None else _QUARTERS.sub(_first_quarter, str(to_offset(inferred).freqstr))
+
+
+def _first_quarter(step: re.Match[str]) -> str:
+    """The step of quarter starts, named by the first of its months: pandas 2 names it by the last one, QS-OCT."""
+    return step[1] + {"OCT": "JAN", "NOV": "FEB", "DEC": "MAR"}[step[2]]
 
 
 def check_step(dates: pd.Index, freq: str, where: str = "The frame") -> None:

@@ -14,10 +14,11 @@ from femts.data.effects import Array, Effects
 from femts.data.panel import Panel
 from femts.data.panel_effects import joined, own_effects, shared_effects
 from femts.data.preprocess import Preprocess
+from femts.data.raw import Raw, raw_rows
 from femts.data.scaler import Scaler
-from femts.data.splits import PARTS
+from femts.data.spans import Span, span
 from femts.data.static import StaticCodes
-from femts.data.windows import PanelWindows, ScaledSeries, Span
+from femts.data.windows import PanelWindows, ScaledSeries
 from femts.errors import UsageError
 from femts.text import shown
 
@@ -60,7 +61,16 @@ class PanelPreprocess:
 
     def of(self, name: str, data: Dataset) -> Preprocess:
         """The preprocessing of the series `name`; one that is new is scaled by its own rows, those of `data`."""
-        return self.series.get(name) or replace(fit_series(data), effects=self.effects)
+        return self.series.get(name) or replace(fit_series(data), effects=self.effects, reads_raw=self.reads_raw)
+
+    @property
+    def reads_raw(self) -> bool:
+        """True when made for a model that reads values before scaling."""
+        return any(one.reads_raw for one in self.series.values())
+
+    def reading(self, raw: bool) -> PanelPreprocess:
+        """The same, for a model that reads values before scaling, or not."""
+        return replace(self, series={name: replace(one, reads_raw=raw) for name, one in self.series.items()})
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types for JSON."""
@@ -135,10 +145,10 @@ def panel_spans(panel: Panel, part: str, seq_len: int, pred_len: int) -> list[Sp
     """
     spans, row = list[Span](), 0
     for data in panel.series.values():
-        first, stop, begin, windows = _span(data, part, seq_len, pred_len)
+        first, stop, begin, windows = span(data.split, part, seq_len, pred_len)
         spans.append(Span(row + first, row + stop, row + begin, windows))
         row += len(data.values)
-    if not any(span.windows for span in spans):
+    if not any(each.windows for each in spans):
         longest = max(len(data.values) for data in panel.series.values())
         raise UsageError(
             f"No series of '{shown(panel.name)}' has a window of {pred_len} steps in its {part} part (the longest has "
@@ -154,22 +164,9 @@ def static_inputs(preprocess: PanelPreprocess, panel: Panel) -> torch.Tensor | N
     return torch.from_numpy(preprocess.static.encode(panel.static, f"'{shown(panel.name)}'"))
 
 
-def _span(data: Dataset, part: str, seq_len: int, pred_len: int) -> Span:
-    """Rows of `part` in a series that begins with row 0, and its windows."""
-    start, stop = data.split.rows(part, seq_len) if part in PARTS else (0, 0)
-    if part == "train":
-        young = stop <= seq_len
-        begin = start + 1 - seq_len if young else start
-        last = stop - 1 - seq_len if young else stop + data.split.overhang(part, pred_len) - seq_len - pred_len
-        return Span(start, stop, begin, max(0, last - begin + 1))
-    first = start + seq_len
-    count = stop - first - pred_len + 1 if first > 0 else 0
-    return Span(0, stop, first - seq_len, max(0, count))
-
-
 def _resident(panel: Panel, preprocess: PanelPreprocess) -> ScaledSeries:
     """All rows of all series, scaled."""
-    scaled, observed, gaps = [], [], False
+    scaled, observed, raw, gaps = [], [], list[Raw](), False
     offsets = panel_offsets([(preprocess.series[name], data) for name, data in panel.series.items()])
     begin = 0
     for name, data in panel.series.items():
@@ -179,10 +176,13 @@ def _resident(panel: Panel, preprocess: PanelPreprocess) -> ScaledSeries:
         scaled.append(preprocess.series[name].transform(data.values, taken_off, where).astype(np.float32))
         mask = data.observed
         gaps |= mask is not None
+        raw += [raw_rows(preprocess.series[name], data.values, taken_off)] if preprocess.series[name].reads_raw else []
         observed.append(np.ones(data.values.shape, dtype=np.bool_) if mask is None else mask)
     values = torch.from_numpy(np.concatenate(scaled))
     resident = None if offsets is None else torch.from_numpy(offsets).float()
-    return ScaledSeries(values, torch.from_numpy(np.concatenate(observed)) if gaps else None, resident, panel.targets)
+    seen = torch.from_numpy(np.concatenate(observed)) if gaps else None
+    rows = Raw(*map(torch.cat, zip(*raw, strict=True))) if raw else None
+    return ScaledSeries(values, seen, resident, panel.targets, rows)
 
 
 def panel_offsets(rows: Sequence[tuple[Preprocess, Dataset]]) -> Array | None:

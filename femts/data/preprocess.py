@@ -39,6 +39,7 @@ class Preprocess:
         effects: of the known columns on the scaled channels; None where none are known.
         power: transform of the targets, the first channels; None where there is none.
         domain: bounds of the targets.
+        reads_raw: made for a model that reads values before scaling, where a look-back may begin before its series.
     """
 
     columns: tuple[str, ...]
@@ -46,6 +47,7 @@ class Preprocess:
     effects: Effects | None = None
     power: PowerTransform | None = None
     domain: Domain = ANY
+    reads_raw: bool = False
 
     @classmethod
     def fit(cls, data: Dataset) -> Preprocess:
@@ -109,6 +111,11 @@ class Preprocess:
             )
         return fill_gaps(scaled)
 
+    def unscaled(self, values: Array, offsets: Array | None = None) -> Array:
+        """Values that are scaled: raw `values` (..., rows, C), NaN where missing, transformed, `offsets` taken off."""
+        values = _transformed(values, self.power)
+        return values if offsets is None else values - offsets * self.scaler.scale
+
     def inverse(self, scaled: Values, offsets: Values | None = None) -> Values:
         """Raw forecasts of `scaled` ones (..., T), arrays or tensors of the first T channels, within the domain.
 
@@ -134,7 +141,7 @@ class Preprocess:
         return (values - self.scaler.mean[: raw.shape[-1]]) / self.scaler.scale[: raw.shape[-1]]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types for JSON, which keeps float64 without loss."""
+        """Plain types for JSON, which keeps float64 without loss; `reads_raw` follows from the model."""
         effects = {} if self.effects is None else {"effects": self.effects.to_dict()}
         power = {} if self.power is None else {"power": self.power.to_dict()}
         domain = {} if self.domain == ANY else {"domain": self.domain.to_dict()}

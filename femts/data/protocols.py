@@ -117,6 +117,13 @@ def default_look_back(protocol: str, pred_len: int, train_rows: int, season: int
     )
 
 
+def every_row(rows: int, most: int) -> Choice:
+    """Look-back of a model that is fitted to the look-back alone: all of `rows`, and no more than `most`."""
+    if rows <= most:
+        return Choice(rows, "all rows that there are")
+    return Choice(most, "as far back as this model is fitted to unasked")
+
+
 def look_back_choices(protocol: str, pred_len: int, train_rows: int, season: int = 1) -> tuple[int, ...]:
     """Look-backs to choose from, rising: that of `default_look_back`, and an eighth, a quarter, a half of it and twice
     it in whole seasons, as far as they leave a quarter of the training rows to begin a window at."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import gc
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
@@ -47,7 +48,7 @@ def read_recent(path: str | Path, steps: int, freq: str | None, form: Form = USU
     if freq is None:
         return last_rows(headless_pieces(path, cells), steps)
     where = place(Path(path))
-    pieces = (to_frame(piece, where, form) for piece in table_pieces(path, form, cells))
+    pieces = _let_go(to_frame(piece, where, form) for piece in table_pieces(path, form, cells))
     first = next(pieces)
     form = form_again(first, form)
     if form.time_of(first) not in map(str, first.columns):
@@ -60,6 +61,15 @@ def read_recent(path: str | Path, steps: int, freq: str | None, form: Form = USU
     except _Stamps:
         whole = to_frame(read_table(path, form), where, form)
         return last_stamps([whole], steps, freq, form, where) if long else last_steps(whole, steps, freq, form)
+
+
+def _let_go(pieces: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    """The `pieces`, each let go of before the next: a column of pandas 2 and its `str` hold each other."""
+    for piece in pieces:
+        yield piece
+        del piece
+        if pd.__version__ < "3":
+            gc.collect(1)
 
 
 def last_steps(history: pd.DataFrame, count: int, freq: str, form: Form = USUAL) -> pd.DataFrame:

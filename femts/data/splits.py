@@ -55,6 +55,11 @@ class Split:
         within = stop + self.overhang(part, pred_len) - start
         return max(0, within - seq_len - pred_len + 1) if start >= 0 else 0
 
+    def longest(self, part: str, pred_len: int) -> int:
+        """Steps of the longest look-back of `part` that does not begin before the rows; 0 or less for none."""
+        start, stop = self.rows(part, 0)
+        return stop - start + self.overhang(part, pred_len) - pred_len if part == "train" else start
+
     def check(self, name: str, part: str, seq_len: int, pred_len: int) -> None:
         """UsageError when the windows of `part` do not fit the data set `name`; the text says which length would."""
         start, stop = self.rows(part, seq_len)

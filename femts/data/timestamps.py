@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import Any
 
@@ -18,6 +19,7 @@ YEARS = (1678, 2261)  # whole ones that nanoseconds in 64 bits reach, which pand
 MOST_NUMBER = 2**53  # of a stamp that is a number: no larger one is sure to differ from the next
 _WRITE = "write it as 2024-12-31 23:00:00"
 _OFFSET = r"\s*(?:[zZ]|[+-]\d{2}(?::?\d{2}){0,2})$"
+_YEAR = re.compile(r"\d{4}(?=-\d{2}(-\d{2}|$))")
 _CLOCK = r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?|\b[aApP]\.?[mM]\b"
 
 
@@ -49,6 +51,9 @@ def read_stamps(
         dates, notes = _parse(as_text(column), where)
     if dates.isna().any():
         row = int(np.argmax(dates.isna()))
+        year = _YEAR.match(shown(column.iloc[row]))
+        if year and not YEARS[0] <= int(year[0]) <= YEARS[1]:  # pandas 2 reads none that nanoseconds do not reach
+            raise _beyond(where, int(year[0]), row)
         raise UsageError(
             f"{where} has '{shown(column.iloc[row])}' where data row {row + 1} should have a date; {_WRITE}."
         )
@@ -56,11 +61,15 @@ def read_stamps(
     beyond = np.asarray((stamps.year < YEARS[0]) | (stamps.year > YEARS[1]))
     if beyond.any():
         row = int(np.argmax(beyond))
-        raise UsageError(
-            f"{where} has a date in the year {stamps[row].year} at data row {row + 1}; dates are from {YEARS[0]} to "
-            f"{YEARS[1]}, so number the steps instead."
-        )
+        raise _beyond(where, stamps[row].year, row)
     return stamps, notes
+
+
+def _beyond(where: str, year: int, row: int) -> UsageError:
+    return UsageError(
+        f"{where} has a date in the year {year} at data row {row + 1}; dates are from {YEARS[0]} to {YEARS[1]}, so "
+        "number the steps instead."
+    )
 
 
 def as_text(column: pd.Series) -> pd.Series:
@@ -174,4 +183,9 @@ def _check_years(text: pd.Series, where: str) -> None:
 
 def _stamps(text: pd.Series, **how: Any) -> pd.Series:
     # Through an index: pandas 2 returns several time zones as objects, which an index refuses as pandas 3 does at once.
-    return pd.Series(pd.DatetimeIndex(pd.to_datetime(text, errors="coerce", **how)))
+    stamps = pd.Series(pd.DatetimeIndex(pd.to_datetime(text, errors="coerce", **how)))
+    if stamps.dt.tz is not None and not how.get("utc"):
+        zoned = text[stamps.notna().to_numpy()].str.contains(rf"[T ]\d{{2}}[\d:.]*{_OFFSET}", regex=True)
+        if zoned.any() and not zoned.all():  # pandas 2 takes those without an offset to be of the same zone
+            raise ValueError("stamps with a time zone and without")
+    return stamps

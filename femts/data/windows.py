@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from femts.data.dataset import Dataset
 from femts.data.preprocess import Preprocess
+from femts.data.raw import Raw, raw_rows
+from femts.data.spans import span, spread
+from femts.data.static import with_static
 from femts.errors import UsageError
 from femts.text import shown
 
@@ -24,17 +26,19 @@ class ScaledSeries:
         observed: (N, C) bool, which values are real and no filling; None where all are.
         offsets: (N, C), what was taken off the scaled values, for it is known; None where nothing was.
         targets: how many of the channels, the first ones, are scored; None for all.
+        raw: the rows (N, C) before scaling, where a model reads them so.
     """
 
     values: Tensor
     observed: Tensor | None = None
     offsets: Tensor | None = None
     targets: int | None = None
+    raw: Raw | None = None
 
     def to(self, device: torch.device | str) -> ScaledSeries:
         """A copy on `device`."""
         observed, offsets = (None if each is None else each.to(device) for each in (self.observed, self.offsets))
-        return ScaledSeries(self.values.to(device), observed, offsets, self.targets)
+        return ScaledSeries(self.values.to(device), observed, offsets, self.targets, self.raw)
 
 
 class Windows:
@@ -111,6 +115,26 @@ class Windows:
         """Offsets of the windows `index`, look-backs and what followed (B, L + P, C); None where there are none."""
         return None if self.resident.offsets is None else self._cut(self.resident.offsets, index)
 
+    def raw(self, index: Tensor) -> Raw:
+        """Look-backs (B, L, C) of the windows `index` before scaling; those of a series without
+        such rows are its values."""
+        if self.resident.raw is None:
+            values = self.gather(index)[0].cpu().double()
+            return Raw(values, torch.zeros_like(values[:, :1]), torch.ones_like(values[:, :1]))
+        values, mean, scale = self.resident.raw
+        rows, inside = self._raw_rows(index)
+        last = rows[:, -1:]
+        return Raw(values[rows].where(inside[..., None], torch.nan), mean[last], scale[last])
+
+    def _raw_rows(self, index: Tensor) -> tuple[Tensor, Tensor]:
+        """Rows of the look-backs (B, L), and which of them there are."""
+        rows = (index.to(self.series.device)[:, None] + self._steps[: self.seq_len]).cpu()
+        return rows, torch.ones_like(rows, dtype=torch.bool)
+
+    def spread(self, most: int | None) -> Tensor:
+        """Numbers of all windows, or of `most` at even distances, the first and the last among them."""
+        return spread(len(self), most)
+
     def _cut(self, values: Tensor, index: Tensor) -> Tensor:
         if index.device.type == "cpu" and len(index) and not 0 <= int(index.min()) <= int(index.max()) < len(self):
             raise IndexError(f"window numbers are 0 to {len(self) - 1}, not {int(index.min())} to {int(index.max())}")
@@ -126,22 +150,6 @@ class Windows:
         """Every window once and in order, `batch_size` at a time; the last batch may be short."""
         for first in range(0, len(self), batch_size):
             yield self.gather(torch.arange(first, min(first + batch_size, len(self)), device=self.series.device))
-
-
-class Span(NamedTuple):
-    """Rows of one series of a panel, and the windows over them.
-
-    Attributes:
-        first: its first row.
-        stop: one past its last row that a window may see.
-        begin: row at which its first window begins; it may be before `first`.
-        windows: how many, each one row further than the one before.
-    """
-
-    first: int
-    stop: int
-    begin: int
-    windows: int
 
 
 class PanelWindows(Windows):
@@ -229,16 +237,25 @@ class PanelWindows(Windows):
         inside = (rows >= first[:, None]) & (rows < stop[:, None])
         return rows.clamp(first[:, None], stop[:, None] - 1), inside
 
+    def _raw_rows(self, index: Tensor) -> tuple[Tensor, Tensor]:
+        rows, inside = self._rows(index)
+        return rows[:, : self.seq_len].cpu(), inside[:, : self.seq_len].cpu()
+
+    def spread(self, most: int | None) -> Tensor:
+        """As `Windows.spread`, shared out evenly over the series, of which each keeps its last window at least."""
+        if most is None or len(self) <= most:
+            return torch.arange(len(self))
+        counts = self.spans[:, 3].cpu()
+        each = max(1, most // int((counts > 0).sum()))
+        begin = [0, *counts.cumsum(0).tolist()]
+        some = [spread(n, each) if each > 1 else torch.arange(max(0, n - 1), n) for n in counts.tolist()]
+        return torch.cat([first + numbers for first, numbers in zip(begin, some, strict=False)])
+
     def to(self, device: torch.device | str) -> PanelWindows:
         """The same windows over a copy of the series on `device`."""
         static = None if self.static is None else self.static.to(device)
         resident, spans = self.resident.to(device), self.spans.to(device)
         return PanelWindows(resident, self.seq_len, self.pred_len, spans, self.names, static)
-
-
-def with_static(x: Tensor, static: Tensor) -> Tensor:
-    """Look-backs `x` (B, L, C) with the static inputs (B, E) of their series after the channels, (B, L, C + E)."""
-    return torch.cat([x, static[:, None].expand(-1, x.shape[1], -1)], dim=-1)
 
 
 def part_windows(
@@ -260,18 +277,22 @@ def part_windows(
     start, stop = dataset.split.rows(part, seq_len)
     first = start if part == "train" else start + seq_len
     if min(seq_len, pred_len) >= 1:  # shorter ones are named by Windows itself
-        dataset.split.check(dataset.name, part, seq_len, pred_len)
+        fitting = min(seq_len, dataset.split.longest(part, pred_len)) if preprocess.reads_raw else seq_len
+        dataset.split.check(dataset.name, part, max(1, fitting), pred_len)
     series = _resident(dataset, preprocess) if like is None else like.resident
     if series.observed is not None and not series.observed[first:stop].any():
         raise UsageError(f"No value of '{dataset.name}' is there in its {part} rows; bring a table without such a gap.")
+    if preprocess.reads_raw:
+        spans = torch.tensor([span(dataset.split, part, seq_len, pred_len)])
+        return PanelWindows(series, seq_len, pred_len, spans, (dataset.name,))
     return Windows(series, seq_len, pred_len, start, stop, dataset.split.overhang(part, pred_len))
 
 
 def _resident(dataset: Dataset, preprocess: Preprocess) -> ScaledSeries:
     where = f"Data set '{shown(dataset.name)}'"
     taken_off = preprocess.offsets(dataset.covariates, dataset.dates, where)
+    offsets = None if taken_off is None else torch.from_numpy(taken_off).float()
     values = torch.from_numpy(preprocess.transform(dataset.values, taken_off, where)).float()
     observed = None if dataset.observed is None else torch.from_numpy(dataset.observed)
-    return ScaledSeries(
-        values, observed, None if taken_off is None else torch.from_numpy(taken_off).float(), dataset.targets
-    )
+    raw = raw_rows(preprocess, dataset.values, taken_off) if preprocess.reads_raw else None
+    return ScaledSeries(values, observed, offsets, dataset.targets, raw)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from femts.evaluation.scores import seasonal_error
 from femts.evaluation.series_scores import SeriesSums
 
 
-class NaiveErrors:
+class NaiveErrors(ABC):
     """Float64 sums of the errors of the seasonal naive forecast; memory does not grow with the windows.
 
     Args:
@@ -37,9 +38,9 @@ class NaiveErrors:
         observed = ~target.isnan()
         self._naive.add(x[:, -self.season :][:, steps], target.masked_fill(~observed, 0.0), observed)
 
+    @abstractmethod
     def mase(self) -> float:
         """Mean absolute error of the model over that of the seasonal naive forecast on the training rows."""
-        raise NotImplementedError
 
     def beside(self, mse: float) -> dict[str, Any]:
         """Errors of the seasonal naive forecast beside the `mse` of the model.

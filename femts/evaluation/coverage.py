@@ -39,7 +39,7 @@ def coverage_notes(covered: Mapping[str, float], part: str = "test") -> list[str
 def few_notes(windows: int, disjoint: int) -> list[str]:
     """A note where intervals come from too few windows, of which `disjoint` overlap no other, to be
     more than an estimate."""
-    if not are_few(windows, disjoint):
+    if windows == 0 or not are_few(windows, disjoint):  # none: they are the model's own
         return []
     counted = f"{windows} validation windows, {disjoint} without overlap, are"
     if windows == 1:

@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
+from femts.data.raw import Raw
 from femts.evaluation.metrics import ErrorSums
 from femts.mixers.ops.precision import low_precision_products
 from femts.models.base import ForecastModel
@@ -39,6 +40,14 @@ class WindowSource(Protocol):
 
     def taken_off(self, index: Tensor) -> Tensor | None:
         """Offsets of these values (B, L + P, C), taken off because they are known; None where there are none."""
+        ...
+
+    def raw(self, index: Tensor) -> Raw:
+        """Look-backs (B, L, C) of the windows `index` before scaling."""
+        ...
+
+    def spread(self, most: int | None) -> Tensor:
+        """Numbers of all windows, or of `most` spread evenly over the part."""
         ...
 
 
@@ -88,7 +97,7 @@ def evaluate(
         model: forecaster on the device of `windows`.
         windows: every window of the part, built for the horizon asked for.
         batch_size: windows at a time, fewer where there are many channels; the score does not depend on it.
-        most: windows at most, spread evenly over the part; None scores all.
+        most: windows at most, spread evenly over the part; None scores all, or as many as the model wants at most.
         share: windows of this process, where there are several; None scores all.
         also: further sums, which see the windows of this process in their order.
 
@@ -96,10 +105,10 @@ def evaluate(
         `mse` and `mae` in scaled units and the number of `windows`.
     """
     device, also, share = windows.series.device, list(also), share or Share()
-    sums, scored = ErrorSums(device), _spread(len(windows), most).to(device)
+    sums, scored = ErrorSums(device), windows.spread(most or model.most_windows).to(device)
     with _scoring(model, device):
         for index in scored[share.rank :: share.world].split(windows_at_a_time(windows.series, batch_size)):
-            x, forecast, y, observed, quantiles = _forecast(model, windows, index)
+            x, forecast, y, observed, quantiles = forecast_windows(model, windows, index)
             sums.add(forecast, y, observed)
             for more in also:
                 more.add(x, forecast, _masked(y, observed), quantiles)
@@ -110,13 +119,6 @@ def evaluate(
 def _masked(y: Tensor, observed: Tensor | None) -> Tensor:
     """Targets of the windows, NaN where nothing was observed."""
     return y if observed is None else y.masked_fill(~observed, torch.nan)
-
-
-def _spread(count: int, most: int | None) -> Tensor:
-    """Numbers of all of `count` windows, or of `most` at even distances, the first and the last among them."""
-    if most is None or count <= most:
-        return torch.arange(count)
-    return torch.linspace(0, count - 1, most, dtype=torch.float64).round().long()
 
 
 def evaluate_horizons(
@@ -144,13 +146,12 @@ def evaluate_horizons(
     device = windows[0].series.device
     batch_size = windows_at_a_time(windows[0].series, batch_size)
     sums = {each.pred_len: ErrorSums(device) for each in windows}
-    counts = dict.fromkeys(sums, 0)
-    first = 0
+    counts, first, most = dict.fromkeys(sums, 0), 0, most or model.most_windows
     with _scoring(model, device):
         for longest in sorted(windows, key=lambda each: each.pred_len, reverse=True):  # it has the fewest windows
-            begin = torch.arange(first, len(longest)) if most is None else _spread(len(longest), most)
+            begin = torch.arange(first, len(longest)) if most is None else longest.spread(most)
             for index in begin.to(device).split(batch_size):
-                x, forecast, y, observed, _ = _forecast(model, longest, index)
+                x, forecast, y, observed, _ = forecast_windows(model, longest, index)
                 for steps in (steps for steps in sums if steps <= longest.pred_len):
                     mask = None if observed is None else observed[:, :steps]
                     sums[steps].add(forecast[:, :steps], y[:, :steps], mask)
@@ -163,7 +164,7 @@ def evaluate_horizons(
     return {steps: {"mse": each.mse, "mae": each.mae, "windows": counts[steps]} for steps, each in sums.items()}
 
 
-class _Scored(NamedTuple):
+class Scored(NamedTuple):
     """Windows of T targets as they are scored: `x` (B, L, T), `forecast` and `y` (B, P, T),
     `quantiles` (B, P, Q, T)."""
 
@@ -174,11 +175,11 @@ class _Scored(NamedTuple):
     quantiles: Tensor | None
 
 
-def _forecast(model: ForecastModel, windows: WindowSource, index: Tensor) -> _Scored:
+def forecast_windows(model: ForecastModel, windows: WindowSource, index: Tensor) -> Scored:
     """Forecasts of the windows `index` (B,) and what followed, offsets put back."""
     x, y = windows.gather(index)
-    quantiles = model.forecast_quantiles(x, windows.pred_len) if model.quantiles else None
-    forecast = model.forecast(x, windows.pred_len) if quantiles is None else model.point(quantiles)
+    made = model.forecasts(x, windows.pred_len, windows.raw(index) if model.reads_raw else None)
+    forecast, quantiles = made.points, made.quantiles
     mask, offsets = windows.seen(index), windows.taken_off(index)
     observed = None if mask is None else mask[:, x.shape[1] :, : windows.targets]
     if offsets is not None:
@@ -186,7 +187,7 @@ def _forecast(model: ForecastModel, windows: WindowSource, index: Tensor) -> _Sc
         x, forecast, y = x[..., : before.shape[-1]] + before, forecast + after, y + after
         quantiles = None if quantiles is None else quantiles + after[:, :, None]
     x, forecast, y = (each[..., : windows.targets] for each in (x, forecast, y))
-    return _Scored(x, forecast, y, observed, None if quantiles is None else quantiles[..., : windows.targets])
+    return Scored(x, forecast, y, observed, None if quantiles is None else quantiles[..., : windows.targets])
 
 
 @contextmanager

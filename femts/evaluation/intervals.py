@@ -104,7 +104,7 @@ class Intervals:
         levels: K levels in percent, rising.
         half_widths: (K, S, C) float32, scaled units.
         windows: validation windows n behind each of them.
-        disjoint: those of them that overlap no other.
+        disjoint: those of them that overlap no other; both 0 where the model has intervals of its own.
     """
 
     levels: tuple[float, ...]
@@ -115,7 +115,22 @@ class Intervals:
     @property
     def few(self) -> bool:
         """True where windows were too few for order statistics of their errors; see `femts.evaluation.few`."""
-        return are_few(self.windows, self.disjoint)
+        return not self.own and are_few(self.windows, self.disjoint)
+
+    @classmethod
+    def of_model(cls, model: ForecastModel, steps: int, channels: int) -> Intervals:
+        """Intervals of a model's own, between its `quantiles`: nothing corrects them."""
+        return cls(model.levels, np.zeros((len(model.levels), steps, channels), dtype=np.float32), 0, 0)
+
+    @property
+    def own(self) -> bool:
+        """True where they are the model's own, and nothing was calibrated."""
+        return self.windows == 0
+
+    @property
+    def source(self) -> str:
+        """Words on what they come from."""
+        return "the model itself" if self.own else f"{self.windows} window{'s' * (self.windows > 1)}"
 
     @property
     def steps(self) -> int:
@@ -141,6 +156,8 @@ class Intervals:
         for level in levels:
             if level not in self.levels:
                 calibrated = ", ".join(f"{each:g}" for each in self.levels)
+                if self.own:
+                    raise UsageError(f"This model has intervals of its own for {calibrated}, not for {level:g}.")
                 remedy = f", for {self.windows} validation windows are too few for it; choose from {calibrated}"
                 if reachable(level, self.windows, self.disjoint):
                     remedy = f"; choose from {calibrated}, or run `femts calibrate RUN --level {level:g}`"
@@ -222,7 +239,8 @@ def calibrate(
 ) -> tuple[Intervals, dict[str, float | int]]:
     """Intervals from the errors of `model` over `windows`, and its scores there.
 
-    Those of many windows are exact, a block of steps at a time; for few see `femts.evaluation.few`.
+    A model that has intervals of its own keeps them. Those of many windows are exact, a block of
+    steps at a time; for few see `femts.evaluation.few`.
 
     Args:
         model: forecaster on the device of `windows`.
@@ -236,6 +254,8 @@ def calibrate(
         RunFailure: forecasts are not finite.
     """
     count, steps, channels, disjoint = len(windows), windows.pred_len, windows.targets, windows.disjoint
+    if model.levels:
+        return Intervals.of_model(model, steps, channels), evaluate(model, windows, batch_size, also=also)
     if are_few(count, disjoint):
         every = tuple(sorted(set(levels)))
         spread = Spread(steps, channels, every, model.quantiles)

@@ -26,14 +26,21 @@ class SeriesSums:
         windows: the ones that are scored, which the evaluator hands on in their order.
         preprocess: of each series.
         season: steps of a season, for the seasonal naive forecast.
+        most: windows that are scored at most, spread over the series; None for all.
         covered: intervals to measure in each series as well; None leaves them out.
     """
 
     def __init__(
-        self, windows: PanelWindows, preprocess: PanelPreprocess, season: int, covered: CoverageSums | None = None
+        self,
+        windows: PanelWindows,
+        preprocess: PanelPreprocess,
+        season: int,
+        most: int | None = None,
+        covered: CoverageSums | None = None,
     ) -> None:
-        self.names, self.counts = windows.names, windows.spans[:, 3].cpu()
-        self.number = torch.repeat_interleave(torch.arange(len(self.names)), self.counts)
+        self.names = windows.names
+        self.number = windows.series_of(windows.spread(most)).cpu()
+        self.counts = torch.bincount(self.number, minlength=len(self.names))
         self.preprocess, self.season, self.covered = preprocess, season, covered
         levels = 0 if covered is None else len(covered.levels)
         self.sums = torch.zeros(4, len(self.names), dtype=torch.float64)  # squares, absolutes, naive squares, values

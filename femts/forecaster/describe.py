@@ -33,7 +33,7 @@ def describe(
     if intervals is None:
         return "\n".join([*lines, "  intervals: none"])
     levels = ", ".join(f"{level:g}" for level in intervals.levels)
-    return "\n".join([*lines, f"  intervals: {levels} %, from {count(intervals.windows, 'window')}"])
+    return "\n".join([*lines, f"  intervals: {levels} %, from {intervals.source}"])
 
 
 def _score(scores: Mapping[str, Any]) -> str:

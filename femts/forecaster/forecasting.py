@@ -15,6 +15,7 @@ from torch import Tensor
 
 from femts.config.values import check_steps
 from femts.data.grid import future_dates
+from femts.data.raw import Raw, raw_rows
 from femts.errors import RunFailure, UsageError
 from femts.evaluation.intervals import Intervals, check_levels, with_bounds
 from femts.evaluation.quantiles import check_quantiles, conformal_bounds, level_of
@@ -22,6 +23,7 @@ from femts.explain.posterior import explainable, explanation
 from femts.forecaster.inputs import in_form_of, known_ahead, look_back, tell_age, tell_ended
 from femts.forecaster.scoring import calibrated
 from femts.forecaster.trained import Single, Trained
+from femts.models.base import Forecasts
 
 Array = NDArray[np.float64]
 
@@ -54,29 +56,18 @@ class Ends(NamedTuple):
         return (*self.levels, *(level_of(q) for q in self.quantiles if q != 0.5))
 
 
-class Scaled(NamedTuple):
-    """Forecast in scaled units, known effects still off: `points` (B, S, C), and learned
-    `quantiles` (B, S, Q, C) or None."""
-
-    points: Tensor
-    quantiles: Tensor | None
-
-
-def forecast_scaled(forecaster: Single, values: Array, steps: int, offsets: Array | None = None) -> Scaled:
+def forecast_scaled(forecaster: Single, values: Array, steps: int, offsets: Array | None = None) -> Forecasts:
     """Forecast `steps` from raw look-backs `values` (B, L, C), whose `offsets` begin with those of the look-back."""
     before = None if offsets is None else offsets[:, : values.shape[1]]
     scaled = torch.from_numpy(forecaster.preprocess.transform(values, before)).float().to(forecaster.device)
-    return forecast_model(forecaster, scaled, steps)
+    raw = raw_rows(forecaster.preprocess, values, before) if forecaster.model.reads_raw else None
+    return forecast_model(forecaster, scaled, steps, raw)
 
 
-def forecast_model(forecaster: Trained[Any, Any], scaled: Tensor, steps: int) -> Scaled:
-    """Forecast `steps` from look-backs (B, L, C) as the model reads them."""
-    model = forecaster.model.eval()
+def forecast_model(forecaster: Trained[Any, Any], scaled: Tensor, steps: int, raw: Raw | None = None) -> Forecasts:
+    """Forecast `steps` from look-backs (B, L, C), those before scaling in `raw` for a model that reads these."""
     with torch.no_grad():
-        if not model.quantiles:
-            return Scaled(model.forecast(scaled, steps), None)
-        quantiles = model.forecast_quantiles(scaled, steps)
-        return Scaled(model.point(quantiles), quantiles)
+        return forecaster.model.eval().forecasts(scaled, steps, None if raw is None else raw.last())
 
 
 def forecast_array(forecaster: Single, look_backs: ArrayLike, steps: int, offsets: Array | None = None) -> Array:
@@ -120,7 +111,7 @@ def forecast_table(
         tell_age(past.when[-1], forecaster.until, freq, config)
     in_advance = np.concatenate([past.covariates, known_ahead(future, config, when, freq)])
     offsets = forecaster.preprocess.offsets(in_advance, past.when.append(when))
-    after = None if offsets is None else offsets[config.seq_len :]
+    after = None if offsets is None else offsets[len(past.when) :]
     scaled = forecast_scaled(forecaster, past.values[None], steps, None if offsets is None else offsets[None])
     points = _array(scaled.points[0, :, : len(targets)])
     if not np.isfinite(points).all():
@@ -133,7 +124,7 @@ def forecast_table(
     ended = np.asarray(np.isnan(past.values[:, : len(targets)]).all(axis=0))
     forecast.loc[:, np.repeat(ended, forecast.shape[1] // len(targets))] = np.nan
     if ended.any():
-        tell_ended([name for name, over in zip(targets, ended, strict=True) if over], config.seq_len)
+        tell_ended([name for name, over in zip(targets, ended, strict=True) if over], len(past.when))
     ahead = pd.DataFrame({"step" if freq is None else "date": when})
     return in_form_of(pd.concat([ahead, forecast], axis=1), past, config.schema.form, targets)
 
@@ -148,7 +139,7 @@ def explain_table(forecaster: Single, history: pd.DataFrame) -> pd.DataFrame:
     return explanation(model, torch.from_numpy(scaled).float().to(forecaster.device), forecaster.columns, past.when)
 
 
-def _scaled_bounds(scaled: Scaled, points: Array, forecaster: Single, ends: Ends) -> dict[str, Array]:
+def _scaled_bounds(scaled: Forecasts, points: Array, forecaster: Single, ends: Ends) -> dict[str, Array]:
     """Bounds (S, T) in scaled units beside the forecast `points` (S, T), by name: `lo-80`, `hi-80`, `q-10`."""
     pairs = {0.0: (points, points)}
     for level, (low, high) in scaled_ends(
@@ -166,7 +157,7 @@ def named_bounds(pairs: Mapping[float, tuple[Array, Array]], ends: Ends) -> dict
 
 
 def scaled_ends(
-    intervals: Intervals, learned: Sequence[float], scaled: Scaled, shape: tuple[int, ...]
+    intervals: Intervals, learned: Sequence[float], scaled: Forecasts, shape: tuple[int, ...]
 ) -> dict[float, tuple[Array, Array]]:
     """Lower and upper ends (B, S, T) of each calibrated level, in scaled units.
 

@@ -19,6 +19,7 @@ from femts.data.recent import last_stamps, last_steps
 from femts.data.schema import Schema
 from femts.errors import AgeWarning, GapWarning, UsageError
 from femts.forecaster.run_folder import RunConfig
+from femts.models.registry import model_card
 from femts.text import shown
 
 
@@ -47,6 +48,9 @@ def look_back(history: pd.DataFrame, config: RunConfig, columns: Sequence[str], 
     It needs the columns `config.schema.roles.future`, too; where the training named roles, further
     columns do not matter.
 
+    A model that reads raw values takes a history of fewer rows, too: those before it are missing, NaN, and have no
+    known columns.
+
     Raises:
         UsageError: the history cannot be used; the text says why.
 
@@ -69,6 +73,8 @@ def look_back(history: pd.DataFrame, config: RunConfig, columns: Sequence[str], 
     ahead = config.schema.roles.future
     if config.schema.roles.any:
         history = _only(history, (*columns, *ahead), schema.form)
+    if model_card(config.model).model_class.reads_raw and len(history):
+        needed = min(needed, len(history))
     if len(history) < needed:
         raise UsageError(f"The history has {len(history)} rows, but this model looks back {needed}; give that many.")
     recent = history.tail(needed)

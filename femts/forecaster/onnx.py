@@ -104,6 +104,11 @@ def export(forecaster: Single, path: str | Path, horizon: int | None = None) -> 
             in scaled units; nothing is written.
         RunFailure: the disk refuses.
     """
+    if forecaster.model.reads_raw:
+        raise UsageError(
+            f"Model '{forecaster.config.model}' is fitted to each look-back anew, which a graph cannot do; export "
+            "another, such as ridge."
+        )
     if forecaster.preprocess.effects is not None:
         raise UsageError(
             "A run that knows columns or the calendar in advance cannot be exported, as a graph has no place for them; "

@@ -20,14 +20,16 @@ from femts.data.panel import Panel, read_panel
 from femts.data.panel_effects import joined
 from femts.data.panel_preprocess import panel_offsets, static_inputs
 from femts.data.preprocess import Preprocess
-from femts.data.windows import with_static
+from femts.data.raw import Raw, raw_rows
+from femts.data.static import with_static
 from femts.errors import GapWarning, RunFailure, UsageError, suggest
 from femts.evaluation.evaluator import windows_at_a_time
-from femts.forecaster.forecasting import Ends, Scaled, forecast_model, named_bounds, scaled_ends
+from femts.forecaster.forecasting import Ends, forecast_model, named_bounds, scaled_ends
 from femts.forecaster.inputs import tell_age, tell_ended
 from femts.forecaster.panel_inputs import known_ahead_of, steps_ahead
 from femts.forecaster.scoring import calibrated
 from femts.forecaster.trained import Many
+from femts.models.base import Forecasts
 from femts.text import shown
 
 Array = NDArray[np.float64]
@@ -81,8 +83,8 @@ def forecast_series(
     config, steps = forecaster.config, len(ahead[0])
     ready = ready_series(forecaster, panel, in_advance, ahead)
     size = windows_at_a_time(ready.read[0], 256)
-    pieces = [forecast_model(forecaster, part, steps) for part in ready.read.split(size)]
-    scaled = Scaled(
+    pieces = [forecast_model(forecaster, read, steps, raw) for read, raw in ready.pieces(size)]
+    scaled = Forecasts(
         torch.cat([piece.points for piece in pieces]),
         torch.cat([piece.quantiles for piece in pieces if piece.quantiles is not None])
         if forecaster.model.quantiles
@@ -110,12 +112,22 @@ class Ready(NamedTuple):
         read: look-backs (S, L, C + E) as the model reads them.
         preprocess: of each series.
         offsets: of the steps to come (S, steps, C); None where nothing is known in advance.
+        raw: the look-backs before scaling, for a model that reads them so; else None.
     """
 
     recent: Array
     read: torch.Tensor
     preprocess: Sequence[Preprocess]
     offsets: Array | None
+    raw: Raw | None
+
+    def pieces(self, size: int) -> list[tuple[torch.Tensor, Raw | None]]:
+        """Look-backs of `size` series at a time, scaled and before scaling."""
+        read = self.read.split(size)
+        if self.raw is None:
+            return [(each, None) for each in read]
+        raw = zip(*(part.split(size) for part in self.raw), strict=True)
+        return [(each, Raw(*parts)) for each, parts in zip(read, raw, strict=True)]
 
 
 def ready_series(forecaster: Many, panel: Panel, in_advance: Array | None, ahead: Sequence[pd.Index]) -> Ready:
@@ -137,7 +149,11 @@ def ready_series(forecaster: Many, panel: Panel, in_advance: Array | None, ahead
     read = torch.from_numpy(np.stack(scaled)).float()
     static = static_inputs(stored, panel)
     read = read if static is None else with_static(read, static)
-    return Ready(recent, read.to(forecaster.device), preprocess, after)
+    raw = None
+    if forecaster.model.reads_raw:
+        each = [raw_rows(*series) for series in zip(preprocess, recent, before, strict=True)]
+        raw = Raw(*map(torch.stack, zip(*each, strict=True)))
+    return Ready(recent, read.to(forecaster.device), preprocess, after, raw)
 
 
 def _offsets(

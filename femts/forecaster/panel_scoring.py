@@ -24,7 +24,7 @@ from femts.evaluation.coverage import CoverageSums
 from femts.evaluation.intervals import Intervals, check_levels
 from femts.evaluation.scores import DetailSums, scores_frame
 from femts.evaluation.series_scores import SeriesSums
-from femts.forecaster.scoring import calibrated_steps, coverage_sums, intervals_of, score, scorer
+from femts.forecaster.scoring import calibrated_steps, coverage_sums, intervals_of, own_intervals, score, scorer
 from femts.forecaster.trained import Many
 from femts.text import shown
 
@@ -94,6 +94,9 @@ def scored_part(forecaster: Many, part: str, pred_len: int | None, dataset: obje
 
 def new_intervals(forecaster: Many, pred_len: int | None, level: Sequence[float], panel: Panel) -> Intervals:
     """Intervals calibrated anew on the validation part of `panel`; see `PanelForecaster.calibrate`."""
+    own = own_intervals(forecaster, pred_len, level)
+    if own is not None:
+        return own
     windows = score_windows(forecaster, "val", calibrated_steps(forecaster, pred_len), panel)
     return intervals_of(forecaster, windows, level)
 
@@ -133,7 +136,7 @@ def score_details(
     """Scores in detail, over `windows` of `panel`; see `PanelForecaster.scores`."""
     groups, levels = check_panel_groups(by), () if level is None else check_levels(level)
     covered = coverage_sums(forecaster, levels, windows.pred_len) if levels else None
-    series = SeriesSums(windows, forecaster.preprocess, panel.season, covered)
+    series = SeriesSums(windows, forecaster.preprocess, panel.season, forecaster.model.most_windows, covered)
     if groups == ("series",):
         score(forecaster, windows, [series])
         return series.frame(panel, levels)

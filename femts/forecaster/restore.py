@@ -76,6 +76,7 @@ def restore(folder: str | Path) -> Restored[Preprocess]:
         _check_preprocess(run)
         preprocess = _preprocess(run)
         model = _model(run)
+        preprocess = replace(preprocess, reads_raw=model.reads_raw)
         intervals = None if run.intervals is None else _intervals(run, run.intervals)
         return Restored(run, model, preprocess, intervals, _scored(run, Path(folder), restore))
     except Misfit as error:
@@ -112,6 +113,7 @@ def restore_panel(folder: str | Path) -> Restored[PanelPreprocess]:
         _check_effects(preprocess.effects, run.config.schema.roles, len(preprocess.columns))
         _check_static(preprocess.static, run.config)
         model = _model(run)
+        preprocess = preprocess.reading(model.reads_raw)
         intervals = None if run.intervals is None else _intervals(run, run.intervals)
         return Restored(run, model, preprocess, intervals, _scored(run, Path(folder), restore_panel))
     except Misfit as error:
@@ -258,7 +260,7 @@ def _intervals(run: SavedRun, content: bytes) -> Intervals:
         numbers = widths.dtype == np.float32 and bool((widths > -np.inf).all())
     except (*_UNREADABLE, IndexError) as error:
         raise Misfit(INTERVALS, content[:20], "intervals") from error
-    counted = 1 <= intervals.disjoint <= intervals.windows
+    counted = 1 <= intervals.disjoint <= intervals.windows or intervals.windows == intervals.disjoint == 0
     if not (fitting and rising and numbers and widths.shape[1] >= 1 and counted):
         raise Misfit(INTERVALS, widths.shape, "intervals of rising levels for each step and target")
     return intervals

@@ -201,8 +201,21 @@ def coverage_frame(forecaster: Trained[Any, Any], windows: Windows, level: Seque
 
 def new_intervals(forecaster: Single, pred_len: int | None, level: Sequence[float], data: Dataset) -> Intervals:
     """Intervals calibrated anew; see `Forecaster.calibrate`."""
+    own = own_intervals(forecaster, pred_len, level)
+    if own is not None:
+        return own
     windows = score_windows(forecaster, "val", calibrated_steps(forecaster, pred_len), data)
     return intervals_of(forecaster, windows, level)
+
+
+def own_intervals(forecaster: Trained[Any, Any], pred_len: int | None, level: Sequence[float]) -> Intervals | None:
+    """Intervals that the model has by itself; None where it has none. UsageError for another `level` than theirs."""
+    if not forecaster.model.levels:
+        return None
+    steps = check_steps(calibrated_steps(forecaster, pred_len))
+    own = Intervals.of_model(forecaster.model, steps, len(forecaster.targets))
+    own.at(_further(level), steps)
+    return own
 
 
 def calibrated_steps(forecaster: Trained[Any, Any], pred_len: int | None) -> int:
@@ -211,10 +224,15 @@ def calibrated_steps(forecaster: Trained[Any, Any], pred_len: int | None) -> int
     return before if pred_len is None else pred_len
 
 
+def _further(level: Sequence[float]) -> tuple[float, ...]:
+    """Levels asked for besides the usual ones."""
+    usual = level is None or (isinstance(level, list | tuple) and not level)
+    return () if usual else check_levels(level)
+
+
 def intervals_of(forecaster: Trained[Any, Any], windows: Windows, level: Sequence[float]) -> Intervals:
     """Intervals calibrated on `windows`, of the usual levels and of `level`."""
-    usual = level is None or (isinstance(level, list | tuple) and not level)
-    more = () if usual else check_levels(level)
+    more = _further(level)
     refuse_unreachable(more, len(windows), windows.disjoint)
     intervals, _ = calibrate(forecaster.model, windows, (*LEVELS, *more), forecaster.config.training.eval_batch_size)
     return intervals

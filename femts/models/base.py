@@ -4,7 +4,8 @@ frozen configuration."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -14,12 +15,23 @@ from femts.config.model import ModelConfig
 from femts.errors import UsageError
 from femts.models.parts.pinball import mean_pinball
 
+if TYPE_CHECKING:
+    from femts.data.raw import Raw
+
 
 def mean_square(forecast: Tensor, target: Tensor, observed: Tensor | None = None) -> Tensor:
     """Mean squared error of two tensors of one shape, over what is `observed` of the target, if that is given."""
     if observed is None:
         return F.mse_loss(forecast, target)
     return ((forecast - target).square() * observed).sum() / observed.sum().clamp(min=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Forecasts:
+    """Forecasts in scaled units: `points` (B, S, C), and `quantiles` (B, S, Q, C) or None."""
+
+    points: Tensor
+    quantiles: Tensor | None
 
 
 class ForecastModel(nn.Module):
@@ -43,6 +55,13 @@ class ForecastModel(nn.Module):
         takes_static: reads, after the C channels of a look-back, E further ones that do not change
             within it; they describe its series, and `n_static` of the configuration says how many.
         learns_quantiles: takes `quantiles`, and then has `n_outputs` numbers a step and channel come out of `forward`.
+        reads_raw: takes look-backs in float64 before scaling, NaN where a value is missing or before
+            the series began, and gives forecasts of the same units.
+        most_rows: longest look-back that it takes unasked, where `reads_raw`.
+        needs: a library that has to be installed for it, and the extra that brings it.
+        levels: percent of its own intervals, rising; its `quantiles` bound them. None for intervals
+            that are calibrated on validation.
+        most_windows: windows of a part that are scored at most; None for all.
     """
 
     Config: ClassVar[type[ModelConfig]]
@@ -52,6 +71,11 @@ class ForecastModel(nn.Module):
     draws_channels: ClassVar[bool] = False
     takes_static: ClassVar[bool] = False
     learns_quantiles: ClassVar[bool] = False
+    reads_raw: ClassVar[bool] = False
+    most_rows: ClassVar[int] = 1024
+    needs: ClassVar[tuple[str, str] | None] = None
+    levels: ClassVar[tuple[float, ...]] = ()
+    most_windows: int | None = None
 
     def __init__(self, config: Any, quantiles: Sequence[float] = ()) -> None:
         super().__init__()
@@ -168,6 +192,31 @@ class ForecastModel(nn.Module):
         if not self.quantiles:
             raise TypeError(f"this {type(self).__name__} has learned no quantiles")
         return self._rolled(x, steps)
+
+    def forecasts(self, x: Tensor, steps: int, raw: Raw | None = None) -> Forecasts:
+        """Forecast points and, where there are some, quantiles.
+
+        Args:
+            x: look-back (B, L, C), scaled.
+            steps: at least 1.
+            raw: the same before scaling, for a model that `reads_raw`; None where nothing was scaled.
+                A channel without a value there is forecast at the mean of its training rows.
+
+        Returns:
+            Points, and quantiles where the model has some.
+        """
+        if self.reads_raw:
+            values = x.cpu().double() if raw is None else raw.values
+            made = self._rolled(values, steps)
+            if raw is not None:
+                mean, scale = (each[:, None] if self.quantiles else each for each in (raw.mean, raw.scale))
+                made = (made - mean) / scale
+            blank = values.isnan().all(1)[:, None]
+            made = made.masked_fill(blank[:, None] if self.quantiles else blank, 0.0)
+            made = made.to(x.device, torch.float32 if x.device.type == "mps" else torch.float64)
+        else:
+            made = self._rolled(x, steps)
+        return Forecasts(self.point(made), made if self.quantiles else None)
 
     def _rolled(self, x: Tensor, steps: int) -> Tensor:
         if steps < 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -107,6 +108,15 @@ def build_model(name: str, config: ModelConfig, quantiles: Sequence[float] = ())
         return model_class(config)
     check_learns_quantiles(name)
     return model_class(config, quantiles)
+
+
+def check_library(name: str) -> None:
+    """UsageError for a model whose library is not installed."""
+    needs = model_card(name).model_class.needs
+    if needs is not None and importlib.util.find_spec(needs[0]) is None:
+        raise UsageError(
+            f"Model '{name}' needs {needs[0]}, which is not installed; run pip install 'femts[{needs[1]}]'."
+        )
 
 
 def check_learns_quantiles(name: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from femts.config.arguments import check_kind, check_text
 from femts.config.settings import apply_settings
@@ -13,12 +13,16 @@ from femts.config.values import check_plain, whole_number
 from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset
 from femts.data.panel import Panel
-from femts.data.protocols import Choice, default_horizon, default_look_back, default_protocol
+from femts.data.protocols import Choice, default_horizon, default_look_back, default_protocol, every_row
 from femts.data.static import StaticCodes
 from femts.errors import UsageError, suggest
 from femts.forecaster.run_folder import RunConfig
-from femts.models.registry import build_config, check_learns_quantiles, model_card
+from femts.models.registry import build_config, check_learns_quantiles, check_library, model_card
 from femts.text import shown
+
+if TYPE_CHECKING:
+    from femts.data.windows import Windows
+    from femts.models.base import ForecastModel
 
 _BUDGETS = ("max_steps", "max_epochs")
 _MANY, _DRAWN = 16, 8  # channels, from which on a part of them is drawn for a step, and how many are
@@ -43,6 +47,7 @@ def resolve_training(
         UsageError: unknown model, prefix or name, a wrong value, one thing given twice with two
             values, or a loss that the model cannot be trained by.
     """
+    check_library(model)
     recipe = model_card(model).model_class.training_defaults
     check_kind(settings, Mapping, "The settings", "give a mapping such as {'training.lr': 1e-3}")
     parts: dict[str, dict[str, Any]] = {"model": {}, "training": {}}
@@ -102,11 +107,10 @@ def resolve_run(
         lengths: as asked for.
         model_settings, training: as `resolve_training` returns them.
     """
-    pred_len, seq_len, protocol = lengths
-    steps = horizon(data, pred_len).steps
+    steps, protocol = horizon(data, lengths.pred_len).steps, lengths.protocol
     check_past(model, data.schema.roles.past)
     model_settings = {**model_settings, **_static(model, data, model_settings.get("n_static"))}
-    back = look_back(data, steps, seq_len, protocol).steps
+    back = look_back(data, model, lengths._replace(pred_len=steps)).steps
     config = build_config(
         model,
         seq_len=back,
@@ -114,7 +118,8 @@ def resolve_run(
         n_channels=len(data.columns),
         settings=model_settings,
     )
-    seen = back >= data.season or not _left_open(seq_len)  # a look-back that nobody chose is no mistake of anybody
+    # A look-back that nobody chose is no mistake of anybody.
+    seen = back >= data.season or not _left_open(lengths.seq_len)
     config = config.for_data(data.season if seen else 1, data.common_rows)
     training = replace(training, channels=_drawn(model, training.channels, len(data.columns)))
     name = default_protocol(_published(data)) if protocol is None else protocol
@@ -137,15 +142,21 @@ def horizon(data: Dataset | Panel, pred_len: object) -> Choice:
     return Choice(steps)
 
 
-def look_back(data: Dataset | Panel, pred_len: int, seq_len: object, protocol: str | None) -> Choice:
-    """Look-back of a run on `data`: `seq_len`, or where that is None or `auto`, by the protocol; by
-    default that of the data.
+def look_back(data: Dataset | Panel, model: str, lengths: Lengths) -> Choice:
+    """Look-back of a run of `model` on `data`, where it is None or `auto` by the protocol; by
+    default that of the data. A model that reads raw values takes all rows, as far as it takes them
+    unasked, whatever the protocol: it leaves none to learn from.
 
     Raises:
         UsageError: it is no number of steps, or there is no such protocol.
     """
+    pred_len, seq_len, protocol = lengths
     name = default_protocol(_published(data)) if protocol is None else protocol
-    preset = default_look_back(name, pred_len, data.typical_rows, data.season)
+    card = model_card(model).model_class
+    if card.reads_raw:
+        preset = every_row(data.rows, card.most_rows)
+    else:
+        preset = default_look_back(name, int(pred_len or 1), data.typical_rows, data.season)
     if _left_open(seq_len):
         return preset
     steps = whole_number(seq_len, "Look-back")
@@ -156,14 +167,23 @@ def look_back(data: Dataset | Panel, pred_len: int, seq_len: object, protocol: s
     return Choice(steps)
 
 
-def length_notes(data: Dataset | Panel, pred_len: object, seq_len: object, protocol: str | None) -> list[str]:
+def length_notes(data: Dataset | Panel, model: str, lengths: Lengths) -> list[str]:
     """Sentences on the horizon and on the look-back, as far as nobody gave them; arguments as in `train`."""
-    ahead = horizon(data, pred_len)
-    back = look_back(data, ahead.steps, seq_len, protocol)
+    ahead = horizon(data, lengths.pred_len)
+    back = look_back(data, model, lengths._replace(pred_len=ahead.steps))
     notes = [f"horizon {ahead.steps}, {ahead.reason}; --pred-len takes another"] * bool(ahead.reason)
     return notes + [f"look-back {back.steps} for {ahead.steps} ahead, {back.reason}; --seq-len takes another"] * bool(
         back.reason
     )
+
+
+def thinned_notes(model: ForecastModel, windows: Mapping[str, Windows]) -> list[str]:
+    """A sentence on the parts of which `model` scores some windows alone."""
+    most, scored = model.most_windows, [part for part in windows if part != "train"]
+    if most is None or all(len(windows[part]) <= most for part in scored):
+        return []
+    counts = " and ".join(f"{len(windows[part].spread(most))} of {len(windows[part])} {part}" for part in scored)
+    return [f"scores are of {counts} windows, evenly spread; --set model.windows=N takes more"]
 
 
 def _left_open(steps: object) -> bool:

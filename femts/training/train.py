@@ -20,7 +20,7 @@ from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.saved_run import read_config
 from femts.training.device import resolve_place
 from femts.training.outset import Outset, at_place, ready, working_folder
-from femts.training.resolve import Lengths, length_notes, resolve_run, resolve_training
+from femts.training.resolve import Lengths, length_notes, resolve_run, resolve_training, thinned_notes
 from femts.training.sitting import Sitting
 from femts.training.stopping import Interrupted
 
@@ -99,7 +99,8 @@ def train(
         raise UsageError("A script that trains on several devices needs its code under `if __name__ == '__main__':`.")
     data = dataset if isinstance(dataset, Dataset | Panel) else load_source(dataset, data_root)
     data = ready(data, pred_len)
-    config = resolve_run(data, model, Lengths(pred_len, seq_len, protocol), model_settings, training)
+    lengths = Lengths(pred_len, seq_len, protocol)
+    config = resolve_run(data, model, lengths, model_settings, training)
     outset, whole = Outset.of(data, config), None
     if final:
         whole = Outset.of(all_rows(data), replace(config, final=True), ("train",))
@@ -111,7 +112,8 @@ def train(
             sitting = Sitting(place, folder, out is not None, resume, started, limit, progress)
             begun = sitting.begin(outset, whole)
             if say is not None:
-                for note in (*data.notes, *length_notes(data, pred_len, seq_len, protocol)):
+                thinned = thinned_notes(begun[0].forecaster.model, outset.windows)
+                for note in (*data.notes, *length_notes(data, model, lengths), *thinned):
                     say(note)
             try:
                 forecaster = sitting.finish(begun)

@@ -78,7 +78,7 @@ def test_comments_above_the_header_are_passed_over(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["date", "first"])
 def test_stamps_of_thousands_of_digits_are_refused(name: str) -> None:
-    table = pd.DataFrame({name: [10**5000] * 30, "x": np.arange(30.0)})
+    table = pd.DataFrame({name: pd.Series([10**5000] * 30, dtype=object), "x": np.arange(30.0)})
     with pytest.raises(UsageError, match=r"about 5001 digits|has no 'date' column"):
         load_dataset(table)
-    assert year_parts(pd.DataFrame({"year": [10**5000] * 3, "month": [1] * 3}), USUAL) == []
+    assert year_parts(pd.DataFrame({"year": pd.Series([10**5000] * 3, dtype=object), "month": [1] * 3}), USUAL) == []

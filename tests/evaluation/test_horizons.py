@@ -10,10 +10,10 @@ from torch import Tensor
 from femts.config.model import ModelConfig
 from femts.evaluation.evaluator import evaluate_horizons
 from femts.models.naive import Naive
-from femts.models.registry import model_names
+from femts.models.registry import model_card, model_names
 
 
-@pytest.mark.parametrize("name", model_names())
+@pytest.mark.parametrize("name", [n for n in model_names() if not model_card(n).model_class.reads_raw])
 def test_a_short_forecast_begins_a_long_one_and_scores_are_the_same(name: str) -> None:
     check_horizons(name)
 

@@ -150,10 +150,10 @@ def test_lengths_that_nobody_gives_are_those_of_the_data_and_are_said() -> None:
         for left_open in (None, "auto"):
             config = resolve_run(data, "dlinear", Lengths(left_open, left_open), {}, TrainingConfig())
             assert (config.pred_len, config.seq_len, config.protocol) == lengths
-    ahead, back = length_notes(own, None, "auto", None)
+    ahead, back = length_notes(own, "ridge", Lengths(None, "auto"))
     assert ahead == "horizon 48, two days; --pred-len takes another"
     assert back.startswith("look-back 648 for 48 ahead, 27 seasons of 24 steps, which leaves 705 of 1400 training rows")
-    assert length_notes(own, 24, 100, None) == []
+    assert length_notes(own, "ridge", Lengths(24, 100)) == []
 
 
 def test_lengths_of_the_catalogue_and_of_protocols_are_what_they_were() -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from femts.data.raw import Raw
 from femts.evaluation.evaluator import WindowSource, evaluate
 from femts.models.base import ForecastModel
 
@@ -52,6 +53,14 @@ class Picked:
         """As `Windows.taken_off`."""
         return self.windows.taken_off(self.numbers[index])
 
+    def raw(self, index: Tensor) -> Raw:
+        """As `Windows.raw`."""
+        return self.windows.raw(self.numbers[index])
+
+    def spread(self, most: int | None) -> Tensor:
+        """As `Windows.spread`, of those that were picked: all."""
+        return torch.arange(len(self))
+
 
 class _ScoredForecasts:
     """Keeps the forecasts that are scored."""
@@ -91,7 +100,8 @@ def sample(windows: WindowSource) -> Tensor:
 
 def check_order(model: ForecastModel, windows: WindowSource, batch_size: int) -> Check:
     """Neither the order of the windows nor the batch size may change the score."""
-    numbers = torch.arange(0, len(windows), -(-len(windows) // MOST_WINDOWS))
+    numbers = windows.spread(model.most_windows)
+    numbers = numbers[:: -(-len(numbers) // MOST_WINDOWS)]
     usual = evaluate(model, Picked(windows, numbers), batch_size)
     ways = {f"in batches of {size}": (numbers, size) for size in BATCH_SIZES if size != batch_size}
     ways["in reversed order"] = (numbers.flip(0), batch_size)
@@ -112,7 +122,8 @@ def check_order(model: ForecastModel, windows: WindowSource, batch_size: int) ->
 def check_channels(model: ForecastModel, windows: WindowSource) -> Check:
     """The forecast of a channel may not depend on others where the model's class says so."""
     name = "other channels"
-    x, _ = windows.gather(sample(windows).to(windows.series.device))
+    numbers = sample(windows).to(windows.series.device)
+    x = windows.raw(numbers).values if model.reads_raw else windows.gather(numbers)[0]
     channels = x.shape[-1]
     if channels < 2:
         return Check(name, None, "there is one channel alone")
@@ -121,7 +132,7 @@ def check_channels(model: ForecastModel, windows: WindowSource) -> Check:
     with torch.no_grad():
         usual = model.forecast(x, windows.pred_len)
         for channel in sorted({0, channels // 2, channels - 1}):
-            changed = x + 10 + noise
+            changed = x + 10 + noise  # NaN stays missing
             changed[..., channel] = x[..., channel]
             forecast = model.forecast(changed, windows.pred_len)
             moved = max(moved, distance(forecast[..., channel], usual[..., channel]))

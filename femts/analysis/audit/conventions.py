@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from femts.evaluation.evaluator import SERIES_PER_BATCH, WindowSource
+from femts.evaluation.evaluator import SERIES_PER_BATCH, WindowSource, forecast_windows
 from femts.models.base import ForecastModel
 
 
@@ -48,12 +48,10 @@ def window_errors(model: ForecastModel, windows: WindowSource, scale: Tensor | N
     device, sums = windows.series.device, []
     batch_size = max(1, min(batch_size, SERIES_PER_BATCH // windows.series.shape[1]))
     with torch.no_grad():
-        for index in torch.arange(len(windows), device=device).split(batch_size):
-            x, y = windows.gather(index)
-            mask = windows.seen(index)
-            observed = torch.ones_like(y, dtype=torch.bool) if mask is None else mask[:, x.shape[1] :]
-            error = (model.forecast(x, windows.pred_len).float() - y.float()).cpu().double().abs() * observed.cpu()
-            error, observed = error[..., : windows.targets], observed[..., : windows.targets]
+        for index in windows.spread(model.most_windows).to(device).split(batch_size):
+            _, forecast, y, mask, _ = forecast_windows(model, windows, index)
+            observed = torch.ones_like(y, dtype=torch.bool) if mask is None else mask
+            error = (forecast.float() - y.float()).cpu().double().abs() * observed.cpu()
             raw = error if scale is None else error * scale
             sums.append(
                 torch.stack([e.sum((1, 2)) for e in (error**2, error, raw**2, raw, observed.cpu().double())], dim=1)

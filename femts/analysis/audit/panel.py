@@ -37,7 +37,7 @@ def check_future(forecaster: PanelForecaster, panel: Panel) -> Check:
         one, data = forecaster.preprocess.series[name], panel.series[name]
         assert data.dates is not None, "a panel has stamps"
         # Gaps are filled from before the look-back, where `predict`, which sees the look-back alone, may find nothing.
-        past = one.restore(one.transform(data.values[:cutoff]))
+        past = data.values[:cutoff] if one.reads_raw else one.restore(one.transform(data.values[:cutoff]))
         alone = panel.with_series({name: replace(first_rows(data, cutoff), values=past)})
         in_advance = None if data.covariates is None else data.covariates[None, cutoff : cutoff + steps]
         table = forecast_series(forecaster, alone, steps_ahead(alone, steps), Ends((), ()), in_advance)
@@ -95,16 +95,17 @@ def check_count(forecaster: PanelForecaster, panel: Panel, counted: int) -> Chec
     """Every window of the later parts must be there, be scored, and have been scored in the training."""
     steps, counts = forecaster.config.pred_len, {}
     for part in PARTS[1:]:
-        expected = values = 0
+        values = list[int]()  # of each window
         for data in panel.series.values():
             start, stop = getattr(data.split, part)
             many = max(0, stop - start - steps + 1) if start > 0 else 0
-            expected += many
             observed = (~np.isnan(data.values[:, : panel.targets])).sum(1)
-            values += sum(int(observed[row : row + steps].sum()) for row in range(start, start + many))
-        counts[part] = (len(score_windows(forecaster, part, None, panel)) if expected else 0, expected)
-    counts["values scored"] = (counted, values)
+            values += [int(observed[row : row + steps].sum()) for row in range(start, start + many)]
+        windows = score_windows(forecaster, part, None, panel) if values else None
+        counts[part] = (0 if windows is None else len(windows), len(values))
+    scored = range(0) if windows is None else windows.spread(forecaster.model.most_windows).tolist()
+    counts["values scored"] = (counted, sum(values[number] for number in scored))
     if "test" in forecaster.metrics:
-        counts["in the stored score"] = (int(forecaster.metrics["test"]["windows"]), counts["test"][1])
+        counts["in the stored score"] = (int(forecaster.metrics["test"]["windows"]), len(scored))
     says = ", ".join(f"{count} of {whole} {what}" for what, (count, whole) in counts.items())
     return Check("every window", all(count == whole for count, whole in counts.values()), says)

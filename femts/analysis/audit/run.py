@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
 
 from femts.analysis.audit import panel
 from femts.analysis.audit.checks import (
@@ -143,6 +144,9 @@ def _check_future(forecaster: Forecaster, data: Dataset) -> Check:
         first, stop = cutoff - forecaster.config.seq_len, cutoff + forecaster.config.pred_len
         before, around = (None, None) if offsets is None else (offsets[:cutoff], offsets[None, first:stop])
         past = preprocess.inverse(preprocess.transform(data.values[:cutoff], before), before)
+        if preprocess.reads_raw:  # it fills gaps by itself, and may look back to before the first row
+            past, first = _looked_back(data.values[:cutoff], forecaster.config.seq_len), 0
+            around = None if offsets is None else _looked_back(offsets[:stop], stop - cutoff + len(past))[None]
         alone = forecaster.predict_array(past[None, first:], offsets=around)
         difference = max(difference, distance(torch.from_numpy(preprocess.rescale(alone)), usual))
     says = (
@@ -150,6 +154,11 @@ def _check_future(forecaster: Forecaster, data: Dataset) -> Check:
         f"differ by {small(difference)} from predict's ({TOLERANCE:.0e} may be)"
     )
     return Check("future rows", max(moved, difference) <= TOLERANCE, says)
+
+
+def _looked_back(values: NDArray[np.float64], steps: int) -> NDArray[np.float64]:
+    """The last `steps` rows, NaN before the first one."""
+    return np.pad(values[-steps:], ((max(0, steps - len(values)), 0), (0, 0)), constant_values=np.nan)
 
 
 def _check_scaler(forecaster: Forecaster, data: Dataset) -> Check:
@@ -183,11 +192,15 @@ def _check_count(forecaster: Forecaster, data: Dataset, counted: int) -> Check:
         rows = stop - start + (0 if part == "train" else config.seq_len)
         windows = part_windows(data, forecaster.preprocess, part, config.seq_len, config.pred_len)
         rows += data.split.overhang(part, config.pred_len)
-        counts[part] = (len(windows), rows - config.seq_len - config.pred_len + 1)
+        if part != "train" or not forecaster.preprocess.reads_raw:  # of those it learns nothing
+            counts[part] = (len(windows), rows - config.seq_len - config.pred_len + 1)
     observed = (~np.isnan(data.values[slice(*data.split.test), : data.targets])).sum(1)  # values that each row has
-    counts["values scored"] = (counted, int(sliding_window_view(observed, config.pred_len).sum()))
+    most = forecaster.model.most_windows
+    scored = sliding_window_view(observed, config.pred_len)[_test_windows(forecaster, data).spread(most).numpy()]
+    counts["values scored"] = (counted, int(scored.sum()))
     if "test" in forecaster.metrics:
-        counts["in the stored score"] = (int(forecaster.metrics["test"]["windows"]), counts["test"][1])
+        stored = counts["test"][1] if most is None else min(most, counts["test"][1])
+        counts["in the stored score"] = (int(forecaster.metrics["test"]["windows"]), stored)
     says = ", ".join(f"{count} of {whole} {what}" for what, (count, whole) in counts.items())
     return Check("every window", all(count == whole for count, whole in counts.values()), says)
 

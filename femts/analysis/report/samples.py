@@ -19,8 +19,9 @@ from femts.errors import UsageError
 from femts.evaluation.evaluator import evaluate
 from femts.explain.posterior import explainable, explained
 from femts.forecaster.forecaster import Forecaster
-from femts.forecaster.forecasting import Scaled, scaled_ends
+from femts.forecaster.forecasting import scaled_ends
 from femts.forecaster.trained import Trained
+from femts.models.base import Forecasts
 from femts.models.fem import SegmentForecaster
 
 MOST_WINDOWS = 24
@@ -122,7 +123,7 @@ def sample_bounds(
     if forecaster.intervals is None or not shown:
         return {}
     shape = (forecaster.config.pred_len, len(forecaster.targets))
-    scaled = Scaled(torch.cat(scored.forecasts), torch.cat(scored.quantiles) if scored.quantiles else None)
+    scaled = Forecasts(torch.cat(scored.forecasts), torch.cat(scored.quantiles) if scored.quantiles else None)
     ends = scaled_ends(forecaster.intervals, forecaster.model.quantiles, scaled, shape)
     return {f"{level:g}": ends[level] for level in shown}
 

@@ -45,5 +45,5 @@ def calibrate(
     from femts.evaluation.coverage import few_notes
 
     calibrated = ", ".join(f"{level:g}" for level in made.levels)
-    print(f"{run / INTERVALS}: levels {calibrated} for {made.steps} steps, from {made.windows} windows")
+    print(f"{run / INTERVALS}: levels {calibrated} for {made.steps} steps, from {made.source}")
     say_notes(few_notes(made.windows, made.disjoint))

@@ -183,10 +183,12 @@ def _check_horizons(recipe: Recipe, data: Dataset) -> str | None:
     from femts.data.preprocess import Preprocess
     from femts.data.scaler import Scaler
     from femts.data.windows import part_windows
+    from femts.models.registry import model_card
     from femts.training.resolve import Lengths, resolve_run, resolve_training
 
     settings, training = resolve_training(recipe.model, {}, recipe.settings)
-    preprocess = Preprocess(data.columns, Scaler.fit(data.train_values))  # no effects: lengths do not depend on them
+    scaler, raw = Scaler.fit(data.train_values), model_card(recipe.model).model_class.reads_raw
+    preprocess = Preprocess(data.columns, scaler, reads_raw=raw)  # no effects: lengths do not depend on them
     windows = None
     for pred_len in recipe.pred_lens:
         config = resolve_run(data, recipe.model, Lengths(pred_len, recipe.seq_len, recipe.protocol), settings, training)

@@ -1,0 +1,148 @@
+"""Classical models, fitted by statsforecast to each look-back: AutoETS, AutoARIMA, AutoTheta, MSTL,
+and Croston's for intermittent demand.
+
+They learn nothing from windows: every forecast is a fit to the raw rows of its look-back, and
+equals the library's on the same rows (Garza et al., "StatsForecast", PyCon 2022; Hyndman &
+Khandakar, "Automatic Time Series Forecasting: the forecast Package for R", JSS 2008; Fiorucci et
+al., "Models for optimising the theta method", IJF 2016; Bandara et al., "MSTL", 2021; Syntetos &
+Boylan, "The accuracy of intermittent demand estimates", IJF 2005).
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from femts.config.bounds import Count
+from femts.config.model import ModelConfig
+from femts.errors import GapWarning, UsageError
+from femts.models.base import ForecastModel
+from femts.models.parts.classic_fit import Fit, forecast_all
+from femts.models.registry import register
+
+LEVELS = (50.0, 80.0, 90.0, 95.0, 99.0)  # percent of the intervals
+QUANTILES = (0.005, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975, 0.995)  # their ends, and the forecast
+
+
+@dataclass(frozen=True)
+class ClassicConfig(ModelConfig):
+    """Settings of `auto_ets`, `auto_theta` and `mstl`.
+
+    Attributes:
+        season: steps of one season, 1 for none; None takes the season of the data.
+        windows: of each part, how many are scored at most, as each is a fit; of a panel at least one a series.
+    """
+
+    season: Count | None = None
+    windows: Count = 24
+
+    def for_data(self, season: int, rows: int) -> Self:
+        """The season of the data where none is set."""
+        return replace(self, season=season) if self.season is None else self
+
+
+@dataclass(frozen=True)
+class ArimaConfig(ClassicConfig):
+    """Settings of `auto_arima`: also those of `ClassicConfig`.
+
+    Attributes:
+        approximation: of likelihoods during the search; None for more than 150 rows, or a season of
+            more than 12 steps, as R's `auto.arima` has it.
+    """
+
+    windows: Count = 8
+    approximation: bool | None = None
+
+
+class Classic(ForecastModel):
+    """A model of statsforecast, named `library`, with its own intervals."""
+
+    Config: ClassVar[type[ModelConfig]] = ClassicConfig
+    channel_independent = True
+    reads_raw = True
+    needs = ("statsforecast", "stats")
+    levels: ClassVar[tuple[float, ...]] = LEVELS
+    library: ClassVar[str]
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config, QUANTILES)
+        self.most_windows = config.windows
+
+    def fit(self, steps: int) -> Fit:
+        """The fit of this model, for `steps` steps; UsageError when the season was never set."""
+        config = self.config
+        if config.season is None:
+            raise UsageError("This model has no season yet; set model.season to the steps of one season, or to 1.")
+        return Fit(self.library, config.season, steps, self.levels, getattr(config, "approximation", None))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Forecast: raw `x` (B, L, C), NaN where missing -> (B, P Q, C), or (B, P, C) without quantiles."""
+        made = self._rolled(x, self.config.pred_len)
+        return made.flatten(1, 2) if self.quantiles else made
+
+    def _rolled(self, x: Tensor, steps: int) -> Tensor:
+        """Forecasts of `steps` at once: (B, S, Q, C), or (B, S, C) without quantiles."""
+        if steps < 1:
+            raise UsageError(f"A horizon of {steps} steps cannot be forecast; ask for 1 or more.")
+        values = x.detach().cpu().double().transpose(1, 2)  # (B, C, L)
+        series = list(np.ascontiguousarray(values.flatten(0, 1).numpy()))
+        made, reasons = forecast_all(self.fit(steps), series, torch.get_num_threads())
+        if reasons:
+            text = f"{self.library} refused {len(reasons)} of {len(series)} look-backs ({reasons[0]})"
+            warnings.warn(f"{text}; the last value is repeated after each.", GapWarning, stacklevel=2)
+        forecasts = torch.from_numpy(made).unflatten(0, values.shape[:2])  # (B, C, S, Q)
+        forecasts = forecasts.permute(0, 2, 3, 1)
+        return forecasts if self.quantiles else forecasts[:, :, 0]
+
+
+@register("auto_ets", "AutoETS by statsforecast, fitted to each look-back: exponential smoothing, own intervals.")
+class AutoETS(Classic):
+    """See the module."""
+
+    library = "AutoETS"
+
+
+@register("auto_theta", "AutoTheta by statsforecast, fitted to each look-back: the theta method, own intervals.")
+class AutoTheta(Classic):
+    """See the module."""
+
+    library = "AutoTheta"
+
+
+@register("mstl", "MSTL by statsforecast, fitted to each look-back: seasons taken off by loess, trend by AutoETS.")
+class Mstl(Classic):
+    """See the module. Without a season it is what forecasts its trend, AutoETS."""
+
+    library = "MSTL"
+
+
+@register("auto_arima", "AutoARIMA by statsforecast, fitted to each look-back: seasonal ARIMA, own intervals; slow.")
+class AutoARIMA(Classic):
+    """See the module."""
+
+    Config = ArimaConfig
+    library = "AutoARIMA"
+    most_rows = 512
+
+
+@register(
+    "croston_sba", "Croston's method with Syntetos and Boylan's correction by statsforecast: intermittent demand."
+)
+class CrostonSBA(Classic):
+    """See the module. It has no intervals of its own: they are calibrated on every validation window."""
+
+    Config = ModelConfig
+    library = "CrostonSBA"
+    levels = ()
+
+    def __init__(self, config: ModelConfig) -> None:
+        ForecastModel.__init__(self, config)
+
+    def fit(self, steps: int) -> Fit:
+        """The fit of this model, for `steps` steps; it knows no season."""
+        return Fit(self.library, 1, steps)

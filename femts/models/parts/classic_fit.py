@@ -1,0 +1,137 @@
+"""Fits of classical models by statsforecast: one series in, one forecast out, some at a time in
+processes."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from femts.errors import UsageError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+LONG, LONG_SEASON = 150, 12  # rows or season beyond which R's auto.arima approximates likelihoods
+WORTH = 3.0  # seconds of fits that are worth the start of processes
+MOST_RECENT = 4096  # forecasts that are remembered: a score, an audit and a report ask for the same ones
+_RECENT: dict[tuple[Fit, bytes], tuple[Array, str]] = {}
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A model of statsforecast, and what it is asked for.
+
+    Attributes:
+        name: its class.
+        season: steps of a season; 1 for none.
+        steps: to forecast.
+        levels: percent of the intervals that are wanted, rising.
+        approximation: of likelihoods while AutoARIMA searches; None for long series alone, as R does.
+    """
+
+    name: str
+    season: int
+    steps: int
+    levels: tuple[float, ...] = ()
+    approximation: bool | None = None
+
+    def model(self, rows: int) -> Any:
+        """The library's model for a series of so many `rows`."""
+        from statsforecast import models
+
+        if self.name == "AutoARIMA":
+            long = rows > LONG or self.season > LONG_SEASON
+            chosen = long if self.approximation is None else self.approximation
+            return models.AutoARIMA(season_length=self.season, approximation=chosen)
+        if self.name == "MSTL" and self.season == 1:
+            return models.AutoETS(model="ZZN")  # its forecaster of the trend: there is no season to take off
+        if self.name == "CrostonSBA":
+            return models.CrostonSBA()
+        return getattr(models, self.name)(season_length=self.season)
+
+    def forecast(self, values: Array) -> tuple[Array, str]:
+        """Forecast what follows `values` (n,), NaN where missing.
+
+        Leading gaps are dropped, others filled by the last value before them. Where the library
+        refuses, its `Naive` stands in.
+
+        Returns:
+            (steps, 1 + 2 levels): lower ends from the widest on, the forecast, upper ends; NaN where there is
+            no value. And why the library refused, empty where it did not.
+        """
+        present = np.flatnonzero(~np.isnan(values))
+        if not len(present):
+            return np.full((self.steps, 1 + 2 * len(self.levels)), np.nan), ""
+        series = values[present[0] :]
+        series = series[np.maximum.accumulate(np.where(np.isnan(series), 0, np.arange(len(series))))]
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            try:
+                made = self._columns(self.model(len(series)), series)
+                if np.isfinite(made).all():
+                    return made, ""
+                reason = "its forecast is not finite"
+            except ImportError:
+                raise
+            except Exception as error:  # whatever the library raises: it has no errors of its own
+                reason = str(error).rstrip(".") or type(error).__name__
+            return self._naive(series), reason
+
+    def _columns(self, model: Any, series: Array) -> Array:
+        levels = [int(level) if level == int(level) else level for level in self.levels]  # it names columns by them
+        made = model.forecast(y=series, h=self.steps, **({"level": levels} if levels else {}))
+        lower = [made[f"lo-{level}"] for level in reversed(levels)]
+        upper = [made[f"hi-{level}"] for level in levels]
+        return np.stack([*lower, made["mean"], *upper], axis=1).astype(np.float64)
+
+    def _naive(self, series: Array) -> Array:
+        from statsforecast import models
+
+        last = np.full((self.steps, 1), series[-1])
+        if len(series) == 1:
+            return last.repeat(1 + 2 * len(self.levels), axis=1)
+        made = self._columns(models.Naive(), series)
+        return np.where(np.isfinite(made), made, last)
+
+
+def forecast_all(fit: Fit, series: Sequence[Array], processes: int) -> tuple[Array, list[str]]:
+    """Forecast each of `series`, in so many `processes` where the fits take long enough.
+
+    Returns:
+        (series, steps, 1 + 2 levels) as `Fit.forecast` has them, and why the library refused some.
+
+    Raises:
+        UsageError: statsforecast is not installed.
+    """
+    try:
+        import statsforecast  # noqa: F401
+    except ImportError as error:
+        raise UsageError(
+            f"This model needs {error.name}, which is not installed; run pip install 'femts[stats]'."
+        ) from error
+    keys = [(fit, hashlib.blake2b(values.tobytes()).digest()) for values in series]
+    made = {key: _RECENT[key] for key in keys if key in _RECENT}
+    waiting = {key: values for key, values in zip(keys, series, strict=True) if key not in made}
+    began, count = time.monotonic(), len(waiting)
+    while waiting:
+        key = next(iter(waiting))
+        made[key] = fit.forecast(waiting.pop(key))
+        each = (time.monotonic() - began) / (count - len(waiting))
+        if processes > 1 and len(waiting) > 1 and each * len(waiting) > WORTH:
+            from joblib import Parallel, delayed
+
+            forecasts = Parallel(processes)(delayed(fit.forecast)(values) for values in waiting.values())
+            made |= dict(zip(waiting, forecasts, strict=True))
+            break
+    _RECENT.update(made)
+    for old in list(_RECENT)[: max(0, len(_RECENT) - MOST_RECENT)]:
+        del _RECENT[old]
+    return np.stack([made[key][0] for key in keys]), [made[key][1] for key in keys if made[key][1]]

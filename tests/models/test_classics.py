@@ -1,0 +1,216 @@
+"""Classical models give the library's own numbers on the same rows, for tables and panels alike."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import femts
+from femts.data.panel import load_panel
+from femts.data.roles import Roles
+from femts.data.schema import Schema
+from femts.errors import GapWarning, UsageError
+from femts.models.registry import check_library
+from femts.training.train import train
+
+NAMES = ("auto_ets", "auto_theta", "mstl", "auto_arima", "croston_sba")
+QUICK = ("auto_theta", "mstl", "croston_sba")
+needs_library = pytest.mark.skipif(
+    importlib.util.find_spec("statsforecast") is None, reason="needs statsforecast: pip install '.[stats]'"
+)
+
+
+def monthly(rows: int = 72, seed: int = 0) -> pd.DataFrame:
+    """A growing season, and intermittent demand."""
+    rng, t = np.random.default_rng(seed), np.arange(rows)
+    sales = np.exp(4 + 0.01 * t + 0.3 * np.sin(2 * np.pi * t / 12) + rng.normal(0, 0.05, rows))
+    spare = (rng.random(rows) < 0.3) * rng.integers(1, 9, rows) * 1.0
+    return pd.DataFrame({"date": pd.date_range("2015-01-01", periods=rows, freq="MS"), "sales": sales, "spare": spare})
+
+
+def library(name: str, values: np.ndarray, steps: int) -> Any:
+    """What the library says by itself."""
+    from statsforecast import models
+
+    kind = {"auto_ets": "AutoETS", "auto_theta": "AutoTheta", "mstl": "MSTL", "auto_arima": "AutoARIMA"}.get(name)
+    if kind is None:
+        return models.CrostonSBA().forecast(y=values, h=steps)
+    return getattr(models, kind)(season_length=12).forecast(y=values, h=steps, level=[80])
+
+
+def quick(name: str) -> dict[str, int]:
+    return {} if name == "croston_sba" else {"model.windows": 1}
+
+
+@needs_library
+@pytest.mark.parametrize("name", NAMES)
+def test_numbers_are_the_librarys_own(name: str, tmp_path: Path) -> None:
+    table = monthly()
+    forecaster = train(table, name, 6, settings=quick(name), device="cpu")
+    forecast = forecaster.predict(table, level=[80])
+    for column in ("sales", "spare"):
+        own = library(name, table[column].to_numpy(), 6)
+        np.testing.assert_allclose(forecast[column], own["mean"], rtol=1e-9, atol=1e-9)
+        if name != "croston_sba":
+            for side in ("lo", "hi"):
+                np.testing.assert_allclose(forecast[f"{column}-{side}-80"], own[f"{side}-80"], rtol=1e-6, atol=1e-6)
+    assert (forecast["sales-lo-80"] <= forecast["sales"]).all()
+    forecaster.save(tmp_path / "run")
+    pd.testing.assert_frame_equal(femts.load(tmp_path / "run").predict(table, level=[80]), forecast)
+    long = forecaster.predict(table, 20)
+    np.testing.assert_allclose(long["sales"], library(name, table["sales"].to_numpy(), 20)["mean"], rtol=1e-9)
+
+
+@needs_library
+@pytest.mark.parametrize("name", QUICK)
+def test_a_look_back_is_every_row_that_there_is(name: str) -> None:
+    """A window of the test part, and a history that is shorter than the training rows were."""
+    table = monthly()
+    forecaster = train(table, name, 6, settings=quick(name), device="cpu")
+    assert forecaster.config.seq_len == len(table)
+    for rows in (40, 66):
+        own = library(name, table["sales"].to_numpy()[:rows], 6)["mean"]
+        np.testing.assert_allclose(forecaster.predict(table[:rows])["sales"], own, rtol=1e-9)
+
+
+@needs_library
+@pytest.mark.parametrize("name", QUICK)
+def test_a_table_is_audited_backtested_and_scored(name: str) -> None:
+    table = monthly()
+    forecaster = train(table, name, 6, device="cpu")
+    data = forecaster.training_data()
+    assert femts.audit(forecaster, data).failed == ()
+    past = femts.backtest(forecaster, table, femts.Cutoffs(windows=2, step=6))
+    own = library(name, table["sales"].to_numpy()[:66], 6)["mean"]
+    last = past[(past["column"] == "sales") & (past["cutoff"] == past["cutoff"].max())]
+    np.testing.assert_allclose(last["forecast"], own, rtol=1e-9)
+    scores = forecaster.scores(level=[80])
+    assert np.isfinite(scores[["mse", "mase", "coverage-80"]]).all(axis=None)
+
+
+@needs_library
+@pytest.mark.parametrize("name", QUICK)
+def test_each_series_of_a_panel_is_fitted_from_its_own_first_row(name: str, tmp_path: Path) -> None:
+    tables = {"a": monthly(72), "b": monthly(50, seed=1), "c": monthly(10, seed=2)}
+    rows = [each.assign(unique_id=key)[["unique_id", "date", "sales"]] for key, each in tables.items()]
+    panel = pd.concat(rows).rename(columns={"date": "ds", "sales": "y"})
+    file = tmp_path / "panel.csv"
+    panel.to_csv(file, index=False)
+    forecaster = train(load_panel(file), name, 6, device="cpu")
+    assert femts.audit(forecaster, load_panel(file)).failed == ()
+    forecast = forecaster.predict(pd.read_csv(file), level=[80])
+    for key, each in tables.items():
+        own = library(name, each["sales"].to_numpy(), 6)["mean"]
+        np.testing.assert_allclose(forecast.loc[forecast["unique_id"] == key, "y"], own, rtol=1e-6)
+    assert np.isfinite(forecaster.evaluate()["mse"])  # type: ignore[call-overload]
+    whole = forecaster.scores().set_index("series")
+    assert len(whole) >= 2
+    if name != "croston_sba":  # one window of each series: its last
+        thin = train(load_panel(file), name, 6, settings={"model.windows": 1}, device="cpu").scores()
+        assert set(thin["series"]) == set(whole.index) and set(thin["windows"]) == {1}
+        last = library(name, tables["a"]["sales"].to_numpy()[:66], 6)["mean"]
+        error = np.abs(last - tables["a"]["sales"].to_numpy()[66:]).mean()
+        assert thin.set_index("series").loc["a", "mae"] == pytest.approx(error, rel=1e-4)
+
+
+@needs_library
+@pytest.mark.parametrize("name", QUICK)
+def test_a_panel_is_backtested_after_what_is_known_is_taken_off(name: str) -> None:
+    """A known column shifts all values; its effect is put back, at the steps to come as well."""
+    rows = []
+    for number in range(4):
+        table = monthly(72, seed=number)
+        promo = (np.random.default_rng(number).random(72) < 0.2) * 1.0
+        rows.append(pd.DataFrame({"unique_id": f"s{number}", "ds": table["date"], "y": table["sales"], "promo": promo}))
+        rows[-1]["y"] += 100 * promo
+    long, schema = pd.concat(rows, ignore_index=True), Schema(roles=Roles(future=("promo",)))
+    forecaster = train(load_panel(long, schema), name, 6, device="cpu")
+    assert femts.audit(forecaster, load_panel(long, schema)).failed == ()
+    past = long.groupby("unique_id").head(66)
+    later = long.groupby("unique_id").tail(6)
+    forecast = forecaster.predict(past, future=later.drop(columns="y"))
+    tested = femts.backtest(forecaster, load_panel(long, schema), femts.Cutoffs(windows=1, step=6))
+    np.testing.assert_allclose(tested["forecast"], forecast["y"], rtol=1e-6)
+    raised = later["promo"].to_numpy() == 1
+    assert np.abs(tested["forecast"] - tested["actual"]).mean() < 40
+    assert forecast["y"].to_numpy()[raised].mean() > forecast["y"].to_numpy()[~raised].mean() + 60
+
+
+@needs_library
+@pytest.mark.parametrize("name", QUICK)
+def test_a_final_run_forecasts_the_same(name: str, tmp_path: Path) -> None:
+    """Nothing is learned, so further rows change nothing."""
+    table = monthly()
+    usual = train(table, name, 6, settings=quick(name), device="cpu")
+    final = train(table, name, 6, settings=quick(name), device="cpu", final=True, out=tmp_path / "run")
+    if name != "croston_sba":  # whose intervals are of errors on validation and test rows
+        pd.testing.assert_frame_equal(final.predict(table, level=[80]), usual.predict(table, level=[80]), rtol=1e-9)
+    pd.testing.assert_frame_equal(final.predict(table), usual.predict(table), rtol=1e-9)
+    pd.testing.assert_frame_equal(femts.load(tmp_path / "run").predict(table), final.predict(table))
+
+
+@needs_library
+@pytest.mark.parametrize("name", NAMES)
+def test_odd_look_backs_are_answered(name: str) -> None:
+    """Constant ones, zeros, gaps, two seasons and less, a single value."""
+    forecaster = train(monthly(), name, 3, settings=quick(name), device="cpu")
+    odd = {"constant": np.full(30, 3.0), "zeros": np.zeros(30), "short": np.arange(1.0, 15), "one": np.array([2.0])}
+    odd["gaps"] = np.where(np.arange(30) % 7 == 3, np.nan, np.arange(30.0))
+    for values in odd.values():
+        table = monthly(len(values)).assign(sales=values, spare=values)
+        import warnings
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GapWarning)
+            forecast = forecaster.predict(table, level=[80, 99])
+        assert np.isfinite(forecast.drop(columns="date")).all(axis=None)
+    flat = monthly(30).assign(sales=3.0, spare=0.0)
+    forecast = forecaster.predict(flat)
+    level = 2.85 if name == "croston_sba" else 3.0  # its correction takes a twentieth off
+    np.testing.assert_allclose(forecast[["sales", "spare"]], [[level, 0.0]] * 3, atol=1e-9)
+
+
+@needs_library
+def test_what_the_library_refuses_is_said() -> None:
+    forecaster = train(monthly(), "auto_ets", 3, settings={"model.windows": 1}, device="cpu")
+    with pytest.warns(GapWarning, match="AutoETS refused 2 of 2 look-backs"):
+        forecast = forecaster.predict(monthly(4))
+    assert set(forecast["sales"]) == {monthly(4)["sales"].iloc[-1]}
+
+
+@needs_library
+def test_own_intervals_are_not_calibrated_for_other_levels() -> None:
+    forecaster = train(monthly(), "mstl", 3, settings={"model.windows": 2}, device="cpu")
+    assert forecaster.metrics["test"]["windows"] == 2
+    with pytest.raises(UsageError, match="intervals of its own for 50, 80, 90, 95, 99, not for 85"):
+        forecaster.predict(monthly(), level=[85])
+    with pytest.raises(UsageError, match="not for 85"):
+        forecaster.calibrate(level=[85], dataset=forecaster.training_data())
+    assert forecaster.calibrate(9, dataset=forecaster.training_data()).steps == 9
+    with pytest.raises(UsageError, match="fitted to each look-back anew"):
+        forecaster.export("none.onnx")
+
+
+def test_a_missing_library_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *rest: None if name == "statsforecast" else find(name, *rest)
+    )
+    for name in NAMES:
+        with pytest.raises(UsageError, match=r"needs statsforecast, which is not installed; run pip install"):
+            check_library(name)
+    check_library("ridge")
+    with pytest.raises(UsageError, match="needs statsforecast"):
+        train(monthly(), "auto_ets", 6)
+
+
+def test_the_library_is_not_imported_before_it_is_needed() -> None:
+    lines = "import sys, femts; femts.models(); assert 'statsforecast' not in sys.modules"
+    subprocess.run([sys.executable, "-c", lines], check=True)
