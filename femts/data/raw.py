@@ -33,5 +33,5 @@ class Raw(NamedTuple):
 def raw_rows(preprocess: Preprocess, values: NDArray[np.float64], offsets: NDArray[np.float64] | None = None) -> Raw:
     """Raw `values` (..., rows, C), NaN where missing, as models that read no scaled ones read them."""
     mean, scale = (torch.from_numpy(each).double() for each in (preprocess.scaler.mean, preprocess.scaler.scale))
-    rows = torch.from_numpy(np.ascontiguousarray(preprocess.unscaled(values, offsets), dtype=np.float64))
+    rows = torch.from_numpy(np.array(preprocess.unscaled(values, offsets), dtype=np.float64))
     return Raw(rows, mean.expand(rows.shape), scale.expand(rows.shape))
