@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from femts.data.describe import count
 from femts.errors import UsageError
 from femts.text import printable, shown, spreadsheet_safe, strict_json, table
 
@@ -45,6 +47,24 @@ def mean_scores(scores: Mapping[int, Mapping[str, Any]]) -> dict[str, float]:
     return {
         name: sum(nan if s[name] is None else s[name] for s in scores.values()) / len(scores) for name in ("mse", "mae")
     }
+
+
+def choice_table(choice: Mapping[str, Any], where: str = "") -> str:
+    """Candidates of `--model auto` with their validation errors, and which were taken, by what rule."""
+    tried = choice["tried"]
+    naive = next((each["error"] for each in tried if each["model"] == "seasonal_naive" and "error" in each), None)
+    rows: list[list[object]] = []
+    for each in sorted(tried, key=lambda each: each.get("error", math.inf)):
+        error = each.get("error")
+        ratio = error / naive if error is not None and naive else None
+        taken = "taken" if each["model"] in choice["taken"] else "-"
+        rows.append([each["model"], error, ratio, each["seconds"], taken])
+    if len(choice["taken"]) > 1:
+        ratio = choice["error"] / naive if naive else None
+        rows.insert(0, ["their mean", choice["error"], ratio, None, "taken"])
+    origins = f"{count(choice['windows'], 'window')} after {count(choice['origins'], 'origin')}, before the test part"
+    text = table(["model", "error", "of_naive", "seconds", ""], rows)
+    return f"{where}{text}\nerror: mean absolute, scaled units, of {origins}\ntaken: {choice['rule']}"
 
 
 def details_table(frames: Mapping[int, pd.DataFrame], head: Mapping[str, Any], kind: str, channels: int = 1) -> str:

@@ -33,7 +33,9 @@ class RecipeOptions:
     """Flags that say what is trained, on which data, and the file that they go before."""
 
     dataset: Annotated[str | None, option("A name of `femts datasets list`, or a CSV file.", "NAME|FILE")] = None
-    model: Annotated[str | None, option(f"A name of `femts models`; {DEFAULT_MODEL} unless given.", "NAME")] = None
+    model: Annotated[str | None, option(f"Of `femts models`, or auto; {DEFAULT_MODEL} unless given.", "NAME|auto")] = (
+        None
+    )
     pred_len: Annotated[
         str | None,
         option(

@@ -9,6 +9,7 @@ from typing import ClassVar, Self
 from femts.config.bounds import check_bounds
 
 DEFAULT_MODEL = "fem_sm_ridge"  # of the lowest errors measured
+AUTO = "auto"  # in the place of a name: femts chooses among the models
 
 
 @dataclass(frozen=True)

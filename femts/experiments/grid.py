@@ -10,6 +10,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from femts.config.model import AUTO
 from femts.errors import UsageError
 from femts.experiments.subject import Subject
 
@@ -145,7 +146,8 @@ def _check_grid(grid: Grid) -> None:
     from femts.training.resolve import check_past
 
     for model in grid.models:
-        check_past(model, grid.reading.get("past", ()))
+        if model != AUTO:
+            check_past(model, grid.reading.get("past", ()))
     for key in (*grid.settings, *grid.choices):
         if key.removeprefix("training.") in (*PLACE, "seed"):
             raise UsageError(f"Setting '{key}' is no part of a cell; it has an option of 'femts table', or none there.")
@@ -166,7 +168,7 @@ def _lacks(model: str, key: str) -> bool:
     from femts.models.registry import model_card
 
     part, _, name = key.partition(".")
-    return part == "model" and name not in model_card(model).default_settings()
+    return part == "model" and (model == AUTO or name not in model_card(model).default_settings())
 
 
 def _subjects(grid: Grid, data_root: str | Path | None) -> list[Subject]:
@@ -184,8 +186,12 @@ def _subjects(grid: Grid, data_root: str | Path | None) -> list[Subject]:
 def _changes(model: str, settings: Mapping[str, Any], **shape: int) -> dict[str, Any]:
     """Those of `settings` that are not the model's own anyway; UsageError for one that it cannot take."""
     from femts.models.registry import build_config
+    from femts.training.order import Order
     from femts.training.resolve import resolve_training
 
+    if model == AUTO:
+        Order.of(model, {}, settings, 0.0)
+        return dict(settings)
     own = {"training": resolve_training(model, {}, {})[1], "model": build_config(model, **shape, settings={})}
     try:
         given, training = resolve_training(model, {}, settings)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from femts.config.model import AUTO
 from femts.config.rules import (
     HEXADECIMAL,
     Misfit,
@@ -155,7 +156,7 @@ def check_record(record: Any) -> None:
     model, training, place = config["model"], config["training"], record["place"]
     said = {  # each in two places, of which some readers take one and some the other
         "config.dataset.name": (config["dataset"]["name"], cell["dataset"]),
-        "config.model.name": (model["name"], cell["model"]),
+        "config.model.name": (model["name"], model["name"] if cell["model"] == AUTO else cell["model"]),
         "config.pred_len": (config["pred_len"], cell["pred_len"]),
         "config.model.pred_len": (model["pred_len"], cell["pred_len"]),
         "config.seq_len": (config["seq_len"], cell["seq_len"] or model["seq_len"]),

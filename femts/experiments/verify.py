@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from femts.config.model import AUTO
 from femts.config.rules import Misfit
 from femts.data.dataset import Dataset
 from femts.data.panel import Panel
@@ -109,6 +110,8 @@ def _untrue_claims(record: Mapping[str, Any], cell: Cell, data: Dataset | Panel)
     from femts.forecaster.restore import outline
     from femts.training.resolve import Lengths, resolve_run, resolve_training
 
+    if cell.model == AUTO:  # its configuration is known when the models have been tried
+        return _deviations({"data": record["data"]}, {"data": data.record}, elsewhere=False)
     settings, training = resolve_training(cell.model, {"seed": cell.seed}, cell.settings)
     config = resolve_run(data, cell.model, Lengths(cell.pred_len, cell.seq_len, cell.protocol), settings, training)
     again = {"config": config.to_dict(), "data": data.record}

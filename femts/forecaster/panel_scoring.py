@@ -126,7 +126,7 @@ def score_beside(
 
 def naive_sums(forecaster: Many, windows: PanelWindows, panel: Panel) -> PanelNaiveSums:
     """Accumulator of the errors of the seasonal naive forecast, and of those of the forecaster by series."""
-    series = SeriesSums(windows, forecaster.preprocess, panel.season)
+    series = SeriesSums(windows, forecaster.preprocess, panel.season, forecaster.model.most_windows)
     return PanelNaiveSums(panel, series, forecaster.config.seq_len)
 
 

@@ -33,6 +33,7 @@ HASHED = (CONFIG, WEIGHTS, PREPROCESS)
 SEAL = "sha256"  # of `metrics.json`, in itself
 INTERVALS = "intervals.safetensors"  # hashed, too, where `metrics.json` lists it; a run may be without
 SCORED = "scored"  # folder of the run that is scored, in that of a forecaster that learned from all rows
+CANDIDATES = "candidates"  # folder of the trainings among which `--model auto` chooses, while it does
 SCORED_WEIGHTS = f"{SCORED}/{WEIGHTS}"  # hashed by the latter
 _OWN = (*HASHED, INTERVALS, METRICS, ROWS, CHECKPOINT)
 RUN_FILES = (*_OWN, *(f"{SCORED}/{name}" for name in _OWN))
@@ -128,7 +129,8 @@ def check_new_folder(folder: Path) -> None:
     names = {path.name for path in folder.iterdir() if path.suffix != PART} if os.path.isdir(folder) else set()
     if METRICS in names:
         raise UsageError(f"Folder {folder} already holds a finished run; choose another folder or remove it.")
-    if any((folder / name).is_file() for name in (CHECKPOINT, f"{SCORED}/{CHECKPOINT}", f"{SCORED}/{METRICS}")):
+    begun = (CHECKPOINT, f"{SCORED}/{CHECKPOINT}", f"{SCORED}/{METRICS}", CANDIDATES)
+    if any((folder / name).exists() for name in begun):
         raise UsageError(
             f"Folder {folder} holds an unfinished run; continue it with --resume or choose another folder."
         )

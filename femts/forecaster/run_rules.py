@@ -115,7 +115,10 @@ NAIVE = fields(
         "skill": maybe(number()),
     }
 )
+_TRIED = fields({"model": text, "seconds": number(0)}, {"error": number(0), "reason": text})
+_AUTO = {"rule": text, "taken": several(text, 1), "error": number(0), "origins": whole(1), "windows": whole(1)}
 _MAYBE = {
+    "auto": fields({**_AUTO, "tried": several(_TRIED, 1)}),
     "naive": NAIVE,
     "devices": whole(1),
     "kernels": entries(text),

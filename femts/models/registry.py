@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from femts.config.arguments import check_text
-from femts.config.model import SHAPE, ModelConfig
+from femts.config.model import AUTO, SHAPE, ModelConfig
 from femts.config.settings import make_config
 from femts.errors import UsageError, suggest
 from femts.models.base import ForecastModel
@@ -81,7 +81,9 @@ def model_names() -> list[str]:
 def model_card(name: str) -> ModelCard:
     """The entry called `name`; UsageError with the nearest right name when there is none."""
     names = model_names()
-    if check_text(name, "model") not in names:
+    if check_text(name, "model") == AUTO:
+        raise UsageError(f"Model '{AUTO}' chooses among the models when it is trained; name one of them here.")
+    if name not in names:
         raise UsageError(f"Unknown model '{name}'{suggest(name, names)}")
     return _CARDS[name]
 

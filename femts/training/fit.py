@@ -2,37 +2,24 @@
 
 from __future__ import annotations
 
-import platform
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
-
-from femts._version import __version__
-from femts.data.dataset import Dataset
-from femts.data.panel import Panel
-from femts.data.windows import PanelWindows, Windows
-from femts.evaluation.beside import NaiveErrors
-from femts.evaluation.coverage import CoverageSums
-from femts.evaluation.evaluator import evaluate
-from femts.evaluation.intervals import LEVELS, calibrate, passes
-from femts.evaluation.quantiles import PinballSums
-from femts.forecaster import panel_scoring, scoring
+from femts.evaluation.intervals import LEVELS, passes
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.panel_forecaster import PanelForecaster
 from femts.training.batches import StepBatches
 from femts.training.device import Place
 from femts.training.outset import Outset
 from femts.training.schedule import Budget
+from femts.training.scores import circumstances, take_scores
 from femts.training.state import TrainState
 
 if TYPE_CHECKING:
     from femts.config.training import TrainingConfig
     from femts.models.base import ForecastModel
-
-REPORTED_LEVELS = (80.0, 95.0)  # percent; their coverage of the test part is in `metrics.json`
 
 
 @dataclass(frozen=True)
@@ -88,52 +75,18 @@ def fit(forecaster: Forecaster | PanelForecaster, outset: Outset, course: Course
     if is_trained(model):
         model.load_state_dict(weights)
     model.to(place.device)
-    past, future = windows["val"].to(place.device), windows["test"].to(place.device)
-    pinball = [PinballSums(model.quantiles, past.series.device)] if model.quantiles else []
-    intervals, val = calibrate(model, past, batch_size=training.eval_batch_size, also=pinball)
-    val |= {"pinball": pinball[0].mean} if pinball else {}
-    covered = CoverageSums(intervals.levels, intervals.half_widths, model.quantiles)
-    naive = _naive_sums(forecaster, future, outset.data)
-    test = evaluate(model, future, training.eval_batch_size, also=[covered, naive])
-    model.eval()
-    config = forecaster.config
-    forecaster.validations, forecaster.intervals = tuple(state.validations), intervals
+    scores = take_scores(forecaster, windows, outset.data, place.device)
+    forecaster.validations = tuple(state.validations)
     forecaster.metrics = {
-        "dataset": config.dataset,
-        "model": config.model,
-        "pred_len": config.pred_len,
-        "seq_len": config.seq_len,
-        "protocol": config.protocol,
-        "seed": training.seed,
+        **circumstances(forecaster, place),
         "kept_step": kept_step,
         "steps": state.step,
         "stopped": state.stopped,
         **({"schedule": _schedule(training, state, epoch)} if is_trained(model) else {}),
-        "val": val,
-        "test": test,
-        "naive": naive.beside(test["mse"]),
-        "intervals": {
-            "windows": intervals.windows,
-            "disjoint": intervals.disjoint,
-            "test": covered.overall(REPORTED_LEVELS),
-        },
+        **scores,
         "seconds": round(before + time.monotonic() - course.started, 3),
-        "device": place.device,
-        "devices": place.devices,
-        "precision": place.precision,
-        "parameters": sum(p.numel() for p in model.parameters()),
-        "versions": {"femts": __version__, "torch": torch.__version__, "python": platform.python_version()},
-        "data_sha256": forecaster.data["sha256"],
         **_explained(forecaster),
     }
-
-
-def _naive_sums(forecaster: Forecaster | PanelForecaster, windows: Windows, data: Dataset | Panel) -> NaiveErrors:
-    if isinstance(forecaster, Forecaster):
-        assert isinstance(data, Dataset)
-        return scoring.naive_sums(forecaster, data)
-    assert isinstance(data, Panel) and isinstance(windows, PanelWindows)
-    return panel_scoring.naive_sums(forecaster, windows, data)
 
 
 def is_trained(model: ForecastModel) -> bool:

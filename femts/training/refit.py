@@ -9,9 +9,11 @@ from typing import Any, TypeVar, cast
 from femts.data.dataset import Dataset
 from femts.data.panel import Panel
 from femts.data.panel_preprocess import PanelPreprocess
-from femts.data.source import all_rows
+from femts.data.source import all_rows, held_out
 from femts.data.splits import PARTS
 from femts.errors import UsageError
+from femts.evaluation.intervals import Intervals
+from femts.forecaster import panel_scoring, scoring
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.panel_forecaster import PanelForecaster
 from femts.forecaster.run_folder import SCORED
@@ -23,7 +25,7 @@ from femts.training.outset import Outset, at_place, working_folder
 from femts.training.schedule import Budget, Chosen
 from femts.training.state import TrainState
 
-F = TypeVar("F", Forecaster, PanelForecaster)
+F = TypeVar("F", bound=Forecaster | PanelForecaster)
 
 
 def refit(forecaster: F, data: Dataset | Panel) -> F:
@@ -117,3 +119,10 @@ def learn_all(forecaster: Trained[Any, Any], scored: Trained[Any, Any], outset: 
             "seconds": seconds,
         },
     }
+
+
+def held_out_intervals(forecaster: Forecaster | PanelForecaster) -> Intervals:
+    """Intervals from the errors of `forecaster` on its validation and test rows, for one that learns from all rows."""
+    if isinstance(forecaster, PanelForecaster):
+        return panel_scoring.new_intervals(forecaster, None, (), held_out(forecaster.training_data()))
+    return scoring.new_intervals(forecaster, None, (), held_out(forecaster.training_data()))

@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from femts.data.source import held_out
-from femts.evaluation.intervals import Intervals
 from femts.files import remove_parts
-from femts.forecaster import panel_scoring, scoring
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.load import load
 from femts.forecaster.panel_forecaster import PanelForecaster
@@ -17,7 +14,7 @@ from femts.mixers.kernels import recorded
 from femts.training.device import Place
 from femts.training.fit import Course, fit
 from femts.training.outset import Outset
-from femts.training.refit import learn_all
+from femts.training.refit import held_out_intervals, learn_all
 from femts.training.resume import changed_data, find_state
 from femts.training.state import TrainState
 
@@ -104,7 +101,7 @@ class Sitting:
         last = after[0].forecaster
         if self.saved and first.folder is not None and first.state is not None:
             forecaster.write(first.folder)
-        intervals = _held_out_intervals(forecaster)
+        intervals = held_out_intervals(forecaster)
         learn_all(last, forecaster, after[0].outset, self._course(after[0]))
         last.intervals = intervals
         return last
@@ -132,10 +129,3 @@ class Sitting:
             raise changed_data(outset.config.dataset, folder)
         forecaster._dataset = outset.data
         return Begun(forecaster, outset, None, folder)
-
-
-def _held_out_intervals(forecaster: Forecaster | PanelForecaster) -> Intervals:
-    """Intervals from the errors of `forecaster` on its validation and test rows."""
-    if isinstance(forecaster, PanelForecaster):
-        return panel_scoring.new_intervals(forecaster, None, (), held_out(forecaster.training_data()))
-    return scoring.new_intervals(forecaster, None, (), held_out(forecaster.training_data()))

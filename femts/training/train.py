@@ -10,19 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from femts.config.arguments import check_callable, check_flag, check_path
-from femts.config.model import DEFAULT_MODEL
-from femts.config.training import parse_span
+from femts.config.model import AUTO, DEFAULT_MODEL
 from femts.data.dataset import Dataset
 from femts.data.panel import Panel
-from femts.data.source import all_rows, load_source
+from femts.data.source import load_source
 from femts.errors import UsageError
 from femts.forecaster.forecaster import Forecaster
-from femts.forecaster.saved_run import read_config
-from femts.training.device import resolve_place
-from femts.training.outset import Outset, at_place, ready, working_folder
-from femts.training.resolve import Lengths, length_notes, resolve_run, resolve_training, thinned_notes
-from femts.training.sitting import Sitting
-from femts.training.stopping import Interrupted
+from femts.training.choice.run import choose
+from femts.training.order import Order, carry_out, nothing
+from femts.training.outset import ready
+from femts.training.resolve import Lengths
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -89,39 +86,15 @@ def train(
     started = time.monotonic()
     given = {"seed": seed, "max_steps": max_steps, "max_epochs": max_epochs, "max_time": max_time}
     given |= {"device": device, "precision": precision}
-    out = None if out is None else check_path(out, "The run folder")
+    folder = None if out is None else check_path(out, "The run folder")
     for name, flag in {"resume": resume, "progress": progress, "final": final}.items():
         check_flag(flag, name)
     check_callable(say, "say")
-    model_settings, training = resolve_training(model, given, {} if settings is None else settings)
-    place = resolve_place(training)
-    if place.devices > 1 and getattr(multiprocessing.current_process(), "_inheriting", False):
+    order = Order.of(model, given, {} if settings is None else settings, started)
+    if order.place.devices > 1 and getattr(multiprocessing.current_process(), "_inheriting", False):
         raise UsageError("A script that trains on several devices needs its code under `if __name__ == '__main__':`.")
     data = dataset if isinstance(dataset, Dataset | Panel) else load_source(dataset, data_root)
-    data = ready(data, pred_len)
-    lengths = Lengths(pred_len, seq_len, protocol)
-    config = resolve_run(data, model, lengths, model_settings, training)
-    outset, whole = Outset.of(data, config), None
-    if final:
-        whole = Outset.of(all_rows(data), replace(config, final=True), ("train",))
-    limit = None if config.training.max_time is None else parse_span(config.training.max_time)
-    with at_place(place):
-        if resume and out is not None:
-            read_config(out)  # or the lock would make a folder to refuse
-        with working_folder(out, place) as folder:
-            sitting = Sitting(place, folder, out is not None, resume, started, limit, progress)
-            begun = sitting.begin(outset, whole)
-            if say is not None:
-                thinned = thinned_notes(begun[0].forecaster.model, outset.windows)
-                for note in (*data.notes, *length_notes(data, model, lengths), *thinned):
-                    say(note)
-            try:
-                forecaster = sitting.finish(begun)
-            except KeyboardInterrupt as error:
-                remedy = (
-                    "nothing was kept" if out is None else f"what was reached is in {out}; continue it with --resume"
-                )
-                raise Interrupted(f"Training was interrupted; {remedy}.") from error
-            if out is not None and folder is not None:
-                forecaster.write(folder)
-    return cast(Forecaster, forecaster)
+    order = replace(order, lengths=Lengths(pred_len, seq_len, protocol), out=folder, resume=resume, final=final)
+    order = replace(order, progress=progress, say=say or nothing)
+    run = choose if order.model == AUTO else carry_out
+    return cast(Forecaster, run(order, ready(data, pred_len)))

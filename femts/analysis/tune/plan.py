@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from femts.analysis.tune.rows import before_test
 from femts.analysis.tune.space import FIXED, SEQ_LEN, Dimension, Space, make_dimension, own_search
 from femts.analysis.tune.trial import Plan
 from femts.config.arguments import check_kind
 from femts.data.dataset import Dataset, for_horizon
+from femts.data.origins import before_test
 from femts.data.panel import Panel, panel_for_horizon
 from femts.data.protocols import look_back_choices
 from femts.data.source import load_source

@@ -16,6 +16,7 @@ from femts.cli.command import command
 from femts.cli.option_groups import grouped
 from femts.cli.options import DataRoot, option
 from femts.cli.output import (
+    choice_table,
     final_note,
     judgements,
     mean_naive,
@@ -67,6 +68,9 @@ def train(
     worse, others = judgements(scores, naive)
     say_warnings([*worse, *(note for p, record in records.items() for note in missed(record["intervals"], where[p]))])
     print(f"run: {printable(folder)}")
+    for pred_len, record in records.items():
+        if "auto" in record:
+            print(choice_table(record["auto"], where[pred_len]), end="\n\n")
     print(scores_table(scores, naive))
     for line in others:
         print(line)
@@ -180,18 +184,20 @@ def _say_once(note: str, said: set[str]) -> None:
 def _check_horizons(recipe: Recipe, data: Dataset) -> str | None:
     """UsageError for a horizon that does not fit, before hours are spent on the others; returns the
     time that all have."""
+    from femts.config.model import AUTO, DEFAULT_MODEL
     from femts.data.preprocess import Preprocess
     from femts.data.scaler import Scaler
     from femts.data.windows import part_windows
     from femts.models.registry import model_card
     from femts.training.resolve import Lengths, resolve_run, resolve_training
 
-    settings, training = resolve_training(recipe.model, {}, recipe.settings)
-    scaler, raw = Scaler.fit(data.train_values), model_card(recipe.model).model_class.reads_raw
+    model = DEFAULT_MODEL if recipe.model == AUTO else recipe.model
+    settings, training = resolve_training(model, {}, recipe.settings)
+    scaler, raw = Scaler.fit(data.train_values), model_card(model).model_class.reads_raw
     preprocess = Preprocess(data.columns, scaler, reads_raw=raw)  # no effects: lengths do not depend on them
     windows = None
     for pred_len in recipe.pred_lens:
-        config = resolve_run(data, recipe.model, Lengths(pred_len, recipe.seq_len, recipe.protocol), settings, training)
+        config = resolve_run(data, model, Lengths(pred_len, recipe.seq_len, recipe.protocol), settings, training)
         for part in ("train", "val", "test"):
             windows = part_windows(data, preprocess, part, config.seq_len, pred_len, windows)
     return training.max_time

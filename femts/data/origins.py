@@ -33,13 +33,21 @@ def before_test(data: Dataset | Panel, pred_len: int, origins: int) -> list[Data
             replace(data, series={name: _cut(each, pred_len, 0) for name, each in data.series.items()}, schema=schema)
         ]
     (first, start), stop = data.split.train, data.split.val[1]
-    most = 1 + (start - first) // (2 * (stop - start))
+    most = most_origins(data)
     if origins > most:
         raise UsageError(
             f"{origins} origins, each {stop - start} rows before the next, leave less than half of the "
             f"{start - first} training rows of '{data.name}'; ask for at most {most}."
         )
     return [_cut(data, pred_len, back) for back in range(origins)]
+
+
+def most_origins(data: Dataset | Panel) -> int:
+    """Origins at most that `before_test` takes: those that leave half of the training rows."""
+    if isinstance(data, Panel):
+        return 1
+    (first, start), stop = data.split.train, data.split.val[1]
+    return 1 + (start - first) // (2 * (stop - start))
 
 
 def _cut(data: Dataset, pred_len: int, back: int) -> Dataset:

@@ -1,0 +1,91 @@
+"""Candidates of `--model auto`, by how much there is to learn from, and by how long it would take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from femts.data.dataset import Dataset
+from femts.data.panel import Panel
+from femts.errors import UsageError
+from femts.models.registry import check_library
+
+LONG = 2000  # training rows of a series, from which on models are learned and not fitted to each look-back
+WINDOWS = 8  # forecast after an origin, spread over the series of a panel, where a window may be a fit
+MANY_WINDOWS = 256  # where none is
+FEWEST = 1000  # windows to learn from, of all series and columns, that a network needs
+SCORED = 48  # fits of a series and column for its intervals and its test part
+PATIENCE = 180.0  # seconds that the fits of one candidate may take by a rough guess where no time is given
+SPARSE = 0.3  # part of the values that are 0, from which on demand counts as intermittent
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Model to be tried.
+
+    Attributes:
+        model: registered name.
+        fit: seconds of a fit to 200 rows, a rough guess, without a season and with one; None for a model
+            that is not fitted to each look-back.
+        learns: takes steps of training.
+        reason: for leaving it out; empty for one that is tried.
+    """
+
+    model: str
+    fit: tuple[float, float] | None = None
+    learns: bool = False
+    reason: str = ""
+
+
+NAIVE = (Candidate("seasonal_naive"), Candidate("naive"))
+CLASSICS = (
+    Candidate("auto_theta", (0.02, 0.04)),
+    Candidate("mstl", (0.02, 0.05)),
+    Candidate("auto_ets", (0.01, 0.1)),
+    Candidate("auto_arima", (0.2, 2.0)),
+)
+INTERMITTENT = Candidate("croston_sba", (0.002, 0.002))
+FITTED = Candidate("ridge")
+LEARNED = Candidate("fem_sm_ridge", learns=True)
+
+
+def shortlist(data: Dataset | Panel, pred_len: int, origins: int, seconds: float | None) -> tuple[Candidate, ...]:
+    """Candidates for `data`, quick ones first; one that is left out says why.
+
+    Args:
+        data: split for forecasts of `pred_len` steps.
+        pred_len: steps.
+        origins: at which each is trained.
+        seconds: that there are for all; None is no limit.
+    """
+    series = list(data.series.values()) if isinstance(data, Panel) else [data]
+    columns, rows = len(series) * data.targets, data.typical_rows
+    zeros = np.concatenate([each.train_values[:, : each.targets].ravel() for each in series]) == 0
+    classics = CLASSICS + (INTERMITTENT,) * (len(zeros) > 0 and float(zeros.mean()) >= SPARSE)
+    fits = origins * max(1, WINDOWS // len(series)) * columns + min(SCORED, data.rows // pred_len * 4) * data.targets
+    patience = PATIENCE if seconds is None else min(PATIENCE, seconds / 4)
+    chosen = [*NAIVE, FITTED]
+    for each in classics if rows <= LONG else ():
+        assert each.fit is not None
+        guess = each.fit[data.season > 1] * max(1.0, rows / 200) * fits
+        reason = f"its {fits} fits would take about {guess:.0f} s" if guess > patience else _missing(each.model)
+        chosen.append(Candidate(each.model, each.fit, reason=reason))
+    windows = sum(max(0, each.train_rows - pred_len) for each in series) * data.targets
+    few = f"{windows} windows are too few to learn from" if windows < FEWEST else ""
+    return (*chosen, Candidate(LEARNED.model, learns=True, reason=few))
+
+
+def windows_to_score(candidates: Sequence[Candidate]) -> int:
+    """Windows to forecast after each origin."""
+    return WINDOWS if any(each.fit and not each.reason for each in candidates) else MANY_WINDOWS
+
+
+def _missing(model: str) -> str:
+    """Reason for leaving out a model whose library is not installed; empty where it is."""
+    try:
+        check_library(model)
+    except UsageError as error:
+        return str(error)
+    return ""

@@ -1,0 +1,169 @@
+"""`train(model="auto")`: the candidates tried, the best taken, and made a forecaster like any other."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from femts.config.model import AUTO
+from femts.data.dataset import Dataset
+from femts.data.origins import before_test, most_origins
+from femts.data.panel import Panel
+from femts.errors import RunFailure, UsageError
+from femts.files import locked
+from femts.forecaster.combine import mean_of
+from femts.forecaster.forecaster import Forecaster
+from femts.forecaster.panel_forecaster import PanelForecaster
+from femts.forecaster.run_folder import CANDIDATES, METRICS, check_new_folder
+from femts.training.choice.candidates import shortlist, windows_to_score
+from femts.training.choice.rule import RULE, best_mean, error_of
+from femts.training.choice.trial import Tried, try_candidate
+from femts.training.order import Order
+from femts.training.outset import Outset, at_place
+from femts.training.refit import held_out_intervals, refit
+from femts.training.resolve import horizon, length_notes, resolve_run, thinned_notes
+from femts.training.scores import circumstances, take_scores
+from femts.training.stopping import Interrupted
+
+ORIGINS = 3  # ends of the rows that are learned from, where they are few
+FEW = 2000  # of them
+_OF_TRAINING = ("kept_step", "steps", "stopped", "schedule", "members", "kernels")
+TRIALS, TRIALS_FINAL = 0.75, 0.4  # part of the time that is for the trials; the rest scores and, with `final`, trains
+
+
+def choose(order: Order, data: Dataset | Panel) -> Forecaster | PanelForecaster:
+    """Try models on the rows of `data` before the test part, take the best of them by `RULE`, and score it once.
+
+    Returns:
+        A forecaster of the one taken, or of the mean of several; `metrics["auto"]` says what was tried.
+
+    Raises:
+        UsageError: the run folder or the lengths do not fit.
+        RunFailure: no candidate has a score, or (as `Interrupted`) a signal came.
+    """
+    pred_len = horizon(data, order.lengths.pred_len).steps
+    for note in (*data.notes, *length_notes(data, "seasonal_naive", order.lengths._replace(seq_len=1))):
+        order.say(note)
+    with _folder(order) as folder:
+        try:
+            with at_place(order.place):
+                tried = _try_all(order, data, pred_len, folder)
+                made = _taken(order, data, tried)
+                if order.final:
+                    made = _on_all_rows(made, data)
+        except Interrupted as error:
+            remedy = "nothing was kept" if order.out is None else f"{order.out} goes on with --resume"
+            raise Interrupted(f"Choosing was interrupted; {remedy}.") from error
+        if order.out is not None:
+            made.write(order.out)
+            shutil.rmtree(order.out / CANDIDATES, ignore_errors=True)
+    return made
+
+
+def _try_all(order: Order, data: Dataset | Panel, pred_len: int, folder: Path | None) -> list[Tried]:
+    """All candidates after their trials."""
+    origins = min(ORIGINS, most_origins(data)) if data.rows <= FEW else 1
+    folds = before_test(data, pred_len, origins)
+    limit = None if order.limit is None else order.limit * (TRIALS_FINAL if order.final else TRIALS)
+    candidates = shortlist(data, pred_len, origins, limit)
+    order, tried = replace(order, lengths=order.lengths._replace(pred_len=pred_len)), list[Tried]()
+    for candidate in candidates:
+        left = None if limit is None else order.started + limit - time.monotonic()
+        reason = candidate.reason or ("" if left is None or left > 1 else "no time was left for it")
+        if reason:
+            tried.append(Tried(candidate.model, reason=reason))
+        else:
+            most = windows_to_score(candidates)
+            tried.append(try_candidate(candidate, order, folds, most, left if candidate.learns else None, folder))
+        order.say(_words(tried[-1], tried[0].error))
+    return tried
+
+
+def _words(tried: Tried, naive: float) -> str:
+    if tried.reason:
+        return f"{tried.model}: not tried, as {tried.reason.rstrip('.')}"
+    beside = f", {tried.error / naive:.2f} of the seasonal naive forecast's" if naive > 0 else ""
+    return f"{tried.model}: validation error {tried.error:.4f}{beside} ({tried.seconds:.1f} s)"
+
+
+def _taken(order: Order, data: Dataset | Panel, tried: Sequence[Tried]) -> Forecaster | PanelForecaster:
+    """The forecaster of the candidates that are taken, on all of `data`, with its scores."""
+    taken = best_mean(tried)
+    if not taken:
+        reason = next((each.reason for each in tried if each.reason), "their forecasts are not finite")
+        raise RunFailure(f"No model could be tried: {reason.rstrip('.')}.")
+    members = [_settled(order, data, each) for each in taken]
+    made = members[0] if len(members) == 1 else mean_of(members)
+    of_training = {key: made.metrics[key] for key in _OF_TRAINING if key in made.metrics}
+    if len(members) > 1:
+        of_training |= {"kept_step": None, "stopped": None, "steps": sum(each.metrics["steps"] for each in members)}
+    windows = Outset.of(data, made.config).windows
+    scores = take_scores(made, windows, data, order.place.device)
+    made.metrics = {
+        **circumstances(made, order.place),
+        **of_training,
+        **scores,
+        "auto": {
+            "rule": RULE,
+            "taken": [each.model for each in taken],
+            "error": error_of(taken),
+            "origins": len(taken[0].targets),
+            "windows": sum(map(len, taken[0].targets)),
+            "tried": [_record(each) for each in tried],
+        },
+        "seconds": round(time.monotonic() - order.started, 3),
+    }
+    for note in thinned_notes(made.model, windows):
+        order.say(note)
+    return made
+
+
+def _record(tried: Tried) -> dict[str, Any]:
+    error = {"reason": tried.reason} if tried.reason else {"error": tried.error}
+    return {"model": tried.model, **error, "seconds": round(tried.seconds, 3)}
+
+
+def _settled(order: Order, data: Dataset | Panel, tried: Tried) -> Forecaster | PanelForecaster:
+    """The forecaster of a candidate as one of `data`, whose training rows it learned from."""
+    before = tried.forecaster
+    assert before is not None
+    training = replace(before.config.training, max_time=order.training.max_time)
+    if before.model.reads_raw:  # it has learned nothing, and now there are more rows to look back on
+        lengths = order.lengths._replace(pred_len=before.config.pred_len)
+        config = resolve_run(data, tried.model, lengths, {}, training)
+    else:
+        config = replace(before.config, training=training, dataset=data.name, source=data.source, schema=data.schema)
+    made = Outset.of(data, config, ("train",)).forecaster()
+    made.model.load_state_dict(before.model.state_dict())
+    made.model.eval()
+    made.metrics, made.validations = before.metrics, before.validations
+    return made
+
+
+def _on_all_rows(scored: Forecaster | PanelForecaster, data: Dataset | Panel) -> Forecaster | PanelForecaster:
+    """As `scored`, trained on all rows of `data`."""
+    made = refit(scored, data)
+    made.intervals = held_out_intervals(scored)
+    return made
+
+
+@contextmanager
+def _folder(order: Order) -> Iterator[Path | None]:
+    """Folder of the trials, within that of the run, held against others; None keeps nothing."""
+    if order.out is None:
+        if order.resume:
+            raise UsageError("To resume, name the run folder with --out (out= in Python).")
+        yield None
+        return
+    if not order.resume:
+        check_new_folder(order.out)
+    elif not (order.out / CANDIDATES).is_dir() or (order.out / METRICS).is_file():
+        state = "is finished" if (order.out / METRICS).is_file() else f"holds no run with --model {AUTO}"
+        raise UsageError(f"Folder {order.out} {state}; choose a new folder, without --resume.")
+    with locked(order.out):
+        yield order.out / CANDIDATES

@@ -1,0 +1,141 @@
+"""One candidate: trained on the rows before each origin, and what it forecasts after them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from femts.data.dataset import Dataset
+from femts.data.panel import Panel
+from femts.data.panel_preprocess import PanelPreprocess, panel_windows
+from femts.data.preprocess import Preprocess
+from femts.data.windows import Windows, part_windows
+from femts.errors import FemtsError, UsageError
+from femts.evaluation.evaluator import evaluate
+from femts.forecaster.forecaster import Forecaster
+from femts.forecaster.load import load
+from femts.forecaster.panel_forecaster import PanelForecaster
+from femts.forecaster.run_folder import CONFIG, METRICS
+from femts.training.choice.candidates import Candidate
+from femts.training.order import Order, carry_out
+from femts.training.stopping import Interrupted
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Tried:
+    """Candidate after its trial.
+
+    Attributes:
+        model: registered name.
+        forecaster: trained on the training rows; None for one that could not be tried.
+        forecasts: by origin, of the windows after it, (W, P, T) in scaled units.
+        targets: what followed, the same for all candidates; NaN where it is missing.
+        seconds: that the trial took.
+        reason: for leaving it out; empty for one that was tried.
+    """
+
+    model: str
+    forecaster: Forecaster | PanelForecaster | None = None
+    forecasts: tuple[Array, ...] = ()
+    targets: tuple[Array, ...] = ()
+    seconds: float = 0.0
+    reason: str = ""
+
+    @property
+    def error(self) -> float:
+        """Mean over the origins of its mean absolute error, in scaled units; NaN where it was not tried."""
+        return mean_error(self.forecasts, self.targets)
+
+
+def mean_error(forecasts: Sequence[Array], targets: Sequence[Array]) -> float:
+    """Mean over the origins of the mean absolute error of `forecasts`, NaN for none, and for one that is not finite."""
+    each = [float(np.nanmean(np.abs(f - y))) for f, y in zip(forecasts, targets, strict=True)]
+    return float(np.mean(each)) if each and np.isfinite(each).all() else float("nan")
+
+
+class _Collected:
+    """Accumulator that keeps forecasts and targets as they are."""
+
+    def __init__(self) -> None:
+        self._forecasts, self._targets = list[Tensor](), list[Tensor]()
+
+    def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
+        """Keep windows; see `femts.evaluation.evaluator.Accumulator`."""
+        self._forecasts.append(forecast.cpu().double())
+        self._targets.append(target.cpu().double())
+
+    @property
+    def arrays(self) -> tuple[Array, Array]:
+        """All forecasts and all targets, (W, P, T) each."""
+        return torch.cat(self._forecasts).numpy(), torch.cat(self._targets).numpy()
+
+
+def try_candidate(
+    candidate: Candidate,
+    order: Order,
+    folds: Sequence[Dataset | Panel],
+    most: int,
+    seconds: float | None,
+    folder: Path | None,
+) -> Tried:
+    """Train `candidate` at each origin, and forecast at most so many windows of each series after it.
+
+    Args:
+        candidate: the model.
+        order: whose recipe, look-back and device it takes.
+        folds: the data as they were known at each origin, the latest first.
+        most: windows to forecast at each, spread evenly.
+        seconds: that there are for it; None is no limit.
+        folder: keeps the trainings; one that is finished there is not made again.
+
+    Raises:
+        Interrupted: a signal came.
+    """
+    began, forecasts, targets, kept = time.monotonic(), list[Array](), list[Array](), None
+    share = None if seconds is None else seconds / len(folds)
+    try:
+        for number, fold in enumerate(folds):
+            place = None if folder is None else folder / candidate.model / str(number)
+            trained = _trained(candidate, order, fold, share, place)
+            kept = kept or trained
+            collected = _Collected()
+            windows = _windows(trained, fold).to(trained.device)
+            evaluate(trained.model, windows, trained.config.training.eval_batch_size, most=most, also=[collected])
+            forecast, target = collected.arrays
+            forecasts.append(forecast)
+            targets.append(target)
+    except Interrupted:
+        raise
+    except FemtsError as error:
+        return Tried(candidate.model, seconds=time.monotonic() - began, reason=str(error))
+    return Tried(candidate.model, kept, tuple(forecasts), tuple(targets), time.monotonic() - began)
+
+
+def _trained(
+    candidate: Candidate, order: Order, fold: Dataset | Panel, seconds: float | None, folder: Path | None
+) -> Forecaster | PanelForecaster:
+    if folder is not None and (folder / METRICS).is_file():
+        before: Forecaster | PanelForecaster = load(folder, order.place.device)
+        if before.data != fold.record:
+            raise UsageError(f"The data changed since {folder} was made; train again in a new folder.")
+        return before
+    begun = folder is not None and (folder / CONFIG).is_file()
+    return carry_out(order.to(candidate.model, seconds, folder, begun), fold)
+
+
+def _windows(forecaster: Forecaster | PanelForecaster, fold: Dataset | Panel) -> Windows:
+    lengths = ("val", forecaster.config.seq_len, forecaster.config.pred_len)
+    if isinstance(fold, Panel):
+        assert isinstance(forecaster.preprocess, PanelPreprocess)
+        return panel_windows(fold, forecaster.preprocess, *lengths)
+    assert isinstance(forecaster.preprocess, Preprocess)
+    return part_windows(fold, forecaster.preprocess, *lengths)

@@ -1,0 +1,115 @@
+"""The rule by which `--model auto` takes models, and who the candidates are."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+import pandas as pd
+import pytest
+from small_panels import panel_table
+
+from femts.data.dataset import Dataset
+from femts.data.loading import load_dataset
+from femts.data.panel import load_panel
+from femts.data.source import split_for
+from femts.training.choice.candidates import MANY_WINDOWS, WINDOWS, shortlist, windows_to_score
+from femts.training.choice.rule import best_mean, error_of
+from femts.training.choice.trial import Array, Tried
+
+RNG = np.random.default_rng(0)
+TRUTH: Array = RNG.normal(size=(20, 6, 2))
+
+
+def tried(model: str, *mistakes: Array | float) -> Tried:
+    """A candidate that was wrong by `mistakes` at as many origins."""
+    forecasts = tuple(np.asarray(TRUTH + mistake, dtype=np.float64) for mistake in mistakes)
+    return Tried(model, forecasts=forecasts, targets=(TRUTH,) * len(mistakes), seconds=1.0)
+
+
+def taken(*candidates: Tried) -> list[str]:
+    return [each.model for each in best_mean(candidates)]
+
+
+def test_the_best_is_taken_alone_where_the_others_only_make_it_worse() -> None:
+    assert taken(tried("far", 3.0), tried("near", 0.1), tried("farther", 4.0)) == ["near"]
+
+
+def test_models_that_err_in_opposite_ways_are_averaged() -> None:
+    above, below, far = tried("above", 1.0), tried("below", -1.1), tried("far", 9.0)
+    assert taken(far, below, above) == ["above", "below"]
+    assert error_of([above, below]) == pytest.approx(0.05)
+
+
+def test_no_more_than_three_are_averaged() -> None:
+    noisy = [tried(f"model{n}", RNG.normal(size=TRUTH.shape)) for n in range(6)]
+    assert len(taken(*noisy)) == 3
+
+
+def test_an_equal_one_is_not_added_and_the_first_of_equals_stays() -> None:
+    assert taken(tried("first", 1.0), tried("second", 1.0)) == ["first"]
+
+
+def test_origins_count_equally() -> None:
+    """One that is right at two origins of three beats one that is a little wrong at each."""
+    assert taken(tried("steady", 0.5, 0.5, 0.5), tried("often", 0.0, 0.0, 1.0)) == ["often"]
+
+
+def test_what_failed_or_is_not_finite_is_not_taken() -> None:
+    failed, wild = Tried("failed", reason="it did"), tried("wild", float("nan"))
+    assert taken(failed, wild, tried("plain", 2.0)) == ["plain"]
+    assert taken(failed, wild) == []
+
+
+def test_missing_targets_do_not_count() -> None:
+    holes = np.where(RNG.random(TRUTH.shape) < 0.5, np.nan, TRUTH)
+    one = Tried("one", forecasts=(TRUTH + 1.0,), targets=(holes,))
+    assert one.error == pytest.approx(1.0)
+
+
+def table(rows: int, freq: str = "MS", zeros: float = 0.0) -> Dataset:
+    values = np.where(RNG.random(rows) < zeros, 0.0, 10 + RNG.normal(size=rows))
+    frame = pd.DataFrame({"date": pd.date_range("1990-01-01", periods=rows, freq=freq), "y": values})
+    return cast(Dataset, split_for(load_dataset(frame), 12))
+
+
+def names(data: object, seconds: float | None = None, out: bool = False) -> list[str]:
+    made = shortlist(data, 12, 3, seconds)  # type: ignore[arg-type]
+    return [each.model for each in made if bool(each.reason) == out]
+
+
+def test_short_tables_get_the_classics_and_no_network() -> None:
+    few = names(table(120))
+    assert {"seasonal_naive", "naive", "ridge", "auto_ets", "auto_theta", "mstl"} <= set(few)
+    assert "fem_sm_ridge" in names(table(120), out=True)
+
+
+def test_long_tables_get_networks_and_no_classic() -> None:
+    long = shortlist(table(20000, "h"), 12, 1, None)
+    assert [each.model for each in long] == ["seasonal_naive", "naive", "ridge", "fem_sm_ridge"]
+    assert windows_to_score(long) == MANY_WINDOWS
+    assert windows_to_score(shortlist(table(120), 12, 3, None)) == WINDOWS
+
+
+def test_seldom_demand_brings_its_model() -> None:
+    assert "croston_sba" in names(table(120, zeros=0.6))
+    assert "croston_sba" not in names(table(120, zeros=0.1))
+
+
+def test_slow_ones_are_left_out_of_many_series_and_say_why() -> None:
+    panel = load_panel(panel_table())
+    many = panel.with_series({f"{name}{n}": one for n in range(100) for name, one in panel.series.items()})
+    left_out = [each for each in shortlist(split_for(many, 7), 7, 1, None) if each.model == "auto_arima"]
+    assert "fits would take about" in left_out[0].reason
+
+
+def test_less_time_leaves_out_more() -> None:
+    assert set(names(table(300), 20.0)) < set(names(table(300), 600.0))
+
+
+def test_a_missing_library_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    from femts.models.classics import Classic
+
+    monkeypatch.setattr(Classic, "needs", ("no_such_library", "stats"))
+    reasons = {each.model: each.reason for each in shortlist(table(120), 12, 3, None)}
+    assert "pip install 'femts[stats]'" in reasons["auto_ets"]
