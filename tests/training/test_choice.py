@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import cast
 
 import numpy as np
@@ -41,13 +42,22 @@ def test_models_that_err_in_opposite_ways_are_averaged() -> None:
     assert error_of([above, below]) == pytest.approx(0.05)
 
 
+def test_naive_models_are_no_members_where_many_windows_decide() -> None:
+    above, below = (tried(name, *[mistake] * 9) for name, mistake in (("ridge", 1.0), ("seasonal_naive", -1.1)))
+    assert taken(above, below) == ["ridge"]
+    assert taken(tried("ridge", *[1.2] * 9), below) == ["seasonal_naive"]
+
+
 def test_no_more_than_three_are_averaged() -> None:
     noisy = [tried(f"model{n}", RNG.normal(size=TRUTH.shape)) for n in range(6)]
     assert len(taken(*noisy)) == 3
 
 
-def test_an_equal_one_is_not_added_and_the_first_of_equals_stays() -> None:
-    assert taken(tried("first", 1.0), tried("second", 1.0)) == ["first"]
+def test_one_that_costs_little_is_added_where_few_windows_decide() -> None:
+    candidates = [tried("first", 1.0), tried("second", 1.04), tried("third", 1.9)]
+    assert taken(*candidates) == ["first", "second"]
+    often = [replace(each, forecasts=each.forecasts * 9, targets=each.targets * 9) for each in candidates]
+    assert taken(*often) == ["first"]
 
 
 def test_origins_count_equally() -> None:

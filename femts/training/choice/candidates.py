@@ -71,6 +71,8 @@ def shortlist(data: Dataset | Panel, pred_len: int, origins: int, seconds: float
         assert each.fit is not None
         guess = each.fit[data.season > 1] * max(1.0, rows / 200) * fits
         reason = f"its {fits} fits would take about {guess:.0f} s" if guess > patience else _missing(each.model)
+        if each.model == "mstl" and data.season == 1:
+            reason = "without a season it is auto_ets"
         chosen.append(Candidate(each.model, each.fit, reason=reason))
     windows = sum(max(0, each.train_rows - pred_len) for each in series) * data.targets
     few = f"{windows} windows are too few to learn from" if windows < FEWEST else ""

@@ -1,5 +1,5 @@
-"""Rule by which models are taken: ensemble selection, of few members (Caruana et al., "Ensemble
-Selection from Libraries of Models", ICML 2004)."""
+"""Rule by which models are taken: ensemble selection (Caruana et al., "Ensemble Selection from
+Libraries of Models", ICML 2004), of few members."""
 
 from __future__ import annotations
 
@@ -8,27 +8,41 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from femts.training.choice.candidates import NAIVE
 from femts.training.choice.trial import Tried, mean_error
 
+NAIVE_NAMES = tuple(each.model for each in NAIVE)
 MOST = 3  # models whose mean is taken
-WORTH = 0.01  # part of the error that a further one has to take away
-RULE = (
-    f"the model of the lowest error; then, up to {MOST}, the one that takes most off the error of their mean, "
-    f"as long as that is {WORTH:.0%} of it"
-)
+SLACK = 0.1  # part of the lowest error by which that of a mean may be above it: few windows tell no closer
+PRECISE = 100  # windows, from which on there is no slack, and naive models are no members
+RULE = "at most 3 models whose mean errs least, chosen one by one; a mean of more is preferred where few windows decide"
 
 
 def best_mean(tried: Sequence[Tried]) -> tuple[Tried, ...]:
-    """The models of `tried` whose mean forecast is taken, by `RULE`; of equal ones the first. None where
-    none has an error."""
+    """Choose the models of `tried` whose mean forecast is taken.
+
+    The first has the lowest error; each further one is that with which the mean of all so far errs
+    least. It is taken when that error is below the one before, or, where few windows decide, above
+    the lowest one by no more than `SLACK`: a mean is seldom much worse than its members, and often better.
+    Where many do, a naive model is taken alone or not at all.
+
+    Returns:
+        One to `MOST` of them, of equal ones the first; none where none has an error.
+    """
     left = [each for each in tried if math.isfinite(each.error)]
-    taken, error = tuple[Tried, ...](), math.inf
+    if not left:
+        return ()
+    taken = (min(left, key=lambda each: each.error),)
+    lowest, precise = taken[0].error, sum(map(len, taken[0].targets)) >= PRECISE
+    if precise and taken[0].model in NAIVE_NAMES:
+        return taken
+    left = [each for each in left if each is not taken[0] and not (precise and each.model in NAIVE_NAMES)]
     while left and len(taken) < MOST:
         errors = [error_of((*taken, each)) for each in left]
-        lowest = min(errors)
-        if not lowest < error * (1 - WORTH):
+        error = min(errors)
+        if not error < lowest * (1 if precise else 1 + SLACK):
             break
-        taken, error = (*taken, left.pop(errors.index(lowest))), lowest
+        taken, lowest = (*taken, left.pop(errors.index(error))), min(error, lowest)
     return taken
 
 

@@ -58,8 +58,9 @@ class Tried:
 
 def mean_error(forecasts: Sequence[Array], targets: Sequence[Array]) -> float:
     """Mean over the origins of the mean absolute error of `forecasts`, NaN for none, and for one that is not finite."""
-    each = [float(np.nanmean(np.abs(f - y))) for f, y in zip(forecasts, targets, strict=True)]
-    return float(np.mean(each)) if each and np.isfinite(each).all() else float("nan")
+    if not forecasts or not all(np.isfinite(each).all() for each in forecasts):
+        return float("nan")
+    return float(np.mean([np.nanmean(np.abs(f - y)) for f, y in zip(forecasts, targets, strict=True)]))
 
 
 class _Collected:
