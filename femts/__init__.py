@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from femts.data.panel import Panel, load_panel
     from femts.errors import AgeWarning, FemtsError, GapWarning, RunFailure, UsageError
     from femts.experiments.run import table
+    from femts.forecaster.combine import mean_of
     from femts.forecaster.forecaster import Forecaster
     from femts.forecaster.load import load
     from femts.forecaster.panel_forecaster import PanelForecaster
@@ -61,6 +62,7 @@ _HOME = {
     "load": "femts.forecaster.load",
     "load_dataset": "femts.data.loading",
     "load_panel": "femts.data.panel",
+    "mean_of": "femts.forecaster.combine",
     "register": "femts.models.registry",
     "register_prior": "femts.mixers.priors.registry",
     "report": "femts.analysis.report",
@@ -98,6 +100,7 @@ __all__ = [
     "load",
     "load_dataset",
     "load_panel",
+    "mean_of",
     "models",
     "register",
     "register_prior",

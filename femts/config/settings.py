@@ -80,6 +80,8 @@ def _read(value: Any, kind: Any, key: str) -> Any:
         if len(parts) != len(args) and Ellipsis not in args:
             raise UsageError(f"Setting '{key}' takes {len(args)} values, not '{shown(value)}'; write them as a,b.")
         return tuple(_read(p, args[0], key) for p in parts)
+    if hasattr(kind, "from_record"):
+        return kind.from_record(value)
     if kind is bool:
         text = shown(value).strip().lower()
         if text not in ("true", "false", "1", "0", "yes", "no", "on", "off"):

@@ -70,7 +70,7 @@ class PanelPreprocess:
 
     def reading(self, raw: bool) -> PanelPreprocess:
         """The same, for a model that reads values before scaling, or not."""
-        return replace(self, series={name: replace(one, reads_raw=raw) for name, one in self.series.items()})
+        return replace(self, series={name: one.reading(raw) for name, one in self.series.items()})
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types for JSON."""

@@ -73,6 +73,10 @@ class Preprocess:
         )
         return cls(data.columns, Scaler.fit(_transformed(values, power)), None, power, domain)
 
+    def reading(self, raw: bool) -> Preprocess:
+        """The same, for a model that reads values before scaling, or not."""
+        return replace(self, reads_raw=raw)
+
     def scale(self, values: Array) -> Array:
         """Raw `values` (..., C) transformed and scaled; what is missing and what is known stay in them."""
         return self.scaler.transform(_transformed(values, self.power))

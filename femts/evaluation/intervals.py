@@ -229,6 +229,12 @@ def _steps_at_a_time(windows: int, channels: int, most: int) -> int:
     return max(1, most // (windows * channels))
 
 
+def scored_windows(model: ForecastModel, windows: CalibrationWindows) -> tuple[int, int]:
+    """Number of `windows` that `model` is scored on, and of those of them that overlap no other."""
+    count = len(windows.spread(model.most_windows))
+    return count, min(count, windows.disjoint)
+
+
 def calibrate(
     model: ForecastModel,
     windows: CalibrationWindows,
@@ -253,7 +259,7 @@ def calibrate(
     Raises:
         RunFailure: forecasts are not finite.
     """
-    count, steps, channels, disjoint = len(windows), windows.pred_len, windows.targets, windows.disjoint
+    (count, disjoint), steps, channels = scored_windows(model, windows), windows.pred_len, windows.targets
     if model.levels:
         return Intervals.of_model(model, steps, channels), evaluate(model, windows, batch_size, also=also)
     if are_few(count, disjoint):

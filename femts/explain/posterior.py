@@ -28,6 +28,7 @@ from femts.errors import UsageError
 from femts.mixers import FreeEnergyMixer
 from femts.models.base import ForecastModel
 from femts.models.fem import SegmentForecaster
+from femts.models.mean import MeanModel
 
 TOKENS = ("context", "main")  # before each segment of a channel comes that of all channels, mixed
 OF_CHANNEL = ("hidden_temperature", "effective_segments", "prior_segments")
@@ -55,6 +56,9 @@ class Explained(NamedTuple):
 
 def explainable(model: ForecastModel, name: str) -> SegmentForecaster:
     """`model`, when it reads segments through a log-sum-exp; UsageError with the model's `name` when not."""
+    if isinstance(model, MeanModel):
+        members = ", ".join(f"'{member.model}'" for member in model.config.members)
+        raise UsageError(f"Model '{name}' is the mean of {members}; explain one of its members.")
     if not isinstance(model, SegmentForecaster):
         raise UsageError(
             f"Model '{name}' chooses no past segments that could be shown; train one that does, such as fem_sm."

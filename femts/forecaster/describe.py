@@ -8,6 +8,7 @@ from typing import Any
 from femts.data.describe import count
 from femts.evaluation.intervals import Intervals
 from femts.forecaster.run_folder import RunConfig
+from femts.models.mean import MeanConfig
 from femts.text import shown
 
 
@@ -25,6 +26,8 @@ def describe(
         f"{count(config.seq_len, 'step')}",
         f"  data: '{shown(config.dataset)}', {subject}",
     ]
+    if isinstance(config.model_config, MeanConfig):
+        lines.append(f"  mean of: {', '.join(member.model for member in config.model_config.members)}")
     if "final" in metrics:
         first = metrics["scored"]["train"][1]
         on = f"{first} of them" if "series" in metrics["scored"] else f"the first {first}"

@@ -19,7 +19,6 @@ from femts.data.recent import last_stamps, last_steps
 from femts.data.schema import Schema
 from femts.errors import AgeWarning, GapWarning, UsageError
 from femts.forecaster.run_folder import RunConfig
-from femts.models.registry import model_card
 from femts.text import shown
 
 
@@ -73,8 +72,8 @@ def look_back(history: pd.DataFrame, config: RunConfig, columns: Sequence[str], 
     ahead = config.schema.roles.future
     if config.schema.roles.any:
         history = _only(history, (*columns, *ahead), schema.form)
-    if model_card(config.model).model_class.reads_raw and len(history):
-        needed = min(needed, len(history))
+    if len(history):
+        needed = min(needed, max(len(history), config.fewest_rows))
     if len(history) < needed:
         raise UsageError(f"The history has {len(history)} rows, but this model looks back {needed}; give that many.")
     recent = history.tail(needed)

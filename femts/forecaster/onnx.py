@@ -105,9 +105,10 @@ def export(forecaster: Single, path: str | Path, horizon: int | None = None) -> 
         RunFailure: the disk refuses.
     """
     if forecaster.model.reads_raw:
+        members = ", ".join(f"'{each.config.model}'" for each in forecaster.members if each.config.reads_raw)
+        subject = f"Model '{forecaster.config.model}'" + (f", by its members {members}," if members else "")
         raise UsageError(
-            f"Model '{forecaster.config.model}' is fitted to each look-back anew, which a graph cannot do; export "
-            "another, such as ridge."
+            f"{subject} is fitted to each look-back anew, which a graph cannot do; export another, such as ridge."
         )
     if forecaster.preprocess.effects is not None:
         raise UsageError(

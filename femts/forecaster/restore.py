@@ -28,6 +28,7 @@ from femts.data.roles import Roles
 from femts.data.static import StaticCodes
 from femts.errors import UsageError
 from femts.evaluation.intervals import Intervals
+from femts.forecaster.members import check_members
 from femts.forecaster.run_folder import CONFIG, INTERVALS, PREPROCESS, SCORED, WEIGHTS, RunConfig
 from femts.forecaster.saved_run import SavedRun, read_run
 from femts.models.base import ForecastModel
@@ -75,8 +76,9 @@ def restore(folder: str | Path) -> Restored[Preprocess]:
     try:
         _check_preprocess(run)
         preprocess = _preprocess(run)
+        check_members(run.config, run.metrics)
         model = _model(run)
-        preprocess = replace(preprocess, reads_raw=model.reads_raw)
+        preprocess = preprocess.reading(model.reads_raw)
         intervals = None if run.intervals is None else _intervals(run, run.intervals)
         return Restored(run, model, preprocess, intervals, _scored(run, Path(folder), restore))
     except Misfit as error:
@@ -112,6 +114,7 @@ def restore_panel(folder: str | Path) -> Restored[PanelPreprocess]:
                 _check_effects(one.effects, run.config.schema.roles, len(preprocess.columns))
         _check_effects(preprocess.effects, run.config.schema.roles, len(preprocess.columns))
         _check_static(preprocess.static, run.config)
+        check_members(run.config, run.metrics)
         model = _model(run)
         preprocess = preprocess.reading(model.reads_raw)
         intervals = None if run.intervals is None else _intervals(run, run.intervals)

@@ -16,15 +16,18 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from femts.config.model import SHAPE, ModelConfig
+from femts.config.model import ModelConfig
 from femts.config.rules import fingerprint
 from femts.config.training import TrainingConfig
 from femts.data.schema import PLAIN, Schema
 from femts.errors import RunFailure, UsageError
 from femts.files import PART, write_file
 from femts.text import strict_json
+
+if TYPE_CHECKING:
+    from femts.models.base import ForecastModel
 
 FORMAT = 2  # raised when an older femts could not read the folder; not the version of the package
 CONFIG, WEIGHTS, PREPROCESS = "config.yaml", "model.safetensors", "preprocess.json"
@@ -78,6 +81,22 @@ class RunConfig:
         """Quantiles that come out of the model; none where a mean does."""
         return self.training.quantiles if self.training.loss == "pinball" else ()
 
+    @property
+    def reads_raw(self) -> bool:
+        """True where the model reads values before scaling."""
+        return self._model_class.reads_raw_by(self.model_config)
+
+    @property
+    def fewest_rows(self) -> int:
+        """Rows that a history needs at least."""
+        return self._model_class.fewest_rows(self.model_config)
+
+    @property
+    def _model_class(self) -> type[ForecastModel]:
+        from femts.models.registry import model_card
+
+        return model_card(self.model).model_class
+
     def to_dict(self) -> dict[str, Any]:
         """Plain types for YAML, in the order in which a person reads them."""
         return {
@@ -94,20 +113,17 @@ class RunConfig:
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> RunConfig:
         """The inverse of `to_dict`; UsageError when a setting is unknown to this femts."""
-        from femts.config.settings import apply_settings, make_config
-        from femts.models.registry import model_card
+        from femts.config.settings import apply_settings
+        from femts.models.registry import read_config
 
         settings = dict(record["model"])
         name = settings.pop("name")
-        card = model_card(name)
-        shape = {name: settings.pop(name) for name in SHAPE}
-        config = make_config(card.model_class.Config, shape, settings, where="model")
         data = record["dataset"]
         return cls(
             data["name"],
             data["source"],
             name,
-            config,
+            read_config(name, settings),
             record["protocol"],
             apply_settings(TrainingConfig(), record["training"], where="training"),
             Schema.from_dict(data),

@@ -7,6 +7,8 @@ from typing import Any
 
 from femts.config.rules import (
     Misfit,
+    Rule,
+    anything,
     digest,
     entries,
     fields,
@@ -41,6 +43,18 @@ SPLIT = fields(
     {}, {"split": several(number(0, 1), 3, 3), "val_rows": whole(1), "test_rows": whole(1), "test_from": text}
 )
 DOMAIN = fields({}, {"min": number(), "max": number(), "transform": one_of(*TRANSFORMS)})
+_SHAPE = dict.fromkeys(("seq_len", "pred_len", "n_channels"), STEPS)
+_MEMBER = fields({"model": text, "config": fields(_SHAPE, closed=False)})
+_TRAINING = fields(
+    {
+        "seed": whole(),
+        "batch_size": whole(1),
+        "eval_batch_size": whole(1),
+        "loss": one_of("mse", "pinball"),
+        "quantiles": several(number(0, 1)),
+    },
+    closed=False,
+)
 _CONFIG = fields(
     {
         "format": whole(),
@@ -54,20 +68,11 @@ _CONFIG = fields(
             },
             {"split": SPLIT, "domain": DOMAIN, "panel": flag},
         ),
-        "model": fields({"name": text, "seq_len": STEPS, "pred_len": STEPS, "n_channels": STEPS}, closed=False),
+        "model": fields({"name": text, **_SHAPE}, {"members": several(_MEMBER, 1)}, closed=False),
         "pred_len": STEPS,
         "seq_len": STEPS,
         "protocol": text,
-        "training": fields(
-            {
-                "seed": whole(),
-                "batch_size": whole(1),
-                "eval_batch_size": whole(1),
-                "loss": one_of("mse", "pinball"),
-                "quantiles": several(number(0, 1)),
-            },
-            closed=False,
-        ),
+        "training": _TRAINING,
     },
     {"final": one_of(True)},
 )
@@ -117,6 +122,10 @@ NAIVE = fields(
 )
 _TRIED = fields({"model": text, "seconds": number(0)}, {"error": number(0), "reason": text})
 _AUTO = {"rule": text, "taken": several(text, 1), "error": number(0), "origins": whole(1), "windows": whole(1)}
+# What a member's own run was; data and shape are those of its mean.
+_MEMBER_RUN = fields(
+    {"model": fields({"name": text}, closed=False), "protocol": text, "training": _TRAINING}, closed=False
+)
 _MAYBE = {
     "auto": fields({**_AUTO, "tried": several(_TRIED, 1)}),
     "naive": NAIVE,
@@ -125,6 +134,7 @@ _MAYBE = {
     "known": entries(number()),
     "data_sha256": text,
     "schedule": fields(dict.fromkeys(("steps", "epoch"), whole(1))),
+    "members": several(fields({"config": _MEMBER_RUN, "metrics": entries(anything)}), 1),
 }
 _BARE = {"format": whole(), "files": entries(digest), "history": several(ROW), "sha256": digest}
 
@@ -136,10 +146,21 @@ def check_config(record: Any) -> None:
     for name in ("pred_len", "seq_len"):
         if model[name] != record[name]:
             raise Misfit(f"model.{name}", model[name], f"{record[name]} as its {name}")
+    for place, member in enumerate(model.get("members", ())):
+        for name, most in ((name, model[name]) for name in _SHAPE):
+            value = member["config"][name]
+            if value > most or (value < most and name != "seq_len"):
+                raise Misfit(f"model.members[{place}].config.{name}", value, f"{most} as in the mean")
 
 
 def check_metrics(metrics: Mapping[str, Any]) -> None:
     """A Misfit that names the first field of `metrics.json` that cannot be."""
+    _said(metrics, "", _BARE)
+    for place, member in enumerate(metrics.get("members", ())):
+        _said(member["metrics"], f"members[{place}].metrics")
+
+
+def _said(metrics: Mapping[str, Any], name: str, needed: Mapping[str, Rule] | None = None) -> None:
     trained = _TRAINED if metrics.keys() & _TRAINED.keys() else {}
     trained = {**trained, **_ALL_ROWS} if metrics.keys() & _ALL_ROWS.keys() else trained
-    fields({**_BARE, **trained}, _MAYBE, closed=False)(metrics, "")
+    fields({**(needed or {}), **trained}, _MAYBE, closed=False)(metrics, name)

@@ -144,8 +144,9 @@ def read_metrics(folder: Path) -> dict[str, Any]:
         check_metrics(metrics)
     except Misfit as error:
         raise UsageError(f"Run {folder} was changed after it was saved: {METRICS}: {error}; train again.") from error
-    for part in metrics.keys() & {"val", "test"}:  # JSON has no NaN, which is the error of a part without values
-        metrics[part] = {name: math.nan if value is None else value for name, value in metrics[part].items()}
+    for said in (metrics, *(member["metrics"] for member in metrics.get("members", ()))):
+        for part in said.keys() & {"val", "test"}:  # JSON has no NaN, which is the error of a part without values
+            said[part] = {name: math.nan if value is None else value for name, value in said[part].items()}
     return metrics
 
 

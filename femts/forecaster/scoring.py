@@ -21,7 +21,7 @@ from femts.errors import UsageError
 from femts.evaluation.beside import NaiveSums
 from femts.evaluation.coverage import CoverageSums
 from femts.evaluation.evaluator import Accumulator, evaluate, evaluate_horizons
-from femts.evaluation.intervals import LEVELS, Intervals, calibrate, check_levels, refuse_unreachable
+from femts.evaluation.intervals import LEVELS, Intervals, calibrate, check_levels, refuse_unreachable, scored_windows
 from femts.evaluation.scores import DetailSums, check_groups, scores_frame
 from femts.forecaster.trained import Single, Trained
 from femts.text import shown
@@ -233,7 +233,7 @@ def _further(level: Sequence[float]) -> tuple[float, ...]:
 def intervals_of(forecaster: Trained[Any, Any], windows: Windows, level: Sequence[float]) -> Intervals:
     """Intervals calibrated on `windows`, of the usual levels and of `level`."""
     more = _further(level)
-    refuse_unreachable(more, len(windows), windows.disjoint)
+    refuse_unreachable(more, *scored_windows(forecaster.model, windows))
     intervals, _ = calibrate(forecaster.model, windows, (*LEVELS, *more), forecaster.config.training.eval_batch_size)
     return intervals
 

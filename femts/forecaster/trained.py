@@ -86,6 +86,13 @@ class Trained(ABC, Generic[P, D]):
         """Names of the T columns that are forecast."""
         return self.columns[: len(self.columns) - len(self.config.schema.roles.past)]
 
+    @property
+    def members(self) -> tuple[Self, ...]:
+        """Forecasters whose mean this one is, in order, each as it was before; empty for any other model."""
+        from femts.forecaster.members import members_of  # it reads models, which take long to import
+
+        return members_of(self)
+
     def to(self, device: torch.device | str) -> Self:
         """Move the model to `device` and return the forecaster; UsageError where that is not there."""
         place = check_device(device)

@@ -62,24 +62,36 @@ class ForecastModel(nn.Module):
         levels: percent of its own intervals, rising; its `quantiles` bound them. None for intervals
             that are calibrated on validation.
         most_windows: windows of a part that are scored at most; None for all.
+        combines: made of trained models, and never trained itself; no list of models to train has it.
     """
 
     Config: ClassVar[type[ModelConfig]]
     training_defaults: ClassVar[Mapping[str, Any]] = {}
     rolls_out: ClassVar[bool] = False
-    channel_independent: ClassVar[bool] = False
+    channel_independent: bool = False
     draws_channels: ClassVar[bool] = False
     takes_static: ClassVar[bool] = False
     learns_quantiles: ClassVar[bool] = False
-    reads_raw: ClassVar[bool] = False
+    reads_raw: bool = False
     most_rows: ClassVar[int] = 1024
     needs: ClassVar[tuple[str, str] | None] = None
     levels: ClassVar[tuple[float, ...]] = ()
     most_windows: int | None = None
+    combines: ClassVar[bool] = False
 
     def __init__(self, config: Any, quantiles: Sequence[float] = ()) -> None:
         super().__init__()
         self.config, self.quantiles = config, tuple(quantiles)
+
+    @classmethod
+    def reads_raw_by(cls, config: ModelConfig) -> bool:
+        """Tell by its `config`, before a model is built, if it `reads_raw`."""
+        return cls.reads_raw
+
+    @classmethod
+    def fewest_rows(cls, config: ModelConfig) -> int:
+        """Rows that a history needs at least by the `config` of the model; one that reads raw rows fills the others."""
+        return 1 if cls.reads_raw else config.seq_len
 
     @property
     def n_outputs(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from femts.models.registry import build_config, build_model, model_card, model_names
+from femts.models.registry import build_config, build_model, check_trained, model_card, model_names
 
 REFERENCE_SHAPE = {"seq_len": 1024, "pred_len": 96, "n_channels": 7}
 
@@ -21,11 +21,12 @@ def models(name: str | None = None) -> pd.DataFrame:
         `default`.
 
     Raises:
-        UsageError: no such model.
+        UsageError: no such model, or one that is made of others.
     """
     if name is None:
         cards = [model_card(each) for each in model_names()]
         return pd.DataFrame([(c.name, weights(c.name), c.summary) for c in cards], columns=["name", "weights", "what"])
+    check_trained(name)
     card = model_card(name)
     rows = [(f"model.{key}", value) for key, value in card.default_settings().items()]
     rows += [(f"training.{key}", value) for key, value in card.model_class.training_defaults.items()]

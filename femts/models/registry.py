@@ -73,9 +73,9 @@ def _load_all() -> None:
 
 
 def model_names() -> list[str]:
-    """All registered names, sorted."""
+    """All registered names of models that can be trained, sorted."""
     _load_all()
-    return sorted(_CARDS)
+    return sorted(name for name, card in _CARDS.items() if not card.model_class.combines)
 
 
 def model_card(name: str) -> ModelCard:
@@ -83,7 +83,7 @@ def model_card(name: str) -> ModelCard:
     names = model_names()
     if check_text(name, "model") == AUTO:
         raise UsageError(f"Model '{AUTO}' chooses among the models when it is trained; name one of them here.")
-    if name not in names:
+    if name not in _CARDS:
         raise UsageError(f"Unknown model '{name}'{suggest(name, names)}")
     return _CARDS[name]
 
@@ -98,6 +98,17 @@ def build_config(
     return make_config(card.model_class.Config, given, settings, where="model")
 
 
+def read_config(name: str, record: Mapping[str, Any]) -> ModelConfig:
+    """The configuration of model `name` from its `record`, all fields in plain types.
+
+    Raises:
+        UsageError: no such model, or a setting that is unknown or wrong.
+        KeyError: the record lacks a part of the shape.
+    """
+    kind, settings = model_card(name).model_class.Config, dict(record)
+    return make_config(kind, {key: settings.pop(key) for key in SHAPE}, settings, where="model")
+
+
 def build_model(name: str, config: ModelConfig, quantiles: Sequence[float] = ()) -> ForecastModel:
     """The model called `name` with the configuration that `build_config` made, for `quantiles`
     where it is to learn some.
@@ -110,6 +121,15 @@ def build_model(name: str, config: ModelConfig, quantiles: Sequence[float] = ())
         return model_class(config)
     check_learns_quantiles(name)
     return model_class(config, quantiles)
+
+
+def check_trained(name: str) -> None:
+    """UsageError for a model that is made of others, and not trained itself."""
+    if model_card(name).model_class.combines:
+        raise UsageError(
+            f"Model '{name}' is made of trained models, by femts.mean_of or --model auto, and not trained itself; "
+            "take one that `femts models` lists."
+        )
 
 
 def check_library(name: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -24,7 +24,7 @@ from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.panel_forecaster import PanelForecaster
 from femts.forecaster.run_folder import RunConfig
 from femts.models.base import ForecastModel
-from femts.models.registry import build_model, model_card
+from femts.models.registry import build_model
 from femts.training.device import Place, kept_memory
 from femts.training.resolve import horizon
 
@@ -58,14 +58,13 @@ class Outset:
             UsageError: lengths that do not fit the data.
         """
         lengths, windows = (config.seq_len, config.pred_len), dict[str, Windows]()
-        raw = model_card(config.model).model_class.reads_raw
         if isinstance(data, Panel):
-            series = PanelPreprocess.fit(data, static).reading(raw)
+            series = PanelPreprocess.fit(data, static).reading(config.reads_raw)
             first = panel_windows(data, series, "train", *lengths)
             windows["train"] = first
             windows |= {part: panel_windows(data, series, part, *lengths, first) for part in parts if part != "train"}
             return cls(data, config, series, windows)
-        preprocess = replace(Preprocess.fit(data), reads_raw=raw)
+        preprocess = Preprocess.fit(data).reading(config.reads_raw)
         for part in parts:
             windows[part] = part_windows(data, preprocess, part, *lengths, windows.get("train"))
         return cls(data, config, preprocess, windows)

@@ -15,9 +15,12 @@ from femts.errors import UsageError
 from femts.evaluation.intervals import Intervals
 from femts.forecaster import panel_scoring, scoring
 from femts.forecaster.forecaster import Forecaster
+from femts.forecaster.members import MEMBERS, member_record
 from femts.forecaster.panel_forecaster import PanelForecaster
 from femts.forecaster.run_folder import SCORED
 from femts.forecaster.trained import Trained
+from femts.models.base import ForecastModel
+from femts.models.mean import MeanConfig, MeanModel
 from femts.text import shown
 from femts.training.device import resolve_place
 from femts.training.fit import Course, is_trained
@@ -25,7 +28,8 @@ from femts.training.outset import Outset, at_place, working_folder
 from femts.training.schedule import Budget, Chosen
 from femts.training.state import TrainState
 
-F = TypeVar("F", bound=Forecaster | PanelForecaster)
+F = TypeVar("F", Forecaster, PanelForecaster)
+T = TypeVar("T", bound=Trained[Any, Any])
 
 
 def refit(forecaster: F, data: Dataset | Panel) -> F:
@@ -50,16 +54,22 @@ def refit(forecaster: F, data: Dataset | Panel) -> F:
     if isinstance(data, Panel) != isinstance(forecaster, PanelForecaster):
         kinds = ("a panel", "a single table") if isinstance(data, Panel) else ("a single table", "a panel")
         raise UsageError("'{}' is {}, and this model was trained on {}; pass one.".format(shown(data.name), *kinds))
+    for one in scored.members or (scored,):
+        chosen_by(one)  # before any of them takes its time
+    return _again(scored, all_rows(data))
+
+
+def _again(scored: T, data: Dataset | Panel, limit: float | None = None, progress: bool = False) -> T:
+    """The forecaster `scored`, trained anew on `data`, within so many seconds."""
     config = replace(scored.config, dataset=data.name, source=data.source, final=True)
     place = resolve_place(replace(config.training, device=cast(Any, scored.device.type)))
-    chosen_by(scored)
     static = scored.preprocess.static if isinstance(scored.preprocess, PanelPreprocess) else None
-    outset = Outset.of(all_rows(data), config, ("train",), static)
+    outset = Outset.of(data, config, ("train",), static)
     with at_place(place), working_folder(None, place) as folder:
         made = outset.forecaster()
         outset.fit_closed_form(made.model)
-        learn_all(made, scored, outset, Course(place, TrainState(), folder, time.monotonic()))
-    return cast(F, made)
+        learn_all(made, scored, outset, Course(place, TrainState(), folder, time.monotonic(), limit, progress))
+    return cast(T, made)
 
 
 def chosen_by(forecaster: Trained[Any, Any]) -> Chosen | None:
@@ -93,32 +103,61 @@ def learn_all(forecaster: Trained[Any, Any], scored: Trained[Any, Any], outset: 
         KeyboardInterrupt: a signal came; the state so far is kept.
         RunFailure: as `femts.training.loop.run_steps`.
     """
-    model, place, state, chosen = forecaster.model, course.place, course.state, chosen_by(scored)
-    before, began = state.seconds, time.monotonic()
+    before, began = course.state.seconds, time.monotonic()
+    if isinstance(forecaster.model, MeanModel):
+        steps, stopped = _learn_members(forecaster, scored, outset, course)
+    else:
+        state = _learn(forecaster.model, chosen_by(scored), outset, course)
+        steps, stopped = state.step, state.stopped
+    forecaster.model.to(course.place.device).eval()
+    members = {MEMBERS: forecaster.metrics[MEMBERS]} if MEMBERS in forecaster.metrics else {}
+    forecaster.scored, forecaster.intervals, forecaster.validations = scored, scored.intervals, scored.validations
+    series = {"series": len(outset.data.series)} if isinstance(outset.data, Panel) else {}
+    forecaster.metrics = {
+        **scored.metrics,
+        **members,
+        "scored": {"folder": SCORED, **{part: list(scored.data["split"][part]) for part in PARTS}, **series},
+        "final": {
+            "rows": forecaster.data["split"]["train"][1],
+            "steps": steps,
+            "stopped": stopped,
+            "seconds": round(before + time.monotonic() - began, 3),
+        },
+    }
+
+
+def _learn(model: ForecastModel, chosen: Chosen | None, outset: Outset, course: Course) -> TrainState:
+    """Train `model` up to the point that was chosen; returns where it stopped."""
+    state = course.state
     if chosen is not None and not state.complete:
         from femts.training.loop import Job, run_steps  # Lightning takes seconds to import
 
         budget = Budget(chosen.steps, course.limit, course.started, 0)
         train, training, folder = outset.windows["train"], outset.config.training, course.folder
-        state = run_steps(Job(model, train, None, training, place, state, folder, budget, course.progress, chosen))
+        place, progress = course.place, course.progress
+        state = run_steps(Job(model, train, None, training, place, state, folder, budget, progress, chosen))
         if state.stopped == "interrupted":
             raise KeyboardInterrupt
     if chosen is not None:
         model.load_state_dict(state.average)
-    model.to(place.device).eval()
-    seconds = round(before + time.monotonic() - began, 3)
-    forecaster.scored, forecaster.intervals, forecaster.validations = scored, scored.intervals, scored.validations
-    series = {"series": len(outset.data.series)} if isinstance(outset.data, Panel) else {}
-    forecaster.metrics = {
-        **scored.metrics,
-        "scored": {"folder": SCORED, **{part: list(scored.data["split"][part]) for part in PARTS}, **series},
-        "final": {
-            "rows": forecaster.data["split"]["train"][1],
-            "steps": state.step,
-            "stopped": state.stopped,
-            "seconds": seconds,
-        },
-    }
+    return state
+
+
+def _learn_members(
+    forecaster: Trained[Any, Any], scored: Trained[Any, Any], outset: Outset, course: Course
+) -> tuple[int, str | None]:
+    """Train each member of a mean anew; returns the steps of all, and why they stopped."""
+    learned = list[Trained[Any, Any]]()
+    for member in scored.members:
+        left, spent = len(scored.members) - len(learned), time.monotonic() - course.started
+        limit = None if course.limit is None else (course.limit - spent) / left
+        learned.append(_again(member, outset.data, limit, course.progress))
+    assert isinstance(outset.config.model_config, MeanConfig)
+    forecaster.model = MeanModel(outset.config.model_config, [one.model for one in learned])
+    forecaster.metrics = {MEMBERS: [member_record(one) for one in learned]}
+    final = [one.metrics["final"] for one in learned]
+    short = any(one["stopped"] == "max_time" for one in final)
+    return sum(one["steps"] for one in final), "max_time" if short else final[0]["stopped"]
 
 
 def held_out_intervals(forecaster: Forecaster | PanelForecaster) -> Intervals:

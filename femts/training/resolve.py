@@ -17,7 +17,7 @@ from femts.data.protocols import Choice, default_horizon, default_look_back, def
 from femts.data.static import StaticCodes
 from femts.errors import UsageError, suggest
 from femts.forecaster.run_folder import RunConfig
-from femts.models.registry import build_config, check_learns_quantiles, check_library, model_card
+from femts.models.registry import build_config, check_learns_quantiles, check_library, check_trained, model_card
 from femts.text import shown
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ def resolve_training(
         UsageError: unknown model, prefix or name, a wrong value, one thing given twice with two
             values, or a loss that the model cannot be trained by.
     """
+    check_trained(model)
     check_library(model)
     recipe = model_card(model).model_class.training_defaults
     check_kind(settings, Mapping, "The settings", "give a mapping such as {'training.lr': 1e-3}")

@@ -123,18 +123,22 @@ def check_channels(model: ForecastModel, windows: WindowSource) -> Check:
     """The forecast of a channel may not depend on others where the model's class says so."""
     name = "other channels"
     numbers = sample(windows).to(windows.series.device)
-    x = windows.raw(numbers).values if model.reads_raw else windows.gather(numbers)[0]
-    channels = x.shape[-1]
+    x, raw = windows.gather(numbers)[0], windows.raw(numbers) if model.reads_raw else None
+    channels = windows.series.shape[-1]  # without what describes a series
     if channels < 2:
         return Check(name, None, "there is one channel alone")
-    noise = torch.randn(x.shape, generator=torch.Generator().manual_seed(0)).to(x)
+    noise = 10 + torch.randn(*x.shape[:2], channels, generator=torch.Generator().manual_seed(0))
     moved = 0.0
     with torch.no_grad():
-        usual = model.forecast(x, windows.pred_len)
+        usual = model.forecasts(x, windows.pred_len, raw).points
         for channel in sorted({0, channels // 2, channels - 1}):
-            changed = x + 10 + noise  # NaN stays missing
-            changed[..., channel] = x[..., channel]
-            forecast = model.forecast(changed, windows.pred_len)
+            others = noise.clone()
+            others[..., channel] = 0
+            changed, changed_raw = x.clone(), raw
+            changed[..., :channels] += others.to(x)
+            if raw is not None:  # NaN stays missing
+                changed_raw = raw._replace(values=raw.values + others * raw.scale)
+            forecast = model.forecasts(changed, windows.pred_len, changed_raw).points
             moved = max(moved, distance(forecast[..., channel], usual[..., channel]))
     says = f"changing the others moves a channel's forecast by {small(moved)}"
     if not model.channel_independent:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from femts.models.registry import build_model
 SAME_SCALER = 1e-9  # relative; both are float64 sums of the same rows
 SAME_WEIGHTS = 1e-4  # relative; solved in float64 and kept in float32, perhaps on another machine
 CLOSED_FORM = "closed-form weights"
+Rows = Mapping[str, tuple[Tensor, Tensor | None]]  # training rows (rows, C) and their observed mask, by what they are
 
 
 def fit_distance(stored: Preprocess, fitted: Preprocess) -> float:
@@ -42,21 +43,28 @@ def fit_check(name: str, distances: Mapping[str, float], same: float = SAME_SCAL
     return Check(name, alone <= same, says)
 
 
-def closed_form(forecaster: Trained[Any, Any], rows: Mapping[str, tuple[Tensor, Tensor | None]]) -> Check:
-    """Verdict on weights in closed form, fitted again to each of `rows` (rows, C) with their observed masks."""
-    model = forecaster.model
-    if type(model).prepare is ForecastModel.prepare:
+def closed_form(forecaster: Trained[Any, Any], rows: Callable[[Trained[Any, Any]], Rows]) -> Check:
+    """Verdict on weights in closed form, of a mean on those of all members, fitted again to the `rows` of each."""
+    parts = forecaster.members or (forecaster,)
+    parts = tuple(one for one in parts if type(one.model).prepare is not ForecastModel.prepare)
+    if not parts:
         return Check(CLOSED_FORM, None, "this model has none")
+    distances = dict[str, float]()
+    for one in parts:
+        for name, (values, observed) in rows(one).items():
+            distances[name] = max(distances.get(name, 0.0), _fitted_again(one, values, observed))
+    return fit_check(CLOSED_FORM, distances, SAME_WEIGHTS)
+
+
+def _fitted_again(forecaster: Trained[Any, Any], values: Tensor, observed: Tensor | None) -> float:
+    """Largest relative difference of the stored weights from a fit to `values` (rows, C); infinite without any."""
+    model = forecaster.model
     stored = model.state_dict()
     trained = {key for key, value in model.named_parameters() if value.requires_grad}
-    distances = {}
-    for name, (values, observed) in rows.items():
-        with torch.random.fork_rng(devices=[]):
-            fresh = build_model(forecaster.config.model, forecaster.config.model_config)
-        before = {key: value.clone() for key, value in fresh.state_dict().items()}
-        fresh.prepare(values.cpu(), None if observed is None else observed.cpu())
-        fitted = {k: v for k, v in fresh.state_dict().items() if k not in trained and not torch.equal(v, before[k])}
-        distances[name] = max(
-            (float((stored[k].cpu() - v).abs().max() / v.abs().max()) for k, v in fitted.items()), default=float("inf")
-        )
-    return fit_check(CLOSED_FORM, distances, SAME_WEIGHTS)
+    with torch.random.fork_rng(devices=[]):
+        fresh = build_model(forecaster.config.model, forecaster.config.model_config)
+    before = {key: value.clone() for key, value in fresh.state_dict().items()}
+    fresh.prepare(values.cpu(), None if observed is None else observed.cpu())
+    fitted = {k: v for k, v in fresh.state_dict().items() if k not in trained and not torch.equal(v, before[k])}
+    differences = (float((stored[k].cpu() - v).abs().max() / v.abs().max()) for k, v in fitted.items())
+    return max(differences, default=float("inf"))

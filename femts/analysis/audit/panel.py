@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
 
 from femts.analysis.audit.checks import TOLERANCE, Check, distance, sample, scored_forecasts, small
-from femts.analysis.audit.fits import closed_form, fit_check, fit_distance
+from femts.analysis.audit.fits import Rows, closed_form, fit_check, fit_distance
 from femts.analysis.backtest.panel import first_rows
 from femts.data.panel import Panel
 from femts.data.panel_preprocess import PanelPreprocess, fit_series, panel_training_rows
@@ -18,6 +19,7 @@ from femts.forecaster.panel_forecaster import PanelForecaster
 from femts.forecaster.panel_forecasting import forecast_series
 from femts.forecaster.panel_inputs import steps_ahead
 from femts.forecaster.panel_scoring import score_windows
+from femts.forecaster.trained import Trained
 
 
 def check_future(forecaster: PanelForecaster, panel: Panel) -> Check:
@@ -76,9 +78,13 @@ def check_scaler(forecaster: PanelForecaster, panel: Panel) -> Check:
 def check_prepared(forecaster: PanelForecaster, panel: Panel) -> Check:
     """Weights in closed form must be those of the training rows, and not also those of later ones."""
     windows = score_windows(forecaster, "train", None, panel)
-    gap = max(forecaster.config.seq_len, panel.train_rows)
-    rows = {"the training rows": panel, "test rows as well": _learning(panel, "test")}
-    return closed_form(forecaster, {name: panel_training_rows(one, windows, gap) for name, one in rows.items()})
+    panels = {"the training rows": panel, "test rows as well": _learning(panel, "test")}
+
+    def rows(one: Trained[Any, Any]) -> Rows:
+        gap = max(one.config.seq_len, panel.train_rows)
+        return {name: panel_training_rows(each, windows, gap) for name, each in panels.items()}
+
+    return closed_form(forecaster, rows)
 
 
 def _learning(panel: Panel, last: str) -> Panel:

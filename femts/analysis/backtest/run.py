@@ -82,7 +82,7 @@ def backtest(
     steps = forecaster.config.pred_len if cutoffs.horizon is None else cutoffs.horizon
     frame, where, of_training = _table(forecaster, data)
     season = _season(forecaster)
-    needed = season if forecaster.model.reads_raw else max(forecaster.config.seq_len, season)
+    needed = max(forecaster.config.fewest_rows, season)
     starts = cutoff_rows(len(frame), cutoffs, steps, needed, where)
     say = say or (lambda _: None)
     means = dict(zip(forecaster.targets, forecaster.preprocess.scaler.mean, strict=False))

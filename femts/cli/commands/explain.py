@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from femts.cli.command import command
-from femts.cli.output import write_data
+from femts.cli.options import option
+from femts.cli.output import say_notes, write_data
 from femts.cli.run_options import Run, Series, check_series, check_single, gaps_as_notes, read_history
 from femts.cli.targets import check_targets
 from femts.errors import UsageError
@@ -26,6 +27,10 @@ def explain(
     ] = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE.png", help="Draw it, too.", show_default=False)] = None,
     series: Series = None,
+    member: Annotated[
+        str | None,
+        option("Member of a mean to explain; the first that can be explained unless given.", "NAME"),
+    ] = None,
 ) -> None:
     """Show which past segments each channel chose for its forecast.
 
@@ -36,8 +41,13 @@ def explain(
     check_single(run)
     from femts.data.frames import write_table
     from femts.forecaster.load import load
+    from femts.forecaster.members import explained_member
 
-    forecaster = load(run)
+    whole = load(run)
+    forecaster = explained_member(whole, member)
+    if forecaster is not whole:
+        names = ", ".join(each.config.model for each in whole.members)
+        say_notes([f"this is '{forecaster.config.model}', one of those whose mean the run is: {names}"])
     named = check_series(forecaster, series)
     panel = forecaster.config.schema.panel
     if panel and plot is not None and (named is None or len(named) > 1):

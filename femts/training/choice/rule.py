@@ -32,7 +32,7 @@ def best_mean(tried: Sequence[Tried]) -> tuple[Tried, ...]:
     left = [each for each in tried if math.isfinite(each.error)]
     if not left:
         return ()
-    taken = (min(left, key=lambda each: each.error),)
+    taken: tuple[Tried, ...] = (min(left, key=lambda each: each.error),)
     lowest, precise = taken[0].error, sum(map(len, taken[0].targets)) >= PRECISE
     if precise and taken[0].model in NAIVE_NAMES:
         return taken

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from femts.config.model import AUTO
 from femts.data.dataset import Dataset
@@ -98,7 +98,7 @@ def _taken(order: Order, data: Dataset | Panel, tried: Sequence[Tried]) -> Forec
         reason = next((each.reason for each in tried if each.reason), "their forecasts are not finite")
         raise RunFailure(f"No model could be tried: {reason.rstrip('.')}.")
     members = [_settled(order, data, each) for each in taken]
-    made = members[0] if len(members) == 1 else mean_of(members)
+    made: Forecaster | PanelForecaster = members[0] if len(members) == 1 else mean_of(cast(Any, members))
     of_training = {key: made.metrics[key] for key in _OF_TRAINING if key in made.metrics}
     if len(members) > 1:
         of_training |= {"kept_step": None, "stopped": None, "steps": sum(each.metrics["steps"] for each in members)}
@@ -147,7 +147,7 @@ def _settled(order: Order, data: Dataset | Panel, tried: Tried) -> Forecaster | 
 
 def _on_all_rows(scored: Forecaster | PanelForecaster, data: Dataset | Panel) -> Forecaster | PanelForecaster:
     """As `scored`, trained on all rows of `data`."""
-    made = refit(scored, data)
+    made = refit(cast(Any, scored), data)
     made.intervals = held_out_intervals(scored)
     return made
 

@@ -1,0 +1,97 @@
+"""Several forecasters made into one: the mean of their forecasts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from femts.config.arguments import check_kind
+from femts.errors import UsageError
+from femts.forecaster.forecaster import Forecaster
+from femts.forecaster.members import MEMBERS, member_record
+from femts.forecaster.panel_forecaster import PanelForecaster
+from femts.forecaster.trained import Trained
+from femts.models.mean import MEAN, MeanConfig, MeanModel, Member
+
+T = TypeVar("T", Forecaster, PanelForecaster)
+
+GIVE = "give several that femts.train or femts.load returned"
+# What all must share, in words.
+_SHARED: dict[str, Callable[[Trained[Any, Any]], object]] = {
+    "kind": type,
+    "columns": lambda one: one.columns,
+    "targets": lambda one: one.targets,
+    "step": lambda one: one.freq,
+    "way of reading the data": lambda one: one.config.schema,
+    "training data or split": lambda one: dict(one.data),
+    "horizon": lambda one: one.config.pred_len,
+    "scaling": lambda one: one.preprocess.to_dict(),
+    "rows to learn from": lambda one: (one.config.final, one.scored is None),
+}
+
+
+def mean_of(forecasters: Sequence[T]) -> T:
+    """Combine trained forecasters into one, whose forecast is the mean of theirs.
+
+    They keep their models, which the mean shares. Its own intervals have to be calibrated, by
+    `calibrate`; `metrics["members"]` says how each member was trained, and `members` gives them back.
+
+    Args:
+        forecasters: two or more, trained on the same data for the same horizon; their look-backs may differ.
+
+    Returns:
+        A forecaster of their kind, without intervals and scores. Of those that learned from all
+        rows the mean of their scored ones is its `scored`.
+
+    Raises:
+        UsageError: fewer than two, some that differ in what they forecast, or one that learned
+            quantiles or is a mean itself.
+    """
+    check_kind(forecasters, list | tuple, "The forecasters", GIVE)  # type: ignore[arg-type]
+    for one in forecasters:
+        check_kind(one, (Forecaster, PanelForecaster), "One of the forecasters", GIVE)
+        _check_member(one)
+    if len(forecasters) < 2:
+        raise UsageError(f"A mean is of two forecasters or more, not of {len(forecasters)}; {GIVE}.")
+    first, *others = forecasters
+    for other in others:
+        _check_same(first, other)
+    members = tuple(Member(one.config.model, one.config.model_config) for one in forecasters)
+    shape = {"pred_len": first.config.pred_len, "n_channels": len(first.columns)}
+    mean = MeanConfig(seq_len=max(one.config.seq_len for one in forecasters), **shape, members=members)
+    config = replace(first.config, model=MEAN, model_config=mean)  # whose recipe is that of the first
+    made = type(first)(
+        MeanModel(mean, [one.model for one in forecasters]).eval(),
+        config,
+        first.preprocess.reading(config.reads_raw),
+        first.freq,
+        first.data,
+        {MEMBERS: [member_record(one) for one in forecasters]},
+        until=first.until,
+        _dataset=first._dataset,
+    )
+    scored = [one.scored for one in forecasters if one.scored is not None]
+    made.scored = mean_of(scored) if scored else None
+    return made.to(made.device)
+
+
+def _check_member(forecaster: Trained[Any, Any]) -> None:
+    """UsageError for a forecaster that is no member of a mean."""
+    name = forecaster.config.model
+    if isinstance(forecaster.model, MeanModel):
+        raise UsageError(f"Model '{name}' is a mean itself, and no member of another; give its members instead.")
+    if forecaster.config.quantiles:
+        raise UsageError(
+            f"Model '{name}' learned quantiles, of which there is no mean; train it without training.loss=pinball."
+        )
+
+
+def _check_same(one: Trained[Any, Any], other: Trained[Any, Any]) -> None:
+    """UsageError for two forecasters that differ in what they forecast, or learned from."""
+    for what, of in _SHARED.items():
+        if of(one) != of(other):
+            raise UsageError(
+                f"The forecasters '{one.config.model}' and '{other.config.model}' differ in their {what}, so that they "
+                "have no mean; train them alike."
+            )

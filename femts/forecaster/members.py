@@ -1,0 +1,106 @@
+"""Members of a mean: what a run keeps of each, and the forecasters that they were."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from femts.config.rules import MISSING, Misfit
+from femts.errors import UsageError, suggest
+from femts.explain.posterior import explainable
+from femts.forecaster.run_folder import METRICS, RunConfig
+from femts.models.mean import MeanConfig, MeanModel
+
+if TYPE_CHECKING:
+    from femts.forecaster.trained import Trained
+
+    T = TypeVar("T", bound=Trained[Any, Any])
+
+MEMBERS = "members"  # in `metrics.json`
+
+
+def member_record(forecaster: Trained[Any, Any]) -> dict[str, Any]:
+    """Record of a member: how it was trained, and what came of it, in plain types."""
+    return {"config": forecaster.config.to_dict(), "metrics": dict(forecaster.metrics)}
+
+
+def members_of(forecaster: T) -> tuple[T, ...]:
+    """The forecasters whose mean `forecaster` is; see `Trained.members`."""
+    if not isinstance(forecaster.model, MeanModel):
+        return ()
+    records = forecaster.metrics.get(MEMBERS)
+    scored = () if forecaster.scored is None else members_of(forecaster.scored)
+    made = []
+    for place, (model, config) in enumerate(zip(forecaster.model.models, _configs(forecaster.config), strict=True)):
+        record = None if records is None else records[place]  # a view of a series has none
+        one = type(forecaster)(
+            model,
+            config if record is None else _trained_as(config, record),
+            forecaster.preprocess.reading(config.reads_raw),
+            forecaster.freq,
+            forecaster.data,
+            {} if record is None else record["metrics"],
+            until=forecaster.until,
+            scored=scored[place] if scored else None,
+            _dataset=forecaster._dataset,
+        )
+        made.append(one)
+    return tuple(made)
+
+
+def check_members(config: RunConfig, metrics: Mapping[str, Any]) -> None:
+    """A Misfit unless `metrics` say of each member of a mean how it was trained."""
+    members = config.model_config.members if isinstance(config.model_config, MeanConfig) else ()
+    records = metrics.get(MEMBERS, () if not members else MISSING)
+    if records is MISSING or len(records) != len(members):
+        raise Misfit(f"{METRICS}: {MEMBERS}", records, f"one for each of {len(members)} members")
+    for place, (member, record) in enumerate(zip(_configs(config) if members else (), records, strict=True)):
+        where = f"{METRICS}: {MEMBERS}[{place}].config"
+        if record["config"]["model"] != member.to_dict()["model"]:
+            raise Misfit(f"{where}.model", record["config"]["model"], "that of config.yaml")
+        try:
+            _trained_as(member, record)
+        except (UsageError, LookupError, TypeError, ValueError) as error:
+            raise Misfit(where, record["config"], "that of a run") from error
+
+
+def explained_member(forecaster: T, name: str | None) -> T:
+    """The forecaster to explain: of a mean the member `name`, by default the first that can be explained.
+
+    Raises:
+        UsageError: there is no such member, or none that can be explained.
+    """
+    members = members_of(forecaster)
+    if not members:
+        if name is not None:
+            raise UsageError(f"Model '{forecaster.config.model}' is no mean and has no members; leave out --member.")
+        return forecaster
+    names = [member.config.model for member in members]
+    if name is not None:
+        if name not in names:
+            raise UsageError(f"This mean has no member '{name}'{suggest(name, names)}")
+        return members[names.index(name)]
+    for member in members:
+        try:
+            explainable(member.model, member.config.model)
+        except UsageError:
+            continue
+        return member
+    raise UsageError(
+        f"None of {', '.join(names)}, whose mean this is, chooses past segments that could be shown; train a model "
+        "that does, such as fem_sm."
+    )
+
+
+def _configs(config: RunConfig) -> list[RunConfig]:
+    """Runs of the members of a mean, by its own."""
+    assert isinstance(config.model_config, MeanConfig)
+    return [replace(config, model=each.model, model_config=each.config) for each in config.model_config.members]
+
+
+def _trained_as(config: RunConfig, record: Mapping[str, Any]) -> RunConfig:
+    """`config` with the recipe that the `record` of the member has."""
+    said = record["config"]
+    own = RunConfig.from_dict({**config.to_dict(), "protocol": said["protocol"], "training": said["training"]})
+    return replace(config, protocol=own.protocol, training=own.training)

@@ -1,0 +1,158 @@
+"""The mean of several trained models: each reads its own look-back, and their forecasts are averaged.
+
+Models err differently, so that the mean of their forecasts is hard to beat, and weights that are
+learned from few validation windows seldom do better (Bates & Granger, "The Combination of
+Forecasts", OR 1969; Makridakis et al., "The M4 Competition", IJF 2020).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, ClassVar, Self, cast
+
+import torch
+from torch import Tensor, nn
+
+from femts.config.model import ModelConfig
+from femts.config.rules import Misfit
+from femts.data.raw import Raw
+from femts.errors import UsageError
+from femts.models.base import ForecastModel, Forecasts
+from femts.models.registry import build_model, check_trained, model_card, read_config, register
+
+MEAN = "mean"
+
+
+@dataclass(frozen=True)
+class Member:
+    """One of several models that make a forecast together.
+
+    Attributes:
+        model: registered name.
+        config: its configuration, resolved.
+    """
+
+    model: str
+    config: ModelConfig
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
+        """Read what stands in a `config.yaml`; a Misfit where that is no member."""
+        try:
+            check_trained(record["model"])
+            return cls(record["model"], read_config(record["model"], record["config"]))
+        except UsageError as error:
+            raise Misfit("model.members", record["model"], f"a model that can be built: {error}"[:-1]) from error
+        except (LookupError, TypeError) as error:
+            raise Misfit("model.members", record, "a model and its config") from error
+
+    def build(self) -> ForecastModel:
+        """The model, with its first weights."""
+        return build_model(self.model, self.config)
+
+    @property
+    def model_class(self) -> type[ForecastModel]:
+        """Class of the model."""
+        return model_card(self.model).model_class
+
+
+@dataclass(frozen=True)
+class MeanConfig(ModelConfig):
+    """Configuration of `mean`; its look-back is the longest of its members'.
+
+    Attributes:
+        members: the models, in order.
+    """
+
+    members: tuple[Member, ...] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.members:
+            check_trained(MEAN)
+        for name, config in ((member.model, member.config) for member in self.members):
+            if isinstance(config, MeanConfig):
+                raise UsageError("A mean is no member of a mean; give its members instead.")
+            if (config.pred_len, config.n_channels) != (
+                self.pred_len,
+                self.n_channels,
+            ) or config.seq_len > self.seq_len:
+                raise UsageError(
+                    f"Member '{name}' forecasts {config.pred_len} steps of {config.n_channels} channels from "
+                    f"{config.seq_len}, and its mean {self.pred_len} of {self.n_channels} from {self.seq_len}; "
+                    "take models of one shape."
+                )
+
+    @property
+    def n_static(self) -> int:
+        """Inputs that describe a series; members that take none do not get them."""
+        return max(_static(member.config) for member in self.members)
+
+
+@register(MEAN, "The mean of several models' forecasts; made of trained ones, and not trained itself.")
+class MeanModel(ForecastModel):
+    """See the module; it has points alone, and its intervals are calibrated.
+
+    Args:
+        config: names the members.
+        members: the models themselves, in that order; None builds them with their first weights.
+    """
+
+    Config: ClassVar[type[ModelConfig]] = MeanConfig
+    combines = True
+    takes_static = True
+
+    def __init__(self, config: MeanConfig, members: Sequence[ForecastModel] | None = None) -> None:
+        super().__init__(config)
+        self.members = nn.ModuleList([each.build() for each in config.members] if members is None else members)
+        most = [each.most_windows for each in self.models if each.most_windows is not None]
+        self.most_windows = min(most, default=None)
+        self.reads_raw = self.reads_raw_by(config)
+        self.channel_independent = all(each.channel_independent for each in self.models)
+
+    @property
+    def models(self) -> list[ForecastModel]:
+        """Its members, in order."""
+        return [cast(ForecastModel, each) for each in self.members]
+
+    @classmethod
+    def reads_raw_by(cls, config: ModelConfig) -> bool:
+        """True where any member of `config` reads raw rows."""
+        return any(each.model_class.reads_raw_by(each.config) for each in cast(MeanConfig, config).members)
+
+    @classmethod
+    def fewest_rows(cls, config: ModelConfig) -> int:
+        """The most that any member of `config` needs."""
+        return max(each.model_class.fewest_rows(each.config) for each in cast(MeanConfig, config).members)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Forecast: `x` (B, L, C) -> (B, P, C), where no member reads raw rows."""
+        return self.at_once(x, self.config.pred_len)
+
+    def at_once(self, x: Tensor, steps: int) -> Tensor:
+        """All of the next `steps`: each member goes on from its own forecasts.
+
+        Raises:
+            TypeError: a member reads raw rows, which `forecasts` takes.
+        """
+        if self.reads_raw:
+            raise TypeError("this mean has members that read raw rows; call forecasts")
+        return self.forecasts(x, steps).points
+
+    def forecasts(self, x: Tensor, steps: int, raw: Raw | None = None) -> Forecasts:
+        """Mean of the members' points, each of its own last rows; see `ForecastModel.forecasts`."""
+        points = [self._of_member(each, x, steps, raw) for each in self.models]
+        return Forecasts(reduce(torch.add, points) / len(points), None)
+
+    def _of_member(self, model: ForecastModel, x: Tensor, steps: int, raw: Raw | None) -> Tensor:
+        rows, channels = slice(-model.config.seq_len, None), self.config.n_channels
+        x = x[:, rows] if _static(model.config) else x[:, rows, :channels]
+        cut = Raw(*(each[..., rows, :] for each in raw)) if raw is not None and model.reads_raw else None
+        return model.forecasts(x, steps, cut).points
+
+
+def _static(config: ModelConfig) -> int:
+    """Inputs that a model of `config` takes beside its channels."""
+    return int(getattr(config, "n_static", 0))

@@ -1,0 +1,129 @@
+"""The mean of models: each member reads its own last rows, and what they are decides what the mean is."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from small_means import CLASSICS
+
+from femts.cli import main
+from femts.data.raw import Raw
+from femts.errors import UsageError
+from femts.models.base import ForecastModel
+from femts.models.listing import models
+from femts.models.mean import MeanConfig, MeanModel, Member
+from femts.models.registry import build_config, model_card, model_names
+from femts.training.train import train
+
+L, P, C = 24, 4, 3
+needs_classics = pytest.mark.skipif(not CLASSICS, reason="needs statsforecast")
+
+
+def member(name: str, seq_len: int, **settings: object) -> Member:
+    shape = {"seq_len": seq_len, "pred_len": P, "n_channels": C}
+    return Member(name, build_config(name, **shape, settings=settings))
+
+
+def mean(*members: Member) -> MeanModel:
+    torch.manual_seed(0)
+    return MeanModel(MeanConfig(L, P, C, members)).eval()
+
+
+RIDGE, LINEAR = member("ridge", 12, season=6, longest=8), member("dlinear", L)
+TINY = {"d_model": 16, "n_layers": 1, "n_heads": 2}
+
+
+def look_backs(extra: int = 0) -> torch.Tensor:
+    return torch.randn(5, L, C + extra, generator=torch.Generator().manual_seed(1))
+
+
+def average(model: MeanModel, x: torch.Tensor, steps: int) -> torch.Tensor:
+    made = [each.forecast(x[:, -each.config.seq_len :], steps) for each in model.models]
+    return torch.stack(made).double().mean(0)
+
+
+@pytest.mark.parametrize("steps", [1, P, 3 * P + 1])
+def test_each_member_reads_its_own_last_rows_and_goes_on_by_itself(steps: int) -> None:
+    model, x = mean(RIDGE, LINEAR, member("naive", 2)), look_backs()
+    for linear in (model.models[0],):
+        linear.prepare(torch.randn(80, C, generator=torch.Generator().manual_seed(2)))
+    with torch.no_grad():
+        expected = average(model, x, steps)
+        torch.testing.assert_close(model.forecasts(x, steps).points.double(), expected)
+        torch.testing.assert_close(model.forecast(x, steps).double(), expected)
+        torch.testing.assert_close(model(x).double(), average(model, x, P))
+        changed = x.clone()
+        changed[:, :-12] += 1  # rows that only the longest look-back has
+        moved = model.forecast(changed, steps) - model.forecast(x, steps)
+        own = model.models[1].forecast(changed, steps) - model.models[1].forecast(x, steps)
+        torch.testing.assert_close(moved, own / 3)
+    assert model.forecasts(x, steps).quantiles is None and model.levels == ()
+    assert model.quantiles == ()
+
+
+def test_what_is_said_of_it_follows_from_its_members() -> None:
+    plain, mixed = mean(RIDGE, LINEAR), mean(RIDGE, member("fem_sm", 12, **TINY))
+    assert plain.channel_independent and not mixed.channel_independent
+    assert plain.most_windows is None and not plain.reads_raw
+    assert MeanModel.fewest_rows(plain.config) == L and MeanModel.fewest_rows(mixed.config) == 12
+    assert not MeanModel.reads_raw_by(plain.config)
+
+
+def test_static_inputs_reach_members_that_take_them() -> None:
+    static = member("fem_sm", 12, n_static=2, **TINY)
+    model, x = mean(RIDGE, static), look_backs(extra=2)
+    assert model.config.n_static == 2
+    with torch.no_grad():
+        alone = model.models[1].forecast(x[:, -12:], P)
+        torch.testing.assert_close(model.forecast(x, P), (alone + model.models[0].forecast(x[:, -12:, :C], P)) / 2)
+
+
+@needs_classics
+def test_raw_rows_reach_members_that_read_them() -> None:
+    classic = member("auto_theta", L, season=6, windows=5)
+    model = mean(classic, RIDGE, member("mstl", 20, season=6, windows=7))
+    assert model.reads_raw and MeanModel.reads_raw_by(model.config) and model.most_windows == 5
+    assert MeanModel.fewest_rows(model.config) == 12
+    x, (center, scale) = look_backs()[:2], torch.tensor([[[3.0]], [[2.0]]]).double().expand(2, 1, C)
+    values = x.double() * 2 + 3
+    values[0, -15:-9, 0] = torch.nan
+    raw = Raw(values, center.expand(2, 1, C), scale.expand(2, 1, C))
+    made = model.forecasts(x, P, raw).points
+    theta, ridge, mstl = model.models
+    alone = [
+        theta.forecasts(x, P, raw).points,
+        ridge.forecast(x[:, -12:], P).double(),
+        mstl.forecasts(x[:, -20:], P, raw._replace(values=values[:, -20:])).points,
+    ]
+    torch.testing.assert_close(made, torch.stack(alone).mean(0))
+    with pytest.raises(TypeError, match="call forecasts"):
+        model(x)
+
+
+def test_it_is_not_one_to_train(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "mean" not in model_names() and "mean" not in models()["name"].tolist()
+    assert model_card("mean").model_class is MeanModel
+    for make in (
+        lambda: train("synthetic", "mean"),
+        lambda: models("mean"),
+        lambda: build_config("mean", seq_len=L, pred_len=P, n_channels=C, settings={}),
+    ):
+        with pytest.raises(UsageError, match=r"'mean' is made of trained models, by femts\.mean_of or --model auto"):
+            make()
+    for words in ("train --dataset synthetic --model mean", "tune --dataset synthetic --model mean", "models mean"):
+        assert main(words.split()) == 2
+        assert "'mean' is made of trained models" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("shape", [{"seq_len": L + 1}, {"pred_len": P + 1}, {"n_channels": C + 1}])
+def test_members_of_another_shape_are_refused(shape: dict[str, int]) -> None:
+    full = {"seq_len": L, "pred_len": P, "n_channels": C} | shape
+    other = Member("dlinear", build_config("dlinear", **full, settings={}))
+    with pytest.raises(UsageError, match=r"Member 'dlinear' forecasts .* take models of one shape"):
+        MeanConfig(L, P, C, (RIDGE, other))
+    with pytest.raises(UsageError, match="A mean is no member of a mean"):
+        MeanConfig(L, P, C, (RIDGE, Member("mean", MeanConfig(L, P, C, (RIDGE, LINEAR)))))
+
+
+def test_it_is_a_forecast_model() -> None:
+    assert isinstance(mean(RIDGE, LINEAR), ForecastModel)
