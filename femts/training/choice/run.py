@@ -33,7 +33,7 @@ from femts.training.stopping import Interrupted
 ORIGINS = 3  # ends of the rows that are learned from, where they are few
 FEW = 2000  # of them
 _OF_TRAINING = ("kept_step", "steps", "stopped", "schedule", "members", "kernels")
-TRIALS, TRIALS_FINAL = 0.75, 0.4  # part of the time that is for the trials; the rest scores and, with `final`, trains
+TRIALS, TRIALS_FINAL = 0.65, 0.35  # part of the time that is for the trials; the rest scores and, with `final`, trains
 
 
 def choose(order: Order, data: Dataset | Panel) -> Forecaster | PanelForecaster:
