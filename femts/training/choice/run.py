@@ -101,7 +101,9 @@ def _taken(order: Order, data: Dataset | Panel, tried: Sequence[Tried]) -> Forec
     made: Forecaster | PanelForecaster = members[0] if len(members) == 1 else mean_of(cast(Any, members))
     of_training = {key: made.metrics[key] for key in _OF_TRAINING if key in made.metrics}
     if len(members) > 1:
-        of_training |= {"kept_step": None, "stopped": None, "steps": sum(each.metrics["steps"] for each in members)}
+        kernels = {name: used for each in members for name, used in each.metrics["kernels"].items()}
+        steps = sum(each.metrics["steps"] for each in members)
+        of_training |= {"kept_step": None, "stopped": None, "steps": steps, "kernels": kernels}
     windows = Outset.of(data, made.config).windows
     scores = take_scores(made, windows, data, order.place.device)
     made.metrics = {
