@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from femts.cli.options import count, names
+from femts.cli.options import count, names, option
 from femts.cli.reading_options import ReadingOptions
 from femts.cli.recipe import is_auto, parse_assignment, parse_horizons
 from femts.config.model import DEFAULT_MODEL
@@ -34,7 +34,13 @@ class GridOptions:
     datasets: Annotated[
         str, typer.Option(metavar="NAME|FILE[,...]", help="Names of `femts datasets list`, and files of your own.")
     ] = "ETTh1"
-    models: Annotated[str, typer.Option(metavar="NAME[,NAME...]", help="Names of `femts models`.")] = MODELS
+    models: Annotated[
+        str | None, typer.Option(metavar="NAME[,NAME...]", help="Names of `femts models`.", show_default=MODELS)
+    ] = None
+    pairs: Annotated[
+        str | None,
+        option("Differences of two models each, by seed and window, instead of the table.", "FIRST:SECOND[,...]"),
+    ] = None
     pred_lens: Annotated[
         str,
         typer.Option(
@@ -74,15 +80,24 @@ class GridOptions:
         ),
     ] = None
 
+    def paired(self) -> tuple[tuple[str, str], ...]:
+        """The pairs that are asked for; UsageError where one cannot be read, or models are named beside them."""
+        from femts.experiments.pairs import parse_pairs
+
+        if self.pairs is not None and self.models is not None:
+            raise UsageError("Options '--pairs' and '--models' both name models; leave '--models' out.")
+        return () if self.pairs is None else parse_pairs(self.pairs)
+
     def grid(self) -> Grid:
         """The grid that the options ask for; UsageError where one cannot be read."""
         from femts.experiments.grid import Grid
 
+        of_pairs = tuple(dict.fromkeys(model for pair in self.paired() for model in pair))
         presets: dict[str, tuple[int | None, ...] | Literal["auto"]] = {"auto": "auto", "protocol": (None,)}
         choices = (parse_assignment(text, "--choose") for text in self.choices or [])
         return Grid(
             datasets=names(self.datasets),
-            models=names(self.models),
+            models=of_pairs or names(self.models or MODELS),
             pred_lens=() if is_auto(self.pred_lens) else parse_horizons(self.pred_lens),
             seeds=tuple(_seed(part) for part in names(self.seeds)),
             protocol=self.protocol,

@@ -126,7 +126,7 @@ def evaluate_horizons(
     windows: Sequence[WindowSource],
     batch_size: int = 256,
     most: int | None = None,
-    also: Mapping[int, Accumulator] | None = None,
+    also: Mapping[int, Sequence[Accumulator]] | None = None,
 ) -> dict[int, dict[str, float | int]]:
     """Mean errors at several horizons, as `evaluate` has them, from one roll-out of each window, as
     long as it has room for.
@@ -156,8 +156,8 @@ def evaluate_horizons(
                     mask = None if observed is None else observed[:, :steps]
                     sums[steps].add(forecast[:, :steps], y[:, :steps], mask)
                     counts[steps] += len(index)
-                    if also is not None:
-                        also[steps].add(x, forecast[:, :steps], _masked(y[:, :steps], mask))
+                    for more in () if also is None else also[steps]:
+                        more.add(x, forecast[:, :steps], _masked(y[:, :steps], mask))
             if most is not None:
                 break
             first = len(longest)

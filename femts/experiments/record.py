@@ -8,6 +8,7 @@ from femts.data.dataset import Dataset
 from femts.data.panel import Panel
 from femts.data.protocols import HORIZONS
 from femts.environment import commit, place
+from femts.evaluation.window_errors import WindowErrors
 from femts.experiments.grid import Cell
 from femts.experiments.record_rules import RECORD_FORMAT, cell_of
 from femts.experiments.samples import sample_forecasts
@@ -20,14 +21,15 @@ MOST_VALIDATED = 2048  # windows, evenly spread, of a roll-out on the validation
 
 def make_record(cell: Cell, forecaster: Trained[Any, Any], data: Dataset | Panel) -> dict[str, Any]:
     """The record of `cell` from its trained forecaster and the data that it was trained on."""
-    metrics = forecaster.metrics
+    metrics, (rolled, window_errors) = forecaster.metrics, _rolled(forecaster, data)
     return {
         "format": RECORD_FORMAT,
         "cell": cell_of(cell),
         "test": metrics["test"],
         "val": metrics["val"],
         "naive": metrics["naive"],
-        "rolled": _rolled(forecaster, data),
+        "rolled": rolled,
+        "window_errors": window_errors,
         "kept_step": metrics["kept_step"],
         "steps": metrics["steps"],
         "stopped": metrics["stopped"],
@@ -43,18 +45,20 @@ def make_record(cell: Cell, forecaster: Trained[Any, Any], data: Dataset | Panel
     }
 
 
-def _rolled(forecaster: Trained[Any, Any], data: Dataset | Panel) -> dict[str, Any]:
-    """Scores at the longer horizons of the published tables, `val` and `test`, of a model that is
-    made to be rolled out, and the seasonal naive forecast beside the latter."""
-    if isinstance(data, Panel) or not isinstance(forecaster, Forecaster) or not forecaster.model.rolls_out:
-        return {}
+def _rolled(forecaster: Trained[Any, Any], data: Dataset | Panel) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Scores at longer horizons, and errors of the test part by window, thinned, both by horizon.
+
+    The scores, `val` and `test` with the seasonal naive forecast beside the latter, are those of a
+    model that is made to be rolled out, at the horizons of the published tables. A panel has
+    neither, and a model that scores some windows alone no errors.
+    """
+    if isinstance(data, Panel) or not isinstance(forecaster, Forecaster) or forecaster.model.most_windows is not None:
+        return {}, {}
     own, look_back = forecaster.config.pred_len, forecaster.config.seq_len
-    fitting = [
-        p for p in HORIZONS if p > own and all(data.split.windows(part, look_back, p) for part in ("val", "test"))
-    ]
-    if not fitting:
-        return {}
-    most = {"val": MOST_VALIDATED, "test": None}
-    scored = {part: score_beside(forecaster, part, fitting, data, most[part]) for part in most}
-    _, naive = scored["test"]
-    return {str(p): {**{part: scores[p] for part, (scores, _) in scored.items()}, "naive": naive[p]} for p in fitting}
+    longer = [p for p in HORIZONS if p > own] if forecaster.model.rolls_out else []
+    fitting = [p for p in longer if all(data.split.windows(part, look_back, p) for part in ("val", "test"))]
+    errors = {p: WindowErrors() for p in (own, *fitting)}
+    test, naive = score_beside(forecaster, "test", tuple(errors), data, also=errors)
+    val = score_beside(forecaster, "val", fitting, data, MOST_VALIDATED)[0] if fitting else {}
+    rolled = {str(p): {"val": val[p], "test": test[p], "naive": naive[p]} for p in fitting}
+    return rolled, {str(p): each.thinned() for p, each in errors.items()}

@@ -24,6 +24,7 @@ from femts.config.rules import (
     text,
     whole,
 )
+from femts.evaluation.window_errors import MOST
 from femts.experiments.grid import PLACE, Cell
 from femts.forecaster.run_rules import NAIVE, ROW, SPAN, STEPS
 
@@ -145,7 +146,7 @@ RECORD: Rule = fields(
         ),
         "commit": maybe(_commit),
     },
-    {"naive": NAIVE},
+    {"naive": NAIVE, "window_errors": entries(several(maybe(LOSS), 1, MOST), _horizon)},
 )
 
 

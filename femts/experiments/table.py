@@ -5,12 +5,11 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
-from typing import Any, NamedTuple
 
 from femts.data.protocols import HORIZONS
 from femts.experiments.grid import Cell
 from femts.experiments.published import published
+from femts.experiments.scores import Score, best_scores
 from femts.experiments.store import Store
 
 NAIVE = "seasonal_naive"
@@ -54,36 +53,16 @@ class Entry:
         return 1 - self.mse / self.naive_mse if self.mse is not None and self.naive_mse else None
 
 
-class _Score(NamedTuple):
-    val_mse: float
-    mse: float
-    mae: float
-    seq_len: int
-    rolled: bool
-    chosen: str = ""
-    naive_mse: float | None = None
-    mase: float | None = None
-
-
 def make_entries(cells: Sequence[Cell], store: Store, roll_out: Sequence[int] = ()) -> list[Entry]:
     """Make entries of what the store has of `cells`, horizon by horizon and then their mean, for
-    each dataset and model.
-
-    At the horizons `roll_out`, models of shorter ones that were rolled out count, too; of all that
-    a seed has at a horizon, the one of the lowest validation error is taken. A record that cannot
-    be used counts as none.
-    """
+    each dataset and model; `roll_out` as in `best_scores`."""
     entries = []
     for dataset, model in dict.fromkeys((cell.dataset, cell.model) for cell in cells):
         own = [cell for cell in cells if (cell.dataset, cell.model) == (dataset, model)]
         theirs = own[0].own is None  # what is published is of the catalogue's data
         seeds = tuple(dict.fromkeys(cell.seed for cell in own))
-        pred_lens = sorted({cell.pred_len for cell in own} | set(roll_out))
-        records = [(cell, record) for cell in own if (record := store.readable(cell))]
-        varied = _varied(own)
-        scores = {
-            p: {s: best for s in seeds if (best := _best(records, p, s, p in roll_out, varied))} for p in pred_lens
-        }
+        scores = best_scores(own, store, roll_out)
+        pred_lens = list(scores)
         for pred_len in pred_lens:
             failures = {c.seed: why for c in own if c.pred_len == pred_len and (why := store.failure(c))}
             published_mse = published(dataset, model, pred_len) if theirs else None
@@ -99,57 +78,12 @@ def make_entries(cells: Sequence[Cell], store: Store, roll_out: Sequence[int] = 
     ]
 
 
-def _varied(cells: Sequence[Cell]) -> list[str]:
-    """Keys that there is a choice of: `seq_len`, then those of settings, in which some of `cells` differ."""
-    recipes = [{"seq_len": cell.seq_len, **{key: str(value) for key, value in cell.settings.items()}} for cell in cells]
-    keys = dict.fromkeys(chain(*recipes))
-    return [key for key in keys if len({recipe.get(key) for recipe in recipes}) > 1]
-
-
-def _best(
-    records: Sequence[tuple[Cell, Mapping[str, Any]]], pred_len: int, seed: int, rolled: bool, varied: Sequence[str]
-) -> _Score | None:
-    """Of what `records` have for a horizon and a seed, the score of the lowest validation error."""
-    candidates = []
-    for cell, record in records:
-        if cell.seed != seed:
-            continue
-        if cell.pred_len == pred_len:
-            scores = record
-        elif rolled and str(pred_len) in record["rolled"]:
-            scores = record["rolled"][str(pred_len)]
-        else:
-            continue
-        val, test, config = scores["val"]["mse"], scores["test"], record["config"]
-        chosen = ", ".join(f"{key} {_setting(config, key)}" for key in varied)
-        naive = scores.get("naive", {})
-        rolled_out = cell.pred_len != pred_len
-        candidates.append(
-            _Score(
-                val,
-                test["mse"],
-                test["mae"],
-                config["seq_len"],
-                rolled_out,
-                chosen,
-                naive.get("mse"),
-                naive.get("mase"),
-            )
-        )
-    return min(candidates, key=lambda score: score[:6], default=None)
-
-
-def _setting(config: Mapping[str, Any], key: str) -> Any:
-    part, _, name = key.partition(".")
-    return config[part][name] if name else config[key]
-
-
-def _mean(scores: Sequence[_Score]) -> _Score:
+def _mean(scores: Sequence[Score]) -> Score:
     val_mse, mse, mae = (statistics.fmean(getattr(s, name) for s in scores) for name in ("val_mse", "mse", "mae"))
     look_backs = {score.seq_len for score in scores}
     look_back = look_backs.pop() if len(look_backs) == 1 else 0
     naive_mse, mase = _whole_mean([s.naive_mse for s in scores]), _whole_mean([s.mase for s in scores])
-    return _Score(val_mse, mse, mae, look_back, any(s.rolled for s in scores), naive_mse=naive_mse, mase=mase)
+    return Score(val_mse, mse, mae, look_back, any(s.rolled for s in scores), naive_mse=naive_mse, mase=mase)
 
 
 def _whole_mean(values: Sequence[float | None]) -> float | None:
@@ -160,7 +94,7 @@ def _whole_mean(values: Sequence[float | None]) -> float | None:
 
 def _entry(
     what: tuple[str, str, int | None],
-    scores: Mapping[int, _Score],
+    scores: Mapping[int, Score],
     published_mse: float | None,
     failures: Mapping[int, str],
 ) -> Entry:

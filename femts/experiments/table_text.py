@@ -94,8 +94,8 @@ def as_text(entries: Sequence[Entry], markdown: bool = False) -> str:
     parts = []
     for header, rows in dataset_tables(entries):
         if markdown:
-            body = [[f"**{_as_markdown(text)}**" if best else _as_markdown(text) for text, best in row] for row in rows]
-            parts.append(_markdown([_as_markdown(name) for name in header], body))
+            body = [[f"**{as_markdown(text)}**" if best else as_markdown(text) for text, best in row] for row in rows]
+            parts.append(markdown_table([as_markdown(name) for name in header], body))
         else:
             parts.append(table(header, [[f"{text}*" if best else text for text, best in row] for row in rows]))
     failed = [
@@ -133,11 +133,12 @@ def _gap(entry: Entry) -> str:
     return f"{100 * (entry.mse / entry.published_mse - 1):+.1f}%"
 
 
-def _as_markdown(text: str) -> str:
+def as_markdown(text: str) -> str:
     """Text as it stands in a cell of Markdown, where a bar ends the cell and HTML would be HTML."""
     return html.escape(shown(text), quote=False).replace("\\", "\\\\").replace("|", "\\|")
 
 
-def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown, of texts that are fit for it."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -23,7 +23,7 @@ SHOWN = 3  # deviations that a sentence names
 # Where, when and how long a cell ran: nobody can check it, and no score rests on it but by `place`.
 _UNCHECKED = ("seconds", "place", "commit", "config.format", "config.training.device")
 # What other hardware or libraries change by more than rounding: a step more or less, or a kernel.
-_OF_THE_PLACE = ("history", "kept_step", "steps", "stopped", "kernels", "samples.forecast")
+_OF_THE_PLACE = ("history", "kept_step", "steps", "stopped", "kernels", "samples.forecast", "window_errors")
 
 
 @dataclass(frozen=True)
@@ -134,8 +134,8 @@ def _deviations(then: Mapping[str, Any], now: Mapping[str, Any], elsewhere: bool
 
 
 def _is_newer(name: str, then: Any) -> bool:
-    """True where a record of before the naive forecast stood beside the model says nothing of it."""
-    return then is _MISSING and name.rpartition(".")[2] == "naive"
+    """True where a record says nothing of what those of its time did not have."""
+    return then is _MISSING and name.rpartition(".")[2] in ("naive", "window_errors")
 
 
 def _compare(then: Any, now: Any, name: str, elsewhere: bool) -> Iterator[str]:

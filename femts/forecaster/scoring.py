@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -116,7 +116,12 @@ def score(forecaster: Trained[Any, Any], windows: Windows, also: Sequence[Accumu
 
 
 def score_beside(
-    forecaster: Single, part: str, horizons: Sequence[int], dataset: object = None, most: int | None = None
+    forecaster: Single,
+    part: str,
+    horizons: Sequence[int],
+    dataset: object = None,
+    most: int | None = None,
+    also: Mapping[int, Accumulator] | None = None,
 ) -> tuple[dict[int, dict[str, float | int]], dict[int, dict[str, Any]]]:
     """Scores at several horizons, from one roll-out of each window, and beside them the seasonal naive forecast.
 
@@ -125,6 +130,7 @@ def score_beside(
         part, dataset: as in `Forecaster.evaluate`.
         horizons: steps of each forecast to score.
         most: windows at most, spread evenly over those of the longest horizon; None scores all of each horizon.
+        also: further sums, by horizon.
 
     Returns:
         By horizon, in the order given, what `Forecaster.evaluate` returns, and what the naive
@@ -141,7 +147,8 @@ def score_beside(
     for steps in horizons[1:]:
         windows.append(score_windows(forecaster, part, steps, data, windows[0]))
     sums = {steps: naive_sums(forecaster, data) for steps in horizons}
-    scores = evaluate_horizons(forecaster.model, windows, forecaster.config.training.eval_batch_size, most, sums)
+    every = {steps: [one] if also is None else [one, also[steps]] for steps, one in sums.items()}
+    scores = evaluate_horizons(forecaster.model, windows, forecaster.config.training.eval_batch_size, most, every)
     return scores, {steps: sums[steps].beside(score["mse"]) for steps, score in scores.items()}
 
 

@@ -1,4 +1,4 @@
-"""results/README.md says what the records say."""
+"""results/README.md and results/pairs.md say what the records say."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_every_table_of_the_page_is_what_its_command_prints() -> None:
+@pytest.mark.parametrize("name", ["README.md", "pairs.md"])
+def test_every_table_of_the_page_is_what_its_command_prints(name: str) -> None:
     script = runpy.run_path(str(ROOT / "scripts" / "results_page.py"))
-    page = (ROOT / "results" / "README.md").read_text()
+    assert ROOT / "results" / name in script["PAGES"]
+    page = (ROOT / "results" / name).read_text()
     commands = re.findall(r"^`femts table", page, re.MULTILINE)
     assert len(commands) == len(script["TABLES"].findall(page)) >= 3
     emptied = re.sub(r"^\|.*\n", "", page, flags=re.MULTILINE)

@@ -65,7 +65,9 @@ def test_skill_and_mase_are_those_of_the_scores_in_detail(power: bool) -> None:
 def test_several_horizons_have_their_own() -> None:
     of, naive = preprocess(False), SeasonalNaive(SeasonalNaiveConfig(L, P, C, SEASON))
     sums = {steps: NaiveSums(of, RAW[:TRAIN], SEASON, L) for steps in (P, 3)}
-    scores = evaluate_horizons(naive, [windows(of, steps) for steps in sums], also=sums)
+    scores = evaluate_horizons(
+        naive, [windows(of, steps) for steps in sums], also={steps: [one] for steps, one in sums.items()}
+    )
     for steps, one in sums.items():
         assert one.beside(scores[steps]["mse"])["skill"] == 0
 

@@ -70,6 +70,8 @@ FORGED: dict[str, Any] = {
     "stopped": "max_steps",
     "parameters": 7,
     "history": [{"step": 1, "train_loss": 0.1, "val_mse": 0.1, "val_mae": 0.1, "lr": 0.1, "seconds": 0.1}],
+    "window_errors.96.3": nearly,
+    "window_errors.192": ...,
     "samples.0.row": lambda n: n + 1,
     "samples.0.forecast.3": nearly,
     "samples.1.truth.0": nearly,
@@ -121,6 +123,10 @@ DAMAGED: dict[str, Any] = {
     "config.training": 7,
     "data.sha256": 7,
     "history": [{}],
+    "window_errors": [],
+    "window_errors.96": [-0.1],
+    "window_errors.week": [0.1],
+    "window_errors.192": [0.1] * 201,
     "samples": [],
     "samples.0.forecast": [None],
     "samples.0.channel": "\ud800",
@@ -162,9 +168,18 @@ def test_verify_makes_everything_again_and_finds_it_equal(genuine: dict[str, Any
     elsewhere = copy.deepcopy(genuine)
     elsewhere["place"]["name"] = "another"
     elsewhere["rolled"]["336"]["test"]["mse"] *= 1.01
+    elsewhere["window_errors"]["96"][3] *= 1.1
     assert verify_record(elsewhere, "cpu").holds
     elsewhere["rolled"]["336"]["test"]["mse"] *= 1.02
     assert "NOT within 2 %: rolled.336.test.mse" in str(verify_record(elsewhere, "cpu"))
+
+
+def test_a_record_of_before_errors_by_window_is_verified(
+    genuine: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verify, "_run_again", lambda *_: genuine)
+    older = {key: value for key, value in genuine.items() if key != "window_errors"}
+    assert str(verify_record(older, "cpu")).endswith("equal to the bit")
 
 
 @pytest.mark.parametrize("path", DAMAGED)

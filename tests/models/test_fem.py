@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -40,8 +41,15 @@ def test_all_mixers_are_hosted() -> None:
         "aft",
         "linear",
         "lintrans",
+        *(f"fem_sm_no_{letter}" for letter in "cltg"),
     }
     assert set(HOSTED) == expected
+
+
+@pytest.mark.parametrize(("letter", "left"), [("c", "LTG"), ("l", "CG"), ("t", "CLG"), ("g", "CLT")])
+def test_a_name_stands_for_the_mixer_without_a_component(letter: str, left: str) -> None:
+    without, whole = make(f"fem_sm_no_{letter}").config, make("fem_sm").config
+    assert without == dataclasses.replace(whole, components=left)
 
 
 @pytest.mark.parametrize("seq_len", [1, 11, 12, 13, 50])

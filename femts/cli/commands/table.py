@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +16,9 @@ from femts.cli.recipe import parse_horizons
 from femts.cli.table_options import EngineOptions, GridOptions
 from femts.errors import UsageError, suggest
 from femts.text import printable
+
+if TYPE_CHECKING:
+    from femts.experiments.pairs import Pair
 
 FORMATS = ("text", "md", "csv", "html")
 
@@ -38,9 +42,13 @@ def table(
     """
     if form not in FORMATS:
         raise UsageError(f"Unknown format '{form}'{suggest(form, FORMATS)}")
+    pairs = grid.paired()
+    if pairs and form == "html":
+        raise UsageError("Format 'html' has no page of pairs; take text, md or csv.")
     chosen = engine.engine_on(device, data_root)
     from femts.experiments.engine import refuse_damaged, run_cells
     from femts.experiments.grid import make_grid
+    from femts.experiments.pairs import make_pairs
     from femts.experiments.store import Store
     from femts.experiments.table import make_entries
     from femts.experiments.table_text import as_csv, as_text, worse_than_naive
@@ -51,9 +59,13 @@ def table(
         refuse_damaged(cells, store)
         run_cells(cells, store, chosen, lambda line: print(printable(line), file=sys.stderr, flush=True))
     damaged = [sentence for cell in cells if (sentence := store.damage(cell))]
-    entries = make_entries(cells, store, () if grid.roll_out is None else parse_horizons(grid.roll_out))
+    roll_out = () if grid.roll_out is None else parse_horizons(grid.roll_out)
+    entries = make_entries(cells, store, roll_out)
     say_warnings(worse_than_naive(entries))
-    if form == "html":
+    if pairs:
+        _print_pairs(make_pairs(pairs, cells, store, roll_out), form)
+        say_notes(f"{cell.path} failed: {why}" for cell in cells if (why := store.failure(cell)))
+    elif form == "html":
         from femts.experiments.table_page import as_html
 
         write_data(as_html(entries, cells, store))
@@ -71,3 +83,21 @@ def table(
     if show:
         return 1 if damaged else 0
     return 0 if all(store.failure(cell) is None for cell in cells) else 1
+
+
+def _print_pairs(pairs: Sequence[Pair], form: str) -> None:
+    from femts.experiments.pairs import SEEDS_ALONE
+    from femts.experiments.pairs_text import as_csv, as_text
+
+    if form == "csv":
+        write_data(as_csv(pairs))
+    else:
+        print(as_text(pairs, markdown=form == "md"))
+    alone = sum(pair.why == SEEDS_ALONE for pair in pairs)
+    if alone:
+        say_notes(
+            [
+                f"{alone} of {len(pairs)} differences are by {SEEDS_ALONE}, for records hold no errors by window; "
+                "cells whose old records are removed are run again, and have them"
+            ]
+        )

@@ -1,0 +1,49 @@
+"""Errors by window: against errors by hand, with gaps, and thinned."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from femts.config.model import ModelConfig
+from femts.data.windows import ScaledSeries, Windows
+from femts.evaluation.evaluator import evaluate
+from femts.evaluation.window_errors import MOST, WindowErrors
+from femts.models.naive import Naive
+
+L, P, C = 6, 4, 3
+
+
+def series(rows: int) -> Tensor:
+    return torch.randn(rows, C, generator=torch.Generator().manual_seed(0))
+
+
+def errors_of(windows: Windows, batch_size: int) -> tuple[list[float | None], float]:
+    sums = WindowErrors()
+    score = evaluate(Naive(ModelConfig(L, P, C)), windows, batch_size, also=[sums])
+    return sums.thinned(), score["mse"]
+
+
+def test_each_of_few_windows_has_its_own() -> None:
+    windows = Windows(series(40), L, P, 0, 40)
+    x, y = windows.gather(torch.arange(len(windows)))
+    by_hand = (x[:, -1:] - y).square().mean((1, 2)).tolist()
+    for batch_size in (1, 7, 100):
+        assert errors_of(windows, batch_size)[0] == pytest.approx(by_hand, rel=1e-4)
+
+
+def test_neighbours_of_many_are_one_mean_and_their_mean_is_the_score() -> None:
+    rows = 3 * MOST + L + P - 1
+    thinned, mse = errors_of(Windows(series(rows), L, P, 0, rows), 64)
+    assert len(thinned) == MOST
+    assert sum(each or 0.0 for each in thinned) / MOST == pytest.approx(mse, rel=1e-5)
+    assert all(each == float(f"{each:.5g}") for each in thinned)
+
+
+def test_a_window_without_values_has_none() -> None:
+    observed = torch.ones(40, C, dtype=torch.bool)
+    observed[20:30] = False
+    thinned, _ = errors_of(Windows(ScaledSeries(series(40), observed), L, P, 0, 40), 8)
+    empty = [row for row in range(len(thinned)) if row + L >= 20 and row + L + P <= 30]
+    assert [row for row, each in enumerate(thinned) if each is None] == empty

@@ -1,0 +1,161 @@
+"""Pairs of models: exact differences, intervals over windows, old records, and what is no pair."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from small_grid import COMMAND, record, small_grid
+
+from femts.cli import main
+from femts.errors import UsageError
+from femts.experiments.grid import Cell, Grid, make_grid
+from femts.experiments.local import Resources, run_local
+from femts.experiments.pairs import FEW_WINDOWS, SEEDS_ALONE, make_pairs, parse_pairs
+from femts.experiments.pairs_text import as_csv, as_text
+from femts.experiments.store import Store
+
+SPLIT = {"train": [0, 70], "val": [70, 80], "test": [80, 1080]}
+PAIR = ("fem_sm", "sm")
+
+
+def cells(seeds: tuple[int, ...] = (1, 2)) -> list[Cell]:
+    return make_grid(Grid(("ETTh1",), PAIR, (96,), seeds, "paper", (None,), {}))
+
+
+def errors(middle: float, spread: float = 0.01) -> dict[str, list[float]]:
+    noise = np.random.default_rng(0).normal(0, spread, 200)
+    return {"96": [float(f"{value:.5g}") for value in middle + noise - noise.mean()]}
+
+
+def fill(store: Store, changes: Any = None) -> None:
+    """Records of both models, the first .1 lower with both seeds; `changes` make others of the fields of a cell."""
+    for cell in cells():
+        mse = (0.3 if cell.model == "fem_sm" else 0.4) + cell.seed / 100
+        scores = {"mse": mse, "mae": 0.5, "windows": 4000}
+        more = {"test": scores, "window_errors": errors(mse, 0.01 * cell.seed), **(changes or (lambda _: {}))(cell)}
+        store.finish(cell, record(cell, mse, seq_len=1024, **more))
+
+
+def test_the_difference_of_real_cells_is_exact(tmp_path: Path) -> None:
+    store, grid = Store(tmp_path), small_grid(("naive", "dlinear"))
+    run_local(grid, store, Resources(2, 1, "cpu"), None, print)
+    pairs = make_pairs([("dlinear", "naive"), ("naive", "naive")], grid, store)
+    records = {(cell.model, cell.pred_len): store.record(cell) or {} for cell in grid}
+    assert [(pair.models[0], pair.pred_len) for pair in pairs] == [
+        (m, p) for m in ("dlinear", "naive") for p in (12, 24)
+    ]
+    for pair in pairs:
+        first, second = (records[model, pair.pred_len] for model in pair.models)
+        assert pair.difference == first["test"]["mse"] - second["test"]["mse"]
+        assert pair.mse == (first["test"]["mse"], second["test"]["mse"]) and pair.seeds == (42,)
+        assert pair.seconds == (first["seconds"], second["seconds"])
+        by_window = first["window_errors"][str(pair.pred_len)]
+        assert len(by_window) == 200 and np.mean(by_window) == pytest.approx(first["test"]["mse"], rel=1e-2)
+        low, high = pair.interval or (1.0, 0.0)
+        assert low <= first["test"]["mse"] - second["test"]["mse"] <= high
+    for itself in pairs[2:]:
+        assert (itself.difference, itself.interval, itself.seeds_lower, itself.windows_lower) == (0, (0, 0), 0, 0)
+
+
+def test_a_pair_is_over_the_seeds_that_both_have(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    fill(store)
+    store.record_path(cells()[-1]).unlink()
+    (pair,) = make_pairs([PAIR], cells(), store)
+    assert pair.seeds == (1,) and pair.deviation is None
+    fill(store)
+    (pair,) = make_pairs([PAIR], cells(), store)
+    assert pair.seeds == (1, 2) and pair.difference == pytest.approx(-0.1) and pair.deviation == pytest.approx(0)
+    assert pair.seeds_lower == 2 and pair.windows_lower == 1
+    low, high = pair.interval or (0, 0)
+    assert low == pytest.approx(-0.1) and high == pytest.approx(-0.1), "both err alike at every window"
+
+
+def test_records_of_before_have_the_difference_by_seed_alone_and_it_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = Store(tmp_path)
+    fill(store, lambda cell: {"window_errors": {}} if cell.seed == 2 else {})
+    (pair,) = make_pairs([PAIR], cells(), store)
+    assert pair.difference == pytest.approx(-0.1) and pair.seeds_lower == 2
+    assert (pair.interval, pair.windows_lower, pair.why) == (None, None, SEEDS_ALONE)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.json")}
+    command = f"table --datasets ETTh1 --pairs fem_sm:sm --pred-lens 96 --seeds 1,2 --device cpu --results {tmp_path}"
+    assert main(command.split()) == 0, "finished cells stay finished"
+    out, err = capsys.readouterr()
+    assert "seeds alone" in out and "1 of 1 differences are by seeds alone" in err
+    assert before == {path: path.read_bytes() for path in tmp_path.rglob("*.json")}
+
+
+def test_few_windows_have_no_interval(tmp_path: Path) -> None:
+    fill(Store(tmp_path), lambda _: {"test": {"mse": 0.3, "mae": 0.5, "windows": 500}})
+    (pair,) = make_pairs([PAIR], cells(), Store(tmp_path))
+    assert (pair.interval, pair.why) == (None, FEW_WINDOWS)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"test": {"mse": 0.3, "mae": 0.5, "windows": 24}}, "a number of windows of 24 and 4000"),
+        ({"data": {"sha256": "0" * 64, "split": SPLIT}}, r"the split .*1080.* and .*"),
+        ({"data": {"sha256": "1" * 64, "split": SPLIT}}, "data of hash 1{64} and 0{64}"),
+    ],
+)
+def test_models_that_scored_other_windows_are_no_pair(
+    change: dict[str, Any], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill(Store(tmp_path), lambda cell: change if cell.model == "fem_sm" else {})
+    words = rf"Models 'fem_sm' and 'sm' are no pair on ETTh1 at 96 steps, seed 1: they scored {says}; pair models that"
+    with pytest.raises(UsageError, match=words):
+        make_pairs([PAIR], cells(), Store(tmp_path))
+    command = f"table --datasets ETTh1 --pairs fem_sm:sm --pred-lens 96 --seeds 1,2 --show --results {tmp_path}"
+    assert main(command.split()) == 2
+    assert capsys.readouterr().out == ""
+
+
+def test_models_that_are_rolled_out_are_pairs_at_longer_horizons(tmp_path: Path) -> None:
+    def rolled(cell: Cell) -> dict[str, Any]:
+        scores = {"mse": 0.5 + cell.seed / 10, "mae": 0.5, "windows": 3000}
+        more = {"rolled": {"192": {"val": scores, "test": scores}}}
+        return {**more, "window_errors": {**errors(0.3), "192": errors(scores["mse"])["96"]}}
+
+    fill(Store(tmp_path), rolled)
+    near, far = make_pairs([PAIR], cells(), Store(tmp_path), (192,))
+    assert (near.pred_len, far.pred_len, far.difference, far.interval) == (96, 192, 0, (0, 0))
+
+
+def test_the_text_and_the_csv_say_the_same(tmp_path: Path) -> None:
+    fill(Store(tmp_path))
+    pairs = make_pairs([PAIR, ("sm", "fem_sm")], cells(), Store(tmp_path))
+    lines = [re.split(r" {2,}", line.strip()) for line in as_text(pairs).splitlines()]
+    assert lines[0] == ["ETTh1", "fem_sm", "sm", "difference", "95 %", "seeds lower", "windows lower", "seconds"]
+    assert lines[1][:4] == ["96", "0.315", "0.415", "-0.1000+-0.0000"] and lines[1][5:] == ["2 of 2", "100%", "1 / 1"]
+    assert [line[1:] for line in lines[-2:]] == [["fem_sm", "sm", *"11110"], ["sm", "fem_sm", *"10101"]]
+    assert "| 96 | 0.315 | 0.415 | -0.1000+-0.0000 | -0.1000 to -0.1000 | 2 of 2 | 100% | 1 / 1 |" in as_text(
+        pairs, True
+    )
+    header, first, _ = as_csv(pairs).splitlines()
+    row = dict(zip(header.split(","), first.split(","), strict=True))
+    assert (row["first"], row["second"], row["seeds"], row["seeds_lower"]) == ("fem_sm", "sm", "1 2", "2")
+    assert float(row["difference"]) == pairs[0].difference and float(row["low"]) == (pairs[0].interval or (0,))[0]
+
+
+def test_pairs_are_read_from_text_and_what_is_missing_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert parse_pairs("a:b, c:d,a:b") == (("a", "b"), ("c", "d"))
+    for text in ("a", "a:b:c", ":b", "a:", "", "a:b,"):
+        with pytest.raises(UsageError, match="FIRST:SECOND"):
+            parse_pairs(text)
+    options = [part for part in COMMAND if part not in ("--models", "naive,dlinear")]
+    assert main([*options, "--pairs", "dlinear:naive", "--show", "--results", str(tmp_path)]) == 0
+    out, err = capsys.readouterr()
+    assert out.count("not measured") == 2 and "4 of 4 cells are not finished" in err
+    Store(tmp_path).fail(small_grid(("dlinear",))[0], "no luck")
+    assert main([*options, "--pairs", "dlinear:naive", "--show", "--format", "csv", "--results", str(tmp_path)]) == 0
+    out, err = capsys.readouterr()
+    assert out.splitlines()[1] == "synthetic,dlinear,naive,12" + "," * 11 and "failed: no luck" in err
