@@ -30,6 +30,10 @@ CASES = {
     "data root that is a file": Case("datasets verify ETTh1 --data-root good.csv", r"data root good.csv is a file"),
     "unknown model": Case("train --dataset synthetic --model fem_gal", r"'fem_gal'; did you mean 'fem_gla'"),
     "unknown model, models": Case("models dliner", r"'dliner'; did you mean 'dlinear'"),
+    "mean to be trained": Case(
+        "train --dataset synthetic --model mean", r"'mean' is made of trained models, by femts.mean_of or --model auto"
+    ),
+    "member of no mean": Case("explain run good.csv --member ridge", r"is no mean .*; leave out --member"),
     "unknown component": Case(
         "train --dataset synthetic --model fem_sm --set model.components=CX", r"'CX'.*C, L, T, G"
     ),

@@ -119,6 +119,7 @@ MISTAKES: dict[str, Callable[[femts.Forecaster], object]] = {
     "load": lambda fc: femts.load("none"),
     "load_dataset": lambda fc: femts.load_dataset("ETTh11"),
     "load_panel": lambda fc: femts.load_panel("none.csv"),
+    "mean_of": lambda fc: femts.mean_of([fc]),
     "models": lambda fc: femts.models("fem_gal"),
     "register": lambda fc: femts.register("ridge", "taken")(type(fc.model)),
     "report": lambda fc: femts.report("none", "page.html"),

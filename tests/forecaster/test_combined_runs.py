@@ -133,7 +133,7 @@ def test_commands_take_it(run: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
         ["backtest", str(run), past, "--windows", "2", "--step", "6", "--refit", "-o", str(tmp_path / "back.csv")],
     ):
         assert main(words) == 0, capsys.readouterr().err
-    assert "ridge" in (tmp_path / "page.html").read_text()
+    assert "<dt>Member fem_sm</dt>" in (tmp_path / "page.html").read_text()
     capsys.readouterr()
     why = tmp_path / "why.csv"
     assert main(["explain", str(run), past, "-o", str(why), "--plot", str(tmp_path / "why.png")]) == 0

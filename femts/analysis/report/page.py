@@ -19,7 +19,7 @@ from femts.data.splits import PARTS
 from femts.evaluation.coverage import coverage_notes
 from femts.evaluation.verdict import judge
 from femts.forecaster.forecaster import Forecaster
-from femts.forecaster.run_folder import config_yaml
+from femts.forecaster.run_folder import RunConfig, config_yaml
 from femts.forecaster.trained import Trained
 from femts.models.fem_ridge import FemRidge
 from femts.models.registry import model_card
@@ -90,6 +90,7 @@ def shared(
     config, metrics, steps = forecaster.config, forecaster.metrics, forecaster.config.pred_len
     if config.source is not None:  # a page is for others, and says nothing of its maker's folders
         config = replace(config, source=Path(config.source).name)
+    members = forecaster.members
     by_step = {name: _rounded(errors) for name, errors in errors_by_step.items()}
     curves = {name: _rounded([row[key] for row in forecaster.validations]) for name, key in _CURVES.items()}
     validated, kept_step = [int(row["step"]) for row in forecaster.validations], metrics.get("kept_step")
@@ -102,8 +103,9 @@ def shared(
         "by_step": by_step,
         "some_steps": dict.fromkeys(np.linspace(1, steps, min(steps, MOST_ROWS)).round().astype(int).tolist()),
         "about": model_card(config.model).summary,
-        "settings": {key: value for key, value in config.to_dict()["model"].items() if key not in ("name", *SHAPE)},
-        "recipe": {key: value for key, value in asdict(config.training).items() if value is not None},
+        "settings": _settings(config),
+        "members": [(each.config.model, {"seq_len": each.config.seq_len} | _settings(each.config)) for each in members],
+        "recipe": {} if members else {key: v for key, v in asdict(config.training).items() if v is not None},
         "files": {"config.yaml": config_yaml(config).decode(), "metrics.json": strict_json(dict(metrics), indent=2)},
         "drawn": {
             "samples": samples,
@@ -113,6 +115,12 @@ def shared(
             "kept": validated.index(kept_step) if kept_step in validated else None,
         },
     }
+
+
+def _settings(config: RunConfig) -> dict[str, Any]:
+    """Settings of the model by name; a mean has none, but members."""
+    model = config.to_dict()["model"]
+    return {key: value for key, value in model.items() if key not in ("name", "members", *SHAPE)}
 
 
 def _rounded(values: Sequence[float] | pd.Series) -> list[float | None]:
