@@ -76,6 +76,7 @@ CALLS: dict[str, tuple[Callable[[Forecaster], Callable[..., Any]], dict[str, Any
     "load": (lambda f: femts.load, {"folder": "none"}),
     "load_dataset": (lambda f: femts.load_dataset, {"source": TABLE}),
     "load_panel": (lambda f: femts.load_panel, {"source": TABLE}),
+    "mean_of": (lambda f: femts.mean_of, {}),
     "models": (lambda f: femts.models, {}),
     "report": (lambda f: femts.report, {"path": "page.html", "dataset": TABLE}),
     "table": (lambda f: femts.table, {"datasets": "synthetic", "models": "naive", "pred_lens": 12, "train": False}),
