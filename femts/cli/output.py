@@ -58,7 +58,7 @@ def choice_table(choice: Mapping[str, Any], where: str = "") -> str:
         error = each.get("error")
         ratio = error / naive if error is not None and naive else None
         taken = "taken" if each["model"] in choice["taken"] else "-"
-        rows.append([each["model"], error, ratio, each["seconds"], taken])
+        rows.append([each["model"], error, ratio, f"{each['seconds']:.1f}", taken])
     if len(choice["taken"]) > 1:
         ratio = choice["error"] / naive if naive else None
         rows.insert(0, ["their mean", choice["error"], ratio, None, "taken"])

@@ -15,7 +15,7 @@ NAIVE_NAMES = tuple(each.model for each in NAIVE)
 MOST = 3  # models whose mean is taken
 SLACK = 0.1  # part of the lowest error by which that of a mean may be above it: few windows tell no closer
 PRECISE = 100  # windows, from which on there is no slack, and naive models are no members
-RULE = "at most 3 models whose mean errs least, chosen one by one; a mean of more is preferred where few windows decide"
+RULE = f"up to {MOST} models, one by one, whose mean errs least; where few windows decide, rather one more"
 
 
 def best_mean(tried: Sequence[Tried]) -> tuple[Tried, ...]:

@@ -87,8 +87,8 @@ def _try_all(order: Order, data: Dataset | Panel, pred_len: int, folder: Path | 
 def _words(tried: Tried, naive: float) -> str:
     if tried.reason:
         return f"{tried.model}: not tried, as {tried.reason.rstrip('.')}"
-    beside = f", {tried.error / naive:.2f} of the seasonal naive forecast's" if naive > 0 else ""
-    return f"{tried.model}: validation error {tried.error:.4f}{beside} ({tried.seconds:.1f} s)"
+    beside = f"{tried.error / naive:.2f} of the seasonal naive error" if naive > 0 else f"error {tried.error:.4f}"
+    return f"{tried.model}: {beside} ({tried.seconds:.1f} s)"
 
 
 def _taken(order: Order, data: Dataset | Panel, tried: Sequence[Tried]) -> Forecaster | PanelForecaster:

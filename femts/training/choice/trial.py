@@ -101,13 +101,13 @@ def try_candidate(
     Raises:
         Interrupted: a signal came.
     """
-    began, forecasts, targets, kept = time.monotonic(), list[Array](), list[Array](), None
+    began, forecasts, targets, latest = time.monotonic(), list[Array](), list[Array](), None
     share = None if seconds is None else seconds / len(folds)
     try:
         for number, fold in enumerate(folds):
             place = None if folder is None else folder / candidate.model / str(number)
             trained = _trained(candidate, order, fold, share, place)
-            kept = kept or trained
+            latest = latest or trained
             collected = _Collected()
             windows = _windows(trained, fold).to(trained.device)
             evaluate(trained.model, windows, trained.config.training.eval_batch_size, most=most, also=[collected])
@@ -118,7 +118,7 @@ def try_candidate(
         raise
     except FemtsError as error:
         return Tried(candidate.model, seconds=time.monotonic() - began, reason=str(error))
-    return Tried(candidate.model, kept, tuple(forecasts), tuple(targets), time.monotonic() - began)
+    return Tried(candidate.model, latest, tuple(forecasts), tuple(targets), time.monotonic() - began)
 
 
 def _trained(
