@@ -13,8 +13,9 @@ from femts.cli.option_groups import given
 from femts.cli.options import option
 from femts.cli.reading_options import READING, ReadingOptions
 from femts.config.arguments import check_flag
-from femts.config.model import DEFAULT_MODEL, SHAPE
+from femts.config.model import AUTO, DEFAULT_MODEL, SHAPE
 from femts.config.values import check_plain, read_yaml, whole_number
+from femts.data.catalog import CATALOG
 from femts.data.protocols import HORIZONS
 from femts.errors import UsageError, suggest
 from femts.text import shown
@@ -33,9 +34,9 @@ class RecipeOptions:
     """Flags that say what is trained, on which data, and the file that they go before."""
 
     dataset: Annotated[str | None, option("A name of `femts datasets list`, or a CSV file.", "NAME|FILE")] = None
-    model: Annotated[str | None, option(f"Of `femts models`, or auto; {DEFAULT_MODEL} unless given.", "NAME|auto")] = (
-        None
-    )
+    model: Annotated[
+        str | None, option(f"Of `femts models`; auto unless given, {DEFAULT_MODEL} for the catalogue.", "NAME|auto")
+    ] = None
     pred_len: Annotated[
         str | None,
         option(
@@ -109,17 +110,18 @@ class Recipe:
         return load_source(self.dataset, data_root, Schema.of(**self.reading))
 
 
-def make_recipe(options: RecipeOptions, training: TrainingOptions) -> Recipe:
+def make_recipe(options: RecipeOptions, training: TrainingOptions, model: str | None = None) -> Recipe:
     """Merge defaults, the YAML file, `--set` assignments and the flags that were given, in rising order.
 
     Args:
         options: flags, and the file: a recipe, or the `config.yaml` of a run.
         training: flags that stand for `training.*`.
+        model: the one where none is named; None leaves it to the data.
 
     Raises:
         UsageError: a fault in any of them, in one sentence.
     """
-    merged: dict[str, Any] = {"model": DEFAULT_MODEL, "pred_len": "auto", "seq_len": "auto"}
+    merged: dict[str, Any] = {"pred_len": "auto", "seq_len": "auto"}
     settings: dict[str, Any] = {}
     if options.config is not None:
         top, settings = _read_config(options.config)
@@ -134,7 +136,7 @@ def make_recipe(options: RecipeOptions, training: TrainingOptions) -> Recipe:
         raise UsageError("No dataset is named; add --dataset NAME (see 'femts datasets list') or --dataset FILE.csv.")
     return Recipe(
         dataset=merged["dataset"],
-        model=merged["model"],
+        model=merged.get("model") or model or (DEFAULT_MODEL if merged["dataset"] in CATALOG else AUTO),
         pred_lens=() if is_auto(merged["pred_len"]) else parse_horizons(merged["pred_len"]),
         seq_len=_seq_len(merged["seq_len"]),
         protocol=merged.get("protocol"),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from femts.config.arguments import check_callable, check_flag, check_path
 from femts.config.model import AUTO, DEFAULT_MODEL
+from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset
 from femts.data.panel import Panel
 from femts.data.source import load_source
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 def train(
     dataset: Dataset | Panel | str | Path | pd.DataFrame,
-    model: str = DEFAULT_MODEL,
+    model: str | None = None,
     pred_len: int | str | None = None,
     *,
     seq_len: int | str | None = None,
@@ -50,7 +51,8 @@ def train(
 
     Args:
         dataset: what `load_dataset` or `load_panel` gave, or anything they take; of that a long table is a panel.
-        model: registered name.
+        model: registered name, or `auto`, which tries several and takes the best (`metrics["auto"]`);
+            None takes fem_sm_ridge for data of the catalogue, and `auto` for other data.
         pred_len: P, steps of one forecast; None or `auto` takes 96 for the catalogue, and for other
             data what suits the step, such as 12 months, 8 quarters, 13 weeks, 28 days and 48 hours.
         seq_len: L, steps of look-back; None or `auto` takes the protocol's.
@@ -90,6 +92,9 @@ def train(
     for name, flag in {"resume": resume, "progress": progress, "final": final}.items():
         check_flag(flag, name)
     check_callable(say, "say")
+    if model is None:
+        source = dataset.source if isinstance(dataset, Dataset | Panel) else dataset
+        model = DEFAULT_MODEL if isinstance(source, str) and source in CATALOG else AUTO
     order = Order.of(model, given, {} if settings is None else settings, started)
     if order.place.devices > 1 and getattr(multiprocessing.current_process(), "_inheriting", False):
         raise UsageError("A script that trains on several devices needs its code under `if __name__ == '__main__':`.")

@@ -57,7 +57,7 @@ def test_commands_on_own_data_in_their_order(reader: Reader) -> None:
     frame.iloc[:3000].to_csv(reader.folder / "mine.csv", index=False)
     frame.iloc[3000:6000].to_csv(reader.folder / "recent.csv", index=False)
     own = [line for line in FEMTS if "ETTh1" not in line]
-    assert len(own) == 4
+    assert len(own) == 5
     for command in own:
         run(command, reader)
     assert (reader.folder / "forecast.csv").read_text().count("\n") == 49

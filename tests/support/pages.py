@@ -18,7 +18,8 @@ import yaml
 
 import femts
 from femts.cli import main
-from femts.config.model import DEFAULT_MODEL
+from femts.config.model import AUTO, DEFAULT_MODEL
+from femts.data.catalog import CATALOG
 
 HOME = "/home/me"  # what pages call the folder that they are read in
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,17 +30,26 @@ TINY = {"model.n_layers": "1", "model.d_model": "16", "model.n_heads": "2"}
 
 @dataclass(frozen=True)
 class Less:
-    """What a test takes away from a training: `flags` of `femts train`, `options` of `femts.train`."""
+    """What a test takes away from a training: `flags` of `femts train`, `options` of `femts.train`, and of
+    one model, unless femts chooses it, its size."""
 
     flags: tuple[str, ...]
     options: dict[str, Any]
+
+    def typed(self, model: str | None) -> list[str]:
+        """Flags for a training of `model`."""
+        size = [] if model == AUTO else [part for key, value in TINY.items() for part in ("--set", f"{key}={value}")]
+        return [*self.flags, *size]
+
+    def given(self, model: str | None) -> dict[str, Any]:
+        """Options for a training of `model`."""
+        return {**self.options, **({} if model == AUTO else {"settings": TINY})}
 
 
 def less(**options: Any) -> Less:
     """Tiny layers and `options`, such as max_time="5s"."""
     flags = [part for name, value in options.items() for part in (f"--{name.replace('_', '-')}", str(value))]
-    sets = [part for key, value in TINY.items() for part in ("--set", f"{key}={value}")]
-    return Less((*flags, *sets), {**options, "settings": TINY})
+    return Less(tuple(flags), options)
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:
@@ -96,8 +106,9 @@ class Reader:
     def type(self, line: str) -> tuple[int, str]:
         """Exit status and output, stderr included, of one line at the prompt."""
         command, *arguments = shlex.split(line)
-        if command == "femts" and arguments[0] == "train" and self._cuts(self._model(arguments)):
-            arguments += self.less.flags
+        chosen = _option(arguments, "--model") == AUTO  # a page that shows how it chooses says for how long
+        if command == "femts" and arguments[0] == "train" and not chosen and self._cuts(self._model(arguments)):
+            arguments += self.less.typed(self._model(arguments))
         if command != "femts" or self.checkout:
             module = ["-m", "femts"] if command == "femts" else []
             words = [sys.executable, *module, *arguments] if command in ("femts", "python") else [command, *arguments]
@@ -113,8 +124,9 @@ class Reader:
         """What a block prints; the blocks of a page are one session."""
         whole = femts.train
 
-        def train(dataset: Any, model: str = DEFAULT_MODEL, *args: Any, **options: Any) -> femts.Forecaster:
-            return whole(dataset, model, *args, **{**options, **(self.less.options if self._cuts(model) else {})})
+        def train(dataset: Any, model: str | None = None, *args: Any, **options: Any) -> femts.Forecaster:
+            model = model or _usual(dataset)
+            return whole(dataset, model, *args, **{**options, **(self.less.given(model) if self._cuts(model) else {})})
 
         path = patch.object(sys, "path", [str(self.folder), *sys.path])
         with contextlib.chdir(self.folder), _caught() as out, path, patch.dict(vars(femts), {"train": train}):
@@ -125,13 +137,20 @@ class Reader:
         """The model that is named, or that a recipe names."""
         recipe = _option(arguments, "--config")
         model = yaml.safe_load((self.folder / recipe).read_text()).get("model") if recipe else None
-        return _option(arguments, "--model") or (model.get("name") if isinstance(model, dict) else model)
+        named = _option(arguments, "--model") or (model.get("name") if isinstance(model, dict) else model)
+        return named or _usual(_option(arguments, "--dataset"))
 
     def _cuts(self, model: str | None) -> bool:
         """Whether the training of a model is cut down: only mixers take long."""
-        mixer = model is None or model.startswith("fem_")
+        mixer = model is None or model == AUTO or model.startswith("fem_")
         self.cut = self.cut or mixer
         return mixer
+
+
+def _usual(dataset: object) -> str:
+    """The model that femts takes where none is named."""
+    source = getattr(dataset, "source", dataset)
+    return DEFAULT_MODEL if isinstance(source, str) and source in CATALOG else AUTO
 
 
 def _option(arguments: list[str], name: str) -> str | None:

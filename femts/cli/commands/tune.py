@@ -12,6 +12,7 @@ from femts.cli.option_groups import grouped
 from femts.cli.options import DataRoot, count, option
 from femts.cli.output import say_notes
 from femts.cli.recipe import Recipe, RecipeOptions, TrainingOptions, make_recipe, parse_assignment
+from femts.config.model import DEFAULT_MODEL
 from femts.errors import UsageError
 from femts.text import printable, shown, table
 
@@ -64,7 +65,7 @@ def tune(
     The test part has no say. Called again, or after an interruption, the same command goes on with
     the study in the folder. Its recipe.yaml is for `femts train --config`.
     """
-    plan = make_recipe(recipe, TrainingOptions(**vars(trial)))
+    plan = make_recipe(recipe, TrainingOptions(**vars(trial)), DEFAULT_MODEL)
     if len(plan.pred_lens) > 1:
         raise UsageError(f"One horizon is tuned at a time, not {len(plan.pred_lens)}; give one to --pred-len.")
     search = dict(_parse_search(text) for text in study.search or [])
