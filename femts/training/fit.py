@@ -62,9 +62,10 @@ def fit(forecaster: Forecaster | PanelForecaster, outset: Outset, course: Course
     if is_trained(model) and not state.complete:
         from femts.training.loop import Job, run_steps  # Lightning takes seconds to import, and naive models need none
 
-        count, kinds = len(windows["val"]), len(LEVELS) if model.quantiles else 1
+        count, tested = (len(windows[part].spread(model.most_windows)) for part in ("val", "test"))
+        kinds = len(LEVELS) if model.quantiles else 1
         calibration = count * passes(count, outset.config.pred_len, first.targets, kinds=kinds)
-        alone = calibration + len(windows["test"])  # the work of one process, where validations are shared
+        alone = calibration + tested  # the work of one process, where validations are shared
         scored = place.devices * (1 + later) * alone
         budget = Budget(training.steps(epoch), course.limit, course.started, scored)
         folder, progress = course.folder, course.progress

@@ -46,6 +46,7 @@ class Order:
         final: then train on all rows.
         progress: show a line on a terminal.
         say: takes a sentence on what a reader should know.
+        most_windows: of each part, how many are scored at most; None for as many as the model wants.
     """
 
     model: str
@@ -60,6 +61,7 @@ class Order:
     final: bool = False
     progress: bool = False
     say: Callable[[str], None] = nothing
+    most_windows: int | None = None
 
     @classmethod
     def of(cls, model: str, given: Mapping[str, Any], settings: Mapping[str, Any], started: float) -> Order:
@@ -76,12 +78,12 @@ class Order:
 
     def to(self, model: str, seconds: float | None, out: Path | None, resume: bool) -> Order:
         """The same for another `model`, to be trained in the folder `out` within so many `seconds`, None for no limit;
-        it says nothing."""
+        it says nothing, and is scored on as few windows as this one."""
         other = Order.of(model, *self.asked, time.monotonic())
         limit = None if seconds is None else f"{max(1, int(seconds))}s"
         training = replace(other.training, max_time=limit)
-        lengths, progress = self.lengths, self.progress
-        return replace(other, training=training, lengths=lengths, out=out, resume=resume, progress=progress)
+        same = {"lengths": self.lengths, "progress": self.progress, "most_windows": self.most_windows}
+        return replace(other, training=training, out=out, resume=resume, **same)  # type: ignore[arg-type]
 
     @property
     def limit(self) -> float | None:
@@ -102,6 +104,9 @@ def carry_out(order: Order, data: Dataset | Panel) -> Forecaster | PanelForecast
         with working_folder(out, place) as folder:
             sitting = Sitting(place, folder, out is not None, order.resume, order.started, order.limit, order.progress)
             begun = sitting.begin(outset, whole)
+            if order.most_windows is not None:
+                model = begun[0].forecaster.model
+                model.most_windows = min(order.most_windows, model.most_windows or order.most_windows)
             thinned = thinned_notes(begun[0].forecaster.model, outset.windows)
             for note in (*data.notes, *length_notes(data, order.model, order.lengths), *thinned):
                 order.say(note)

@@ -20,9 +20,9 @@ from femts.forecaster.combine import mean_of
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.panel_forecaster import PanelForecaster
 from femts.forecaster.run_folder import CANDIDATES, METRICS, check_new_folder
-from femts.training.choice.candidates import shortlist, windows_to_score
+from femts.training.choice.candidates import Candidate, shortlist, windows_to_score
 from femts.training.choice.rule import RULE, best_mean, error_of
-from femts.training.choice.trial import Tried, try_candidate
+from femts.training.choice.trial import Tried, scoring_seconds, try_candidate
 from femts.training.order import Order
 from femts.training.outset import Outset, at_place
 from femts.training.refit import held_out_intervals, refit
@@ -33,7 +33,8 @@ from femts.training.stopping import Interrupted
 ORIGINS = 3  # ends of the rows that are learned from, where they are few
 FEW = 2000  # of them
 _OF_TRAINING = ("kept_step", "steps", "stopped", "schedule", "members", "kernels")
-TRIALS, TRIALS_FINAL = 0.65, 0.35  # part of the time that is for the trials; the rest scores and, with `final`, trains
+MARGIN = 1.25  # of the time that the scores are thought to take
+LEAST = 5.0  # seconds that a trial needs
 
 
 def choose(order: Order, data: Dataset | Panel) -> Forecaster | PanelForecaster:
@@ -69,19 +70,27 @@ def _try_all(order: Order, data: Dataset | Panel, pred_len: int, folder: Path | 
     """All candidates after their trials."""
     origins = min(ORIGINS, most_origins(data)) if data.rows <= FEW else 1
     folds = before_test(data, pred_len, origins)
-    limit = None if order.limit is None else order.limit * (TRIALS_FINAL if order.final else TRIALS)
+    limit = order.limit
     candidates = shortlist(data, pred_len, origins, limit)
     order, tried = replace(order, lengths=order.lengths._replace(pred_len=pred_len)), list[Tried]()
     for candidate in candidates:
-        left = None if limit is None else order.started + limit - time.monotonic()
-        reason = candidate.reason or ("" if left is None or left > 1 else "no time was left for it")
+        seconds = None if limit is None or candidate.reason else _seconds(candidate, order, data, limit)
+        reason = candidate.reason or ("" if seconds is None or seconds > LEAST else "no time was left for it")
         if reason:
             tried.append(Tried(candidate.model, reason=reason))
         else:
             most = windows_to_score(candidates)
-            tried.append(try_candidate(candidate, order, folds, most, left if candidate.learns else None, folder))
+            tried.append(try_candidate(candidate, order, folds, most, seconds if candidate.learns else None, folder))
         order.say(_words(tried[-1], tried[0].error))
     return tried
+
+
+def _seconds(candidate: Candidate, order: Order, data: Dataset | Panel, limit: float) -> float:
+    """Seconds of the `limit` that there are for a trial: those for scores are left, and those for a training on all
+    rows."""
+    scores = MARGIN * scoring_seconds(candidate, order, data) if candidate.learns else 0.0
+    left = order.started + limit - time.monotonic() - scores
+    return left / 2 if order.final else left
 
 
 def _words(tried: Tried, naive: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -25,9 +25,12 @@ from femts.forecaster.panel_forecaster import PanelForecaster
 from femts.forecaster.run_folder import CONFIG, METRICS
 from femts.training.choice.candidates import Candidate
 from femts.training.order import Order, carry_out
+from femts.training.outset import Outset
+from femts.training.resolve import resolve_run
 from femts.training.stopping import Interrupted
 
 Array = NDArray[np.float64]
+FEW = 32  # windows to measure the time of scoring on
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +105,7 @@ def try_candidate(
         Interrupted: a signal came.
     """
     began, forecasts, targets, latest = time.monotonic(), list[Array](), list[Array](), None
-    share = None if seconds is None else seconds / len(folds)
+    share, order = None if seconds is None else seconds / len(folds), replace(order, most_windows=most)
     try:
         for number, fold in enumerate(folds):
             place = None if folder is None else folder / candidate.model / str(number)
@@ -119,6 +122,21 @@ def try_candidate(
     except FemtsError as error:
         return Tried(candidate.model, seconds=time.monotonic() - began, reason=str(error))
     return Tried(candidate.model, latest, tuple(forecasts), tuple(targets), time.monotonic() - began)
+
+
+def scoring_seconds(candidate: Candidate, order: Order, data: Dataset | Panel) -> float:
+    """Seconds that it takes to score a network on all validation and test windows of `data`, measured on some
+    before it is trained."""
+    config = resolve_run(
+        data, candidate.model, order.lengths, {}, order.to(candidate.model, None, None, False).training
+    )
+    outset = Outset.of(data, config)
+    model, windows = outset.forecaster().model.to(order.place.device), outset.windows["val"].to(order.place.device)
+    evaluate(model, windows, most=FEW)  # what is done once at the first call
+    began = time.monotonic()
+    scored = evaluate(model, windows, most=FEW)["windows"]
+    each = (time.monotonic() - began) / scored
+    return each * (len(outset.windows["val"]) + len(outset.windows["test"]))
 
 
 def _trained(
