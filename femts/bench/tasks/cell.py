@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
+import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import cache
+from hashlib import sha256
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from femts.bench.tasks.base import Task, task_class
 from femts.bench.tasks.fit import RECIPE, fit
-from femts.bench.tasks.hosts import check_mixer
+from femts.bench.tasks.hosts import check_mixer, mixer_layer
 from femts.bench.tasks.record_rules import FORM, FORMAT
 from femts.config.rules import Misfit, fingerprint
 from femts.config.settings import apply_settings
 from femts.environment import commit, place
 from femts.experiments.job import Job, RecordForm
 from femts.mixers.kernels import recorded
-
-SOURCES = ("bench/tasks", "mixers")  # what decides a score; torch and its version are in `place`
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ class TaskCell(Job):
             "measure": task.MEASURE,
             **asdict(outcome),
             "data": task.data(),
-            "code": code(),
+            "code": code(self.task),
             "kernels": dict(kernels),
             "place": place(device, "32"),
             "commit": commit(),
@@ -84,15 +83,14 @@ class TaskCell(Job):
 
 
 @cache
-def code() -> str:
-    """SHA-256 of the sources that decide a score."""
+def code(task: str) -> str:
+    """SHA-256 of the sources that decide a score on `task`: its own, those that all tasks share, and the mixers."""
     package = Path(__file__).resolve().parents[2]
-    files = sorted(path for folder in SOURCES for path in (package / folder).rglob("*.py"))
-    return fingerprint([[str(path.relative_to(package)), _digest(path)] for path in files])
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    own = {Path(inspect.getfile(kind)) for kind in task_class(task).__mro__ if kind.__module__.startswith("femts.")}
+    files = own | {Path(inspect.getfile(part)) for part in (fit, mixer_layer)} | {*(package / "mixers").rglob("*.py")}
+    return fingerprint(
+        [[str(path.relative_to(package)), sha256(path.read_bytes()).hexdigest()] for path in sorted(files)]
+    )
 
 
 def make_cells(

@@ -69,7 +69,7 @@ def as_text(entries: Sequence[Entry], markdown: bool = False) -> str:
 
 def other_code(entries: Sequence[Entry]) -> int:
     """Number of records that were made by other sources than those of now."""
-    return sum(record["code"] != code() for entry in entries for record in entry.records)
+    return sum(record["code"] != code(entry.task) for entry in entries for record in entry.records)
 
 
 def _cost(entry: Entry) -> str:

@@ -157,5 +157,9 @@ def tasks(
     if missing:
         say_notes([f"{missing} of {len(cells)} cells are not finished; the same command goes on with them"])
     if changed := other_code(entries):
-        say_notes([f"{changed} records were made by other sources than those of now; their field 'code' tells"])
+        say_notes(
+            [
+                f"{changed} of {len(cells)} records were made by other sources than those of now; their field 'code' tells"
+            ]
+        )
     return 0 if show or all(store.failure(cell) is None for cell in cells) else 1
