@@ -15,7 +15,7 @@ from femts.bench.tasks.digits import TESTED, images
 from femts.bench.tasks.fetch import HEIGHT, Fetch
 from femts.bench.tasks.fit import fit
 from femts.bench.tasks.fuzzy_recall import FuzzyRecall
-from femts.bench.tasks.hosts import mixer_layer, mixer_names
+from femts.bench.tasks.layer import mixer_layer, mixer_names
 from femts.bench.tasks.memorisation import Memorisation
 from femts.bench.tasks.next_byte import sources
 from femts.bench.tasks.recall import NoisyRecall, Recall

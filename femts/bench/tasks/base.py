@@ -58,7 +58,7 @@ class Task(ABC):
 
     @abstractmethod
     def host(self, mixer: str) -> nn.Module:
-        """The network around the layers of `mixer`, a name of `femts.bench.tasks.hosts.mixer_names`."""
+        """The network around the layers of `mixer`, a name of `femts.bench.tasks.layer.mixer_names`."""
 
     @abstractmethod
     def draw(self, part: Part, count: int, generator: Generator) -> Pair:

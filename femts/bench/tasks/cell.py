@@ -13,7 +13,7 @@ from typing import Any
 
 from femts.bench.tasks.base import Task, task_class
 from femts.bench.tasks.fit import RECIPE, fit
-from femts.bench.tasks.hosts import check_mixer, mixer_layer
+from femts.bench.tasks.layer import check_mixer, mixer_layer
 from femts.bench.tasks.record_rules import FORM, FORMAT
 from femts.config.rules import Misfit, fingerprint
 from femts.config.settings import apply_settings
@@ -28,7 +28,7 @@ class TaskCell(Job):
 
     Attributes:
         task: a name of `femts.bench.tasks.base.task_names`.
-        mixer: a name of `femts.bench.tasks.hosts.mixer_names`.
+        mixer: a name of `femts.bench.tasks.layer.mixer_names`.
         seed: of weights and samples.
         settings: fields of the task that differ from its own.
     """
@@ -84,13 +84,17 @@ class TaskCell(Job):
 
 @cache
 def code(task: str) -> str:
-    """SHA-256 of the sources that decide a score on `task`: its own, those that all tasks share, and the mixers."""
+    """SHA-256 of the sources that decide a score on `task`: of the task, its network and training, and the mixers."""
     package = Path(__file__).resolve().parents[2]
-    own = {Path(inspect.getfile(kind)) for kind in task_class(task).__mro__ if kind.__module__.startswith("femts.")}
-    files = own | {Path(inspect.getfile(part)) for part in (fit, mixer_layer)} | {*(package / "mixers").rglob("*.py")}
-    return fingerprint(
-        [[str(path.relative_to(package)), sha256(path.read_bytes()).hexdigest()] for path in sorted(files)]
-    )
+    kinds: list[Any] = [
+        *task_class(task).__mro__,
+        *map(type, task_class(task)().host("sm").modules()),
+        mixer_layer,
+        fit,
+    ]
+    own = {Path(inspect.getfile(kind)) for kind in kinds if kind.__module__.startswith(__package__)}
+    files = sorted(own | {*(package / "mixers").rglob("*.py")})
+    return fingerprint({str(path.relative_to(package)): sha256(path.read_bytes()).hexdigest() for path in files})
 
 
 def make_cells(

@@ -9,8 +9,8 @@ import torch
 from torch import Generator, Tensor, nn
 
 from femts.bench.tasks.base import IGNORED, Pair, Part, register_task
-from femts.bench.tasks.hosts import StackPlan, gelu_mlp
 from femts.bench.tasks.recall import SuiteTask
+from femts.bench.tasks.stack import StackPlan, gelu_mlp
 from femts.config.bounds import Count
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from femts.bench.tasks.base import Choices, Pair, Part, register_task
-from femts.bench.tasks.hosts import StackPlan
+from femts.bench.tasks.stack import StackPlan
 from femts.config.bounds import Count, Positive
 
 SPLIT, TESTED, PATCH, CLASSES = 12345, 597, 2, 10  # a seed; images of 1,797; pixels of a side; digits

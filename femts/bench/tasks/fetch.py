@@ -10,7 +10,7 @@ from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
 from femts.bench.tasks.base import Pair, Part, Task, register_task
-from femts.bench.tasks.hosts import OneLayer, mixer_layer
+from femts.bench.tasks.layer import OneLayer, mixer_layer
 from femts.config.bounds import Count, Positive
 
 HEIGHT, NOISE = 4.0, 0.2  # of a key at its moment, and its deviation everywhere

@@ -10,7 +10,7 @@ from torch import Generator, nn
 
 from femts.bench.tasks.base import Pair, Part, register_task
 from femts.bench.tasks.fetch import ChannelTask
-from femts.bench.tasks.hosts import OneLayer, mixer_layer
+from femts.bench.tasks.layer import OneLayer, mixer_layer
 
 
 @register_task(11)

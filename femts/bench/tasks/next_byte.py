@@ -14,7 +14,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from femts.bench.tasks.base import Choices, Pair, Part, register_task
-from femts.bench.tasks.hosts import Reader, StackPlan
+from femts.bench.tasks.stack import Reader, StackPlan
 from femts.config.bounds import Count
 
 EVERY = 10  # one file of so many is for the test

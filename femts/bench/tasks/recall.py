@@ -9,7 +9,7 @@ import torch
 from torch import Generator, nn
 
 from femts.bench.tasks.base import IGNORED, Choices, Pair, Part, register_task
-from femts.bench.tasks.hosts import Reader, StackPlan, SwiGLU
+from femts.bench.tasks.stack import Reader, StackPlan, SwiGLU
 from femts.config.bounds import Count, Share
 
 

@@ -153,13 +153,9 @@ def tasks(
     entries = make_entries(cells, store)
     print(as_text(entries, markdown=form == "md"))
     say_notes([sentence for cell in cells if (sentence := store.damage(cell))])
-    missing = sum(not store.finished(cell) for cell in cells)
+    missing, changed = sum(not store.finished(cell) for cell in cells), other_code(entries)
     if missing:
         say_notes([f"{missing} of {len(cells)} cells are not finished; the same command goes on with them"])
-    if changed := other_code(entries):
-        say_notes(
-            [
-                f"{changed} of {len(cells)} records were made by other sources than those of now; their field 'code' tells"
-            ]
-        )
+    if changed:
+        say_notes([f"{changed} of {len(cells)} records were made by other sources than those of now (field 'code')"])
     return 0 if show or all(store.failure(cell) is None for cell in cells) else 1
