@@ -86,12 +86,8 @@ class TaskCell(Job):
 def code(task: str) -> str:
     """SHA-256 of the sources that decide a score on `task`: of the task, its network and training, and the mixers."""
     package = Path(__file__).resolve().parents[2]
-    kinds: list[Any] = [
-        *task_class(task).__mro__,
-        *map(type, task_class(task)().host("sm").modules()),
-        mixer_layer,
-        fit,
-    ]
+    task_kind = task_class(task)
+    kinds: list[Any] = [*task_kind.__mro__, *map(type, task_kind().host("sm").modules()), mixer_layer, fit]
     own = {Path(inspect.getfile(kind)) for kind in kinds if kind.__module__.startswith(__package__)}
     files = sorted(own | {*(package / "mixers").rglob("*.py")})
     return fingerprint({str(path.relative_to(package)): sha256(path.read_bytes()).hexdigest() for path in files})
