@@ -1,8 +1,8 @@
 #!/usr/bin/env python
-"""Write the tables of results/README.md again, each below the command that prints it; the words around them stay.
+"""Write the tables of results/README.md and docs/tasks.md again, each below the command that prints it; words stay.
 
 python scripts/results_page.py            # after new records
-python scripts/results_page.py --check    # writes nothing; status 1 where the page is not what the records say
+python scripts/results_page.py --check    # writes nothing; status 1 where a page is not what the records say
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ sys.path.insert(0, str(ROOT))  # this checkout, also where another one is instal
 
 from femts.cli import main  # noqa: E402
 
-PAGE = ROOT / "results" / "README.md"
-TABLES = re.compile(r"^`femts (table [^`\n]* --show --format md)`\n(?:\n|\|.*\n)*", re.MULTILINE)
+PAGES = (ROOT / "results" / "README.md", ROOT / "docs" / "tasks.md")
+TABLES = re.compile(r"^`femts ((?:table|bench tasks) [^`\n]*--show --format md)`\n(?:\n|\|.*\n)*", re.MULTILINE)
 
 
 def rewritten(page: str) -> str:
@@ -34,13 +34,15 @@ def _printed(command: str) -> str:
         status = main(shlex.split(command))
     if status != 0:
         said = (line for line in err.getvalue().splitlines() if not line.endswith("the same command goes on with them"))
-        raise SystemExit(f"'femts {command}' of {PAGE} does not run: {next(said, '')}")
+        raise SystemExit(f"'femts {command}' does not run: {next(said, '')}")
     return out.getvalue()
 
 
 if __name__ == "__main__":
-    before = PAGE.read_text(encoding="utf-8")
-    now = rewritten(before)
-    if "--check" in sys.argv[1:]:
-        sys.exit(f"{PAGE} is not what the records say; run scripts/results_page.py." if now != before else 0)
-    PAGE.write_text(now, encoding="utf-8")
+    for path in PAGES:
+        before = path.read_text(encoding="utf-8")
+        now = rewritten(before)
+        if "--check" not in sys.argv[1:]:
+            path.write_text(now, encoding="utf-8")
+        elif now != before:
+            sys.exit(f"{path} is not what the records say; run scripts/results_page.py.")
