@@ -138,9 +138,9 @@ def test_what_is_scored_was_not_trained_on() -> None:
 
 
 def test_settings_are_part_of_a_cell_where_they_change_it() -> None:
-    plain = make_cells(["fetch", "recall"], ["sm"], [1], {"channels": "16", "steps": "600"})
+    plain = make_cells(["fetch", "selective_copy"], ["sm"], [1], {"channels": "16", "steps": "600"})
     assert [cell.settings for cell in plain] == [{"steps": 600}, {}]  # each task has its own steps
-    assert plain[0].path.startswith("fetch-") and plain[1].path == "recall/sm-seed1"
+    assert plain[0].path.startswith("fetch-") and plain[1].path == "selective_copy/sm-seed1"
     with pytest.raises(UsageError, match=r"'task.step'; did you mean 'steps'"):
         make_cells(["fetch", "recall"], ["sm"], [1], {"step": "600"})
 

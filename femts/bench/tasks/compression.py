@@ -37,7 +37,8 @@ class Compression(SuiteTask):
     NAME: ClassVar[str] = "compression"
     ASKS: ClassVar[str] = "the last token, with a place, gives back the token of that place"
 
-    length: Count = 32
+    length: Count = 16
+    steps: Count = 1500
 
     def host(self, mixer: str) -> nn.Module:
         return Compressor(self.plan(mixer), self.vocabulary, self.length)

@@ -26,8 +26,9 @@ class FuzzyRecall(SuiteTask):
     NAME: ClassVar[str] = "fuzzy_recall"
     ASKS: ClassVar[str] = "recall, where keys and values are motifs of one to three tokens"
 
+    length: Count = 96
     longest: Count = 3
-    motifs: Count = 4
+    motifs: Count = 8
 
     def draw(self, part: Part, count: int, generator: Generator) -> Pair:
         samples = [self._sample(part, generator) for _ in range(count)]

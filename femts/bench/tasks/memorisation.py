@@ -25,6 +25,7 @@ class Memorisation(SuiteTask):
 
     vocabulary: Count = 256
     length: Count = 32
+    steps: Count = 200
 
     def draw(self, part: Part, count: int, generator: Generator) -> Pair:
         keys, sign = self.vocabulary // 2, self.vocabulary - 1
