@@ -73,7 +73,7 @@ def test_tables_have_a_row_a_task_and_a_column_a_mixer(finished: Path, capsys: p
 
 
 def test_a_score_of_several_seeds_has_their_deviation() -> None:
-    errors = tuple({"score": score} for score in (0.1, 0.3))
+    errors: tuple[dict[str, Any], ...] = ({"score": 0.1}, {"score": 0.3})
     assert Entry("fetch", "sm", errors).score == "0.200 ±0.141"
     assert Entry("recall", "sm", errors).score == "20.0 ±14.1" and Entry("recall", "sm", ()).score == "-"
 
