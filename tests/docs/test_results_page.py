@@ -23,7 +23,8 @@ def test_every_table_of_the_page_is_what_its_command_prints() -> None:
 def test_the_tables_of_the_tasks_are_what_their_command_prints() -> None:
     script = runpy.run_path(str(ROOT / "scripts" / "results_page.py"))
     page = (ROOT / "docs" / "tasks.md").read_text()
-    assert len(re.findall(r"^`femts bench tasks", page, re.MULTILINE)) == len(script["TABLES"].findall(page)) == 1
+    commands = re.findall(r"^`femts bench tasks [^`]*`$", page, re.MULTILINE)
+    assert len(commands) == len(script["TABLES"].findall(page)) == 1
     emptied = re.sub(r"^\|.*\n", "", page, flags=re.MULTILINE)
     assert emptied != page and script["rewritten"](emptied) == page, "run scripts/results_page.py"
 

@@ -10,7 +10,7 @@ from torch import Generator, nn
 
 from femts.bench.tasks.base import IGNORED, Choices, Pair, Part, register_task
 from femts.bench.tasks.stack import Reader, StackPlan, SwiGLU
-from femts.config.bounds import Count, Share
+from femts.config.bounds import Count, Positive, Share
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,7 @@ class SuiteTask(Choices):
         vocabulary: tokens that there are.
     """
 
+    rate: Positive = 6e-3
     vocabulary: Count = 16
 
     def plan(self, mixer: str) -> StackPlan:
