@@ -1,6 +1,6 @@
 #!/usr/bin/env python
-"""Write the tables of results/README.md and results/pairs.md again, each below the command that
-prints it; the words around them stay.
+"""Write the tables of results/README.md, results/pairs.md and docs/tasks.md again, each below the
+command that prints it; the words around them stay.
 
 python scripts/results_page.py            # after new records
 python scripts/results_page.py --check    # writes nothing; status 1 where a page is not what the records say
@@ -20,8 +20,8 @@ sys.path.insert(0, str(ROOT))  # this checkout, also where another one is instal
 
 from femts.cli import main  # noqa: E402
 
-PAGES = (ROOT / "results" / "README.md", ROOT / "results" / "pairs.md")
-TABLES = re.compile(r"^`femts (table [^`\n]* --show --format md)`\n(?:\n|\|.*\n)*", re.MULTILINE)
+PAGES = (ROOT / "results" / "README.md", ROOT / "results" / "pairs.md", ROOT / "docs" / "tasks.md")
+TABLES = re.compile(r"^`femts ((?:table|bench tasks) [^`\n]*--show --format md)`\n(?:\n|\|.*\n)*", re.MULTILINE)
 
 
 def rewritten(page: str) -> str:

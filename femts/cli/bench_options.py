@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from femts.cli.options import count, names
+from femts.cli.options import count, names, parse_seeds
 from femts.cli.recipe import parse_assignment
 from femts.errors import UsageError
+from femts.text import shown
 
 if TYPE_CHECKING:
     from femts.bench.mixer import MixerBench
+    from femts.bench.tasks.cell import TaskCell
     from femts.bench.train import TrainBench
+    from femts.experiments.engine import Engine
+    from femts.experiments.store import Store
 
 Precision = Annotated[str, typer.Option(metavar="auto|32|bf16", help="What to compute in.")]
 Datasets = Annotated[str, typer.Option(metavar="NAME[,NAME...]", help="Shapes of these data sets; no file is read.")]
@@ -101,3 +106,57 @@ class StepOptions:
             settings=settings,
             compile=self.compiled,
         )
+
+
+@dataclass(frozen=True)
+class TaskOptions:
+    """Tasks of selection, the mixers that they are given to, and what runs them."""
+
+    tasks: Annotated[str | None, typer.Option(metavar="NAME[,NAME...]", help="Tasks.", show_default="all")] = None
+    mixers: Annotated[
+        str, typer.Option(metavar="NAME[,NAME...]", help="Models of `femts models` that are mixers in one host.")
+    ] = "fem_sm,sm,fem_gla,gla"
+    seeds: Annotated[str, typer.Option(metavar="N[,N...]", help="Seeds, a training each.")] = "42,1,2"
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="One size of all tasks that have it, such as steps=100.",
+            show_default=False,
+        ),
+    ] = None
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the records.")] = Path("results/tasks")
+    jobs: Annotated[
+        str | None, typer.Option(metavar="N", help="Trainings at a time, a core each.", show_default="one a core")
+    ] = None
+    max_time: Annotated[
+        str | None,
+        typer.Option(metavar="SPAN", help="Stop after it; what is left is for the next time.", show_default=False),
+    ] = None
+    device: Annotated[str, typer.Option(metavar="auto|cpu|cuda|mps", help="Where to train.")] = "cpu"
+
+    def cells(self) -> list[TaskCell]:
+        """The trainings that are asked for; UsageError where one cannot be made."""
+        from femts.bench.tasks.base import task_names
+        from femts.bench.tasks.cell import make_cells
+
+        settings = {}
+        for text in self.assignments or []:
+            name, equals, settings[name] = text.partition("=")
+            if not equals:
+                raise UsageError(f"--set '{shown(text)}' has no value; write it as NAME=VALUE, such as steps=100.")
+        chosen = task_names() if self.tasks is None else names(self.tasks)
+        return make_cells(chosen, names(self.mixers), parse_seeds(self.seeds), settings)
+
+    def store(self) -> Store:
+        """The folder of the records."""
+        from femts.experiments.store import Store
+
+        return Store(self.out)
+
+    def engine(self) -> Engine:
+        """The engine that the options ask for."""
+        from femts.experiments.engine import Engine
+
+        return Engine("local", None if self.jobs is None else count("--jobs", self.jobs), self.max_time, self.device)

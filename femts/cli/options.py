@@ -32,3 +32,15 @@ def count(option: str, text: str) -> int:
     if number is None or number < 1:
         raise UsageError(f"Option '{option}' takes a whole number of at least 1, not '{shown(text)}'.")
     return number
+
+
+def parse_seeds(text: str) -> tuple[int, ...]:
+    """`42,1` as numbers; UsageError where one is none."""
+    return tuple(map(_seed, names(text)))
+
+
+def _seed(text: str) -> int:
+    number = whole_number(text, "Option '--seeds'")
+    if number is None or number < 0:
+        raise UsageError(f"Option '--seeds' takes whole numbers of at least 0, not '{shown(text)}'.")
+    return number

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from femts.cli.options import count, names, option
+from femts.cli.options import count, names, option, parse_seeds
 from femts.cli.reading_options import ReadingOptions
 from femts.cli.recipe import is_auto, parse_assignment, parse_horizons
 from femts.config.model import DEFAULT_MODEL
-from femts.config.values import whole_number
 from femts.errors import UsageError
-from femts.text import shown
 
 if TYPE_CHECKING:
     from femts.experiments.engine import Engine
@@ -99,7 +97,7 @@ class GridOptions:
             datasets=names(self.datasets),
             models=of_pairs or names(self.models or MODELS),
             pred_lens=() if is_auto(self.pred_lens) else parse_horizons(self.pred_lens),
-            seeds=tuple(_seed(part) for part in names(self.seeds)),
+            seeds=parse_seeds(self.seeds),
             protocol=self.protocol,
             seq_lens=presets.get(self.seq_len.lower())
             or tuple(count("--seq-len", part) for part in names(self.seq_len)),
@@ -132,10 +130,3 @@ class EngineOptions:
         return Engine(
             self.engine, None if self.jobs is None else count("--jobs", self.jobs), self.max_time, device, data_root
         )
-
-
-def _seed(text: str) -> int:
-    number = whole_number(text, "Option '--seeds'")
-    if number is None or number < 0:
-        raise UsageError(f"Option '--seeds' takes whole numbers of at least 0, not '{shown(text)}'.")
-    return number

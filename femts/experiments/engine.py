@@ -10,7 +10,7 @@ from pathlib import Path
 
 from femts.config.arguments import check_text
 from femts.errors import UsageError, suggest
-from femts.experiments.grid import Cell
+from femts.experiments.job import Job
 from femts.experiments.store import Store
 from femts.text import shown
 
@@ -40,14 +40,14 @@ class Engine:
             raise UsageError(f"Unknown engine '{shown(self.name)}'{suggest(self.name, ENGINES)}")
 
 
-def refuse_damaged(cells: Sequence[Cell], store: Store) -> None:
+def refuse_damaged(cells: Sequence[Job], store: Store) -> None:
     """UsageError for a record that cannot be used: to run its cell again would replace what may be mended."""
     damaged = next(filter(None, map(store.damage, cells)), None)
     if damaged is not None:
         raise UsageError(damaged)
 
 
-def run_cells(cells: Sequence[Cell], store: Store, engine: Engine, say: Callable[[str], None]) -> None:
+def run_cells(cells: Sequence[Job], store: Store, engine: Engine, say: Callable[[str], None]) -> None:
     """Run what is not finished of `cells`, and say how each ends, and before it what is odd about its data."""
     from femts.config.settings import apply_settings
     from femts.config.training import TrainingConfig, parse_span
@@ -62,8 +62,8 @@ def run_cells(cells: Sequence[Cell], store: Store, engine: Engine, say: Callable
     jobs = (4 if place == "cuda" else cores) if engine.jobs is None else engine.jobs
     root = None if engine.data_root is None else str(engine.data_root.resolve())
     left = [cell for cell in cells if not store.finished(cell)]
-    for cell in {cell.dataset: cell for cell in left}.values():  # fetched once, and refused before anything runs
-        for note in cell.load(engine.data_root).notes:
-            say(f"note: {cell.dataset}: {note}")
+    for source, cell in {cell.source: cell for cell in left}.items():  # fetched once, and refused before anything runs
+        for note in cell.notes(engine.data_root):
+            say(f"note: {source}: {note}")
     run = {"local": run_local, "ray": run_ray}[engine.name]
     run(left, store, Resources(jobs, max(1, cores // jobs), place, root), deadline, say)

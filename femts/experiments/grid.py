@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from femts.config.model import AUTO
 from femts.errors import UsageError
+from femts.experiments.job import Job, RecordForm
 from femts.experiments.subject import Subject
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ PLACE = ("device", "devices", "compile", "max_time", "eval_batch_size")
 
 
 @dataclass(frozen=True)
-class Cell:
+class Cell(Job):
     """One run of the table, as it was asked for.
 
     Attributes:
@@ -67,6 +68,32 @@ class Cell:
         if self.own is not None:
             data += f"-{_hash({key: value for key, value in self.own.items() if key != 'source'})}"
         return f"{self.variant}/{data}/{self.model}-{self.pred_len}-seed{self.seed}"
+
+    @property
+    def form(self) -> RecordForm:
+        from femts.experiments.record_rules import FORM
+
+        return FORM
+
+    @property
+    def source(self) -> str:
+        return self.dataset
+
+    def notes(self, data_root: Path | None) -> Sequence[str]:
+        return self.load(data_root).notes
+
+    def check_is_of(self, record: Mapping[str, Any]) -> None:
+        from femts.experiments.record_rules import check_is_of
+
+        check_is_of(record, self)
+
+    def run(self, work: Path, device: str, data_root: str | None) -> dict[str, Any]:
+        from femts.experiments.record import train_cell
+
+        return train_cell(self, work, device, data_root)
+
+    def summary(self, record: Mapping[str, Any]) -> str:
+        return f"test MSE {record['test']['mse']:.4f}"
 
     def load(self, data_root: str | Path | None = None) -> Dataset | Panel:
         """The data.

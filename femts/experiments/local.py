@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import IO
 
-from femts.experiments.grid import Cell
+from femts.experiments.job import Job
 from femts.experiments.store import Store
 from femts.experiments.worker import BUSY, INTERRUPTED, order
 from femts.progress import progress_line
@@ -39,7 +39,7 @@ class Resources:
 
 
 def run_local(
-    cells: Sequence[Cell], store: Store, resources: Resources, deadline: float | None, say: Callable[[str], None]
+    cells: Sequence[Job], store: Store, resources: Resources, deadline: float | None, say: Callable[[str], None]
 ) -> None:
     """Run `cells` until all are finished or crashed, or until `deadline` (of `time.monotonic`),
     when those that run are stopped with what they have reached. One that crashes leaves its reason
@@ -70,7 +70,7 @@ def run_local(
 class _Process:
     """A worker and its cell."""
 
-    def __init__(self, cell: Cell, store: Store, resources: Resources) -> None:
+    def __init__(self, cell: Job, store: Store, resources: Resources) -> None:
         self.cell, self.store, self.stopped = cell, store, False
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (`outcome` closes it)
         threads = str(resources.threads)
@@ -100,7 +100,7 @@ class _Process:
             self.process.stdin.close()
         record = self.store.record(self.cell)
         if status == 0 and record is not None:
-            return f"{self.cell.path}: test MSE {record['test']['mse']:.4f} after {record['seconds']:.0f} s"
+            return f"{self.cell.path}: {self.cell.summary(record)} after {record['seconds']:.0f} s"
         if status == INTERRUPTED or (self.stopped and status < 0):  # before it could listen
             return f"{self.cell.path}: stopped, goes on next time"
         if status == BUSY:

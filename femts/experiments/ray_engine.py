@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from femts.errors import UsageError
-from femts.experiments.grid import Cell
+from femts.experiments.job import Job
 from femts.experiments.local import Resources, run_local
 from femts.experiments.store import Store
 
 
 def run_ray(
-    cells: Sequence[Cell], store: Store, resources: Resources, deadline: float | None, say: Callable[[str], None]
+    cells: Sequence[Job], store: Store, resources: Resources, deadline: float | None, say: Callable[[str], None]
 ) -> None:
     """As `run_local`, on the cluster that `RAY_ADDRESS` names, or on this machine as one.
 
@@ -58,7 +58,7 @@ def run_ray(
             ray.shutdown()
 
 
-def _run_one(cell: Cell, results: str, resources: Resources, ends: float | None) -> list[str]:
+def _run_one(cell: Job, results: str, resources: Resources, ends: float | None) -> list[str]:
     """Lines that the engine says of one cell."""
     said: list[str] = []
     deadline = None if ends is None else time.monotonic() + ends - time.time()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from femts.data.dataset import Dataset
@@ -17,6 +18,32 @@ from femts.forecaster.scoring import score_beside
 from femts.forecaster.trained import Trained
 
 MOST_VALIDATED = 2048  # windows, evenly spread, of a roll-out on the validation part; the test part is scored whole
+
+
+def train_cell(cell: Cell, work: Path, device: str, data_root: str | None) -> dict[str, Any]:
+    """Train `cell`, or go on with what its run folder `work` has reached, and make its record."""
+    from femts.data.source import split_for
+    from femts.forecaster.load import load
+    from femts.forecaster.run_folder import METRICS
+    from femts.training.train import train
+
+    data = split_for(cell.load(data_root), cell.pred_len)
+    if (work / METRICS).is_file():  # it ended between its last line and its record
+        forecaster = load(work)
+    else:
+        forecaster = train(
+            data,
+            cell.model,
+            cell.pred_len,
+            seq_len=cell.seq_len,
+            protocol=cell.protocol,
+            out=work,
+            seed=cell.seed,
+            device=device,
+            resume=work.exists(),
+            settings=cell.settings,
+        )
+    return make_record(cell, forecaster, data)
 
 
 def make_record(cell: Cell, forecaster: Trained[Any, Any], data: Dataset | Panel) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from femts.config.rules import (
 )
 from femts.evaluation.window_errors import MOST
 from femts.experiments.grid import PLACE, Cell
+from femts.experiments.job import RecordForm
 from femts.forecaster.run_rules import NAIVE, ROW, SPAN, STEPS
 
 RECORD_FORMAT = 1
@@ -53,6 +54,21 @@ def _commit(value: Any, name: str) -> None:
 LOSS = number(0)
 SCORES = fields({"mse": LOSS, "mae": LOSS, "windows": whole(1)}, {"pinball": LOSS})
 SERIES = several(maybe(number()), 0, MOST_STEPS)
+MADE_BY = {  # of every kind of record
+    "kernels": entries(text),
+    "place": fields(
+        {
+            "device": one_of("cpu", "cuda", "mps"),
+            "name": text,
+            "threads": whole(1, MOST_THREADS),
+            "precision": text,
+            "system": text,
+            "python": text,
+            "libraries": both(entries(text), fields({"femts": text, "torch": text, "numpy": text}, closed=False)),
+        }
+    ),
+    "commit": maybe(_commit),
+}
 RECORD: Rule = fields(
     {
         "format": one_of(RECORD_FORMAT),
@@ -132,19 +148,7 @@ RECORD: Rule = fields(
             ),
             1,
         ),
-        "kernels": entries(text),
-        "place": fields(
-            {
-                "device": one_of("cpu", "cuda", "mps"),
-                "name": text,
-                "threads": whole(1, MOST_THREADS),
-                "precision": text,
-                "system": text,
-                "python": text,
-                "libraries": both(entries(text), fields({"femts": text, "torch": text, "numpy": text}, closed=False)),
-            }
-        ),
-        "commit": maybe(_commit),
+        **MADE_BY,
     },
     {"naive": NAIVE, "window_errors": entries(several(maybe(LOSS), 1, MOST), _horizon)},
 )
@@ -174,6 +178,9 @@ def check_record(record: Any) -> None:
         part, _, name = key.partition(".")
         if name not in config[part]:
             raise Misfit(f"cell.settings.{key}", cell["settings"][key], "a setting that config has")
+
+
+FORM = RecordForm(RECORD_FORMAT, check_record, "femts table")
 
 
 def check_is_of(record: Mapping[str, Any], cell: Cell) -> None:

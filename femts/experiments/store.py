@@ -10,14 +10,14 @@ from typing import Any
 
 from femts.config.rules import Misfit, fields, read_json, text
 from femts.errors import RunFailure, UsageError
-from femts.experiments.grid import Cell
-from femts.experiments.record_rules import RECORD_FORMAT, check_is_of, check_record
+from femts.experiments.job import Job, RecordForm
+from femts.experiments.record_rules import FORM
 from femts.files import write_file
 from femts.text import strict_json
 
 _FAILURE = fields({"reason": text})
 WORK = ".work"
-_REMEDY = "bring back the file that 'femts table' wrote, or remove it, and the cell is run again."
+_REMEDY = "bring back the file that '{}' wrote, or remove it, and the cell is run again."
 _NUMBERS = re.compile(r"\[[-+.\de,\s]+\]")
 
 
@@ -32,39 +32,40 @@ class Store:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def record_path(self, cell: Cell) -> Path:
+    def record_path(self, cell: Job) -> Path:
         """The file of a finished cell."""
         return self.folder / f"{cell.path}.json"
 
-    def failure_path(self, cell: Cell) -> Path:
+    def failure_path(self, cell: Job) -> Path:
         """The file of a crashed cell."""
         return self.folder / f"{cell.path}.failed.json"
 
-    def work(self, cell: Cell) -> Path:
+    def work(self, cell: Job) -> Path:
         """The run folder of a cell that is not finished."""
         return self.folder / WORK / cell.path
 
-    def finished(self, cell: Cell) -> bool:
+    def finished(self, cell: Job) -> bool:
         """Tell whether the cell has a record."""
         return self.record_path(cell).is_file()
 
-    def record(self, cell: Cell) -> dict[str, Any] | None:
+    def record(self, cell: Job) -> dict[str, Any] | None:
         """The record of a finished cell, or None; UsageError when its file holds something else."""
         if not self.finished(cell):
             return None
         path = self.record_path(cell)
-        record = read_record(path)
+        record = read_record(path, cell.form)
         try:
-            check_is_of(record, cell)
+            cell.check_is_of(record)
         except Misfit as error:
-            raise UsageError(f"Record {path} is of another cell: {error}; {_REMEDY}") from error
+            remedy = _REMEDY.format(cell.form.command)
+            raise UsageError(f"Record {path} is of another cell: {error}; {remedy}") from error
         return record
 
-    def readable(self, cell: Cell) -> dict[str, Any] | None:
+    def readable(self, cell: Job) -> dict[str, Any] | None:
         """As `record`, and None also where the file holds something else."""
         return None if self.damage(cell) else self.record(cell)
 
-    def damage(self, cell: Cell) -> str | None:
+    def damage(self, cell: Job) -> str | None:
         """Reason why the record of a finished cell cannot be used; None when it can, or when there is none."""
         try:
             self.record(cell)
@@ -72,7 +73,7 @@ class Store:
             return str(error)
         return None
 
-    def failure(self, cell: Cell) -> str | None:
+    def failure(self, cell: Job) -> str | None:
         """Reason why the cell crashed last, or None."""
         path = self.failure_path(cell)
         if not path.is_file():
@@ -84,39 +85,38 @@ class Store:
             return f"its reason cannot be read from {path}: {error}"
         return str(note["reason"])
 
-    def finish(self, cell: Cell, record: dict[str, Any]) -> None:
+    def finish(self, cell: Job, record: dict[str, Any]) -> None:
         """Keep the record of a cell and drop its work; RunFailure, with the work kept, for one that
         could not be read again."""
         try:
-            check_record(record)
-            check_is_of(record, cell)
+            cell.form.check(record)
+            cell.check_is_of(record)
         except Misfit as error:
             raise RunFailure(f"The record of {cell.path} cannot be kept: {error}.") from error
         _write(self.record_path(cell), record)
         self.failure_path(cell).unlink(missing_ok=True)
         shutil.rmtree(self.work(cell), ignore_errors=True)
 
-    def fail(self, cell: Cell, reason: str) -> None:
+    def fail(self, cell: Job, reason: str) -> None:
         """Keep why a cell crashed; its work stays, to be continued or looked at."""
         _write(self.failure_path(cell), {"reason": reason})
 
 
-def read_record(path: Path) -> dict[str, Any]:
-    """A record; UsageError when `path` holds none that this femts reads."""
+def read_record(path: Path, form: RecordForm = FORM) -> dict[str, Any]:
+    """A record; UsageError when `path` holds none of this `form`."""
+    remedy = f"give a file that '{form.command}' wrote."
     try:
         record = read_json(path)
     except OSError as error:
-        raise UsageError(
-            f"Record {path} cannot be read: {error.strerror}; give a file that 'femts table' wrote."
-        ) from error
+        raise UsageError(f"Record {path} cannot be read: {error.strerror}; {remedy}") from error
     except Misfit as error:
-        raise UsageError(f"Record {path} is not JSON; give a file that 'femts table' wrote.") from error
-    if not isinstance(record, dict) or record.get("format") != RECORD_FORMAT:
-        raise UsageError(f"File {path} is no record of format {RECORD_FORMAT}; give a file that 'femts table' wrote.")
+        raise UsageError(f"Record {path} is not JSON; {remedy}") from error
+    if not isinstance(record, dict) or record.get("format") != form.format:
+        raise UsageError(f"File {path} is no record of format {form.format}; {remedy}")
     try:
-        check_record(record)
+        form.check(record)
     except Misfit as error:
-        raise UsageError(f"Record {path} is damaged: {error}; {_REMEDY}") from error
+        raise UsageError(f"Record {path} is damaged: {error}; {_REMEDY.format(form.command)}") from error
     return record
 
 

@@ -10,50 +10,40 @@ import signal
 import sys
 import threading
 from dataclasses import asdict
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from femts.errors import FemtsError
-from femts.experiments.grid import Cell
+from femts.experiments.job import Job
 from femts.experiments.store import Store
 
 INTERRUPTED, BUSY = 130, 75
 
 
-def run_cell(cell: Cell, results: Path, device: str, threads: int, data_root: str | None) -> None:
-    """Train `cell`, or go on with what it has reached, and keep its record."""
+def run_cell(cell: Job, results: Path, device: str, threads: int, data_root: str | None) -> None:
+    """Run `cell`, or go on with what it has reached, and keep its record."""
     import torch
-
-    from femts.data.source import split_for
-    from femts.experiments.record import make_record
-    from femts.forecaster.load import load
-    from femts.forecaster.run_folder import METRICS
-    from femts.training.train import train
 
     torch.set_num_threads(threads)
     store = Store(results)
-    work, data = store.work(cell), split_for(cell.load(data_root), cell.pred_len)
-    if (work / METRICS).is_file():  # it ended between its last line and its record
-        forecaster = load(work)
-    else:
-        forecaster = train(
-            data,
-            cell.model,
-            cell.pred_len,
-            seq_len=cell.seq_len,
-            protocol=cell.protocol,
-            out=work,
-            seed=cell.seed,
-            device=device,
-            resume=work.exists(),
-            settings=cell.settings,
-        )
-    store.finish(cell, make_record(cell, forecaster, data))
+    store.finish(cell, cell.run(store.work(cell), device, data_root))
 
 
-def order(cell: Cell, results: Path, device: str, threads: int, data_root: str | None) -> dict[str, Any]:
-    """Arguments of `run_cell` as JSON, which the process reads."""
-    return {"cell": asdict(cell), "results": str(results), "device": device, "threads": threads, "data_root": data_root}
+def order(cell: Job, results: Path, device: str, threads: int, data_root: str | None) -> dict[str, Any]:
+    """Arguments of `run_cell` as JSON, which the process reads, with the class of `cell` as MODULE:NAME."""
+    return {
+        "kind": f"{type(cell).__module__}:{type(cell).__qualname__}",
+        "cell": asdict(cell),  # type: ignore[call-overload]  # every job is a dataclass
+        **{"results": str(results), "device": device, "threads": threads, "data_root": data_root},
+    }
+
+
+def _ordered(kind: str, fields: dict[str, Any]) -> Job:
+    """The cell that `order` was given."""
+    module, _, name = kind.partition(":")
+    cell: Job = getattr(import_module(module), name)(**fields)
+    return cell
 
 
 def main() -> int:
@@ -66,7 +56,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: os._exit(INTERRUPTED))
     given = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_the_engine, daemon=True).start()
-    cell, results = Cell(**given.pop("cell")), Path(given.pop("results"))
+    cell, results = _ordered(given.pop("kind"), given.pop("cell")), Path(given.pop("results"))
     lock = Store(results).work(cell).with_suffix(".lock")
     lock.parent.mkdir(parents=True, exist_ok=True)
     try:

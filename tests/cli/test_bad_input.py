@@ -197,6 +197,16 @@ CASES = {
         "bench train --set training.lr=1", r"'training.lr' has no place.*model.NAME"
     ),
     "unknown model setting, bench": Case("bench train --models sm --set model.layers=1", r"'model.layers'.*'n_layers'"),
+    "unknown task": Case("bench tasks --tasks fetsh", r"'fetsh'; did you mean 'fetch'"),
+    "unknown mixer": Case("bench tasks --mixers sm,fem_gal", r"Unknown mixer 'fem_gal'; did you mean 'fem_gla'"),
+    "model that is no mixer": Case("bench tasks --mixers ridge", r"Unknown mixer 'ridge'; choose from .*fem_sm"),
+    "seed of a task that is none": Case("bench tasks --seeds one", r"'--seeds' takes whole numbers .*'one'"),
+    "size that no task has": Case("bench tasks --set step=3", r"'task.step'; did you mean 'steps'"),
+    "size without a value": Case("bench tasks --set steps", r"--set 'steps' has no value; write it as NAME=VALUE"),
+    "size zero": Case("bench tasks --set steps=0", r"'task.steps' takes a whole number of at least 1, not 0"),
+    "width of a task that heads do not divide": Case("bench tasks --set width=30", r"n_embd=30 .* n_head=4"),
+    "format of a task that is none": Case("bench tasks --format html", r"format 'html'; choose from text, md"),
+    "no jobs for tasks": Case("bench tasks --jobs 0", r"'--jobs' takes .*at least 1, not '0'"),
     # tables
     "unknown dataset, table": Case("table --datasets ETTh11", r"'ETTh11'.*did you mean 'ETTh[12]'"),
     "unknown model, table": Case("table --models fem_gal", r"'fem_gal'; did you mean 'fem_gla'"),

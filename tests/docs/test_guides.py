@@ -15,7 +15,7 @@ from femts.mixers.priors import registry as priors
 from femts.models import registry
 
 DOCS = ROOT / "docs"
-NOT_RUN = ("promises", "measured", "performance", "short-measured")  # pages of figures, which take hours
+NOT_RUN = ("promises", "measured", "performance", "short-measured", "tasks")  # pages of figures, which take hours
 GUIDES = sorted(page.stem for page in DOCS.glob("*.md") if page.stem not in NOT_RUN)
 NEEDS = {"choose": "statsforecast", "many-machines": "ray", "serving": "onnxruntime", "tune": "optuna"}
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -1,7 +1,8 @@
-"""`femts bench`: what layers, training and data cost on this machine."""
+"""`femts bench`: what layers, training and data cost on this machine, and what the mixer is for beside forecasting."""
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
@@ -14,13 +15,18 @@ from femts.cli.bench_options import (
     Precision,
     PredLen,
     StepOptions,
+    TaskOptions,
     Width,
 )
 from femts.cli.bench_output import DATA, MIXER, STREAM, TRAIN, cpu_threads, place_of, report
 from femts.cli.command import command_group
 from femts.cli.option_groups import grouped
 from femts.cli.options import count, names
+from femts.cli.output import say_notes
+from femts.errors import UsageError, suggest
+from femts.text import printable
 
+FORMS = ("text", "md")
 bench = command_group("bench", "Measure layers, training and data on this machine.", 150)
 
 
@@ -120,3 +126,36 @@ def data(
     place = place_of(measuring.device, "32")
     with cpu_threads(measuring.threads):
         report(plan, place, bench_data(plan, place.device), DATA, as_json)
+
+
+@bench.command()
+@grouped
+def tasks(
+    asked: TaskOptions,
+    show: Annotated[bool, typer.Option("--show", help="Only print what there is.")] = False,
+    form: Annotated[str, typer.Option("--format", metavar="text|md", help="What to print.")] = "text",
+) -> int:
+    """Small tasks of selection, each mixer beside its prior alone.
+
+    All mixers get the same samples, steps and width. Every finished training is a record in the
+    folder; called again, or after an interruption, the command goes on with what is left. Exit
+    status 1 when some crashed.
+    """
+    if form not in FORMS:
+        raise UsageError(f"Unknown format '{form}'{suggest(form, FORMS)}")
+    cells, store, engine = asked.cells(), asked.store(), asked.engine()
+    from femts.bench.tasks.table import as_text, make_entries, other_code
+    from femts.experiments.engine import refuse_damaged, run_cells
+
+    if not show:
+        refuse_damaged(cells, store)
+        run_cells(cells, store, engine, lambda line: print(printable(line), file=sys.stderr, flush=True))
+    entries = make_entries(cells, store)
+    print(as_text(entries, markdown=form == "md"))
+    say_notes([sentence for cell in cells if (sentence := store.damage(cell))])
+    missing, changed = sum(not store.finished(cell) for cell in cells), other_code(entries)
+    if missing:
+        say_notes([f"{missing} of {len(cells)} cells are not finished; the same command goes on with them"])
+    if changed:
+        say_notes([f"{changed} of {len(cells)} records were made by other sources than those of now (field 'code')"])
+    return 0 if show or all(store.failure(cell) is None for cell in cells) else 1
