@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # this checkout, also where another one is installed
 
 import femts  # noqa: E402
-from femts.config.model import DEFAULT_MODEL  # noqa: E402
+from femts.config.model import AUTO  # noqa: E402
 
 RESULTS, PAGE = ROOT / "results" / "short", ROOT / "docs" / "short-measured.md"
 NAIVE = "seasonal_naive"
@@ -224,7 +224,7 @@ def rewritten(page: str) -> str:
 def _by_series(rows: pd.DataFrame) -> str:
     """Markdown of a row for each series: the default model beside the naive one."""
     naive = rows[rows["model"] == NAIVE].set_index("series")["mase"]
-    chosen = rows[rows["model"] == DEFAULT_MODEL].set_index("series")
+    chosen = rows[rows["model"] == AUTO].set_index("series")
     lines = ["| | step | rows | P | L | windows | MASE | naive | 80 % | 95 % | backtest | naive |", "|---" * 12 + "|"]
     for series in SERIES:
         if series.name not in chosen.index:
@@ -253,7 +253,7 @@ def _by_model(rows: pd.DataFrame) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", default=f"{DEFAULT_MODEL},{NAIVE}", help="names, a comma between two")
+    parser.add_argument("--models", default=f"{AUTO},{NAIVE}", help="names, a comma between two")
     parser.add_argument("--series", default="", help="names, a comma between two; all unless given")
     parser.add_argument("--page", action="store_true", help="write the page alone")
     given = parser.parse_args()

@@ -148,6 +148,20 @@ def test_a_panel_is_chosen_for_as_a_whole(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(loaded.predict(panel_table()), made.predict(panel_table()))
 
 
+def test_a_network_whose_scores_would_outlast_the_time_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "scoring_seconds", lambda *_: 1e6)
+    made = train(months(), "auto", 12, max_time="2m")
+    tried = {each["model"]: each for each in made.metrics["auto"]["tried"]}
+    assert tried["dlinear"]["reason"] == "no time was left for it"
+    assert "error" in tried["ridge"]
+
+
+def test_a_limit_of_time_is_written_as_it_was_given() -> None:
+    made = train(months(), "auto", 12, max_time="2m", max_steps=5)
+    assert made.config.training.max_time == "2m"
+    assert all("error" in each for each in made.metrics["auto"]["tried"] if each["model"] != "auto_arima")
+
+
 def test_what_is_of_one_model_is_refused(tmp_path: Path) -> None:
     for settings in ({"model.ridge": 0.1}, {"training.loss": "pinball"}):
         with pytest.raises(UsageError):
