@@ -239,15 +239,17 @@ def _by_series(rows: pd.DataFrame) -> str:
 
 
 def _by_model(rows: pd.DataFrame) -> str:
-    """Markdown of a row for each model, over all series that it has been trained on."""
-    naive = rows[rows["model"] == NAIVE].set_index("series")["mase"]
-    lines = ["| | series | mean MASE | median | below naive | 80 % | 95 % |", "|---" * 7 + "|"]
-    for model, some in sorted(rows.groupby("model"), key=lambda each: float(each[1]["mase"].mean())):
-        below = int((some["mase"].to_numpy() < naive.reindex(some["series"]).to_numpy()).sum())
-        cells = [f"`{model}`", str(len(some)), f"{some['mase'].mean():.3f}", f"{some['mase'].median():.3f}", str(below)]
-        lines.append(
-            f"| {' | '.join(cells)} | {100 * some['coverage_80'].mean():.1f} | {100 * some['coverage_95'].mean():.1f} |"
-        )
+    """Markdown of a row for each model that has forecast all series: errors of the same forecasts, a horizon each."""
+    errors = rows.pivot(index="series", columns="model", values="backtest_mase").dropna(axis=1)
+    naive = rows[rows["model"] == NAIVE].set_index("series")["backtest_mase"]
+    beside, ranks = errors.div(naive, axis=0), errors.rank(axis=1).mean().sort_values()
+    covered = rows.groupby("model")[["coverage_80", "coverage_95"]].mean() * 100
+    lines = ["| | mean rank | mean MASE | median | worst of naive | below naive | 80 % | 95 % |", "|---" * 8 + "|"]
+    for model, rank in ranks.items():
+        of = errors[model]
+        figures = [f"{value:.2f}" for value in (rank, of.mean(), of.median(), beside[model].max())]
+        within = [f"{covered.loc[model, name]:.1f}" for name in ("coverage_80", "coverage_95")]
+        lines.append(f"| {' | '.join([f'`{model}`', *figures, str(int((beside[model] < 1).sum())), *within])} |")
     return "\n".join(lines) + "\n"
 
 
