@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from femts.config.arguments import check_text
 from femts.config.model import AUTO, DEFAULT_MODEL
 from femts.config.training import TrainingConfig, parse_span
 from femts.data.dataset import Dataset
@@ -70,7 +71,8 @@ class Order:
         Raises:
             UsageError: as `resolve_training` and `resolve_place`.
         """
-        resolved, training = resolve_training(DEFAULT_MODEL if model == AUTO else model, given, settings)
+        named = DEFAULT_MODEL if check_text(model, "model") == AUTO else model
+        resolved, training = resolve_training(named, given, settings)
         if model == AUTO and (resolved or training.learned_quantiles):
             odd = f"model.{next(iter(resolved))}" if resolved else "training.loss=pinball"
             raise UsageError(f"Setting '{shown(odd)}' is of one model, and --model auto chooses it; name a model.")
