@@ -72,14 +72,15 @@ def _try_all(order: Order, data: Dataset | Panel, pred_len: int, folder: Path | 
     limit = None if order.limit is None else order.limit * (TRIALS_FINAL if order.final else TRIALS)
     candidates = shortlist(data, pred_len, origins, limit)
     order, tried = replace(order, lengths=order.lengths._replace(pred_len=pred_len)), list[Tried]()
-    for candidate in candidates:
+    for number, candidate in enumerate(candidates):
         left = None if limit is None else order.started + limit - time.monotonic()
         reason = candidate.reason or ("" if left is None or left > 1 else "no time was left for it")
         if reason:
             tried.append(Tried(candidate.model, reason=reason))
         else:
-            most = windows_to_score(candidates)
-            tried.append(try_candidate(candidate, order, folds, most, left if candidate.learns else None, folder))
+            most, learners = windows_to_score(candidates), [each for each in candidates[number:] if each.learns]
+            share = left / len(learners) if left is not None and candidate.learns else None
+            tried.append(try_candidate(candidate, order, folds, most, share, folder))
         order.say(_words(tried[-1], tried[0].error))
     return tried
 
