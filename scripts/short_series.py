@@ -33,6 +33,7 @@ from femts.config.model import AUTO  # noqa: E402
 
 RESULTS, PAGE = ROOT / "results" / "short", ROOT / "docs" / "short-measured.md"
 NAIVE = "seasonal_naive"
+PANELS = "panels.csv"  # of scripts/short_panels.py
 MOST_WINDOWS = 5  # of a backtest, which stays within the test part
 
 
@@ -213,7 +214,8 @@ def add(row: dict[str, Any]) -> None:
 
 def rewritten(page: str) -> str:
     """The text `page` with its two tables made again from the rows of this checkout."""
-    rows = pd.concat([pd.read_csv(path) for path in sorted(RESULTS.glob("*.csv"))], ignore_index=True)
+    files = [path for path in sorted(RESULTS.glob("*.csv")) if path.name != PANELS]
+    rows = pd.concat([pd.read_csv(path) for path in files], ignore_index=True)
     for name, table in {"series": _by_series(rows), "models": _by_model(rows)}.items():
         start, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
         before, _, rest = page.partition(start)

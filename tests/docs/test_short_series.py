@@ -16,8 +16,10 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_the_tables_of_the_page_are_what_the_rows_say() -> None:
     script = runpy.run_path(str(ROOT / "scripts" / "short_series.py"))
     page = (ROOT / "docs" / "short-measured.md").read_text()
+    panels = runpy.run_path(str(ROOT / "scripts" / "short_panels.py"))
     emptied = re.sub(r"^\|.*\n", "", page, flags=re.MULTILINE)
-    assert emptied != page and script["rewritten"](emptied) == page, "run scripts/short_series.py --page"
+    again = panels["rewritten"](script["rewritten"](emptied))
+    assert emptied != page and again == page, "run scripts/short_series.py --page and short_panels.py --page"
     assert len(re.findall(r"^\|", page, re.MULTILINE)) >= len(script["SERIES"]) + 2
 
 
@@ -28,3 +30,19 @@ def test_every_series_has_a_row_with_scores_and_coverage() -> None:
         rows = pd.read_csv(ROOT / "results" / "short" / f"{model}.csv")
         assert list(rows["series"]) == names and rows.notna().all(axis=None)
         assert rows["coverage_80"].between(0, 1).all() and (rows["coverage_80"] <= rows["coverage_95"]).all()
+
+
+def test_every_panel_has_a_row_of_each_model_with_all_its_series_thirty_and_ten() -> None:
+    script = runpy.run_path(str(ROOT / "scripts" / "short_panels.py"))
+    rows = pd.read_csv(script["ROWS"], keep_default_na=False)
+    for panel in script["PANELS"]:
+        counts = rows[rows["panel"] == panel.name].groupby("series")["model"].apply(set).to_dict()
+        assert len(counts) == 3 and max(counts) > 100 and {10, 30} < set(counts)
+        assert all(models == set(script["MODELS"]) for models in counts.values())
+
+
+def test_spans_of_a_panel_do_not_overlap_and_leave_out_no_row() -> None:
+    script = runpy.run_path(str(ROOT / "scripts" / "short_panels.py"))
+    frame = pd.DataFrame({"y": range(725)})
+    spans = script["_spans"](frame, 180)
+    assert pd.concat(spans).equals(frame) and len(spans) == 4

@@ -101,6 +101,16 @@ def test_long_tables_get_networks_and_no_classic() -> None:
     assert windows_to_score(shortlist(table(120), 12, 3, None)) == WINDOWS
 
 
+@pytest.mark.parametrize(
+    ("series", "rows", "tried"), [(10, 60, False), (20, 150, False), (20, 300, True), (30, 100, True)]
+)
+def test_a_panel_has_two_networks_where_it_has_many_series_or_windows(series: int, rows: int, tried: bool) -> None:
+    stamps = np.tile(pd.date_range("1990-01-01", periods=rows, freq="MS"), series)
+    long = pd.DataFrame({"unique_id": np.repeat([f"s{n}" for n in range(series)], rows), "ds": stamps})
+    panel = split_for(load_panel(long.assign(y=RNG.normal(size=series * rows))), 12)
+    assert [name in names(panel) for name in ("fem_sm_ridge", "fem_sm")] == [tried, tried]
+
+
 def test_seldom_demand_brings_its_model() -> None:
     assert "croston_sba" in names(table(120, zeros=0.6))
     assert "croston_sba" not in names(table(120, zeros=0.1))

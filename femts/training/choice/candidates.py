@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,7 +16,9 @@ LONG = 2000  # training rows of a series, from which on models are learned and n
 WINDOWS = 8  # forecast after an origin, spread over the series of a panel, where a window may be a fit
 MANY_WINDOWS = 256  # where none is
 FEWEST = 1000  # windows to learn from, of all series and columns, that a network needs
-SCORED = 48  # fits of a series and column for its intervals and its test part
+FEW_SERIES = 30  # of a panel: with 10 networks lost to ridge, up to 2,802 windows, with 30 they won
+FEWEST_OF_FEW = 3000  # windows that a panel of fewer series has to have
+SCORED = 48  # fits of a column for its intervals and its test part; two at least for each series
 PATIENCE = 180.0  # seconds that the fits of one candidate may take by a rough guess where no time is given
 SPARSE = 0.3  # part of the values that are 0, from which on demand counts as intermittent
 
@@ -49,6 +51,7 @@ CLASSICS = (
 INTERMITTENT = Candidate("croston_sba", (0.002, 0.002))
 FITTED = Candidate("ridge")
 LEARNED = Candidate("fem_sm_ridge", learns=True)
+LEARNED_OF_PANEL = Candidate("fem_sm", learns=True)  # where a line from look-back to horizon fits no series well
 
 
 def shortlist(data: Dataset | Panel, pred_len: int, origins: int, seconds: float | None) -> tuple[Candidate, ...]:
@@ -64,7 +67,8 @@ def shortlist(data: Dataset | Panel, pred_len: int, origins: int, seconds: float
     columns, rows = len(series) * data.targets, data.typical_rows
     zeros = np.concatenate([each.train_values[:, : each.targets].ravel() for each in series]) == 0
     classics = CLASSICS + (INTERMITTENT,) * (len(zeros) > 0 and float(zeros.mean()) >= SPARSE)
-    fits = origins * max(1, WINDOWS // len(series)) * columns + min(SCORED, data.rows // pred_len * 4) * data.targets
+    scored = max(min(SCORED, 4 * data.rows // pred_len) * data.targets, 2 * columns)
+    fits = origins * max(1, WINDOWS // len(series)) * columns + scored
     patience = PATIENCE if seconds is None else min(PATIENCE, seconds / 4)
     chosen = [*NAIVE, FITTED]
     for each in classics if rows <= LONG else ():
@@ -75,13 +79,23 @@ def shortlist(data: Dataset | Panel, pred_len: int, origins: int, seconds: float
             reason = "without a season it is auto_ets"
         chosen.append(Candidate(each.model, each.fit, reason=reason))
     windows = sum(max(0, each.train_rows - pred_len) for each in series) * data.targets
-    few = f"{windows} windows are too few to learn from" if windows < FEWEST else ""
-    return (*chosen, Candidate(LEARNED.model, learns=True, reason=few))
+    few = _too_few(windows, len(series))
+    learned = (LEARNED, LEARNED_OF_PANEL) if len(series) > 1 else (LEARNED,)
+    return (*chosen, *(replace(each, reason=few) for each in learned))
 
 
 def windows_to_score(candidates: Sequence[Candidate]) -> int:
     """Windows to forecast after each origin."""
     return WINDOWS if any(each.fit and not each.reason for each in candidates) else MANY_WINDOWS
+
+
+def _too_few(windows: int, series: int) -> str:
+    """Reason for learning no network from `windows` of so many `series`; empty where there are enough."""
+    if windows < FEWEST:
+        return f"{windows} windows are too few to learn from"
+    if 1 < series < FEW_SERIES and windows < FEWEST_OF_FEW:
+        return f"{windows} windows of {series} series are too few to learn from"
+    return ""
 
 
 def _missing(model: str) -> str:

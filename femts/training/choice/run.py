@@ -20,7 +20,7 @@ from femts.forecaster.combine import mean_of
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.panel_forecaster import PanelForecaster
 from femts.forecaster.run_folder import CANDIDATES, METRICS, check_new_folder
-from femts.training.choice.candidates import Candidate, shortlist, windows_to_score
+from femts.training.choice.candidates import shortlist, windows_to_score
 from femts.training.choice.rule import RULE, best_mean, error_of
 from femts.training.choice.trial import Tried, scoring_seconds, try_candidate
 from femts.training.order import Order
@@ -73,24 +73,20 @@ def _try_all(order: Order, data: Dataset | Panel, pred_len: int, folder: Path | 
     limit = order.limit
     candidates = shortlist(data, pred_len, origins, limit)
     order, tried = replace(order, lengths=order.lengths._replace(pred_len=pred_len)), list[Tried]()
+    learners = [each for each in candidates if each.learns and not each.reason]
+    scores = 0.0 if limit is None else MARGIN * sum(scoring_seconds(each, order, data) for each in learners)
     for candidate in candidates:
-        seconds = None if limit is None or candidate.reason else _seconds(candidate, order, data, limit)
-        reason = candidate.reason or ("" if seconds is None or seconds > LEAST else "no time was left for it")
+        left = None if limit is None else order.started + limit - time.monotonic()
+        if left is not None and candidate in learners:
+            left = (left - scores) / (2 if order.final else 1) / (len(learners) - learners.index(candidate))
+        reason = candidate.reason or ("" if left is None or left > LEAST else "no time was left for it")
         if reason:
             tried.append(Tried(candidate.model, reason=reason))
         else:
             most = windows_to_score(candidates)
-            tried.append(try_candidate(candidate, order, folds, most, seconds if candidate.learns else None, folder))
+            tried.append(try_candidate(candidate, order, folds, most, left if candidate.learns else None, folder))
         order.say(_words(tried[-1], tried[0].error))
     return tried
-
-
-def _seconds(candidate: Candidate, order: Order, data: Dataset | Panel, limit: float) -> float:
-    """Seconds of the `limit` that there are for a trial: those for scores are left, and those for a training on all
-    rows."""
-    scores = MARGIN * scoring_seconds(candidate, order, data) if candidate.learns else 0.0
-    left = order.started + limit - time.monotonic() - scores
-    return left / 2 if order.final else left
 
 
 def _words(tried: Tried, naive: float) -> str:
