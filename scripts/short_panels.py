@@ -36,7 +36,7 @@ ROWS, PAGE = ROOT / "results" / "short" / "panels.csv", ROOT / "docs" / "short-m
 COUNT = 120  # series of a panel that is cut
 DRY = ("rain (mm)", "raining (s)")  # columns without a change over most spans
 NAIVE = "seasonal_naive"
-MODELS = (NAIVE, "auto_theta", "mstl", "auto_ets", "ridge", "fem_sm", "fem_sm_ridge")
+MODELS = ("auto", NAIVE, "auto_theta", "mstl", "auto_ets", "ridge", "fem_sm", "fem_sm_ridge")
 KEYS = ["panel", "series", "model", "settings"]
 
 
