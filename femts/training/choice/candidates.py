@@ -19,7 +19,8 @@ FEWEST = 1000  # windows to learn from, of all series and columns, that a networ
 FEW_SERIES = 30  # of a panel: with 10 networks lost to ridge, up to 2,802 windows, with 30 they won
 FEWEST_OF_FEW = 3000  # windows that a panel of fewer series has to have
 SCORED = 48  # fits of a column for its intervals and its test part; two at least for each series
-PATIENCE = 180.0  # seconds that the fits of one candidate may take by a rough guess where no time is given
+LONGEST = 24  # steps of a season that the classics make a part of their state
+PATIENCE = 200.0  # seconds that the fits of one candidate may take by a rough guess where no time is given
 SPARSE = 0.3  # part of the values that are 0, from which on demand counts as intermittent
 
 
@@ -29,8 +30,8 @@ class Candidate:
 
     Attributes:
         model: registered name.
-        fit: seconds of a fit to 200 rows, a rough guess, without a season and with one; None for a model
-            that is not fitted to each look-back.
+        fit: seconds of a fit to 200 rows, a rough guess, without a season and with one of 12 steps; None for
+            a model that is not fitted to each look-back.
         learns: takes steps of training.
         reason: for leaving it out; empty for one that is tried.
     """
@@ -46,7 +47,7 @@ CLASSICS = (
     Candidate("auto_theta", (0.02, 0.04)),
     Candidate("mstl", (0.02, 0.05)),
     Candidate("auto_ets", (0.01, 0.1)),
-    Candidate("auto_arima", (0.2, 2.0)),
+    Candidate("auto_arima", (0.2, 1.2)),
 )
 INTERMITTENT = Candidate("croston_sba", (0.002, 0.002))
 FITTED = Candidate("ridge")
@@ -73,7 +74,9 @@ def shortlist(data: Dataset | Panel, pred_len: int, origins: int, seconds: float
     chosen = [*NAIVE, FITTED]
     for each in classics if rows <= LONG else ():
         assert each.fit is not None
-        guess = each.fit[data.season > 1] * max(1.0, rows / 200) * fits
+        plain, seasonal = each.fit
+        one = plain + (seasonal - plain) * (min(data.season, LONGEST) / 12 if data.season > 1 else 0.0)
+        guess = one * max(1.0, rows / 200) * fits
         reason = f"its {fits} fits would take about {guess:.0f} s" if guess > patience else _missing(each.model)
         if each.model == "mstl" and data.season == 1:
             reason = "without a season it is auto_ets"
