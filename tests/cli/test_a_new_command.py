@@ -48,7 +48,7 @@ def twice(number: int) -> None:
     print(2 * number)
 '''
 ORDER = (
-    "train tune evaluate predict calibrate explain export backtest audit report table verify models "
+    "demo train tune evaluate predict calibrate explain export backtest audit report table verify models "
     "doctor datasets bench"
 ).split()
 
@@ -74,7 +74,7 @@ def _listed(capsys: pytest.CaptureFixture[str]) -> list[str]:
     return [line.split()[0] for line in lines]
 
 
-@pytest.mark.parametrize(("order", "place"), [("", 16), ("35", 4)])
+@pytest.mark.parametrize(("order", "place"), [("", 17), ("35", 5)])
 def test_the_help_lists_it_in_its_place(
     folder: Path, order: str, place: int, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,0 +1,55 @@
+"""`femts demo`: a first look, on data that come with femts."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from femts.cli.command import app, command
+from femts.errors import UsageError
+from femts.files import write_file
+from femts.text import printable
+
+ROWS = 2000
+SMALL = "--pred-len 24 --seq-len 168 --set model.n_layers=1 --max-steps 100"  # 13 seconds on one core
+
+
+@command(5)
+def demo(
+    out: Annotated[Path, typer.Option(metavar="DIR", help="A new or empty folder to write to.")] = Path("demo"),
+) -> None:
+    """Train a small model on built-in data, forecast and report, and show the commands that do it.
+
+    It takes half a minute. The data are made up: six channels, 2,000 hours.
+    """
+    _make_folder(out)
+    from femts.data.synthetic import synthetic_frame
+
+    table, run, picture, page = out / "history.csv", out / "run", out / "forecast.png", out / "report.html"
+    write_file(table, synthetic_frame(ROWS).to_csv(index=False).encode())
+    _show("train", "--dataset", table, *SMALL.split(), "--out", run)
+    _show("predict", run, table, "--level", "80", "-o", out / "forecast.csv", "--plot", picture)
+    _show("report", run, "-o", page)
+    print(f"\nLook at {printable(picture)} and {printable(page)}. Your own table goes in place of {printable(table)}.")
+
+
+def _make_folder(folder: Path) -> None:
+    """Make `folder`, with those above it; UsageError where it is a file, holds anything, or reads as an option."""
+    if str(folder).startswith("-"):  # `femts predict -x/run` would not be typed
+        raise UsageError(f"Folder {folder} reads as an option; name another one with --out.")
+    if os.path.exists(folder) and not os.path.isdir(folder):
+        raise UsageError(f"The output {folder} is a file; name a folder with --out.")
+    if os.path.isdir(folder) and any(folder.iterdir()):
+        raise UsageError(f"Folder {folder} is not empty; name a new or empty one with --out.")
+    folder.mkdir(parents=True, exist_ok=True)
+
+
+def _show(*args: str | Path) -> None:
+    """Print a command line of femts and run it, as if it had been typed; raises what it raises."""
+    words = [str(arg) for arg in args]
+    print(f"$ {printable(shlex.join(['femts', *words]))}", flush=True)  # before the notes, which go to stderr
+    typer.main.get_command(app).main(words, prog_name="femts", standalone_mode=False)

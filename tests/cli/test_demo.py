@@ -1,0 +1,71 @@
+"""`femts demo`: the first look, which is nothing but commands that a user could have typed."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+from bad_files import state_of
+
+from femts.cli import main
+from femts.cli.commands import demo
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to work in, and a demo of fewer rows and steps."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(demo, "ROWS", 600)
+    monkeypatch.setattr(demo, "SMALL", "--model dlinear --pred-len 12 --seq-len 24 --max-steps 2")
+    return tmp_path
+
+
+def test_it_trains_forecasts_and_reports(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo"]) == 0
+    out = capsys.readouterr().out
+    typed = [shlex.split(line.removeprefix("$ ")) for line in out.splitlines() if line.startswith("$ ")]
+    assert [words[:2] for words in typed] == [["femts", name] for name in ("train", "predict", "report")]
+    assert "naive_mse" in out and "skill" in out
+    assert out.endswith(
+        "\nLook at demo/forecast.png and demo/report.html. Your own table goes in place of demo/history.csv.\n"
+    )
+    assert (place / "demo/forecast.png").read_bytes().startswith(b"\x89PNG")
+    assert "<html" in (place / "demo/report.html").read_text(encoding="utf-8")
+    assert len((place / "demo/forecast.csv").read_text().splitlines()) == 1 + 12
+
+
+def test_what_it_prints_can_be_typed(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--out", "a first look/demo"]) == 0
+    first = place / "a first look/demo/forecast.csv"
+    forecast = first.read_bytes()
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("$ ")]
+    (place / "a first look/demo/run").rename(place / "another")
+    for line in lines:
+        assert main(shlex.split(line)[2:]) == 0
+    assert first.read_bytes() == forecast
+
+
+@pytest.mark.parametrize(
+    ("out", "says"),
+    [
+        ("full", "Folder full is not empty; name a new or empty one with --out."),
+        ("file", "The output file is a file; name a folder with --out."),
+        ("-x", "Folder -x reads as an option; name another one with --out."),
+    ],
+)
+def test_it_writes_to_a_new_or_empty_folder_alone(
+    place: Path, out: str, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (place / "full").mkdir()
+    (place / "full/mine.txt").write_text("mine")
+    (place / "file").write_text("mine")
+    before = state_of(place)
+    assert main(["demo", "--out", out]) == 2
+    assert capsys.readouterr() == ("", f"femts: {says}\n")
+    assert state_of(place) == before
+
+
+def test_an_empty_folder_will_do(place: Path) -> None:
+    (place / "demo").mkdir()
+    assert main(["demo"]) == 0
