@@ -15,7 +15,7 @@ from femts.files import write_file
 from femts.text import printable
 
 ROWS = 2000
-SMALL = "--pred-len 24 --seq-len 168 --set model.n_layers=1 --max-steps 100"  # 13 seconds on one core
+SMALL = "--model fem_sm_ridge --pred-len 24 --seq-len 168 --set model.n_layers=1 --max-steps 100"  # 13 seconds on one core
 
 
 @command(5)
