@@ -14,7 +14,7 @@ from femts.config.model import AUTO
 from femts.data.dataset import Dataset
 from femts.data.origins import before_test, most_origins
 from femts.data.panel import Panel
-from femts.errors import RunFailure, UsageError
+from femts.errors import UsageError
 from femts.files import locked
 from femts.forecaster.combine import mean_of
 from femts.forecaster.forecaster import Forecaster
@@ -44,8 +44,8 @@ def choose(order: Order, data: Dataset | Panel) -> Forecaster | PanelForecaster:
         A forecaster of the one taken, or of the mean of several; `metrics["auto"]` says what was tried.
 
     Raises:
-        UsageError: the run folder or the lengths do not fit.
-        RunFailure: no candidate has a score, or (as `Interrupted`) a signal came.
+        UsageError: the run folder or the lengths do not fit, or no candidate could be tried.
+        RunFailure: as `Interrupted`, a signal came.
     """
     pred_len = horizon(data, order.lengths.pred_len).steps
     for note in (*data.notes, *length_notes(data, "seasonal_naive", order.lengths._replace(seq_len=1))):
@@ -57,9 +57,13 @@ def choose(order: Order, data: Dataset | Panel) -> Forecaster | PanelForecaster:
                 made = _taken(order, data, tried)
                 if order.final:
                     made = _on_all_rows(made, data)
-        except Interrupted as error:
+        except (Interrupted, KeyboardInterrupt) as error:
             remedy = "nothing was kept" if order.out is None else f"{order.out} goes on with --resume"
             raise Interrupted(f"Choosing was interrupted; {remedy}.") from error
+        except UsageError:
+            if folder is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+            raise
         if order.out is not None:
             made.write(order.out)
             shutil.rmtree(order.out / CANDIDATES, ignore_errors=True)
@@ -100,8 +104,8 @@ def _taken(order: Order, data: Dataset | Panel, tried: Sequence[Tried]) -> Forec
     """The forecaster of the candidates that are taken, on all of `data`, with its scores."""
     taken = best_mean(tried)
     if not taken:
-        reason = next((each.reason for each in tried if each.reason), "their forecasts are not finite")
-        raise RunFailure(f"No model could be tried: {reason.rstrip('.')}.")
+        reason = next((each.reason for each in tried if each.reason), "Their forecasts are not finite")
+        raise UsageError(f"No model could be tried. {reason.rstrip('.')}.")
     members = [_settled(order, data, each) for each in taken]
     made: Forecaster | PanelForecaster = members[0] if len(members) == 1 else mean_of(cast(Any, members))
     of_training = {key: made.metrics[key] for key in _OF_TRAINING if key in made.metrics}
