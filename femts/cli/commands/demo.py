@@ -15,7 +15,8 @@ from femts.files import write_file
 from femts.text import printable
 
 ROWS = 2000
-SMALL = "--model fem_sm_ridge --pred-len 24 --seq-len 168 --set model.n_layers=1 --max-steps 100"  # 13 seconds on one core
+MODEL = "fem_sm_ridge"
+SMALL = "--pred-len 24 --seq-len 168 --set model.n_layers=1 --max-steps 100"  # 13 seconds on one core
 
 
 @command(5)
@@ -31,7 +32,7 @@ def demo(
 
     table, run, picture, page = out / "history.csv", out / "run", out / "forecast.png", out / "report.html"
     write_file(table, synthetic_frame(ROWS).to_csv(index=False).encode())
-    _show("train", "--dataset", table, *SMALL.split(), "--out", run)
+    _show("train", "--dataset", table, "--model", MODEL, *SMALL.split(), "--out", run)
     _show("predict", run, table, "--level", "80", "-o", out / "forecast.csv", "--plot", picture)
     _show("report", run, "-o", page)
     print(f"\nLook at {printable(picture)} and {printable(page)}. Your own table goes in place of {printable(table)}.")
