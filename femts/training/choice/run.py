@@ -34,7 +34,7 @@ ORIGINS = 3  # ends of the rows that are learned from, where they are few
 FEW = 2000  # of them
 _OF_TRAINING = ("kept_step", "steps", "stopped", "schedule", "members", "kernels")
 MARGIN = 1.25  # of the time that the scores are thought to take
-LEAST = 5.0  # seconds that a trial needs
+LEAST = 1.0  # seconds that a trial needs of a model that is not made in a moment
 
 
 def choose(order: Order, data: Dataset | Panel) -> Forecaster | PanelForecaster:
@@ -83,7 +83,8 @@ def _try_all(order: Order, data: Dataset | Panel, pred_len: int, folder: Path | 
         left = None if limit is None else order.started + limit - time.monotonic()
         if left is not None and candidate in learners:
             left = (left - scores) / (2 if order.final else 1) / (len(learners) - learners.index(candidate))
-        reason = candidate.reason or ("" if left is None or left > LEAST else "no time was left for it")
+        late = left is not None and left < LEAST and (candidate.learns or candidate.fit is not None)
+        reason = candidate.reason or ("no time was left for it" if late else "")
         if reason:
             tried.append(Tried(candidate.model, reason=reason))
         else:
