@@ -170,12 +170,16 @@ def look_back(data: Dataset | Panel, model: str, lengths: Lengths) -> Choice:
 
 def length_notes(data: Dataset | Panel, model: str, lengths: Lengths) -> list[str]:
     """Sentences on the horizon and on the look-back, as far as nobody gave them; arguments as in `train`."""
-    ahead = horizon(data, lengths.pred_len)
-    back = look_back(data, model, lengths._replace(pred_len=ahead.steps))
-    notes = [f"horizon {ahead.steps}, {ahead.reason}; --pred-len takes another"] * bool(ahead.reason)
-    return notes + [f"look-back {back.steps} for {ahead.steps} ahead, {back.reason}; --seq-len takes another"] * bool(
-        back.reason
-    )
+    steps = horizon(data, lengths.pred_len).steps
+    back = look_back(data, model, lengths._replace(pred_len=steps))
+    notes = [f"look-back {back.steps} for {steps} ahead, {back.reason}; --seq-len takes another"] * bool(back.reason)
+    return horizon_notes(data, lengths.pred_len) + notes
+
+
+def horizon_notes(data: Dataset | Panel, pred_len: object) -> list[str]:
+    """A sentence on the horizon where nobody gave it."""
+    ahead = horizon(data, pred_len)
+    return [f"horizon {ahead.steps}, {ahead.reason}; --pred-len takes another"] * bool(ahead.reason)
 
 
 def thinned_notes(model: ForecastModel, windows: Mapping[str, Windows]) -> list[str]:

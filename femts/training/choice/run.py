@@ -26,7 +26,7 @@ from femts.training.choice.trial import Tried, scoring_seconds, try_candidate
 from femts.training.order import Order
 from femts.training.outset import Outset, at_place
 from femts.training.refit import held_out_intervals, refit
-from femts.training.resolve import horizon, length_notes, resolve_run, thinned_notes
+from femts.training.resolve import horizon, horizon_notes, resolve_run, thinned_notes
 from femts.training.scores import circumstances, take_scores
 from femts.training.stopping import Interrupted
 
@@ -48,7 +48,7 @@ def choose(order: Order, data: Dataset | Panel) -> Forecaster | PanelForecaster:
         RunFailure: as `Interrupted`, a signal came.
     """
     pred_len = horizon(data, order.lengths.pred_len).steps
-    for note in (*data.notes, *length_notes(data, "seasonal_naive", order.lengths._replace(seq_len=1))):
+    for note in (*data.notes, *horizon_notes(data, order.lengths.pred_len)):
         order.say(note)
     with _folder(order) as folder:
         try:
@@ -74,8 +74,7 @@ def _try_all(order: Order, data: Dataset | Panel, pred_len: int, folder: Path | 
     """All candidates after their trials."""
     origins = min(ORIGINS, most_origins(data)) if data.rows <= FEW else 1
     folds = before_test(data, pred_len, origins)
-    limit = order.limit
-    candidates = shortlist(data, pred_len, origins, limit)
+    limit, candidates = order.limit, shortlist(data, pred_len, origins, order.limit)
     order, tried = replace(order, lengths=order.lengths._replace(pred_len=pred_len)), list[Tried]()
     learners = [each for each in candidates if each.learns and not each.reason]
     scores = 0.0 if limit is None else MARGIN * sum(scoring_seconds(each, order, data) for each in learners)
