@@ -188,7 +188,8 @@ def thinned_notes(model: ForecastModel, windows: Mapping[str, Windows]) -> list[
     if most is None or all(len(windows[part]) <= most for part in scored):
         return []
     counts = " and ".join(f"{len(windows[part].spread(most))} of {len(windows[part])} {part}" for part in scored)
-    return [f"scores are of {counts} windows, evenly spread; --set model.windows=N takes more"]
+    remedy = "; --set model.windows=N takes more" if hasattr(model.config, "windows") else ""
+    return [f"scores are of {counts} windows, evenly spread{remedy}"]
 
 
 def _left_open(steps: object) -> bool:
