@@ -222,7 +222,8 @@ def test_a_finished_one_says_so(tmp_path: Path) -> None:
 
 
 def test_time_is_shared_by_both_trainings(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = small_run(max_epochs=None, max_steps=10**6, max_time="6s", final=True)
+    patient = {"training.patience": 100_000}  # a fast machine would stop early
+    made = small_run(max_epochs=None, max_steps=10**6, max_time="6s", final=True, settings=patient)
     assert made.scored is not None and made.scored.metrics["stopped"] == "max_time"
     assert made.scored.metrics["seconds"] < 5
     schedule = made.metrics["schedule"]["steps"]
