@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Write the tables of results/README.md, results/pairs.md and docs/tasks.md again, each below the
+"""Write the tables of results/README.md, results/pairs.md and docs/measured/tasks.md again, each below the
 command that prints it; the words around them stay.
 
 python scripts/results_page.py            # after new records
@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT))  # this checkout, also where another one is instal
 
 from femts.cli import main  # noqa: E402
 
-PAGES = (ROOT / "results" / "README.md", ROOT / "results" / "pairs.md", ROOT / "docs" / "tasks.md")
+PAGES = (ROOT / "results" / "README.md", ROOT / "results" / "pairs.md", ROOT / "docs" / "measured" / "tasks.md")
 TABLES = re.compile(r"^`femts ((?:table|bench tasks) [^`\n]*--show --format md)`\n(?:\n|\|.*\n)*", re.MULTILINE)
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python
 """Train and score models on panels of short real series.
 
-It writes results/short/panels.csv and the tables of panels in docs/short-measured.md.
+It writes results/short/panels.csv and the tables of panels in docs/measured/short-series.md.
 
 python scripts/short_panels.py --models ridge,fem_sm                    # a minute a panel and model
 python scripts/short_panels.py --models fem_sm --panels days --set model.dropout=0.2
@@ -32,7 +32,7 @@ sys.path.insert(0, str(ROOT))  # this checkout, also where another one is instal
 
 import femts  # noqa: E402
 
-ROWS, PAGE = ROOT / "results" / "short" / "panels.csv", ROOT / "docs" / "short-measured.md"
+ROWS, PAGE = ROOT / "results" / "short" / "panels.csv", ROOT / "docs" / "measured" / "short-series.md"
 COUNT = 120  # series of a panel that is cut
 DRY = ("rain (mm)", "raining (s)")  # columns without a change over most spans
 NAIVE = "seasonal_naive"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python
 """Train, score, forecast, plot and backtest models on short real series.
 
-It writes results/short/ and docs/short-measured.md.
+It writes results/short/ and docs/measured/short-series.md.
 
 python scripts/short_series.py --models fem_sm_ridge,seasonal_naive     # half a minute a series and model
 python scripts/short_series.py --models ridge --series nile,co2         # some series anew; other rows stay
@@ -31,7 +31,7 @@ sys.path.insert(0, str(ROOT))  # this checkout, also where another one is instal
 import femts  # noqa: E402
 from femts.config.model import AUTO  # noqa: E402
 
-RESULTS, PAGE = ROOT / "results" / "short", ROOT / "docs" / "short-measured.md"
+RESULTS, PAGE = ROOT / "results" / "short", ROOT / "docs" / "measured" / "short-series.md"
 NAIVE = "seasonal_naive"
 PANELS = "panels.csv"  # of scripts/short_panels.py
 MOST_WINDOWS = 5  # of a backtest, which stays within the test part

@@ -6,7 +6,7 @@ half-width is the root of the mean squared error of its step and channel, which 
 raise (isotonic regression: Barlow et al., "Statistical Inference under Order Restrictions", 1972),
 times the quantile of Student's distribution ("The Probable Error of a Mean", Biometrika 1908) with
 two degrees of freedom for each window that overlaps no other. Two were chosen by what is covered on
-short series, `docs/uncertainty.md`; exact, as the intervals of many windows are, these are not.
+short series, `docs/how-to/intervals.md`; exact, as the intervals of many windows are, these are not.
 """
 
 from __future__ import annotations

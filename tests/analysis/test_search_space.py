@@ -46,7 +46,7 @@ def test_choices_have_combinations_and_a_range_has_none() -> None:
 
 @pytest.mark.parametrize("model", model_names())
 def test_what_a_model_declares_is_what_it_takes_and_what_the_guide_says(model: str) -> None:
-    guide = (ROOT / "docs" / "tune.md").read_text(encoding="utf-8")
+    guide = (ROOT / "docs" / "how-to" / "tune.md").read_text(encoding="utf-8")
     for key, values in own_search(model, trained=True).items():
         assert f"`{key}={values}`" in guide
         made = make_dimension(key, values, model)

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted({*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("datasets/*.md"), *ROOT.glob("results/*.md")})
+PAGES = sorted(
+    {*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("datasets/*.md"), *ROOT.glob("results/*.md")}
+)
 WIDTH = 100
 
 

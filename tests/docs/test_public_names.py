@@ -15,7 +15,7 @@ IMPORT = re.compile(r"^from femts import (.+)$", re.MULTILINE)  # files that a g
 USED = re.compile(r"\bfemts\.(\w+)\(")
 
 
-@pytest.mark.parametrize("page", sorted([*ROOT.glob("docs/*.md"), ROOT / "README.md"]), ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", sorted([*ROOT.glob("docs/**/*.md"), ROOT / "README.md"]), ids=lambda page: page.stem)
 def test_what_a_page_imports_is_public(page: object) -> None:
     text = page.read_text(encoding="utf-8")  # type: ignore[attr-defined]
     names = {name.strip() for line in IMPORT.findall(text) for name in line.split(",")} | set(USED.findall(text))

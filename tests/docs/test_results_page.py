@@ -1,4 +1,4 @@
-"""results/README.md, results/pairs.md and docs/tasks.md say what the records say."""
+"""results/README.md, results/pairs.md and docs/measured/tasks.md say what the records say."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_every_table_of_the_page_is_what_its_command_prints(name: str) -> None:
 
 def test_the_tables_of_the_tasks_are_what_their_command_prints() -> None:
     script = runpy.run_path(str(ROOT / "scripts" / "results_page.py"))
-    page = (ROOT / "docs" / "tasks.md").read_text()
+    page = (ROOT / "docs" / "measured" / "tasks.md").read_text()
     commands = re.findall(r"^`femts bench tasks [^`]*`$", page, re.MULTILINE)
     assert len(commands) == len(script["TABLES"].findall(page)) == 1
     emptied = re.sub(r"^\|.*\n", "", page, flags=re.MULTILINE)

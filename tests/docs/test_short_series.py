@@ -1,4 +1,4 @@
-"""docs/short-measured.md says what the rows of results/short say."""
+"""docs/measured/short-series.md says what the rows of results/short say."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def test_the_tables_of_the_page_are_what_the_rows_say() -> None:
     script = runpy.run_path(str(ROOT / "scripts" / "short_series.py"))
-    page = (ROOT / "docs" / "short-measured.md").read_text()
+    page = (ROOT / "docs" / "measured" / "short-series.md").read_text()
     panels = runpy.run_path(str(ROOT / "scripts" / "short_panels.py"))
     emptied = re.sub(r"^\|.*\n", "", page, flags=re.MULTILINE)
     again = panels["rewritten"](script["rewritten"](emptied))
