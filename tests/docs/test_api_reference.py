@@ -1,4 +1,4 @@
-"""The reference: it builds without a warning, nothing public is missing, and the docstrings say
+"""The reference: it is what the sources say, nothing public is missing, and the docstrings say
 what goes in, out and wrong."""
 
 from __future__ import annotations
@@ -9,10 +9,9 @@ import inspect
 import re
 import runpy
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import cast
-from unittest.mock import patch
+from typing import Any, cast
 
 import pytest
 import torch
@@ -49,6 +48,11 @@ def _public() -> dict[str, Callable[..., object]]:
 PUBLIC = _public()
 
 
+def _fields(thing: object) -> list[str]:
+    """Fields of a dataclass; its docstring lists them."""
+    return [field.name for field in fields(thing)] if isinstance(thing, type) and is_dataclass(thing) else []
+
+
 def _sections(docstring: str) -> dict[str, str]:
     return dict(SECTION.findall(docstring + "\n"))
 
@@ -58,16 +62,29 @@ def _listed(section: str) -> set[str]:
     return {name for line in re.findall(r"^    ([\w, ]+):", section, flags=re.MULTILINE) for name in line.split(", ")}
 
 
-def test_the_reference_builds_and_names_everything_public(tmp_path: Path) -> None:
-    pytest.importorskip("pdoc", reason="the reference needs pdoc, of pip install '.[dev]'")
-    with patch.dict(vars(femts)):  # the script loads the names, other tests see them come
-        runpy.run_path(str(SCRIPT))["write_reference"](tmp_path)
-    pages = {str(path.relative_to(tmp_path)): path.read_text(encoding="utf-8") for path in tmp_path.rglob("*.html")}
-    anchors = set(re.findall(r' id="([\w.-]+)"', pages["femts.html"]))
-    for name in (*femts.__all__, *PUBLIC):
-        assert name in anchors, name
-    commands = set(re.findall(r' id="([\w.-]+)"', pages["femts/cli.html"]))
-    assert {f"femts-{command.replace(' ', '-')}" for command in COMMANDS} <= commands
+@pytest.fixture(scope="module")
+def script() -> dict[str, Any]:
+    pytest.importorskip("griffe", reason="the reference needs griffe, of pip install '.[dev]'")
+    return runpy.run_path(str(SCRIPT))
+
+
+def test_the_reference_is_what_the_sources_say_and_names_everything_public(script: dict[str, Any]) -> None:
+    assert script["stale"]() == [], "run scripts/api_reference.py"
+    texts = {str(path): text for path, text in script["pages"]().items()}
+    headings = set(re.findall(r"^##+ (.+)$", texts["python/femts.md"], re.MULTILINE))
+    fields_of_classes = {f"{name}.{key}" for name in femts.__all__ for key in _fields(getattr(femts, name))}
+    assert {*femts.__all__, *PUBLIC} - {"__version__"} - fields_of_classes <= headings
+    commands = "\n".join(text for name, text in texts.items() if name.startswith("commands/"))
+    assert {f"femts {command}" for command in COMMANDS} == set(re.findall(r"^#+ (.+)$", commands, re.MULTILINE))
+
+
+def test_a_page_that_is_old_missing_or_of_nothing_is_stale(script: dict[str, Any], tmp_path: Path) -> None:
+    script["write_reference"](tmp_path)
+    assert script["stale"](tmp_path) == []
+    (tmp_path / "index.md").write_text("old")
+    (tmp_path / "commands" / "train.md").unlink()
+    (tmp_path / "commands" / "none.md").write_text("of nothing")
+    assert [path.stem for path in script["stale"](tmp_path)] == ["none", "train", "index"]
 
 
 @pytest.mark.parametrize("name", PUBLIC)

@@ -47,5 +47,8 @@ def test_a_link_within_code_is_none_and_one_with_a_heading_is_seen(tmp_path: Pat
 
 def test_the_readme_leads_to_the_start_and_the_start_to_every_page() -> None:
     assert START in _targets(ROOT / "README.md")
-    by_hand = {page for page in (ROOT / "docs").rglob("*.md") if page.parent.name != "reference"} - {START}
+    docs, reference = ROOT / "docs", ROOT / "docs" / "reference"
+    by_hand = {page for page in docs.rglob("*.md") if not page.is_relative_to(reference)} - {START}
     assert by_hand <= _targets(START)
+    assert {*reference.glob("*/*.md")} == _targets(reference / "index.md")
+    assert reference / "index.md" in _targets(START)
