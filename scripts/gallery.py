@@ -1,0 +1,75 @@
+#!/usr/bin/env python
+"""Write the reports of the gallery, three HTML pages on data that are made here.
+
+python scripts/gallery.py                   # docs/gallery: all three, a minute on one core
+python scripts/gallery.py --to DIR shops    # one, elsewhere
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))  # this checkout, also where another one is installed
+
+import femts  # noqa: E402
+
+GALLERY = ROOT / "docs" / "gallery"
+Trained = femts.Forecaster | femts.PanelForecaster
+
+
+def hours() -> Trained:
+    """Three columns by the hour that forecast each other; a mixer beside a linear model."""
+    table = femts.load_dataset("synthetic").frame().iloc[:2000, :4]
+    settings = {"model.n_layers": 1}
+    return femts.train(table, "fem_sm_ridge", 24, seq_len=168, max_steps=150, settings=settings)
+
+
+def load() -> Trained:
+    """A load that grows with the cold and falls on holidays, both known in advance."""
+    table = femts.load_dataset("synthetic").frame().iloc[:3000, :2]
+    table.columns = ["date", "load"]
+    rng = np.random.default_rng(0)
+    table["cold"] = 10 + 3 * rng.normal(size=3000).cumsum() % 20
+    table["holiday"] = np.repeat(rng.random(125) < 0.1, 24).astype(int)
+    table["load"] += 0.6 * np.maximum(18 - table["cold"], 0) - 5 * table["holiday"]
+    data = femts.load_dataset(table, target=["load"], future=["cold", "holiday"])
+    return femts.train(data, "ridge", 24, seq_len=168)
+
+
+def shops() -> Trained:
+    """Forty shops by the month, each with its own size and length; one model for all."""
+    rng = np.random.default_rng(0)
+    tables = []
+    for number in range(40):
+        months = int(rng.integers(40, 160))
+        wave = 1 + 0.5 * np.sin(np.arange(months) * np.pi / 6) + 0.1 * rng.normal(size=months)
+        dates = pd.date_range("2010-01-01", periods=months, freq="MS")
+        tables.append(pd.DataFrame({"unique_id": f"shop {number}", "ds": dates, "y": rng.lognormal(3) * wave}))
+    return femts.train(femts.load_panel(pd.concat(tables)), "fem_sm", 12, seq_len=24, max_steps=150)
+
+
+REPORTS: dict[str, Callable[[], Trained]] = {"hours": hours, "load": load, "shops": shops}
+
+
+def write_report(name: str, folder: Path) -> Path:
+    """Train the model of report `name` and write its page into `folder`, which is made where it is missing."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return femts.report(REPORTS[name](), folder / f"{name}.html")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", help=f"reports: {', '.join(REPORTS)}")
+    parser.add_argument("--to", type=Path, default=GALLERY, metavar="DIR")
+    asked = parser.parse_args()
+    if unknown := [name for name in asked.names if name not in REPORTS]:
+        parser.error(f"report '{unknown[0]}' does not exist; choose from {', '.join(REPORTS)}")
+    for report in asked.names or REPORTS:
+        print(write_report(report, asked.to))
