@@ -52,3 +52,10 @@ def test_the_readme_leads_to_the_start_and_the_start_to_every_page() -> None:
     assert by_hand <= _targets(START)
     assert {*reference.glob("*/*.md")} == _targets(reference / "index.md")
     assert reference / "index.md" in _targets(START)
+
+
+def test_three_readers_find_their_first_page_in_the_list_that_the_start_begins_with() -> None:
+    first = START.read_text(encoding="utf-8").split("\n## ")[0]
+    readers = [part for part in first.split("\n- ") if part.startswith("**You have")]
+    pages = ("how-to/own-data.md", "how-to/compare.md", "../CONTRIBUTING.md")
+    assert [f"]({page})" in reader for reader, page in zip(readers, pages, strict=True)] == [True] * 3
