@@ -118,6 +118,30 @@ def test_loss_is_the_forecast_error_plus_the_next_segment_errors() -> None:
     torch.testing.assert_close(model.loss(x, y), expected)
 
 
+@pytest.mark.parametrize("patch_len", [4, 5, 16])
+def test_segments_shorter_or_longer_than_the_forecast(patch_len: int) -> None:
+    model, seq_len = make(seq_len=40, dropout=0.0, patch_len=patch_len), 40
+    x, y = torch.randn(2, seq_len, 4), torch.randn(2, 12, 4)
+    count = -(-seq_len // patch_len)
+    mean = x[:, -12:].mean(1, keepdim=True)
+    std = x.var(1, keepdim=True, correction=0).sqrt() + 1e-5
+    padded = F.pad((x - mean) / std, (0, 0, count * patch_len - seq_len, 0))
+    whole = torch.cat([padded, (y - mean) / std], dim=1).mT
+    pieces = padded.mT.reshape(2, 4, count, patch_len)
+    ends = range(patch_len, count * patch_len, patch_len)
+    following = torch.stack([whole[..., end : end + 12] for end in ends], dim=2)
+    assert model(x).shape == (2, 12, 4)
+    expected = F.mse_loss(model(x), y) + F.mse_loss(model._predict(pieces)[:, :, :-1], following)
+    torch.testing.assert_close(model.loss(x, y), expected)
+    seen = torch.rand(2, seq_len + 12, 4) > 0.3
+    padded = F.pad(seen[:, :seq_len].double(), (0, 0, count * patch_len - seq_len, 0))
+    whole = torch.cat([padded, seen[:, seq_len:].double()], dim=1).mT
+    real = torch.stack([whole[..., end : end + 12] for end in ends], dim=2).bool()
+    errors = (model._predict(pieces)[:, :, :-1] - following) ** 2
+    expected = ((model(x) - y) ** 2)[seen[:, seq_len:]].mean() + errors[real].mean()
+    torch.testing.assert_close(model.loss(x, y, seen), expected)
+
+
 def test_models_of_one_host_have_the_same_size_up_to_the_mixer() -> None:
     def weights(name: str) -> int:
         block: Any = make(name, n_channels=21).blocks[0].mixer
