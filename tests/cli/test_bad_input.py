@@ -216,20 +216,6 @@ CASES = {
     "pair that is none": Case("table --pairs fem_sm", r"Pair 'fem_sm' is none; .*FIRST:SECOND"),
     "unknown model in a pair": Case("table --pairs fem_sm:smm", r"Unknown model 'smm'; did you mean 'sm'"),
     "pairs beside models": Case("table --pairs fem_sm:sm --models sm", r"'--pairs' and '--models'.* leave '--models'"),
-    "published means beside pairs": Case(
-        "table --pairs fem_sm:sm --published", r"'--pairs' and '--published'.*leave one of them out"
-    ),
-    "published means as a page": Case(
-        "table --published --format html", r"'html' has no page of published means; take"
-    ),
-    "published means of other horizons": Case(
-        "table --published --models ridge --pred-lens 96",
-        r"over 96, 192, 336, 720 steps, not over 96; .*--roll-out all",
-    ),
-    "published means of other data": Case(
-        "table --datasets synthetic --published --models ridge --pred-lens all",
-        r"published on 'synthetic' .*leave '--published' out",
-    ),
     "pairs as a page": Case("table --pairs fem_sm:sm --format html", r"'html' has no page of pairs; take text"),
     "unknown engine": Case("table --engine locl", r"'locl'; did you mean 'local'"),
     "unknown format": Case("table --format tex", r"Unknown format 'tex'"),
