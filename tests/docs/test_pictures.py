@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
 import runpy
+import shutil
+import statistics
 from pathlib import Path
 from typing import Any
 
@@ -50,3 +54,88 @@ def test_a_picture_says_of_which_data_it_was_drawn(tmp_path: Path) -> None:
     assert theme["stale"](path, drawn) == ["empty-light.png", "empty-dark.png"]
     theme["write_both"](path, lambda _: theme["figure_of"](2, 1), drawn)
     assert theme["stale"](path, {"a": [0.3, 1]}) == [] and len(theme["stale"](path, {"a": [0.3001, 1]})) == 2
+
+
+@pytest.fixture(scope="module")
+def results() -> dict[str, Any]:
+    return script("results_pictures")
+
+
+def recorded(results: dict[str, Any]) -> dict[tuple[str, str], dict[int, dict[str, Any]]]:
+    """Records of models that have 96 steps alone and are rolled out, as JSON, by data set, model and seed."""
+    records: dict[tuple[str, str], dict[int, dict[str, Any]]] = {}
+    for path in sorted((ROOT / "results" / "paper").glob("*/*-96-seed*.json")):
+        record = json.loads(path.read_text())
+        cell = record["cell"]
+        direct = any(list(path.parent.glob(f"{cell['model']}-{steps}-*")) for steps in (192, 336, 720))
+        if record["rolled"] and not direct and cell["model"] in results["LOOKS"]:
+            records.setdefault((cell["dataset"], cell["model"]), {})[cell["seed"]] = record
+    return records
+
+
+def errors(record: dict[str, Any]) -> list[float]:
+    return [record["test"]["mse"], *(each["test"]["mse"] for each in record["rolled"].values())]
+
+
+def drawn(results: dict[str, Any], picture: str) -> dict[tuple[str, str], list[list[float]]]:
+    """Places of the dots in a picture, by the title of their panel and the mark of their model."""
+    theme = script("picture_theme")["LIGHT"]
+    figure = results["PICTURES"][picture](theme, results["measured"]())
+    return {
+        (panel.get_title(loc="left"), dots.get_gid()): dots.get_offsets().tolist()
+        for panel in figure.axes
+        for dots in panel.collections
+        if dots.get_gid()
+    }
+
+
+def test_means_and_seeds_drawn_are_those_of_the_records(results: dict[str, Any]) -> None:
+    dots = drawn(results, "means")
+    for (dataset, model), seeds in recorded(results).items():
+        means = [statistics.fmean(errors(record)) for record in seeds.values()]
+        assert sorted(x for x, _ in dots[dataset, f"seeds {model}"]) == pytest.approx(sorted(means))
+        assert dots[dataset, f"mean {model}"][0][0] == pytest.approx(statistics.fmean(means))
+    assert len(dots) >= 2 * len(recorded(results)) > 0
+
+
+def test_horizons_drawn_are_those_of_the_records(results: dict[str, Any]) -> None:
+    dots = drawn(results, "horizons")
+    for (dataset, model), seeds in recorded(results).items():
+        naive = [ROOT / "results" / "paper" / dataset / f"seasonal_naive-{p}-seed42.json" for p in (96, 192, 336, 720)]
+        beside = [json.loads(path.read_text())["test"]["mse"] for path in naive]
+        means = [statistics.fmean(each) for each in zip(*map(errors, seeds.values()), strict=True)]
+        parts = [mean / each for mean, each in zip(means, beside, strict=True)]
+        assert [y for _, y in dots[dataset, f"horizons {model}"]] == pytest.approx(parts)
+
+
+def test_times_drawn_are_those_of_the_records(results: dict[str, Any]) -> None:
+    dots = drawn(results, "times")
+    for (dataset, model), seeds in recorded(results).items():
+        places = sorted((record["seconds"] / 60, statistics.fmean(errors(record))) for record in seeds.values())
+        assert sorted(map(tuple, dots[dataset, f"times {model}"])) == [pytest.approx(place) for place in places]
+
+
+def test_the_pictures_of_the_results_are_of_these_records(results: dict[str, Any]) -> None:
+    rows = results["plain"](results["measured"]())
+    old = [name for title in results["PICTURES"] for name in results["stale"](results["FOLDER"] / title, rows)]
+    assert old == [], "run scripts/results_pictures.py"
+
+
+def test_few_records_and_none_of_a_horizon_are_drawn_as_far_as_they_go(tmp_path: Path, results: dict[str, Any]) -> None:
+    source, folder = ROOT / "results" / "paper" / "ETTh1", tmp_path / "paper" / "ETTh1"
+    folder.mkdir(parents=True)
+    for name in ("ridge-96-seed42", "dlinear-96-seed42", "seasonal_naive-96-seed42"):
+        shutil.copy(source / f"{name}.json", folder)
+    rows = results["measured"](tmp_path)
+    assert [(row.model, list(row.means)) for row in rows] == [("ridge", [42]), ("dlinear", []), ("seasonal_naive", [])]
+    theme = script("picture_theme")["DARK"]
+    for picture in ("means", "times"):
+        (panel,) = results["PICTURES"][picture](theme, rows).axes
+        assert panel.get_title(loc="left") == "ETTh1"
+    assert results["measured"](tmp_path / "none") == []
+
+
+@pytest.mark.parametrize("page", sorted({*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("results/*.md")}))
+def test_pictures_of_a_page_are_there_in_light_and_dark(page: Path) -> None:
+    for source in re.findall(r'(?:src|srcset)="([^":]+)"', page.read_text(encoding="utf-8")):
+        assert (page.parent / source).is_file(), source
