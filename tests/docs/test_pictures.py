@@ -135,6 +135,20 @@ def test_few_records_and_none_of_a_horizon_are_drawn_as_far_as_they_go(tmp_path:
     assert results["measured"](tmp_path / "none") == []
 
 
+def test_the_bars_of_the_readme_are_means_of_the_records_beside_their_command(results: dict[str, Any]) -> None:
+    readme, records = script("readme_picture"), recorded(results)
+    means = {row.model: row.means for row in results["measured"]() if row.dataset == readme["TABLE"]}
+    bars = readme["bars"]()
+    assert list(bars.values()) == sorted(bars.values())
+    for model, mean in bars.items():
+        own = records.get((readme["TABLE"], model))
+        seeds = [statistics.fmean(errors(record)) for record in own.values()] if own else means[model].values()
+        assert mean == pytest.approx(statistics.fmean(seeds))
+    words = readme["COMMAND"].replace("\\", "").split()
+    assert words[words.index("--models") + 1].split(",") == list(readme["BARS"])[:-1]
+    assert readme["stale"](readme["PICTURE"], bars) == [], "run scripts/readme_picture.py"
+
+
 @pytest.mark.parametrize("page", sorted({*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("results/*.md")}))
 def test_pictures_of_a_page_are_there_in_light_and_dark(page: Path) -> None:
     for source in re.findall(r'(?:src|srcset)="([^":]+)"', page.read_text(encoding="utf-8")):
