@@ -246,6 +246,8 @@ PICTURES = {"means": draw_means, "horizons": draw_horizons, "times": draw_times}
 
 if __name__ == "__main__":
     everything = measured()
+    if not parts_of_naive(everything):
+        sys.exit(f"Folder {RECORDS} has no records to draw; run 'femts table' first, {NAIVE} among its models.")
     for title, draw in PICTURES.items():
         if "--check" not in sys.argv[1:]:
             write_both(FOLDER / title, lambda theme, draw=draw: draw(theme, everything), plain(everything))
