@@ -11,6 +11,7 @@ femts; the values are drawn from a formula.
 
 from __future__ import annotations
 
+import math
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,7 +87,7 @@ def computed() -> Reading:
         assert f_max is not None
         return f_max.flatten()
 
-    betas = torch.logspace(*(torch.tensor(CURVE[:2]).log10().tolist()), CURVE[2], dtype=torch.float64)
+    betas = torch.logspace(math.log10(CURVE[0]), math.log10(CURVE[1]), CURVE[2], dtype=torch.float64)
     curve = torch.stack([read(beta) for beta in betas.tolist()])
     posteriors, marked = ({beta: of(beta) for beta in BETAS} for of in (posterior, read))
     return Reading(values, p, posteriors, betas, curve, marked)

@@ -41,7 +41,7 @@ class Theme:
     colours: Mapping[str, str]
 
     @property
-    def style(self) -> dict[str, Any]:
+    def style(self) -> Any:
         return {
             "figure.facecolor": self.paper,
             "axes.facecolor": self.paper,

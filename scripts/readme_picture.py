@@ -108,7 +108,7 @@ def drawing(theme: Theme, made: Forecast, means: dict[str, float]) -> Figure:
     last = figure.add_subplot(rows[2])
     last.set_axis_off()
     box = {"facecolor": theme.paper, "edgecolor": theme.grid, "boxstyle": "round,pad=0.6"}
-    look = {"family": "monospace", "fontsize": SMALL, "linespacing": 1.4, "parse_math": False}
+    look: dict[str, Any] = {"family": "monospace", "fontsize": SMALL, "linespacing": 1.4, "parse_math": False}
     last.text(0.985, 0.5, COMMAND, ha="right", va="center", multialignment="left", bbox=box, **look)
     return figure
 

@@ -14,6 +14,7 @@ import statistics
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -250,6 +251,6 @@ if __name__ == "__main__":
         sys.exit(f"Folder {RECORDS} has no records to draw; run 'femts table' first, {NAIVE} among its models.")
     for title, draw in PICTURES.items():
         if "--check" not in sys.argv[1:]:
-            write_both(FOLDER / title, lambda theme, draw=draw: draw(theme, everything), plain(everything))
+            write_both(FOLDER / title, partial(draw, rows=everything), plain(everything))
         elif old := stale(FOLDER / title, plain(everything)):
             sys.exit(f"{old[0]} is not of these records; run scripts/results_pictures.py.")
