@@ -49,6 +49,7 @@ class SegmentConfig(ModelConfig):
         rope: rotary positions in the prior, beside the learned embedding.
         n_states: states a channel of the `mamba` prior.
         patch_len: steps of a segment; None for those of the forecast.
+        window_std: divide a look-back by its deviation; its level is taken off either way.
         n_static: inputs that describe a series of a panel; they follow from its static columns.
     """
 
@@ -64,6 +65,7 @@ class SegmentConfig(ModelConfig):
     rope: bool = False
     n_states: Count = 8
     patch_len: Count | None = None
+    window_std: bool = True
     n_static: Natural = 0
 
     def __post_init__(self) -> None:
@@ -206,12 +208,12 @@ class SegmentForecaster(ForecastModel):
         return loss
 
     def _segments(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Normalised, padded and cut look-back (B, C, N, S); the window's mean and deviation (B, C, 1)."""
+        """Normalised, padded and cut look-back (B, C, N, S); what was taken off and divided by (B, C, 1)."""
         x = (
             x[..., : self.config.n_channels].transpose(1, 2).contiguous()
         )  # sums along time are several times faster over neighbours
         mean = x[..., -self.config.pred_len :].mean(-1, keepdim=True)
-        std = x.std(-1, keepdim=True, correction=0) + 1e-5
+        std = x.std(-1, keepdim=True, correction=0) + 1e-5 if self.config.window_std else torch.ones_like(mean)
         return self._cut((x - mean) / std), mean, std
 
     def _cut(self, x: Tensor) -> Tensor:

@@ -82,6 +82,12 @@ def test_shift_and_scale_of_a_channel_pass_through() -> None:
     torch.testing.assert_close(model(x * scale + shift), model(x) * scale + shift, rtol=1e-4, atol=1e-4)
 
 
+def test_without_the_deviation_a_shift_passes_through_and_a_scale_does_not() -> None:
+    model, x = make(window_std=False).eval(), torch.randn(2, 50, 4)
+    torch.testing.assert_close(model(x + 7), model(x) + 7)
+    assert (model(3 * x) - 3 * model(x)).abs().max() > 1e-3
+
+
 def test_a_constant_window_is_forecast_as_that_constant_on_average() -> None:
     forecast = make().eval()(torch.full((1, 50, 4), 3.5))
     torch.testing.assert_close(forecast, torch.full_like(forecast, 3.5), rtol=0, atol=1e-4)
