@@ -39,6 +39,10 @@ class GridOptions:
         str | None,
         option("Differences of two models each, by seed and window, instead of the table.", "FIRST:SECOND[,...]"),
     ] = None
+    published: Annotated[
+        bool,
+        typer.Option("--published", help="Means beside published ones and what was scored, instead of the table."),
+    ] = False
     pred_lens: Annotated[
         str,
         typer.Option(
@@ -84,6 +88,8 @@ class GridOptions:
 
         if self.pairs is not None and self.models is not None:
             raise UsageError("Options '--pairs' and '--models' both name models; leave '--models' out.")
+        if self.pairs is not None and self.published:
+            raise UsageError("Options '--pairs' and '--published' each print their own table; leave one of them out.")
         return () if self.pairs is None else parse_pairs(self.pairs)
 
     def grid(self) -> Grid:

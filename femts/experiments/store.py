@@ -102,22 +102,25 @@ class Store:
         _write(self.failure_path(cell), {"reason": reason})
 
 
-def read_record(path: Path, form: RecordForm = FORM) -> dict[str, Any]:
-    """A record; UsageError when `path` holds none of this `form`."""
-    remedy = f"give a file that '{form.command}' wrote."
+def read_record(path: Path, *forms: RecordForm) -> dict[str, Any]:
+    """A record; UsageError when `path` holds none of these `forms`, those of a table without any."""
+    forms = forms or (FORM,)
+    remedy = f"give a file that {' or '.join(repr(form.command) for form in forms)} wrote."
     try:
         record = read_json(path)
     except OSError as error:
         raise UsageError(f"Record {path} cannot be read: {error.strerror}; {remedy}") from error
     except Misfit as error:
         raise UsageError(f"Record {path} is not JSON; {remedy}") from error
-    if not isinstance(record, dict) or record.get("format") != form.format:
-        raise UsageError(f"File {path} is no record of format {form.format}; {remedy}")
+    form = next((each for each in forms if isinstance(record, dict) and record.get("format") == each.format), None)
+    if form is None:
+        expected = " or ".join(str(each.format) for each in forms)
+        raise UsageError(f"File {path} is no record of format {expected}; {remedy}")
     try:
         form.check(record)
     except Misfit as error:
         raise UsageError(f"Record {path} is damaged: {error}; {_REMEDY.format(form.command)}") from error
-    return record
+    return dict(record)
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:

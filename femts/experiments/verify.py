@@ -1,15 +1,16 @@
-"""Run a cell again from its own record, and compare all that the record says."""
+"""Run a cell of a table again from its own record, and compare all that the record says."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
 from typing import Any
 
 from femts.config.model import AUTO
 from femts.config.rules import Misfit
+from femts.config.training import TrainingConfig
 from femts.data.dataset import Dataset
 from femts.data.panel import Panel
 from femts.data.source import split_for
@@ -17,48 +18,24 @@ from femts.errors import UsageError
 from femts.experiments.grid import Cell
 from femts.experiments.record import make_record
 from femts.experiments.record_rules import check_record
+from femts.experiments.verdict import Scope, Verdict, place_differences
+from femts.models.registry import model_card
 
 TOLERANCE = 0.02  # of a score, on other hardware or with other libraries
-SHOWN = 3  # deviations that a sentence names
-# Where, when and how long a cell ran: nobody can check it, and no score rests on it but by `place`.
-_UNCHECKED = ("seconds", "place", "commit", "config.format", "config.training.device")
-# What other hardware or libraries change by more than rounding: a step more or less, or a kernel.
-_OF_THE_PLACE = ("history", "kept_step", "steps", "stopped", "kernels", "samples.forecast", "window_errors")
+_SCORES = (".mse", ".mae", ".pinball", ".skill", ".mase")
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """Result of running a record again.
+def _tolerance(name: str, recorded: float) -> float | None:
+    return TOLERANCE * abs(recorded) if name.endswith(_SCORES) else None
 
-    Attributes:
-        recorded: test MSE in the record.
-        repeated: the same now; None where the cell was not run, because its configuration, data or
-            model already are not those.
-        differences: what is not as it was then (hardware, libraries); empty where all must be equal to the bit.
-        deviations: what the record says wrongly: field, its value now and the one in the record.
-    """
 
-    recorded: float
-    repeated: float | None
-    differences: tuple[str, ...]
-    deviations: tuple[str, ...]
-
-    @property
-    def holds(self) -> bool:
-        """All equal to the bit in the same place; elsewhere scores within 2 %, and the rest equal."""
-        return not self.deviations
-
-    def __str__(self) -> str:
-        more = len(self.deviations) - SHOWN
-        wrong = "; ".join(self.deviations[:SHOWN]) + (f"; and {more} more" if more > 0 else "")
-        if self.repeated is None:
-            return f"NOT run, for this femts makes another thing of its cell: {wrong}"
-        pair = f"test MSE {self.repeated:.6f}, recorded {self.recorded:.6f}"
-        if not self.differences:
-            return f"{pair}: {'equal to the bit' if self.holds else f'NOT equal, in the same place: {wrong}'}"
-        gap = f"{100 * (self.repeated / self.recorded - 1):+.2f} %" if self.recorded else "no ratio"
-        within = "within 2 %" if self.holds else f"NOT within 2 %: {wrong}"
-        return f"{pair}: {gap}, {within}; different now: {', '.join(self.differences)}"
+SCOPE = Scope(
+    unchecked=("seconds", "place", "commit", "config.format", "config.training.device", "history.seconds"),
+    of_the_place=("history", "kept_step", "steps", "stopped", "kernels", "samples.forecast", "window_errors"),
+    newer=("naive", "window_errors"),
+    tolerance=_tolerance,
+    within="2 %",
+)
 
 
 def verify_record(record: Mapping[str, Any], device: str = "auto", data_root: str | None = None) -> Verdict:
@@ -77,14 +54,30 @@ def verify_record(record: Mapping[str, Any], device: str = "auto", data_root: st
         raise UsageError(
             f"The data of {cell.dataset} are not those of the record (sha256 {record['data']['sha256'][:12]}...)."
         )
+    record = _with_newer_settings(record)
     untrue = _untrue_claims(record, cell, data)
     if untrue:  # found before anything is trained, which a forged configuration may make as large as it likes
-        return Verdict(record["test"]["mse"], None, (), untrue)
+        return _verdict(record, None, (), untrue)
     again = _run_again(cell, data, device, record["place"]["threads"])
-    differences = _differences(record["place"], again["place"])
-    return Verdict(
-        record["test"]["mse"], again["test"]["mse"], differences, _deviations(record, again, bool(differences))
-    )
+    differences = place_differences(record["place"], again["place"])
+    deviations = SCOPE.deviations(record, again, elsewhere=bool(differences))
+    return _verdict(record, again["test"]["mse"], differences, deviations)
+
+
+def _with_newer_settings(record: Mapping[str, Any]) -> dict[str, Any]:
+    """`record`, with the settings of its model and training that it knows nothing of at their defaults."""
+    config = dict(record["config"])
+    kinds = {"model": model_card(config["model"]["name"]).model_class.Config, "training": TrainingConfig}
+    for section, kind in kinds.items():
+        defaults = {field.name: field.default for field in fields(kind) if field.default is not MISSING}
+        config[section] = {**json.loads(json.dumps(defaults)), **config[section]}
+    return {**record, "config": config}
+
+
+def _verdict(
+    record: Mapping[str, Any], repeated: float | None, differences: tuple[str, ...], deviations: tuple[str, ...]
+) -> Verdict:
+    return Verdict("test MSE", record["test"]["mse"], repeated, differences, deviations, SCOPE.within)
 
 
 def _run_again(cell: Cell, data: Dataset | Panel, device: str, threads: int) -> dict[str, Any]:
@@ -111,11 +104,11 @@ def _untrue_claims(record: Mapping[str, Any], cell: Cell, data: Dataset | Panel)
     from femts.training.resolve import Lengths, resolve_run, resolve_training
 
     if cell.model == AUTO:  # its configuration is known when the models have been tried
-        return _deviations({"data": record["data"]}, {"data": data.record}, elsewhere=False)
+        return SCOPE.deviations({"data": record["data"]}, {"data": data.record}, elsewhere=False)
     settings, training = resolve_training(cell.model, {"seed": cell.seed}, cell.settings)
     config = resolve_run(data, cell.model, Lengths(cell.pred_len, cell.seq_len, cell.protocol), settings, training)
     again = {"config": config.to_dict(), "data": data.record}
-    untrue = _deviations({key: record[key] for key in again}, again, elsewhere=False)
+    untrue = SCOPE.deviations({key: record[key] for key in again}, again, elsewhere=False)
     if untrue:
         return untrue
     try:
@@ -125,65 +118,4 @@ def _untrue_claims(record: Mapping[str, Any], cell: Cell, data: Dataset | Panel)
     except ValueError as error:
         raise UsageError(f"The model of the record cannot be built: {error}.") from error
     count = sum(parameter.numel() for parameter in model.parameters())
-    return _deviations({"parameters": record["parameters"]}, {"parameters": count}, elsewhere=False)
-
-
-def _deviations(then: Mapping[str, Any], now: Mapping[str, Any], elsewhere: bool) -> tuple[str, ...]:
-    now = json.loads(json.dumps(now))  # as a record has it
-    return tuple(_compare(then, now, "", elsewhere))
-
-
-def _is_newer(name: str, then: Any) -> bool:
-    """True where a record says nothing of what those of its time did not have."""
-    return then is _MISSING and name.rpartition(".")[2] in ("naive", "window_errors")
-
-
-def _compare(then: Any, now: Any, name: str, elsewhere: bool) -> Iterator[str]:
-    """A sentence for each value that is not as it was."""
-    general = ".".join(part for part in name.split(".") if not part.isdecimal())
-    if _is_newer(name, then):
-        return
-    if general in _UNCHECKED or general == "history.seconds" or (elsewhere and general in _OF_THE_PLACE):
-        return
-    if isinstance(then, Mapping) and isinstance(now, Mapping):
-        for key in {**then, **now}:
-            yield from _compare(
-                then.get(key, _MISSING), now.get(key, _MISSING), f"{name}.{key}" if name else key, elsewhere
-            )
-    elif isinstance(then, list) and isinstance(now, list) and len(then) == len(now):
-        for place, pair in enumerate(zip(then, now, strict=True)):
-            yield from _compare(*pair, f"{name}.{place}", elsewhere)
-    elif (
-        elsewhere
-        and general.endswith((".mse", ".mae", ".pinball", ".skill", ".mase"))
-        and isinstance(then, float)
-        and isinstance(now, float)
-    ):
-        if not abs(now - then) <= TOLERANCE * abs(then):
-            yield f"{name} {now:.6g}, recorded {then:.6g}"
-    elif type(then) is not type(now) or then != now:
-        yield f"{name} {_short(now)}, recorded {_short(then)}"
-
-
-_MISSING = object()
-
-
-def _short(value: Any) -> str:
-    if value is _MISSING:
-        return "none"
-    if isinstance(value, list):
-        return f"{len(value)} values"
-    return "a mapping" if isinstance(value, Mapping) else repr(value)
-
-
-def _differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, ...]:
-    changed = [
-        f"{key} {now[key]} instead of {then.get(key)}"
-        for key in now
-        if key != "libraries" and now[key] != then.get(key)
-    ]
-    for name in ("femts", "torch", "numpy"):  # what a score on a CPU is computed with
-        before, after = then["libraries"].get(name), now["libraries"].get(name)
-        if before != after:
-            changed.append(f"{name} {after} instead of {before}")
-    return tuple(changed)
+    return SCOPE.deviations({"parameters": record["parameters"]}, {"parameters": count}, elsewhere=False)

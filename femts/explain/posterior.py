@@ -115,7 +115,7 @@ def explanation(model: SegmentForecaster, x: Tensor, columns: Sequence[str], ste
     """
     layers = explained(model, x)
     chosen = Explained(*(torch.stack(values, dim=1) for values in zip(*layers, strict=True)))  # (C, layers, ...)
-    segments, length = model.config.n_segments, model.config.pred_len
+    segments, length = model.config.n_segments, model.config.segment
     stops = len(steps) - length * np.arange(segments)[::-1]
     starts = np.maximum(stops - length, 0)  # what pads the oldest segment is not the user's
     names = ["channel", "layer", "segment", "token"]

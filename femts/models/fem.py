@@ -1,10 +1,10 @@
 """The autoregressive-segment forecaster: one host for every mixer (the protocol of Lu & Yang, 2025,
 Table 4 of the paper).
 
-The look-back is cut into segments as long as the forecast. Each channel's segments become tokens, a
-context token mixed across channels before each of them, and a causal pre-norm stack predicts, at
-every segment, the next one; the last prediction is the forecast. Only the mixer differs between the
-models registered here.
+The look-back is cut into segments as long as the forecast, or as `patch_len` says. Each channel's
+segments become tokens, a context token mixed across channels before each of them, and a causal
+pre-norm stack predicts, at every segment, the steps that follow; the last prediction is the
+forecast. Only the mixer differs between the models registered here.
 """
 
 from __future__ import annotations
@@ -48,6 +48,8 @@ class SegmentConfig(ModelConfig):
         dropout: on tokens, reads and MLP outputs.
         rope: rotary positions in the prior, beside the learned embedding.
         n_states: states a channel of the `mamba` prior.
+        patch_len: steps of a segment; None for those of the forecast.
+        window_std: divide a look-back by its deviation; its level is taken off either way.
         n_static: inputs that describe a series of a panel; they follow from its static columns.
     """
 
@@ -62,6 +64,8 @@ class SegmentConfig(ModelConfig):
     dropout: float = 0.1
     rope: bool = False
     n_states: Count = 8
+    patch_len: Count | None = None
+    window_std: bool = True
     n_static: Natural = 0
 
     def __post_init__(self) -> None:
@@ -79,9 +83,14 @@ class SegmentConfig(ModelConfig):
         return self.d_model if self.d_model is not None else 32 * math.isqrt(self.n_channels)
 
     @property
+    def segment(self) -> int:
+        """`patch_len`, resolved."""
+        return self.patch_len if self.patch_len is not None else self.pred_len
+
+    @property
     def n_segments(self) -> int:
         """Segments in the padded look-back."""
-        return -(-self.seq_len // self.pred_len)
+        return -(-self.seq_len // self.segment)
 
     def mixer_config(self) -> FreeEnergyMixerConfig:
         """The layer of each block; `lintrans` shares its widths and dropout."""
@@ -135,7 +144,7 @@ class Block(nn.Module):
 @register("linear", "normalised linear attention alone, in the same host", prior="linear", components="")
 @register("lintrans", "linear attention without normaliser, in the same host", prior="lintrans", components="")
 class SegmentForecaster(ForecastModel):
-    """See the module; B windows, C channels, N segments of P steps, d = `config.width`."""
+    """See the module; B windows, C channels, N segments of S steps, forecasts of P, d = `config.width`."""
 
     Config: ClassVar[type] = SegmentConfig
     rolls_out = True
@@ -145,11 +154,11 @@ class SegmentForecaster(ForecastModel):
 
     def __init__(self, config: SegmentConfig, quantiles: Sequence[float] = ()) -> None:
         super().__init__(config, quantiles)
-        steps, channels, width, tokens = config.pred_len, config.n_channels, config.width, 2 * config.n_segments
-        self.main_in = nn.Linear(steps, width)
+        channels, width, tokens = config.n_channels, config.width, 2 * config.n_segments
+        self.main_in = nn.Linear(config.segment, width)
         self.main_norm = RMSNorm(width, eps=1e-5)
         self.context_channels = nn.Linear(channels, channels)
-        self.context_in = nn.Linear(steps, width)
+        self.context_in = nn.Linear(config.segment, width)
         self.context_norm = RMSNorm(width, eps=1e-5)
         self.position = nn.Parameter(torch.empty(tokens, width))
         self.channel_position = nn.Parameter(torch.empty(channels, tokens, width))
@@ -158,7 +167,7 @@ class SegmentForecaster(ForecastModel):
         self.token_norm = RMSNorm(width, eps=1e-5)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.n_layers))
         self.out_norm = RMSNorm(width, eps=1e-5)
-        self.out = nn.Linear(width, steps * self.n_outputs)
+        self.out = nn.Linear(width, config.pred_len * self.n_outputs)
         self._initialise()
 
     def _initialise(self) -> None:
@@ -176,8 +185,8 @@ class SegmentForecaster(ForecastModel):
         return self._forecast(self._predict(segments, LAST, static=self._static(x))[:, :, -1], mean, std)
 
     def loss(self, x: Tensor, y: Tensor, observed: Tensor | None = None, channels: Tensor | None = None) -> Tensor:
-        """Loss of the training: of the forecast, in scaled units, and of each earlier segment's
-        successor, window-normalised.
+        """Loss of the training: of the forecast, in scaled units, and of what follows each earlier
+        segment, window-normalised.
 
         Args:
             x, y, observed, channels: as in `ForecastModel.loss`.
@@ -190,28 +199,34 @@ class SegmentForecaster(ForecastModel):
         if channels is not None:
             segments, mean, std, y = segments[:, channels], mean[:, channels], std[:, channels], y[..., channels]
             observed = None if observed is None else observed[..., channels]
-        past, future = (
-            (None, None) if observed is None else (self._cut(observed[:, : x.shape[1]].mT), observed[:, x.shape[1] :])
-        )
+        past, future = (None, None) if observed is None else observed.split([x.shape[1], y.shape[1]], dim=1)
         loss = self.error(self._forecast(predicted[:, :, -1], mean, std), y, future)
         if segments.shape[2] > 1:
-            observed_past = None if past is None else past[:, :, 1:]
-            loss = loss + self.error(predicted[:, :, :-1], segments[:, :, 1:], observed_past, dim=-1)
+            following = self._following(segments, (y.mT - mean) / std)
+            seen = None if past is None or future is None else self._following(self._cut(past.mT), future.mT)
+            loss = loss + self.error(predicted[:, :, :-1], following, seen, dim=-1)
         return loss
 
     def _segments(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Normalised, padded and cut look-back (B, C, N, P); the window's mean and deviation (B, C, 1)."""
+        """Normalised, padded and cut look-back (B, C, N, S); what was taken off and divided by (B, C, 1)."""
         x = (
             x[..., : self.config.n_channels].transpose(1, 2).contiguous()
         )  # sums along time are several times faster over neighbours
         mean = x[..., -self.config.pred_len :].mean(-1, keepdim=True)
-        std = x.std(-1, keepdim=True, correction=0) + 1e-5
+        std = x.std(-1, keepdim=True, correction=0) + 1e-5 if self.config.window_std else torch.ones_like(mean)
         return self._cut((x - mean) / std), mean, std
 
     def _cut(self, x: Tensor) -> Tensor:
-        """Look-backs (B, C, L), padded on the left and cut: (B, C, N, P)."""
-        x = F.pad(x, (self.config.n_segments * self.config.pred_len - x.shape[-1], 0))
-        return x.unflatten(-1, (self.config.n_segments, self.config.pred_len))
+        """Look-backs (B, C, L), padded on the left and cut: (B, C, N, S)."""
+        x = F.pad(x, (self.config.n_segments * self.config.segment - x.shape[-1], 0))
+        return x.unflatten(-1, (self.config.n_segments, self.config.segment))
+
+    def _following(self, segments: Tensor, future: Tensor) -> Tensor:
+        """The P steps after each segment but the last: (B, C, N, S), (B, C, P) -> (B, C, N - 1, P)."""
+        size, steps = segments.shape[-1], future.shape[-1]
+        if size == steps:
+            return segments[:, :, 1:]
+        return torch.cat([segments.flatten(2), future], dim=-1)[..., size:].unfold(-1, steps, size)[:, :, :-1]
 
     def _static(self, x: Tensor) -> Tensor | None:
         """Embedding (B, d) of what describes the series of a look-back (B, L, C + E); None where nothing does."""
@@ -220,7 +235,7 @@ class SegmentForecaster(ForecastModel):
     def _predict(
         self, segments: Tensor, rows: slice = MAIN, channels: Tensor | None = None, static: Tensor | None = None
     ) -> Tensor:
-        """Forecast of what follows each segment, or at `rows` the last alone: (B, C, N, P) ->
+        """Forecast of what follows each segment, or at `rows` the last alone: (B, C, N, S) ->
         (B, C, N or 1, P n_outputs).
 
         With `channels` (D,) that of those alone, (B, D, ...); their context still comes from all.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -20,6 +21,8 @@ from femts.bench.tasks.memorisation import Memorisation
 from femts.bench.tasks.next_byte import sources
 from femts.bench.tasks.recall import NoisyRecall, Recall
 from femts.bench.tasks.selective_copy import SelectiveCopy
+from femts.bench.tasks.verify import verify_task
+from femts.cli import main
 from femts.config.rules import Misfit
 from femts.errors import RunFailure, UsageError
 
@@ -149,3 +152,51 @@ def test_a_score_that_is_no_number_is_a_failure() -> None:
     (cell,) = make_cells(["maximum"], ["sm"], [1], {**TINY, "rate": 1e30})
     with pytest.raises(RunFailure, match="try a smaller rate"):
         fit(cell.sizes(), "sm", 1)
+
+
+@pytest.fixture(scope="module")
+def genuine(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    (cell,) = make_cells(["fetch"], ["fem_sm"], [1], TINY)
+    return dict(json.loads(json.dumps(cell.run(tmp_path_factory.mktemp("work"), "cpu", None))))
+
+
+def test_a_record_is_verified_to_the_bit_and_elsewhere_within_a_tolerance(genuine: dict[str, Any]) -> None:
+    verdict = verify_task(genuine, "cpu")
+    assert verdict.holds and str(verdict).endswith("equal to the bit")
+    changed = {**genuine, "score": genuine["score"] + 0.01}
+    assert "NOT equal, in the same place: score" in str(verify_task(changed, "cpu"))
+    elsewhere = {**changed, "code": "0" * 64, "losses": [1.0, 1.0, 1.0]}
+    assert str(verify_task(elsewhere, "cpu")).endswith("within 0.02; different now: the sources")
+    assert not verify_task({**elsewhere, "score": genuine["score"] + 0.03}, "cpu").holds
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"losses": [1.0, 1.0, 1.0]},
+        {"parameters": 7},
+        {"mixer_parameters": 7},
+        {"recipe": {"optimiser": "SGD"}},
+        {"data": "0" * 64},
+        {"measure": "bits"},
+        {"task": {"steps": 3}},
+        {"cell": {"task": "fetch", "mixer": "fem_sm", "seed": 1, "settings": {"steps": 3}}},
+        {"cell": {"task": "maximum", "mixer": "fem_sm", "seed": 1, "settings": TINY}},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_a_forged_record_is_not_accepted(genuine: dict[str, Any], change: dict[str, Any]) -> None:
+    verdict = verify_task({**genuine, **change}, "cpu")
+    assert not verdict.holds and next(iter(change)) in str(verdict)
+
+
+def test_the_command_verifies_records_of_both_kinds(
+    genuine: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps(genuine))
+    assert main(["verify", str(path), "--device", "cpu"]) == 0
+    assert capsys.readouterr().out.startswith(f"{path}: error ")
+    path.write_text(json.dumps({**genuine, "format": "tasks 9"}))
+    assert main(["verify", str(path)]) == 2
+    assert "is no record of format 1 or tasks 1; give a file that 'femts table'" in capsys.readouterr().err

@@ -20,6 +20,17 @@ LONG = "x" * 300
 PREDICT = "predict run"
 
 CASES = {
+    # published means
+    "published beside pairs": Case(
+        "table --pairs fem_sm:sm --published", r"'--pairs' and '--published'.* leave one of"
+    ),
+    "published as a page": Case("table --published --format html", r"'html' has no page of published means; take"),
+    "published, one horizon": Case(
+        "table --published --pred-lens 96", r"192, 336, 720 steps, not over 96; give '--pred"
+    ),
+    "published of other data": Case(
+        "table --datasets synthetic --published", r"on 'synthetic' .*leave '--published' out"
+    ),
     # stamps
     "a stamp of 1970": Case(f"{OWN} stamp1970.csv", r"from 1970-01-01 .* to 2024-01-01 01:00:00 \(data rows 1 and 2\)"),
     "a stamp of 2224, predict": Case(

@@ -24,7 +24,7 @@ def _paragraphs(text: str) -> list[str]:
     """Blocks of prose; each item of a list is one."""
     plain = re.sub(r"^```.*?^```", "\n\n", text, flags=re.MULTILINE | re.DOTALL)
     plain = re.sub(r"<!--.*?-->", "", plain, flags=re.DOTALL)
-    plain = re.sub(r"^(?:#|\||!\[|    ).*$", "\n", plain, flags=re.MULTILINE)
+    plain = re.sub(r"^(?:#|\||!\[|    |\s*<).*$", "\n", plain, flags=re.MULTILINE)
     return [part.strip("\n") for block in plain.split("\n\n") for part in ITEM.split(block) if part.strip()]
 
 

@@ -24,13 +24,23 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_page_of_docs_is_on_the_site(site: Path) -> None:
     for page in (ROOT / "docs").rglob("*.md"):
-        path = page.relative_to(ROOT / "docs").with_suffix("")
-        assert (site / (path.parent if path.name == "index" else path) / "index.html").is_file(), path
+        path = page.relative_to(ROOT / "docs").with_suffix(".html")
+        assert (site / path).is_file(), path
 
 
 def test_links_between_pages_and_out_of_docs_lead_to_pages_of_the_site(site: Path) -> None:
     start = (site / "index.html").read_text(encoding="utf-8")
     links = set(re.findall(r'href="([\w./-]+)"', start))
-    assert {"how-to/own-data/", "results/", "results/pairs/", "CONTRIBUTING/", "reference/"} <= links
+    assert {"how-to/own-data.html", "results/index.html", "CONTRIBUTING.html", "reference/index.html"} <= links
     for link in links:
         assert (site / link).exists(), link
+
+
+def test_pictures_are_on_the_site_beside_the_pages_that_show_them(site: Path) -> None:
+    pages = [page for page in site.rglob("*.html") if page.parent.name != "gallery"]
+    shown = [
+        (page, path) for page in pages for path in re.findall(r'(?:src|srcset)="([\w./-]+\.png)"', page.read_text())
+    ]
+    assert len(shown) > 5
+    for page, path in shown:
+        assert (page.parent / path).is_file(), f"{page}: {path}"

@@ -182,6 +182,17 @@ def test_a_record_of_before_errors_by_window_is_verified(
     assert str(verify_record(older, "cpu")).endswith("equal to the bit")
 
 
+def test_a_record_of_before_a_setting_is_verified_where_the_setting_stands_at_its_default(
+    genuine: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verify, "_run_again", lambda *_: genuine)
+    older = copy.deepcopy(genuine)
+    del older["config"]["model"]["season"], older["config"]["training"]["keep"]  # as the cell has it, and by default
+    assert "config.model.season" in str(verify_record(older, "cpu"))
+    older["config"]["model"]["season"] = genuine["config"]["model"]["season"]
+    assert str(verify_record(older, "cpu")).endswith("equal to the bit")
+
+
 @pytest.mark.parametrize("path", DAMAGED)
 def test_a_damaged_record_is_told_by_file_and_field(genuine: dict[str, Any], path: str, tmp_path: Path) -> None:
     damaged = copy.deepcopy(genuine)

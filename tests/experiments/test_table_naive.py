@@ -15,7 +15,7 @@ from femts.experiments.record_rules import check_record
 from femts.experiments.store import Store
 from femts.experiments.table import make_entries
 from femts.experiments.table_text import as_csv, as_text, worse_than_naive
-from femts.experiments.verify import _compare
+from femts.experiments.verify import SCOPE
 
 
 def naive(mse: float) -> dict[str, Any]:
@@ -65,8 +65,8 @@ def test_a_record_may_say_nothing_of_the_naive_forecast_but_nothing_wrong() -> N
 
 def test_a_record_that_says_nothing_of_it_is_verified_and_one_that_lies_is_not() -> None:
     now = {"test": {"mse": 0.4}, "naive": naive(0.5), "rolled": {"192": {"naive": naive(0.5)}}}
-    assert list(_compare({"test": {"mse": 0.4}, "rolled": {"192": {}}}, now, "", elsewhere=False)) == []
-    (lie,) = _compare({**now, "naive": naive(0.6)}, now, "", elsewhere=False)
+    assert SCOPE.deviations({"test": {"mse": 0.4}, "rolled": {"192": {}}}, now, elsewhere=False) == ()
+    (lie,) = SCOPE.deviations({**now, "naive": naive(0.6)}, now, elsewhere=False)
     assert lie == "naive.mse 0.5, recorded 0.6"
 
 

@@ -194,14 +194,15 @@ def test_components_that_reach_nothing_do_not_count() -> None:
     assert forecaster.explain(pulses())["weight"].max() > 0.99
 
 
-def test_segments_tile_the_look_back_and_nothing_else_is_read(history: pd.DataFrame) -> None:
-    forecaster = make()
+@pytest.mark.parametrize("patch_len", [None, 3])
+def test_segments_tile_the_look_back_and_nothing_else_is_read(history: pd.DataFrame, patch_len: int | None) -> None:
+    forecaster = make(patch_len=patch_len)
     before = history.copy(deep=True)
     frame = forecaster.explain(history)
     pd.testing.assert_frame_equal(history, before)
     one = frame[(frame["channel"] == "heat") & (frame["layer"] == 2) & (frame["token"] == "main")]
     stamps = history["date"].tail(L).to_numpy()
-    ends = np.arange(L - 1, 0, -P)[::-1]
+    ends = np.arange(L - 1, -1, -(patch_len or P))[::-1]
     np.testing.assert_array_equal(one["end"], stamps[ends])
     np.testing.assert_array_equal(one["start"], stamps[[0, *(ends[:-1] + 1)]])
     spoilt = history.copy()

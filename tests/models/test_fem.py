@@ -82,6 +82,12 @@ def test_shift_and_scale_of_a_channel_pass_through() -> None:
     torch.testing.assert_close(model(x * scale + shift), model(x) * scale + shift, rtol=1e-4, atol=1e-4)
 
 
+def test_without_the_deviation_a_shift_passes_through_and_a_scale_does_not() -> None:
+    model, x = make(window_std=False).eval(), torch.randn(2, 50, 4)
+    torch.testing.assert_close(model(x + 7), model(x) + 7)
+    assert (model(3 * x) - 3 * model(x)).abs().max() > 1e-3
+
+
 def test_a_constant_window_is_forecast_as_that_constant_on_average() -> None:
     forecast = make().eval()(torch.full((1, 50, 4), 3.5))
     torch.testing.assert_close(forecast, torch.full_like(forecast, 3.5), rtol=0, atol=1e-4)
@@ -116,6 +122,30 @@ def test_loss_is_the_forecast_error_plus_the_next_segment_errors() -> None:
     pieces = ((x - mean) / std).transpose(1, 2).reshape(2, 4, 3, 12)
     expected = F.mse_loss(model(x), y) + F.mse_loss(model._predict(pieces)[:, :, :2], pieces[:, :, 1:])
     torch.testing.assert_close(model.loss(x, y), expected)
+
+
+@pytest.mark.parametrize("patch_len", [4, 5, 16])
+def test_segments_shorter_or_longer_than_the_forecast(patch_len: int) -> None:
+    model, seq_len = make(seq_len=40, dropout=0.0, patch_len=patch_len), 40
+    x, y = torch.randn(2, seq_len, 4), torch.randn(2, 12, 4)
+    count = -(-seq_len // patch_len)
+    mean = x[:, -12:].mean(1, keepdim=True)
+    std = x.var(1, keepdim=True, correction=0).sqrt() + 1e-5
+    padded = F.pad((x - mean) / std, (0, 0, count * patch_len - seq_len, 0))
+    whole = torch.cat([padded, (y - mean) / std], dim=1).mT
+    pieces = padded.mT.reshape(2, 4, count, patch_len)
+    ends = range(patch_len, count * patch_len, patch_len)
+    following = torch.stack([whole[..., end : end + 12] for end in ends], dim=2)
+    assert model(x).shape == (2, 12, 4)
+    expected = F.mse_loss(model(x), y) + F.mse_loss(model._predict(pieces)[:, :, :-1], following)
+    torch.testing.assert_close(model.loss(x, y), expected)
+    seen = torch.rand(2, seq_len + 12, 4) > 0.3
+    padded = F.pad(seen[:, :seq_len].double(), (0, 0, count * patch_len - seq_len, 0))
+    whole = torch.cat([padded, seen[:, seq_len:].double()], dim=1).mT
+    real = torch.stack([whole[..., end : end + 12] for end in ends], dim=2).bool()
+    errors = (model._predict(pieces)[:, :, :-1] - following) ** 2
+    expected = ((model(x) - y) ** 2)[seen[:, seq_len:]].mean() + errors[real].mean()
+    torch.testing.assert_close(model.loss(x, y, seen), expected)
 
 
 def test_models_of_one_host_have_the_same_size_up_to_the_mixer() -> None:

@@ -69,7 +69,8 @@ def sample_windows(forecaster: Forecaster, data: Dataset) -> dict[str, Any]:
             for level, (lower, upper) in bounds.items()
         }
         if model is not None:
-            starts = np.maximum(row - steps * np.arange(model.config.n_segments, 0, -1), row - config.seq_len)
+            starts = row - model.config.segment * np.arange(model.config.n_segments, 0, -1)
+            starts = np.maximum(starts, row - config.seq_len)
             rows = np.stack([starts, np.append(starts[1:], row) - 1], axis=1).ravel()
             x, _ = windows.gather(torch.tensor([number], device=forecaster.device))
             sample["read"] = _read(model, x, channels) | {"stamps": _stamps(data, rows.tolist())}

@@ -19,6 +19,7 @@ from femts.text import printable
 
 if TYPE_CHECKING:
     from femts.experiments.pairs import Pair
+    from femts.experiments.table import Entry
 
 FORMATS = ("text", "md", "csv", "html")
 
@@ -43,28 +44,35 @@ def table(
     if form not in FORMATS:
         raise UsageError(f"Unknown format '{form}'{suggest(form, FORMATS)}")
     pairs = grid.paired()
-    if pairs and form == "html":
-        raise UsageError("Format 'html' has no page of pairs; take text, md or csv.")
+    if form == "html" and (pairs or grid.published):
+        raise UsageError(
+            f"Format 'html' has no page of {'pairs' if pairs else 'published means'}; take text, md or csv."
+        )
     chosen = engine.engine_on(device, data_root)
     from femts.experiments.engine import refuse_damaged, run_cells
     from femts.experiments.grid import make_grid
     from femts.experiments.pairs import make_pairs
+    from femts.experiments.standing import check_published
     from femts.experiments.store import Store
     from femts.experiments.table import make_entries
     from femts.experiments.table_text import as_csv, as_text, worse_than_naive
 
     cells = make_grid(grid.grid(), data_root)
+    roll_out = () if grid.roll_out is None else parse_horizons(grid.roll_out)
+    if grid.published:
+        check_published(cells, roll_out)
     store = Store(engine.results)
     if not show:
         refuse_damaged(cells, store)
         run_cells(cells, store, chosen, lambda line: print(printable(line), file=sys.stderr, flush=True))
     damaged = [sentence for cell in cells if (sentence := store.damage(cell))]
-    roll_out = () if grid.roll_out is None else parse_horizons(grid.roll_out)
     entries = make_entries(cells, store, roll_out)
     say_warnings(worse_than_naive(entries))
     if pairs:
         _print_pairs(make_pairs(pairs, cells, store, roll_out), form)
         say_notes(f"{cell.path} failed: {why}" for cell in cells if (why := store.failure(cell)))
+    elif grid.published:
+        _print_published(entries, form)
     elif form == "html":
         from femts.experiments.table_page import as_html
 
@@ -83,6 +91,15 @@ def table(
     if show:
         return 1 if damaged else 0
     return 0 if all(store.failure(cell) is None for cell in cells) else 1
+
+
+def _print_published(entries: Sequence[Entry], form: str) -> None:
+    from femts.experiments.standing_text import as_csv, as_text
+
+    if form == "csv":
+        write_data(as_csv(entries))
+    else:
+        print(as_text(entries, markdown=form == "md"))
 
 
 def _print_pairs(pairs: Sequence[Pair], form: str) -> None:

@@ -1,0 +1,125 @@
+"""Verdict on a record that was made again: what is equal, and what need not be."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+SHOWN = 3  # deviations that a sentence names
+_MISSING = object()
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Fields of a kind of records that need not be equal, as dotted names without the places in a list.
+
+    Attributes:
+        unchecked: fields that no score rests on, such as when and how long a cell ran.
+        of_the_place: fields that other hardware or libraries change by more than rounding.
+        newer: last parts of fields that records of before they were kept lack.
+        tolerance: the largest change of a score elsewhere, from its dotted name and its value in the
+            record; None for a value that is no score and has to be equal.
+        within: words for that tolerance.
+    """
+
+    unchecked: tuple[str, ...]
+    of_the_place: tuple[str, ...]
+    newer: tuple[str, ...]
+    tolerance: Callable[[str, float], float | None]
+    within: str
+
+    def deviations(self, then: Mapping[str, Any], now: Mapping[str, Any], elsewhere: bool) -> tuple[str, ...]:
+        """A sentence for each value of the record `then` that is not as it is made `now`.
+
+        Args:
+            then: the record, or fields of it.
+            now: the same, made again.
+            elsewhere: made with other hardware or libraries, so that scores may differ a little.
+        """
+        return tuple(self._compare(then, json.loads(json.dumps(now)), "", elsewhere))  # as a record has it
+
+    def _compare(self, then: Any, now: Any, name: str, elsewhere: bool) -> Iterator[str]:
+        general = ".".join(part for part in name.split(".") if not part.isdecimal())
+        if then is _MISSING and name.rpartition(".")[2] in self.newer:
+            return
+        if general in self.unchecked or (elsewhere and general in self.of_the_place):
+            return
+        if isinstance(then, Mapping) and isinstance(now, Mapping):
+            for key in {**then, **now}:
+                whole = f"{name}.{key}" if name else key
+                yield from self._compare(then.get(key, _MISSING), now.get(key, _MISSING), whole, elsewhere)
+        elif isinstance(then, list) and isinstance(now, list) and len(then) == len(now):
+            for place, pair in enumerate(zip(then, now, strict=True)):
+                yield from self._compare(*pair, f"{name}.{place}", elsewhere)
+        elif elsewhere and (allowed := self._allowed(general, then, now)) is not None:
+            if not abs(now - then) <= allowed:
+                yield f"{name} {now:.6g}, recorded {then:.6g}"
+        elif type(then) is not type(now) or then != now:
+            yield f"{name} {_short(now)}, recorded {_short(then)}"
+
+    def _allowed(self, general: str, then: Any, now: Any) -> float | None:
+        floats = isinstance(then, float) and isinstance(now, float)
+        return self.tolerance(general, then) if floats else None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Result of running a record again.
+
+    Attributes:
+        measure: words for the score.
+        recorded: score in the record.
+        repeated: the same now; None where the cell was not run, because its configuration, data or
+            model already are not those.
+        differences: what is not as it was then (hardware, libraries); empty where all must be equal to the bit.
+        deviations: what the record says wrongly: field, its value now and the one in the record.
+        within: words for what scores may differ by elsewhere.
+    """
+
+    measure: str
+    recorded: float
+    repeated: float | None
+    differences: tuple[str, ...]
+    deviations: tuple[str, ...]
+    within: str
+
+    @property
+    def holds(self) -> bool:
+        """All equal to the bit in the same place; elsewhere scores within the tolerance, and the rest equal."""
+        return not self.deviations
+
+    def __str__(self) -> str:
+        more = len(self.deviations) - SHOWN
+        wrong = "; ".join(self.deviations[:SHOWN]) + (f"; and {more} more" if more > 0 else "")
+        if self.repeated is None:
+            return f"NOT run, for this femts makes another thing of its cell: {wrong}"
+        pair = f"{self.measure} {self.repeated:.6f}, recorded {self.recorded:.6f}"
+        if not self.differences:
+            return f"{pair}: {'equal to the bit' if self.holds else f'NOT equal, in the same place: {wrong}'}"
+        gap = f"{100 * (self.repeated / self.recorded - 1):+.2f} %" if self.recorded else "no ratio"
+        within = f"within {self.within}" if self.holds else f"NOT within {self.within}: {wrong}"
+        return f"{pair}: {gap}, {within}; different now: {', '.join(self.differences)}"
+
+
+def place_differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, ...]:
+    """Hardware and libraries that differ between the `place` of a record and that of its repetition."""
+    changed = [
+        f"{key} {now[key]} instead of {then.get(key)}"
+        for key in now
+        if key != "libraries" and now[key] != then.get(key)
+    ]
+    for name in ("femts", "torch", "numpy"):  # what a score on a CPU is computed with
+        before, after = then["libraries"].get(name), now["libraries"].get(name)
+        if before != after:
+            changed.append(f"{name} {after} instead of {before}")
+    return tuple(changed)
+
+
+def _short(value: Any) -> str:
+    if value is _MISSING:
+        return "none"
+    if isinstance(value, list):
+        return f"{len(value)} values"
+    return "a mapping" if isinstance(value, Mapping) else repr(value)
