@@ -11,6 +11,7 @@ from pages import ROOT
 DOCS = ROOT / "docs"
 FOLDERS = ("how-to", "explanation", "measured", "gallery")
 PAGES = [
+    ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
     DOCS / "index.md",
     *sorted(page for folder in FOLDERS for page in DOCS.glob(f"{folder}/*.md")),

@@ -294,8 +294,7 @@ def test_the_picture_shows_the_channels_and_how_many_it_leaves_out(tmp_path: Pat
 
 
 def test_the_picture_tells_how_sharply_was_chosen(tmp_path: Path) -> None:
-    history = pulses()
-    text = plot_explanation(history, planted().explain(history), tmp_path / "p.svg").read_text()
+    text = plot_explanation(pulses(), planted().explain(pulses()), tmp_path / "p.svg").read_text()
     assert re.search(r"<!-- 12\W -->", text)  # the share of a segment that took all, times an even one
     assert text.count("<!-- 1.0 -->") == 2  # effective segments
     assert text.count("<!-- 8.00 -->") == 2  # hidden temperature
