@@ -67,6 +67,13 @@ def machine(device: str) -> dict[str, object]:
     }
 
 
+def cores() -> int:
+    """CPU cores that this process may use: under `taskset` or in a container fewer than the machine has."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def _cpu_name() -> str:
     facts = Path("/proc/cpuinfo")
     model = re.search(r"^model name\s*:\s*(.+)$", facts.read_text(), re.MULTILINE) if facts.is_file() else None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from femts.config.arguments import check_text
+from femts.environment import cores
 from femts.errors import UsageError, suggest
 from femts.experiments.job import Job
 from femts.experiments.store import Store
@@ -58,12 +58,12 @@ def run_cells(cells: Sequence[Job], store: Store, engine: Engine, say: Callable[
     started = time.monotonic()
     deadline = None if engine.max_time is None else started + parse_span(engine.max_time)
     place = resolve_place(apply_settings(TrainingConfig(), {"device": engine.device}, where="training")).device
-    cores = os.cpu_count() or 1
-    jobs = (4 if place == "cuda" else cores) if engine.jobs is None else engine.jobs
+    free = cores()
+    jobs = (4 if place == "cuda" else free) if engine.jobs is None else engine.jobs
     root = None if engine.data_root is None else str(engine.data_root.resolve())
     left = [cell for cell in cells if not store.finished(cell)]
     for source, cell in {cell.source: cell for cell in left}.items():  # fetched once, and refused before anything runs
         for note in cell.notes(engine.data_root):
             say(f"note: {source}: {note}")
     run = {"local": run_local, "ray": run_ray}[engine.name]
-    run(left, store, Resources(jobs, max(1, cores // jobs), place, root), deadline, say)
+    run(left, store, Resources(jobs, max(1, free // jobs), place, root), deadline, say)

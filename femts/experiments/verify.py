@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import Any
@@ -14,6 +13,7 @@ from femts.config.training import TrainingConfig
 from femts.data.dataset import Dataset
 from femts.data.panel import Panel
 from femts.data.source import split_for
+from femts.environment import cores
 from femts.errors import UsageError
 from femts.experiments.grid import Cell
 from femts.experiments.record import make_record
@@ -87,7 +87,7 @@ def _run_again(cell: Cell, data: Dataset | Panel, device: str, threads: int) -> 
     from femts.training.train import train
 
     before = torch.get_num_threads()
-    torch.set_num_threads(min(threads, os.cpu_count() or 1))  # with another number sums are formed in another order
+    torch.set_num_threads(min(threads, cores()))  # with another number sums are formed in another order
     try:
         forecaster = train(
             data, cell.model, cell.pred_len, seq_len=cell.seq_len, protocol=cell.protocol, seed=cell.seed,
