@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +29,8 @@ def hours() -> Trained:
     """Three columns by the hour that forecast each other; a mixer beside a linear model."""
     table = femts.load_dataset("synthetic").frame().iloc[:2000, :4]
     settings = {"model.n_layers": 1}
-    return femts.train(table, "fem_sm_ridge", 24, seq_len=168, max_steps=150, settings=settings)
+    data = replace(femts.load_dataset(table), name="hours")
+    return femts.train(data, "fem_sm_ridge", 24, seq_len=168, max_steps=150, settings=settings)
 
 
 def load() -> Trained:
@@ -40,7 +42,7 @@ def load() -> Trained:
     table["holiday"] = np.repeat(rng.random(125) < 0.1, 24).astype(int)
     table["load"] += 0.6 * np.maximum(18 - table["cold"], 0) - 5 * table["holiday"]
     data = femts.load_dataset(table, target=["load"], future=["cold", "holiday"])
-    return femts.train(data, "ridge", 24, seq_len=168)
+    return femts.train(replace(data, name="load"), "ridge", 24, seq_len=168)
 
 
 def shops() -> Trained:
@@ -52,7 +54,8 @@ def shops() -> Trained:
         wave = 1 + 0.5 * np.sin(np.arange(months) * np.pi / 6) + 0.1 * rng.normal(size=months)
         dates = pd.date_range("2010-01-01", periods=months, freq="MS")
         tables.append(pd.DataFrame({"unique_id": f"shop {number}", "ds": dates, "y": rng.lognormal(3) * wave}))
-    return femts.train(femts.load_panel(pd.concat(tables)), "fem_sm", 12, seq_len=24, max_steps=150)
+    panel = replace(femts.load_panel(pd.concat(tables)), name="shops")
+    return femts.train(panel, "fem_sm", 12, seq_len=24, max_steps=150)
 
 
 REPORTS: dict[str, Callable[[], Trained]] = {"hours": hours, "load": load, "shops": shops}
