@@ -27,7 +27,7 @@ def test_the_tables_of_the_tasks_are_what_their_command_prints() -> None:
     page = (ROOT / "docs" / "measured" / "tasks.md").read_text()
     commands = re.findall(r"^`femts bench tasks [^`]*`$", page, re.MULTILINE)
     assert len(commands) == len(script["TABLES"].findall(page)) == 1
-    emptied = re.sub(r"^\|.*\n", "", page, flags=re.MULTILINE)
+    emptied = script["TABLES"].sub(lambda table: f"`femts {table[1]}`\n\n", page)  # another table there is typed
     assert emptied != page and script["rewritten"](emptied) == page, "run scripts/results_page.py"
 
 
