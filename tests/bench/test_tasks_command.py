@@ -107,11 +107,6 @@ def test_a_damaged_record_is_refused_before_anything_is_run(
         path.write_text(text)
 
 
-def test_verify_refuses_a_record_of_a_task(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["verify", str(next(finished.glob("*/*.json")))]) == 2
-    assert "is no record of format 1" in capsys.readouterr().err
-
-
 def test_a_cell_that_crashes_is_told_and_tried_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = [*COMMAND, "--tasks", "fetch", "--mixers", "sm", "--seeds", "1", "--set", "rate=1e30"]
     assert main([*command, "--out", str(tmp_path)]) == 1
