@@ -69,13 +69,11 @@ def gaps_as_notes() -> Iterator[None]:
 def load_run(run: Path, device: str, dataset: str | None = None) -> Forecaster:
     """The forecaster of a run of one horizon on `device`, of a panel a `PanelForecaster`; `dataset`
     says where its data are now."""
-    from femts.config.settings import apply_settings
-    from femts.config.training import TrainingConfig
     from femts.forecaster.load import load
-    from femts.training.device import resolve_place
+    from femts.training.device import named_place
 
     check_single(run)
-    place = resolve_place(apply_settings(TrainingConfig(), {"device": device}, where="training"))
+    place = named_place(device)
     forecaster = load(run, place.device)
     for moved in (forecaster, forecaster.scored):
         if dataset is not None and moved is not None:

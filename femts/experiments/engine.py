@@ -49,15 +49,14 @@ def refuse_damaged(cells: Sequence[Job], store: Store) -> None:
 
 def run_cells(cells: Sequence[Job], store: Store, engine: Engine, say: Callable[[str], None]) -> None:
     """Run what is not finished of `cells`, and say how each ends, and before it what is odd about its data."""
-    from femts.config.settings import apply_settings
-    from femts.config.training import TrainingConfig, parse_span
+    from femts.config.training import parse_span
     from femts.experiments.local import Resources, run_local
     from femts.experiments.ray_engine import run_ray
-    from femts.training.device import resolve_place
+    from femts.training.device import named_place
 
     started = time.monotonic()
     deadline = None if engine.max_time is None else started + parse_span(engine.max_time)
-    place = resolve_place(apply_settings(TrainingConfig(), {"device": engine.device}, where="training")).device
+    place = named_place(engine.device).device
     free = cores()
     jobs = (4 if place == "cuda" else free) if engine.jobs is None else engine.jobs
     root = None if engine.data_root is None else str(engine.data_root.resolve())

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import torch
 
+from femts.config.settings import apply_settings
 from femts.config.training import TrainingConfig
 from femts.errors import UsageError
 from femts.mixers.kernels import chosen, requested
@@ -63,6 +64,11 @@ def resolve_place(training: TrainingConfig) -> Place:
             raise UsageError(f"Setting 'training.compile' cannot be had because {missing}; leave it at false.")
     precision = ("bf16" if native else "32") if training.precision == "auto" else training.precision
     return Place(device, precision, training.devices)
+
+
+def named_place(device: str) -> Place:
+    """Resolve a `device` as it is typed, with all else of a training at its defaults; raises as `resolve_place`."""
+    return resolve_place(apply_settings(TrainingConfig(), {"device": device}, where="training"))
 
 
 def missing_compiler(device: str) -> str | None:

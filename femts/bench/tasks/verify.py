@@ -10,8 +10,6 @@ from typing import Any
 from femts.bench.tasks.cell import TaskCell, code, make_cells
 from femts.bench.tasks.record_rules import check_record
 from femts.config.rules import Misfit
-from femts.config.settings import apply_settings
-from femts.config.training import TrainingConfig
 from femts.errors import UsageError
 from femts.experiments.verdict import Scope, Verdict, place_differences
 
@@ -52,12 +50,11 @@ def verify_task(record: Mapping[str, Any], device: str = "auto") -> Verdict:
 def _run_again(cell: TaskCell, device: str) -> dict[str, Any]:
     import torch
 
-    from femts.training.device import resolve_place
+    from femts.training.device import named_place
 
-    asked = apply_settings(TrainingConfig(), {"device": device}, where="training")
     before = torch.get_num_threads()
     try:
-        return cell.run(Path(), resolve_place(asked).device, None)
+        return cell.run(Path(), named_place(device).device, None)
     finally:
         torch.set_num_threads(before)
 
