@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from femts.data.loading import load_dataset
     from femts.data.panel import Panel, load_panel
     from femts.errors import AgeWarning, FemtsError, GapWarning, RunFailure, UsageError
-    from femts.experiments.run import table
+    from femts.experiments.run import pairs, table
     from femts.forecaster.combine import mean_of
     from femts.forecaster.forecaster import Forecaster
     from femts.forecaster.load import load
@@ -63,6 +63,7 @@ _HOME = {
     "load_dataset": "femts.data.loading",
     "load_panel": "femts.data.panel",
     "mean_of": "femts.forecaster.combine",
+    "pairs": "femts.experiments.run",
     "register": "femts.models.registry",
     "register_prior": "femts.mixers.priors.registry",
     "report": "femts.analysis.report",
@@ -102,6 +103,7 @@ __all__ = [
     "load_panel",
     "mean_of",
     "models",
+    "pairs",
     "register",
     "register_prior",
     "report",

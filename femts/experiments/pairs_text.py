@@ -17,11 +17,20 @@ COLUMNS = (
     "seeds",
     *("first_mse", "second_mse"),
     *("difference", "difference_sd"),
-    *("low", "high"),
+    *("low", "high", "why"),
     *("seeds_lower", "windows_lower"),
     *("first_seconds", "second_seconds"),
 )
 _NONE = (None, None)
+
+
+def as_row(pair: Pair) -> tuple[object, ...]:
+    """Values of a pair by `COLUMNS`, None where there is none."""
+    return (
+        *(pair.dataset, *pair.models, pair.pred_len, pair.seeds),
+        *(*(pair.mse or _NONE), pair.difference, pair.deviation, *(pair.interval or _NONE), pair.why),
+        *(pair.seeds_lower, pair.windows_lower, *(pair.seconds or _NONE)),
+    )
 
 
 def as_csv(pairs: Sequence[Pair]) -> str:
@@ -30,12 +39,8 @@ def as_csv(pairs: Sequence[Pair]) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
     for pair in pairs:
-        row = (
-            *(pair.dataset, *pair.models, pair.pred_len, " ".join(map(str, pair.seeds))),
-            *(*(pair.mse or _NONE), pair.difference, pair.deviation, *(pair.interval or _NONE)),
-            *(pair.seeds_lower, pair.windows_lower, *(pair.seconds or _NONE)),
-        )
-        writer.writerow("" if value is None else spreadsheet_safe(value) for value in row)
+        texts = (" ".join(map(str, value)) if isinstance(value, tuple) else value for value in as_row(pair))
+        writer.writerow("" if value is None else spreadsheet_safe(value) for value in texts)
     return text.getvalue()
 
 

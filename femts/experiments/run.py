@@ -1,4 +1,4 @@
-"""A table in one call: what is missing of a grid is trained, and all of it returned."""
+"""Tables and pairs in one call: what is missing of a grid is trained, and all of it returned."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from femts.config.values import whole_number
 from femts.data.schema import Reading
 from femts.errors import UsageError, suggest
 from femts.experiments.engine import Engine, refuse_damaged, run_cells
-from femts.experiments.grid import Grid, make_grid
+from femts.experiments.grid import Cell, Grid, make_grid
+from femts.experiments.pairs import make_pairs, parse_pairs
+from femts.experiments.pairs_text import COLUMNS as PAIR_COLUMNS
+from femts.experiments.pairs_text import as_row
 from femts.experiments.store import Store
 from femts.experiments.table import make_entries
 from femts.experiments.table_text import COLUMNS
@@ -89,6 +92,62 @@ def table(
     """
     import pandas as pd
 
+    given = {"datasets": datasets, "pred_lens": pred_lens, "seeds": seeds}
+    cells, store, roll_out = _cells(check_names(models, "models"), given, results, say, options)
+    entries = make_entries(cells, store, roll_out)
+    rows = [[getattr(entry, name) for name in COLUMNS] for entry in entries]
+    return pd.DataFrame(rows, columns=list(COLUMNS)).astype(_KINDS)
+
+
+def pairs(
+    pairs: Sequence[Sequence[str]] | str,
+    datasets: Sequence[str | Path] | str | Path = "ETTh1",
+    pred_lens: Sequence[int] | int | None = None,
+    *,
+    seeds: Sequence[int] | int = 42,
+    results: str | Path = "results",
+    say: Callable[[str], None] | None = None,
+    **options: Unpack[Options],
+) -> pd.DataFrame:
+    """Compare two models each by seed and window, as `femts table --pairs` does; what is missing is trained.
+
+    Args:
+        pairs: two names of `femts.models()` each, such as `[("fem_sm", "sm")]` or `fem_sm:sm`.
+        datasets, pred_lens, seeds, results, say, options: as in `femts.table`.
+
+    Returns:
+        One row for each data set, pair and horizon: the models `first` and `second`, finished
+        `seeds`, `first_mse` and `second_mse`, their `difference` (below 0 the first is better) with
+        its deviation `difference_sd` over seeds, the ends `low` and `high` of its 95 % interval
+        over windows by the circular block bootstrap, and `why` there is none. Then `seeds_lower`
+        and `windows_lower`, where the first is lower, and the seconds of both trainings.
+
+    Raises:
+        UsageError: as in `femts.table`, or the models of a pair did not score the same windows.
+        RunFailure: the disk refuses, or a download failed.
+    """
+    import pandas as pd
+
+    both = parse_pairs(pairs if isinstance(pairs, str) else ",".join(map(_joined, pairs)))
+    given = {"datasets": datasets, "pred_lens": pred_lens, "seeds": seeds}
+    names = tuple(dict.fromkeys(name for pair in both for name in pair))
+    cells, store, roll_out = _cells(names, given, results, say, options)
+    return pd.DataFrame(map(as_row, make_pairs(both, cells, store, roll_out)), columns=list(PAIR_COLUMNS))
+
+
+def _joined(pair: object) -> str:
+    """A pair as `parse_pairs` reads it."""
+    return ":".join(map(str, pair)) if isinstance(pair, list | tuple) else shown(pair)
+
+
+def _cells(
+    models: tuple[str, ...],
+    given: Mapping[str, Any],
+    results: str | Path,
+    say: Callable[[str], None] | None,
+    options: Options,
+) -> tuple[list[Cell], Store, tuple[int, ...]]:
+    """The cells of a grid, trained where they are missing, their records, and the horizons to roll out to."""
     check_callable(say, "say")
     unknown = next((name for name in options if name not in Options.__annotations__), None)
     if unknown is not None:
@@ -98,10 +157,10 @@ def table(
     look_backs = options.get("seq_lens")
     auto = isinstance(look_backs, str) and look_backs.strip().lower() == "auto"
     grid = Grid(
-        datasets=check_names(datasets, "datasets"),
-        models=check_names(models, "models"),
-        pred_lens=_steps(pred_lens, "pred_lens"),
-        seeds=tuple(_seed(seed) for seed in _several(seeds)),
+        datasets=check_names(given["datasets"], "datasets"),
+        models=models,
+        pred_lens=_steps(given["pred_lens"], "pred_lens"),
+        seeds=tuple(_seed(seed) for seed in _several(given["seeds"])),
         protocol=options.get("protocol"),
         seq_lens="auto" if auto else _steps(look_backs, "seq_lens") or (None,),
         settings=_mapping(options.get("settings"), "settings"),
@@ -113,9 +172,7 @@ def table(
     if check_flag(options.get("train", True), "train"):
         refuse_damaged(cells, store)
         run_cells(cells, store, engine, say or (lambda _: None))
-    entries = make_entries(cells, store, _steps(options.get("roll_out"), "roll_out"))
-    rows = [[getattr(entry, name) for name in COLUMNS] for entry in entries]
-    return pd.DataFrame(rows, columns=list(COLUMNS)).astype(_KINDS)
+    return cells, store, _steps(options.get("roll_out"), "roll_out")
 
 
 def _engine(options: Options) -> Engine:

@@ -140,6 +140,7 @@ MISTAKES: dict[str, Callable[[femts.Forecaster], object]] = {
     "models": lambda fc: femts.models("fem_gal"),
     "register": lambda fc: femts.register("ridge", "taken")(type(fc.model)),
     "report": lambda fc: femts.report("none", "page.html"),
+    "pairs": lambda fc: femts.pairs("fem_sm"),
     "table": lambda fc: femts.table("ETTh11"),
     "train": lambda fc: femts.train("synthetic", model="fem_gal"),
     "tune": lambda fc: femts.tune("synthetic", model="fem_gal"),

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from small_grid import COMMAND, record, small_grid
 
+import femts
 from femts.cli import main
 from femts.errors import UsageError
 from femts.experiments.grid import Cell, Grid, make_grid
@@ -158,4 +159,38 @@ def test_pairs_are_read_from_text_and_what_is_missing_is_said(
     Store(tmp_path).fail(small_grid(("dlinear",))[0], "no luck")
     assert main([*options, "--pairs", "dlinear:naive", "--show", "--format", "csv", "--results", str(tmp_path)]) == 0
     out, err = capsys.readouterr()
-    assert out.splitlines()[1] == "synthetic,dlinear,naive,12" + "," * 11 and "failed: no luck" in err
+    assert (
+        out.splitlines()[1] == "synthetic,dlinear,naive,12" + "," * 8 + "not measured,,,," and "failed: no luck" in err
+    )
+
+
+@pytest.mark.parametrize("written", [[PAIR], "fem_sm:sm"])
+def test_python_has_the_numbers_of_the_command(
+    written: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill(Store(tmp_path))
+    frame = femts.pairs(written, "ETTh1", 96, seeds=[1, 2], results=tmp_path, train=False)
+    (pair,) = make_pairs([PAIR], cells(), Store(tmp_path))
+    row = frame.iloc[0]
+    assert len(frame) == 1 and row["seeds"] == (1, 2) and (row["first"], row["second"]) == PAIR
+    assert (row["difference"], (row["low"], row["high"])) == (pair.difference, pair.interval)
+    command = f"table --pairs fem_sm:sm --pred-lens 96 --seeds 1,2 --show --format csv --results {tmp_path}"
+    assert main(command.split()) == 0
+    header, line = capsys.readouterr().out.splitlines()
+    assert header.split(",") == list(frame.columns)
+    assert line.split(",")[4:8] == ["1 2", *map(str, pair.mse or ()), str(pair.difference)]
+
+
+@pytest.mark.parametrize(
+    ("written", "says"),
+    [
+        ("fem_sm", "Pair 'fem_sm' is none; write two models as FIRST:SECOND"),
+        ([("fem_sm",)], "Pair 'fem_sm' is none"),
+        ([3], "Pair '3' is none"),
+        ([("fem_sm", "smm")], "Unknown model 'smm'"),
+    ],
+)
+def test_python_refuses_what_is_no_pair(written: Any, says: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=says):
+        femts.pairs(written, results=tmp_path / "new")
+    assert not (tmp_path / "new").exists()
