@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-_NAMED = ("datasets", "models", "pred_lens", "seeds", "results", "say")
+_NAMED = ("datasets", "models", "pred_lens", "seeds", "results")
 _KINDS = {
     "pred_len": "Int64",
     "seq_len": "Int64",
@@ -48,6 +48,7 @@ class Options(TypedDict, total=False):
     device: str
     data_root: str | Path | None
     train: bool
+    say: Callable[[str], None] | None
 
 
 def table(
@@ -57,7 +58,6 @@ def table(
     *,
     seeds: Sequence[int] | int = 42,
     results: str | Path = "results",
-    say: Callable[[str], None] | None = None,
     **options: Unpack[Options],
 ) -> pd.DataFrame:
     """Train what is missing of a table, and return all of it, as `femts table` does.
@@ -72,13 +72,13 @@ def table(
         pred_lens: horizons; None takes the published ones for the catalogue, and for a file one by its step.
         seeds: of weights, order and dropout, a run each.
         results: folder of the records.
-        say: takes a sentence on how each cell ends, and on what is odd about the data.
         options: `seq_lens` (look-backs, of which validation chooses; `auto` offers some that fit),
             `protocol`, `settings` by name for all models, `choices` of settings, of which
             validation chooses for the models that have them, `reading` (as of `load_dataset`),
             `roll_out` (horizons at which models of shorter ones count, too),
             `engine` (`local`, `ray`), `jobs` (cells at a time), `max_time`, `device`, `data_root`,
-            and `train=False` for what there is.
+            `train=False` for what there is, and `say`, which takes a sentence on how each cell
+            ends, and on what is odd about the data.
 
     Returns:
         One row for each data set, model and horizon, and one for the mean of several, without a
@@ -93,7 +93,7 @@ def table(
     import pandas as pd
 
     given = {"datasets": datasets, "pred_lens": pred_lens, "seeds": seeds}
-    cells, store, roll_out = _cells(check_names(models, "models"), given, results, say, options)
+    cells, store, roll_out = _cells(check_names(models, "models"), given, results, options)
     entries = make_entries(cells, store, roll_out)
     rows = [[getattr(entry, name) for name in COLUMNS] for entry in entries]
     return pd.DataFrame(rows, columns=list(COLUMNS)).astype(_KINDS)
@@ -106,14 +106,13 @@ def pairs(
     *,
     seeds: Sequence[int] | int = 42,
     results: str | Path = "results",
-    say: Callable[[str], None] | None = None,
     **options: Unpack[Options],
 ) -> pd.DataFrame:
     """Compare two models each by seed and window, as `femts table --pairs` does; what is missing is trained.
 
     Args:
         pairs: two names of `femts.models()` each, such as `[("fem_sm", "sm")]` or `fem_sm:sm`.
-        datasets, pred_lens, seeds, results, say, options: as in `femts.table`.
+        datasets, pred_lens, seeds, results, options: as in `femts.table`.
 
     Returns:
         One row for each data set, pair and horizon: the models `first` and `second`, finished
@@ -128,26 +127,30 @@ def pairs(
     """
     import pandas as pd
 
-    both = parse_pairs(pairs if isinstance(pairs, str) else ",".join(map(_joined, pairs)))
+    both = parse_pairs(_joined(pairs))
     given = {"datasets": datasets, "pred_lens": pred_lens, "seeds": seeds}
     names = tuple(dict.fromkeys(name for pair in both for name in pair))
-    cells, store, roll_out = _cells(names, given, results, say, options)
+    cells, store, roll_out = _cells(names, given, results, options)
     return pd.DataFrame(map(as_row, make_pairs(both, cells, store, roll_out)), columns=list(PAIR_COLUMNS))
 
 
-def _joined(pair: object) -> str:
-    """A pair as `parse_pairs` reads it."""
-    return ":".join(map(str, pair)) if isinstance(pair, list | tuple) else shown(pair)
+def _joined(pairs: object) -> str:
+    """Pairs as `parse_pairs` reads them."""
+    if isinstance(pairs, str):
+        return pairs
+    if not isinstance(pairs, list | tuple):
+        raise UsageError(f"Argument 'pairs' is a {type(pairs).__name__}; give a list of two names each.")
+    return ",".join(":".join(map(str, pair)) if isinstance(pair, list | tuple) else shown(pair) for pair in pairs)
 
 
 def _cells(
     models: tuple[str, ...],
     given: Mapping[str, Any],
     results: str | Path,
-    say: Callable[[str], None] | None,
     options: Options,
 ) -> tuple[list[Cell], Store, tuple[int, ...]]:
     """The cells of a grid, trained where they are missing, their records, and the horizons to roll out to."""
+    say = options.get("say")
     check_callable(say, "say")
     unknown = next((name for name in options if name not in Options.__annotations__), None)
     if unknown is not None:

@@ -15,7 +15,6 @@ MOST_PARAMETERS = 6
 MORE_PARAMETERS = {
     # What users call: each argument has its name, and all but the first are given by it.
     "femts/analysis/tune/run.py: tune",
-    "femts/experiments/run.py: table",
     "femts/training/train.py: train",
     # Functions of an equation, whose parameters are its symbols.
     "femts/mixers/read.py: free_energy_read",

@@ -78,6 +78,10 @@ CALLS: dict[str, tuple[Callable[[Forecaster], Callable[..., Any]], dict[str, Any
     "load_panel": (lambda f: femts.load_panel, {"source": TABLE}),
     "mean_of": (lambda f: femts.mean_of, {}),
     "models": (lambda f: femts.models, {}),
+    "pairs": (
+        lambda f: femts.pairs,
+        {"pairs": "naive:ridge", "datasets": "synthetic", "pred_lens": 12, "train": False},
+    ),
     "report": (lambda f: femts.report, {"path": "page.html", "dataset": TABLE}),
     "table": (lambda f: femts.table, {"datasets": "synthetic", "models": "naive", "pred_lens": 12, "train": False}),
     "tune": (lambda f: femts.tune, {"dataset": TABLE, **QUICK, "trials": 1}),
@@ -132,6 +136,7 @@ FURTHER = {
         "jobs",
         "max_time",
         "device",
+        "say",
     ),
     "Forecaster.plot": ("level", "future", "actual", "columns"),
     "PanelForecaster.plot": ("level", "actual", "series"),
