@@ -36,6 +36,7 @@ Natural = Annotated[int, Bounds("a whole number of at least 0", at_least=0)]
 Positive = Annotated[float, Bounds("a number above 0", above=0)]
 NotNegative = Annotated[float, Bounds("a number of at least 0", at_least=0)]
 Share = Annotated[float, Bounds("a number in [0, 1)", at_least=0, below=1)]
+UpTo1 = Annotated[float, Bounds("a number in [0, 1]", at_least=0, at_most=1)]
 _SENTENCE = "Setting '{where}.{name}' takes {words}, not {value}."
 
 

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from femts.config.bounds import Count, Natural
+from femts.config.bounds import Count, Natural, UpTo1
 from femts.config.model import ModelConfig
 from femts.errors import UsageError
 from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig, component_flags
@@ -49,7 +49,8 @@ class SegmentConfig(ModelConfig):
         rope: rotary positions in the prior, beside the learned embedding.
         n_states: states a channel of the `mamba` prior.
         patch_len: steps of a segment; None for those of the forecast.
-        window_std: divide a look-back by its deviation; its level is taken off either way.
+        window_std: share of a look-back's own variance in what it is divided by, the rest being that
+            of the training rows: 1 for its deviation, 0 for nothing. Its level is taken off either way.
         n_static: inputs that describe a series of a panel; they follow from its static columns.
     """
 
@@ -65,7 +66,7 @@ class SegmentConfig(ModelConfig):
     rope: bool = False
     n_states: Count = 8
     patch_len: Count | None = None
-    window_std: bool = True
+    window_std: UpTo1 = 1.0
     n_static: Natural = 0
 
     def __post_init__(self) -> None:
@@ -213,7 +214,10 @@ class SegmentForecaster(ForecastModel):
             x[..., : self.config.n_channels].transpose(1, 2).contiguous()
         )  # sums along time are several times faster over neighbours
         mean = x[..., -self.config.pred_len :].mean(-1, keepdim=True)
-        std = x.std(-1, keepdim=True, correction=0) + 1e-5 if self.config.window_std else torch.ones_like(mean)
+        std = x.std(-1, keepdim=True, correction=0)
+        if self.config.window_std < 1:  # the variance of the training rows is 1, for they are scaled
+            std = (self.config.window_std * std**2 + (1 - self.config.window_std)).sqrt()
+        std = std + 1e-5
         return self._cut((x - mean) / std), mean, std
 
     def _cut(self, x: Tensor) -> Tensor:

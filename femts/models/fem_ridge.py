@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from femts.config.bounds import UpTo1
 from femts.models.base import follow
 from femts.models.fem import SegmentConfig, SegmentForecaster
 from femts.models.registry import register
@@ -21,6 +22,8 @@ from femts.models.ridge import RidgeConfig
 @dataclass(frozen=True)
 class FemRidgeConfig(RidgeConfig, SegmentConfig):
     """Configuration of `FemRidge`: that of the segment forecaster, and that of the ridge regression."""
+
+    window_std: UpTo1 = 0.5  # of 0, .25, .5 and 1 on five data sets (results/trials.md)
 
 
 @register("fem_sm_ridge", "fem_sm averaged with ridge, step by step", prior="softmax")

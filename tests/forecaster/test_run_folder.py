@@ -147,9 +147,9 @@ def test_faults_of_a_folder_are_told_apart(run: Path, tmp_path: Path) -> None:
 def test_another_format_is_refused_and_another_version_is_not(run: Path) -> None:
     _edit(run / "metrics.json", versions={"femts": "0.1.99", "torch": "2", "python": "3"})
     assert femts.load(run)
-    _edit(run / "metrics.json", format=3, versions={"femts": "9.0.0"})
+    _edit(run / "metrics.json", format=2, versions={"femts": "9.0.0"})
     with pytest.raises(
-        UsageError, match=r"has format 3 but this femts reads format 2; use femts 9\.0\.0 or train again"
+        UsageError, match=r"has format 2 but this femts reads format 3; use femts 9\.0\.0 or train again"
     ):
         femts.load(run)
 

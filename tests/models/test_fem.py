@@ -82,10 +82,20 @@ def test_shift_and_scale_of_a_channel_pass_through() -> None:
     torch.testing.assert_close(model(x * scale + shift), model(x) * scale + shift, rtol=1e-4, atol=1e-4)
 
 
-def test_without_the_deviation_a_shift_passes_through_and_a_scale_does_not() -> None:
-    model, x = make(window_std=False).eval(), torch.randn(2, 50, 4)
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_with_less_than_the_whole_deviation_a_shift_passes_through_and_a_scale_does_not(share: float) -> None:
+    model, x = make(window_std=share).eval(), torch.randn(2, 50, 4)
     torch.testing.assert_close(model(x + 7), model(x) + 7)
     assert (model(3 * x) - 3 * model(x)).abs().max() > 1e-3
+
+
+def test_a_window_is_divided_by_a_deviation_between_its_own_and_that_of_the_training_rows() -> None:
+    x = 3 * torch.randn(2, 50, 4)
+    own, half, none = (make(window_std=share)._segments(x)[2] for share in (1.0, 0.5, 0.0))
+    torch.testing.assert_close(half**2, (own**2 + 1) / 2, rtol=1e-4, atol=0)
+    torch.testing.assert_close(none, torch.ones(2, 4, 1), rtol=1e-4, atol=0)
+    with pytest.raises(UsageError, match=r"'model.window_std' takes a number in \[0, 1\], not 1.5"):
+        make(window_std=1.5)
 
 
 def test_a_constant_window_is_forecast_as_that_constant_on_average() -> None:

@@ -179,7 +179,10 @@ def test_partners_are_averaged_step_by_step_and_the_mean_is_fed_back(steps: int)
 
 def test_the_mixer_learns_as_it_would_alone() -> None:
     alone = build_model(
-        "fem_sm", build_config("fem_sm", seq_len=20, pred_len=6, n_channels=2, settings={"d_model": 8, "n_heads": 2})
+        "fem_sm",
+        build_config(
+            "fem_sm", seq_len=20, pred_len=6, n_channels=2, settings={"d_model": 8, "n_heads": 2, "window_std": 0.5}
+        ),
     )
     both = make("fem_sm_ridge", d_model=8, n_heads=2)
     both.prepare(SERIES)
