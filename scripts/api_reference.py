@@ -45,11 +45,12 @@ def pages() -> dict[Path, str]:
     package = griffe.load("femts", search_paths=[ROOT], allow_inspection=False)
     assert isinstance(package, griffe.Module)
     modules = {name: _object(package, name) for name in MODULES}
-    texts = {Path("python") / f"{name}.md": _module(name, module) for name, module in modules.items()}
+    of_modules = {page: text for name, module in modules.items() for page, text in _module(name, module).items()}
+    texts = {Path("python") / f"{page}.md": text for page, text in of_modules.items()}
     commands = _commands()
     texts |= {Path("commands") / f"{name}.md": text for name, text in commands.items()}
     rows = [f"| [`femts {name}`](commands/{name}.md) | {_first_line(text)} |" for name, text in commands.items()]
-    listed = [f"| [`{name}`](python/{name}.md) | {_summary(module).rstrip('.')} |" for name, module in modules.items()]
+    listed = [f"| [`{name}`](python/{name}.md) | {_summary(module)} |" for name, module in modules.items()]
     head = "# Reference\n\nMade from the sources: every command with its options, and every public name of Python."
     tables = ("## Commands\n\n| | |\n|---|---|", *rows, "\n## Python\n\n| | |\n|---|---|", *listed)
     texts[Path("index.md")] = f"{MADE}\n\n{head}\n\n" + "\n".join(tables)
@@ -62,15 +63,23 @@ def _object(package: griffe.Object, name: str) -> griffe.Object:
     return item.final_target if isinstance(item, griffe.Alias) else item
 
 
-def _module(name: str, module: griffe.Object) -> str:
-    """A page on the public names of a module."""
-    parts = [MADE, f"# {name}", *_docstring(module)]
+def _module(name: str, module: griffe.Object) -> dict[str, str]:
+    """Pages by name on the public names of a module: one, and of femts itself one more for each class with methods."""
+    pages, parts, rows = {}, [], ["| | |\n|---|---|"]
     for key in sorted(_public(name, module), key=str.lower):
         thing = _object(module, HOMES.get(f"{name}.{key}", key))
-        parts += _thing(thing, key, "##")
-        if isinstance(thing, griffe.Class):
-            parts += _members(thing, key)
-    return "\n\n".join(parts)
+        members = dict(_members(thing)) if isinstance(thing, griffe.Class) else {}
+        alone = name == "femts" and bool(members)
+        own = [*_thing(thing, key, "##")]
+        for each, member in members.items():
+            own += _thing(member, f"{key}.{each}", "##" if alone else "###")
+        rows.append(f"| [`{key}`]({f'{name}.{key}.md' if alone else f'#{key.lower()}'}) | {_summary(thing)} |")
+        if alone:
+            pages[f"{name}.{key}"] = "\n\n".join([MADE, f"# {name}.{key}", *own[1:]])
+        else:
+            parts += own
+    index = ["\n".join(rows)] if pages else []
+    return {name: "\n\n".join([MADE, f"# {name}", *_docstring(module), *index, *parts]), **pages}
 
 
 def _public(name: str, module: griffe.Object) -> list[str]:
@@ -84,8 +93,8 @@ def _public(name: str, module: griffe.Object) -> list[str]:
     return [key for key in own if key[0] != "_" and module[key].has_docstring]
 
 
-def _members(of: griffe.Class, name: str) -> Iterator[str]:
-    """Methods and properties of a class, its own and those of bases that have no page of their own."""
+def _members(of: griffe.Class) -> Iterator[tuple[str, griffe.Object]]:
+    """Methods and properties of a class by name, its own and those of bases that have no page of their own."""
     import femts
 
     inherited = [base for base in of.mro() if base.path.startswith("femts.") and base.name not in femts.__all__]
@@ -99,7 +108,7 @@ def _members(of: griffe.Class, name: str) -> Iterator[str]:
         if member.is_function and above is not None and not member.has_docstring:
             member.docstring = above.docstring
         if member.has_docstring:
-            yield from _thing(member, f"{name}.{key}", "###")
+            yield key, member
 
 
 def _thing(thing: griffe.Object, name: str, level: str) -> Iterator[str]:
@@ -158,8 +167,8 @@ def _item(title: str, each: griffe.DocstringElement) -> str:
     return f"- `{before if title == 'Raises' else getattr(each, 'name', '')}`: {text}"
 
 
-def _summary(module: griffe.Object) -> str:
-    return (module.docstring.value if module.docstring else "").split("\n\n")[0].replace("\n", " ")
+def _summary(thing: griffe.Object) -> str:
+    return (thing.docstring.value if thing.docstring else "").split("\n\n")[0].replace("\n", " ").rstrip(".")
 
 
 def _commands() -> dict[str, str]:

@@ -102,28 +102,28 @@ class Classic(ForecastModel):
 
 @register("auto_ets", "AutoETS by statsforecast, fitted to each look-back: exponential smoothing, own intervals.")
 class AutoETS(Classic):
-    """See the module."""
+    """Exponential smoothing, its form chosen by AICc."""
 
     library = "AutoETS"
 
 
 @register("auto_theta", "AutoTheta by statsforecast, fitted to each look-back: the theta method, own intervals.")
 class AutoTheta(Classic):
-    """See the module."""
+    """The best of four theta methods."""
 
     library = "AutoTheta"
 
 
 @register("mstl", "MSTL by statsforecast, fitted to each look-back: seasons taken off by loess, trend by AutoETS.")
 class Mstl(Classic):
-    """See the module. Without a season it is what forecasts its trend, AutoETS."""
+    """Seasons by loess, then AutoETS; without a season AutoETS alone."""
 
     library = "MSTL"
 
 
 @register("auto_arima", "AutoARIMA by statsforecast, fitted to each look-back: seasonal ARIMA, own intervals; slow.")
 class AutoARIMA(Classic):
-    """See the module."""
+    """Seasonal ARIMA, its orders chosen by AICc."""
 
     Config = ArimaConfig
     library = "AutoARIMA"
@@ -134,7 +134,7 @@ class AutoARIMA(Classic):
     "croston_sba", "Croston's method with Syntetos and Boylan's correction by statsforecast: intermittent demand."
 )
 class CrostonSBA(Classic):
-    """See the module. It has no intervals of its own: they are calibrated on every validation window."""
+    """Croston's method, corrected; without intervals of its own: they are calibrated on every validation window."""
 
     Config = ModelConfig
     library = "CrostonSBA"

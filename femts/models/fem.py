@@ -145,7 +145,11 @@ class Block(nn.Module):
 @register("linear", "normalised linear attention alone, in the same host", prior="linear", components="")
 @register("lintrans", "linear attention without normaliser, in the same host", prior="lintrans", components="")
 class SegmentForecaster(ForecastModel):
-    """See the module; B windows, C channels, N segments of S steps, forecasts of P, d = `config.width`."""
+    """Forecaster of the next steps of each channel from its segments and a mix of all channels, by a stack of mixers.
+
+    Shapes: B windows, C channels, N segments of S steps, forecasts of P, d = `config.width`. Without
+    dropout a window's shift, and by default its scale, pass through to the forecast.
+    """
 
     Config: ClassVar[type] = SegmentConfig
     rolls_out = True

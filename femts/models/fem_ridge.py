@@ -32,7 +32,7 @@ class FemRidgeConfig(RidgeConfig, SegmentConfig):
 @register("fem_mamba_ridge", "fem_mamba averaged with ridge, step by step", prior="mamba")
 @register("sm_ridge", "sm averaged with ridge, step by step", prior="softmax", components="")
 class FemRidge(SegmentForecaster):
-    """See the module; the loss is the segment forecaster's alone."""
+    """Mean of a segment forecaster and a ridge regression (see the module); the loss is the former's alone."""
 
     Config = FemRidgeConfig
     learns_quantiles = False  # the ridge regression has a mean alone

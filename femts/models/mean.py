@@ -93,7 +93,7 @@ class MeanConfig(ModelConfig):
 
 @register(MEAN, "The mean of several models' forecasts; made of trained ones, and not trained itself.")
 class MeanModel(ForecastModel):
-    """See the module; it has points alone, and its intervals are calibrated.
+    """Mean of several models' forecasts: points alone, whose intervals are calibrated.
 
     Args:
         config: names the members.

@@ -135,7 +135,7 @@ class LinearForecast(nn.Module):
 
 @register("ridge", summary="Ridge regressions in closed form, dense and seasonal, averaged in weights; no training.")
 class Ridge(ForecastModel):
-    """See the module."""
+    """Mean of a dense and a seasonal ridge regression from look-back to horizon, fitted in closed form."""
 
     Config = RidgeConfig
     channel_independent = True

@@ -71,7 +71,8 @@ def script() -> dict[str, Any]:
 def test_the_reference_is_what_the_sources_say_and_names_everything_public(script: dict[str, Any]) -> None:
     assert script["stale"]() == [], "run scripts/api_reference.py"
     texts = {str(path): text for path, text in script["pages"]().items()}
-    headings = set(re.findall(r"^##+ (.+)$", texts["python/femts.md"], re.MULTILINE))
+    of_femts = "\n".join(text for name, text in texts.items() if re.match(r"python/femts(\.[A-Z]\w*)?\.md", name))
+    headings = set(re.findall(r"^#+ (?:femts\.)?(.+)$", of_femts, re.MULTILINE))
     fields_of_classes = {f"{name}.{key}" for name in femts.__all__ for key in _fields(getattr(femts, name))}
     assert {*femts.__all__, *PUBLIC} - {"__version__"} - fields_of_classes <= headings
     commands = "\n".join(text for name, text in texts.items() if name.startswith("commands/"))

@@ -50,7 +50,8 @@ def test_the_readme_leads_to_the_start_and_the_start_to_every_page() -> None:
     docs, reference = ROOT / "docs", ROOT / "docs" / "reference"
     by_hand = {page for page in docs.rglob("*.md") if not page.is_relative_to(reference)} - {START}
     assert by_hand <= _targets(START)
-    assert {*reference.glob("*/*.md")} == _targets(reference / "index.md")
+    names = reference / "python" / "femts.md"  # leads on to the classes
+    assert {*reference.glob("*/*.md")} == _targets(reference / "index.md") | _targets(names)
     assert reference / "index.md" in _targets(START)
 
 

@@ -16,7 +16,7 @@ from femts.bench.tasks.layer import OneLayer, mixer_layer
 @register_task(11)
 @dataclass(frozen=True)
 class Maximum(ChannelTask):
-    """See the module; values are standard normal, so that the largest of T varies."""
+    """Largest value so far, by channel; values are standard normal, so that the largest of T varies."""
 
     NAME: ClassVar[str] = "maximum"
     ASKS: ClassVar[str] = "each channel gives its largest value so far"
