@@ -6,6 +6,7 @@ It writes results/short/panels.csv and the tables of panels in docs/measured/sho
 python scripts/short_panels.py --models ridge,fem_sm                    # a minute a panel and model
 python scripts/short_panels.py --models fem_sm --panels days --set model.dropout=0.2
 python scripts/short_panels.py --page                                   # the page alone, from the rows there are
+python scripts/short_panels.py --write panels                           # the panels alone, as long tables
 
 Births a woman of 192 countries come with statsmodels. The others are cut out of ETT and Weather
 (FEMTS_DATA), at random with a fixed seed: first the dates into spans that do not overlap, and then
@@ -206,9 +207,16 @@ def main() -> None:
     parser.add_argument("--series", type=int, help="how many of a panel, drawn at random; all unless given")
     parser.add_argument("--rows", type=Path, default=ROWS, help="file of the rows")
     parser.add_argument("--page", action="store_true", help="write the page alone")
+    parser.add_argument("--write", type=Path, metavar="DIR", help="write the panels there, and train nothing")
     given = parser.parse_args()
+    panels = [panel for panel in PANELS if panel.name in given.panels.split(",") and not given.page]
+    if given.write is not None:
+        given.write.mkdir(parents=True, exist_ok=True)
+        for panel in panels:
+            table(panel).to_csv(given.write / f"{panel.name}.csv", index=False)
+        return
     settings = dict(each.split("=", 1) for each in given.set)
-    for panel in [panel for panel in PANELS if panel.name in given.panels.split(",") and not given.page]:
+    for panel in panels:
         for model in given.models.split(","):
             row = run(panel, model, settings, given.series)
             print(" ".join(f"{value:.3f}" if isinstance(value, float) else str(value) for value in row.values()))

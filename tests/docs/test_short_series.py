@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 import runpy
+import sys
 from pathlib import Path
 
 import pandas as pd
+import pytest
 
+import femts
 from femts.config.model import AUTO
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -46,3 +49,12 @@ def test_spans_of_a_panel_do_not_overlap_and_leave_out_no_row() -> None:
     frame = pd.DataFrame({"y": range(725)})
     spans = script["_spans"](frame, 180)
     assert pd.concat(spans).equals(frame) and len(spans) == 4
+
+
+def test_panels_are_written_as_long_tables_that_femts_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("statsmodels", reason="the births come with statsmodels")
+    monkeypatch.setattr(sys, "argv", ["short_panels.py", "--panels", "years", "--write", str(tmp_path / "new")])
+    runpy.run_path(str(ROOT / "scripts" / "short_panels.py"), run_name="__main__")
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["years.csv"]
+    panel = femts.load_panel(tmp_path / "new" / "years.csv")
+    assert len(panel.series) == 192 and {each.rows for each in panel.series.values()} == {52}
