@@ -15,7 +15,7 @@ from safetensors.numpy import load, save
 
 import femts
 from femts.forecaster.forecaster import Forecaster
-from femts.forecaster.run_folder import sealed
+from femts.forecaster.run_folder import FORMAT, sealed
 
 FILES = ("config.yaml", "preprocess.json", "model.safetensors", "intervals.safetensors", "metrics.json", "metrics.csv")
 
@@ -79,7 +79,7 @@ def edit(folder: Path, name: str, change: Callable[[Any], Any]) -> None:
         path.write_text(json.dumps(change(json.loads(path.read_text()))))
 
 
-def checkpoint_with(path: Path, change: Callable[[dict[str, Any]], Any], number: int = 2) -> None:
+def checkpoint_with(path: Path, change: Callable[[dict[str, Any]], Any], number: int = FORMAT) -> None:
     """Change a checkpoint and make its hash right."""
     import io
 
