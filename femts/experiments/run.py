@@ -92,8 +92,8 @@ def table(
     """
     import pandas as pd
 
-    given = {"datasets": datasets, "pred_lens": pred_lens, "seeds": seeds}
-    cells, store, roll_out = _cells(check_names(models, "models"), given, results, options)
+    grid = _grid(datasets, check_names(models, "models"), pred_lens, seeds, options)
+    cells, store, roll_out = _trained(grid, results, options)
     entries = make_entries(cells, store, roll_out)
     rows = [[getattr(entry, name) for name in COLUMNS] for entry in entries]
     return pd.DataFrame(rows, columns=list(COLUMNS)).astype(_KINDS)
@@ -128,9 +128,8 @@ def pairs(
     import pandas as pd
 
     both = parse_pairs(_joined(pairs))
-    given = {"datasets": datasets, "pred_lens": pred_lens, "seeds": seeds}
-    names = tuple(dict.fromkeys(name for pair in both for name in pair))
-    cells, store, roll_out = _cells(names, given, results, options)
+    models = tuple(dict.fromkeys(name for pair in both for name in pair))
+    cells, store, roll_out = _trained(_grid(datasets, models, pred_lens, seeds, options), results, options)
     return pd.DataFrame(map(as_row, make_pairs(both, cells, store, roll_out)), columns=list(PAIR_COLUMNS))
 
 
@@ -143,15 +142,10 @@ def _joined(pairs: object) -> str:
     return ",".join(":".join(map(str, pair)) if isinstance(pair, list | tuple) else shown(pair) for pair in pairs)
 
 
-def _cells(
-    models: tuple[str, ...],
-    given: Mapping[str, Any],
-    results: str | Path,
-    options: Options,
-) -> tuple[list[Cell], Store, tuple[int, ...]]:
-    """The cells of a grid, trained where they are missing, their records, and the horizons to roll out to."""
-    say = options.get("say")
-    check_callable(say, "say")
+def _grid(
+    datasets: object, models: tuple[str, ...], pred_lens: object, seeds: object, options: Mapping[str, Any]
+) -> Grid:
+    """The grid that the arguments of a table ask for; UsageError where one cannot be read."""
     unknown = next((name for name in options if name not in Options.__annotations__), None)
     if unknown is not None:
         raise UsageError(
@@ -159,17 +153,23 @@ def _cells(
         )
     look_backs = options.get("seq_lens")
     auto = isinstance(look_backs, str) and look_backs.strip().lower() == "auto"
-    grid = Grid(
-        datasets=check_names(given["datasets"], "datasets"),
+    return Grid(
+        datasets=check_names(datasets, "datasets"),
         models=models,
-        pred_lens=_steps(given["pred_lens"], "pred_lens"),
-        seeds=tuple(_seed(seed) for seed in _several(given["seeds"])),
+        pred_lens=_steps(pred_lens, "pred_lens"),
+        seeds=tuple(_seed(seed) for seed in _several(seeds)),
         protocol=options.get("protocol"),
         seq_lens="auto" if auto else _steps(look_backs, "seq_lens") or (None,),
         settings=_mapping(options.get("settings"), "settings"),
         reading=_mapping(options.get("reading"), "reading"),
         choices={key: _several(value) for key, value in _mapping(options.get("choices"), "choices").items()},
     )
+
+
+def _trained(grid: Grid, results: str | Path, options: Options) -> tuple[list[Cell], Store, tuple[int, ...]]:
+    """The cells of a grid, trained where they are missing, their records, and the horizons to roll out to."""
+    say = options.get("say")
+    check_callable(say, "say")
     engine = _engine(options)
     cells, store = make_grid(grid, engine.data_root), Store(check_path(results, "The folder of results"))
     if check_flag(options.get("train", True), "train"):
