@@ -114,7 +114,7 @@ def _print_pairs(pairs: Sequence[Pair], form: str) -> None:
     if alone:
         say_notes(
             [
-                f"{alone} of {len(pairs)} differences are by {SEEDS_ALONE}, for records hold no errors by window; "
-                "cells whose old records are removed are run again, and have them"
+                f"{alone} of {len(pairs)} differences are by {SEEDS_ALONE}: records of panels hold no errors by "
+                "window, and old ones none until they are removed and their cells run again"
             ]
         )
