@@ -9,6 +9,7 @@ python scripts/results_page.py --check    # writes nothing; status 1 where a pag
 from __future__ import annotations
 
 import contextlib
+import csv
 import io
 import re
 import shlex
@@ -23,10 +24,27 @@ from femts.cli import main  # noqa: E402
 PAGES = (ROOT / "results" / "README.md", ROOT / "results" / "pairs.md", ROOT / "docs" / "measured" / "tasks.md")
 TABLES = re.compile(r"^`femts ((?:table|bench tasks) [^`\n]*--show --format md)`\n(?:\n|\|.*\n)*", re.MULTILINE)
 
+OF_PANELS = re.compile(r"^(<!-- pairs-of-panels.csv -->)\n(?:\n|\|.*\n)*", re.MULTILINE)
+
 
 def rewritten(page: str) -> str:
     """The text `page` with the tables below its commands made again from the records of this checkout."""
-    return TABLES.sub(lambda found: f"`femts {found[1]}`\n\n{_printed(found[1])}\n", page).rstrip("\n") + "\n"
+    page = TABLES.sub(lambda found: f"`femts {found[1]}`\n\n{_printed(found[1])}\n", page).rstrip("\n") + "\n"
+    return OF_PANELS.sub(lambda found: f"{found[1]}\n\n{_of_panels()}\n\n", page)
+
+
+def _of_panels() -> str:
+    """Markdown of results/pairs-of-panels.csv, which `femts table --pairs ... --format csv` printed."""
+    lines = ["| panel | steps | first | second | | | difference | seeds lower | seconds |", "|---" * 9 + "|"]
+    with (ROOT / "results" / "pairs-of-panels.csv").open(encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            names = (row["dataset"], row["pred_len"], f"`{row['first']}`", f"`{row['second']}`")
+            errors = (f"{float(row[name]):.3f}" for name in ("first_mse", "second_mse"))
+            difference = f"{float(row['difference']):+.4f}+-{float(row['difference_sd']):.4f}"
+            lower = f"{row['seeds_lower']} of {len(row['seeds'].split())}"
+            seconds = " / ".join(f"{float(row[name]):.0f}" for name in ("first_seconds", "second_seconds"))
+            lines.append(f"| {' | '.join([*names, *errors, difference, lower, seconds])} |")
+    return "\n".join(lines)
 
 
 def _printed(command: str) -> str:

@@ -55,13 +55,20 @@ class Pair:
 
 def parse_pairs(text: str) -> tuple[Names, ...]:
     """Pairs of models in `fem_sm:sm,fem_gla:gla`; UsageError for what is none."""
-    pairs = []
-    for part in text.split(","):
-        names = tuple(name.strip() for name in part.split(":"))
+    return check_pairs([part.split(":") for part in text.split(",")])
+
+
+def check_pairs(pairs: Sequence[object]) -> tuple[Names, ...]:
+    """Pairs of two names each, every one once; UsageError for what is none."""
+    checked = []
+    for pair in pairs:
+        names = tuple(str(name).strip() for name in pair) if isinstance(pair, list | tuple) else (shown(pair),)
         if len(names) != 2 or not all(names):
-            raise UsageError(f"Pair '{shown(part)}' is none; write two models as FIRST:SECOND, such as fem_sm:sm.")
-        pairs.append((names[0], names[1]))
-    return tuple(dict.fromkeys(pairs))
+            raise UsageError(
+                f"Pair '{shown(':'.join(names))}' is none; write two models as FIRST:SECOND, such as fem_sm:sm."
+            )
+        checked.append((names[0], names[1]))
+    return tuple(dict.fromkeys(checked))
 
 
 def make_pairs(pairs: Sequence[Names], cells: Sequence[Cell], store: Store, roll_out: Sequence[int] = ()) -> list[Pair]:

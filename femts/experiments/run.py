@@ -13,7 +13,7 @@ from femts.data.schema import Reading
 from femts.errors import UsageError, suggest
 from femts.experiments.engine import Engine, refuse_damaged, run_cells
 from femts.experiments.grid import Cell, Grid, make_grid
-from femts.experiments.pairs import make_pairs, parse_pairs
+from femts.experiments.pairs import check_pairs, make_pairs, parse_pairs
 from femts.experiments.pairs_text import COLUMNS as PAIR_COLUMNS
 from femts.experiments.pairs_text import as_row
 from femts.experiments.store import Store
@@ -30,6 +30,12 @@ _KINDS = {
     "pred_len": "Int64",
     "seq_len": "Int64",
     **dict.fromkeys(("mse", "mse_sd", "mae", "published_mse", "naive_mse", "skill", "mase"), "float64"),
+}
+_KINDS_OF_PAIRS = {
+    "pred_len": "Int64",
+    "seeds_lower": "Int64",
+    **dict.fromkeys(("first_mse", "second_mse", "difference", "difference_sd", "low", "high"), "float64"),
+    **dict.fromkeys(("windows_lower", "first_seconds", "second_seconds"), "float64"),
 }
 
 
@@ -127,19 +133,13 @@ def pairs(
     """
     import pandas as pd
 
-    both = parse_pairs(_joined(pairs))
+    if not isinstance(pairs, str | list | tuple):
+        raise UsageError(f"Argument 'pairs' is a {type(pairs).__name__}; give a list of two names each.")
+    both = parse_pairs(pairs) if isinstance(pairs, str) else check_pairs(pairs)
     models = tuple(dict.fromkeys(name for pair in both for name in pair))
     cells, store, roll_out = _trained(_grid(datasets, models, pred_lens, seeds, options), results, options)
-    return pd.DataFrame(map(as_row, make_pairs(both, cells, store, roll_out)), columns=list(PAIR_COLUMNS))
-
-
-def _joined(pairs: object) -> str:
-    """Pairs as `parse_pairs` reads them."""
-    if isinstance(pairs, str):
-        return pairs
-    if not isinstance(pairs, list | tuple):
-        raise UsageError(f"Argument 'pairs' is a {type(pairs).__name__}; give a list of two names each.")
-    return ",".join(":".join(map(str, pair)) if isinstance(pair, list | tuple) else shown(pair) for pair in pairs)
+    rows = map(as_row, make_pairs(both, cells, store, roll_out))
+    return pd.DataFrame(rows, columns=list(PAIR_COLUMNS)).astype(_KINDS_OF_PAIRS)
 
 
 def _grid(
@@ -170,12 +170,12 @@ def _trained(grid: Grid, results: str | Path, options: Options) -> tuple[list[Ce
     """The cells of a grid, trained where they are missing, their records, and the horizons to roll out to."""
     say = options.get("say")
     check_callable(say, "say")
-    engine = _engine(options)
+    engine, roll_out = _engine(options), _steps(options.get("roll_out"), "roll_out")
     cells, store = make_grid(grid, engine.data_root), Store(check_path(results, "The folder of results"))
     if check_flag(options.get("train", True), "train"):
         refuse_damaged(cells, store)
         run_cells(cells, store, engine, say or (lambda _: None))
-    return cells, store, _steps(options.get("roll_out"), "roll_out")
+    return cells, store, roll_out
 
 
 def _engine(options: Options) -> Engine:

@@ -194,3 +194,10 @@ def test_python_refuses_what_is_no_pair(written: Any, says: str, tmp_path: Path)
     with pytest.raises(UsageError, match=says):
         femts.pairs(written, results=tmp_path / "new")
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("call", [femts.table, lambda *given, **more: femts.pairs("naive:ridge", *given[:1], **more)])
+def test_a_bad_roll_out_is_refused_before_anything_is_trained(call: Any, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="Argument 'roll_out' takes a whole number of at least 1, not '0'"):
+        call("synthetic", "naive", roll_out=0, results=tmp_path / "new")
+    assert not (tmp_path / "new").exists()
