@@ -16,7 +16,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from femts.bench.measure import timed
 from femts.config.training import TrainingConfig
 from femts.data.windows import Windows
-from femts.evaluation.evaluator import SERIES_PER_BATCH
+from femts.evaluation.evaluator import windows_at_a_time
 from femts.mixers.ops.precision import low_precision_products
 from femts.models.base import ForecastModel
 from femts.models.registry import build_model
@@ -71,8 +71,8 @@ class BareSteps:
         self._compiled_loss = torch.compile(self.model.loss, dynamic=False) if training.compile else None
         span, channels = config.seq_len + config.pred_len - 1, config.n_channels
         stepped = BATCHES * training.batch_size
-        scored = max(1, min(training.eval_batch_size, SERIES_PER_BATCH // channels))
-        series = torch.randn(span + max(stepped, scored), channels, device=place.device)
+        series = torch.randn(span + max(stepped, training.eval_batch_size), channels, device=place.device)
+        scored = windows_at_a_time(series, training.eval_batch_size)
         self.windows, self.scored, self._one = (
             Windows(series, config.seq_len, config.pred_len, 0, span + count) for count in (stepped, scored, 1)
         )

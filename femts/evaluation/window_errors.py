@@ -1,4 +1,4 @@
-"""Errors window by window, thinned to a few hundred numbers."""
+"""Errors window by window, or series by series of a panel, thinned to a few hundred numbers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-MOST = 200  # numbers that stay of all windows
+MOST = 200  # numbers that stay of all windows or series
 
 
 class WindowErrors:
@@ -21,11 +21,16 @@ class WindowErrors:
         squares = error.square().cpu().double().nansum((1, 2))
         self._sums.append(torch.stack([squares, (~error.isnan()).sum((1, 2)).cpu().double()]))
 
-    def thinned(self) -> list[float | None]:
+    def thinned(self, series: Tensor | None = None) -> list[float | None]:
         """Mean squared error of each of `MOST` runs of neighbouring windows, as long as each other
         but for one window, or of each window where there are fewer; five digits, None for one
-        without values."""
-        squares, values = torch.cat(self._sums, 1).numpy()
-        parts = np.array_split(np.arange(len(values)), min(MOST, len(values)))
-        sums = [(squares[part].sum(), values[part].sum()) for part in parts]
-        return [float(f"{square / count:.5g}") if count else None for square, count in sums]
+        without values.
+
+        `series` (N,) are the numbers of the windows' series; with them the runs are of whole series.
+        """
+        sums = torch.cat(self._sums, 1).numpy()
+        if series is not None:
+            _, number = np.unique(series.numpy(), return_inverse=True)
+            sums = np.stack([np.bincount(number, row) for row in sums])
+        parts = np.array_split(sums, min(MOST, sums.shape[1]), axis=1)
+        return [float(f"{squares / count:.5g}") if count else None for squares, count in (p.sum(1) for p in parts)]

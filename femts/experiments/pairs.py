@@ -1,4 +1,4 @@
-"""Pairs of models: their difference seed by seed and window by window, and what each costs."""
+"""Pairs of models: their difference seed by seed and window by window (of a panel, series), and what each costs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from femts.text import shown
 Names = tuple[str, str]
 BLOCK = 2  # in horizons; blocks of one held 89 % of simulated errors, and blocks of two 93 %
 FEWEST_BLOCKS = 3
-SEEDS_ALONE, FEW_WINDOWS = "seeds alone", "few windows"
+SEEDS_ALONE, FEW_WINDOWS, FEW_SERIES = "seeds alone", "few windows", "few series"
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,11 @@ class Pair:
         mse: of both, means over the seeds.
         difference: of the first less the second, mean over the seeds.
         deviation: standard deviation of that over two and more seeds.
-        interval: 95 % of the difference over the windows, for these seeds; None as `why` says.
+        interval: 95 % of the difference over the windows, of a panel over its series, for these seeds; None as `why`
+            says.
         why: reason why there is no interval; empty where there is one.
         seeds_lower: number of seeds at which the first is lower.
-        windows_lower: part of the thinned windows at which the mean over seeds of the first is lower.
+        windows_lower: part of the thinned windows, or series, at which the mean over seeds of the first is lower.
         seconds: of both, mean time of a training.
     """
 
@@ -98,10 +99,13 @@ def _pair(dataset: str, models: Names, pred_len: int, scores: tuple[Mapping[int,
         _check_windows(f"on {dataset} at {pred_len} steps, seed {seed}", models, pair)
     differences = [first.mse - second.mse for first, second in both]
     difference = statistics.fmean(differences)
-    by_window = _by_window(both, pred_len)
+    by_window = _errors(both, "window_errors", pred_len)
+    if len(by_window):
+        block, few = math.ceil(BLOCK * pred_len * len(by_window) / both[0][0].windows), FEW_WINDOWS
+    else:  # series are drawn one by one
+        by_window, block, few = _errors(both, "series_errors", pred_len), 1, FEW_SERIES
     windows = by_window[~np.isnan(by_window)]
-    block = math.ceil(BLOCK * pred_len * len(by_window) / both[0][0].windows)
-    why = "" if len(windows) >= FEWEST_BLOCKS * block else FEW_WINDOWS
+    why = SEEDS_ALONE if not len(windows) else few if len(windows) < FEWEST_BLOCKS * block else ""
     return Pair(
         dataset,
         models,
@@ -110,8 +114,8 @@ def _pair(dataset: str, models: Names, pred_len: int, scores: tuple[Mapping[int,
         mse=_means([(first.mse, second.mse) for first, second in both]),
         difference=difference,
         deviation=statistics.stdev(differences) if len(seeds) > 1 else None,
-        interval=None if why or not len(windows) else mean_interval(windows, block, difference),
-        why=why if len(windows) else SEEDS_ALONE,
+        interval=None if why else mean_interval(windows, block, difference),
+        why=why,
         seeds_lower=sum(each < 0 for each in differences),
         windows_lower=float((windows < 0).mean()) if len(windows) else None,
         seconds=_means([(first.record["seconds"], second.record["seconds"]) for first, second in both]),
@@ -135,10 +139,10 @@ def _means(values: Sequence[tuple[float, float]]) -> tuple[float, float]:
     return first, second
 
 
-def _by_window(both: Sequence[tuple[Score, Score]], pred_len: int) -> NDArray[np.float64]:
-    """Differences (N,) of the thinned window errors, means over the seeds, NaN where there is no value; none where a
-    record holds none."""
-    errors = [[score.record.get("window_errors", {}).get(str(pred_len), []) for score in pair] for pair in both]
+def _errors(both: Sequence[tuple[Score, Score]], field: str, pred_len: int) -> NDArray[np.float64]:
+    """Differences (N,) of the thinned errors that records have under `field`, means over the seeds, NaN where there is
+    no value; none where a record has none."""
+    errors = [[score.record.get(field, {}).get(str(pred_len), []) for score in pair] for pair in both]
     if len({len(each) for pair in errors for each in pair}) > 1:
         return np.empty(0)
     first, second = np.array(errors, dtype=np.float64).mean(0)

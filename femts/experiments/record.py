@@ -14,7 +14,8 @@ from femts.experiments.grid import Cell
 from femts.experiments.record_rules import RECORD_FORMAT, cell_of
 from femts.experiments.samples import sample_forecasts
 from femts.forecaster.forecaster import Forecaster
-from femts.forecaster.scoring import score_beside
+from femts.forecaster.panel_scoring import scored_part
+from femts.forecaster.scoring import score, score_beside
 from femts.forecaster.trained import Trained
 
 MOST_VALIDATED = 2048  # windows, evenly spread, of a roll-out on the validation part; the test part is scored whole
@@ -57,6 +58,7 @@ def make_record(cell: Cell, forecaster: Trained[Any, Any], data: Dataset | Panel
         "naive": metrics["naive"],
         "rolled": rolled,
         "window_errors": window_errors,
+        "series_errors": _errors_by_series(forecaster, data) if isinstance(data, Panel) else {},
         "kept_step": metrics["kept_step"],
         "steps": metrics["steps"],
         "stopped": metrics["stopped"],
@@ -89,3 +91,11 @@ def _rolled(forecaster: Trained[Any, Any], data: Dataset | Panel) -> tuple[dict[
     val = score_beside(forecaster, "val", fitting, data, MOST_VALIDATED)[0] if fitting else {}
     rolled = {str(p): {"val": val[p], "test": test[p], "naive": naive[p]} for p in fitting}
     return rolled, {str(p): each.thinned() for p, each in errors.items()}
+
+
+def _errors_by_series(forecaster: Trained[Any, Any], panel: Panel) -> dict[str, Any]:
+    """Errors of the test part by series, thinned, by horizon."""
+    of, windows, _ = scored_part(forecaster, "test", None, panel)
+    errors = WindowErrors()
+    score(of, windows, [errors])
+    return {str(windows.pred_len): errors.thinned(windows.series_of(windows.spread(of.model.most_windows)).cpu())}

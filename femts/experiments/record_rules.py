@@ -69,6 +69,7 @@ MADE_BY = {  # of every kind of record
     ),
     "commit": maybe(_commit),
 }
+ERRORS = entries(several(maybe(LOSS), 1, MOST), _horizon)  # of windows or series
 RECORD: Rule = fields(
     {
         "format": one_of(RECORD_FORMAT),
@@ -150,7 +151,7 @@ RECORD: Rule = fields(
         ),
         **MADE_BY,
     },
-    {"naive": NAIVE, "window_errors": entries(several(maybe(LOSS), 1, MOST), _horizon)},
+    {"naive": NAIVE, "window_errors": ERRORS, "series_errors": ERRORS},
 )
 
 

@@ -123,9 +123,10 @@ def pairs(
     Returns:
         One row for each data set, pair and horizon: the models `first` and `second`, finished
         `seeds`, `first_mse` and `second_mse`, their `difference` (below 0 the first is better) with
-        its deviation `difference_sd` over seeds, the ends `low` and `high` of its 95 % interval
-        over windows by the circular block bootstrap, and `why` there is none. Then `seeds_lower`
-        and `windows_lower`, where the first is lower, and the seconds of both trainings.
+        its deviation `difference_sd` over seeds, the ends `low` and `high` of its 95 % interval,
+        and `why` there is none. The interval is over windows, by the circular block bootstrap; of a
+        panel it is over series. Then `seeds_lower` and `windows_lower` (of a panel, series), where
+        the first is lower, and the seconds of both trainings.
 
     Raises:
         UsageError: as in `femts.table`, or the models of a pair did not score the same windows.

@@ -1,4 +1,4 @@
-"""Errors by window: against errors by hand, with gaps, and thinned."""
+"""Errors by window and by series: against errors by hand, with gaps, and thinned."""
 
 from __future__ import annotations
 
@@ -47,3 +47,17 @@ def test_a_window_without_values_has_none() -> None:
     thinned, _ = errors_of(Windows(ScaledSeries(series(40), observed), L, P, 0, 40), 8)
     empty = [row for row in range(len(thinned)) if row + L >= 20 and row + L + P <= 30]
     assert [row for row, each in enumerate(thinned) if each is None] == empty
+
+
+def test_windows_of_a_series_are_one_and_many_series_are_thinned() -> None:
+    windows = Windows(series(40), L, P, 0, 40)
+    sums = WindowErrors()
+    evaluate(Naive(ModelConfig(L, P, C)), windows, 7, also=[sums])
+    each = sums.thinned()
+    number = torch.tensor([0] * 5 + [3] * 10 + [4] * (len(windows) - 15))  # 1 and 2 have no windows
+    by_hand = [sum(e or 0.0 for e in some) / len(some) for some in (each[:5], each[5:15], each[15:])]
+    assert sums.thinned(number) == pytest.approx(by_hand, rel=1e-4)
+    many = WindowErrors()
+    rows = 2 * MOST + L + P - 1
+    evaluate(Naive(ModelConfig(L, P, C)), Windows(series(rows), L, P, 0, rows), 64, also=[many])
+    assert many.thinned(torch.arange(2 * MOST)) == many.thinned()

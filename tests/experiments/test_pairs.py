@@ -15,7 +15,7 @@ from femts.cli import main
 from femts.errors import UsageError
 from femts.experiments.grid import Cell, Grid, make_grid
 from femts.experiments.local import Resources, run_local
-from femts.experiments.pairs import FEW_WINDOWS, SEEDS_ALONE, make_pairs, parse_pairs
+from femts.experiments.pairs import FEW_SERIES, FEW_WINDOWS, SEEDS_ALONE, make_pairs, parse_pairs
 from femts.experiments.pairs_text import as_csv, as_text
 from femts.experiments.store import Store
 
@@ -96,6 +96,26 @@ def test_few_windows_have_no_interval(tmp_path: Path) -> None:
     fill(Store(tmp_path), lambda _: {"test": {"mse": 0.3, "mae": 0.5, "windows": 500}})
     (pair,) = make_pairs([PAIR], cells(), Store(tmp_path))
     assert (pair.interval, pair.why) == (None, FEW_WINDOWS)
+
+
+def test_series_of_a_panel_are_drawn_one_by_one(tmp_path: Path) -> None:
+    def by_series(cell: Cell, series: int = 40) -> dict[str, Any]:
+        middle = 0.3 if cell.model == "fem_sm" else 0.4
+        spread = np.random.default_rng([cell.seed, cell.model == "sm"]).normal(middle, 0.1, series)
+        return {"window_errors": {}, "series_errors": {"96": [float(f"{abs(value):.5g}") for value in spread]}}
+
+    store = Store(tmp_path)
+    fill(store, by_series)
+    (pair,) = make_pairs([PAIR], cells(), store)
+    errors_of = {(c.model, c.seed): np.array((store.record(c) or {})["series_errors"]["96"]) for c in cells()}
+    difference = sum(errors_of["fem_sm", seed] - errors_of["sm", seed] for seed in (1, 2)) / 2
+    low, high = pair.interval or (0, 0)
+    half = 1.96 * difference.std() / np.sqrt(40)
+    assert (low, high) == pytest.approx((-0.1 - half, -0.1 + half), abs=0.2 * half)
+    assert pair.windows_lower == (difference < 0).mean() and pair.why == ""
+    fill(store, lambda cell: by_series(cell, 2))
+    (pair,) = make_pairs([PAIR], cells(), store)
+    assert (pair.interval, pair.why) == (None, FEW_SERIES)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pytest
 
 import femts
 from femts.experiments.verify import verify_record
@@ -29,9 +30,12 @@ def test_a_table_over_a_panel_is_recorded_and_verifies(tmp_path: Path) -> None:
         tmp_path / "shops.csv", ["naive", "ridge"], 6, seq_lens=12, results=tmp_path / "results", device="cpu"
     )
     assert len(scores) == 2 and np.isfinite(scores["mse"]).all()
+    windows = femts.train(tmp_path / "shops.csv", "naive", 6, seq_len=12, device="cpu").scores()["windows"]
     for path in (tmp_path / "results").rglob("*seed*.json"):
         record = json.loads(path.read_text())
         assert record["cell"]["own"]["panel"] is True
+        errors = record["series_errors"]["6"]
+        assert record["test"]["mse"] == pytest.approx(np.average(errors, weights=windows), rel=1e-4)
         assert {sample["series"] for sample in record["samples"]} <= LENGTHS.keys()
         assert verify_record(record, "cpu").holds, str(verify_record(record, "cpu"))
         for sample in record["samples"]:
