@@ -35,15 +35,17 @@ def rewritten(page: str) -> str:
 
 def _of_panels() -> str:
     """Markdown of results/pairs-of-panels.csv, which `femts table --pairs ... --format csv` printed."""
-    lines = ["| panel | steps | first | second | | | difference | seeds lower | seconds |", "|---" * 9 + "|"]
+    lines = ["| panel | steps | first | second | | | difference | 95 % | seeds lower | series lower | seconds |"]
+    lines.append("|---" * 11 + "|")
     with (ROOT / "results" / "pairs-of-panels.csv").open(encoding="utf-8") as file:
         for row in csv.DictReader(file):
             names = (row["dataset"], row["pred_len"], f"`{row['first']}`", f"`{row['second']}`")
             errors = (f"{float(row[name]):.3f}" for name in ("first_mse", "second_mse"))
             difference = f"{float(row['difference']):+.4f}+-{float(row['difference_sd']):.4f}"
-            lower = f"{row['seeds_lower']} of {len(row['seeds'].split())}"
+            interval = f"{float(row['low']):+.4f} to {float(row['high']):+.4f}"
+            lower = f"{row['seeds_lower']} of {len(row['seeds'].split())}", f"{float(row['windows_lower']):.0%}"
             seconds = " / ".join(f"{float(row[name]):.0f}" for name in ("first_seconds", "second_seconds"))
-            lines.append(f"| {' | '.join([*names, *errors, difference, lower, seconds])} |")
+            lines.append(f"| {' | '.join([*names, *errors, difference, interval, *lower, seconds])} |")
     return "\n".join(lines)
 
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from femts.data.raw import Raw
+from femts.evaluation.memory import kept_memory
 from femts.evaluation.metrics import ErrorSums
 from femts.mixers.ops.precision import low_precision_products
 from femts.models.base import ForecastModel
@@ -196,7 +197,12 @@ def _scoring(model: ForecastModel, device: torch.device) -> Iterator[None]:
     was_training = model.training
     model.eval()
     try:
-        with torch.no_grad(), torch.autocast(device.type, enabled=False), low_precision_products(enabled=False):
+        with (
+            torch.no_grad(),
+            torch.autocast(device.type, enabled=False),
+            low_precision_products(enabled=False),
+            kept_memory(device.type),
+        ):
             yield
     finally:
         model.train(was_training)

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
 import importlib.util
 import os
-import platform
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -92,28 +88,3 @@ def seed_device(device: torch.device, seed: int) -> None:
         torch.cuda.default_generators[device.index or 0].manual_seed(seed)
     elif device.type == "mps":
         torch.mps.manual_seed(seed)
-
-
-_MMAP_THRESHOLD, _TRIM_THRESHOLD = -3, -1  # of glibc's mallopt
-_KEPT, _USUAL = 2**30, 2**25  # bytes; the latter is where glibc's own thresholds end
-
-
-@contextmanager
-def kept_memory(device: str) -> Iterator[None]:
-    """On a CPU with glibc, have large blocks reused: otherwise each one is mapped anew and page by page set to zero.
-
-    A step of large tensors spends up to two thirds of its time on that. In any thread but the main
-    one glibc maps them all the same. Afterwards what is free goes back to the system.
-    """
-    if device != "cpu" or platform.libc_ver()[0] != "glibc":
-        yield
-        return
-    libc = ctypes.CDLL(None)
-    for threshold in (_MMAP_THRESHOLD, _TRIM_THRESHOLD):
-        libc.mallopt(threshold, _KEPT)
-    try:
-        yield
-    finally:
-        for threshold in (_MMAP_THRESHOLD, _TRIM_THRESHOLD):
-            libc.mallopt(threshold, _USUAL)
-        libc.malloc_trim(0)

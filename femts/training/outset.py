@@ -19,13 +19,14 @@ from femts.data.splits import PARTS, check_room
 from femts.data.static import StaticCodes
 from femts.data.windows import PanelWindows, Windows, part_windows
 from femts.errors import UsageError
+from femts.evaluation.memory import kept_memory
 from femts.files import locked
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.panel_forecaster import PanelForecaster
 from femts.forecaster.run_folder import RunConfig
 from femts.models.base import ForecastModel
 from femts.models.registry import build_model
-from femts.training.device import Place, kept_memory
+from femts.training.device import Place
 from femts.training.resolve import horizon
 
 
