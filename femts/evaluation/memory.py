@@ -10,7 +10,7 @@ from threading import Lock
 
 _MMAP_THRESHOLD, _TRIM_THRESHOLD = -3, -1  # of glibc's mallopt
 _KEPT, _USUAL = 2**30, 2**25  # bytes; the latter is where glibc's own thresholds end
-_lock, _keepers = Lock(), list[object]()
+_lock, _keepers = Lock(), list[str]()
 
 
 @contextmanager
@@ -24,22 +24,20 @@ def kept_memory(device: str) -> Iterator[None]:
     if device != "cpu" or platform.libc_ver()[0] != "glibc":
         yield
         return
-    keeper = object()
     with _lock:
         if not _keepers:
-            _set(_KEPT)
-        _keepers.append(keeper)
+            _reuse_blocks_up_to(_KEPT)
+        _keepers.append(device)
     try:
         yield
     finally:
         with _lock:
-            _keepers.remove(keeper)
+            _keepers.pop()
             if not _keepers:
-                _set(_USUAL).malloc_trim(0)
+                _reuse_blocks_up_to(_USUAL)
+                ctypes.CDLL(None).malloc_trim(0)
 
 
-def _set(size: int) -> ctypes.CDLL:
-    libc = ctypes.CDLL(None)
+def _reuse_blocks_up_to(size: int) -> None:
     for threshold in (_MMAP_THRESHOLD, _TRIM_THRESHOLD):
-        libc.mallopt(threshold, size)
-    return libc
+        ctypes.CDLL(None).mallopt(threshold, size)

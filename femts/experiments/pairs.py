@@ -99,13 +99,13 @@ def _pair(dataset: str, models: Names, pred_len: int, scores: tuple[Mapping[int,
         _check_windows(f"on {dataset} at {pred_len} steps, seed {seed}", models, pair)
     differences = [first.mse - second.mse for first, second in both]
     difference = statistics.fmean(differences)
-    by_window = _errors(both, "window_errors", pred_len)
-    if len(by_window):
-        block, few = math.ceil(BLOCK * pred_len * len(by_window) / both[0][0].windows), FEW_WINDOWS
-    else:  # series are drawn one by one
-        by_window, block, few = _errors(both, "series_errors", pred_len), 1, FEW_SERIES
-    windows = by_window[~np.isnan(by_window)]
-    why = SEEDS_ALONE if not len(windows) else few if len(windows) < FEWEST_BLOCKS * block else ""
+    errors, block, few = _errors(both, "window_errors", pred_len), 1, FEW_SERIES
+    if len(errors):
+        block, few = math.ceil(BLOCK * pred_len * len(errors) / both[0][0].windows), FEW_WINDOWS
+    else:  # of a panel, whose series are drawn one by one
+        errors = _errors(both, "series_errors", pred_len)
+    errors = errors[~np.isnan(errors)]
+    why = SEEDS_ALONE if not len(errors) else few if len(errors) < FEWEST_BLOCKS * block else ""
     return Pair(
         dataset,
         models,
@@ -114,10 +114,10 @@ def _pair(dataset: str, models: Names, pred_len: int, scores: tuple[Mapping[int,
         mse=_means([(first.mse, second.mse) for first, second in both]),
         difference=difference,
         deviation=statistics.stdev(differences) if len(seeds) > 1 else None,
-        interval=None if why else mean_interval(windows, block, difference),
+        interval=None if why else mean_interval(errors, block, difference),
         why=why,
         seeds_lower=sum(each < 0 for each in differences),
-        windows_lower=float((windows < 0).mean()) if len(windows) else None,
+        windows_lower=float((errors < 0).mean()) if len(errors) else None,
         seconds=_means([(first.record["seconds"], second.record["seconds"]) for first, second in both]),
     )
 

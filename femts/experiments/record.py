@@ -94,8 +94,10 @@ def _rolled(forecaster: Trained[Any, Any], data: Dataset | Panel) -> tuple[dict[
 
 
 def _errors_by_series(forecaster: Trained[Any, Any], panel: Panel) -> dict[str, Any]:
-    """Errors of the test part by series, thinned, by horizon."""
+    """Errors of the test part by series, thinned, by horizon; none of a model that scores some windows alone."""
+    if forecaster.model.most_windows is not None:
+        return {}
     of, windows, _ = scored_part(forecaster, "test", None, panel)
     errors = WindowErrors()
     score(of, windows, [errors])
-    return {str(windows.pred_len): errors.thinned(windows.series_of(windows.spread(of.model.most_windows)).cpu())}
+    return {str(windows.pred_len): errors.thinned(windows.series_of(windows.spread(None)).cpu())}

@@ -22,7 +22,7 @@ from femts.experiments.verdict import Scope, Verdict, place_differences
 from femts.models.registry import model_card
 
 TOLERANCE = 0.02  # of a score, on other hardware or with other libraries
-ERRORS = ("window_errors", "series_errors")
+_ERRORS = ("window_errors", "series_errors")
 _SCORES = (".mse", ".mae", ".pinball", ".skill", ".mase")
 
 
@@ -32,8 +32,8 @@ def _tolerance(name: str, recorded: float) -> float | None:
 
 SCOPE = Scope(
     unchecked=("seconds", "place", "commit", "config.format", "config.training.device", "history.seconds"),
-    of_the_place=("history", "kept_step", "steps", "stopped", "kernels", "samples.forecast", *ERRORS),
-    newer=("naive", *ERRORS),
+    of_the_place=("history", "kept_step", "steps", "stopped", "kernels", "samples.forecast", *_ERRORS),
+    newer=("naive", *_ERRORS),
     tolerance=_tolerance,
     within="2 %",
 )

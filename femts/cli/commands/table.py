@@ -114,7 +114,7 @@ def _print_pairs(pairs: Sequence[Pair], form: str) -> None:
     if alone:
         say_notes(
             [
-                f"{alone} of {len(pairs)} differences are by {SEEDS_ALONE}: old records hold no errors by "
-                "window or series until they are removed and their cells run again"
+                f"{alone} of {len(pairs)} differences are by {SEEDS_ALONE}, for records hold no errors by "
+                "window or series; old ones that are removed are made again with them"
             ]
         )
