@@ -22,8 +22,9 @@ def write_file(path: str | Path, content: bytes) -> None:
 
     A link stays, and what it names is replaced; a file that is there keeps its mode. Where `path`
     is no file (a terminal, a pipe, a device) it is written to. Readers see the former file or the
-    new one, whoever else writes at the same time, and a process that is killed leaves nothing
-    beside it, where the file system knows files without a name.
+    new one, whoever else writes at the same time. Where the file system knows files without a name,
+    a process that is killed leaves nothing beside it, but for a whole `.part` if that was in the
+    instant between naming the new file and putting it in its place; `remove_parts` takes it away.
 
     Raises:
         RunFailure: the system refuses; the text names `path`.
@@ -94,8 +95,7 @@ def _unnamed(folder: Path) -> int | None:
 
 
 def remove_parts(folder: Path) -> None:
-    """Remove what killed writes have left in `folder` where files need a name from the start;
-    nobody else may write there."""
+    """Remove what killed writes have left in `folder`; nobody else may write there."""
     for part in folder.glob(f".*{PART}"):
         part.unlink(missing_ok=True)
 
