@@ -75,6 +75,8 @@ def _replace(path: Path, content: bytes, mode: int | None) -> None:
                 # Only with some src_dir_fd does Python follow the link in /proc, and an absolute path needs none.
                 os.link(f"/proc/self/fd/{file.fileno()}", part, src_dir_fd=file.fileno(), follow_symlinks=True)
                 named = True
+                os.replace(part, path)  # at once: killed in between, it would stay a part
+                return
         os.replace(part, path)
     except BaseException:
         if named:

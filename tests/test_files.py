@@ -165,6 +165,18 @@ def test_a_killed_writer_leaves_nothing_in_pieces(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] in ([], ["file"])
 
 
+@pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="this system has no files without a name")
+@pytest.mark.parametrize(("killed_in", "left"), [("fsync", 0), ("replace", 1)])
+def test_a_writer_killed_at_its_worst_moment_leaves_at_most_a_whole_part(
+    killed_in: str, left: int, tmp_path: Path
+) -> None:
+    code = f"import os; os.{killed_in} = lambda *_: os.kill(os.getpid(), 9)\n{_WRITE}"
+    assert subprocess.run([sys.executable, "-c", code, tmp_path / "file"], stdout=subprocess.PIPE).returncode == -9
+    assert [each.stat().st_size for each in tmp_path.iterdir()] == [3_000_000] * left
+    remove_parts(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_lock_is_held_by_one_and_ends_with_it(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     with locked(folder):
