@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 # Settings that change where and how fast a cell runs, or how long it may, but not what it is.
 PLACE = ("device", "devices", "compile", "max_time", "eval_batch_size")
+PLAIN = re.compile(r"[\w.+-]{1,20}", re.ASCII)  # what can stand in the name of a folder everywhere
+LONGEST = 80  # characters of settings in it; some systems allow 255 for a name
 
 
 @dataclass(frozen=True)
@@ -50,14 +53,17 @@ class Cell(Job):
 
     @property
     def variant(self) -> str:
-        """The recipe as part of a path: the protocol, and a hash of what differs from it where something does."""
+        """The recipe as part of a path: the protocol, and where something differs from it what does,
+        as `paper-training.max_steps=3000`, or a hash of that where it is long or not plain."""
         changes = {
-            **({"seq_len": self.seq_len} if self.seq_len else {}),
+            **({"seq_len": str(self.seq_len)} if self.seq_len else {}),
             **{k: str(v) for k, v in self.settings.items()},
         }
         if not changes:
             return self.protocol
-        return f"{self.protocol}-{_hash(changes)}"
+        words = ",".join(f"{key}={value}" for key, value in sorted(changes.items()))
+        plain = len(words) <= LONGEST and all(map(PLAIN.fullmatch, changes.values()))
+        return f"{self.protocol}-{words if plain else _hash(changes)}"
 
     @property
     def path(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,19 @@ def test_what_changes_a_number_changes_the_path() -> None:
     typed, text = (Cell("ETTh1", "fem_sm", 96, settings={"training.patience": value}) for value in (5, "5"))
     assert typed.path == text.path
     assert small_grid()[0].path.startswith("paper-")
+
+
+def test_a_path_says_what_is_set_in_words_that_every_system_takes_or_by_a_hash() -> None:
+    def variant(**settings: object) -> str:
+        named = {key.replace("__", "."): value for key, value in settings.items()}
+        return Cell("ETTh1", "fem_sm", 96, seq_len=512, settings=named).variant
+
+    assert variant(training__lr=1e-4, model__d_model=64) == "paper-model.d_model=64,seq_len=512,training.lr=0.0001"
+    for hashed in ({"training__betas": [0.9, 0.95]}, {"model__prior": "a/b"}, {"training__lr": "9" * 21}):
+        assert re.fullmatch("paper-[0-9a-f]{8}", variant(**hashed))
+    many = {f"model__name{number}": number for number in range(8)}
+    assert re.fullmatch("paper-[0-9a-f]{8}", variant(**many))
+    assert len({variant(training__betas=[0.9, last]) for last in (0.95, 0.99)}) == 2
 
 
 def test_what_a_recipe_says_anyway_changes_nothing() -> None:
