@@ -18,8 +18,10 @@ from femts.data.loading import load_dataset
 from femts.data.splits import ratio_split
 from femts.data.synthetic import synthetic_frame
 from femts.errors import UsageError
+from femts.evaluation.evaluator import evaluate
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.load import load
+from femts.forecaster.scoring import score_windows
 from femts.training.train import train
 
 L, P = 48, 24
@@ -266,19 +268,17 @@ def test_the_package_offers_its_names_lazily() -> None:
         femts.trian  # noqa: B018
 
 
-@pytest.mark.slow
+@pytest.mark.skipif(not os.environ.get("FEMTS_DATA"), reason="FEMTS_DATA, the folder with the real files, is not set")
 def test_etth1_windows_through_predict_give_the_reported_score(tmp_path: Path) -> None:
-    if not os.environ.get("FEMTS_DATA"):
-        pytest.skip("FEMTS_DATA is not set: it names the folder with the real files")
     train("ETTh1", "seasonal_naive", pred_len=96, seq_len=336, out=tmp_path / "run")
     forecaster, data = femts.load(tmp_path / "run"), load_dataset("ETTh1")
-    frame, (start, stop), total = data.frame(), data.split.test, 0.0
-    origins = range(start, stop - 96 + 1)
-    assert len(origins) == 2785
-    for o in origins:
+    windows, reported = score_windows(forecaster, "test", 96, data), forecaster.metrics["test"]
+    assert evaluate(forecaster.model, windows) == reported and reported["windows"] == 2785
+    frame, origins, total = data.frame(), data.split.test[0] + windows.spread(200), 0.0
+    for o in origins.tolist():
         forecast = forecaster.predict(frame.iloc[o - 336 : o]).drop(columns="date").to_numpy()
         total += float((((forecast - data.values[o : o + 96]) / forecaster.preprocess.scaler.scale) ** 2).mean())
-    assert total / len(origins) == pytest.approx(forecaster.metrics["test"]["mse"], rel=1e-5)
+    assert total / len(origins) == pytest.approx(evaluate(forecaster.model, windows, most=200)["mse"], rel=1e-5)
 
 
 @pytest.mark.parametrize("model", ["dlinear", "fem_sm_ridge", "fem_gla", "fem_mamba"])
