@@ -4,8 +4,9 @@
 python scripts/results_pictures.py            # after new records
 python scripts/results_pictures.py --check    # writes nothing; status 1 where a picture is of other records
 
-Models of 96 steps that were rolled out count at the longer horizons, as in the tables of
-results/README.md. A model without a horizon has no mean, and is missing where means are drawn.
+Of a model that is made to be rolled out, its trainings of 96 steps alone count, at the longer
+horizons too: so all such models have one training a seed, as in the tables of results/README.md. A
+model without a horizon has no mean, and is missing where means are drawn.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from femts.experiments.grid import Cell  # noqa: E402
 from femts.experiments.literature import ALL, DATASETS, PUBLICATIONS  # noqa: E402
 from femts.experiments.scores import Score, best_scores  # noqa: E402
 from femts.experiments.store import Store  # noqa: E402
+from femts.models.registry import model_card  # noqa: E402
 from scripts.picture_theme import SMALL, Theme, figure_of, stale, write_both  # noqa: E402
 
 FOLDER = ROOT / "results" / "pictures"
@@ -88,11 +90,11 @@ def measured(folder: Path = RECORDS) -> list[Measured]:
 
 
 def _cells(folder: Path, dataset: str, model: str) -> list[Cell]:
-    """Cells of the default recipe that have a record."""
-    cells = []
+    """Cells of the default recipe that have a record, and count."""
+    own, cells = not model_card(model).model_class.rolls_out, []
     for path in sorted((folder / PROTOCOL / dataset).glob(f"{model}-*-seed*.json")):
         steps, _, seed = path.stem.removeprefix(f"{model}-").partition("-seed")
-        if steps.isdigit() and seed.isdigit():  # and no note of a crash
+        if (steps.isdigit() if own else steps == str(HORIZONS[0])) and seed.isdigit():  # and no note of a crash
             cells.append(Cell(dataset, model, int(steps), int(seed), PROTOCOL))
     return cells
 

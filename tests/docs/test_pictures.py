@@ -62,13 +62,12 @@ def results() -> dict[str, Any]:
 
 
 def recorded(results: dict[str, Any]) -> dict[tuple[str, str], dict[int, dict[str, Any]]]:
-    """Records of models that have 96 steps alone and are rolled out, as JSON, by data set, model and seed."""
+    """Records of models of 96 steps that are rolled out, as JSON, by data set, model and seed."""
     records: dict[tuple[str, str], dict[int, dict[str, Any]]] = {}
     for path in sorted((ROOT / "results" / "paper").glob("*/*-96-seed*.json")):
         record = json.loads(path.read_text())
         cell = record["cell"]
-        direct = any(list(path.parent.glob(f"{cell['model']}-{steps}-*")) for steps in (192, 336, 720))
-        if record["rolled"] and not direct and cell["model"] in results["LOOKS"]:
+        if record["rolled"] and cell["model"] in results["LOOKS"]:
             records.setdefault((cell["dataset"], cell["model"]), {})[cell["seed"]] = record
     return records
 
