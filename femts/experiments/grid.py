@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # Settings that change where and how fast a cell runs, or how long it may, but not what it is.
 PLACE = ("device", "devices", "compile", "max_time", "eval_batch_size")
-PLAIN = re.compile(r"[\w.+-]{1,20}", re.ASCII)  # what can stand in the name of a folder everywhere
+PLAIN = re.compile(r"[\w.+-]{0,19}\w", re.ASCII)  # what can end the name of a folder everywhere
 LONGEST = 80  # characters of settings in it; some systems allow 255 for a name
 
 

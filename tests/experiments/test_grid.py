@@ -52,7 +52,12 @@ def test_a_path_says_what_is_set_in_words_that_every_system_takes_or_by_a_hash()
         return Cell("ETTh1", "fem_sm", 96, seq_len=512, settings=named).variant
 
     assert variant(training__lr=1e-4, model__d_model=64) == "paper-model.d_model=64,seq_len=512,training.lr=0.0001"
-    for hashed in ({"training__betas": [0.9, 0.95]}, {"model__prior": "a/b"}, {"training__lr": "9" * 21}):
+    for hashed in (
+        {"training__betas": [0.9, 0.95]},
+        {"model__prior": "a/b"},
+        {"training__lr": "9" * 21},
+        {"training__lr": "1."},
+    ):
         assert re.fullmatch("paper-[0-9a-f]{8}", variant(**hashed))
     many = {f"model__name{number}": number for number in range(8)}
     assert re.fullmatch("paper-[0-9a-f]{8}", variant(**many))
