@@ -90,11 +90,11 @@ def measured(folder: Path = RECORDS) -> list[Measured]:
 
 
 def _cells(folder: Path, dataset: str, model: str) -> list[Cell]:
-    """Cells of the default recipe that have a record, and count."""
-    own, cells = not model_card(model).model_class.rolls_out, []
+    """Cells of the default recipe that have a record; of a model that is made to be rolled out, those of 96 steps."""
+    counted, cells = HORIZONS[:1] if model_card(model).model_class.rolls_out else HORIZONS, []
     for path in sorted((folder / PROTOCOL / dataset).glob(f"{model}-*-seed*.json")):
         steps, _, seed = path.stem.removeprefix(f"{model}-").partition("-seed")
-        if (steps.isdigit() if own else steps == str(HORIZONS[0])) and seed.isdigit():  # and no note of a crash
+        if steps in map(str, counted) and seed.isdigit():  # and no note of a crash
             cells.append(Cell(dataset, model, int(steps), int(seed), PROTOCOL))
     return cells
 

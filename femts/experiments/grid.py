@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # Settings that change where and how fast a cell runs, or how long it may, but not what it is.
 PLACE = ("device", "devices", "compile", "max_time", "eval_batch_size")
-PLAIN = re.compile(r"[\w.+-]{0,19}\w", re.ASCII)  # what can end the name of a folder everywhere
+PLAIN = re.compile(r"[\w.+-]{0,19}\w", re.ASCII)  # a value that every system takes in a folder's name, at its end too
 LONGEST = 80  # characters of settings in it; some systems allow 255 for a name
 
 
