@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import torch
 from torch.multiprocessing.spawn import ProcessExitedException, ProcessRaisedException
 
 from femts.errors import RunFailure
@@ -34,14 +35,17 @@ def launched(several: bool) -> Iterator[None]:
 
 
 class InProcess:
-    """A function for a process that is launched, in which Lightning is silent from the moment the
-    function arrives there."""
+    """A function for a process that is launched: Lightning is silent from the moment the function
+    arrives there, and the processes' connection is closed when it returns."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
 
     def __call__(self, fabric: Any) -> Any:
-        return self._function(fabric)
+        result = self._function(fabric)
+        if fabric.world_size > 1:
+            torch.distributed.destroy_process_group()  # gloo's threads, left to Python's end, now and then abort it
+        return result
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         logging.getLogger(_LIGHTNING).setLevel(logging.ERROR)

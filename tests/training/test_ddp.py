@@ -15,9 +15,15 @@ from femts.training.state import TrainState
 pytestmark = pytest.mark.slow
 
 _EQUAL = """
-import json, sys
+import atexit, json, sys
 from pathlib import Path
-from small_runs import MODELS, essence, small_run
+from small_runs import essence, small_run
+
+def check_threads():
+    names = [task.joinpath("comm").read_text().strip() for task in Path("/proc/self/task").glob("*")]
+    assert not [name for name in names if "gloo" in name], names
+
+atexit.register(check_threads)  # in the workers, too, which import this file
 
 if __name__ == "__main__":
     out = Path(sys.argv[1])
