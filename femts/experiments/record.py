@@ -78,15 +78,16 @@ def _rolled(forecaster: Trained[Any, Any], data: Dataset | Panel) -> tuple[dict[
     """Scores at longer horizons, and errors of the test part by window, thinned, both by horizon.
 
     The scores, `val` and `test` with the seasonal naive forecast beside the latter, are those of a
-    model that is made to be rolled out, at the horizons of the published tables. A panel has
-    neither, and a model that scores some windows alone no errors.
+    model that is made to be rolled out, at the horizons of the published tables. Its own is among
+    them where models of shorter ones may compete with it, validated on the same windows as they are.
+    A panel has neither, and a model that scores some windows alone no errors.
     """
     if isinstance(data, Panel) or not isinstance(forecaster, Forecaster) or forecaster.model.most_windows is not None:
         return {}, {}
     own, look_back = forecaster.config.pred_len, forecaster.config.seq_len
-    longer = [p for p in HORIZONS if p > own] if forecaster.model.rolls_out else []
-    fitting = [p for p in longer if all(data.split.windows(part, look_back, p) for part in ("val", "test"))]
-    errors = {p: WindowErrors() for p in (own, *fitting)}
+    rivals = [p for p in HORIZONS if p > own or HORIZONS[0] < p == own] if forecaster.model.rolls_out else []
+    fitting = [p for p in rivals if all(data.split.windows(part, look_back, p) for part in ("val", "test"))]
+    errors = {p: WindowErrors() for p in dict.fromkeys((own, *fitting))}
     test, naive = score_beside(forecaster, "test", tuple(errors), data, also=errors)
     val = score_beside(forecaster, "val", fitting, data, MOST_VALIDATED)[0] if fitting else {}
     rolled = {str(p): {"val": val[p], "test": test[p], "naive": naive[p]} for p in fitting}

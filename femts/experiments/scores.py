@@ -67,10 +67,10 @@ def _best(
     for cell, record in records:
         if cell.seed != seed:
             continue
-        if cell.pred_len == pred_len:
-            scores = record
-        elif rolled and str(pred_len) in record["rolled"]:
+        if rolled and str(pred_len) in record["rolled"]:  # even its own: of the same windows as those of the others
             scores = record["rolled"][str(pred_len)]
+        elif cell.pred_len == pred_len:
+            scores = record
         else:
             continue
         test, config, naive = scores["test"], record["config"], scores.get("naive", {})

@@ -52,12 +52,16 @@ def test_every_cell_has_a_record_that_says_what_made_it(finished: Store) -> None
 
 def test_a_segment_model_is_scored_at_longer_horizons_too(tmp_path: Path) -> None:
     small = {"training.max_epochs": "1", "training.batch_size": "512", "model.d_model": "8", "model.n_layers": "1"}
-    cell, store = Cell("synthetic", "sm", 96, seq_len=192, settings={**small, "model.n_heads": "1"}), Store(tmp_path)
-    run_local([cell], store, Resources(1, 1, "cpu"), None, print)
-    record = store.record(cell) or {}
+    settings, store = {**small, "model.n_heads": "1"}, Store(tmp_path)
+    cell, longer = (Cell("synthetic", "sm", pred_len, seq_len=192, settings=settings) for pred_len in (96, 192))
+    run_local([cell, longer], store, Resources(1, 1, "cpu"), None, print)
+    record, rival = store.record(cell) or {}, store.record(longer) or {}
     assert list(record["rolled"]) == ["192", "336", "720"]
     assert record["rolled"]["720"]["test"]["windows"] == 1753 - 720
     assert record["rolled"]["192"]["val"]["mse"] != record["val"]["mse"]
+    own = rival["rolled"]["192"]
+    assert own["test"] == pytest.approx(rival["test"]) and own["naive"] == pytest.approx(rival["naive"])
+    assert own["val"]["windows"] == record["rolled"]["192"]["val"]["windows"] < rival["val"]["windows"], "alike"
 
 
 def test_what_is_finished_is_not_run_again(finished: Store, capsys: pytest.CaptureFixture[str]) -> None:

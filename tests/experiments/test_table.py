@@ -124,6 +124,18 @@ def test_rolled_out_models_count_where_validation_prefers_them(store: Store) -> 
     assert as_text(alone).splitlines()[2].split() == ["192", "0.900", "r"]
 
 
+def test_a_direct_model_competes_by_the_windows_of_the_rolled_out_ones(tmp_path: Path) -> None:
+    store, (short, direct) = (
+        Store(tmp_path),
+        make_grid(Grid(("ETTh1",), ("sm",), (96, 192), (1,), "paper", (None,), {})),
+    )
+    store.finish(short, record(short, 0.1, rolled={"192": {"val": scores(0.3), "test": scores(0.5)}}))
+    own = {"192": {"val": scores(0.4), "test": scores(0.6)}}
+    store.finish(direct, record(direct, 0.6, val=scores(0.2), rolled=own))
+    (entry,) = (e for e in make_entries([short, direct], store, roll_out=(192,)) if e.pred_len == 192)
+    assert entry.rolled and entry.mse == 0.5, "over all windows the direct model would be lower"
+
+
 def test_published_numbers_are_those_of_the_literature() -> None:
     assert published("ETTh1", "fem_aft", None) == 0.414
     assert published("Weather", "gla", None) is None, "a lost cell is not guessed"
