@@ -5,8 +5,9 @@ python scripts/results_pictures.py            # after new records
 python scripts/results_pictures.py --check    # writes nothing; status 1 where a picture is of other records
 
 Of a model that is made to be rolled out, its trainings of 96 steps alone count, at the longer
-horizons too: so all such models have one training a seed, as in the tables of results/README.md. A
-model without a horizon has no mean, and is missing where means are drawn.
+horizons too: so all such models have one training a seed, as in the tables of results/README.md.
+All have a look-back of 1024 steps, so that models are compared and not look-backs. A model without
+a horizon has no mean, and is missing where means are drawn.
 """
 
 from __future__ import annotations
@@ -81,7 +82,9 @@ def measured(folder: Path = RECORDS) -> list[Measured]:
     store, rows = Store(folder), []
     for dataset in DATASETS:
         for model in (*LOOKS, NAIVE):
-            cells = _cells(folder, dataset, model)
+            cells = [
+                cell for cell in _cells(folder, dataset, model) if model == NAIVE or _look_back(cell, store) == 1024
+            ]
             scores = best_scores(cells, store, HORIZONS)
             if any(scores.values()):
                 mses = {steps: {seed: score.mse for seed, score in scores[steps].items()} for steps in HORIZONS}
@@ -97,6 +100,11 @@ def _cells(folder: Path, dataset: str, model: str) -> list[Cell]:
         if steps in map(str, counted) and seed.isdigit():  # and no note of a crash
             cells.append(Cell(dataset, model, int(steps), int(seed), PROTOCOL))
     return cells
+
+
+def _look_back(cell: Cell, store: Store) -> int | None:
+    record = store.readable(cell)
+    return record["config"]["seq_len"] if record else None
 
 
 def _seconds(scores: Mapping[int, Mapping[int, Score]]) -> dict[int, float]:
