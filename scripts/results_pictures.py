@@ -54,6 +54,7 @@ LOOKS = {
     "dlinear": ("sky", "*"),
 }
 HOLLOW = ("sm", "gla", "aft")
+LOOK_BACK = 1024
 
 
 @dataclass(frozen=True)
@@ -82,9 +83,7 @@ def measured(folder: Path = RECORDS) -> list[Measured]:
     store, rows = Store(folder), []
     for dataset in DATASETS:
         for model in (*LOOKS, NAIVE):
-            cells = [
-                cell for cell in _cells(folder, dataset, model) if model == NAIVE or _look_back(cell, store) == 1024
-            ]
+            cells = _cells(store, dataset, model)
             scores = best_scores(cells, store, HORIZONS)
             if any(scores.values()):
                 mses = {steps: {seed: score.mse for seed, score in scores[steps].items()} for steps in HORIZONS}
@@ -92,19 +91,18 @@ def measured(folder: Path = RECORDS) -> list[Measured]:
     return rows
 
 
-def _cells(folder: Path, dataset: str, model: str) -> list[Cell]:
-    """Cells of the default recipe that have a record; of a model that is made to be rolled out, those of 96 steps."""
+def _cells(store: Store, dataset: str, model: str) -> list[Cell]:
+    """Cells of the default recipe that have a record, with a look-back of 1024 steps; of a model that
+    is made to be rolled out, those of 96 steps."""
     counted, cells = HORIZONS[:1] if model_card(model).model_class.rolls_out else HORIZONS, []
-    for path in sorted((folder / PROTOCOL / dataset).glob(f"{model}-*-seed*.json")):
+    for path in sorted((store.folder / PROTOCOL / dataset).glob(f"{model}-*-seed*.json")):
         steps, _, seed = path.stem.removeprefix(f"{model}-").partition("-seed")
         if steps in map(str, counted) and seed.isdigit():  # and no note of a crash
-            cells.append(Cell(dataset, model, int(steps), int(seed), PROTOCOL))
+            cell = Cell(dataset, model, int(steps), int(seed), PROTOCOL)
+            record = store.readable(cell)
+            if record and (model == NAIVE or record["config"]["seq_len"] == LOOK_BACK):
+                cells.append(cell)
     return cells
-
-
-def _look_back(cell: Cell, store: Store) -> int | None:
-    record = store.readable(cell)
-    return record["config"]["seq_len"] if record else None
 
 
 def _seconds(scores: Mapping[int, Mapping[int, Score]]) -> dict[int, float]:

@@ -125,10 +125,8 @@ def test_rolled_out_models_count_where_validation_prefers_them(store: Store) -> 
 
 
 def test_a_direct_model_competes_by_the_windows_of_the_rolled_out_ones(tmp_path: Path) -> None:
-    store, (short, direct) = (
-        Store(tmp_path),
-        make_grid(Grid(("ETTh1",), ("sm",), (96, 192), (1,), "paper", (None,), {})),
-    )
+    store = Store(tmp_path)
+    short, direct = make_grid(Grid(("ETTh1",), ("sm",), (96, 192), (1,), "paper", (None,), {}))
     store.finish(short, record(short, 0.1, rolled={"192": {"val": scores(0.3), "test": scores(0.5)}}))
     own = {"192": {"val": scores(0.4), "test": scores(0.6)}}
     store.finish(direct, record(direct, 0.6, val=scores(0.2), rolled=own))
