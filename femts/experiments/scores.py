@@ -67,7 +67,7 @@ def _best(
     for cell, record in records:
         if cell.seed != seed:
             continue
-        if rolled and str(pred_len) in record["rolled"]:  # even its own: of the same windows as those of the others
+        if rolled and str(pred_len) in record["rolled"]:  # its own, too: rivals are validated on the same windows
             scores = record["rolled"][str(pred_len)]
         elif cell.pred_len == pred_len:
             scores = record

@@ -153,7 +153,7 @@ sys.exit(main(sys.argv[2:]))
 """
 
 
-def test_a_study_that_is_killed_twice_has_the_same_trials_in_the_end(tmp_path: Path) -> None:
+def test_a_study_that_is_killed_three_times_has_the_same_trials_in_the_end(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
 
     def run(place: Path, step: int) -> int:
@@ -164,7 +164,7 @@ def test_a_study_that_is_killed_twice_has_the_same_trials_in_the_end(tmp_path: P
 
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     assert run(whole, 10**6) == 0
-    for step in (5, 43):  # within the first trial, and within later ones
+    for step in (5, 43, 30):  # within the first trial, and within later ones
         assert run(broken, step) == -signal.SIGKILL
     assert run(broken, 10**6) == 0
     one, other = (pd.read_csv(place / "study" / "trials.csv") for place in (whole, broken))
