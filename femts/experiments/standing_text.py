@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from femts.experiments.literature import ALL, PUBLICATIONS, Publication
 from femts.experiments.standing import LEAST_DIGITS, Standing, make_standings
 from femts.experiments.table import Entry
-from femts.experiments.table_text import MISSING, ROLLED, as_markdown, markdown_table
+from femts.experiments.table_text import MISSING, ROLLED, as_markdown, markdown_table, of_seeds
 from femts.text import spreadsheet_safe, table
 
 COLUMNS = ("dataset", "model", "mse", "mse_sd", "seeds", "scored", "look_back", "source", "secondary")
@@ -72,10 +72,8 @@ def _own(entry: Entry | None, best: str) -> Marked:
     if entry is None or entry.mse is None:
         return MISSING, False
     text = _text(entry.mse)
-    rolled = ROLLED if entry.rolled else ""
-    return (
-        f"{text}{rolled}{ONE_SEED}" if entry.mse_sd is None else f"{text}+-{entry.mse_sd:.3f}{rolled}"
-    ), text == best
+    deviation = "" if entry.mse_sd is None else f"+-{entry.mse_sd:.3f}"
+    return f"{text}{deviation}{ROLLED if entry.rolled else ''}{_seeds(entry)}", text == best
 
 
 def _others(row: Publication, dataset: str, best: str) -> Marked:
@@ -103,7 +101,11 @@ def _stands(standing: Standing) -> list[list[str]]:
 
 def _beside(entry: Entry, lowest: float) -> str:
     assert entry.mse is not None
-    return f"{entry.model} {entry.mse / lowest - 1:+.1%}{ONE_SEED * (entry.mse_sd is None)}"
+    return f"{entry.model} {entry.mse / lowest - 1:+.1%}{_seeds(entry)}"
+
+
+def _seeds(entry: Entry) -> str:
+    return of_seeds(entry) or (ONE_SEED if entry.mse_sd is None else "")
 
 
 def _least(standing: Standing) -> float:

@@ -22,6 +22,7 @@ class Entry:
     Attributes:
         seq_len: look-back in steps, None where horizons or seeds differ in it.
         seeds: finished seeds; for the mean, those with all horizons.
+        asked: seeds that were asked for.
         rolled: a model of a shorter horizon that was rolled out is among them.
         mse, mse_sd, mae: mean over the seeds, and the standard deviation of two and more; None while there is none.
         published_mse: None where nothing is published.
@@ -37,6 +38,7 @@ class Entry:
     pred_len: int | None
     seq_len: int | None
     seeds: tuple[int, ...]
+    asked: tuple[int, ...]
     rolled: bool
     mse: float | None
     mse_sd: float | None
@@ -66,12 +68,12 @@ def make_entries(cells: Sequence[Cell], store: Store, roll_out: Sequence[int] = 
         for pred_len in pred_lens:
             failures = {c.seed: why for c in own if c.pred_len == pred_len and (why := store.failure(c))}
             published_mse = published(dataset, model, pred_len) if theirs else None
-            entries.append(_entry((dataset, model, pred_len), scores[pred_len], published_mse, failures))
+            entries.append(_entry((dataset, model, pred_len), scores[pred_len], seeds, published_mse, failures))
         if len(pred_lens) > 1:
             whole = [seed for seed in seeds if all(seed in scores[pred_len] for pred_len in pred_lens)]
             means = {seed: _mean([scores[pred_len][seed] for pred_len in pred_lens]) for seed in whole}
             published_mse = published(dataset, model, None) if theirs and tuple(pred_lens) == HORIZONS else None
-            entries.append(_entry((dataset, model, None), means, published_mse, {}))
+            entries.append(_entry((dataset, model, None), means, seeds, published_mse, {}))
     cells_of_naive = {(e.dataset, e.pred_len): e.mse for e in entries if e.model == NAIVE}
     return [
         replace(e, naive_mse=cells_of_naive.get((e.dataset, e.pred_len))) if e.naive_mse is None else e for e in entries
@@ -95,6 +97,7 @@ def _whole_mean(values: Sequence[float | None]) -> float | None:
 def _entry(
     what: tuple[str, str, int | None],
     scores: Mapping[int, Score],
+    asked: tuple[int, ...],
     published_mse: float | None,
     failures: Mapping[int, str],
 ) -> Entry:
@@ -104,6 +107,7 @@ def _entry(
         *what,
         seq_len=(look_backs.pop() or None) if len(look_backs) == 1 else None,
         seeds=tuple(scores),
+        asked=asked,
         rolled=any(score.rolled for score in scores.values()),
         mse=statistics.fmean(mses) if mses else None,
         mse_sd=statistics.stdev(mses) if len(mses) > 1 else None,

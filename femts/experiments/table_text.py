@@ -49,9 +49,9 @@ Row = list[tuple[str, bool]]  # texts, and whether each is the best of its row
 
 def dataset_tables(entries: Sequence[Entry]) -> Iterator[tuple[list[str], list[Row]]]:
     """Header and rows for each dataset, a column for each model: MSE of every horizon and of their
-    mean with its deviation over seeds; below them what is published for the last row, and the gap
-    to it, then skill over the seasonal naive forecast and MASE. That forecast has the last column
-    where it is no model of the table."""
+    mean with its deviation over seeds, and their number where some are missing; below them what is
+    published for the last row, and the gap to it, then skill over the seasonal naive forecast and
+    MASE. That forecast has the last column where it is no model of the table."""
     for dataset in dict.fromkeys(entry.dataset for entry in entries):
         own = [entry for entry in entries if entry.dataset == dataset]
         models = list(dict.fromkeys(entry.model for entry in own))
@@ -120,11 +120,16 @@ def _row(entries: Sequence[Entry], models: Sequence[str], beside: bool) -> Row:
             continue
         deviation = f"+-{entry.mse_sd:.3f}" if entry.mse_sd is not None else ""
         best = len(done) > 1 and f"{entry.mse:.3f}" == f"{min(done):.3f}"
-        cells.append((f"{entry.mse:.3f}{deviation}{ROLLED if entry.rolled else ''}", best))
+        cells.append((f"{entry.mse:.3f}{deviation}{ROLLED if entry.rolled else ''}{of_seeds(entry)}", best))
     if beside:
         naive = next((entry.naive_mse for entry in entries if entry.naive_mse is not None), None)
         cells.append((MISSING if naive is None else f"{naive:.3f}", False))
     return cells
+
+
+def of_seeds(entry: Entry) -> str:
+    """Words of an entry that lacks seeds which were asked for; none where all are there."""
+    return f" ({len(entry.seeds)} of {len(entry.asked)} seeds)" if len(entry.seeds) < len(entry.asked) else ""
 
 
 def _gap(entry: Entry) -> str:

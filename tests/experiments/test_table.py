@@ -52,12 +52,15 @@ def test_entries_are_means_over_seeds_and_over_horizons(store: Store) -> None:
 def test_text_marks_the_best_and_shows_what_is_missing(store: Store) -> None:
     lines = as_text(make_entries(CELLS, store)).splitlines()
     assert lines[0].split() == ["ETTh1", "fem_sm", "patchtst", "naive"]
-    assert lines[1].split() == ["96", "0.111+-0.007", "0.100*", "-"]
+    assert lines[1].split() == ["96", "0.111+-0.007", "0.100", "(1", "of", "2", "seeds)*", "-"]
     assert lines[5].split() == ["mean", "0.351+-0.007", "-", "-"]
     assert lines[6].split() == ["published", "0.419", "0.413", "-"]
     assert lines[7].split() == ["gap", "-16.2%", "-", "-"]
     assert lines[-1] == "failed: ETTh1 naive 96 seed 2: ValueError: no"
-    assert "| 96 | 0.111+-0.007 | **0.100** | - |" in as_text(make_entries(CELLS, store), markdown=True).splitlines()
+    assert (
+        "| 96 | 0.111+-0.007 | **0.100 (1 of 2 seeds)** | - |"
+        in as_text(make_entries(CELLS, store), markdown=True).splitlines()
+    )
 
 
 def test_csv_has_the_columns_of_the_interface(store: Store) -> None:
