@@ -8,6 +8,7 @@ python scripts/results_page.py --check    # writes nothing; status 1 where a pag
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import csv
 import io
@@ -56,14 +57,19 @@ def _printed(command: str) -> str:
     if status != 0:
         said = (line for line in err.getvalue().splitlines() if not line.endswith("the same command goes on with them"))
         raise SystemExit(f"'femts {command}' does not run: {next(said, '')}")
+    if said := [line for line in out.getvalue().splitlines() if line and not line.startswith("|")]:
+        raise SystemExit(f"'femts {command}' prints more than tables: {said[0]}")
     return out.getvalue()
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="write nothing; status 1 where a page is not up to date")
+    check = parser.parse_args().check
     for path in PAGES:
         before = path.read_text(encoding="utf-8")
         now = rewritten(before)
-        if "--check" not in sys.argv[1:]:
+        if not check:
             path.write_text(now, encoding="utf-8")
         elif now != before:
             sys.exit(f"{path} is not what the records say; run scripts/results_page.py.")

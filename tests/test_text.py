@@ -83,7 +83,7 @@ def test_a_spreadsheet_takes_no_name_for_a_formula(cell: object, safe: object) -
 
 
 def test_tables_of_scores_are_safe_for_spreadsheets_and_markdown() -> None:
-    entry = Entry("=cmd|<b>", "naive", 12, 24, (42,), (42,), False, 1.0, None, 1.0, None, {}, {})
+    entry = Entry("=cmd|<b>", "naive", 12, (24,), (42,), (42,), False, 1.0, None, 1.0, None, {}, {})
     assert "\n'=cmd|<b>,naive" in as_csv([entry])
     assert r"| =cmd\|&lt;b&gt; | naive |" in as_text([entry], markdown=True)
     scores = pd.DataFrame({"channel": ["=cmd"], "mse": [1.0]})

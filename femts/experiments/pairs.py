@@ -68,6 +68,8 @@ def check_pairs(pairs: Sequence[object]) -> tuple[Names, ...]:
             raise UsageError(
                 f"Pair '{shown(':'.join(names))}' is none; write two models as FIRST:SECOND, such as fem_sm:sm."
             )
+        if names[0] == names[1]:
+            raise UsageError(f"Pair '{shown(':'.join(names))}' is one model beside itself; write two models.")
         checked.append((names[0], names[1]))
     return tuple(dict.fromkeys(checked))
 

@@ -7,8 +7,11 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from femts.config.model import AUTO
 from femts.experiments.grid import Cell
+from femts.experiments.record_rules import with_newer_settings
 from femts.experiments.store import Store
+from femts.models.registry import model_card
 
 Record = Mapping[str, Any]
 
@@ -22,7 +25,9 @@ class Score(NamedTuple):
         rolled: a model of a shorter horizon that was rolled out.
         chosen: what validation chose where there were several look-backs or settings.
         naive_mse, mase: beside the seasonal naive forecast.
+        season: steps that this forecast repeats.
         windows: of the test part, scored.
+        asked, missing: cells that may have this score, of which validation chooses, and those of them without a record.
         record: the whole record.
     """
 
@@ -34,7 +39,10 @@ class Score(NamedTuple):
     chosen: str = ""
     naive_mse: float | None = None
     mase: float | None = None
+    season: int = 1
     windows: int = 0
+    asked: int = 1
+    missing: int = 0
     record: Record = MappingProxyType({})
 
 
@@ -47,9 +55,24 @@ def best_scores(cells: Sequence[Cell], store: Store, roll_out: Sequence[int] = (
     """
     seeds = tuple(dict.fromkeys(cell.seed for cell in cells))
     pred_lens = sorted({cell.pred_len for cell in cells} | set(roll_out))
-    records = [(cell, record) for cell in cells if (record := store.readable(cell))]
-    varied = _varied(cells)
-    return {p: {s: best for s in seeds if (best := _best(records, p, s, p in roll_out, varied))} for p in pred_lens}
+    records = [(cell, store.readable(cell)) for cell in cells]
+    varied, rolls = _varied(cells), _rolls_out(cells[0].model)
+    scores = dict[int, dict[int, Score]]()
+    for p in pred_lens:
+        rolled = p in roll_out
+        able = [each for each in records if each[0].pred_len == p or (rolled and rolls and each[0].pred_len < p)]
+        own = {seed: [each for each in able if each[0].seed == seed] for seed in seeds}
+        scores[p] = {seed: best for seed in seeds if (best := _best(own[seed], p, rolled, varied))}
+    return scores
+
+
+def scores_some(model: str) -> bool:
+    """True where `model` scores some windows of a part alone, as its setting `windows` says."""
+    return model != AUTO and "windows" in model_card(model).default_settings()
+
+
+def _rolls_out(model: str) -> bool:
+    return model == AUTO or model_card(model).model_class.rolls_out
 
 
 def _varied(cells: Sequence[Cell]) -> list[str]:
@@ -60,12 +83,12 @@ def _varied(cells: Sequence[Cell]) -> list[str]:
 
 
 def _best(
-    records: Sequence[tuple[Cell, Record]], pred_len: int, seed: int, rolled: bool, varied: Sequence[str]
+    records: Sequence[tuple[Cell, Record | None]], pred_len: int, rolled: bool, varied: Sequence[str]
 ) -> Score | None:
-    """Of what `records` have for a horizon and a seed, the score of the lowest validation error."""
-    candidates = []
+    """The score of the lowest validation error, of equals the first, that `records` of one seed have at a horizon."""
+    candidates, missing = [], sum(record is None for _, record in records)
     for cell, record in records:
-        if cell.seed != seed:
+        if record is None:
             continue
         if rolled and str(pred_len) in record["rolled"]:  # its own, too: rivals are validated on the same windows
             scores = record["rolled"][str(pred_len)]
@@ -81,16 +104,20 @@ def _best(
                 mae=test["mae"],
                 seq_len=config["seq_len"],
                 rolled=cell.pred_len != pred_len,
-                chosen=", ".join(f"{key} {_setting(config, key)}" for key in varied),
+                chosen=_chosen(config, varied),
                 naive_mse=naive.get("mse"),
                 mase=naive.get("mase"),
+                season=naive.get("season", 1),
                 windows=test["windows"],
+                asked=len(records),
+                missing=missing,
                 record=record,
             )
         )
-    return min(candidates, key=lambda score: score[:6], default=None)
+    return min(candidates, key=lambda score: score.val_mse, default=None)
 
 
-def _setting(config: Mapping[str, Any], key: str) -> Any:
-    part, _, name = key.partition(".")
-    return config[part][name] if name else config[key]
+def _chosen(config: Mapping[str, Any], varied: Sequence[str]) -> str:
+    whole = with_newer_settings(config) if varied else config
+    parts = [(key, *key.partition(".")[::2]) for key in varied]
+    return ", ".join(f"{key} {whole[part][name] if name else whole[key]}" for key, part, name in parts)

@@ -9,6 +9,7 @@ from femts.data.protocols import HORIZONS
 from femts.errors import UsageError
 from femts.experiments.grid import Cell
 from femts.experiments.literature import ALL, DATASETS, PUBLICATIONS, Publication
+from femts.experiments.scores import scores_some
 from femts.experiments.table import Entry
 from femts.text import shown
 
@@ -44,6 +45,10 @@ def check_published(cells: Sequence[Cell], roll_out: Sequence[int] = ()) -> None
             raise UsageError(
                 f"Nothing that femts knows is published on '{shown(cell.dataset)}' as it is read here; "
                 f"leave '--published' out, or take {', '.join(DATASETS)}."
+            )
+        if scores_some(cell.model):
+            raise UsageError(
+                f"Model '{cell.model}' scores some windows alone, and what is published is of all; leave it out."
             )
     asked = sorted({cell.pred_len for cell in cells} | set(roll_out))
     if tuple(asked) != HORIZONS:

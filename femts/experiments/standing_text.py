@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from femts.experiments.literature import ALL, PUBLICATIONS, Publication
 from femts.experiments.standing import LEAST_DIGITS, Standing, make_standings
 from femts.experiments.table import Entry
-from femts.experiments.table_text import MISSING, ROLLED, as_markdown, markdown_table, of_seeds
+from femts.experiments.table_text import MISSING, ROLLED, as_markdown, lacking, markdown_table
 from femts.text import spreadsheet_safe, table
 
 COLUMNS = ("dataset", "model", "mse", "mse_sd", "seeds", "scored", "look_back", "source", "secondary")
@@ -24,8 +24,8 @@ def as_csv(entries: Sequence[Entry]) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
     for e in _means(entries):
-        seeds = " ".join(map(str, e.seeds))
-        writer.writerow(_safe(e.dataset, e.model, e.mse, e.mse_sd, seeds, ALL, e.seq_len, OWN_SOURCE, False))
+        seeds, look_back = " ".join(map(str, e.seeds)), _look_back([e]) if e.look_backs else None
+        writer.writerow(_safe(e.dataset, e.model, e.mse, e.mse_sd, seeds, ALL, look_back, OWN_SOURCE, False))
     for dataset in _datasets(entries):
         for row in PUBLICATIONS:
             if dataset in row.means:
@@ -56,9 +56,12 @@ def _our_rows(entries: Sequence[Entry], best: dict[str, str]) -> Iterator[list[M
     for model in dict.fromkeys(model for _, model in means):
         own = [means[dataset, model] for dataset in best if (dataset, model) in means]
         cells = [_own(means.get((dataset, model)), best[dataset]) for dataset in best]
-        look_backs = sorted({e.seq_len for e in own if e.seq_len is not None})
-        look_back = " to ".join(map(str, dict.fromkeys((look_backs[0], look_backs[-1])))) if look_backs else MISSING
-        yield [(model, False), *cells, (ALL, False), (look_back, False), (OWN_SOURCE, False)]
+        yield [(model, False), *cells, (ALL, False), (_look_back(own), False), (OWN_SOURCE, False)]
+
+
+def _look_back(entries: Sequence[Entry]) -> str:
+    every = sorted(steps for entry in entries for steps in entry.look_backs)
+    return " to ".join(map(str, dict.fromkeys((every[0], every[-1])))) if every else MISSING
 
 
 def _published_rows(datasets: Sequence[str], best: dict[str, str]) -> Iterator[list[Marked]]:
@@ -73,7 +76,7 @@ def _own(entry: Entry | None, best: str) -> Marked:
         return MISSING, False
     text = _text(entry.mse)
     deviation = "" if entry.mse_sd is None else f"+-{entry.mse_sd:.3f}"
-    return f"{text}{deviation}{ROLLED if entry.rolled else ''}{_seeds(entry)}", text == best
+    return f"{text}{deviation}{ROLLED if entry.rolled else ''}{_lacking(entry)}", text == best
 
 
 def _others(row: Publication, dataset: str, best: str) -> Marked:
@@ -101,11 +104,11 @@ def _stands(standing: Standing) -> list[list[str]]:
 
 def _beside(entry: Entry, lowest: float) -> str:
     assert entry.mse is not None
-    return f"{entry.model} {entry.mse / lowest - 1:+.1%}{_seeds(entry)}"
+    return f"{entry.model} {entry.mse / lowest - 1:+.1%}{_lacking(entry)}"
 
 
-def _seeds(entry: Entry) -> str:
-    return of_seeds(entry) or (ONE_SEED if entry.mse_sd is None else "")
+def _lacking(entry: Entry) -> str:
+    return lacking(entry) or (ONE_SEED if entry.mse_sd is None else "")
 
 
 def _least(standing: Standing) -> float:

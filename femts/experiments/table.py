@@ -20,7 +20,7 @@ class Entry:
     """A dataset and a model at one horizon, or with `pred_len` None at the mean of all that were asked for.
 
     Attributes:
-        seq_len: look-back in steps, None where horizons or seeds differ in it.
+        look_backs: those of its horizons and seeds in steps, the shortest first.
         seeds: finished seeds; for the mean, those with all horizons.
         asked: seeds that were asked for.
         rolled: a model of a shorter horizon that was rolled out is among them.
@@ -31,12 +31,15 @@ class Entry:
         naive_mse: of the seasonal naive forecast on the same windows; from the cells of `seasonal_naive` where the
             records themselves do not say.
         mase: mean over the seeds.
+        season: steps that this forecast repeats.
+        windows: of the test part, that every seed scored; of the mean the sum over its horizons.
+        choices: cells of which validation chooses, of a seed, and how many of them have a record; None where all have.
     """
 
     dataset: str
     model: str
     pred_len: int | None
-    seq_len: int | None
+    look_backs: tuple[int, ...]
     seeds: tuple[int, ...]
     asked: tuple[int, ...]
     rolled: bool
@@ -48,6 +51,14 @@ class Entry:
     chosen: Mapping[int, str]
     naive_mse: float | None = None
     mase: float | None = None
+    season: int = 1
+    windows: int = 0
+    choices: tuple[int, int] | None = None
+
+    @property
+    def seq_len(self) -> int | None:
+        """Look-back in steps, None where horizons or seeds differ in it."""
+        return self.look_backs[0] if len(self.look_backs) == 1 else None
 
     @property
     def skill(self) -> float | None:
@@ -68,24 +79,28 @@ def make_entries(cells: Sequence[Cell], store: Store, roll_out: Sequence[int] = 
         for pred_len in pred_lens:
             failures = {c.seed: why for c in own if c.pred_len == pred_len and (why := store.failure(c))}
             published_mse = published(dataset, model, pred_len) if theirs else None
-            entries.append(_entry((dataset, model, pred_len), scores[pred_len], seeds, published_mse, failures))
+            each = {seed: [score] for seed, score in scores[pred_len].items()}
+            entries.append(_entry((dataset, model, pred_len), each, seeds, published_mse, failures))
         if len(pred_lens) > 1:
             whole = [seed for seed in seeds if all(seed in scores[pred_len] for pred_len in pred_lens)]
-            means = {seed: _mean([scores[pred_len][seed] for pred_len in pred_lens]) for seed in whole}
+            means = {seed: [scores[pred_len][seed] for pred_len in pred_lens] for seed in whole}
             published_mse = published(dataset, model, None) if theirs and tuple(pred_lens) == HORIZONS else None
             entries.append(_entry((dataset, model, None), means, seeds, published_mse, {}))
-    cells_of_naive = {(e.dataset, e.pred_len): e.mse for e in entries if e.model == NAIVE}
-    return [
-        replace(e, naive_mse=cells_of_naive.get((e.dataset, e.pred_len))) if e.naive_mse is None else e for e in entries
-    ]
+    return [replace(e, naive_mse=_naive(e, entries)) for e in entries]
 
 
-def _mean(scores: Sequence[Score]) -> Score:
-    val_mse, mse, mae = (statistics.fmean(getattr(s, name) for s in scores) for name in ("val_mse", "mse", "mae"))
-    look_backs = {score.seq_len for score in scores}
-    look_back = look_backs.pop() if len(look_backs) == 1 else 0
-    naive_mse, mase = _whole_mean([s.naive_mse for s in scores]), _whole_mean([s.mase for s in scores])
-    return Score(val_mse, mse, mae, look_back, any(s.rolled for s in scores), naive_mse=naive_mse, mase=mase)
+def _naive(entry: Entry, entries: Sequence[Entry]) -> float | None:
+    """The error of the seasonal naive forecast on the windows of `entry`; None where no entry of its row has it.
+
+    A look-back shorter than the season cannot repeat one, so what stands beside it is of the last value alone.
+    """
+    row = [e for e in entries if (e.dataset, e.pred_len) == (entry.dataset, entry.pred_len) and e.mse is not None]
+    season = max([e.season for e in row if e.naive_mse is not None], default=1)
+    if entry.naive_mse is not None and entry.season == season:
+        return entry.naive_mse
+    same = [e for e in row if e.windows == entry.windows]
+    beside = [e.naive_mse for e in same if e.season == season and e.naive_mse is not None]
+    return next(iter([*beside, *(e.mse for e in same if e.model == NAIVE)]), None)
 
 
 def _whole_mean(values: Sequence[float | None]) -> float | None:
@@ -96,25 +111,32 @@ def _whole_mean(values: Sequence[float | None]) -> float | None:
 
 def _entry(
     what: tuple[str, str, int | None],
-    scores: Mapping[int, Score],
+    scores: Mapping[int, Sequence[Score]],
     asked: tuple[int, ...],
     published_mse: float | None,
     failures: Mapping[int, str],
 ) -> Entry:
-    mses, maes = [score.mse for score in scores.values()], [score.mae for score in scores.values()]
-    look_backs = {score.seq_len for score in scores.values()}
+    """The entry of what each seed has, one score or one for each horizon."""
+    every = [score for own in scores.values() for score in own]
+    mses, maes = (
+        [statistics.fmean(getattr(score, name) for score in own) for own in scores.values()] for name in ("mse", "mae")
+    )
+    lacking = max(every, key=lambda score: score.missing, default=None)
     return Entry(
         *what,
-        seq_len=(look_backs.pop() or None) if len(look_backs) == 1 else None,
+        look_backs=tuple(sorted({score.seq_len for score in every})),
         seeds=tuple(scores),
         asked=asked,
-        rolled=any(score.rolled for score in scores.values()),
+        rolled=any(score.rolled for score in every),
         mse=statistics.fmean(mses) if mses else None,
         mse_sd=statistics.stdev(mses) if len(mses) > 1 else None,
         mae=statistics.fmean(maes) if maes else None,
-        naive_mse=_whole_mean([score.naive_mse for score in scores.values()]),
-        mase=_whole_mean([score.mase for score in scores.values()]),
+        naive_mse=_whole_mean([score.naive_mse for score in every]),
+        mase=_whole_mean([score.mase for score in every]),
+        season=min((score.season for score in every), default=1),
+        windows=min((sum(score.windows for score in own) for own in scores.values()), default=0),
+        choices=(lacking.asked, lacking.asked - lacking.missing) if lacking and lacking.missing else None,
         published_mse=published_mse,
         failures=failures,
-        chosen={seed: score.chosen for seed, score in scores.items() if score.chosen},
+        chosen={seed: own[0].chosen for seed, own in scores.items() if what[2] is not None and own[0].chosen},
     )

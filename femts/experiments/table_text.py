@@ -49,9 +49,10 @@ Row = list[tuple[str, bool]]  # texts, and whether each is the best of its row
 
 def dataset_tables(entries: Sequence[Entry]) -> Iterator[tuple[list[str], list[Row]]]:
     """Header and rows for each dataset, a column for each model: MSE of every horizon and of their
-    mean with its deviation over seeds, and their number where some are missing; below them what is
+    mean with its deviation over seeds, and what is missing or not scored; below them what is
     published for the last row, and the gap to it, then skill over the seasonal naive forecast and
-    MASE. That forecast has the last column where it is no model of the table."""
+    MASE. That forecast has the last column where it is no model of the table. A cell of fewer
+    windows than others of its row is never the best."""
     for dataset in dict.fromkeys(entry.dataset for entry in entries):
         own = [entry for entry in entries if entry.dataset == dataset]
         models = list(dict.fromkeys(entry.model for entry in own))
@@ -111,7 +112,8 @@ def as_text(entries: Sequence[Entry], markdown: bool = False) -> str:
 
 def _row(entries: Sequence[Entry], models: Sequence[str], beside: bool) -> Row:
     by_model = {entry.model: entry for entry in entries}
-    done = [entry.mse for entry in entries if entry.mse is not None]
+    most = max(entry.windows for entry in entries)
+    done = [entry.mse for entry in entries if entry.mse is not None and entry.windows == most]
     cells: Row = [(str(entries[0].pred_len or "mean"), False)]
     for model in models:
         entry = by_model[model]
@@ -119,17 +121,25 @@ def _row(entries: Sequence[Entry], models: Sequence[str], beside: bool) -> Row:
             cells.append((MISSING, False))
             continue
         deviation = f"+-{entry.mse_sd:.3f}" if entry.mse_sd is not None else ""
-        best = len(done) > 1 and f"{entry.mse:.3f}" == f"{min(done):.3f}"
-        cells.append((f"{entry.mse:.3f}{deviation}{ROLLED if entry.rolled else ''}{of_seeds(entry)}", best))
+        fewer = entry.windows < most
+        best = len(done) > 1 and not fewer and f"{entry.mse:.3f}" == f"{min(done):.3f}"
+        marks = f"{ROLLED if entry.rolled else ''}{f' ({entry.windows} windows)' if fewer else ''}{lacking(entry)}"
+        cells.append((f"{entry.mse:.3f}{deviation}{marks}", best))
     if beside:
-        naive = next((entry.naive_mse for entry in entries if entry.naive_mse is not None), None)
+        naive = next((entry.naive_mse for entry in entries if entry.windows == most), None)
         cells.append((MISSING if naive is None else f"{naive:.3f}", False))
     return cells
 
 
-def of_seeds(entry: Entry) -> str:
-    """Words of an entry that lacks seeds which were asked for; none where all are there."""
-    return f" ({len(entry.seeds)} of {len(entry.asked)} seeds)" if len(entry.seeds) < len(entry.asked) else ""
+def lacking(entry: Entry) -> str:
+    """Words of an entry that lacks seeds which were asked for, or choices of validation; none where all are there."""
+    parts = []
+    if len(entry.seeds) < len(entry.asked):
+        parts.append(f" ({len(entry.seeds)} of {len(entry.asked)} seeds)")
+    if entry.choices is not None:
+        asked, done = entry.choices
+        parts.append(f" ({done} of {asked} choices)")
+    return "".join(parts)
 
 
 def _gap(entry: Entry) -> str:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
 from typing import Any
 
 from femts.config.model import AUTO
 from femts.config.rules import Misfit
-from femts.config.training import TrainingConfig
 from femts.data.dataset import Dataset
 from femts.data.panel import Panel
 from femts.data.source import split_for
@@ -17,9 +14,8 @@ from femts.environment import cores
 from femts.errors import UsageError
 from femts.experiments.grid import Cell
 from femts.experiments.record import make_record
-from femts.experiments.record_rules import check_record
+from femts.experiments.record_rules import check_record, with_newer_settings
 from femts.experiments.verdict import Scope, Verdict, place_differences
-from femts.models.registry import model_card
 
 TOLERANCE = 0.02  # of a score, on other hardware or with other libraries
 _ERRORS = ("window_errors", "series_errors")
@@ -55,7 +51,7 @@ def verify_record(record: Mapping[str, Any], device: str = "auto", data_root: st
         raise UsageError(
             f"The data of {cell.dataset} are not those of the record (sha256 {record['data']['sha256'][:12]}...)."
         )
-    record = _with_newer_settings(record)
+    record = {**record, "config": with_newer_settings(record["config"])}
     untrue = _untrue_claims(record, cell, data)
     if untrue:  # found before anything is trained, which a forged configuration may make as large as it likes
         return _verdict(record, None, (), untrue)
@@ -63,16 +59,6 @@ def verify_record(record: Mapping[str, Any], device: str = "auto", data_root: st
     differences = place_differences(record["place"], again["place"])
     deviations = SCOPE.deviations(record, again, elsewhere=bool(differences))
     return _verdict(record, again["test"]["mse"], differences, deviations)
-
-
-def _with_newer_settings(record: Mapping[str, Any]) -> dict[str, Any]:
-    """`record`, with the settings of its model and training that it knows nothing of at their defaults."""
-    config = dict(record["config"])
-    kinds = {"model": model_card(config["model"]["name"]).model_class.Config, "training": TrainingConfig}
-    for section, kind in kinds.items():
-        defaults = {field.name: field.default for field in fields(kind) if field.default is not MISSING}
-        config[section] = {**json.loads(json.dumps(defaults)), **config[section]}
-    return {**record, "config": config}
 
 
 def _verdict(

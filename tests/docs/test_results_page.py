@@ -40,3 +40,13 @@ def test_a_damaged_record_stops_the_page_with_its_name(tmp_path: Path) -> None:
     page = f"`{command}`\n\n| 1 |\n"
     with pytest.raises(SystemExit, match=rf"does not run: note: Record {path} is damaged: cell is missing"):
         script["rewritten"](page)
+
+
+def test_a_command_that_prints_more_than_tables_stops_the_page(tmp_path: Path) -> None:
+    script = runpy.run_path(str(ROOT / "scripts" / "results_page.py"))
+    path = tmp_path / "paper" / "ETTh1" / "naive-96-seed42.failed.json"
+    path.parent.mkdir(parents=True)
+    path.write_text('{"reason": "boom"}')
+    command = f"femts table --datasets ETTh1 --models naive --pred-lens 96 --results {tmp_path} --show --format md"
+    with pytest.raises(SystemExit, match="prints more than tables: failed: ETTh1 naive 96 seed 42: boom"):
+        script["rewritten"](f"`{command}`\n\n| 1 |\n")

@@ -52,6 +52,7 @@ def table(
     from femts.experiments.engine import refuse_damaged, run_cells
     from femts.experiments.grid import make_grid
     from femts.experiments.pairs import make_pairs
+    from femts.experiments.roll_out import check_roll_out
     from femts.experiments.standing import check_published
     from femts.experiments.store import Store
     from femts.experiments.table import make_entries
@@ -61,6 +62,7 @@ def table(
     roll_out = () if grid.roll_out is None else parse_horizons(grid.roll_out)
     if grid.published:
         check_published(cells, roll_out)
+    check_roll_out(cells, roll_out, data_root)
     store = Store(engine.results)
     if not show:
         refuse_damaged(cells, store)
