@@ -35,8 +35,8 @@ def count(option: str, text: str) -> int:
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:
-    """`42,1` as numbers; UsageError where one is none."""
-    return tuple(map(_seed, names(text)))
+    """`42,1` as distinct numbers, for `1` and `01` are one seed; UsageError where one is none."""
+    return tuple(dict.fromkeys(map(_seed, names(text))))
 
 
 def _seed(text: str) -> int:

@@ -70,12 +70,21 @@ def test_tables_have_a_row_a_task_and_a_column_a_mixer(finished: Path, capsys: p
     out, err = capsys.readouterr()
     assert out.startswith("| task | measure | seeds | fem_sm | sm |\n| --- |")
     assert "4 of 8 cells are not finished" in err
+    assert out.split("\n")[2].startswith("| fetch | error | 2 |") and out.count("(1 of 2 seeds)") == 4
+    assert main([*COMMAND, "--show", "--seeds", "1,01,1", "--out", str(finished)]) == 0
+    assert capsys.readouterr() == (f"{scores}\n\n{costs}", "")
 
 
 def test_a_score_of_several_seeds_has_their_deviation() -> None:
     errors: tuple[dict[str, Any], ...] = ({"score": 0.1}, {"score": 0.3})
-    assert Entry("fetch", "sm", errors).score == "0.200 ±0.141"
-    assert Entry("recall", "sm", errors).score == "20.0 ±14.1" and Entry("recall", "sm", ()).score == "-"
+    assert Entry("fetch", "sm", errors, 2).score == "0.200 ±0.141"
+    assert Entry("recall", "sm", errors, 2).score == "20.0 ±14.1" and Entry("recall", "sm", (), 2).score == "-"
+
+
+def test_a_score_that_lacks_seeds_says_so() -> None:
+    errors: tuple[dict[str, Any], ...] = ({"score": 0.1}, {"score": 0.3})
+    entries = [Entry("fetch", "sm", errors, 3), Entry("fetch", "gla", errors[:1], 3), Entry("fetch", "aft", (), 3)]
+    assert [entry.score for entry in entries] == ["0.200 ±0.141 (2 of 3 seeds)", "0.100 (1 of 3 seeds)", "-"]
 
 
 def test_a_record_of_other_sources_is_told(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -103,6 +112,9 @@ def test_a_damaged_record_is_refused_before_anything_is_run(
         assert main([*COMMAND, "--out", str(finished)]) == 2
         err = capsys.readouterr().err
         assert message in err and "'femts bench tasks' wrote" in err and err.count("\n") == 1
+        assert main([*COMMAND, "--show", "--out", str(finished)]) == 1
+        out, err = capsys.readouterr()
+        assert message in err and out.split("\n")[2].split()[:3] == ["recall", "accuracy", "%"]
     finally:
         path.write_text(text)
 
@@ -111,5 +123,15 @@ def test_a_cell_that_crashes_is_told_and_tried_again(tmp_path: Path, capsys: pyt
     command = [*COMMAND, "--tasks", "fetch", "--mixers", "sm", "--seeds", "1", "--set", "rate=1e30"]
     assert main([*command, "--out", str(tmp_path)]) == 1
     out, err = capsys.readouterr()
-    assert "try a smaller rate" in err and out.split("\n")[1].split() == ["fetch", "error", "0", "-"]
+    assert "try a smaller rate" in err and out.split("\n")[1].split() == ["fetch", "error", "1", "-"]
     assert len(list(tmp_path.rglob("*.failed.json"))) == 1
+
+
+def test_sizes_that_cannot_be_are_refused_before_anything_is_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["bench", "tasks", "--mixers", "sm", "--seeds", "1", "--tasks", "fetch,selective_copy"]
+    assert main([*command, "--set", "copied=80", "--out", str(tmp_path / "new")]) == 2
+    out, err = capsys.readouterr()
+    assert "'task.copied' of selective_copy takes at most 31 at length=64, " in err and "not 80; change it" in err
+    assert err.count("\n") == 1 and out == "" and not list(tmp_path.iterdir())

@@ -15,6 +15,7 @@ from femts.bench.tasks.base import Task, task_class
 from femts.bench.tasks.fit import RECIPE, fit
 from femts.bench.tasks.layer import check_mixer, mixer_layer
 from femts.bench.tasks.record_rules import FORM, FORMAT
+from femts.bench.tasks.sizes import check_sizes
 from femts.config.rules import Misfit, fingerprint
 from femts.config.settings import apply_settings
 from femts.environment import commit, place
@@ -96,14 +97,14 @@ def code(task: str) -> str:
 def make_cells(
     tasks: Sequence[str], mixers: Sequence[str], seeds: Sequence[int], settings: Mapping[str, Any]
 ) -> list[TaskCell]:
-    """All combinations, task by task.
+    """All combinations, task by task, a seed that is given twice once.
 
     Args:
         tasks, mixers, seeds: see `TaskCell`.
         settings: sizes of all tasks, by name; a task that lacks one is run without it.
 
     Raises:
-        UsageError: an unknown name, a setting that no task has, or sizes that no layer can have.
+        UsageError: an unknown name, a setting that no task has, or sizes that no layer or task can have.
     """
     for mixer in mixers:
         check_mixer(mixer)
@@ -114,9 +115,11 @@ def make_cells(
         own = {key: value for key, value in settings.items() if _has(kind, key) or key not in shared}
         plain, task = kind(), apply_settings(kind(), own, "task")
         changes = {key: getattr(task, key) for key in own if getattr(task, key) != getattr(plain, key)}
+        if changes:  # a task's own sizes can be
+            check_sizes(task)
         for mixer in mixers:
             task.host(mixer)  # refuses widths that do not fit
-        cells += [TaskCell(name, mixer, seed, changes) for mixer, seed in product(mixers, seeds)]
+        cells += [TaskCell(name, mixer, seed, changes) for mixer, seed in product(mixers, dict.fromkeys(seeds))]
     return cells
 
 

@@ -22,11 +22,13 @@ class Entry:
     Attributes:
         task, mixer: names.
         records: of its finished seeds.
+        asked: number of seeds that were asked for.
     """
 
     task: str
     mixer: str
     records: tuple[dict[str, Any], ...]
+    asked: int
 
     def mean(self, name: str) -> float | None:
         """The mean of a field over the seeds; None while there is none."""
@@ -34,34 +36,38 @@ class Entry:
 
     @property
     def score(self) -> str:
-        """Mean score with its deviation over seeds, of accuracies in percent."""
+        """Mean score with its deviation over seeds, in percent for accuracies, and their number where some lack."""
         if not self.records:
             return NONE
         percent = task_class(self.task).MEASURE == "accuracy"
         scores = [record["score"] * (100 if percent else 1) for record in self.records]
         places = 1 if percent else 3
         spread = f" ±{statistics.stdev(scores):.{places}f}" if len(scores) > 1 else ""
-        return f"{statistics.fmean(scores):.{places}f}{spread}"
+        missing = f" ({len(scores)} of {self.asked} seeds)" if len(scores) < self.asked else ""
+        return f"{statistics.fmean(scores):.{places}f}{spread}{missing}"
 
 
 def make_entries(cells: Sequence[TaskCell], store: Store) -> list[Entry]:
     """An entry for each task and mixer, of what is finished and can be used."""
-    groups = dict[tuple[str, str], list[dict[str, Any]]]()
+    groups = dict[tuple[str, str], list[TaskCell]]()
     for cell in cells:
-        records = groups.setdefault((cell.task, cell.mixer), [])
-        records += [record] if (record := store.readable(cell)) else []
-    return [Entry(task, mixer, tuple(records)) for (task, mixer), records in groups.items()]
+        groups.setdefault((cell.task, cell.mixer), []).append(cell)
+    return [
+        Entry(task, mixer, tuple(record for cell in own if (record := store.readable(cell))), len(own))
+        for (task, mixer), own in groups.items()
+    ]
 
 
 def as_text(entries: Sequence[Entry], markdown: bool = False) -> str:
-    """Two tables: scores with the number of finished seeds, then parameters and seconds of a training."""
+    """Two tables: scores with the number of seeds that were asked for, then parameters and seconds of a training."""
     mixers = list(dict.fromkeys(entry.mixer for entry in entries))
     scores, costs = list[list[str]](), list[list[str]]()
     for task in dict.fromkeys(entry.task for entry in entries):
         row = [entry for entry in entries if entry.task == task]
-        seeds = min(len(entry.records) for entry in row)
         measure = task_class(task).MEASURE
-        scores.append([task, f"{measure}{' %' * (measure == 'accuracy')}", str(seeds), *(entry.score for entry in row)])
+        scores.append(
+            [task, f"{measure}{' %' * (measure == 'accuracy')}", str(row[0].asked), *(entry.score for entry in row)]
+        )
         costs.append([task, *map(_cost, row)])
     form = _markdown if markdown else table
     return f"{form(['task', 'measure', 'seeds', *mixers], scores)}\n\n{form(['weights, seconds', *mixers], costs)}"

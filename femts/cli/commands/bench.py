@@ -139,7 +139,8 @@ def tasks(
 
     All mixers get the same samples, steps and width. Every finished training is a record in the
     folder; called again, or after an interruption, the command goes on with what is left. Exit
-    status 1 when some crashed.
+    status 1 when some crashed, or with --show when records cannot be used; without it such records
+    are refused before anything is run.
     """
     if form not in FORMS:
         raise UsageError(f"Unknown format '{form}'{suggest(form, FORMS)}")
@@ -152,10 +153,13 @@ def tasks(
         run_cells(cells, store, engine, lambda line: print(printable(line), file=sys.stderr, flush=True))
     entries = make_entries(cells, store)
     print(as_text(entries, markdown=form == "md"))
-    say_notes([sentence for cell in cells if (sentence := store.damage(cell))])
+    damaged = [sentence for cell in cells if (sentence := store.damage(cell))]
+    say_notes(damaged)
     missing, changed = sum(not store.finished(cell) for cell in cells), other_code(entries)
     if missing:
         say_notes([f"{missing} of {len(cells)} cells are not finished; the same command goes on with them"])
     if changed:
         say_notes([f"{changed} of {len(cells)} records were made by other sources than those of now (field 'code')"])
-    return 0 if show or all(store.failure(cell) is None for cell in cells) else 1
+    if show:
+        return 1 if damaged else 0
+    return 0 if all(store.failure(cell) is None for cell in cells) else 1
