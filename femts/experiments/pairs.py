@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from femts.errors import UsageError
 from femts.evaluation.block_bootstrap import mean_interval
 from femts.experiments.grid import Cell
-from femts.experiments.scores import Score, best_scores
+from femts.experiments.scores import Score, best_scores, scores_some
 from femts.experiments.store import Store
 from femts.text import shown
 
@@ -72,6 +72,17 @@ def check_pairs(pairs: Sequence[object]) -> tuple[Names, ...]:
             raise UsageError(f"Pair '{shown(':'.join(names))}' is one model beside itself; write two models.")
         checked.append((names[0], names[1]))
     return tuple(dict.fromkeys(checked))
+
+
+def check_windows(pairs: Sequence[Names]) -> None:
+    """UsageError for a pair of models that do not score the same windows."""
+    for names in pairs:
+        some = [name for name in names if scores_some(name)]
+        if len(some) == 1:
+            raise UsageError(
+                f"Pair '{':'.join(names)}' has no windows in common, for '{some[0]}' scores some alone; "
+                "leave it out, or name two such models."
+            )
 
 
 def make_pairs(pairs: Sequence[Names], cells: Sequence[Cell], store: Store, roll_out: Sequence[int] = ()) -> list[Pair]:

@@ -12,7 +12,7 @@ from small_tables import small_table
 from femts.cli import main
 from femts.errors import UsageError
 from femts.experiments.grid import Cell, Grid, make_grid
-from femts.experiments.pairs import parse_pairs
+from femts.experiments.pairs import check_windows, parse_pairs
 from femts.experiments.roll_out import check_roll_out
 from femts.experiments.standing import check_published
 from femts.experiments.standing_text import as_text as beside_published
@@ -140,6 +140,13 @@ def test_a_model_that_scores_some_windows_is_not_laid_beside_published_means() -
         check_published(cells("sm", "auto_theta", pred_lens=(96, 192, 336, 720)))
 
 
-def test_a_model_is_no_pair_with_itself() -> None:
-    with pytest.raises(UsageError, match="Pair 'sm:sm' is one model beside itself"):
-        parse_pairs("fem_sm:sm,sm:sm")
+@pytest.mark.parametrize(
+    ("pairs", "says"),
+    [
+        ("fem_sm:sm,sm:sm", "Pair 'sm:sm' is one model beside itself"),
+        ("sm:ridge,ridge:auto_theta", "Pair 'ridge:auto_theta' has no windows in common, for 'auto_theta' scores some"),
+    ],
+)
+def test_models_that_cannot_be_a_pair_are_refused_before_they_are_trained(pairs: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        check_windows(parse_pairs(pairs))

@@ -51,7 +51,7 @@ def table(
     chosen = engine.engine_on(device, data_root)
     from femts.experiments.engine import refuse_damaged, run_cells
     from femts.experiments.grid import make_grid
-    from femts.experiments.pairs import make_pairs
+    from femts.experiments.pairs import check_windows, make_pairs
     from femts.experiments.roll_out import check_roll_out
     from femts.experiments.standing import check_published
     from femts.experiments.store import Store
@@ -63,6 +63,7 @@ def table(
     if grid.published:
         check_published(cells, roll_out)
     check_roll_out(cells, roll_out, data_root)
+    check_windows(pairs)
     store = Store(engine.results)
     if not show:
         refuse_damaged(cells, store)
