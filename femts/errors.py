@@ -35,8 +35,10 @@ class AgeWarning(UserWarning):
 
 
 def suggest(name: str, choices: Iterable[str]) -> str:
-    """Ending of a sentence about an unknown `name`: the nearest right one, or all of them when none is near."""
+    """Ending of a sentence about an unknown `name`: the nearest right one, or all when none is near, if any."""
     choices = list(choices)
+    if not choices:
+        return "; there is none to choose from, so leave it out."
     by_lower = {choice.lower(): choice for choice in choices}
     near = difflib.get_close_matches(str(name)[:MOST].lower(), list(by_lower), n=1)
     if near:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -128,7 +128,7 @@ def make_recipe(options: RecipeOptions, training: TrainingOptions, model: str | 
         merged |= top
     merged |= {name: value for name, value in given(options).items() if name in _KEYS}
     flags = {f"training.{name}": value for name, value in given(training).items()}
-    for more in (dict(map(parse_assignment, options.assignments or [])), flags):
+    for more in (each_once(map(parse_assignment, options.assignments or []), "--set"), flags):
         if _BUDGETS & more.keys():  # what says how long goes before what said it in another way
             settings = {name: value for name, value in settings.items() if name not in _BUDGETS}
         settings |= more
@@ -183,6 +183,18 @@ def parse_assignment(text: str, option: str = "--set") -> tuple[str, str]:
     if section not in SECTIONS or not dot or not name:
         raise UsageError(f"Unknown setting '{shown(key)}'; write model.NAME=VALUE or training.NAME=VALUE.")
     return key.strip(), value.strip()
+
+
+def each_once(pairs: Iterable[tuple[str, str]], option: str) -> dict[str, str]:
+    """`pairs` as key and value by key; UsageError for a key that `option` has twice, of which one would be lost."""
+    values: dict[str, str] = {}
+    for key, value in pairs:
+        if key in values:
+            raise UsageError(
+                f"{option} '{shown(key)}' is given twice, as {shown(values[key])} and as {shown(value)}; give it once."
+            )
+        values[key] = value
+    return values
 
 
 def _read_config(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -10,7 +10,7 @@ import typer
 
 from femts.cli.options import count, names, option, parse_seeds
 from femts.cli.reading_options import ReadingOptions
-from femts.cli.recipe import is_auto, parse_assignment, parse_horizons
+from femts.cli.recipe import each_once, is_auto, parse_assignment, parse_horizons
 from femts.config.model import DEFAULT_MODEL
 from femts.errors import UsageError
 
@@ -98,18 +98,18 @@ class GridOptions:
 
         of_pairs = tuple(dict.fromkeys(model for pair in self.paired() for model in pair))
         presets: dict[str, tuple[int | None, ...] | Literal["auto"]] = {"auto": "auto", "protocol": (None,)}
-        choices = (parse_assignment(text, "--choose") for text in self.choices or [])
+        choices = each_once((parse_assignment(text, "--choose") for text in self.choices or []), "--choose")
         return Grid(
             datasets=names(self.datasets),
-            models=of_pairs or names(self.models or MODELS),
+            models=of_pairs or names(MODELS if self.models is None else self.models),
             pred_lens=() if is_auto(self.pred_lens) else parse_horizons(self.pred_lens),
             seeds=parse_seeds(self.seeds),
             protocol=self.protocol,
             seq_lens=presets.get(self.seq_len.lower())
             or tuple(count("--seq-len", part) for part in names(self.seq_len)),
-            settings=dict(parse_assignment(text) for text in self.assignments or []),
+            settings=each_once(map(parse_assignment, self.assignments or []), "--set"),
             reading=self.reading.reading(),
-            choices={key: names(value) for key, value in choices},
+            choices={key: names(value) for key, value in choices.items()},
         )
 
 

@@ -19,7 +19,7 @@ def check_path(value: object, what: str) -> Path:
 
 def check_flag(value: object, name: str) -> bool:
     """`value` where it is true or false; else UsageError."""
-    if isinstance(value, bool) or type(value).__name__ == "bool_":
+    if type(value).__name__ in ("bool", "bool_"):  # of Python, or of numpy
         return bool(value)
     raise UsageError(f"Argument '{name}' is {_named(value)}; give True or False.")
 

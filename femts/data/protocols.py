@@ -8,6 +8,7 @@ from typing import NamedTuple
 from femts.config.arguments import check_text
 from femts.data.splits import SHORT
 from femts.errors import UsageError, suggest
+from femts.text import shown
 
 HORIZONS: tuple[int, ...] = (96, 192, 336, 720)
 """Steps to forecast in the literature's tables."""
@@ -34,6 +35,13 @@ class Choice(NamedTuple):
 
     steps: int
     reason: str = ""
+
+
+def check_protocol(name: object) -> str:
+    """`name` where it is one of `PROTOCOLS`; else UsageError."""
+    if check_text(name, "protocol") not in PROTOCOLS:
+        raise UsageError(f"Unknown protocol '{shown(name)}'{suggest(str(name), PROTOCOLS)}")
+    return str(name)
 
 
 def default_protocol(published: bool) -> str:
@@ -105,9 +113,7 @@ def default_look_back(protocol: str, pred_len: int, train_rows: int, season: int
     Raises:
         UsageError: no such protocol.
     """
-    if check_text(protocol, "protocol") not in PROTOCOLS:
-        raise UsageError(f"Unknown protocol '{protocol}'{suggest(protocol, PROTOCOLS)}")
-    if protocol == "seasons":
+    if check_protocol(protocol) == "seasons":
         return _whole_seasons(pred_len, train_rows, season)
     usual = seq_len = 96 if protocol == "lookback96" else _published(pred_len)
     while seq_len > 1 and seq_len + pred_len > 0.6 * train_rows:

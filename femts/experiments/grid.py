@@ -11,7 +11,10 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 from femts.config.model import AUTO
+from femts.data.protocols import check_protocol
 from femts.errors import UsageError
 from femts.experiments.job import Job, RecordForm
 from femts.experiments.subject import Subject
@@ -178,6 +181,8 @@ def _check_grid(grid: Grid) -> None:
     """UsageError for what no data are needed to refuse."""
     from femts.training.resolve import check_past
 
+    if grid.protocol is not None:  # a part of paths, also where a look-back is given
+        check_protocol(grid.protocol)
     for model in grid.models:
         if model != AUTO:
             check_past(model, grid.reading.get("past", ()))
@@ -186,6 +191,11 @@ def _check_grid(grid: Grid) -> None:
             raise UsageError(f"Setting '{key}' is no part of a cell; it has an option of 'femts table', or none there.")
         if key in grid.settings and key in grid.choices:
             raise UsageError(f"Setting '{key}' is given to --set and to --choose; leave one of them out.")
+    if "model.windows" in grid.choices:
+        raise UsageError(
+            "Setting 'model.windows' changes which windows are scored, so validation cannot choose it; give it one "
+            "value, by --set."
+        )
     if any(seed < 0 for seed in grid.seeds):
         raise UsageError(f"Seed {min(grid.seeds)} is none; give whole numbers of at least 0.")
 
@@ -194,7 +204,17 @@ def _recipes(grid: Grid, model: str) -> list[dict[str, Any]]:
     """Settings of `model` for each combination of the choices that it has; one that no model has, it is refused by."""
     lacked = {key for key in grid.choices if _lacks(model, key) and not all(_lacks(each, key) for each in grid.models)}
     own = {key: values for key, values in grid.choices.items() if key not in lacked}
-    return [{**grid.settings, **dict(zip(own, values, strict=True))} for values in product(*own.values())]
+    every = [{**grid.settings, **dict(zip(own, values, strict=True))} for values in product(*own.values())]
+    return [{key: _plain(value) for key, value in settings.items()} for settings in every]
+
+
+def _plain(value: Any) -> Any:
+    """`value` as JSON gives it back: of that a worker makes the cell again, and has to come to the same path."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _lacks(model: str, key: str) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 from femts.config.arguments import check_callable, check_flag, check_names, check_path
 from femts.config.model import DEFAULT_MODEL
 from femts.config.values import whole_number
-from femts.data.schema import Reading
+from femts.data.schema import Reading, Schema
 from femts.errors import UsageError, suggest
 from femts.experiments.engine import Engine, refuse_damaged, run_cells
 from femts.experiments.grid import Cell, Grid, make_grid
@@ -42,7 +42,7 @@ _KINDS_OF_PAIRS = {
 class Options(TypedDict, total=False):
     """Further arguments of `table`."""
 
-    seq_lens: Sequence[int | None] | int | Literal["auto"]
+    seq_lens: Sequence[int] | int | Literal["auto"] | None
     protocol: str | None
     settings: Mapping[str, Any]
     choices: Mapping[str, Sequence[Any]]
@@ -136,6 +136,8 @@ def pairs(
 
     if not isinstance(pairs, str | list | tuple):
         raise UsageError(f"Argument 'pairs' is a {type(pairs).__name__}; give a list of two names each.")
+    if not pairs:
+        raise UsageError("Argument 'pairs' is empty; give two models, such as fem_sm:sm.")
     both = parse_pairs(pairs) if isinstance(pairs, str) else check_pairs(pairs)
     models = tuple(dict.fromkeys(name for pair in both for name in pair))
     cells, store, roll_out = _trained(_grid(datasets, models, pred_lens, seeds, options), results, options)
@@ -158,12 +160,15 @@ def _grid(
         datasets=check_names(datasets, "datasets"),
         models=models,
         pred_lens=_steps(pred_lens, "pred_lens"),
-        seeds=tuple(_seed(seed) for seed in _several(seeds)),
+        seeds=tuple(_seed(seed) for seed in _several(seeds, "seeds")),
         protocol=options.get("protocol"),
         seq_lens="auto" if auto else _steps(look_backs, "seq_lens") or (None,),
         settings=_mapping(options.get("settings"), "settings"),
-        reading=_mapping(options.get("reading"), "reading"),
-        choices={key: _several(value) for key, value in _mapping(options.get("choices"), "choices").items()},
+        reading=Schema.of(**_mapping(options.get("reading"), "reading")).reading(),  # as the command line says it
+        choices={
+            key: _several(value, f"choices['{key}']")
+            for key, value in _mapping(options.get("choices"), "choices").items()
+        },
     )
 
 
@@ -171,10 +176,12 @@ def _trained(grid: Grid, results: str | Path, options: Options) -> tuple[list[Ce
     """The cells of a grid, trained where they are missing, their records, and the horizons to roll out to."""
     say = options.get("say")
     check_callable(say, "say")
-    engine, roll_out = _engine(options), _steps(options.get("roll_out"), "roll_out")
+    engine, further = _engine(options), options.get("roll_out")
+    roll_out = () if isinstance(further, list | tuple) and not further else _steps(further, "roll_out")
     cells, store = make_grid(grid, engine.data_root), Store(check_path(results, "The folder of results"))
-    if check_flag(options.get("train", True), "train"):
-        refuse_damaged(cells, store)
+    train = check_flag(options.get("train", True), "train")
+    refuse_damaged(cells, store)
+    if train:
         run_cells(cells, store, engine, say or (lambda _: None))
     return cells, store, roll_out
 
@@ -198,12 +205,16 @@ def _count(value: object, name: str) -> int:
     return number
 
 
-def _several(value: object) -> tuple[Any, ...]:
-    return tuple(value) if isinstance(value, list | tuple | range) else (value,)
+def _several(value: object, name: str) -> tuple[Any, ...]:
+    """One value, or several; UsageError that names the argument where it is an empty list."""
+    several = tuple(value) if isinstance(value, list | tuple | range) else (value,)
+    if not several:
+        raise UsageError(f"Argument '{shown(name)}' is empty; give one value or more, or leave it out.")
+    return several
 
 
 def _steps(value: object, name: str) -> tuple[int, ...]:
-    return tuple(dict.fromkeys(_count(each, name) for each in ([] if value is None else _several(value))))
+    return () if value is None else tuple(dict.fromkeys(_count(each, name) for each in _several(value, name)))
 
 
 def _seed(value: object) -> int:

@@ -13,7 +13,14 @@ from femts.config.values import check_plain, whole_number
 from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset
 from femts.data.panel import Panel
-from femts.data.protocols import Choice, default_horizon, default_look_back, default_protocol, every_row
+from femts.data.protocols import (
+    Choice,
+    check_protocol,
+    default_horizon,
+    default_look_back,
+    default_protocol,
+    every_row,
+)
 from femts.data.static import StaticCodes
 from femts.errors import UsageError, suggest
 from femts.forecaster.run_folder import RunConfig
@@ -152,7 +159,7 @@ def look_back(data: Dataset | Panel, model: str, lengths: Lengths) -> Choice:
         UsageError: it is no number of steps, or there is no such protocol.
     """
     pred_len, seq_len, protocol = lengths
-    name = default_protocol(_published(data)) if protocol is None else protocol
+    name = check_protocol(default_protocol(_published(data)) if protocol is None else protocol)
     card = model_card(model).model_class
     if card.reads_raw:
         preset = every_row(data.rows, card.most_rows)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from bad_cases import ABSENT_DEVICE, TRAIN, Case, check_case
 
+TABLE = "table --datasets synthetic --models naive --pred-lens 96"
 CASES = {
     "setting without a value": Case(f"{TRAIN} --set training.lr", r"'training.lr' has no value; write .*=VALUE"),
     "setting without a section": Case(f"{TRAIN} --set lr=1", r"'lr'; write model.NAME=VALUE or training.NAME=VALUE"),
@@ -51,6 +52,32 @@ CASES = {
         "train --dataset synthetic --model ridge --set training.loss=pinball --out new",
         r"'ridge' cannot learn quantiles",
     ),
+    "setting given twice": Case(
+        f"{TRAIN} --set training.lr=1e-3 --set training.lr=1",
+        r"'training.lr' is given twice, as 1e-3 and as 1; give it",
+    ),
+    "setting of a model without any": Case(
+        f"{TRAIN} --set model.windows=3", r"'model.windows'; there is none to choose"
+    ),
+    "protocol beside a look-back": Case(f"{TRAIN} --seq-len 96 --protocol ../up", r"Unknown protocol '../up'; choose"),
+    "protocol beside a look-back of all rows": Case(
+        "train --dataset synthetic --model auto_ets --seq-len 96 --protocol papers", r"'papers'; did you mean 'paper'"
+    ),
+    # tables
+    "protocol beside a look-back, table": Case(
+        f"{TABLE} --seq-len 96 --protocol ../../up --results deep/a", r"Unknown protocol '../../up'; choose from paper"
+    ),
+    "protocol beside auto, table": Case(f"{TABLE} --seq-len auto --protocol papers --show", r"did you mean 'paper'"),
+    "setting given twice, table": Case(
+        f"{TABLE} --set training.lr=1 --set training.lr=2", r"--set 'training.lr' is given twice, as 1 and as 2"
+    ),
+    "choices given twice": Case(
+        f"{TABLE} --choose training.lr=1,2 --choose training.lr=3", r"--choose 'training.lr' is given twice, as 1,2 and"
+    ),
+    "choice of the windows": Case(
+        "table --models auto_ets --choose model.windows=8,24", r"'model.windows' changes which windows are scored"
+    ),
+    "no models": Case("table --datasets synthetic --models ''", r"Unknown model ''; choose from"),
     "pinball for a mean with ridge": Case(
         "train --dataset synthetic --model fem_sm_ridge --set training.loss=pinball --out new",
         r"'fem_sm_ridge' cannot learn",

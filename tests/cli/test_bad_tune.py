@@ -31,6 +31,10 @@ CASES = {
     "search of a list": Case(f"{SEARCH} training.betas=0.9,0.95", r"'training.betas' .*(takes 2 values|is a list)"),
     "search of the seed": Case(f"{SEARCH} training.seed=1,2", r"'training.seed' cannot be searched"),
     "search of the loss": Case(f"{SEARCH} training.loss=mse,pinball", r"'training.loss' cannot be searched"),
+    "search of the windows": Case(f"{SEARCH} model.windows=8,24", r"'model.windows' cannot be searched"),
+    "a setting searched twice": Case(
+        f"{SEARCH} model.ridge=1,2 --search model.ridge=3", r"--search 'model.ridge' is given twice, as 1,2 and as 3"
+    ),
     "search of no look-back": Case(f"{SEARCH} seq_len=long", r"Look-back 'long' is not a number of steps"),
     "a look-back set and searched": Case(
         f"{TUNE} --seq-len 24 --search seq_len=24,48", r"'seq_len' is given a value and searched; leave one"

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 SEQ_LEN = "seq_len"
 # Settings that no trial may vary: they say where or how long it runs, or what its score means.
-FIXED = ("seed", "device", "devices", "precision", "compile", "max_time", "eval_batch_size", "loss", "quantiles")
+FIXED = (
+    *("seed", "device", "devices", "precision", "compile", "max_time", "eval_batch_size"),
+    *("loss", "quantiles", "windows"),
+)
 _WIDE = 10  # times its lower bound, from which on a range is searched by its logarithm
 
 

@@ -11,7 +11,7 @@ from femts.cli.command import command
 from femts.cli.option_groups import grouped
 from femts.cli.options import DataRoot, count, option
 from femts.cli.output import say_notes
-from femts.cli.recipe import Recipe, RecipeOptions, TrainingOptions, make_recipe, parse_assignment
+from femts.cli.recipe import Recipe, RecipeOptions, TrainingOptions, each_once, make_recipe, parse_assignment
 from femts.config.model import DEFAULT_MODEL
 from femts.errors import UsageError
 from femts.text import printable, shown, table
@@ -68,7 +68,7 @@ def tune(
     plan = make_recipe(recipe, TrainingOptions(**vars(trial)), DEFAULT_MODEL)
     if len(plan.pred_lens) > 1:
         raise UsageError(f"One horizon is tuned at a time, not {len(plan.pred_lens)}; give one to --pred-len.")
-    search = dict(_parse_search(text) for text in study.search or [])
+    search = each_once(map(_parse_search, study.search or []), "--search")
     trials = None if study.trials is None else count("--trials", study.trials)
     origins = 1 if study.origins is None else count("--origins", study.origins)
     from femts.analysis.tune.proposals import check_optuna

@@ -1,0 +1,115 @@
+"""Tables asked for in Python: each form of an argument makes the cells of the command line, or gets a sentence."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from bad_files import state_of
+from small_grid import record
+from small_tables import small_table
+
+import femts
+from femts.cli.reading_options import ReadingOptions
+from femts.errors import UsageError
+from femts.experiments import run
+from femts.experiments.grid import Cell, Grid, make_grid
+from femts.experiments.record_rules import check_record
+from femts.experiments.store import Store
+from femts.experiments.worker import order
+
+FORMS: list[tuple[dict[str, Any], dict[str, Any]]] = [  # of Python and of the command line
+    ({"target": "load"}, {"target": "load"}),
+    ({"na": -9999}, {"na": "-9999"}),
+    ({"na": [np.float32(-1)]}, {"na": "-1"}),
+    ({"split": "0.6,0.2,0.2"}, {"split": ".6,.2,.2"}),
+    ({"min": "-5", "max": 1000}, {"min": "-5", "max": "1000"}),
+    ({"test_rows": np.int64(100)}, {"test_rows": "100"}),
+    ({"test_from": pd.Timestamp("2024-01-09")}, {"test_from": "2024-01-09 00:00:00"}),
+    ({"calendar": np.bool_(True)}, {"calendar": True}),
+    ({"columns": None, "panel": None, "min": None}, {}),
+]
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Cell]:
+    """Cells that a table would have run."""
+    cells: list[Cell] = []
+    monkeypatch.setattr(run, "run_cells", lambda every, *_: cells.extend(every))
+    return cells
+
+
+def as_worker_has_it(cell: Cell) -> Cell:
+    return Cell(**json.loads(json.dumps(order(cell, Path("any"), "cpu", 1, None)))["cell"])
+
+
+@pytest.mark.parametrize(("reading", "options"), FORMS, ids=[",".join(reading) for reading, _ in FORMS])
+def test_each_form_of_a_reading_makes_the_cell_of_the_command_line(
+    reading: Any, options: dict[str, Any], asked: list[Cell], tmp_path: Path
+) -> None:
+    mine = str(tmp_path / "mine.csv")
+    small_table().to_csv(mine, index=False)
+    femts.table(mine, "naive", 12, seq_lens=24, reading=reading, results=tmp_path / "results")
+    (cell,) = make_grid(Grid((mine,), ("naive",), (12,), seq_lens=(24,), reading=ReadingOptions(**options).reading()))
+    assert asked == [cell] and as_worker_has_it(asked[0]) == cell
+    data = {**record(cell, 0.5)["data"], "sha256": (cell.own or {})["sha256"]}
+    check_record(record(asked[0], 0.5, seq_len=24, data=data))
+
+
+def test_a_folder_of_before_is_looked_for_by_the_same_name(asked: list[Cell], tmp_path: Path) -> None:
+    rows = [f"{day},{hour}" for hour, day in enumerate(pd.date_range("2024-01-01", periods=200, freq="h"))]
+    (tmp_path / "mine.csv").write_text("when,load\n" + "\n".join(rows) + "\n")
+    reading: Any = {"columns": {"time": "when"}, "na": [-9999.0], "min": 0.0, "split": [0.6, 0.2, 0.2], "panel": False}
+    femts.table(tmp_path / "mine.csv", "naive", 12, seq_lens=24, reading=reading, results=tmp_path / "results")
+    assert asked[0].path == "seasons-seq_len=24/mine-4d3323a8/naive-12-seed42"
+
+
+def test_settings_of_other_kinds_are_made_plain(asked: list[Cell], tmp_path: Path) -> None:
+    settings = {"training.betas": (0.9, 0.99), "training.max_steps": np.int64(5)}
+    choices = {"training.lr": [np.float32(0.5), 0.25]}
+    femts.table("synthetic", "dlinear", 96, settings=settings, choices=choices, results=tmp_path)
+    plain = {"training.betas": [0.9, 0.99], "training.max_steps": 5}
+    assert [cell.settings for cell in asked] == [{**plain, "training.lr": lr} for lr in (0.5, 0.25)]
+    assert [as_worker_has_it(cell).path for cell in asked] == [cell.path for cell in asked]
+
+
+def test_what_such_a_table_trains_is_in_it(tmp_path: Path) -> None:
+    settings = {"training.betas": (0.9, 0.99), "training.max_steps": np.int64(5)}
+    asked: dict[str, Any] = {"settings": settings, "seq_lens": 24, "results": tmp_path, "device": "cpu"}
+    made = femts.table("synthetic", "dlinear", 12, reading={"target": "s0"}, **asked)
+    assert made["mse"].notna().all() and made["seeds"].tolist() == [(42,)]
+
+
+@pytest.mark.parametrize("train", [True, False])
+@pytest.mark.parametrize("call", [femts.table, lambda *_, **more: femts.pairs("naive:ridge", "synthetic", 12, **more)])
+def test_a_damaged_record_is_refused_whether_or_not_anything_is_trained(call: Any, train: bool, tmp_path: Path) -> None:
+    (cell,) = make_grid(Grid(("synthetic",), ("naive",), (12,), seq_lens=(24,)))
+    path = Store(tmp_path).record_path(cell)
+    path.parent.mkdir(parents=True)
+    path.write_text("{")
+    with pytest.raises(UsageError, match=r"naive-12-seed42\.json is damaged|is not JSON"):
+        call("synthetic", "naive", 12, seq_lens=24, results=tmp_path, train=train)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"seeds": []}, "Argument 'seeds' is empty; give one value or more"),
+        ({"pred_lens": []}, "Argument 'pred_lens' is empty"),
+        ({"seq_lens": ()}, "Argument 'seq_lens' is empty"),
+        ({"choices": {"training.lr": []}}, r"Argument 'choices\['training.lr'\]' is empty"),
+        ({"protocol": 5, "seq_lens": 96}, "Argument 'protocol' is '5'; give a name as text"),
+        ({"protocol": "../up", "seq_lens": 96}, "Unknown protocol '../up'"),
+        ({"reading": {"psat": "OT"}}, "Unknown argument 'psat' of the data; did you mean 'past'"),
+    ],
+)
+def test_what_asks_for_nothing_or_is_none_is_refused(given: dict[str, Any], says: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=says):
+        femts.table("synthetic", "naive", results=tmp_path / "deep" / "results", **given)
+    with pytest.raises(UsageError, match="Argument 'pairs' is empty; give two models"):
+        femts.pairs([], results=tmp_path / "results")
+    assert not state_of(tmp_path)
