@@ -13,9 +13,10 @@ from femts.data.schema import Reading, Schema
 from femts.errors import UsageError, suggest
 from femts.experiments.engine import Engine, refuse_damaged, run_cells
 from femts.experiments.grid import Cell, Grid, make_grid
-from femts.experiments.pairs import check_pairs, make_pairs, parse_pairs
+from femts.experiments.pairs import check_pairs, check_windows, make_pairs, parse_pairs
 from femts.experiments.pairs_text import COLUMNS as PAIR_COLUMNS
 from femts.experiments.pairs_text import as_row
+from femts.experiments.roll_out import check_roll_out
 from femts.experiments.store import Store
 from femts.experiments.table import make_entries
 from femts.experiments.table_text import COLUMNS
@@ -139,6 +140,7 @@ def pairs(
     if not pairs:
         raise UsageError("Argument 'pairs' is empty; give two models, such as fem_sm:sm.")
     both = parse_pairs(pairs) if isinstance(pairs, str) else check_pairs(pairs)
+    check_windows(both)
     models = tuple(dict.fromkeys(name for pair in both for name in pair))
     cells, store, roll_out = _trained(_grid(datasets, models, pred_lens, seeds, options), results, options)
     rows = map(as_row, make_pairs(both, cells, store, roll_out))
@@ -179,6 +181,7 @@ def _trained(grid: Grid, results: str | Path, options: Options) -> tuple[list[Ce
     engine, further = _engine(options), options.get("roll_out")
     roll_out = () if isinstance(further, list | tuple) and not further else _steps(further, "roll_out")
     cells, store = make_grid(grid, engine.data_root), Store(check_path(results, "The folder of results"))
+    check_roll_out(cells, roll_out, engine.data_root)
     train = check_flag(options.get("train", True), "train")
     refuse_damaged(cells, store)
     if train:
