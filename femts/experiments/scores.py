@@ -56,7 +56,7 @@ def best_scores(cells: Sequence[Cell], store: Store, roll_out: Sequence[int] = (
     seeds = tuple(dict.fromkeys(cell.seed for cell in cells))
     pred_lens = sorted({cell.pred_len for cell in cells} | set(roll_out))
     records = [(cell, store.readable(cell)) for cell in cells]
-    varied, rolls = _varied(cells), _rolls_out(cells[0].model)
+    varied, rolls = _varied(cells), any(_rolls_out(cell.model) for cell in cells[:1])
     scores = dict[int, dict[int, Score]]()
     for p in pred_lens:
         rolled = p in roll_out
