@@ -48,12 +48,13 @@ LOOKS = {
     "sm": ("blue", "o"),
     "gla": ("green", "^"),
     "aft": ("amber", "P"),
+    "mamba": ("pink", "v"),
     "lintrans": ("sky", "<"),
     "itransformer": ("sky", ">"),
     "patchtst": ("sky", "X"),
     "dlinear": ("sky", "*"),
 }
-HOLLOW = ("sm", "gla", "aft")
+HOLLOW = ("sm", "gla", "aft", "mamba")
 LOOK_BACK = 1024
 
 
