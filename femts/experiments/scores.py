@@ -17,7 +17,7 @@ Record = Mapping[str, Any]
 
 
 class Score(NamedTuple):
-    """Errors of one seed at one horizon; a mean over horizons has none of the fields with defaults but the naive ones.
+    """Errors of one seed at one horizon.
 
     Attributes:
         val_mse, mse, mae: of the validation part, and of the test part.
