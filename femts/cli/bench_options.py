@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from femts.cli.options import count, names, parse_seeds
-from femts.cli.recipe import parse_assignment
+from femts.cli.recipe import each_once, parse_assignment
 from femts.errors import UsageError
 from femts.text import shown
 
@@ -90,7 +90,7 @@ class StepOptions:
     def bench(self, turns: int) -> TrainBench:
         """The measurement that is asked for; UsageError where it cannot be made."""
         settings = {}
-        for key, value in map(parse_assignment, self.assignments or []):
+        for key, value in each_once(map(parse_assignment, self.assignments or []), "--set").items():
             section, _, name = key.partition(".")
             if section != "model":
                 raise UsageError(f"Setting '{key}' has no place in a measurement; --set takes model.NAME=VALUE here.")
@@ -141,11 +141,13 @@ class TaskOptions:
         from femts.bench.tasks.base import task_names
         from femts.bench.tasks.cell import make_cells
 
-        settings = {}
+        pairs = []
         for text in self.assignments or []:
-            name, equals, settings[name] = text.partition("=")
+            name, equals, value = text.partition("=")
             if not equals:
                 raise UsageError(f"--set '{shown(text)}' has no value; write it as NAME=VALUE, such as steps=100.")
+            pairs.append((name, value))
+        settings = each_once(pairs, "--set")
         chosen = task_names() if self.tasks is None else names(self.tasks)
         return make_cells(chosen, names(self.mixers), parse_seeds(self.seeds), settings)
 

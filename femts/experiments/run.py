@@ -30,6 +30,7 @@ _NAMED = ("datasets", "models", "pred_lens", "seeds", "results")
 _KINDS = {
     "pred_len": "Int64",
     "seq_len": "Int64",
+    "windows": "Int64",
     **dict.fromkeys(("mse", "mse_sd", "mae", "published_mse", "naive_mse", "skill", "mase"), "float64"),
 }
 _KINDS_OF_PAIRS = {
@@ -91,7 +92,8 @@ def table(
         One row for each data set, model and horizon, and one for the mean of several, without a
         `pred_len`: `seq_len`, finished `seeds`, `mse` with its deviation `mse_sd` over seeds,
         `mae`, the `published_mse` where there is one, and beside the seasonal naive forecast its
-        `naive_mse`, `skill` and `mase`.
+        `naive_mse`, `skill` and `mase`. Then the test `windows` that were scored, of the mean over
+        all its horizons, and how many of the cells of which validation chooses are `missing`.
 
     Raises:
         UsageError: something asked for does not exist or does not fit, or a record in the folder cannot be used.

@@ -32,8 +32,10 @@ class Entry:
             records themselves do not say.
         mase: mean over the seeds.
         season: steps that this forecast repeats.
-        windows: of the test part, that every seed scored; of the mean the sum over its horizons.
-        choices: cells of which validation chooses, of a seed, and how many of them have a record; None where all have.
+        windows: of the test part, that every seed scored, None while there is none; of the mean the sum over its
+            horizons.
+        choices, missing: cells of a seed of which validation chooses, and how many of them have no record; of the seed
+            and horizon that lacks most.
     """
 
     dataset: str
@@ -52,8 +54,9 @@ class Entry:
     naive_mse: float | None = None
     mase: float | None = None
     season: int = 1
-    windows: int = 0
-    choices: tuple[int, int] | None = None
+    windows: int | None = None
+    choices: int = 1
+    missing: int = 0
 
     @property
     def seq_len(self) -> int | None:
@@ -134,8 +137,9 @@ def _entry(
         naive_mse=_whole_mean([score.naive_mse for score in every]),
         mase=_whole_mean([score.mase for score in every]),
         season=min((score.season for score in every), default=1),
-        windows=min((sum(score.windows for score in own) for own in scores.values()), default=0),
-        choices=(lacking.asked, lacking.asked - lacking.missing) if lacking and lacking.missing else None,
+        windows=min((sum(score.windows for score in own) for own in scores.values()), default=None),
+        choices=lacking.asked if lacking else 1,
+        missing=lacking.missing if lacking else 0,
         published_mse=published_mse,
         failures=failures,
         chosen={seed: own[0].chosen for seed, own in scores.items() if what[2] is not None and own[0].chosen},

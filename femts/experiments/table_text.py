@@ -28,6 +28,8 @@ COLUMNS = (
     "naive_mse",
     "skill",
     "mase",
+    "windows",
+    "missing",
 )
 MISSING, ROLLED = "-", " r"
 
@@ -112,7 +114,7 @@ def as_text(entries: Sequence[Entry], markdown: bool = False) -> str:
 
 def _row(entries: Sequence[Entry], models: Sequence[str], beside: bool) -> Row:
     by_model = {entry.model: entry for entry in entries}
-    most = max(entry.windows for entry in entries)
+    most = max(entry.windows or 0 for entry in entries)
     done = [entry.mse for entry in entries if entry.mse is not None and entry.windows == most]
     cells: Row = [(str(entries[0].pred_len or "mean"), False)]
     for model in models:
@@ -121,12 +123,12 @@ def _row(entries: Sequence[Entry], models: Sequence[str], beside: bool) -> Row:
             cells.append((MISSING, False))
             continue
         deviation = f"+-{entry.mse_sd:.3f}" if entry.mse_sd is not None else ""
-        fewer = entry.windows < most
+        fewer = (entry.windows or 0) < most
         best = len(done) > 1 and not fewer and f"{entry.mse:.3f}" == f"{min(done):.3f}"
         marks = f"{ROLLED if entry.rolled else ''}{f' ({entry.windows} windows)' if fewer else ''}{lacking(entry)}"
         cells.append((f"{entry.mse:.3f}{deviation}{marks}", best))
     if beside:
-        naive = next((entry.naive_mse for entry in entries if entry.windows == most), None)
+        naive = next((entry.naive_mse for entry in entries if (entry.windows or 0) == most), None)
         cells.append((MISSING if naive is None else f"{naive:.3f}", False))
     return cells
 
@@ -136,9 +138,8 @@ def lacking(entry: Entry) -> str:
     parts = []
     if len(entry.seeds) < len(entry.asked):
         parts.append(f" ({len(entry.seeds)} of {len(entry.asked)} seeds)")
-    if entry.choices is not None:
-        asked, done = entry.choices
-        parts.append(f" ({done} of {asked} choices)")
+    if entry.missing:
+        parts.append(f" ({entry.choices - entry.missing} of {entry.choices} choices)")
     return "".join(parts)
 
 

@@ -135,3 +135,22 @@ def test_sizes_that_cannot_be_are_refused_before_anything_is_run(
     out, err = capsys.readouterr()
     assert "'task.copied' of selective_copy takes at most 31 at length=64, " in err and "not 80; change it" in err
     assert err.count("\n") == 1 and out == "" and not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ([*COMMAND, "--set", "steps=5", "--out", "new"], "--set 'steps' is given twice, as 4 and as 5; give it once."),
+        ("bench train --set model.n_layers=1 --set model.n_layers=2".split(), "as 1 and as 2; give it once."),
+    ],
+)
+def test_a_size_that_is_given_twice_is_refused(
+    command: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(command) == 2
+    assert message in capsys.readouterr().err and not list(tmp_path.iterdir())

@@ -51,6 +51,7 @@ def test_choices_that_are_not_made_yet_are_said(tmp_path: Path) -> None:
         if cell.seq_len == 512 or cell.model == "gla":
             store.finish(cell, record(cell, 0.4))
     assert rows(store, of)["96"] == "0.400 (1 of 3 choices)* 0.400*"
+    assert [entry.missing for entry in make_entries(of, store)] == [2, 0]
 
 
 def test_a_longer_model_that_is_not_trained_yet_is_said_where_shorter_ones_are_rolled_out(tmp_path: Path) -> None:
