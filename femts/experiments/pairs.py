@@ -80,7 +80,7 @@ def check_windows(pairs: Sequence[Names]) -> None:
         some = [name for name in names if scores_some(name)]
         if len(some) == 1:
             raise UsageError(
-                f"Pair '{':'.join(names)}' has no windows in common, for '{some[0]}' scores some alone; "
+                f"Pair '{':'.join(names)}' is not scored on the same windows, for '{some[0]}' scores some alone; "
                 "leave it out, or name two such models."
             )
 

@@ -145,7 +145,7 @@ def test_a_model_that_scores_some_windows_is_not_laid_beside_published_means() -
     ("pairs", "says"),
     [
         ("fem_sm:sm,sm:sm", "Pair 'sm:sm' is one model beside itself"),
-        ("sm:ridge,ridge:auto_theta", "Pair 'ridge:auto_theta' has no windows in common, for 'auto_theta' scores some"),
+        ("sm:ridge,ridge:auto_theta", "Pair 'ridge:auto_theta' is not scored on the same windows"),
     ],
 )
 def test_models_that_cannot_be_a_pair_are_refused_before_they_are_trained(pairs: str, says: str) -> None:
