@@ -96,3 +96,8 @@ def _number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def part_of(done: int, asked: int, what: str) -> str:
+    """Ending of a cell that has `done` of the `asked` for, as ` (2 of 3 seeds)`; empty where it has all."""
+    return f" ({done} of {asked} {what})" if done < asked else ""

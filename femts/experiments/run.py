@@ -30,7 +30,6 @@ _NAMED = ("datasets", "models", "pred_lens", "seeds", "results")
 _KINDS = {
     "pred_len": "Int64",
     "seq_len": "Int64",
-    "windows": "Int64",
     **dict.fromkeys(("mse", "mse_sd", "mae", "published_mse", "naive_mse", "skill", "mase"), "float64"),
 }
 _KINDS_OF_PAIRS = {
@@ -180,8 +179,7 @@ def _trained(grid: Grid, results: str | Path, options: Options) -> tuple[list[Ce
     """The cells of a grid, trained where they are missing, their records, and the horizons to roll out to."""
     say = options.get("say")
     check_callable(say, "say")
-    engine, further = _engine(options), options.get("roll_out")
-    roll_out = () if isinstance(further, list | tuple) and not further else _steps(further, "roll_out")
+    engine, roll_out = _engine(options), _steps(options.get("roll_out"), "roll_out")
     cells, store = make_grid(grid, engine.data_root), Store(check_path(results, "The folder of results"))
     check_roll_out(cells, roll_out, engine.data_root)
     train = check_flag(options.get("train", True), "train")

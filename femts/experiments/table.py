@@ -32,8 +32,7 @@ class Entry:
             records themselves do not say.
         mase: mean over the seeds.
         season: steps that this forecast repeats.
-        windows: of the test part, that every seed scored, None while there is none; of the mean the sum over its
-            horizons.
+        windows: of the test part, that every seed scored, 0 while none has; of the mean the sum over its horizons.
         choices, missing: cells of a seed of which validation chooses, and how many of them have no record; of the seed
             and horizon that lacks most.
     """
@@ -54,7 +53,7 @@ class Entry:
     naive_mse: float | None = None
     mase: float | None = None
     season: int = 1
-    windows: int | None = None
+    windows: int = 0
     choices: int = 1
     missing: int = 0
 
@@ -137,7 +136,7 @@ def _entry(
         naive_mse=_whole_mean([score.naive_mse for score in every]),
         mase=_whole_mean([score.mase for score in every]),
         season=min((score.season for score in every), default=1),
-        windows=min((sum(score.windows for score in own) for own in scores.values()), default=None),
+        windows=min((sum(score.windows for score in own) for own in scores.values()), default=0),
         choices=lacking.asked if lacking else 1,
         missing=lacking.missing if lacking else 0,
         published_mse=published_mse,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from femts.evaluation.verdict import EVEN
 from femts.experiments.table import NAIVE
-from femts.text import sentence, shown, spreadsheet_safe, table
+from femts.text import part_of, sentence, shown, spreadsheet_safe, table
 
 if TYPE_CHECKING:
     from femts.experiments.table import Entry
@@ -114,7 +114,7 @@ def as_text(entries: Sequence[Entry], markdown: bool = False) -> str:
 
 def _row(entries: Sequence[Entry], models: Sequence[str], beside: bool) -> Row:
     by_model = {entry.model: entry for entry in entries}
-    most = max(entry.windows or 0 for entry in entries)
+    most = max(entry.windows for entry in entries)
     done = [entry.mse for entry in entries if entry.mse is not None and entry.windows == most]
     cells: Row = [(str(entries[0].pred_len or "mean"), False)]
     for model in models:
@@ -123,24 +123,20 @@ def _row(entries: Sequence[Entry], models: Sequence[str], beside: bool) -> Row:
             cells.append((MISSING, False))
             continue
         deviation = f"+-{entry.mse_sd:.3f}" if entry.mse_sd is not None else ""
-        fewer = (entry.windows or 0) < most
+        fewer = entry.windows < most
         best = len(done) > 1 and not fewer and f"{entry.mse:.3f}" == f"{min(done):.3f}"
         marks = f"{ROLLED if entry.rolled else ''}{f' ({entry.windows} windows)' if fewer else ''}{lacking(entry)}"
         cells.append((f"{entry.mse:.3f}{deviation}{marks}", best))
     if beside:
-        naive = next((entry.naive_mse for entry in entries if (entry.windows or 0) == most), None)
+        naive = next((entry.naive_mse for entry in entries if entry.windows == most), None)
         cells.append((MISSING if naive is None else f"{naive:.3f}", False))
     return cells
 
 
 def lacking(entry: Entry) -> str:
     """Words of an entry that lacks seeds which were asked for, or choices of validation; none where all are there."""
-    parts = []
-    if len(entry.seeds) < len(entry.asked):
-        parts.append(f" ({len(entry.seeds)} of {len(entry.asked)} seeds)")
-    if entry.missing:
-        parts.append(f" ({entry.choices - entry.missing} of {entry.choices} choices)")
-    return "".join(parts)
+    seeds = part_of(len(entry.seeds), len(entry.asked), "seeds")
+    return f"{seeds}{part_of(entry.choices - entry.missing, entry.choices, 'choices')}"
 
 
 def _gap(entry: Entry) -> str:

@@ -31,22 +31,22 @@ def test_the_tables_of_the_tasks_are_what_their_command_prints() -> None:
     assert emptied != page and script["rewritten"](emptied) == page, "run scripts/results_page.py"
 
 
-def test_a_damaged_record_stops_the_page_with_its_name(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("naive-96-seed42.json", '{"format": 1}', "does not run: note: Record {path} is damaged: cell is missing"),
+        (
+            "naive-96-seed42.failed.json",
+            '{"reason": "boom"}',
+            "prints more than tables: failed: ETTh1 naive 96 .*: boom",
+        ),
+    ],
+)
+def test_what_is_no_table_stops_the_page_with_its_reason(name: str, text: str, says: str, tmp_path: Path) -> None:
     script = runpy.run_path(str(ROOT / "scripts" / "results_page.py"))
-    path = tmp_path / "paper" / "ETTh1" / "naive-96-seed42.json"
+    path = tmp_path / "paper" / "ETTh1" / name
     path.parent.mkdir(parents=True)
-    path.write_text('{"format": 1}')
+    path.write_text(text)
     command = f"femts table --datasets ETTh1 --models naive --pred-lens 96 --results {tmp_path} --show --format md"
-    page = f"`{command}`\n\n| 1 |\n"
-    with pytest.raises(SystemExit, match=rf"does not run: note: Record {path} is damaged: cell is missing"):
-        script["rewritten"](page)
-
-
-def test_a_command_that_prints_more_than_tables_stops_the_page(tmp_path: Path) -> None:
-    script = runpy.run_path(str(ROOT / "scripts" / "results_page.py"))
-    path = tmp_path / "paper" / "ETTh1" / "naive-96-seed42.failed.json"
-    path.parent.mkdir(parents=True)
-    path.write_text('{"reason": "boom"}')
-    command = f"femts table --datasets ETTh1 --models naive --pred-lens 96 --results {tmp_path} --show --format md"
-    with pytest.raises(SystemExit, match="prints more than tables: failed: ETTh1 naive 96 seed 42: boom"):
+    with pytest.raises(SystemExit, match=says.format(path=path)):
         script["rewritten"](f"`{command}`\n\n| 1 |\n")

@@ -69,7 +69,7 @@ def test_csv_has_the_columns_of_the_interface(store: Store) -> None:
     assert lines[0] == names
     assert lines[1].startswith("ETTh1,fem_sm,96,1024,1 2,0.11")
     assert lines[5].startswith("ETTh1,fem_sm,mean,,1 2,0.35") and lines[5].endswith(",0.5,0.419,,,,36,0")
-    assert lines[9] == "ETTh1,patchtst,720,,,,,,0.447,,,,,0"
+    assert lines[9] == "ETTh1,patchtst,720,,,,,,0.447,,,,0,0"
 
 
 def test_validation_chooses_settings_for_each_model_and_seed_and_says_so(store: Store) -> None:

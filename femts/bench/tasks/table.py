@@ -10,7 +10,7 @@ from typing import Any
 from femts.bench.tasks.base import task_class
 from femts.bench.tasks.cell import TaskCell, code
 from femts.experiments.store import Store
-from femts.text import table
+from femts.text import part_of, table
 
 NONE = "-"
 
@@ -43,8 +43,7 @@ class Entry:
         scores = [record["score"] * (100 if percent else 1) for record in self.records]
         places = 1 if percent else 3
         spread = f" ±{statistics.stdev(scores):.{places}f}" if len(scores) > 1 else ""
-        missing = f" ({len(scores)} of {self.asked} seeds)" if len(scores) < self.asked else ""
-        return f"{statistics.fmean(scores):.{places}f}{spread}{missing}"
+        return f"{statistics.fmean(scores):.{places}f}{spread}{part_of(len(scores), self.asked, 'seeds')}"
 
 
 def make_entries(cells: Sequence[TaskCell], store: Store) -> list[Entry]:
