@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Any, TypedDict
 
 from femts.config.arguments import check_flag
@@ -125,6 +126,12 @@ PLAIN = Schema()
 def _sentinels(na: object) -> tuple[float, ...]:
     check_plain(na, "Argument 'na'")
     try:
-        return tuple(float(number) for number in (na if isinstance(na, list | tuple) else [na]))  # type: ignore[arg-type]
+        numbers = tuple(float(number) for number in (na if isinstance(na, list | tuple) else [na]))  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError) as error:
         raise UsageError(f"Sentinels '{shown(na)}' are not numbers; write na=[-9999].") from error
+    endless = next((number for number in numbers if not isfinite(number)), None)
+    if endless is not None:
+        raise UsageError(
+            f"Sentinel {endless:g} is not finite; leave such cells empty, for those are missing without it."
+        )
+    return numbers

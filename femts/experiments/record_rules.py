@@ -3,8 +3,6 @@ they say the same."""
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,12 +24,10 @@ from femts.config.rules import (
     text,
     whole,
 )
-from femts.config.training import TrainingConfig
 from femts.evaluation.window_errors import MOST
 from femts.experiments.grid import PLACE, Cell
 from femts.experiments.job import RecordForm
 from femts.forecaster.run_rules import NAIVE, ROW, SPAN, STEPS
-from femts.models.registry import model_card
 
 RECORD_FORMAT = 1
 MOST_STEPS, MOST_THREADS = 10**6, 2**12
@@ -206,14 +202,3 @@ def cell_of(cell: Cell) -> dict[str, Any]:
         "settings": {key: str(value) for key, value in cell.settings.items()},
         **({} if cell.own is None else {"own": dict(cell.own)}),
     }
-
-
-def with_newer_settings(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The `config` of a record, with what it does not know yet of its model and training at the defaults."""
-    kinds = {"model": model_card(config["model"]["name"]).model_class.Config, "training": TrainingConfig}
-    made = dict(config)
-    for section, kind in kinds.items():
-        own = {field.name: field.default for field in dataclasses.fields(kind)}
-        defaults = {name: value for name, value in own.items() if value is not dataclasses.MISSING}
-        made[section] = {**json.loads(json.dumps(defaults)), **config[section]}
-    return made

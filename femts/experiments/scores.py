@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from femts.config.model import AUTO
 from femts.experiments.grid import Cell
-from femts.experiments.record_rules import with_newer_settings
+from femts.experiments.newer_settings import with_newer_settings
 from femts.experiments.store import Store
 from femts.models.registry import model_card
 

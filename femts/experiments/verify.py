@@ -13,8 +13,9 @@ from femts.data.source import split_for
 from femts.environment import cores
 from femts.errors import UsageError
 from femts.experiments.grid import Cell
+from femts.experiments.newer_settings import with_newer_settings
 from femts.experiments.record import make_record
-from femts.experiments.record_rules import check_record, with_newer_settings
+from femts.experiments.record_rules import check_record
 from femts.experiments.verdict import Scope, Verdict, place_differences
 
 TOLERANCE = 0.02  # of a score, on other hardware or with other libraries

@@ -79,6 +79,7 @@ CASES = {
     "sentinel that is no number": Case(
         f"{OWN} good.csv --na none", r"Sentinel 'none' is not a number; write --na -9999"
     ),
+    "sentinel that has no end": Case(f"{OWN} good.csv --na nan,-1", r"Sentinel nan is not finite; leave such cells"),
     "columns that are no columns": Case(
         f"{OWN} good.csv --columns when", r"Columns 'when' cannot be read; write --columns time=NAME"
     ),

@@ -80,6 +80,7 @@ def test_the_kind_that_was_given_is_said() -> None:
         (lambda f: femts.train(small_table(), "naive", 12, seed=10**20), "Setting 'training.seed' is 1"),
         (lambda f: femts.train(small_table(), settings={"training.lr": pd.DataFrame()}), "not a DataFrame"),
         (lambda f: read(na="x"), r"Sentinels 'x' are not numbers; write na=\[-9999\]"),
+        (lambda f: read(na=[-1, float("inf")]), "Sentinel inf is not finite; leave such cells empty"),
         (lambda f: read(target=3), r"Argument 'target' is a int; give names"),
         (lambda f: read(columns={"time": 3}), "Argument 'columns' takes names"),
         (lambda f: femts.load_dataset("x" * 300 + ".csv"), r"cannot be opened \(File name too long\)"),
