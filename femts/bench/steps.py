@@ -67,6 +67,7 @@ class BareSteps:
 
     def __init__(self, name: str, config: Any, training: TrainingConfig, place: Place) -> None:
         self.model: ForecastModel = build_model(name, config, training.learned_quantiles).to(place.device)
+        self.model.absolute = training.loss == "mae"
         self.training, self.place = training, place
         self._compiled_loss = torch.compile(self.model.loss, dynamic=False) if training.compile else None
         span, channels = config.seq_len + config.pred_len - 1, config.n_channels

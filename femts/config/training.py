@@ -64,7 +64,8 @@ class TrainingConfig:
         max_time: longest time for the whole call (`90s`, `9m`, `1h30m`); where it is shorter than the budget takes, the
             schedule is laid out over it.
         eval_batch_size: windows scored at a time.
-        loss: `mse` learns a mean; `pinball` learns `quantiles`, and the median is the forecast.
+        loss: `mse` learns a mean. `mae`, the absolute error, learns a median, which single large values
+            draw less. `pinball` learns `quantiles`, and the median is the forecast.
         quantiles: levels that `pinball` learns; these bound the intervals of 50, 80, 90 and 95 percent.
     """
 
@@ -97,7 +98,7 @@ class TrainingConfig:
     compile: bool = False
     max_time: str | None = None
     eval_batch_size: Count = 256
-    loss: Literal["mse", "pinball"] = "mse"
+    loss: Literal["mse", "mae", "pinball"] = "mse"
     quantiles: tuple[float, ...] = (0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975)
 
     def __post_init__(self) -> None:

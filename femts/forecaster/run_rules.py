@@ -50,7 +50,7 @@ _TRAINING = fields(
         "seed": whole(),
         "batch_size": whole(1),
         "eval_batch_size": whole(1),
-        "loss": one_of("mse", "pinball"),
+        "loss": one_of("mse", "mae", "pinball"),
         "quantiles": several(number(0, 1)),
     },
     closed=False,

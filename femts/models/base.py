@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from femts.data.raw import Raw
 
 
-def mean_square(forecast: Tensor, target: Tensor, observed: Tensor | None = None) -> Tensor:
-    """Mean squared error of two tensors of one shape, over what is `observed` of the target, if that is given."""
+def mean_error(forecast: Tensor, target: Tensor, observed: Tensor | None = None, absolute: bool = False) -> Tensor:
+    """Mean squared, or `absolute`, error of two tensors of one shape, over what is `observed` of the target."""
+    error = F.l1_loss if absolute else F.mse_loss
     if observed is None:
-        return F.mse_loss(forecast, target)
-    return ((forecast - target).square() * observed).sum() / observed.sum().clamp(min=1)
+        return error(forecast, target)
+    return (error(forecast, target, reduction="none") * observed).sum() / observed.sum().clamp(min=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +49,7 @@ class ForecastModel(nn.Module):
     Attributes:
         Config: its settings, a frozen dataclass.
         training_defaults: fields of `TrainingConfig` that this model wants different.
+        absolute: `error` is the absolute one; a training by `training.loss=mae` says so.
         rolls_out: made to go on beyond its horizon, where tables score it, too.
         channel_independent: claims that the forecast of a channel depends on that channel alone;
             `femts audit` holds it to it.
@@ -67,6 +69,7 @@ class ForecastModel(nn.Module):
 
     Config: ClassVar[type[ModelConfig]]
     training_defaults: ClassVar[Mapping[str, Any]] = {}
+    absolute: bool = False
     rolls_out: ClassVar[bool] = False
     channel_independent: bool = False
     draws_channels: ClassVar[bool] = False
@@ -129,7 +132,7 @@ class ForecastModel(nn.Module):
         return self.error(self(x), y, None if observed is None else observed[:, x.shape[1] :])
 
     def error(self, outputs: Tensor, target: Tensor, observed: Tensor | None = None, dim: int = -2) -> Tensor:
-        """Error that is trained down: the mean squared one, or with quantiles their mean pinball loss.
+        """Error that is trained down: the mean squared or `absolute` one, or with quantiles their mean pinball loss.
 
         Args:
             outputs: n_outputs P along `dim`. Each learns its own quantile, whether or not they
@@ -143,7 +146,7 @@ class ForecastModel(nn.Module):
         """
         if self.quantiles:
             return mean_pinball(outputs, target, self.quantiles, observed, dim)
-        return mean_square(outputs, target, observed)
+        return mean_error(outputs, target, observed, self.absolute)
 
     def prepare(self, series: Tensor, observed: Tensor | None = None) -> None:
         """Fit what has a closed form, before the first step; by default nothing.

@@ -129,6 +129,7 @@ class _Loss(nn.Module):
     def __init__(self, job: Job, device: torch.device) -> None:
         super().__init__()
         self.model, self.windows = job.model, job.train.to(device)
+        self.model.absolute = job.config.loss == "mae"
         self._low = job.place.precision == "bf16"
         self._compiled = torch.compile(job.model.loss, dynamic=False) if job.config.compile else None
 

@@ -99,7 +99,7 @@ CONFIG: list[tuple[Any, ...]] = [
     *_cases(("training",), [], {}, None, "fast"),
     *_cases(("training", "eval_batch_size"), 0, "many", None, 1.5),
     *_cases(("training", "quantiles"), "half", [2.0], [None]),
-    *_cases(("training", "loss"), "pinball", "mae", 1),
+    *_cases(("training", "loss"), "pinball", "huber", 1),
     *_cases(("dataset",), None, [], "ETTh1"),
     *_cases(("dataset", "roles"), {}, [], {"past": ["heat"]}, {"target": "load"}, {"future": 7}, {"else": []}),
     *_cases(("dataset", "na"), None, ["x"], 7),
