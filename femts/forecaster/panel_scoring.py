@@ -64,7 +64,10 @@ def load_panel_again(forecaster: Many) -> Panel:
     panel = panel_for_horizon(read_like(forecaster, source), forecaster.config.pred_len)
     panel = all_rows(panel) if forecaster.config.final else panel
     if panel.record != forecaster.data:
-        raise UsageError(f"The data {source} are not what this model was trained on; pass other data as dataset=.")
+        raise UsageError(
+            f"The data {source} are not what this model was trained on; pass other data as dataset=, or at the command "
+            "line to `femts backtest RUN DATA`."
+        )
     return panel
 
 

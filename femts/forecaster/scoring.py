@@ -106,7 +106,10 @@ def load_again(forecaster: Single, data_root: str | Path | None) -> Dataset:
     split = Split(**{part: tuple(rows) for part, rows in forecaster.data["split"].items()})
     data = replace(read_like(forecaster, source, data_root), split=split)
     if data.record != forecaster.data:
-        raise UsageError(f"The data {source} is not what this model was trained on; pass other data as dataset=.")
+        raise UsageError(
+            f"The data {source} is not what this model was trained on; pass other data as dataset=, or at the command "
+            "line to `femts backtest RUN DATA`."
+        )
     return data
 
 

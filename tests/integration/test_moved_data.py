@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from small_panels import P as PANEL_P
+from small_panels import panel_table
 
 from femts.cli import main
 from femts.data.synthetic import synthetic_frame
@@ -31,4 +33,21 @@ def test_data_that_have_moved_are_named(tmp_path: Path, capsys: pytest.CaptureFi
     assert str(tmp_path) not in page
     synthetic_frame(500).to_csv(moved, index=False)
     assert main(["evaluate", run, "--dataset", moved]) == 2
-    assert "is not what this model was trained on" in capsys.readouterr().err
+    refused = capsys.readouterr().err
+    assert "is not what this model was trained on" in refused
+    assert refused.endswith("or at the command line to `femts backtest RUN DATA`.\n")
+    assert main(["backtest", run, moved]) == 0
+
+
+def test_other_data_of_a_panel_are_refused_with_a_remedy_that_works(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, other = str(tmp_path / "run"), tmp_path / "other.csv"
+    panel_table().to_csv(tmp_path / "mine.csv", index=False)
+    table = panel_table()
+    table[table.columns[-1]] *= 2.0
+    table.to_csv(other, index=False)
+    train(tmp_path / "mine.csv", "naive", PANEL_P, device="cpu", out=run)
+    assert main(["evaluate", run, "--dataset", str(other)]) == 2
+    assert capsys.readouterr().err.endswith("or at the command line to `femts backtest RUN DATA`.\n")
+    assert main(["backtest", run, str(other)]) == 0
