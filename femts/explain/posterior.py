@@ -16,6 +16,7 @@ moves the token by g_j |W_j|. That, over its sum, is the weight of j in all mean
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import NamedTuple, cast
 
@@ -73,9 +74,14 @@ def explainable(model: ForecastModel, name: str) -> SegmentForecaster:
 
 def explained(model: SegmentForecaster, x: Tensor) -> list[Explained]:
     """Reads behind the forecast of the look-back `x` (1, L, C), in scaled units, layer by layer."""
-    inputs: list[Tensor] = []
+    inputs, thread = list[Tensor](), threading.get_ident()
     layers = cast(list[FreeEnergyMixer], [block.mixer for block in model.blocks])
-    hooks = [layer.register_forward_pre_hook(lambda _, args: inputs.append(args[0])) for layer in layers]
+
+    def record(_: torch.nn.Module, args: tuple[Tensor, ...]) -> None:
+        if threading.get_ident() == thread:  # others may forecast with the same model
+            inputs.append(args[0])
+
+    hooks = [layer.register_forward_pre_hook(record) for layer in layers]
     model.eval()
     try:
         with torch.no_grad():
