@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from femts.data.form import Form
 from femts.data.formats import PARQUET, parquet_library
 from femts.data.grid import check_step, grid_of, order_of, step_of
 from femts.data.schema import PLAIN, Schema
@@ -60,7 +59,7 @@ def check_frame(
         raise UsageError(f"{where} has a column 'date' beside its time stamps in '{shown(time)}'; rename or drop it.")
     notes: tuple[str, ...] = ()
     if form.is_long(frame):
-        frame, notes = _to_wide(frame, where, form, freq)
+        frame, notes = _to_wide(frame, where, schema, freq)
     else:
         frame = frame.rename(columns={time: "date"})
     values = check_values(frame.drop(columns="date"), columns, where, schema.na)
@@ -110,8 +109,7 @@ def check_values(
         frame = frame[list(columns)]
     if not len(frame.columns):
         raise UsageError(f"{where} has no value columns; add at least one column of numbers.")
-    checked = pd.DataFrame({c: _numbers(frame[c], c, where) for c in frame.columns})
-    checked = checked.mask(checked.isin(list(na)))
+    checked = pd.DataFrame({c: _numbers(frame[c], c, where, na) for c in frame.columns})
     bad = np.isinf(checked.to_numpy())
     if bad.any():
         row, column = np.argwhere(bad)[0]
@@ -162,18 +160,32 @@ def _few(names: Sequence[Any]) -> str:
     return some if len(names) <= 6 else f"{some} and {len(names) - 6} more"
 
 
-def parsed(column: pd.Series) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None]:
-    """The numbers of a column, NaN where there is none, and which cells are a text that is none; None for none."""
+def parsed(column: pd.Series, na: Sequence[float] = ()) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None]:
+    """The numbers of a column, NaN where there is none or one of `na`, and which cells are a text
+    that is none; None for none."""
     if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_complex_dtype(column):
-        return column.to_numpy(dtype=np.float64, na_value=np.nan), None
+        return _without(column.to_numpy(dtype=np.float64, na_value=np.nan), sentinels(na, column.dtype)), None
     text = as_text(column)  # dates and the like would turn into whatever number stands behind them
     numbers = pd.to_numeric(text, errors="coerce")
     unread = (numbers.isna() & column.notna() & (text.str.strip().str.lower() != "nan")).to_numpy()
-    return numbers.to_numpy(dtype=np.float64), unread if unread.any() else None
+    return _without(numbers.to_numpy(dtype=np.float64), na), unread if unread.any() else None
 
 
-def _numbers(column: pd.Series, name: str, where: str) -> np.ndarray:
-    numbers, unread = parsed(column)
+def sentinels(na: Sequence[float], dtype: Any) -> list[float]:
+    """The numbers `na` as a column of `dtype` holds them: -999.9 is another number in single precision."""
+    if not pd.api.types.is_float_dtype(dtype) or dtype.itemsize >= 8:
+        return list(na)
+    with np.errstate(over="ignore"):
+        held = np.array(na).astype(f"f{dtype.itemsize}").astype(np.float64)
+    return held[np.isfinite(held)].tolist()
+
+
+def _without(numbers: NDArray[np.float64], na: Sequence[float]) -> NDArray[np.float64]:
+    return np.where(np.isin(numbers, na), np.nan, numbers) if na else numbers
+
+
+def _numbers(column: pd.Series, name: str, where: str, na: Sequence[float] = ()) -> np.ndarray:
+    numbers, unread = parsed(column, na)
     if unread is not None:
         row = int(np.argmax(unread))
         place = f"in column '{shown(name)}' at data row {row + 1}"
@@ -181,8 +193,9 @@ def _numbers(column: pd.Series, name: str, where: str) -> np.ndarray:
     return numbers
 
 
-def _to_wide(frame: pd.DataFrame, where: str, form: Form, freq: str | None) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    y = _numbers(frame[form.value], form.value, where)
+def _to_wide(frame: pd.DataFrame, where: str, schema: Schema, freq: str | None) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    form = schema.form
+    y = _numbers(frame[form.value], form.value, where, schema.na)
     names = as_text(frame[form.series]).to_numpy()
     if "date" in names:
         raise UsageError(

@@ -16,7 +16,7 @@ from femts.config.arguments import check_kind, check_path
 from femts.data.catalog import CATALOG, DatasetCard, card
 from femts.data.dataset import Dataset
 from femts.data.download import fetch, file_sha256
-from femts.data.frames import check_frame
+from femts.data.frames import check_frame, sentinels
 from femts.data.grid import season_of, step_of
 from femts.data.opened import Opened, open_table
 from femts.data.opening import STDIN
@@ -192,7 +192,9 @@ def _from_catalogue(entry: DatasetCard, root: str | Path | None, download: bool,
 
 def _matrix(table: pd.DataFrame, schema: Schema) -> NDArray[np.float64]:
     """Values (rows, C), NaN where missing."""
-    return np.ascontiguousarray(table.mask(table.isin(schema.na)).to_numpy(dtype=np.float64))
+    if schema.na:
+        table = table.mask(table.apply(lambda column: column.isin(sentinels(schema.na, column.dtype))))
+    return np.ascontiguousarray(table.to_numpy(dtype=np.float64))
 
 
 def _checked(data: Dataset) -> Dataset:

@@ -13,7 +13,7 @@ import pandas as pd
 
 from femts.config.arguments import check_kind
 from femts.data.dataset import Dataset
-from femts.data.frames import check_frame, check_unique
+from femts.data.frames import check_frame, check_unique, parsed
 from femts.data.naming import settle
 from femts.data.opened import Opened, open_table
 from femts.data.panel_series import LongRows, read_series
@@ -237,6 +237,9 @@ def _as_long(frame: pd.DataFrame, schema: Schema, time: str, where: str) -> pd.D
     form = schema.form
     if time not in frame.columns:
         check_frame(frame, schema, where=where)  # says what is missing
+    if schema.na:  # before columns of single precision become one with others
+        single = frame.drop(columns=time).select_dtypes("floating")
+        frame = frame.assign(**{name: parsed(single[name], schema.na)[0] for name in single})
     long = frame.melt(id_vars=[time], value_name="\0")  # a column may have any other name
     long.columns = pd.Index([form.time or "ds", form.series, form.value])
     return long[[form.series, form.time or "ds", form.value]]

@@ -155,9 +155,8 @@ def _cells(frame: pd.DataFrame, columns: Sequence[str], na: Sequence[float]) -> 
     """Numbers (rows, K) of `columns`, NaN where missing, and the rows in which one is none that can be read."""
     values, odd = np.empty((len(frame), len(columns))), np.zeros(len(frame), dtype=np.bool_)
     for k, name in enumerate(columns):
-        numbers, unread = parsed(frame[name])
+        values[:, k], unread = parsed(frame[name], na)
         odd |= False if unread is None else unread
-        values[:, k] = np.where(np.isin(numbers, na), np.nan, numbers) if na else numbers
     with np.errstate(invalid="ignore"):
         odd |= (np.abs(values) > LARGEST).any(1)
     return values, odd
