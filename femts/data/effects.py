@@ -20,6 +20,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from femts.errors import UsageError
+from femts.text import shown
+
 Array = NDArray[np.float64]
 MOST_ROWS = 2**16  # that are fitted to, drawn from all, and that are computed at a time
 DAY_WAVES, YEAR_WAVES = 4, 2
@@ -38,6 +41,7 @@ class Effects:
         weight: (M, C).
         offset: mean effect in training, which is no part of it, (C,).
         explained: part of the squared changes over a season that the effects explain, in rows that were left out, (C,).
+        zone: time zone of the stamps in training, whose hours and days a calendar has learned; None without one.
     """
 
     knots: tuple[tuple[float, ...], ...]
@@ -47,9 +51,16 @@ class Effects:
     weight: Array
     offset: Array
     explained: Array
+    zone: str | None = None
 
     def of(self, covariates: Array, dates: pd.Index | None) -> Array:
-        """Effects (n, C) at `covariates` (n, K), raw units, and the stamps `dates` (n,), for a calendar."""
+        """Effects (n, C) at `covariates` (n, K), raw units, and the stamps `dates` (n,), for a calendar.
+
+        Raises:
+            UsageError: stamps with a time zone where the calendar has learned of some without, or the other way round.
+        """
+        if self.calendar:
+            dates = in_zone(pd.DatetimeIndex(dates), self.zone)
         pieces = (slice(first, first + MOST_ROWS) for first in range(0, len(covariates), MOST_ROWS))
         terms = (self.terms(covariates[rows], None if dates is None else dates[rows]) for rows in pieces)
         return np.concatenate([each @ self.weight for each in terms]) - self.offset
@@ -66,13 +77,57 @@ class Effects:
     def to_dict(self) -> dict[str, Any]:
         """Plain types for JSON."""
         arrays = {name: getattr(self, name).tolist() for name in _ARRAYS}
-        return {"knots": [list(knots) for knots in self.knots], "calendar": self.calendar, **arrays}
+        zone = {} if self.zone is None else {"zone": self.zone}
+        return {"knots": [list(knots) for knots in self.knots], "calendar": self.calendar, **arrays, **zone}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Effects:
         """The inverse of `to_dict`."""
         arrays = {name: np.asarray(record[name], dtype=np.float64) for name in _ARRAYS}
-        return cls(knots=tuple(map(tuple, record["knots"])), calendar=record["calendar"], **arrays)
+        knots = tuple(map(tuple, record["knots"]))
+        return cls(knots=knots, calendar=record["calendar"], **arrays, zone=record.get("zone"))
+
+
+def zone_of(dates: pd.DatetimeIndex) -> str | None:
+    """Name of the time zone of `dates`, by which it is found again; None without one.
+
+    Raises:
+        UsageError: the zone has no such name.
+    """
+    if dates.tz is None:
+        return None
+    name = str(dates.tz)
+    try:
+        same = dates.tz_convert(name).tz_localize(None).equals(dates.tz_localize(None))
+    except (ValueError, LookupError, OSError):
+        same = False
+    if not same:
+        raise UsageError(
+            f"The time zone {shown(name)} of the stamps has no name to keep with a calendar; convert them to one that "
+            "has, such as Europe/Berlin or UTC."
+        )
+    return name
+
+
+def in_zone(dates: pd.DatetimeIndex, zone: str | None) -> pd.DatetimeIndex:
+    """The same instants on the clock of `zone`; midnights are days, which need none.
+
+    Raises:
+        UsageError: one of both has a time zone, and the other has none.
+    """
+    if dates.tz is not None and zone is not None:
+        return dates.tz_convert(zone)
+    days = dates.tz_localize(None)
+    if (dates.tz is None) == (zone is None) or days.equals(days.normalize()):
+        return days
+    if zone is None:
+        raise UsageError(
+            f"The stamps are in the time zone {dates.tz}, but the calendar was learned from stamps without one; give "
+            "them in the clock of the training, without a zone."
+        )
+    raise UsageError(
+        f"The stamps have no time zone, but the calendar was learned from stamps in {zone}; give them with their zone."
+    )
 
 
 def calendar_waves(dates: pd.DatetimeIndex) -> list[Array]:

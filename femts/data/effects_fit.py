@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from femts.data.effects import MOST_ROWS, Array, Effects, calendar_waves
+from femts.data.effects import MOST_ROWS, Array, Effects, calendar_waves, zone_of
 
 KNOTS = (0.2, 0.4, 0.6, 0.8)  # quantiles of a column, where its line may break
 PENALTIES = np.logspace(-4, 3, 15)
@@ -65,9 +65,11 @@ def _plain(covariates: Array, calendar: bool, dates: pd.Index | None) -> Effects
         for c in observed
     )
     mean = np.array([column.mean() if len(column) else 0.0 for column in observed])
-    waves = len(calendar_waves(pd.DatetimeIndex(dates[:1]))) if calendar and dates is not None else 0
+    waves, zone = 0, None
+    if calendar and dates is not None:
+        waves, zone = len(calendar_waves(pd.DatetimeIndex(dates[:1]))), zone_of(pd.DatetimeIndex(dates))
     count = sum(1 + len(each) for each in knots) + waves
-    return Effects(knots, mean, calendar, np.ones(count), np.zeros((count, 0)), np.zeros(1), np.zeros(0))
+    return Effects(knots, mean, calendar, np.ones(count), np.zeros((count, 0)), np.zeros(1), np.zeros(0), zone)
 
 
 def _regress(terms: Array, targets: Array) -> tuple[Array, Array]:

@@ -239,12 +239,14 @@ def _check_effects(effects: Effects | None, roles: Roles, channels: int) -> None
     if (
         effects is None
         or effects.calendar != roles.calendar
+        or (effects.zone is not None and not roles.calendar)
         or not len(effects.knots) == len(effects.mean) == len(roles.future)
     ):
         raise Misfit(name, effects, like)
     try:
-        tried = effects.of(np.zeros((1, len(roles.future))), pd.DatetimeIndex(["2000-01-01"]))
-    except (ValueError, IndexError, TypeError) as error:
+        when = pd.DatetimeIndex(["2000-01-01"], tz=effects.zone)
+        tried = effects.of(np.zeros((1, len(roles.future))), when)
+    except (ValueError, LookupError, TypeError, OSError) as error:  # of a zone that there is not, too
         raise Misfit(name, effects, like) from error
     if tried.shape != (1, channels) or not np.isfinite(tried).all() or effects.weight.shape[1:] != effects.offset.shape:
         raise Misfit(name, effects, like)

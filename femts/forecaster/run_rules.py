@@ -76,16 +76,19 @@ _CONFIG = fields(
     },
     {"final": one_of(True)},
 )
-_EFFECTS = {
-    "knots": several(NUMBERS),
-    "calendar": flag,
-    "weight": several(NUMBERS),
-    "scale": SCALES,
-    **dict.fromkeys(("mean", "offset", "explained"), NUMBERS),
-}
+_EFFECTS = fields(
+    {
+        "knots": several(NUMBERS),
+        "calendar": flag,
+        "weight": several(NUMBERS),
+        "scale": SCALES,
+        **dict.fromkeys(("mean", "offset", "explained"), NUMBERS),
+    },
+    {"zone": text},
+)
 _DATA = fields({}, {"sha256": text, "split": fields({"train": SPAN, "val": SPAN, "test": SPAN})})
 _POWER = {"power": fields({"shift": number(0, 1), "powers": several(number(-2, 2))}), "domain": DOMAIN}
-_SCALER = fields({"mean": NUMBERS, "scale": SCALES}, {"effects": fields(_EFFECTS)})
+_SCALER = fields({"mean": NUMBERS, "scale": SCALES}, {"effects": _EFFECTS})
 PREPROCESS = fields(
     {"scaler": _SCALER, "columns": several(text, 1), "freq": maybe(text), "data": _DATA}, {**_POWER, "until": text}
 )
@@ -93,7 +96,7 @@ _SERIES = fields({"scaler": _SCALER, "columns": several(text)}, _POWER)
 _STATIC = fields({}, {"words": several(text, 1), "mean": number(), "scale": number(5e-324)})
 PANEL_PREPROCESS = fields(
     {"series": entries(_SERIES), "columns": several(text, 1), "freq": text, "data": _DATA},
-    {"effects": fields(_EFFECTS), "static": entries(_STATIC), "until": text},
+    {"effects": _EFFECTS, "static": entries(_STATIC), "until": text},
 )
 # What training says of itself; a forecaster that was put together by hand says none of it.
 _TRAINED = {

@@ -118,6 +118,7 @@ PREPROCESS: list[tuple[Any, ...]] = [
     *_cases((*EFFECTS, "scale"), [], [0.0], [1.0] * 50),
     *_cases((*EFFECTS, "offset"), [], [1.0], [1.0] * 3),
     *_cases((*EFFECTS, "calendar"), True, None),
+    *_cases((*EFFECTS, "zone"), 7, None, "UTC", "Europe/Nowhere"),
     *_cases((*EFFECTS,), ..., None, []),
     *_cases(("freq",), 7, "fortnight", "0", "", [], ...),
     *_cases(("data",), None, [], {"sha256": 7}, {"split": {}}),
