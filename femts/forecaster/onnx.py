@@ -43,7 +43,7 @@ class Exported:
 
 class RawForecast(nn.Module):
     """Raw look-backs (B, L, C), float32, to raw forecasts of targets (B, steps, T): filled, scaled,
-    forecast, scaled back."""
+    forecast, scaled back; NaN for a target without any value, as there is nothing to forecast from."""
 
     def __init__(self, forecaster: Single, steps: int) -> None:
         super().__init__()
@@ -63,7 +63,8 @@ class RawForecast(nn.Module):
         (filled,) = prefixes((scaled,), lambda before, here: (torch.where(here[0].isnan(), before[0], here[0]),))
         forecast: Tensor = self.model.forecast(torch.where(filled.isnan(), 0.0, filled), self.steps)
         raw = self._raw((forecast * self.scale + self.mean)[..., : self.targets])
-        return raw if self.low is None and self.high is None else raw.clamp(self.low, self.high)
+        raw = raw if self.low is None and self.high is None else raw.clamp(self.low, self.high)
+        return torch.where(history[..., : self.targets].isnan().all(1, keepdim=True), torch.nan, raw)
 
     def _even(self, history: Tensor) -> Tensor:
         """As `femts.data.power.PowerTransform.apply`, of the targets."""
@@ -88,10 +89,10 @@ def export(forecaster: Single, path: str | Path, horizon: int | None = None) -> 
 
     The graph takes `history` (B, L, C), float32, raw units, oldest step first, columns in the order
     of the training, NaN where a value is missing (filled as `predict` does; other sentinels are the
-    caller's to replace), and gives `forecast` (B, horizon, T) of the targets, float32, raw units; B
-    is free. Intervals and time stamps are not in it. Its metadata hold `femts` (the version),
-    `model`, `columns` and `targets` (JSON), `freq` (empty without stamps), `seq_len`, `pred_len`
-    and `data_sha256`.
+    caller's to replace), and gives `forecast` (B, horizon, T) of the targets, float32, raw units,
+    NaN for a target whose history has no value; B is free. Intervals and time stamps are not in it.
+    Its metadata hold `femts` (the version), `model`, `columns` and `targets` (JSON), `freq` (empty
+    without stamps), `seq_len`, `pred_len` and `data_sha256`.
 
     Args:
         forecaster: a trained one; not changed.
@@ -197,7 +198,10 @@ def _difference(forecaster: Single, content: bytes, steps: int) -> float:
     for past in _look_backs(forecaster):
         (forecast,) = session.run(NAMES[1:], {NAMES[0]: past})
         expected = forecast_array(forecaster, past, steps).astype(np.float32)
-        difference = np.abs(forecast.astype(np.float64) - expected)
+        empty = np.isnan(past[..., : len(forecaster.targets)]).all(1, keepdims=True)
+        # Only what has no value is forecast as NaN; any other NaN is as far off as can be.
+        difference = np.where(empty & np.isnan(forecast), 0.0, np.abs(forecast.astype(np.float64) - expected))
+        difference[np.isnan(difference) | (empty & ~np.isnan(forecast))] = np.inf
         worst = max(worst, float((difference / scale).max()))
         # What float32 cannot tell apart, where values are far from 0 for their spread, is no difference of the models.
         if not (difference <= BOUND * scale + 4 * np.spacing(np.abs(expected))).all():
@@ -209,13 +213,15 @@ def _difference(forecaster: Single, content: bytes, steps: int) -> float:
 
 
 def _look_backs(forecaster: Single) -> list[NDArray[np.float32]]:
-    """Noise of the training's mean and spread, a random walk of it, and the same with gaps, one of
-    them at the start."""
+    """Noise of the training's mean and spread, a random walk of it, the same with gaps, one of
+    them at the start, and with a target of the first look-back empty."""
     rng, batches = np.random.default_rng(0), []
     for batch in BATCHES:
         noise = rng.normal(size=(batch, forecaster.config.seq_len, len(forecaster.columns)))
         walk = noise.cumsum(1) / np.sqrt(np.arange(1, noise.shape[1] + 1))[:, None]
         gaps = np.where(rng.uniform(size=walk.shape) < 0.2, np.nan, walk)
         gaps[:, :2] = np.nan
-        batches += [forecaster.preprocess.inverse(scaled).astype(np.float32) for scaled in (noise, walk, gaps)]
+        empty = walk.copy()
+        empty[0, :, 0] = np.nan
+        batches += [forecaster.preprocess.inverse(scaled).astype(np.float32) for scaled in (noise, walk, gaps, empty)]
     return batches

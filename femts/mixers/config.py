@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Annotated, Literal, TypedDict, get_args
 
 from femts.config.bounds import Bounds, check_bounds
@@ -15,6 +16,11 @@ BACKENDS: tuple[str, ...] = get_args(SoftmaxBackend)
 _NO_WIDTH = Bounds("no width; give a number above 0, or None for the budget's", above=0)
 _Width = Annotated[int, _NO_WIDTH]
 _Ratio = Annotated[float, _NO_WIDTH]
+# A gradient of the read can reach exp(2 cap), which float32 holds up to 44; sums over tokens take the rest.
+_Cap = Annotated[float, Bounds("no cap that float32 bears; give a number above 0, at most 40", above=0, at_most=40)]
+_AboveZero = Annotated[float, Bounds("not above 0; give a positive number", above=0)]
+_WHOLE = ("n_embd", "n_head", "fem_dim", "qk_dim", "conv_hidden", "ssm_rank")
+_REAL = ("fem_ratio", "p_t_to_fem_ratio", "dropout", "value_logexp_cap", "eps", "rope_theta")
 
 
 @dataclass(frozen=True)
@@ -38,9 +44,10 @@ class FreeEnergyMixerConfig:
         dropout: on the read, before the output projection; never on `p_t`.
         causal: False lets every token see every other, in the conditioner too.
         bias: biases in the linear maps.
-        value_logexp_cap: largest `|beta * v|` inside the exponential; the mean always sees the true
-            v. A value beyond it is read by L as one at the cap and gets no gradient through L, so
-            none at all without T; standardised tokens stay far below it.
+        value_logexp_cap: largest `|beta * v|` inside the exponential, at most 40, beyond which
+            gradients overflow float32; the mean always sees the true v. A value beyond it is read
+            by L as one at the cap and gets no gradient through L, so none at all without T;
+            standardised tokens stay far below it.
         eps: floor under what must stay positive: features of `linear` and `gla`, the system of `mamba`, the outer gate.
         use_rope: rotary positions on q and k of `softmax`, `linear`, `gla`; the other priors have
             no q and k. The weights of `softmax` then depend on `t - i` alone. Those of `linear` and
@@ -71,10 +78,10 @@ class FreeEnergyMixerConfig:
     dropout: Annotated[float, Bounds("not in [0, 1); choose a smaller share", at_least=0, below=1)] = 0.0
     causal: bool = True
     bias: bool = True
-    value_logexp_cap: float = 40.0
-    eps: float = 1e-6
+    value_logexp_cap: _Cap = 40.0
+    eps: _AboveZero = 1e-6
     use_rope: bool = True
-    rope_theta: float = 10000.0
+    rope_theta: _AboveZero = 10000.0
     conv_hidden: _Width | None = None
     conv_norm_first: bool = True
     conv_bidirectional: bool = False
@@ -87,6 +94,7 @@ class FreeEnergyMixerConfig:
             raise UsageError(
                 "use_temperature=True (T) needs use_lse=True (L): the gate mixes the mean with the log-sum-exp."
             )
+        self._check_numbers()
         check_bounds(self, "", "{name}={value} is {words}.")
         if self.n_embd < 1 or self.n_head < 1 or self.n_embd % self.n_head:
             raise UsageError(
@@ -102,6 +110,13 @@ class FreeEnergyMixerConfig:
             raise UsageError(
                 "mamba_normalize=False makes no selection prior (its weights do not sum to 1); leave it True."
             )
+
+    def _check_numbers(self) -> None:
+        for names, kind, words in ((_WHOLE, Integral, "a whole number"), (_REAL, Real, "a number")):
+            for name in names:
+                value = getattr(self, name)
+                if value is not None and (isinstance(value, bool) or not isinstance(value, kind)):
+                    raise UsageError(f"{name}={value!r} is not {words}; give one.")
 
     @property
     def heads(self) -> int:

@@ -98,14 +98,14 @@ class FreeEnergyMixer(nn.Module):
 
         Args:
             x: (B, T, D).
-            attention_mask: (B, T), true for tokens that may be read; None means all.
+            attention_mask: (B, T), True (or 1) for tokens that may be read; None means all.
             rows: the Q tokens whose outputs are wanted; queries, gates and the output are made for no others.
 
         Returns:
             (B, Q, D); rows that see no token are 0.
 
         Raises:
-            ValueError: a mask of another shape.
+            ValueError: a mask of another shape, or of floats other than 0 and 1.
             UsageError: float16 with L, which cannot hold its exponentials.
         """
         by_kernel = self.config.use_lse and chosen("read", x.device, x.dtype) == "triton"

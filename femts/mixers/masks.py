@@ -9,14 +9,22 @@ MOST = 2.0**20  # of what stands in a masked token; beyond it, projections and g
 
 
 def as_mask(attention_mask: Tensor | None, x: Tensor) -> Tensor | None:
-    """`attention_mask` (B, T) as bool, or None; ValueError where it does not fit `x` (B, T, D)."""
+    """`attention_mask` (B, T) as bool, or None; ValueError where it does not fit `x` (B, T, D), or is one to add
+    to scores, 0 for what is read."""
     if attention_mask is None:
         return None
     if attention_mask.shape != x.shape[:2]:
         raise ValueError(
             f"attention_mask has shape {tuple(attention_mask.shape)}; it must be {tuple(x.shape[:2])}, (B, T)."
         )
-    return attention_mask.bool()
+    mask = attention_mask.bool()
+    # Only a mask of floats is looked into, as that makes a GPU wait.
+    if attention_mask.is_floating_point() and not torch.equal(mask.to(attention_mask.dtype), attention_mask):
+        raise ValueError(
+            "attention_mask has values other than 0 and 1; give True for tokens to read, such as mask == 0 "
+            "of one that is added to scores."
+        )
+    return mask
 
 
 def harmless(x: Tensor, mask: Tensor | None) -> Tensor:

@@ -120,3 +120,27 @@ def test_what_onnx_cannot_say_or_says_otherwise_is_refused(
     assert main([*command, "--horizon", "0"]) == 2
     assert (tmp_path / "m.onnx").read_bytes() == b"before"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.onnx", "run"]
+
+
+@pytest.mark.parametrize("model", ["naive", "fem_aft"])
+def test_a_target_without_any_value_gets_none(model: str, tmp_path: Path) -> None:
+    """As `predict`, which says so; the check of an export sees such a look-back, too."""
+    forecaster = trained(model)
+    forecaster.export(tmp_path / "m.onnx")
+    history = synthetic_frame(600).tail(L)
+    history[forecaster.columns[0]] = np.nan
+    past = history.drop(columns="date").to_numpy(np.float32)[None]
+    (forecast,) = ort.InferenceSession(tmp_path / "m.onnx").run(None, {"history": past})
+    with pytest.warns(femts.GapWarning):
+        expected = forecaster.predict(history).drop(columns="date").to_numpy()
+    assert np.isnan(forecast[0, :, 0]).all() and np.isnan(expected[:, 0]).all()
+    scale = forecaster.preprocess.scaler.scale
+    np.testing.assert_allclose(forecast[0] / scale, expected / scale, rtol=1e-6, atol=2e-5)
+
+
+def test_a_graph_that_makes_up_a_forecast_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    forecaster, whole = trained("naive"), exporting.RawForecast.forward
+    monkeypatch.setattr(exporting.RawForecast, "forward", lambda self, x: torch.nan_to_num(whole(self, x)))
+    with pytest.raises(UsageError, match=r"differs in onnxruntime by inf from torch"):
+        forecaster.export(tmp_path / "m.onnx")
+    assert list(tmp_path.iterdir()) == []

@@ -10,6 +10,7 @@ from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig, component_flags
 from femts.mixers.ops.selective_scan import LONG
 from femts.mixers.priors.linear import DENSE_UP_TO
 
+LARGEST_CAP = 40.0  # that a configuration takes
 HUGE = 1e3  # times a normal
 
 # Short sequences for the dense forms; one token beyond each length at which a form cuts into chunks; many chunks.
@@ -47,6 +48,25 @@ def test_gradients_are_finite_where_they_once_were_not(
 def test_gradients_are_finite_in_both_directions(prior: str, spread: float) -> None:
     cases = [(length, seed) for length in (33, 140, 300) for seed in range(8 if length < 300 else 3)]
     assert [case for case in cases if not finite(prior, "LT", case[0], spread, case[1], causal=False)] == []
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize("causal", [True, False], ids=["causal", "full"])
+def test_gradients_are_finite_at_the_largest_cap(prior: str, causal: bool) -> None:
+    """Values of both ends of the cap in one sequence: gradients pass through exp(2 cap)."""
+    torch.manual_seed(0)
+    layer = FreeEnergyMixer(FreeEnergyMixerConfig(32, 4, prior, causal=causal, value_logexp_cap=LARGEST_CAP))
+    with torch.no_grad():
+        layer.in_proj.weight.mul_(20)
+    for sign in (1.0, -1.0):
+        side = torch.ones(200)
+        side[100:] = -1
+        x = (torch.randn(2, 200, 32) + 60 * sign * side[:, None] * torch.randn(32)).requires_grad_()
+        y = layer(x)
+        y.square().sum().backward()
+        assert all(
+            bool(t.isfinite().all()) for t in (y, *(p.grad for p in (x, *layer.parameters()) if p.grad is not None))
+        )
 
 
 def finite(

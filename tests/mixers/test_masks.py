@@ -129,6 +129,16 @@ def test_a_mask_of_the_wrong_shape_is_refused() -> None:
             layer(x, torch.ones(shape))
 
 
+@pytest.mark.parametrize("outside", [-1e9, -torch.inf, torch.nan, 0.5])
+def test_a_mask_that_is_added_to_scores_is_refused(outside: float) -> None:
+    """It is 0 where a token is read, so as a truth value it would say the opposite."""
+    layer, x = make_layer("gla", "L"), make_input()
+    added = torch.zeros(2, 9).masked_fill(~torch.tensor(MASKS["holes"]).bool(), outside)
+    with pytest.raises(ValueError, match=r"attention_mask has values other than 0 and 1; .*mask == 0"):
+        layer(x, added)
+    assert torch.equal(layer(x, added == 0), layer(x, torch.tensor(MASKS["holes"]).bool()))
+
+
 @over_priors
 @over_directions
 def test_diagnostics_take_a_mask(prior: str, causal: bool) -> None:
