@@ -144,6 +144,8 @@ def scores_frame(
             cells[f"width-{level:g}"] = covered.width[k] * factor
             cells[f"pinball-{level:g}"] = covered.pinball[k] * factor
         frame = _grouped(cells, sums.count.numpy(), columns, by)
+        if "channel" not in by:
+            frame["mase"] = _over_channels(mase, sums.count.numpy(), by)
         frame["skill"] = 1 - _ratio(frame["mse"].to_numpy(), frame.pop("naive").to_numpy())
         frame["rmse"] = np.sqrt(frame["mse"])
         frame["units"], frame["windows"] = units, sums.windows
@@ -174,6 +176,15 @@ def check_groups(by: str | Sequence[str] | None) -> tuple[str, ...]:
 
 def _ratio(above: Array, below: Array) -> Array:
     return np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0)
+
+
+def _over_channels(mase: Array, count: Array, by: Sequence[str]) -> Array:
+    """Mean over channels of `mase` (S, C), for all steps or each, in which a channel with gaps counts like another."""
+    if (count == count.flat[0]).all():
+        return mean_of_cells(mase, count, (1,) if "step" in by else (0, 1)).reshape(-1)
+    if "step" not in by:
+        mase, count = mean_of_cells(mase, count, (0,))[None], count.sum(axis=0)[None]
+    return mean_of_cells(mase, (count > 0).astype(np.float64), (1,))
 
 
 def _grouped(cells: dict[str, Array], count: Array, columns: Sequence[str], by: Sequence[str]) -> pd.DataFrame:

@@ -175,7 +175,7 @@ def score_details(
           target both are 0.
         - `mase`: absolute error over that of the seasonal naive forecast on the training rows
           (Hyndman & Koehler, 2006), or of the naive one where these are no longer than a season;
-          NaN where those repeat their season exactly.
+          NaN where those repeat their season exactly. Of several channels the mean of theirs.
         - `skill`: 1 - `mse` / that of the seasonal naive forecast on the same windows; NaN where
           that makes no error, and where the look-back is shorter than a season.
         - with `level` the continuous ranked probability score `crps`, from all quantiles that are

@@ -52,14 +52,17 @@ def test_the_errors_are_those_of_the_model_of_that_name(gaps: bool) -> None:
     assert own == evaluate(model(), windows(plain, gaps=gaps), 8), "what is summed beside changes no score"
 
 
+@pytest.mark.parametrize("gaps", [False, True])
 @pytest.mark.parametrize("power", [False, True])
-def test_skill_and_mase_are_those_of_the_scores_in_detail(power: bool) -> None:
+def test_skill_and_mase_are_those_of_the_scores_in_detail(power: bool, gaps: bool) -> None:
     of = preprocess(power)
     sums, details = NaiveSums(of, RAW[:TRAIN], SEASON, L), DetailSums(P, C, of, SEASON)
-    own = evaluate(model(), windows(of), 8, also=[sums, details])
+    own = evaluate(model(), windows(of, gaps=gaps), 8, also=[sums, details])
     row, beside = scores_frame(details, COLUMNS, RAW[:TRAIN]).iloc[0], sums.beside(own["mse"])
     assert beside["skill"] == pytest.approx(row["skill"], rel=1e-5)
     assert beside["mase"] == pytest.approx(row["mase"], rel=1e-5)
+    each = scores_frame(details, COLUMNS, RAW[:TRAIN], ("channel",))["mase"][:C]
+    assert row["mase"] == pytest.approx(each.mean()), "a channel with gaps counts like another"
 
 
 def test_several_horizons_have_their_own() -> None:
