@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,7 +24,16 @@ TrainingDevice = Annotated[str, typer.Option(metavar="auto|cpu|cuda|mps", help="
 
 def names(text: str) -> tuple[str, ...]:
     """`a,b` as its distinct parts."""
-    return tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    return tuple(dict.fromkeys(part.strip() for part in parts(text)))
+
+
+def parts(text: str) -> list[str]:
+    """`a,b` as its parts, and `"a, b",c` as two: quotes hold a comma."""
+    try:
+        (row,) = csv.reader([text], skipinitialspace='"' in text, strict=True)
+    except (csv.Error, ValueError):  # a quote that is not closed, or a line's end, is a part of a name
+        return text.split(",")
+    return row or [""]
 
 
 def count(option: str, text: str) -> int:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from femts.cli.options import option
+from femts.cli.options import option, parts
 from femts.errors import UsageError
 from femts.text import shown
 
@@ -25,7 +25,11 @@ class ReadingOptions:
         ),
     ] = None
     target: Annotated[
-        str | None, option("Columns to forecast; all but the next two unless given.", "NAME[,NAME...]")
+        str | None,
+        option(
+            "Columns to forecast; all but the next two unless given. Quotes hold a comma: '\"NAME, MORE\",NAME'.",
+            "NAME[,NAME...]",
+        ),
     ] = None
     past: Annotated[str | None, option("Columns known up to now, read and not scored.", "NAME[,NAME...]")] = None
     future: Annotated[str | None, option("Columns known for the steps to come as well.", "NAME[,NAME...]")] = None
@@ -102,7 +106,7 @@ def _parse_columns(value: object) -> dict[str, str]:
     """`time=when,value=sales`, the same as a mapping, or nothing."""
     if isinstance(value, Mapping):
         return {str(key): str(name) for key, name in value.items() if name is not None}
-    pairs = dict(part.partition("=")[::2] for part in str(value).split(",")) if value is not None else {}
+    pairs = dict(part.partition("=")[::2] for part in parts(str(value))) if value is not None else {}
     for key, name in pairs.items():
         if key not in ("time", "series", "value") or not name:
             raise UsageError(
@@ -112,11 +116,14 @@ def _parse_columns(value: object) -> dict[str, str]:
 
 
 def _parse_names(option: str, value: object) -> tuple[str, ...]:
-    """Names of columns in a list, or in text with commas between them."""
-    parts = value if isinstance(value, list | tuple) else [] if value is None else str(value).split(",")
-    names = tuple(str(part) for part in parts)
+    """Names of columns in a list, or in text with commas between them, where quotes hold a comma of a name."""
+    given = value if isinstance(value, list | tuple) else [] if value is None else parts(str(value))
+    names = tuple(str(part) for part in given)
     if "" in names:
-        raise UsageError(f"Columns '{shown(value)}' cannot be read; write --{option} NAME or --{option} NAME,NAME.")
+        raise UsageError(
+            f"Columns '{shown(value)}' cannot be read; write --{option} NAME, --{option} NAME,NAME, or "
+            f"--{option} '\"NAME, WITH COMMA\",NAME'."
+        )
     return names
 
 

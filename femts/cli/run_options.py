@@ -30,7 +30,9 @@ Moved = Annotated[
 ]
 Series = Annotated[
     str | None,
-    typer.Option("--series", metavar="NAME[,NAME...]", help="Series of a panel.", show_default="all"),
+    typer.Option(
+        "--series", metavar="NAME[,NAME...]", help="Series of a panel; quotes hold a comma.", show_default="all"
+    ),
 ]
 Device = Annotated[str, typer.Option(metavar="auto|cpu|cuda|mps", help="Where to compute.")]
 

@@ -87,10 +87,16 @@ def excel_table(path: Path) -> pd.DataFrame:
     if header.isna().any():
         column = int(header.isna().argmax()) + 1
         raise UsageError(f"File {path} has no name for column {column}; name it or leave it out.")
-    table = cells.iloc[1:].reset_index(drop=True).set_axis([str(cell) for cell in header], axis=1).infer_objects()
+    table = cells.iloc[1:].reset_index(drop=True).set_axis([_name(cell) for cell in header], axis=1).infer_objects()
     if len(full) > 1:
         table.attrs["notes"] = (f"of its {len(full)} sheets the first, '{shown(name)}', is read",)
     return table
+
+
+def _name(cell: object) -> str:
+    """A cell of the header as text; a whole number, such as a year, without the fraction that empty
+    cells below give it."""
+    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
 
 
 def _without_margins(sheet: pd.DataFrame) -> pd.DataFrame:

@@ -121,7 +121,7 @@ class StaticColumn:
                     f"'{shown(self.name)}', which held numbers in the training; put a number there."
                 )
             return np.nan_to_num((numbers - self.mean) / self.scale)[:, None]
-        text = cells.map(str).where(cells.notna(), None)
+        text = (cells if cells.dtype == object else cells.map(self._word)).where(cells.notna(), None)
         unknown = text[text.notna() & ~text.isin(self.words)]
         if len(unknown):
             warnings.warn(
@@ -131,6 +131,20 @@ class StaticColumn:
                 stacklevel=5,
             )
         return (text.to_numpy()[:, None] == np.array(self.words, dtype=object)[None]).astype(np.float64)
+
+    def _word(self, number: float) -> str:
+        """The word of a number: a table that lacks the words has a column of numbers."""
+        plain = f"{number:.15g}"
+        same = (word for word in self.words if _number(word) == number)
+        return plain if plain in self.words else next(same, plain)
+
+
+def _number(word: str) -> float:
+    """The number that pandas takes a word for in a column without others; NaN for none."""
+    try:
+        return {"True": 1.0, "False": 0.0}[word] if word in ("True", "False") else float(word)
+    except ValueError:
+        return np.nan
 
 
 @dataclass(frozen=True)

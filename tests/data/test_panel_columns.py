@@ -15,6 +15,7 @@ import femts
 from femts.cli import main
 from femts.data.panel import load_panel
 from femts.data.panel_preprocess import PanelPreprocess
+from femts.data.static import StaticCodes, read_static
 from femts.errors import GapWarning, UsageError
 from femts.forecaster.panel_forecaster import PanelForecaster
 from femts.training.train import train
@@ -104,6 +105,42 @@ def test_what_stays_the_same_reaches_the_model(model: str, tmp_path: Path) -> No
     pd.testing.assert_frame_equal(femts.load(tmp_path / "run").predict(one, 3 * P), north)
     evaluated = forecaster.evaluate(pred_len=2 * P)
     assert np.isfinite(evaluated["mse"])
+
+
+@pytest.mark.parametrize(
+    ("words", "cells"),
+    [
+        (["1", "2", "3a"], [1, 2]),
+        (["1", "01", "x"], [1.0]),
+        (["07", "08", "x"], [7]),
+        (["1.0", "2.5", "x"], [1.0, 2.5]),
+        (["True", "False", "x"], [True, False]),
+        ([1, 2, "x"], [2]),
+    ],
+)
+@pytest.mark.filterwarnings("error")
+def test_words_are_found_again_where_a_table_holds_numbers(words: list[Any], cells: list[Any]) -> None:
+    def encode(given: list[Any]) -> Any:
+        names = [str(k) for k in range(len(given))]
+        static = read_static(pd.DataFrame({"region": given}), ["region"], np.arange(len(given)), names)
+        return codes.encode(static) if codes else static
+
+    codes = None
+    codes = StaticCodes.fit(encode(words))
+    at = [words.index(cell) if cell in words else k for k, cell in enumerate(cells)]
+    np.testing.assert_array_equal(encode(cells), encode(words)[at])
+
+
+def test_whole_numbers_are_the_same_as_categories_and_as_numbers() -> None:
+    def static(cells: pd.Series) -> pd.DataFrame:
+        return read_static(cells.to_frame("region"), ["region"], np.arange(len(cells)), ["a", "b", "c"])
+
+    numbers = pd.Series([1, 2, 7])
+    for one, other in ((numbers, numbers.astype("category")), (numbers.astype("category"), numbers)):
+        codes = StaticCodes.fit(static(one))
+        np.testing.assert_allclose(codes.encode(static(other)), codes.encode(static(one)))
+    with pytest.warns(GapWarning, match="the first '9'"):
+        StaticCodes.fit(static(numbers.astype("category"))).encode(static(pd.Series([9, 9, 9])))
 
 
 def test_without_static_columns_the_model_is_what_it_was() -> None:

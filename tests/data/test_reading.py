@@ -113,6 +113,16 @@ def test_a_workbook_is_read(tmp_path: Path) -> None:
             load_dataset(tmp_path / name)
 
 
+def test_years_in_the_header_of_a_workbook_are_those_of_a_text_file(tmp_path: Path) -> None:
+    pytest.importorskip("openpyxl")
+    mine = pd.DataFrame({"date": pd.date_range("2024-01-01", periods=40), 2019: 0.5, 2020: 1, 2.5: 2.0})
+    mine.loc[3, 2019] = np.nan
+    mine.to_excel(tmp_path / "mine.xlsx", index=False)
+    mine.to_csv(tmp_path / "mine.csv", index=False)
+    assert list(read_table(tmp_path / "mine.xlsx")) == list(read_table(tmp_path / "mine.csv"))
+    assert load_dataset(tmp_path / "mine.xlsx", target="2019").columns == ("2019",)
+
+
 def test_libraries_that_are_missing_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("openpyxl", "zstandard"):
         monkeypatch.setitem(sys.modules, module, None)
