@@ -17,6 +17,7 @@ from femts.data.interchange import is_table, to_frame
 from femts.data.naming import form_again
 from femts.data.recent import last_stamps, last_steps
 from femts.data.schema import Schema
+from femts.data.timestamps import read_dates
 from femts.errors import AgeWarning, GapWarning, UsageError
 from femts.forecaster.run_folder import RunConfig
 from femts.text import shown
@@ -114,18 +115,44 @@ def known_ahead(
         )
     where = "The table of known columns"
     future, schema = _as_trained(future, schema, freq, where)
-    if schema.form.is_long(future):
-        future, schema = check_frame(future, schema, freq=freq, where=where), schema.wide()
+    given = len(future)
+    future = future.head(len(when)) if freq is None else _at(future, schema.form, when, freq, where)
+    rows = where if len(future) == given else f"{where} ({len(future)} rows for these steps)"
+    if schema.form.is_long(future) and len(future):
+        future, schema = check_frame(future, schema, freq=freq, where=rows), schema.wide()
     future = _only(future, names, schema.form)
     if freq is None:
-        values = check_values(future, names, where, schema.na).reset_index(drop=True).reindex(range(len(when)))
+        values = check_values(future, names, rows, schema.na).reset_index(drop=True).reindex(range(len(when)))
+    elif len(future):
+        values = check_frame(future, schema, names, freq, rows).set_index("date").reindex(when)
     else:
-        values = check_frame(future, schema, names, freq, where).set_index("date").reindex(when)
+        values = pd.DataFrame(np.nan, index=when, columns=list(names))
     missing = np.argwhere(values.isna().to_numpy())
     if len(missing):
         step, column = missing[0]
         raise UsageError(f"{where} has no '{shown(names[column])}' at {when[step]}; give {needed}.")
     return values.to_numpy()
+
+
+def _at(future: pd.DataFrame, form: Form, when: pd.Index, freq: str, where: str) -> pd.DataFrame:
+    """The rows of a user's table at the stamps `when`, these read; nothing is asked of the other rows."""
+    time = form.time_of(future)
+    if time not in map(str, future.columns):
+        return future  # who checks it says so
+    stamps = read_dates(future[time], where, freq)
+    check_clock(stamps, when, where)
+    return future.assign(**{time: stamps})[np.asarray(stamps.isin(when))]
+
+
+def check_clock(stamps: pd.Index, when: pd.Index, where: str) -> None:
+    """UsageError where the stamps of a table have a time zone and those to come, `when`, have none, or the other way
+    round."""
+    ours, theirs = (getattr(each, "tz", None) for each in (stamps, when))
+    if len(stamps) and (ours is None) != (theirs is None):
+        has, lacks = (where, "the history") if theirs is None else ("The history", where[0].lower() + where[1:])
+        raise UsageError(
+            f"{has} has stamps in the time zone {theirs or ours}, and {lacks} has stamps without one; write both alike."
+        )
 
 
 def _as_trained(table: pd.DataFrame, schema: Schema, freq: str | None, where: str) -> tuple[pd.DataFrame, Schema]:

@@ -15,6 +15,7 @@ from femts.data.panel import Panel
 from femts.data.panel_series import number_series
 from femts.data.timestamps import read_dates
 from femts.errors import UsageError
+from femts.forecaster.inputs import check_clock
 from femts.text import shown
 
 WHERE = "The table of known columns"
@@ -54,11 +55,10 @@ def known_ahead_of(
         raise UsageError(
             f"This model was trained on columns known in advance; give {needed} (future=, or --future FILE)."
         )
-    table = _table(future, panel, freq)
     index = pd.MultiIndex.from_arrays(
         [np.repeat(np.array(list(panel.series), dtype=object), steps), ahead[0].append(list(ahead[1:]))]
     )
-    values = table.reindex(index).to_numpy(dtype=np.float64)
+    values = _table(future, panel, freq, index).reindex(index).to_numpy(dtype=np.float64)
     missing = np.argwhere(np.isnan(values))
     if len(missing):
         row, column = missing[0]
@@ -69,8 +69,8 @@ def known_ahead_of(
     return values.reshape(len(ahead), steps, len(names))
 
 
-def _table(future: pd.DataFrame, panel: Panel, freq: str | None) -> pd.DataFrame:
-    """The known columns by series and stamp."""
+def _table(future: pd.DataFrame, panel: Panel, freq: str | None, needed: pd.MultiIndex) -> pd.DataFrame:
+    """The known columns by series and stamp, where these are `needed`; nothing is asked of the other rows."""
     form, names = panel.schema.form, panel.schema.roles.future
     frame = to_frame(future, WHERE, form)
     frame = frame.set_axis([str(column) for column in frame.columns], axis=1)
@@ -80,14 +80,17 @@ def _table(future: pd.DataFrame, panel: Panel, freq: str | None) -> pd.DataFrame
     if lacking is not None:
         raise UsageError(f"{WHERE} has no column '{shown(lacking)}'; give {form.series}, {time}, {', '.join(names)}.")
     codes, series = number_series(frame[form.series], WHERE)
-    values = check_values(frame[list(names)], names, WHERE, panel.schema.na)
     dates = read_dates(frame[time], WHERE, freq)
+    check_clock(dates, needed.levels[1], WHERE)
     keys = np.array(series, dtype=object)[codes] if series else np.empty(0, dtype=object)
-    table = values.set_axis(pd.MultiIndex.from_arrays([keys, dates]), axis=0)
+    stamped = pd.MultiIndex.from_arrays([keys, dates])
+    rows = np.asarray(stamped.isin(needed))
+    where = WHERE if rows.all() else f"{WHERE} ({int(rows.sum())} rows for these steps)"
+    values = check_values(frame.loc[rows, list(names)], names, where, panel.schema.na)
+    table = values.set_axis(stamped[rows], axis=0)
     again = table.index.duplicated()
     if again.any():
         row = int(np.argmax(again))
-        raise UsageError(
-            f"{WHERE} gives series '{shown(keys[row])}' twice at {dates[row]} (data row {row + 1}); keep one."
-        )
+        key, stamp = table.index[row]
+        raise UsageError(f"{where} gives series '{shown(key)}' twice at {stamp} (data row {row + 1}); keep one.")
     return table
