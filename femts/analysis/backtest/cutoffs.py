@@ -69,6 +69,13 @@ def cutoff_rows(rows: int, cutoffs: Cutoffs, horizon: int, needed: int, where: s
     return list(range(first, last + 1, step))
 
 
+def flattered(some: str, final: bool) -> str:
+    """The note that forecasts of `some` are of known rows, by a model that learned from all, `final`, or from some."""
+    remedy = "refit, or take the run that was scored" if final else "take fewer windows, or refit"
+    rows = "rows that this model was trained or chosen on"
+    return f"forecasts of {some} are of {rows}, so their errors flatter it; {remedy}"
+
+
 def scores(
     frame: pd.DataFrame, scales: Mapping[str, float] | None, even: pd.DataFrame | None = None, by: str = "cutoff"
 ) -> pd.DataFrame:
