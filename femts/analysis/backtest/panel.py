@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from femts.analysis.backtest.cutoffs import USUAL, Cutoffs, check_cutoffs, flattered
+from femts.analysis.backtest.cutoffs import USUAL, Cutoffs, check_cutoffs, flattered, together
 from femts.data.dataset import Dataset
 from femts.data.grid import steps_between
 from femts.data.panel import Panel
@@ -51,12 +51,12 @@ def backtest_panel(
     moments = [each for each in moments if each.rows]
     if not refit:
         _tell_learned(forecaster, panel, moments, say)
-        return pd.concat([_forecast(forecaster, panel, each, steps) for each in moments], ignore_index=True)
+        return together([_forecast(forecaster, panel, each, steps) for each in moments], say)
     started, forecasts = time.monotonic(), list[pd.DataFrame]()
     for each in moments:
         forecasts.append(_forecast(_fit_before(forecaster, panel, each, say), panel, each, steps))
     say(f"{len(moments)} trainings and their forecasts took {time.monotonic() - started:.1f} s")
-    return pd.concat(forecasts, ignore_index=True)
+    return together(forecasts, say)
 
 
 def scaled_backtest(frame: pd.DataFrame, forecaster: PanelForecaster, columns: tuple[str, ...]) -> pd.DataFrame:

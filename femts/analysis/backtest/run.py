@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from femts.analysis.backtest.cutoffs import FORECASTS, Cutoffs, cutoff_rows, flattered, scores
+from femts.analysis.backtest.cutoffs import FORECASTS, Cutoffs, cutoff_rows, flattered, scores, together
 from femts.analysis.backtest.panel import backtest_panel, scaled_backtest
 from femts.config.arguments import check_callable, check_flag, check_kind, check_text
 from femts.data.catalog import CATALOG
@@ -60,7 +60,8 @@ def backtest(
             panel its table.
         cutoffs: how many, how far apart, and how long a forecast is: `femts.Cutoffs(windows=5, step=24)`.
         refit: train before each forecast.
-        say: takes a sentence on what a reader should know: how long each training took, rows known from the training.
+        say: takes a sentence on what a reader should know: how long each training took, rows known from the training,
+            values without a forecast.
 
     Returns:
         One row a cutoff, step and target, in raw units: `cutoff` (stamp of the last row before the forecast, or its row
@@ -106,7 +107,7 @@ def backtest(
     learned = sum(start < rows for start in starts)
     if learned:
         say(flattered(f"{learned} of {len(starts)} cutoffs", final=forecaster.scored is not None))
-    return pd.concat(forecasts, ignore_index=True)
+    return together(forecasts, say)
 
 
 def backtest_scores(
@@ -122,8 +123,9 @@ def backtest_scores(
     Returns:
         The group (`all` for the mean), `model` (`forecast` or `seasonal_naive`) and
         `mse_scaled, mae_scaled` (in units of the run's own scaler, also after refits),
-        `mse_raw, mae_raw` (in the data's): means over all steps and columns. Of a panel the scaled
-        units are those of each series, and raw means over series are left out.
+        `mse_raw, mae_raw` (in the data's): means over all steps and columns where both models have a
+        forecast. Of a panel the scaled units are those of each series, and raw means over series
+        are left out.
 
     Raises:
         UsageError: a table that is no backtest, or another group.
