@@ -69,6 +69,7 @@ def mean_of(forecasters: Sequence[T]) -> T:
         first.data,
         {MEMBERS: [member_record(one) for one in forecasters]},
         until=first.until,
+        series_until=first.series_until,
         _dataset=first._dataset,
     )
     scored = [one.scored for one in forecasters if one.scored is not None]

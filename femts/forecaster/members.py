@@ -42,6 +42,7 @@ def members_of(forecaster: T) -> tuple[T, ...]:
             forecaster.data,
             {} if record is None else record["metrics"],
             until=forecaster.until,
+            series_until=forecaster.series_until,
             scored=scored[place] if scored else None,
             _dataset=forecaster._dataset,
         )

@@ -56,6 +56,7 @@ class Restored(Generic[P]):
             "freq": run.preprocess["freq"],
             "data": run.preprocess["data"],
             "until": run.preprocess.get("until"),
+            "series_until": run.preprocess.get("series_until", {}),
         }
         said = {"config": run.config, "metrics": run.metrics, "validations": run.validations}
         return {"model": self.model, "preprocess": self.preprocess, "intervals": self.intervals, **trained_on, **said}

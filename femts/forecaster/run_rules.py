@@ -96,7 +96,7 @@ _SERIES = fields({"scaler": _SCALER, "columns": several(text)}, _POWER)
 _STATIC = fields({}, {"words": several(text, 1), "mean": number(), "scale": number(5e-324)})
 PANEL_PREPROCESS = fields(
     {"series": entries(_SERIES), "columns": several(text, 1), "freq": text, "data": _DATA},
-    {"effects": _EFFECTS, "static": entries(_STATIC), "until": text},
+    {"effects": _EFFECTS, "static": entries(_STATIC), "until": text, "series_until": entries(text)},
 )
 # What training says of itself; a forecaster that was put together by hand says none of it.
 _TRAINED = {

@@ -47,6 +47,7 @@ class Trained(ABC, Generic[P, D]):
         validations: one row for each validation, as in `metrics.csv`.
         intervals: what bounds a forecast, calibrated on the validation part; None for a run that has none.
         until: stamp of the last row that was learned from, as text; None without stamps.
+        series_until: by name of a panel's series, the stamp of its last row that was learned from or chosen on.
         scored: the one that scores and errors for intervals are of, beside one that learned from all rows; else None.
     """
 
@@ -59,6 +60,7 @@ class Trained(ABC, Generic[P, D]):
     validations: Sequence[Mapping[str, Any]] = ()
     intervals: Intervals | None = None
     until: str | None = None
+    series_until: Mapping[str, str] = field(default_factory=dict)
     scored: Self | None = None
     _dataset: D | None = None
 
@@ -142,7 +144,8 @@ class Trained(ABC, Generic[P, D]):
 
     def preprocess_record(self) -> dict[str, Any]:
         """Record of what turns raw data into the model's input, in plain types; `preprocess.json`."""
-        until = {} if self.until is None or self.freq is None else {"until": self.until}
+        until: dict[str, Any] = {} if self.until is None or self.freq is None else {"until": self.until}
+        until |= {"series_until": dict(self.series_until)} if self.series_until else {}
         return {**self.preprocess.to_dict(), "freq": self.freq, "data": dict(self.data), **until}
 
     @classmethod

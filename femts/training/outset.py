@@ -78,6 +78,11 @@ class Outset:
             assert isinstance(self.preprocess, PanelPreprocess)
             panel = PanelForecaster(model, self.config, self.preprocess, data.freq, data.record, _dataset=data)
             panel.until = data.learned_until
+            panel.series_until = {
+                name: str(one.dates[one.split.test[0] - 1])
+                for name, one in data.series.items()
+                if one.dates is not None and one.split.test[0] > 0
+            }
             return panel
         assert isinstance(self.preprocess, Preprocess)
         made = Forecaster(model, self.config, self.preprocess, data.freq, data.record, _dataset=data)

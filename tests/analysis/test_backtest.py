@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -158,10 +159,37 @@ def test_what_is_missing_is_filled_for_the_model_and_left_out_of_the_score() -> 
 
 
 def test_rows_that_the_model_knows_are_said_to_be_known(forecaster: Forecaster) -> None:
-    for data, step, notes in ((DATA, 80, 0), (DATA, 100, 1), (FRAME.iloc[:300], 100, 0)):  # the test begins at row 400
-        said: list[str] = []
-        femts.backtest(forecaster, data, femts.Cutoffs(windows=2, step=step), say=said.append)
-        assert len(said) == notes
+    grown, other = synthetic_frame(600), FRAME.iloc[400:]  # the test begins at row 400
+    for data, step, noted in (
+        (DATA, 80, 0),
+        (DATA, 100, 1),
+        (FRAME.iloc[:300], 100, 2),
+        (FRAME, 80, 0),
+        (FRAME, 90, 1),
+    ):
+        assert notes_on(forecaster, data, femts.Cutoffs(windows=2, step=step)) == noted
+    assert notes_on(forecaster, grown, femts.Cutoffs(windows=2, step=188)) == 0
+    assert notes_on(forecaster, grown, femts.Cutoffs(windows=2, step=189)) == 1
+    assert notes_on(forecaster, other, femts.Cutoffs(windows=2, step=50)) == 0
+
+
+def test_a_run_that_learned_from_all_rows_knows_them_in_a_grown_table(tmp_path: Path) -> None:
+    FRAME.to_csv(tmp_path / "mine.csv", index=False)
+    synthetic_frame(530).to_csv(tmp_path / "later.csv", index=False)
+    fit.train(str(tmp_path / "mine.csv"), "ridge", P, seq_len=L, final=True, out=tmp_path / "run")
+    final = femts.load(tmp_path / "run")
+    for data, noted in (("mine.csv", 4), ("later.csv", 2)):
+        assert notes_on(final, str(tmp_path / data), femts.Cutoffs(windows=4, step=P)) == noted
+        assert notes_on(final, pd.read_csv(tmp_path / data), femts.Cutoffs(windows=4, step=P)) == noted
+    assert notes_on(final, str(tmp_path / "later.csv"), femts.Cutoffs(windows=2, step=P)) == 0
+
+
+def notes_on(forecaster: Forecaster, data: Any, cutoffs: femts.Cutoffs) -> int:
+    """Cutoffs that the one note is of; 0 without a note."""
+    said: list[str] = []
+    femts.backtest(forecaster, data, cutoffs, say=said.append)
+    assert all("are of rows that this model was trained or chosen on" in text for text in said) and len(said) < 2
+    return int(said[0].split()[2]) if said else 0
 
 
 def test_data_without_dates_are_counted_in_rows(forecaster: Forecaster) -> None:

@@ -1,9 +1,10 @@
 """Where a backtest cuts, and its sums."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from femts.analysis.backtest.cutoffs import Cutoffs, cutoff_rows, scores
+from femts.analysis.backtest.cutoffs import Cutoffs, cutoff_rows, scores, together
 from femts.errors import UsageError
 
 
@@ -50,3 +51,22 @@ def test_scores_are_means_in_both_units() -> None:
     assert list(ours["mae_raw"]) == [5.5, 11.5, 8.5]
     assert list(ours["mse_scaled"]) == [1.0, 6.5, 3.75]
     assert list(ours["mae_scaled"]) == [1.0, 2.5, 1.75]
+
+
+def test_both_models_are_scored_where_both_have_a_forecast() -> None:
+    frame = pd.DataFrame(
+        {
+            "cutoff": [7, 7, 9, 9, 9],
+            "column": ["a", "b", "a", "b", "b"],
+            "forecast": [1.0, 2.0, 3.0, np.nan, np.nan],
+            "seasonal_naive": [0.0, np.nan, 5.0, 100.0, 100.0],
+            "actual": [0.0, 0.0, 0.0, 20.0, np.nan],
+        }
+    )
+    table = scores(frame, None).set_index(["model", "cutoff"])["mae_raw"]
+    assert list(table["forecast"]) == [1.0, 3.0, 2.0] and list(table["seasonal_naive"]) == [0.0, 5.0, 2.5]
+    said = list[str]()
+    pd.testing.assert_frame_equal(together([frame[:2], frame[2:]], said.append), frame)
+    assert len(said) == 1 and said[0].startswith("1 of 4 values have no forecast")
+    together([frame[:2]], said.append)
+    assert len(said) == 1

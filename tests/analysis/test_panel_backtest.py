@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,7 +15,7 @@ from femts.data.panel import load_panel
 from femts.errors import UsageError
 from femts.forecaster.panel_forecaster import PanelForecaster
 
-TABLE = panel_table()
+TABLE, DAY = panel_table(), pd.Timedelta(days=1)
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +76,32 @@ def test_series_that_are_new_are_forecast_and_have_raw_errors(ridge: PanelForeca
         frame = femts.backtest(ridge, new, femts.Cutoffs(windows=1, step=1))
     scores = femts.backtest_scores(frame, ridge, by="series").query("series == 'stranger'")
     assert scores["mae_raw"].notna().all() and scores["mae_scaled"].isna().all()
+
+
+def test_rows_that_the_model_knows_are_said_to_be_known_in_a_grown_table(
+    ridge: PanelForecaster, tmp_path: Path
+) -> None:
+    days = TABLE.groupby("unique_id")["ds"].transform("max")
+    grown = pd.concat([TABLE, TABLE[TABLE["ds"] > days - pd.Timedelta(days=P)].assign(ds=lambda x: x["ds"] + P * DAY)])
+    final = panel_forecaster("ridge", final=True)
+    final.save(tmp_path / "run")
+    loaded = femts.load(tmp_path / "run")
+    for forecaster, table, windows, noted in (
+        (final, TABLE, 1, 3),
+        (final, grown, 1, 0),  # `short` and `young` end before the last row learned from, that of `long`
+        (final, grown, 2, 3),
+        (loaded, grown, 2, 3),
+        (loaded, grown.assign(unique_id="other " + grown["unique_id"]), 2, 0),
+        (ridge, TABLE, 1, 0),
+        (ridge, grown, 2, 0),
+        (ridge, grown, 3, 1),  # of `young` one week is for the test, of the others two or more
+    ):
+        said = list[str]()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", femts.GapWarning)
+            femts.backtest(forecaster, table, femts.Cutoffs(windows=windows, step=P), say=said.append)
+        notes = [int(text.split()[2]) for text in said if "flatter" in text]
+        assert notes == [noted] * (noted > 0), (said, windows)
 
 
 def test_what_cannot_be_had_is_a_sentence(ridge: PanelForecaster) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,6 +69,26 @@ def cutoff_rows(rows: int, cutoffs: Cutoffs, horizon: int, needed: int, where: s
     return list(range(first, last + 1, step))
 
 
+def flattered(some: str, final: bool) -> str:
+    """The note that forecasts of `some` are of known rows, by a model that learned from all, `final`, or from some."""
+    remedy = "refit, or take the run that was scored" if final else "take fewer windows, or refit"
+    rows = "rows that this model was trained or chosen on"
+    return f"forecasts of {some} are of {rows}, so their errors flatter it; {remedy}"
+
+
+def together(forecasts: Sequence[pd.DataFrame], say: Callable[[str], None]) -> pd.DataFrame:
+    """One table of the `forecasts` of all cutoffs; says how many cells have none, as `scores` leaves them out."""
+    frame = pd.concat(forecasts, ignore_index=True)
+    followed = frame[frame["actual"].notna()]
+    without = int(followed["forecast"].isna().sum())
+    if without:
+        say(
+            f"{without} of {len(followed)} values have no forecast, as no look-back before them has a value; "
+            "the scores of both models leave them out"
+        )
+    return frame
+
+
 def scores(
     frame: pd.DataFrame, scales: Mapping[str, float] | None, even: pd.DataFrame | None = None, by: str = "cutoff"
 ) -> pd.DataFrame:
@@ -83,8 +103,9 @@ def scores(
     Returns:
         Two rows a group and two where it is `all`, for `forecast` and `seasonal_naive` in `model`, with
         `mse_scaled, mae_scaled, mse_raw, mae_raw`: means over all steps and columns that have an
-        actual value.
+        actual value, and a forecast of both models.
     """
+    both = frame[list(FORECASTS)].notna().all(axis=1)
     scale = 1.0 if scales is None else frame["column"].map(dict(scales))
     tables = []
     for model in FORECASTS:
@@ -92,7 +113,7 @@ def scores(
         scaled = raw / scale if even is None else (even[model] - even["actual"]) / scale
         errors = pd.DataFrame(
             {"mse_scaled": scaled**2, "mae_scaled": scaled.abs(), "mse_raw": raw**2, "mae_raw": raw.abs()}
-        )
+        ).where(both)
         each = errors.groupby(frame[by], sort=False).mean().rename_axis(by).reset_index()
         overall = errors.mean().to_frame().T
         overall.insert(0, by, "all")

@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from femts.analysis.backtest.cutoffs import USUAL, Cutoffs, check_cutoffs
+from femts.analysis.backtest.cutoffs import USUAL, Cutoffs, check_cutoffs, flattered, together
 from femts.data.dataset import Dataset
-from femts.data.panel import Panel, panel_for_horizon
-from femts.data.source import all_rows
+from femts.data.grid import steps_between
+from femts.data.panel import Panel
 from femts.data.splits import ratio_split
 from femts.errors import UsageError
 from femts.forecaster.forecasting import Ends
@@ -50,13 +50,13 @@ def backtest_panel(
     _tell_short(panel, moments, steps, say)
     moments = [each for each in moments if each.rows]
     if not refit:
-        _tell_known(forecaster, panel, moments, say)
-        return pd.concat([_forecast(forecaster, panel, each, steps) for each in moments], ignore_index=True)
+        _tell_learned(forecaster, panel, moments, say)
+        return together([_forecast(forecaster, panel, each, steps) for each in moments], say)
     started, forecasts = time.monotonic(), list[pd.DataFrame]()
     for each in moments:
         forecasts.append(_forecast(_fit_before(forecaster, panel, each, say), panel, each, steps))
     say(f"{len(moments)} trainings and their forecasts took {time.monotonic() - started:.1f} s")
-    return pd.concat(forecasts, ignore_index=True)
+    return together(forecasts, say)
 
 
 def scaled_backtest(frame: pd.DataFrame, forecaster: PanelForecaster, columns: tuple[str, ...]) -> pd.DataFrame:
@@ -90,17 +90,24 @@ def _tell_short(panel: Panel, moments: list[_Moment], steps: int, say: Callable[
         )
 
 
-def _tell_known(forecaster: PanelForecaster, panel: Panel, moments: list[_Moment], say: Callable[[str], None]) -> None:
-    if panel.sha256 != forecaster.data["sha256"]:
-        return
-    learned = all_rows(panel) if forecaster.scored else panel_for_horizon(panel, forecaster.config.pred_len)
-    seen = {name for each in moments for name, row in each.rows.items() if row < learned.series[name].split.test[0]}
-    remedy = "refit, or take the run that was scored" if forecaster.scored else "take fewer windows, or refit"
-    if seen:
-        say(
-            f"forecasts of {len(seen)} series are of rows that this model was trained or chosen on, so their errors "
-            f"flatter it; {remedy}"
-        )
+def _tell_learned(
+    forecaster: PanelForecaster, panel: Panel, moments: list[_Moment], say: Callable[[str], None]
+) -> None:
+    first_rows_of = dict[str, int]()
+    for each in moments:
+        first_rows_of = {**each.rows, **first_rows_of}  # the first moment of a series has its first row
+    learned = sum(_is_learned(forecaster, panel.series[name], name, row) for name, row in first_rows_of.items())
+    if learned:
+        say(flattered(f"{learned} series", final=forecaster.scored is not None))
+
+
+def _is_learned(forecaster: PanelForecaster, data: Dataset, name: str, row: int) -> bool:
+    """Tell if `row` of the series `name` comes no later than the last that was learned from or chosen on."""
+    until = forecaster.series_until.get(name)
+    if until is None or data.dates is None or forecaster.freq is None:
+        return False
+    steps = steps_between(until, data.dates[row], forecaster.freq)
+    return steps is not None and steps <= 0
 
 
 def _fit_before(

@@ -14,13 +14,13 @@ import numpy as np
 import pandas as pd
 import torch
 
-from femts.analysis.backtest.cutoffs import FORECASTS, Cutoffs, cutoff_rows, scores
+from femts.analysis.backtest.cutoffs import FORECASTS, Cutoffs, cutoff_rows, flattered, scores, together
 from femts.analysis.backtest.panel import backtest_panel, scaled_backtest
 from femts.config.arguments import check_callable, check_flag, check_kind, check_text
 from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset
 from femts.data.frames import check_frame, check_values
-from femts.data.grid import season_of
+from femts.data.grid import season_of, steps_between
 from femts.data.interchange import is_table, to_frame
 from femts.data.naming import form_again
 from femts.data.panel import Panel
@@ -60,7 +60,8 @@ def backtest(
             panel its table.
         cutoffs: how many, how far apart, and how long a forecast is: `femts.Cutoffs(windows=5, step=24)`.
         refit: train before each forecast.
-        say: takes a sentence on what a reader should know: how long each training took, rows known from the training.
+        say: takes a sentence on what a reader should know: how long each training took, rows known from the training,
+            values without a forecast.
 
     Returns:
         One row a cutoff, step and target, in raw units: `cutoff` (stamp of the last row before the forecast, or its row
@@ -102,14 +103,11 @@ def backtest(
         forecasts.append(_forecast(current, past, last_season, future, where))
     if refit:
         say(f"{len(starts)} trainings took {seconds:.1f} s")
-    first = forecaster.data["split"]["test"][0]
-    if of_training and not refit and starts[0] < first:
-        remedy = "refit, or take the run that was scored" if forecaster.scored else "take fewer windows, or refit"
-        say(
-            f"forecasts before row {first} are of rows that this model was trained or chosen on, "
-            f"so their errors flatter it; {remedy}"
-        )
-    return pd.concat(forecasts, ignore_index=True)
+    rows = 0 if refit else _rows_learned(forecaster, frame, of_training)
+    learned = sum(start < rows for start in starts)
+    if learned:
+        say(flattered(f"{learned} of {len(starts)} cutoffs", final=forecaster.scored is not None))
+    return together(forecasts, say)
 
 
 def backtest_scores(
@@ -125,8 +123,9 @@ def backtest_scores(
     Returns:
         The group (`all` for the mean), `model` (`forecast` or `seasonal_naive`) and
         `mse_scaled, mae_scaled` (in units of the run's own scaler, also after refits),
-        `mse_raw, mae_raw` (in the data's): means over all steps and columns. Of a panel the scaled
-        units are those of each series, and raw means over series are left out.
+        `mse_raw, mae_raw` (in the data's): means over all steps and columns where both models have a
+        forecast. Of a panel the scaled units are those of each series, and raw means over series
+        are left out.
 
     Raises:
         UsageError: a table that is no backtest, or another group.
@@ -186,6 +185,17 @@ def _table(forecaster: Forecaster, data: Source) -> tuple[pd.DataFrame, str, boo
     if dataset.dates is not None:
         table.insert(0, "date", dataset.dates)
     return table, where, dataset.sha256 == forecaster.data["sha256"]
+
+
+def _rows_learned(forecaster: Forecaster, frame: pd.DataFrame, of_training: bool) -> int:
+    """Number of first rows that the forecaster was trained or chosen on: by their stamps, for the table may have
+    grown, or, where there are none, of the very table of the training, `of_training`."""
+    split = forecaster.data["split"]
+    if forecaster.until is not None and forecaster.freq is not None and "date" in frame:
+        later = steps_between(forecaster.until, frame["date"].iloc[-1], forecaster.freq)
+        if later is not None:
+            return len(frame) - later + int(split["test"][0] - split["train"][1])
+    return int(split["test"][0]) if of_training else 0
 
 
 def _season(forecaster: Forecaster) -> int:
