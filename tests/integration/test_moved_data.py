@@ -25,10 +25,15 @@ def test_data_that_have_moved_are_named(tmp_path: Path, capsys: pytest.CaptureFi
     assert main(["evaluate", run, "--dataset", moved]) == 0
     assert capsys.readouterr().out == before
     assert main(["calibrate", run, "--dataset", moved]) == 0
+    assert main(["audit", run]) == 2
+    assert "(--dataset)" in capsys.readouterr().err
+    assert main(["audit", run, "--dataset", moved]) == 0
     assert main(["report", run, "--dataset", moved]) == 0
     page = (tmp_path / "run" / "report.html").read_text()
     assert "other.csv" in page
     assert str(tmp_path) not in page
     synthetic_frame(500).to_csv(moved, index=False)
     assert main(["evaluate", run, "--dataset", moved]) == 2
+    assert "is not what this model was trained on" in capsys.readouterr().err
+    assert main(["audit", run, "--dataset", moved]) == 2
     assert "is not what this model was trained on" in capsys.readouterr().err
