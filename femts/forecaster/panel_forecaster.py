@@ -203,15 +203,15 @@ class PanelForecaster(Trained[PanelPreprocess, Panel]):
         steps; those of `scored` as well.
 
         Args:
-            pred_len: longest horizon; None takes what was calibrated before, or P.
-            level: percent; levels to have besides 50, 80, 90, 95 and 99.
+            pred_len: longest horizon, at least P; None takes what was calibrated before, or P.
+            level: percent; levels to have besides 50, 80, 90, 95, 99 and those calibrated before.
             dataset: as in `evaluate`.
 
         Returns:
             The new intervals, which the forecaster keeps.
 
         Raises:
-            UsageError: as in `evaluate`, or a level for which there are too few validation windows.
+            UsageError: as in `evaluate`, fewer steps than P, or a level for which there are too few validation windows.
             RunFailure: forecasts are not finite.
         """
         self.intervals = panel_scoring.calibrate_again(self, pred_len, level, dataset)

@@ -229,9 +229,16 @@ def own_intervals(forecaster: Trained[Any, Any], pred_len: int | None, level: Se
 
 
 def calibrated_steps(forecaster: Trained[Any, Any], pred_len: int | None) -> int:
-    """Steps to calibrate: `pred_len`, or as many as before."""
-    before = forecaster.config.pred_len if forecaster.intervals is None else forecaster.intervals.steps
-    return before if pred_len is None else pred_len
+    """Steps to calibrate: `pred_len`, or as many as before; UsageError for fewer than a forecast has."""
+    own = forecaster.config.pred_len
+    if pred_len is None:
+        return own if forecaster.intervals is None else max(own, forecaster.intervals.steps)
+    if check_steps(pred_len) < own:
+        raise UsageError(
+            f"Intervals for a horizon of {pred_len} would be too short for this run, which forecasts {own} steps; "
+            f"calibrate at least {own} (--pred-len {own})."
+        )
+    return pred_len
 
 
 def _further(level: Sequence[float]) -> tuple[float, ...]:
@@ -241,10 +248,11 @@ def _further(level: Sequence[float]) -> tuple[float, ...]:
 
 
 def intervals_of(forecaster: Trained[Any, Any], windows: Windows, level: Sequence[float]) -> Intervals:
-    """Intervals calibrated on `windows`, of the usual levels and of `level`."""
-    more = _further(level)
+    """Intervals calibrated on `windows`, of the usual levels, of those before and of `level`."""
+    more, before = _further(level), () if forecaster.intervals is None else forecaster.intervals.levels
     refuse_unreachable(more, *scored_windows(forecaster.model, windows))
-    intervals, _ = calibrate(forecaster.model, windows, (*LEVELS, *more), forecaster.config.training.eval_batch_size)
+    levels = (*LEVELS, *before, *more)
+    intervals, _ = calibrate(forecaster.model, windows, levels, forecaster.config.training.eval_batch_size)
     return intervals
 
 

@@ -130,8 +130,8 @@ CASES = {
     "coverage beyond the calibrated horizon": Case("evaluate run --pred-len 20 --level 80", r"12 steps, not for 20"),
     "calibration beyond the data": Case("calibrate run --pred-len 5000", r"forecast of 5000 "),
     "calibration of no steps": Case("calibrate run --pred-len 0", r"Horizon '0'.*--pred-len 96"),
-    "calibration of an infinite interval": Case(
-        "calibrate run --pred-len 1 --level 97", r"Level 97 .* 30 validation .* at most 96"
+    "calibration of fewer steps than a forecast": Case(
+        "calibrate run --pred-len 1 --level 97", r"horizon of 1 would be too short .*12 steps; .*--pred-len 12"
     ),
     "unknown group of scores": Case("evaluate run --by chanel", r"'chanel'; did you mean 'channel'"),
     "CSV of nothing": Case("evaluate run --csv", r"--csv .*--by or --level"),

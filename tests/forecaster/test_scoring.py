@@ -132,6 +132,17 @@ def test_calibration_can_be_made_for_more_steps_and_levels(
     assert forecaster.calibrate(dataset=data).steps == 50, "what was calibrated before"
 
 
+def test_calibrating_again_takes_nothing_away(forecaster: Forecaster, data: Dataset) -> None:
+    forecaster.calibrate(50, [70], dataset=data)
+    made = forecaster.calibrate(level=[85], dataset=data)
+    assert (made.levels, made.steps) == ((50, 70, 80, 85, 90, 95, 99), 50)
+    with pytest.raises(
+        UsageError, match=rf"horizon of {P - 1} would be too short .* at least {P} \(--pred-len {P}\)\.$"
+    ):
+        forecaster.calibrate(P - 1, dataset=data)
+    assert forecaster.intervals is made and forecaster.calibrate(P, dataset=data).levels == made.levels
+
+
 @pytest.mark.parametrize(
     ("level", "says"),
     [

@@ -27,6 +27,9 @@ def test_data_that_have_moved_are_named(tmp_path: Path, capsys: pytest.CaptureFi
     assert main(["evaluate", run, "--dataset", moved]) == 0
     assert capsys.readouterr().out == before
     assert main(["calibrate", run, "--dataset", moved]) == 0
+    assert main(["audit", run]) == 2
+    assert "(--dataset)" in capsys.readouterr().err
+    assert main(["audit", run, "--dataset", moved]) == 0
     assert main(["report", run, "--dataset", moved]) == 0
     page = (tmp_path / "run" / "report.html").read_text()
     assert "other.csv" in page
@@ -36,6 +39,8 @@ def test_data_that_have_moved_are_named(tmp_path: Path, capsys: pytest.CaptureFi
     refused = capsys.readouterr().err
     assert "is not what this model was trained on" in refused
     assert refused.endswith("or at the command line to `femts backtest RUN DATA`.\n")
+    assert main(["audit", run, "--dataset", moved]) == 2
+    assert "is not what this model was trained on" in capsys.readouterr().err
     assert main(["backtest", run, moved]) == 0
 
 

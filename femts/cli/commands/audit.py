@@ -9,7 +9,7 @@ import typer
 
 from femts.cli.command import command
 from femts.cli.options import DataRoot
-from femts.cli.run_options import Run, load_scored
+from femts.cli.run_options import Moved, Run, load_scored
 from femts.text import strict_json, table
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ _RESULT = {True: "passed", False: "FAILED", None: "-"}
 @command(80)
 def audit(
     run: Run,
+    dataset: Moved = None,
     data_root: DataRoot = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
@@ -32,7 +33,7 @@ def audit(
     """
     from femts.analysis.audit.run import audit as audit_run
 
-    result = audit_run(load_scored(run, "cpu"), data_root=data_root)
+    result = audit_run(load_scored(run, "cpu", dataset), data_root=data_root)
     if as_json:
         print(strict_json({"run": str(run), **result.to_dict()}))
     else:

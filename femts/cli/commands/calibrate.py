@@ -21,10 +21,14 @@ def calibrate(
     run: Run,
     *,
     pred_len: Annotated[
-        str | None, typer.Option(metavar="N", help="Longest horizon to have intervals for.", show_default="as before")
+        str | None,
+        typer.Option(
+            metavar="N", help="Longest horizon to have intervals for, the run's or more.", show_default="as before"
+        ),
     ] = None,
     level: Annotated[
-        str | None, typer.Option(metavar="N[,N...]", help="Levels besides 50,80,90,95,99.", show_default=False)
+        str | None,
+        typer.Option(metavar="N[,N...]", help="Levels besides 50,80,90,95,99 and those there are.", show_default=False),
     ] = None,
     place: PlaceOptions,
 ) -> None:
