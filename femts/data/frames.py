@@ -52,8 +52,8 @@ def check_frame(
     if time not in frame.columns:
         raise UsageError(
             f"{where} has no '{shown(time)}' column (it has {_few(frame.columns)}); "
-            "name the column of time stamps so, or say which it is (--columns time=NAME), or give the columns "
-            f"{form.series}, {form.time or 'ds'}, {form.value}."
+            "name the column of time stamps so, or say which it is (--columns time=NAME) when training, or give the "
+            f"columns {form.series}, {form.time or 'ds'}, {form.value}."
         )
     if time != "date" and "date" in frame.columns:
         raise UsageError(f"{where} has a column 'date' beside its time stamps in '{shown(time)}'; rename or drop it.")

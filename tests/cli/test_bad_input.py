@@ -68,6 +68,8 @@ CASES = {
     "table empty": Case(f"{OWN} empty.csv", r"empty.csv is empty"),
     "table with a header alone": Case(f"{OWN} header.csv", r"header.csv has (0|no) data rows"),
     "table that is binary": Case(f"{OWN} binary.csv", r"binary.csv is .*UTF-8"),
+    "history without dates": Case("predict run undated.csv", r"no 'date' .*time=NAME\) when training"),
+    "backtest without dates": Case("backtest run undated.csv", r"no 'date' .*time=NAME\) when training"),
     "table without dates": Case(f"{OWN} undated.csv", r"undated.csv has no 'date' column .*--columns time=NAME"),
     "table with repeated dates": Case(f"{OWN} repeated.csv", r"2024-01-01 05:00:00 at data row 7"),
     "table with an uneven step": Case(f"{OWN} uneven.csv", r"uneven step"),
