@@ -226,3 +226,16 @@ def test_the_command_writes_the_frame_and_prints_the_scores(own: Path, capsys: p
     assert lines[0].split() == ["cutoff", "model", "mse_scaled", "mae_scaled", "mse_raw", "mae_raw"]
     assert lines[-1] == f"{out}: 36 rows, 2 forecasts of 2 columns"
     assert f"{overall(frame, forecaster)['mse_scaled']:.4f}" in lines[-3]
+
+
+def test_a_note_counts_forecasts_and_not_what_was_said(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = pd.read_csv(own / "past.csv")
+    table.loc[230:, "heat"] = np.nan
+    table.to_csv(own / "ended.csv", index=False)
+    arguments = ["backtest", own / "run", own / "ended.csv", "--windows", 5, "--step", 12]
+    assert main([str(argument) for argument in arguments]) == 0
+    notes = [line for line in capsys.readouterr().err.splitlines() if "flatter" not in line]
+    assert notes == [
+        "note: 5 of 5 forecasts are made from rows with gaps, of which the last value before is read",
+        "note: 'heat': no value in the last 24 steps, so none in the forecast",
+    ]

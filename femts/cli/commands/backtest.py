@@ -18,6 +18,12 @@ from femts.cli.targets import check_targets
 from femts.errors import GapWarning, UsageError
 from femts.text import table
 
+# What `predict` says at most once a forecast, by its last words, and of what rows that is.
+FILLED = {
+    "the last value before each is read instead": "rows with gaps, of which the last value before is read",
+    "the training mean stands for each": "rows with gaps in known columns, for which the training mean stands",
+}
+
 
 @dataclass(frozen=True)
 class CutoffOptions:
@@ -87,10 +93,7 @@ def backtest(
     if gaps and panel:
         say_notes(dict.fromkeys(str(gap.message).removesuffix(".") for gap in gaps))
     elif gaps:
-        made = frame["cutoff"].nunique()
-        say_notes(
-            [f"{len(gaps)} of {made} forecasts are made from rows with gaps, of which the last value before is read"]
-        )
+        say_notes(_gap_notes([str(gap.message).removesuffix(".") for gap in gaps], frame["cutoff"].nunique()))
     if out is not None:
         write_table(frame, out)
     scores = backtest_scores(frame, forecaster, cutoffs.by)
@@ -98,3 +101,10 @@ def backtest(
     if out is not None:
         many = f"{frame['series'].nunique()} series" if panel else f"{len(forecaster.targets)} columns"
         print(f"{out}: {len(frame)} rows, {frame['window' if panel else 'cutoff'].nunique()} forecasts of {many}")
+
+
+def _gap_notes(texts: list[str], made: int) -> list[str]:
+    """Notes of what `predict` said in `made` forecasts: gaps by the forecasts that have some, anything else once."""
+    counts = {rows: sum(text.endswith(rule) for text in texts) for rule, rows in FILLED.items()}
+    notes = [f"{count} of {made} forecasts are made from {rows}" for rows, count in counts.items() if count]
+    return [*notes, *dict.fromkeys(text for text in texts if not text.endswith(tuple(FILLED)))]
