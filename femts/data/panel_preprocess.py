@@ -11,14 +11,16 @@ import torch
 
 from femts.data.dataset import Dataset
 from femts.data.effects import Array, Effects
+from femts.data.limits import Limits
 from femts.data.panel import Panel
 from femts.data.panel_effects import joined, own_effects, shared_effects
 from femts.data.preprocess import Preprocess
 from femts.data.raw import Raw, raw_rows
+from femts.data.resident import ScaledSeries
 from femts.data.scaler import Scaler
 from femts.data.spans import Span, span
 from femts.data.static import StaticCodes
-from femts.data.windows import PanelWindows, ScaledSeries
+from femts.data.windows import PanelWindows
 from femts.errors import UsageError
 from femts.text import shown
 
@@ -182,7 +184,8 @@ def _resident(panel: Panel, preprocess: PanelPreprocess) -> ScaledSeries:
     resident = None if offsets is None else torch.from_numpy(offsets).float()
     seen = torch.from_numpy(np.concatenate(observed)) if gaps else None
     rows = Raw(*map(torch.cat, zip(*raw, strict=True))) if raw else None
-    return ScaledSeries(values, seen, resident, panel.targets, rows)
+    limits = Limits.of([preprocess.series[name] for name in panel.series], panel.targets)
+    return ScaledSeries(values, seen, resident, panel.targets, rows, limits)
 
 
 def panel_offsets(rows: Sequence[tuple[Preprocess, Dataset]]) -> Array | None:

@@ -144,6 +144,16 @@ class Preprocess:
         values = raw if self.power is None else self.power.apply(raw)
         return (values - self.scaler.mean[: raw.shape[-1]]) / self.scaler.scale[: raw.shape[-1]]
 
+    def limits(self, targets: int) -> Array:
+        """Smallest and largest forecasts (2, T) of the first T channels in scaled units, by domain and transform.
+
+        They are infinite where nothing limits a forecast, or where no value that the transform takes is below it.
+        """
+        least = -np.inf if self.power is None else -self.power.shift
+        ends = self.domain.clip(np.repeat([[least], [np.inf]], targets, axis=1))
+        low, high = self.rescale(np.maximum(ends, least))
+        return np.stack([np.where(low < np.inf, low, -np.inf), np.where(high > -np.inf, high, np.inf)])
+
     def to_dict(self) -> dict[str, Any]:
         """Plain types for JSON, which keeps float64 without loss; `reads_raw` follows from the model."""
         effects = {} if self.effects is None else {"effects": self.effects.to_dict()}

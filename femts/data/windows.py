@@ -3,42 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from femts.data.dataset import Dataset
+from femts.data.limits import Limits
 from femts.data.preprocess import Preprocess
 from femts.data.raw import Raw, raw_rows
+from femts.data.resident import ScaledSeries
 from femts.data.spans import span, spread
 from femts.data.static import with_static
 from femts.errors import UsageError
 from femts.text import shown
-
-
-@dataclass(frozen=True, eq=False)
-class ScaledSeries:
-    """Resident values that windows are cut out of, N rows of C channels.
-
-    Attributes:
-        values: (N, C), scaled, float32, gaps filled.
-        observed: (N, C) bool, which values are real and no filling; None where all are.
-        offsets: (N, C), what was taken off the scaled values, for it is known; None where nothing was.
-        targets: how many of the channels, the first ones, are scored; None for all.
-        raw: the rows (N, C) before scaling, where a model reads them so.
-    """
-
-    values: Tensor
-    observed: Tensor | None = None
-    offsets: Tensor | None = None
-    targets: int | None = None
-    raw: Raw | None = None
-
-    def to(self, device: torch.device | str) -> ScaledSeries:
-        """A copy on `device`."""
-        observed, offsets = (None if each is None else each.to(device) for each in (self.observed, self.offsets))
-        return ScaledSeries(self.values.to(device), observed, offsets, self.targets, self.raw)
 
 
 class Windows:
@@ -114,6 +91,10 @@ class Windows:
     def taken_off(self, index: Tensor) -> Tensor | None:
         """Offsets of the windows `index`, look-backs and what followed (B, L + P, C); None where there are none."""
         return None if self.resident.offsets is None else self._cut(self.resident.offsets, index)
+
+    def limits(self, index: Tensor) -> Limits | None:
+        """Limits of the forecasts of the windows `index`, offsets put back; None where there are none."""
+        return self.resident.limits
 
     def raw(self, index: Tensor) -> Raw:
         """Look-backs (B, L, C) of the windows `index` before scaling; those of a series without
@@ -200,6 +181,11 @@ class PanelWindows(Windows):
     def series_of(self, index: Tensor) -> Tensor:
         """Number of the series that each window of `index` (B,) is of."""
         return torch.searchsorted(self.ends, index.to(self.ends.device), right=True)
+
+    def limits(self, index: Tensor) -> Limits | None:
+        """As `Windows.limits`, those of the series that each window is of."""
+        limits = self.resident.limits
+        return None if limits is None else limits.at(self.series_of(index))
 
     def place(self, number: int) -> tuple[str, int]:
         """Series of window `number`, and the row, counted from the first that its windows see, at which the forecast
@@ -295,4 +281,5 @@ def _resident(dataset: Dataset, preprocess: Preprocess) -> ScaledSeries:
     values = torch.from_numpy(preprocess.transform(dataset.values, taken_off, where)).float()
     observed = None if dataset.observed is None else torch.from_numpy(dataset.observed)
     raw = raw_rows(preprocess, dataset.values, taken_off) if preprocess.reads_raw else None
-    return ScaledSeries(values, observed, offsets, dataset.targets, raw)
+    limits = Limits.of([preprocess], dataset.targets)
+    return ScaledSeries(values, observed, offsets, dataset.targets, raw, limits)

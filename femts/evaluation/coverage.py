@@ -10,6 +10,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from femts.data.limits import Limits
+from femts.data.preprocess import Preprocess
+from femts.evaluation.evaluator import WindowSource
 from femts.evaluation.few import are_few
 from femts.evaluation.metrics import mean_of_cells
 from femts.evaluation.quantiles import conformal_bounds, ends_of
@@ -54,15 +57,26 @@ class CoverageSums:
         levels: K levels in percent, rising.
         half_widths: (K, S, C) in scaled units, as `Intervals.at` gives them.
         quantiles: those that the model has learned; then `half_widths` are their corrections.
+        windows: the ones that are scored, which the evaluator hands on in their order, for the limits of their
+            intervals; None for no limits.
+        most: windows that are scored at most; None for all.
     """
 
     def __init__(
-        self, levels: Sequence[float], half_widths: NDArray[np.float32], quantiles: Sequence[float] = ()
+        self,
+        levels: Sequence[float],
+        half_widths: NDArray[np.float32],
+        quantiles: Sequence[float] = (),
+        windows: WindowSource | None = None,
+        most: int | None = None,
     ) -> None:
         self.levels, self.half_widths, self.quantiles = tuple(levels), half_widths, tuple(quantiles)
         self._inside, self._beyond, self._spans = torch.zeros(3, *half_widths.shape, dtype=torch.float64)
         self._widths = torch.from_numpy(np.ascontiguousarray(half_widths))
         self._observed, self._absolute = torch.zeros(2, *half_widths.shape[1:], dtype=torch.float64)
+        self.windows, self._done = windows, 0
+        self._order = torch.empty(0) if windows is None else windows.spread(most)
+        self._constant = not self.quantiles  # widths, of all windows
 
     def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
         """Add windows in scaled units: `forecast` and `target` (B, S, C), NaN where a target is
@@ -71,6 +85,10 @@ class CoverageSums:
         observed = ~error.isnan()
         self._observed += observed.sum(0)
         self._absolute += error.double().nansum(0)
+        limits = self.limits(len(forecast))
+        if limits is not None:
+            self._add_limited(limits, forecast, target, quantiles)
+            return
         if quantiles is None:
             for k, width in enumerate(self._widths):
                 self._inside[k] += (error <= width).sum(0)
@@ -80,6 +98,23 @@ class CoverageSums:
         bounds = conformal_bounds(quantiles, self.quantiles, self.levels, self.half_widths)
         for k, (lower, upper) in enumerate(bounds):
             self._inside[k] += ((lower <= target) & (target <= upper)).sum(0)
+            self._beyond[k] += torch.maximum(lower - target, target - upper).clamp_min_(0).nansum(0)
+            self._spans[k] += (upper - lower).where(observed, 0).sum(0)
+
+    def limits(self, windows: int) -> Limits | None:
+        """Limits of the next `windows`; None where there are none."""
+        index, self._done = self._order[self._done : self._done + windows], self._done + windows
+        return None if self.windows is None else self.windows.limits(index)
+
+    def _add_limited(self, limits: Limits, forecast: Tensor, target: Tensor, quantiles: Tensor | None) -> None:
+        """As `add`, of intervals that end at `limits`, as those of `predict` do."""
+        self._constant = False
+        within, observed, target = limits.within(target.cpu()), ~target.isnan().cpu(), target.cpu().double()
+        error = (forecast.float().cpu() - within).abs()
+        for k, (lower, upper) in enumerate(self.bounds(forecast, quantiles)):
+            inside = error <= self._widths[k] if quantiles is None else (lower <= within) & (within <= upper)
+            lower, upper = limits.clip(lower), limits.clip(upper)
+            self._inside[k] += inside.sum(0)
             self._beyond[k] += torch.maximum(lower - target, target - upper).clamp_min_(0).nansum(0)
             self._spans[k] += (upper - lower).where(observed, 0).sum(0)
 
@@ -100,7 +135,7 @@ class CoverageSums:
     @property
     def width(self) -> NDArray[np.float64]:
         """Mean width of the interval in scaled units, (K, S, C)."""
-        if self.quantiles:
+        if not self._constant:
             return np.asarray((self._spans / self._observed).numpy())
         return 2 * self.half_widths.astype(np.float64)
 
@@ -142,3 +177,29 @@ class CoverageSums:
             for level, inside, width in zip(self.levels, self.coverage, self.width, strict=True)
             if level in levels
         }
+
+
+class RawWidths:
+    """Float64 sums of the widths of intervals in raw units, where there is no one factor from scaled ones.
+
+    Args:
+        covered: accumulator of the same windows, for the ends of the intervals.
+        preprocess: between scaled and raw units.
+    """
+
+    def __init__(self, covered: CoverageSums, preprocess: Preprocess) -> None:
+        self._covered, self._preprocess = covered, preprocess
+        self._sums = torch.zeros(covered.half_widths.shape, dtype=torch.float64)
+        self._count = torch.zeros(covered.half_widths.shape[1:], dtype=torch.float64)
+
+    def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
+        """As `CoverageSums.add`."""
+        observed, raw = ~target.isnan().cpu(), self._preprocess.inverse
+        self._count += observed.sum(0)
+        for k, (lower, upper) in enumerate(self._covered.bounds(forecast, quantiles)):
+            self._sums[k] += (raw(upper) - raw(lower)).where(observed, 0).sum(0)
+
+    @property
+    def mean(self) -> NDArray[np.float64]:
+        """Mean width (K, S, C) over the windows with an observed target; NaN where none was."""
+        return np.asarray((self._sums / self._count).numpy())

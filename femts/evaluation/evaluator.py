@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
+from femts.data.limits import Limits
 from femts.data.raw import Raw
 from femts.evaluation.memory import kept_memory
 from femts.evaluation.metrics import ErrorSums
@@ -41,6 +42,10 @@ class WindowSource(Protocol):
 
     def taken_off(self, index: Tensor) -> Tensor | None:
         """Offsets of these values (B, L + P, C), taken off because they are known; None where there are none."""
+        ...
+
+    def limits(self, index: Tensor) -> Limits | None:
+        """Limits of the forecasts of the windows `index`, offsets put back; None where there are none."""
         ...
 
     def raw(self, index: Tensor) -> Raw:
@@ -177,7 +182,8 @@ class Scored(NamedTuple):
 
 
 def forecast_windows(model: ForecastModel, windows: WindowSource, index: Tensor) -> Scored:
-    """Forecasts of the windows `index` (B,) and what followed, offsets put back."""
+    """Forecasts of the windows `index` (B,) and what followed, offsets put back, as `predict` returns them: a roll-out
+    goes on from what a model says, and ends at the limits only then."""
     x, y = windows.gather(index)
     made = model.forecasts(x, windows.pred_len, windows.raw(index) if model.reads_raw else None)
     forecast, quantiles = made.points, made.quantiles
@@ -188,7 +194,11 @@ def forecast_windows(model: ForecastModel, windows: WindowSource, index: Tensor)
         x, forecast, y = x[..., : before.shape[-1]] + before, forecast + after, y + after
         quantiles = None if quantiles is None else quantiles + after[:, :, None]
     x, forecast, y = (each[..., : windows.targets] for each in (x, forecast, y))
-    return Scored(x, forecast, y, observed, None if quantiles is None else quantiles[..., : windows.targets])
+    quantiles = None if quantiles is None else quantiles[..., : windows.targets]
+    limits = windows.limits(index)
+    if limits is not None:
+        forecast, quantiles = limits.clip(forecast), None if quantiles is None else limits.clip(quantiles)
+    return Scored(x, forecast, y, observed, quantiles)
 
 
 @contextmanager

@@ -45,7 +45,7 @@ class SeriesSums:
         levels = 0 if covered is None else len(covered.levels)
         self.sums = torch.zeros(4, len(self.names), dtype=torch.float64)  # squares, absolutes, naive squares, values
         self.inside, self.width = torch.zeros(2, levels, len(self.names), dtype=torch.float64)
-        self._done = 0
+        self._limits, self._done = windows.resident.limits, 0
 
     def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
         """Add windows in scaled units: `forecast` and `target` (B, S, T), NaN where a target is missing."""
@@ -55,6 +55,7 @@ class SeriesSums:
         short = last.shape[1] < self.season
         naive = last[:, torch.arange(target.shape[1]) % last.shape[1]]
         bounds = [] if self.covered is None else list(self.covered.bounds(forecast, quantiles))
+        reached = target.cpu() if self._limits is None else self._limits.at(numbers).within(target.cpu())
         target, forecast = target.cpu().double(), forecast.cpu().double()
         for number in numbers.unique().tolist():
             some, one = numbers == number, self.preprocess.series[self.names[number]]
@@ -65,7 +66,7 @@ class SeriesSums:
             self.sums[2, number] += torch.nan if short else (one.restore(naive[some]) - actual).square().nansum()
             self.sums[3, number] += observed.sum()
             for k, (low, high) in enumerate(bounds):
-                self.inside[k, number] += ((low[some] <= target[some]) & (target[some] <= high[some])).sum()
+                self.inside[k, number] += ((low[some] <= reached[some]) & (reached[some] <= high[some])).sum()
                 self.width[k, number] += (one.inverse(high[some]) - one.inverse(low[some]))[observed].sum()
 
     def frame(self, panel: Panel, levels: Sequence[float] = ()) -> pd.DataFrame:

@@ -15,6 +15,8 @@ from torch import Tensor
 
 from femts.config.values import check_steps
 from femts.data.grid import future_dates
+from femts.data.limits import Limits
+from femts.data.preprocess import Preprocess
 from femts.data.raw import Raw, raw_rows
 from femts.errors import RunFailure, UsageError
 from femts.evaluation.intervals import Intervals, check_levels, with_bounds
@@ -118,7 +120,8 @@ def forecast_table(
         raise RunFailure("The forecast is not finite; train again with a lower training.lr, or with other data.")
     forecast = pd.DataFrame(forecaster.preprocess.inverse(points, after), columns=list(targets))
     if any(ends):
-        bounds = _scaled_bounds(scaled, points, forecaster, ends)
+        scaled = within(scaled, [forecaster.preprocess], len(targets), None if after is None else after[None])
+        bounds = _scaled_bounds(scaled, forecaster, ends)
         raw = {name: forecaster.preprocess.inverse(bound, after) for name, bound in bounds.items()}
         forecast = with_bounds(forecast, raw)
     ended = np.asarray(np.isnan(past.values[:, : len(targets)]).all(axis=0))
@@ -139,8 +142,31 @@ def explain_table(forecaster: Single, history: pd.DataFrame) -> pd.DataFrame:
     return explanation(model, torch.from_numpy(scaled).float().to(forecaster.device), forecaster.columns, past.when)
 
 
-def _scaled_bounds(scaled: Forecasts, points: Array, forecaster: Single, ends: Ends) -> dict[str, Array]:
-    """Bounds (S, T) in scaled units beside the forecast `points` (S, T), by name: `lo-80`, `hi-80`, `q-10`."""
+def within(scaled: Forecasts, series: Sequence[Preprocess], targets: int, offsets: Array | None) -> Forecasts:
+    """Forecasts of T targets as they are scored, and as intervals are around them: at the ends of the domain, where
+    they leave it.
+
+    Args:
+        scaled: a forecast of each series.
+        series: the preprocessing of each.
+        targets: T.
+        offsets: of the steps that are forecast (S, steps, C); None where there are none.
+    """
+    limits = Limits.of(series, targets)
+    if limits is None:
+        return scaled
+    limits = limits if offsets is None else limits.without(torch.from_numpy(offsets[..., :targets]))
+    points, quantiles = (
+        None if each is None else limits.clip(each[..., :targets].cpu().double())
+        for each in (scaled.points, scaled.quantiles)
+    )
+    assert points is not None
+    return Forecasts(points, quantiles)
+
+
+def _scaled_bounds(scaled: Forecasts, forecaster: Single, ends: Ends) -> dict[str, Array]:
+    """Bounds (S, T) in scaled units beside the forecast, by name: `lo-80`, `hi-80`, `q-10`."""
+    points = _array(scaled.points[0, :, : len(forecaster.targets)])
     pairs = {0.0: (points, points)}
     for level, (low, high) in scaled_ends(
         calibrated(forecaster), forecaster.model.quantiles, scaled, points.shape

@@ -24,7 +24,7 @@ from femts.data.raw import Raw, raw_rows
 from femts.data.static import with_static
 from femts.errors import GapWarning, RunFailure, UsageError, suggest
 from femts.evaluation.evaluator import windows_at_a_time
-from femts.forecaster.forecasting import Ends, forecast_model, named_bounds, scaled_ends
+from femts.forecaster.forecasting import Ends, forecast_model, named_bounds, scaled_ends, within
 from femts.forecaster.inputs import tell_age, tell_ended
 from femts.forecaster.panel_inputs import known_ahead_of, steps_ahead
 from femts.forecaster.scoring import calibrated
@@ -96,6 +96,7 @@ def forecast_series(
         raise RunFailure("The forecast is not finite; train again with a lower training.lr, or with other data.")
     pairs = {0.0: (points, points)}
     if any(ends):
+        scaled = within(scaled, ready.preprocess, targets, ready.offsets)
         pairs |= scaled_ends(calibrated(forecaster), forecaster.model.quantiles, scaled, (steps, targets))
     columns = {"": points, **{f"-{name}": values for name, values in named_bounds(pairs, ends).items()}}
     ended = np.asarray(np.isnan(ready.recent[..., :targets]).all(axis=(1, 2)))

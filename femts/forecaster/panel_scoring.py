@@ -138,7 +138,7 @@ def score_details(
 ) -> pd.DataFrame:
     """Scores in detail, over `windows` of `panel`; see `PanelForecaster.scores`."""
     groups, levels = check_panel_groups(by), () if level is None else check_levels(level)
-    covered = coverage_sums(forecaster, levels, windows.pred_len) if levels else None
+    covered = coverage_sums(forecaster, levels, windows) if levels else None
     series = SeriesSums(windows, forecaster.preprocess, panel.season, forecaster.model.most_windows, covered)
     if groups == ("series",):
         score(forecaster, windows, [series])

@@ -7,7 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from femts.config.arguments import check_text
 from femts.config.values import check_steps
@@ -19,7 +21,7 @@ from femts.data.splits import Split
 from femts.data.windows import Windows, part_windows
 from femts.errors import UsageError
 from femts.evaluation.beside import NaiveSums
-from femts.evaluation.coverage import CoverageSums
+from femts.evaluation.coverage import CoverageSums, RawWidths
 from femts.evaluation.evaluator import Accumulator, evaluate, evaluate_horizons
 from femts.evaluation.intervals import LEVELS, Intervals, calibrate, check_levels, refuse_unreachable, scored_windows
 from femts.evaluation.scores import DetailSums, check_groups, scores_frame
@@ -182,9 +184,11 @@ def score_details(
           calibrated, whichever levels are asked for (`intervals.quantiles`; see
           `CoverageSums.crps`); scores of other quantiles do not compare.
         - for each level `coverage-80`, mean `width-80` and `pinball-80`, the mean pinball loss of both ends.
+          In raw units `crps`, widths and pinball losses are NaN with a transform or a bound; `coverage`
+          has raw widths then, too.
     """
     groups, levels = check_groups(by), () if level is None else check_levels(level)
-    covered = coverage_sums(forecaster, levels, windows.pred_len) if levels else None
+    covered = coverage_sums(forecaster, levels, windows) if levels else None
     sums = DetailSums(windows.pred_len, windows.targets, forecaster.preprocess, data.season)
     score(forecaster, windows, [sums] if covered is None else [sums, covered])
     return scores_frame(sums, forecaster.targets, data.train_values[:, : windows.targets], groups, covered, levels)
@@ -192,20 +196,30 @@ def score_details(
 
 def score_coverage(forecaster: Single, windows: Windows, level: Sequence[float]) -> pd.DataFrame:
     """Coverage by step and channel; see `Forecaster.coverage`."""
-    frame = coverage_frame(forecaster, windows, level)
-    scale = dict(zip(forecaster.targets, forecaster.preprocess.scaler.scale, strict=False))
-    return frame.assign(width=frame["width"] * frame["channel"].map(scale), units="raw")
+    levels, preprocess = check_levels(level), forecaster.preprocess
+    sums = coverage_sums(forecaster, levels, windows)
+    widths = RawWidths(sums, preprocess)
+    score(forecaster, windows, [sums] if preprocess.linear else [sums, widths])
+    scaled = preprocess.scaler.scale[: windows.targets] * sums.width
+    return _coverage_rows(forecaster, levels, sums, scaled if preprocess.linear else widths.mean, "raw")
 
 
 def coverage_frame(forecaster: Trained[Any, Any], windows: Windows, level: Sequence[float]) -> pd.DataFrame:
     """Coverage of `windows` by level, step and channel, and the mean `width` in scaled units."""
     levels = check_levels(level)
-    sums = coverage_sums(forecaster, levels, windows.pred_len)
+    sums = coverage_sums(forecaster, levels, windows)
     score(forecaster, windows, [sums])
-    steps = range(1, windows.pred_len + 1)
+    return _coverage_rows(forecaster, levels, sums, sums.width, "scaled")
+
+
+def _coverage_rows(
+    forecaster: Trained[Any, Any], levels: Sequence[float], sums: CoverageSums, width: NDArray[np.float64], units: str
+) -> pd.DataFrame:
+    """One row for each of `levels`, step and channel of `sums`, whose `width` (K, S, C) is in these `units`."""
+    steps = range(1, width.shape[1] + 1)
     index = pd.MultiIndex.from_product([levels, steps, forecaster.targets], names=["level", "step", "channel"])
     places = [sums.levels.index(level) for level in levels]
-    cells = {"coverage": sums.coverage[places].ravel(), "width": sums.width[places].ravel(), "units": "scaled"}
+    cells = {"coverage": sums.coverage[places].ravel(), "width": width[places].ravel(), "units": units}
     return pd.DataFrame(cells, index).reset_index()
 
 
@@ -265,11 +279,12 @@ def calibrate_again(forecaster: Single, pred_len: int | None, level: Sequence[fl
     return of.intervals if of is forecaster else new_intervals(of, pred_len, level, held_out(data))
 
 
-def coverage_sums(forecaster: Trained[Any, Any], levels: Sequence[float], steps: int) -> CoverageSums:
-    """Accumulator of all levels that are calibrated, `levels` among them."""
-    intervals = calibrated(forecaster)
+def coverage_sums(forecaster: Trained[Any, Any], levels: Sequence[float], windows: Windows) -> CoverageSums:
+    """Accumulator over `windows` of all levels that are calibrated, `levels` among them."""
+    intervals, steps, model = calibrated(forecaster), windows.pred_len, forecaster.model
     intervals.at(levels, steps)
-    return CoverageSums(intervals.levels, intervals.half_widths[:, :steps], forecaster.model.quantiles)
+    widths = intervals.half_widths[:, :steps]
+    return CoverageSums(intervals.levels, widths, model.quantiles, windows, model.most_windows)
 
 
 def calibrated(forecaster: Trained[Any, Any]) -> Intervals:

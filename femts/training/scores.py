@@ -39,7 +39,7 @@ def take_scores(
     pinball = [PinballSums(model.quantiles, past.series.device)] if model.quantiles else []
     intervals, val = calibrate(model, past, batch_size=batch_size, also=pinball)
     val |= {"pinball": pinball[0].mean} if pinball else {}
-    covered = CoverageSums(intervals.levels, intervals.half_widths, model.quantiles)
+    covered = CoverageSums(intervals.levels, intervals.half_widths, model.quantiles, future, model.most_windows)
     naive = _naive_sums(forecaster, future, data)
     test = evaluate(model, future, batch_size, also=[covered, naive])
     model.eval()

@@ -6,7 +6,8 @@ import torch
 
 from femts.analysis.audit.conventions import convention_scores, window_errors
 from femts.config.model import ModelConfig
-from femts.data.windows import ScaledSeries, Windows
+from femts.data.resident import ScaledSeries
+from femts.data.windows import Windows
 from femts.evaluation.evaluator import evaluate
 from femts.models.naive import Naive
 

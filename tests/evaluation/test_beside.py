@@ -8,8 +8,9 @@ import torch
 
 from femts.data.power import PowerTransform
 from femts.data.preprocess import Preprocess
+from femts.data.resident import ScaledSeries
 from femts.data.scaler import Scaler
-from femts.data.windows import ScaledSeries, Windows
+from femts.data.windows import Windows
 from femts.evaluation.beside import NaiveSums
 from femts.evaluation.evaluator import evaluate, evaluate_horizons
 from femts.evaluation.scores import DetailSums, scores_frame

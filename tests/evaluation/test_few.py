@@ -9,7 +9,8 @@ from scipy.stats import t
 from torch import Tensor
 
 from femts.config.model import ModelConfig
-from femts.data.windows import ScaledSeries, Windows
+from femts.data.resident import ScaledSeries
+from femts.data.windows import Windows
 from femts.evaluation.coverage import coverage_line, coverage_notes, few_notes
 from femts.evaluation.few import FEW, are_few
 from femts.evaluation.intervals import Intervals, _smallest, calibrate

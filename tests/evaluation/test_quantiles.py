@@ -14,7 +14,8 @@ from sklearn.metrics import mean_pinball_loss
 from torch import Tensor
 
 from femts.config.model import ModelConfig
-from femts.data.windows import ScaledSeries, Windows
+from femts.data.resident import ScaledSeries
+from femts.data.windows import Windows
 from femts.errors import UsageError
 from femts.evaluation.coverage import CoverageSums
 from femts.evaluation.evaluator import evaluate

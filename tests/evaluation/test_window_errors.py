@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from femts.config.model import ModelConfig
-from femts.data.windows import ScaledSeries, Windows
+from femts.data.resident import ScaledSeries
+from femts.data.windows import Windows
 from femts.evaluation.evaluator import evaluate
 from femts.evaluation.window_errors import MOST, WindowErrors
 from femts.models.naive import Naive

@@ -19,8 +19,9 @@ import femts
 from femts.cli import main
 from femts.config.model import ModelConfig
 from femts.data.preprocess import Preprocess, fill_gaps
+from femts.data.resident import ScaledSeries
 from femts.data.scaler import Scaler
-from femts.data.windows import ScaledSeries, Windows, part_windows
+from femts.data.windows import Windows, part_windows
 from femts.errors import GapWarning, UsageError
 from femts.evaluation.evaluator import evaluate
 from femts.models.naive import Naive

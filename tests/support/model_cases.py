@@ -12,8 +12,9 @@ from torch import Tensor
 import femts
 from femts.data.dataset import Dataset
 from femts.data.loading import load_dataset
+from femts.data.resident import ScaledSeries
 from femts.data.synthetic import synthetic_frame
-from femts.data.windows import ScaledSeries, Windows
+from femts.data.windows import Windows
 from femts.evaluation.evaluator import evaluate, evaluate_horizons
 from femts.forecaster.forecaster import Forecaster
 from femts.models.base import ForecastModel

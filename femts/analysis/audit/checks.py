@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from femts.data.limits import Limits
 from femts.data.raw import Raw
 from femts.evaluation.evaluator import WindowSource, evaluate
 from femts.models.base import ForecastModel
@@ -52,6 +53,10 @@ class Picked:
     def taken_off(self, index: Tensor) -> Tensor | None:
         """As `Windows.taken_off`."""
         return self.windows.taken_off(self.numbers[index])
+
+    def limits(self, index: Tensor) -> Limits | None:
+        """As `Windows.limits`."""
+        return self.windows.limits(self.numbers[index])
 
     def raw(self, index: Tensor) -> Raw:
         """As `Windows.raw`."""

@@ -143,7 +143,7 @@ def _check_future(forecaster: Forecaster, data: Dataset) -> Check:
         # Gaps are filled from before the look-back, where `predict`, which sees the look-back alone, may find nothing.
         first, stop = cutoff - forecaster.config.seq_len, cutoff + forecaster.config.pred_len
         before, around = (None, None) if offsets is None else (offsets[:cutoff], offsets[None, first:stop])
-        past = preprocess.inverse(preprocess.transform(data.values[:cutoff], before), before)
+        past = preprocess.restore(preprocess.transform(data.values[:cutoff], before), before)
         if preprocess.reads_raw:  # it fills gaps by itself, and may look back to before the first row
             past, first = _looked_back(data.values[:cutoff], forecaster.config.seq_len), 0
             around = None if offsets is None else _looked_back(offsets[:stop], stop - cutoff + len(past))[None]

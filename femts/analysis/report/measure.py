@@ -18,7 +18,7 @@ from femts.evaluation.evaluator import Accumulator, evaluate
 from femts.evaluation.scores import DetailSums, scores_frame
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.run_folder import RunConfig
-from femts.forecaster.scoring import naive_sums
+from femts.forecaster.scoring import coverage_sums, naive_sums
 from femts.models.base import ForecastModel
 from femts.models.naive import Naive, SeasonalNaive, SeasonalNaiveConfig
 
@@ -92,8 +92,7 @@ def measure(forecaster: Forecaster, data: Dataset) -> Measured:
     intervals = forecaster.intervals
     covered = None
     if intervals is not None and intervals.levels and intervals.steps >= config.pred_len:
-        widths = intervals.at(intervals.levels, config.pred_len)
-        covered = CoverageSums(intervals.levels, widths, forecaster.model.quantiles)
+        covered = coverage_sums(forecaster, intervals.levels, windows)
     naive = naive_sums(forecaster, data)
     also: list[Accumulator] = [naive, own, *baselines.values(), *([covered] if covered else [])]
     test = evaluate(forecaster.model, windows, config.training.eval_batch_size, also=also)

@@ -97,7 +97,7 @@ def _measure(forecaster: PanelForecaster, panel: Panel, windows: PanelWindows) -
     """Scores of the forecaster and of the naive ones over every test window, in one pass."""
     intervals, config = forecaster.intervals, forecaster.config
     levels = intervals.levels if intervals is not None and intervals.steps >= config.pred_len else ()
-    covered = coverage_sums(forecaster, levels, config.pred_len) if levels else None
+    covered = coverage_sums(forecaster, levels, windows) if levels else None
     own, beside = detail_sums(forecaster, windows, panel), naive_sums(forecaster, windows, panel)
     naive = naive_models(config, len(forecaster.targets), panel.season)
     others = {name: Baseline(model, detail_sums(forecaster, windows, panel)) for name, model in naive.items()}

@@ -49,4 +49,4 @@ def best_mean(tried: Sequence[Tried]) -> tuple[Tried, ...]:
 def error_of(members: Sequence[Tried]) -> float:
     """Error of the mean of what `members`, at least one, have forecast; see `Tried.error`."""
     together = [np.mean(each, axis=0) for each in zip(*(one.forecasts for one in members), strict=True)]
-    return mean_error(together, members[0].targets)
+    return mean_error(together, members[0].targets, members[0].limits)

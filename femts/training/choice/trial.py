@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from femts.data.dataset import Dataset
+from femts.data.limits import Limits
 from femts.data.panel import Panel
 from femts.data.panel_preprocess import PanelPreprocess, panel_windows
 from femts.data.preprocess import Preprocess
@@ -42,6 +43,8 @@ class Tried:
         forecaster: trained on the training rows; None for one that could not be tried.
         forecasts: by origin, of the windows after it, (W, P, T) in scaled units.
         targets: what followed, the same for all candidates; NaN where it is missing.
+        limits: of the forecasts of these windows, the same for all candidates, where they have some; a mean of
+            several forecasts ends at them, and not each by itself.
         seconds: that the trial took.
         reason: for leaving it out; empty for one that was tried.
     """
@@ -50,19 +53,26 @@ class Tried:
     forecaster: Forecaster | PanelForecaster | None = None
     forecasts: tuple[Array, ...] = ()
     targets: tuple[Array, ...] = ()
+    limits: tuple[Limits | None, ...] = ()
     seconds: float = 0.0
     reason: str = ""
 
     @property
     def error(self) -> float:
         """Mean over the origins of its mean absolute error, in scaled units; NaN where it was not tried."""
-        return mean_error(self.forecasts, self.targets)
+        return mean_error(self.forecasts, self.targets, self.limits)
 
 
-def mean_error(forecasts: Sequence[Array], targets: Sequence[Array]) -> float:
-    """Mean over the origins of the mean absolute error of `forecasts`, NaN for none, and for one that is not finite."""
+def mean_error(forecasts: Sequence[Array], targets: Sequence[Array], limits: Sequence[Limits | None] = ()) -> float:
+    """Mean over the origins of the mean absolute error of `forecasts` within their `limits`, NaN for none, and for one
+    that is not finite."""
     if not forecasts or not all(np.isfinite(each).all() for each in forecasts):
         return float("nan")
+    if any(each is not None for each in limits):
+        forecasts = [
+            each if limit is None else limit.clip(torch.from_numpy(each)).numpy()
+            for each, limit in zip(forecasts, limits, strict=True)
+        ]
     return float(np.mean([np.nanmean(np.abs(f - y)) for f, y in zip(forecasts, targets, strict=True)]))
 
 
@@ -105,6 +115,7 @@ def try_candidate(
         Interrupted: a signal came.
     """
     began, forecasts, targets, latest = time.monotonic(), list[Array](), list[Array](), None
+    limits = list[Limits | None]()
     share, order = None if seconds is None else seconds / len(folds), replace(order, most_windows=most)
     try:
         for number, fold in enumerate(folds):
@@ -113,6 +124,8 @@ def try_candidate(
             latest = latest or trained
             collected = _Collected()
             windows = _windows(trained, fold).to(trained.device)
+            limits.append(windows.limits(windows.spread(most)))
+            windows.resident = replace(windows.resident, limits=None)
             evaluate(trained.model, windows, trained.config.training.eval_batch_size, most=most, also=[collected])
             forecast, target = collected.arrays
             forecasts.append(forecast)
@@ -121,7 +134,7 @@ def try_candidate(
         raise
     except FemtsError as error:
         return Tried(candidate.model, seconds=time.monotonic() - began, reason=str(error))
-    return Tried(candidate.model, latest, tuple(forecasts), tuple(targets), time.monotonic() - began)
+    return Tried(candidate.model, latest, tuple(forecasts), tuple(targets), tuple(limits), time.monotonic() - began)
 
 
 def scoring_seconds(candidate: Candidate, order: Order, data: Dataset | Panel) -> float:
