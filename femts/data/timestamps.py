@@ -20,6 +20,8 @@ MOST_NUMBER = 2**53  # of a stamp that is a number: no larger one is sure to dif
 _WRITE = "write it as 2024-12-31 23:00:00"
 _OFFSET = r"\s*(?:[zZ]|[+-]\d{2}(?::?\d{2}){0,2})$"
 _YEAR = re.compile(r"\d{4}(?=-\d{2}(-\d{2}|$))")
+_DIGITS = {10: "%Y%m%d%H", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}  # stamps such as 2024123123, by their length
+_HALF_DAY = re.compile(r"(?<![\d.:])(\d{1,2})((?::\d{2}(?::\d{2}(?:\.\d+)?)?)?)\s*([aApP])\.?[mM]\b\.?")
 _CLOCK = r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?|\b[aApP]\.?[mM]\b"
 
 
@@ -118,11 +120,13 @@ def _counted(column: pd.Series, freq: str | None, where: str) -> pd.Index | None
 
 
 def like_dates(numbers: NDArray[np.int64], sure: bool = False) -> bool:
-    """Tell if whole numbers are years, days (20241231) or months (202412): several of several
-    years, unless that is `sure`."""
+    """Tell if whole numbers are years, days (20241231), hours (2024123123) and so on, or months
+    (202412): several of several years, unless that is `sure`."""
     if not len(numbers):
         return False
     if any(numbers.min() >= low and numbers.max() < high for low, high in LIKE_DATES):
+        return True
+    if numbers.min() >= 10**9 and _from_digits(pd.Series(numbers).astype(str)) is not None:
         return True
     years, months = np.divmod(numbers, 100)
     if not ((years >= LIKE_DATES[0][0]) & (years < LIKE_DATES[0][1]) & (months >= 1) & (months <= 12)).all():
@@ -130,10 +134,32 @@ def like_dates(numbers: NDArray[np.int64], sure: bool = False) -> bool:
     return sure or (len(np.unique(years)) > 1 and len(np.unique(months)) > 1)
 
 
-def _parse(text: pd.Series, where: str) -> tuple[pd.Series, tuple[str, ...]]:
-    days = first_days(text)
+def _from_digits(text: pd.Series) -> pd.Series | None:
+    """Stamps of a day and a clock in digits alone; None where one in ten or more has another length, or a
+    month or an hour that there is not."""
+    length = len(text.iloc[0]) if len(text) else 0
+    if length not in _DIGITS or not text.str.fullmatch(r"\d+").all():
+        return None
+    stamps = _stamps(text.where(text.str.fullmatch(rf"(?:19|20)\d{{{length - 2}}}")), format=_DIGITS[length])
+    return stamps if stamps.notna().mean() > 0.9 else None
+
+
+def _in_24_hours(clock: re.Match[str]) -> str:
+    """`1:30 PM` as 13:30; as it is where no clock shows it."""
+    hour = int(clock[1])
+    if not 1 <= hour <= 12:
+        return clock[0]
+    return f"{hour % 12 + 12 * (clock[3] in 'pP'):02d}{clock[2] or ':00'}"
+
+
+def _parse(cells: pd.Series, where: str) -> tuple[pd.Series, tuple[str, ...]]:
+    days = first_days(cells)
     if days is not None:
         return _stamps(days, format="ISO8601"), ()
+    digits = _from_digits(cells)
+    if digits is not None:
+        return digits, ()
+    text = cells.str.replace(_HALF_DAY, _in_24_hours, regex=True)  # with AM or PM pandas guesses the day cell by cell
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # pandas warns when it has to guess; the guesses are compared below
@@ -141,7 +167,7 @@ def _parse(text: pd.Series, where: str) -> tuple[pd.Series, tuple[str, ...]]:
             # One ISO date makes the others mistakes; a bare number would be completed from today's date.
             if iso.notna().any() or text.str.fullmatch(r"\d+(\.\d+)?").any():
                 return iso, ()
-            _check_years(text, where)
+            _check_years(cells, where)
             month_first = _stamps(text)
             day_first = _stamps(text, dayfirst=True)
     except UsageError:
@@ -150,7 +176,9 @@ def _parse(text: pd.Series, where: str) -> tuple[pd.Series, tuple[str, ...]]:
         return _of_several_offsets(text, where, error)
     if not month_first.isna().any() and not day_first.isna().any() and not month_first.equals(day_first):
         row = int(np.argmax(month_first != day_first))
-        raise UsageError(f"{where} has dates such as '{shown(text.iloc[row])}' whose day could be the month; {_WRITE}.")
+        raise UsageError(
+            f"{where} has dates such as '{shown(cells.iloc[row])}' whose day could be the month; {_WRITE}."
+        )
     return min((month_first, day_first), key=lambda dates: int(dates.isna().sum())), ()
 
 

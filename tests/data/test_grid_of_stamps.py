@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from femts.data.grid import future_dates, grid_of, order_of, season_of, step_of
+from femts.data.loading import load_dataset
 from femts.data.timestamps import read_dates
 from femts.errors import UsageError
 
@@ -90,10 +91,43 @@ def test_season(freq: str | None, season: int) -> None:
         (["20240201", "20240202"], "2024-02-01"),
         (["1 Feb 2024", "2 Feb 2024"], "2024-02-01"),
         ([2023, 2024], "2023-01-01"),
+        ([2024020100, 2024020101], "2024-02-01"),
+        (["2024020100", "2024020101"], "2024-02-01"),
+        ([202402010000.0, 202402010010.0], "2024-02-01"),
+        ([20240201000000, 20240201000030], "2024-02-01"),
+        (["01/02/2024 1:30 PM", "01/13/2024 1:30 PM"], "2024-01-02 13:30"),
+        (["01/02/2024 12:00:05 am", "13/02/2024 12:00:05 am"], "2024-02-01 00:00:05"),
+        (["2/1/2024 12 p.m.", "2/13/2024 12 p.m."], "2024-02-01 12:00"),
+        (["2024-01-02 12:00 AM", "2024-01-02 1:00 AM"], "2024-01-02"),
+        (["2024/01/02 12:00AM", "2024/01/02 1:00AM"], "2024-01-02"),
     ],
 )
 def test_dates_are_read_where_they_can_mean_one_thing_only(texts: list[Any], first: str) -> None:
     assert read_dates(pd.Series(texts))[0] == pd.Timestamp(first)
+
+
+@pytest.mark.parametrize("how", ["%Y%m%d%H", "%Y%m%d%H%M", "%m/%d/%Y %I:%M %p"])
+def test_hours_are_hours_however_they_are_written(how: str) -> None:
+    hours = pd.date_range("2020-01-01", periods=400, freq="h")
+    stamps = pd.Series(hours.strftime(how))
+    data = load_dataset(pd.DataFrame({"date": stamps, "x": np.arange(400.0)}))
+    assert data.freq == "h" and data.rows == 400 and data.dates is not None and (data.dates == hours).all()
+
+
+def test_digits_that_are_no_stamps_stay_numbers_and_one_mistake_is_told() -> None:
+    for first in (1577836800, 2020010124, 1234567890, 3020010100):
+        numbers = pd.Series(np.arange(first, first + 400))
+        assert read_dates(numbers).tolist() == numbers.tolist()
+    assert read_dates(pd.Series([2020010100, 2020010101]), freq="1").tolist() == [2020010100, 2020010101]
+    hours = pd.date_range("2020-01-01", periods=40, freq="h").strftime("%Y%m%d%H").to_numpy(dtype=object, copy=True)
+    hours[7] = "2020013207"
+    with pytest.raises(UsageError, match="has '2020013207' where data row 8 should have a date"):
+        read_dates(pd.Series(hours))
+
+
+def test_the_day_is_doubted_as_it_is_written() -> None:
+    with pytest.raises(UsageError, match="such as '01/02/2020 3:00 PM' whose day could be the month"):
+        read_dates(pd.Series(["01/02/2020 3:00 PM", "01/03/2020 3:00 PM"]))
 
 
 def test_order_is_found() -> None:
