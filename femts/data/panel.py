@@ -85,8 +85,8 @@ class Panel:
 
     @property
     def common_rows(self) -> int:
-        """Training rows of the shortest series."""
-        return min(data.train_rows for data in self.series.values())
+        """Training rows of the shortest series that has some."""
+        return min((data.train_rows for data in self.series.values() if data.train_rows), default=0)
 
     @property
     def record(self) -> dict[str, Any]:
@@ -163,6 +163,12 @@ def table_panel(opened: Opened, schema: Schema) -> Panel:
         )
     schema = replace(schema, panel=True, form=opened.form)
     panel = read_panel(opened.frame, opened.name, opened.sha256, schema, opened.where)
+    if schema.split.given and not any(0 < data.split.test[0] < data.split.test[1] for data in panel.series.values()):
+        wish = ", ".join(f"{name} {value}" for name, value in schema.split.to_dict().items())
+        raise UsageError(
+            f"No series of '{shown(panel.name)}' has rows to learn from and rows to test by, split as {wish}; "
+            "change it."
+        )
     return replace(panel, notes=(*notes, *panel.notes), source=opened.source)
 
 

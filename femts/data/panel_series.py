@@ -236,7 +236,7 @@ def _datasets(
         rows = slice(begin, begin + len(dates))
         begin += len(dates)
         if schema.split.test_from is not None or len(dates) not in splits:
-            splits[len(dates)] = schema.split.split(dates, len(dates), f"'{shown(name)}'")
+            splits[len(dates)] = schema.split.split_series(dates, len(dates), f"Series '{shown(name)}'")
         series[name] = replace(
             first,
             name=name,

@@ -69,13 +69,11 @@ class SplitRule:
         """
         if not self.given:
             return ratio_split(rows)
-        if self.shares:
-            train, test = int(rows * self.shares[0]), int(rows * self.shares[2])
-            val = rows - train - test
-        else:
-            test = self.test_rows or self._rows_from(dates, rows, where) or int(rows * 0.2)
-            val = self.val_rows or min(test, (rows - test) // 4)
-            train = rows - val - test
+        train, val, test = self._counts(dates, rows, where)
+        if dates is not None and self.test_from is not None and not 0 < test < rows:
+            raise UsageError(
+                f"The date {self.test_from} is not within {where}, {dates[0]} to {dates[-1]}; give one that is."
+            )
         for part, count in {"training": train, "validation": val, "test": test}.items():
             if count < 1:
                 raise UsageError(
@@ -83,7 +81,37 @@ class SplitRule:
                 )
         return Split(train=(0, train), val=(train, rows - test), test=(rows - test, rows))
 
-    def _rows_from(self, dates: pd.Index | None, rows: int, where: str) -> int | None:
+    def split_series(self, dates: pd.Index | None, rows: int, where: str) -> Split:
+        """As `split`, for a series of a panel: one that is too short has no validation, and then no test.
+
+        A series that ends before the date of the test is for training alone; nothing is learned
+        from one that begins after it, and no look-back would be there to test it by.
+
+        Raises:
+            UsageError: the date is none, or the stamps are no dates.
+        """
+        if not self.given:
+            return ratio_split(rows)
+        train, val, test = self._counts(dates, rows, where)
+        if self.test_from is not None and test == rows:
+            return Split(train=(0, 0), val=(0, 0), test=(0, rows))
+        if not 0 < test < rows:
+            test, train = 0, rows
+        elif min(train, val) < 1:
+            train = rows - test
+        return Split(train=(0, train), val=(train, rows - test), test=(rows - test, rows))
+
+    def _counts(self, dates: pd.Index | None, rows: int, where: str) -> tuple[int, int, int]:
+        """Rows for training, validation and test, which may be too few."""
+        if self.shares:
+            train, test = int(rows * self.shares[0]), int(rows * self.shares[2])
+            return train, rows - train - test, test
+        later = self._rows_from(dates, where)
+        test = self.test_rows or (int(rows * 0.2) if later is None else later)
+        val = self.val_rows or min(test, (rows - test) // 4)
+        return rows - val - test, val, test
+
+    def _rows_from(self, dates: pd.Index | None, where: str) -> int | None:
         """Rows from `test_from` on; None where no date is named."""
         if self.test_from is None:
             return None
@@ -96,16 +124,11 @@ class SplitRule:
         try:
             first = pd.Timestamp(self.test_from)
             first = first.tz_localize(dates.tz) if dates.tz is not None and first.tz is None else first
-            count = int((dates >= first).sum())
+            return int((dates >= first).sum())
         except (TypeError, ValueError, OverflowError) as error:
             raise UsageError(
                 f"The date '{shown(self.test_from)}' cannot be read; write it as --test-from 2024-01-31."
             ) from error
-        if not 0 < count < rows:
-            raise UsageError(
-                f"The date {self.test_from} is not within {where}, {dates[0]} to {dates[-1]}; give one that is."
-            )
-        return count
 
     def to_dict(self) -> dict[str, Any]:
         """Arguments of `of` that say something, in plain types."""
