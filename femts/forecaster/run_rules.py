@@ -130,7 +130,7 @@ _MEMBER_RUN = fields(
     {"model": fields({"name": text}, closed=False), "protocol": text, "training": _TRAINING}, closed=False
 )
 _MAYBE = {
-    "auto": fields({**_AUTO, "tried": several(_TRIED, 1)}),
+    "auto": fields({**_AUTO, "tried": several(_TRIED, 1)}, {"order": entries(anything)}),
     "naive": NAIVE,
     "devices": whole(1),
     "kernels": entries(text),

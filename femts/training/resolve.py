@@ -127,7 +127,7 @@ def resolve_run(
         settings=model_settings,
     )
     # A look-back that nobody chose is no mistake of anybody.
-    seen = back >= data.season or not _left_open(lengths.seq_len)
+    seen = back >= data.season or not left_open(lengths.seq_len)
     config = config.for_data(data.season if seen else 1, data.common_rows)
     training = replace(training, channels=_drawn(model, training.channels, len(data.columns)))
     name = default_protocol(_published(data)) if protocol is None else protocol
@@ -140,7 +140,7 @@ def horizon(data: Dataset | Panel, pred_len: object) -> Choice:
     Raises:
         UsageError: it is no number of steps.
     """
-    if _left_open(pred_len):
+    if left_open(pred_len):
         return default_horizon(data.freq, data.rows, _published(data))
     steps = whole_number(pred_len, "Horizon")
     if steps is None or steps < 1:
@@ -165,7 +165,7 @@ def look_back(data: Dataset | Panel, model: str, lengths: Lengths) -> Choice:
         preset = every_row(data.rows, card.most_rows)
     else:
         preset = default_look_back(name, int(pred_len or 1), data.typical_rows, data.season)
-    if _left_open(seq_len):
+    if left_open(seq_len):
         return preset
     steps = whole_number(seq_len, "Look-back")
     if steps is None:
@@ -199,7 +199,8 @@ def thinned_notes(model: ForecastModel, windows: Mapping[str, Windows]) -> list[
     return [f"scores are of {counts} windows, evenly spread{remedy}"]
 
 
-def _left_open(steps: object) -> bool:
+def left_open(steps: object) -> bool:
+    """Tell a number of steps that is left to femts from one that is asked for."""
     return steps is None or (isinstance(steps, str) and steps.strip().lower() == "auto")
 
 

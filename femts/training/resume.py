@@ -22,6 +22,10 @@ _FREE = {"training.max_time", "training.device", "training.devices", "training.e
 _OF_A_STEP = ("params", "lr", "fused", "foreach")  # of the optimiser: what a step or a device decides, not the recipe
 
 
+class Finished(UsageError):
+    """The run that was to go on is finished; it is of the same settings and data."""
+
+
 def find_state(
     config: RunConfig, preprocess: Mapping[str, Any], out: Path | None, resume: bool, model: ForecastModel
 ) -> TrainState:
@@ -29,7 +33,8 @@ def find_state(
     stands. Nothing is written.
 
     Raises:
-        UsageError: `out` holds another run, or with `resume` none, a finished one, or one of other settings or data.
+        UsageError: `out` holds another run, or with `resume` none, or one of other settings or data.
+        Finished: with `resume`, it holds this one, and there is nothing left to do.
     """
     if not resume:
         if out is not None:
@@ -38,14 +43,14 @@ def find_state(
     if out is None:
         raise UsageError("To resume, name the run folder with --out (out= in Python).")
     before = read_config(out)
-    _check_same(before, config, out)
-    begun = (out / CHECKPOINT).is_file()
-    if begun and read_preprocess(out)["data"] != preprocess["data"]:
+    check_same(before.to_dict(), config.to_dict(), out)
+    begun, finished = (out / CHECKPOINT).is_file(), (out / METRICS).is_file()
+    if (begun or finished) and read_preprocess(out)["data"] != preprocess["data"]:
         raise changed_data(config.dataset, out)
     state = TrainState.load(out / CHECKPOINT) if begun else TrainState()
     if state.model:
         _check_fits(state, model, config.training, out / CHECKPOINT)
-    if (out / METRICS).is_file():
+    if finished:
         _check_unfinished(read_metrics(out), state, out)
     return state
 
@@ -58,7 +63,7 @@ def changed_data(dataset: str, out: Path) -> UsageError:
 def _check_unfinished(metrics: Mapping[str, Any], state: TrainState, out: Path) -> None:
     if not state.model or state.complete:
         score = metrics["test"]["mse"]
-        raise UsageError(
+        raise Finished(
             f"Run {out} is finished ({state.step} steps, test MSE {score:.4f}); use it, or train in a new folder."
         )
 
@@ -83,8 +88,9 @@ def _check_fits(state: TrainState, model: ForecastModel, config: TrainingConfig,
         raise damaged(path) from error
 
 
-def _check_same(before: RunConfig, now: RunConfig, out: Path) -> None:
-    old, new = ({"final": False, **_flat(config.to_dict())} for config in (before, now))
+def check_same(before: Mapping[str, Any], now: Mapping[str, Any], out: Path) -> None:
+    """UsageError for the first setting of the run in `out` that was another `before`; both as `RunConfig.to_dict`."""
+    old, new = ({"final": False, **_flat(record)} for record in (before, now))
     for key in old | new:
         # The same file may be named in two ways; its hash is compared instead.
         if key in _FREE or key == "dataset.source" or old.get(key) == new.get(key):

@@ -131,33 +131,42 @@ def _train_all(
     """Train one model for each horizon; returns their records. Several get a folder each, and a summary."""
     from femts.config.training import parse_span
     from femts.data.panel import Panel
+    from femts.training.resume import Finished
     from femts.training.train import train as fit
 
     single = len(recipe.pred_lens) <= 1
     limit = None if single or isinstance(data, Panel) else _check_horizons(recipe, data)
     said = set[str]()
     runs = {pred_len: folder if single else folder / str(pred_len) for pred_len in _horizons(recipe, data)}
-    left = [p for p, run in runs.items() if single or not (resume and (run / METRICS).is_file())]
-    records, settings = {}, dict(recipe.settings)
+    records, settings = dict[int, dict[str, Any]](), dict(recipe.settings)
+
+    def train_one(pred_len: int, run: Path) -> None:
+        fit(
+            data,
+            recipe.model,
+            pred_len if recipe.pred_lens else None,
+            seq_len=recipe.seq_len,
+            protocol=recipe.protocol,
+            out=run,
+            resume=resume and (single or run.exists()),
+            final=recipe.final,
+            settings=settings,
+            progress=True,
+            say=lambda note: _say_once(note, said),
+        )
+
+    finished = [p for p, run in runs.items() if not single and resume and (run / METRICS).is_file()]
+    for pred_len in finished:  # all of them before hours are spent on the others
+        with suppress(Finished):  # of these settings and data, or it says what was other
+            train_one(pred_len, runs[pred_len])
+    left = [p for p in runs if p not in finished]
     for pred_len, run in runs.items():
         if pred_len in left:
             if limit is not None:  # what one does not need is for those after it
                 rest = started + parse_span(limit) - time.monotonic()
                 settings["training.max_time"] = f"{max(1, round(rest / len(left)))}s"
             left.remove(pred_len)
-            fit(
-                data,
-                recipe.model,
-                pred_len if recipe.pred_lens else None,
-                seq_len=recipe.seq_len,
-                protocol=recipe.protocol,
-                out=run,
-                resume=resume and (single or run.exists()),
-                final=recipe.final,
-                settings=settings,
-                progress=True,
-                say=lambda note: _say_once(note, said),
-            )
+            train_one(pred_len, run)
         record = records[pred_len] = read_metrics(run)
         if "known" in record:
             parts = ", ".join(f"{name} {100 * part:.0f} %" for name, part in record["known"].items())

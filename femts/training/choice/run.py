@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from femts.config.model import AUTO
 from femts.data.dataset import Dataset
 from femts.data.origins import before_test, most_origins
 from femts.data.panel import Panel
 from femts.errors import UsageError
-from femts.files import locked
 from femts.forecaster.combine import mean_of
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.panel_forecaster import PanelForecaster
-from femts.forecaster.run_folder import CANDIDATES, METRICS, check_new_folder
+from femts.forecaster.run_folder import CANDIDATES
 from femts.training.choice.candidates import shortlist, windows_to_score
+from femts.training.choice.folder import order_record, trials_folder
 from femts.training.choice.rule import RULE, best_mean, error_of
 from femts.training.choice.trial import Tried, scoring_seconds, try_candidate
 from femts.training.order import Order
@@ -44,24 +42,26 @@ def choose(order: Order, data: Dataset | Panel) -> Forecaster | PanelForecaster:
         A forecaster of the one taken, or of the mean of several; `metrics["auto"]` says what was tried.
 
     Raises:
-        UsageError: the run folder or the lengths do not fit, or no candidate could be tried.
+        UsageError: the run folder, its data or the lengths do not fit, or no candidate could be tried.
         RunFailure: as `Interrupted`, a signal came.
     """
     pred_len = horizon(data, order.lengths.pred_len).steps
-    for note in (*data.notes, *horizon_notes(data, order.lengths.pred_len)):
-        order.say(note)
-    with _folder(order) as folder:
+    record = order_record(order, data, pred_len)
+    with trials_folder(order, record) as folder:
         try:
+            for note in (*data.notes, *horizon_notes(data, order.lengths.pred_len)):
+                order.say(note)
             with at_place(order.place):
                 tried = _try_all(order, data, pred_len, folder)
                 made = _taken(order, data, tried)
+                made.metrics["auto"]["order"] = record
                 if order.final:
                     made = _on_all_rows(made, data)
         except (Interrupted, KeyboardInterrupt) as error:
             remedy = "nothing was kept" if order.out is None else f"{order.out} goes on with --resume"
             raise Interrupted(f"Choosing was interrupted; {remedy}.") from error
         except UsageError:
-            if folder is not None:
+            if folder is not None and not order.resume:  # what was there before this call stays
                 shutil.rmtree(folder, ignore_errors=True)
             raise
         if order.out is not None:
@@ -161,20 +161,3 @@ def _on_all_rows(scored: Forecaster | PanelForecaster, data: Dataset | Panel) ->
     made = refit(cast(Any, scored), data)
     made.intervals = held_out_intervals(scored)
     return made
-
-
-@contextmanager
-def _folder(order: Order) -> Iterator[Path | None]:
-    """Folder of the trials, within that of the run, held against others; None keeps nothing."""
-    if order.out is None:
-        if order.resume:
-            raise UsageError("To resume, name the run folder with --out (out= in Python).")
-        yield None
-        return
-    if not order.resume:
-        check_new_folder(order.out)
-    elif not (order.out / CANDIDATES).is_dir() or (order.out / METRICS).is_file():
-        state = "is finished" if (order.out / METRICS).is_file() else f"holds no run with --model {AUTO}"
-        raise UsageError(f"Folder {order.out} {state}; choose a new folder, without --resume.")
-    with locked(order.out):
-        yield order.out / CANDIDATES

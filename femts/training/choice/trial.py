@@ -18,7 +18,7 @@ from femts.data.panel import Panel
 from femts.data.panel_preprocess import PanelPreprocess, panel_windows
 from femts.data.preprocess import Preprocess
 from femts.data.windows import Windows, part_windows
-from femts.errors import FemtsError, UsageError
+from femts.errors import FemtsError
 from femts.evaluation.evaluator import evaluate
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.load import load
@@ -109,7 +109,7 @@ def try_candidate(
         folds: the data as they were known at each origin, the latest first.
         most: windows to forecast at each, spread evenly.
         seconds: that there are for it; None is no limit.
-        folder: keeps the trainings; one that is finished there is not made again.
+        folder: keeps the trainings, all of this order; one that is finished there is not made again.
 
     Raises:
         Interrupted: a signal came.
@@ -157,8 +157,6 @@ def _trained(
 ) -> Forecaster | PanelForecaster:
     if folder is not None and (folder / METRICS).is_file():
         before: Forecaster | PanelForecaster = load(folder, order.place.device)
-        if before.data != fold.record:
-            raise UsageError(f"The data changed since {folder} was made; train again in a new folder.")
         return before
     begun = folder is not None and (folder / CONFIG).is_file()
     return carry_out(order.to(candidate.model, seconds, folder, begun), fold)

@@ -1,0 +1,100 @@
+"""Folder of the trials of `--model auto`: what was asked for stands in it, and nothing else goes on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from femts.config.model import AUTO
+from femts.config.rules import Misfit, read_json
+from femts.data.catalog import CATALOG
+from femts.data.dataset import Dataset
+from femts.data.panel import Panel
+from femts.data.protocols import default_protocol
+from femts.errors import UsageError
+from femts.files import locked, write_file
+from femts.forecaster.run_folder import CANDIDATES, METRICS, check_new_folder, json_bytes
+from femts.forecaster.saved_run import read_config, read_metrics
+from femts.text import strict_json
+from femts.training.order import Order
+from femts.training.resolve import left_open
+from femts.training.resume import Finished, changed_data, check_same
+
+ORDER = f"{CANDIDATES}/order.json"
+
+
+def order_record(order: Order, data: Dataset | Panel, pred_len: int) -> dict[str, Any]:
+    """Record of what a choice follows from, in plain types: `data`, how they are read, lengths and recipe."""
+    back, protocol = order.lengths.seq_len, order.lengths.protocol
+    record = {
+        "dataset": {"name": data.name, **data.schema.to_dict()},
+        "model": {"name": AUTO},
+        "pred_len": pred_len,
+        "seq_len": AUTO if left_open(back) else str(back).strip(),
+        "protocol": default_protocol(data.source in CATALOG) if protocol is None else protocol,
+        "training": asdict(order.training),
+        "final": order.final,
+        "data": data.record,
+    }
+    plain: dict[str, Any] = json.loads(strict_json(record))
+    return plain
+
+
+@contextmanager
+def trials_folder(order: Order, record: Mapping[str, Any]) -> Iterator[Path | None]:
+    """Folder of the trials, within that of the run, held against others; None keeps nothing.
+
+    Args:
+        order: whose `out` is the run folder; with its `resume` what is in it goes on.
+        record: of this order, which is written to a new folder and compared with that of an old one.
+
+    Raises:
+        UsageError: the folder is not new, or with `resume` holds no choice, or that of another order.
+        Finished: with `resume`, it holds this one, and nothing is left to do.
+    """
+    out = order.out
+    if out is None:
+        if order.resume:
+            raise UsageError("To resume, name the run folder with --out (out= in Python).")
+        yield None
+        return
+    if order.resume:
+        _check_same_order(out, record)
+    else:
+        check_new_folder(out)
+    with locked(out):
+        if not order.resume:
+            write_file(out / ORDER, json_bytes(record))
+        yield out / CANDIDATES
+
+
+def _check_same_order(out: Path, record: Mapping[str, Any]) -> None:
+    finished = (out / METRICS).is_file()
+    if not finished and not (out / ORDER).is_file():
+        raise UsageError(f"Folder {out} holds no run with --model {AUTO}; choose a new folder, without --resume.")
+    before = _finished_order(out) if finished else _begun_order(out)
+    check_same({**before, "data": record["data"]}, record, out)
+    if before.get("data") != record["data"]:
+        raise changed_data(record["dataset"]["name"], out)
+    if finished:
+        raise Finished(f"Folder {out} is finished; choose a new folder, without --resume.")
+
+
+def _begun_order(out: Path) -> Mapping[str, Any]:
+    try:
+        before: Mapping[str, Any] = dict(read_json(out / ORDER))
+        return before
+    except (OSError, Misfit, ValueError, TypeError) as error:
+        raise UsageError(
+            f"File {out / ORDER} was changed and cannot be resumed; train again in a new folder."
+        ) from error
+
+
+def _finished_order(out: Path) -> Mapping[str, Any]:
+    """Order of a finished run; of one whose model was named, that name."""
+    chosen = read_metrics(out).get("auto")
+    return {"model": {"name": read_config(out).model}} if chosen is None else chosen.get("order", {})

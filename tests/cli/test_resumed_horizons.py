@@ -1,0 +1,77 @@
+"""`femts train --pred-len N,N --resume`: finished horizons are of this recipe and these data, or it is refused."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from femts.cli import main
+from femts.data.synthetic import synthetic_frame
+from femts.training.choice import run as choice
+from femts.training.choice.candidates import Candidate
+
+EACH = "train --pred-len 12,24 --seq-len 48 --out each"
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder, with a table, a part of it, and another of its name."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(choice, "shortlist", lambda *_: (Candidate("naive"), Candidate("ridge")))
+    table = synthetic_frame(500).iloc[:, :3]
+    table.to_csv("m.csv", index=False)
+    table[:400].to_csv("m400.csv", index=False)
+    (tmp_path / "other").mkdir()
+    table.assign(s0=table["s0"] + 1).to_csv("other/m.csv", index=False)
+    return tmp_path
+
+
+def files(folder: Path) -> dict[str, tuple[int, bytes]]:
+    """All that `folder` holds, and since when."""
+    return {str(path): (path.stat().st_mtime_ns, path.read_bytes()) for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "message"),
+    [
+        ("ridge --dataset m.csv", "ridge --dataset m400.csv", "was begun with dataset.name=m, not m400"),
+        ("ridge --dataset m.csv", "ridge --dataset other/m.csv", "data 'm' changed since"),
+        ("ridge --dataset m.csv", "naive --dataset m.csv", "was begun with model.name=ridge, not naive"),
+        ("ridge --dataset m.csv", "auto --dataset m.csv", "was begun with model.name=ridge, not auto"),
+        ("ridge --dataset m.csv", "ridge --dataset m.csv --final", "was begun with final=False, not True"),
+        ("auto --dataset m.csv", "auto --dataset other/m.csv", "data 'm' changed since"),
+        ("auto --dataset m.csv", "auto --dataset m.csv --calendar", "was begun with dataset.roles.target=None, not"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("horizons", ["12,24", "36,24"])
+def test_another_recipe_or_other_data_are_refused_before_anything_is_trained(
+    place: Path, capsys: pytest.CaptureFixture[str], first: str, then: str, message: str, horizons: str
+) -> None:
+    assert main([*EACH.split(), "--model", *first.split()]) == 0
+    before = files(place / "each")
+    capsys.readouterr()
+    assert main([*EACH.replace("12,24", horizons).split(), "--resume", "--model", *then.split()]) == 2
+    said = capsys.readouterr()
+    assert message in said.err and not said.out
+    assert files(place / "each") == before and not (place / "each" / "36").exists()
+
+
+@pytest.mark.parametrize("model", ["ridge", "auto", "ridge --final"])
+def test_what_is_finished_stays_and_what_is_missing_is_added(
+    place: Path, capsys: pytest.CaptureFixture[str], model: str
+) -> None:
+    command: list[Any] = [*EACH.split(), "--dataset", "m.csv", "--model", *model.split()]
+    assert main(command) == 0
+    before, said = files(place / "each" / "24"), capsys.readouterr().out
+    os.rename("m.csv", "other/m.csv")
+    command[command.index("m.csv")] = "other/m.csv"  # the same file elsewhere is the same
+    assert main([*command, "--resume", "--max-time", "1h"]) == 0
+    assert capsys.readouterr().out == said
+    command[command.index("12,24")] = "36,24"
+    assert main([*command, "--resume"]) == 0
+    assert files(place / "each" / "24") == before
+    assert (place / "each" / "36" / "metrics.json").is_file()
