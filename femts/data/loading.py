@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Unpack
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from pandas.tseries.frequencies import to_offset
 
 from femts.config.arguments import check_kind, check_path
 from femts.data.catalog import CATALOG, DatasetCard, card
@@ -173,6 +175,8 @@ def _from_catalogue(entry: DatasetCard, root: str | Path | None, download: bool,
             f"{place} has {table.shape[0]} rows of {table.shape[1]} values, but {entry.name} has "
             f"{entry.rows} of {entry.channels}; {remedy}."
         )
+    if when is not None:
+        _check_step(entry, when)
     return _checked(
         Dataset(
             name=entry.name,
@@ -188,6 +192,22 @@ def _from_catalogue(entry: DatasetCard, root: str | Path | None, download: bool,
             schema=Schema(na=schema.na, split=schema.split, domain=schema.domain),
         )
     )
+
+
+def _check_step(entry: DatasetCard, when: pd.DatetimeIndex) -> None:
+    """Refuse a step of a card that is none, or is not the usual one between its stamps; Weather repeats one of them."""
+    card = f"The card of {entry.name} has the step '{shown(entry.freq)}'"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of pandas 2, which still reads some that pandas 3 does not
+            step = to_offset(entry.freq)
+    except ValueError as error:
+        raise UsageError(
+            f"{card}, which is no frequency of pandas; write freq='h', '15min', 'D' or the like."
+        ) from error
+    row = int(np.argmax(np.diff(when) == pd.Series(np.diff(when)).mode()[0])) if len(when) > 1 else -1
+    if step is not None and row >= 0 and when[row] + step != when[row + 1]:
+        raise UsageError(f"{card}, but its stamps go from {when[row]} to {when[row + 1]}; give the card their step.")
 
 
 def _matrix(table: pd.DataFrame, schema: Schema) -> NDArray[np.float64]:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from femts.data.form import Form
 from femts.data.periods import first_days
-from femts.data.timestamps import as_text, like_dates, read_dates
+from femts.data.timestamps import are_clocks, as_text, like_dates, read_dates
 from femts.errors import UsageError
 from femts.text import shown
 
@@ -147,8 +147,8 @@ def _series_and_value(rest: pd.DataFrame, stamps: pd.Series, form: Form) -> tupl
 
 
 def _are_words(column: pd.Series) -> bool:
-    """Tell whether a column holds text without a number in it, and nothing is missing."""
-    if pd.api.types.is_numeric_dtype(column) or column.isna().any() or not len(column):
+    """Tell whether a column holds text without a number or a time of day in it, and nothing is missing."""
+    if pd.api.types.is_numeric_dtype(column) or column.isna().any() or not len(column) or are_clocks(column):
         return False
     text = column.head(SAMPLE)
     return (

@@ -82,6 +82,12 @@ def as_text(column: pd.Series) -> pd.Series:
         return column.map(shown).astype(str)
 
 
+def are_clocks(column: pd.Series) -> bool:
+    """Tell whether every cell is a time of day, such as 13:30 or 1:30 PM, and nothing else."""
+    text = as_text(column).str.strip()
+    return bool(len(text)) and bool(text.str.fullmatch(r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?(\s*[aApP]\.?[mM]\.?)?").all())
+
+
 def _plain(column: pd.Series) -> pd.Series:
     """Periods as their starts, and whole numbers that are stored as fractions (1956.0) as whole;
     anything else as it is."""

@@ -1,4 +1,4 @@
-"""Stamps that stand in several columns: a year beside a quarter, or beside a month, a day and an hour."""
+"""Stamps in several columns: a year beside a quarter, or a month, a day and an hour; a date beside a time of day."""
 
 from __future__ import annotations
 
@@ -6,18 +6,28 @@ import numpy as np
 import pandas as pd
 
 from femts.data.form import Form
+from femts.data.timestamps import are_clocks, as_text
 from femts.text import shown
 
 _LAST = {"year": 2261, "quarter": 4, "month": 12, "day": 31, "hour": 23}  # of each part; all but hours begin at 1
 _MARK = "columns of its stamps"
 _WAYS = (("year", "quarter"), ("year", "month", "day", "hour"), ("year", "month", "day"), ("year", "month"))
+_CLOCKS = (("date", "time"), ("datum", "uhrzeit"), ("datum", "zeit"))
 
 
 def year_parts(frame: pd.DataFrame, form: Form) -> list[str]:
-    """Columns of `frame` that make a stamp together, the year first; none where one column is named for it."""
-    if form.time is not None or {"date", "ds"} & set(map(str, frame.columns)):
+    """Columns of `frame` that make a stamp together, the year or the date first; none where one column
+    is named for it."""
+    names = set(map(str, frame.columns))
+    if form.time not in (None, "date") or "ds" in names:
         return []
     by_part = {name.lower(): name for name in frame.columns if isinstance(name, str)}
+    for pair in _CLOCKS:
+        parts = [by_part.get(part, "") for part in pair]
+        if set(parts) <= names and "date" not in names - set(parts) and _are_days_and_clocks(frame[parts]):
+            return parts
+    if "date" in names:
+        return []
     for way in _WAYS:
         if set(way) <= set(by_part) and all(_are_parts(frame[by_part[part]], part) for part in way):
             return [by_part[part] for part in way]
@@ -30,15 +40,21 @@ def joined(frame: pd.DataFrame, form: Form) -> pd.DataFrame:
     parts = year_parts(frame, form)
     if not parts:
         return frame
+    rest = frame.drop(columns=parts)
+    rest.insert(0, "date", _dated(frame, parts))
+    rest.attrs = {_MARK: tuple(parts)}
+    return rest
+
+
+def _dated(frame: pd.DataFrame, parts: list[str]) -> pd.Series:
+    if parts[0].lower() != "year":
+        days = _days(frame[parts[0]]).str.replace(r"^(\d{4})(\d{2})(\d{2})$", r"\1-\2-\3", regex=True)
+        return days + " " + as_text(frame[parts[1]]).str.strip().str.replace(r"^(\d):", r"0\1:", regex=True)
     numbers = {name.lower(): frame[name].astype(float).astype(int) for name in parts}
     month = numbers["quarter"] * 3 - 2 if "quarter" in numbers else numbers["month"]
     stamps = numbers["year"].map("{:04d}".format) + month.map("-{:02d}".format)
     stamps += numbers["day"].map("-{:02d}".format) if "day" in numbers else "-01"
-    stamps += numbers["hour"].map(" {:02d}:00:00".format) if "hour" in numbers else ""
-    rest = frame.drop(columns=parts)
-    rest.insert(0, "date", stamps)
-    rest.attrs = {_MARK: tuple(parts)}
-    return rest
+    return stamps + (numbers["hour"].map(" {:02d}:00:00".format) if "hour" in numbers else "")
 
 
 def joined_notes(frame: pd.DataFrame) -> tuple[str, ...]:
@@ -48,6 +64,19 @@ def joined_notes(frame: pd.DataFrame) -> tuple[str, ...]:
         return ()
     names = ", ".join(f"'{shown(name)}'" for name in parts[:-1])
     return (f"columns {names} and '{shown(parts[-1])}' are taken together for the stamps",)
+
+
+def _days(column: pd.Series) -> pd.Series:
+    """Cells as text, without the midnight that a program adds to a day."""
+    return as_text(column).str.strip().str.replace(r" 00:00(:00)?$", "", regex=True)
+
+
+def _are_days_and_clocks(columns: pd.DataFrame) -> bool:
+    """Tell whether every cell of the first of two columns looks like a day alone, and of the second is a time."""
+    if columns.shape[1] != 2 or not are_clocks(columns.iloc[:, 1]):
+        return False
+    days = _days(columns.iloc[:, 0])
+    return bool((days.str.contains(r"^\d{8}$|\d\D+\d") & ~days.str.contains(":")).all())
 
 
 def _are_parts(column: pd.Series | pd.DataFrame, part: str) -> bool:

@@ -11,6 +11,8 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from unittest.mock import patch
 
+import numpy as np
+import pandas as pd
 import pytest
 from checkout import Checkout
 from small_tables import small_table
@@ -158,6 +160,35 @@ def test_a_name_is_taken_once_and_a_card_has_a_file_or_a_maker(folder: Path) -> 
         catalog.register_dataset(catalog.DatasetCard(**{**vars(catalog.CATALOG["ETTh1"]), "name": "etth1"}))
     with pytest.raises(ValueError, match="either a file or made"):
         catalog.DatasetCard(name="x", rows=1, channels=1, freq="h", season=24, description="Nothing.")
+
+
+@pytest.mark.parametrize(
+    ("freq", "step", "says"),
+    [
+        ("15min", "15min", None),
+        ("MS", "MS", None),
+        ("D", "24h", None),
+        ("B", "B", None),
+        ("hourly", "h", "The card of odd has the step 'hourly', which is no frequency of pandas; write freq='h'"),
+        (
+            "h",
+            "15min",
+            "has the step 'h', but its stamps go from 2024-01-01 00:00:00 to 2024-01-01 00:15:00; give the card",
+        ),
+        ("ME", "MS", "has the step 'ME', but its stamps go from 2024-01-01 00:00:00 to 2024-02-01 00:00:00"),
+    ],
+)
+def test_the_step_of_a_card_is_that_of_its_stamps(folder: Path, freq: str, step: str, says: str | None) -> None:
+    dates = pd.date_range("2024-01-01", periods=60, freq=step)
+    make = partial(pd.DataFrame, {"date": dates, "x": np.arange(60.0)})
+    catalog.register_dataset(
+        catalog.DatasetCard(name="odd", freq=freq, make=make, rows=60, channels=1, season=1, description="x")
+    )
+    if says is None:
+        assert femts.load_dataset("odd").freq == freq
+        return
+    with pytest.raises(UsageError, match=says):
+        femts.load_dataset("odd")
 
 
 def test_after_it_only_the_published_ones_are_there() -> None:

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import femts
+from femts.cli import main
 from femts.data.form import USUAL
 from femts.data.loading import load_dataset
 from femts.data.year_parts import year_parts
@@ -46,6 +47,60 @@ def test_days_and_hours_are_joined_too() -> None:
     assert data.dates is not None and data.dates.equals(HOURS) and data.columns == ("No", "pm")
     days = {name: HOURS[::24].__getattribute__(name) for name in ("year", "month", "day")}
     assert year_parts(pd.DataFrame(days), USUAL) == ["year", "month", "day"]
+
+
+DAY_AND_CLOCK: dict[str, tuple[str, str, str, str]] = {
+    "as a rule": ("date", "%Y-%m-%d", "time", "%H:%M"),
+    "of an export": ("Date", "%m/%d/%Y", "Time", "%I:%M %p"),
+    "of a meter": ("Datum", "%d.%m.%Y", "Uhrzeit", "%H:%M:%S"),
+    "digits": ("date", "%Y%m%d", "time", "%H:%M"),
+    "a midnight": ("Date", "%Y-%m-%d 00:00:00", "Time", "%H:%M"),
+}
+
+
+@pytest.mark.parametrize("name", DAY_AND_CLOCK)
+def test_a_date_beside_a_time_of_day_is_one_stamp(name: str, tmp_path: Path) -> None:
+    hours = pd.date_range("2024-01-30", periods=480, freq="h")
+    date, days, time, clock = DAY_AND_CLOCK[name]
+    table = pd.DataFrame({date: hours.strftime(days), time: hours.strftime(clock), "load": np.sin(np.arange(480.0))})
+    table.to_csv(tmp_path / "mine.csv", index=False)
+    for source in (tmp_path / "mine.csv", table):
+        data = load_dataset(source)
+        assert (data.freq, data.columns) == ("h", ("load",)) and data.dates is not None and data.dates.equals(hours)
+        assert data.notes[0] == f"columns '{date}' and '{time}' are taken together for the stamps"
+    made = femts.train(tmp_path / "mine.csv", "naive", 4, seq_len=8)
+    assert made.predict(table)["date"].iloc[0] == hours[-1] + pd.Timedelta("1h")
+    made.save(tmp_path / "run")
+    assert main([*map(str, ("predict", tmp_path / "run", tmp_path / "mine.csv", "-o", tmp_path / "ahead.csv"))]) == 0
+    assert pd.read_csv(tmp_path / "ahead.csv", parse_dates=["date"])["date"].equals(made.predict(table)["date"])
+
+
+def test_cells_of_dates_and_of_times_and_those_of_a_panel() -> None:
+    hours = pd.date_range("2024-01-30", periods=96, freq="h")
+    cells = pd.DataFrame({"Date": hours.normalize(), "Time": hours.time, "load": np.arange(96.0)})
+    data = load_dataset(cells)
+    assert data.dates is not None and data.dates.equals(hours)
+    shops = pd.concat([cells.assign(shop=shop) for shop in ("a", "b")])
+    panel = femts.load_panel(shops)
+    assert list(panel.series) == ["a", "b"] and panel.freq == "h"
+    assert len(femts.train(panel, "naive", 4, seq_len=8).predict(shops)) == 8
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"time": "soon"}, {"time": 5}, {"date": "2024-01-30 05:00"}, {"date": "then"}, {"ds": 1}, {"Date": 1}],
+)
+def test_a_date_beside_another_thing_stays(changes: dict[str, object]) -> None:
+    table = pd.DataFrame({"date": ["2024-01-30"] * 3, "time": ["01:00", "2:00", "03:00"], "load": 1.0})
+    assert year_parts(table, USUAL) == ["date", "time"]
+    assert year_parts(table.assign(**changes), USUAL) == []
+
+
+def test_times_of_day_are_no_names_of_series() -> None:
+    hours = pd.date_range("2024-01-30", periods=96, freq="h")
+    table = pd.DataFrame({"day": hours.strftime("%Y-%m-%d"), "clock": hours.strftime("%H:%M"), "load": 1.0})
+    with pytest.raises(UsageError, match="has the text '00:00' in column 'clock'"):
+        load_dataset(table)
 
 
 @pytest.mark.parametrize(
