@@ -143,8 +143,10 @@ def like_dates(numbers: NDArray[np.int64], sure: bool = False) -> bool:
 def _from_digits(text: pd.Series) -> pd.Series | None:
     """Stamps of a day and a clock in digits alone; None where one in ten or more has another length, or a
     month or an hour that there is not."""
-    length = len(text.iloc[0]) if len(text) else 0
-    if length not in _DIGITS or not text.str.fullmatch(r"\d+").all():
+    if not len(text) or not text.str.fullmatch(r"\d+", na=False).all():
+        return None
+    length = len(text.iloc[0])
+    if length not in _DIGITS:
         return None
     stamps = _stamps(text.where(text.str.fullmatch(rf"(?:19|20)\d{{{length - 2}}}")), format=_DIGITS[length])
     return stamps if stamps.notna().mean() > 0.9 else None

@@ -18,8 +18,9 @@ def as_mask(attention_mask: Tensor | None, x: Tensor) -> Tensor | None:
             f"attention_mask has shape {tuple(attention_mask.shape)}; it must be {tuple(x.shape[:2])}, (B, T)."
         )
     mask = attention_mask.bool()
-    # Only a mask of floats is looked into, as that makes a GPU wait.
-    if attention_mask.is_floating_point() and not torch.equal(mask.to(attention_mask.dtype), attention_mask):
+    # Only a mask of floats is looked into, as that makes a GPU wait, and only where there are values.
+    looked_into = attention_mask.is_floating_point() and not (attention_mask.is_meta or torch.compiler.is_compiling())
+    if looked_into and not torch.equal(mask.to(attention_mask.dtype), attention_mask):
         raise ValueError(
             "attention_mask has values other than 0 and 1; give True for tokens to read, such as mask == 0 "
             "of one that is added to scores."
