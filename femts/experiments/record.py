@@ -25,7 +25,7 @@ def train_cell(cell: Cell, work: Path, device: str, data_root: str | None) -> di
     """Train `cell`, or go on with what its run folder `work` has reached, and make its record."""
     from femts.data.source import split_for
     from femts.forecaster.load import load
-    from femts.forecaster.run_folder import METRICS
+    from femts.forecaster.run_folder import METRICS, has_begun
     from femts.training.train import train
 
     data = split_for(cell.load(data_root), cell.pred_len)
@@ -41,7 +41,7 @@ def train_cell(cell: Cell, work: Path, device: str, data_root: str | None) -> di
             out=work,
             seed=cell.seed,
             device=device,
-            resume=work.exists(),
+            resume=has_begun(work),
             settings=cell.settings,
         )
     return make_record(cell, forecaster, data)

@@ -154,6 +154,11 @@ def check_new_folder(folder: Path) -> None:
         raise UsageError(f"Folder {folder} holds files that are no run; choose a new or empty folder.")
 
 
+def has_begun(folder: Path) -> bool:
+    """Tell if a training left in `folder` what it is of; one that was killed before has nothing to go on with."""
+    return (folder / CONFIG).is_file() or (folder / CANDIDATES).is_dir()
+
+
 def validations_csv(validations: Sequence[Mapping[str, Any]]) -> bytes:
     """`metrics.csv`: one row for each validation."""
     text = io.StringIO()

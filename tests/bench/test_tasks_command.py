@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from orphans import marked, wait_for_workers
 
 from femts.bench.tasks.table import Entry
 from femts.cli import main
@@ -43,7 +42,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_killed_and_started_again_it_ends_equal_to_the_bit(finished: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "femts", *COMMAND, "--out", str(tmp_path)]
     quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    process = subprocess.Popen(command, **quiet)
+    process = subprocess.Popen(command, env=marked(tmp_path), **quiet)
     deadline = time.monotonic() + 120
     while not records(tmp_path) and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -51,10 +50,9 @@ def test_killed_and_started_again_it_ends_equal_to_the_bit(finished: Path, tmp_p
     process.wait()
     before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/*.json")}
     assert 0 < len(before) < 4
-    for lock in tmp_path.rglob("*.lock"):  # its worker notices, and ends
-        with suppress(FileNotFoundError), open(lock) as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-    assert subprocess.run(command, **quiet, timeout=240).returncode == 0
+    wait_for_workers(tmp_path)
+    continued = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    assert continued.returncode == 0, continued.stderr
     assert records(tmp_path) == records(finished) and len(records(tmp_path)) == 4
     assert all(path.stat().st_mtime_ns == written for path, written in before.items())
 

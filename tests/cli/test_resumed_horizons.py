@@ -75,3 +75,12 @@ def test_what_is_finished_stays_and_what_is_missing_is_added(
     assert main([*command, "--resume"]) == 0
     assert files(place / "each" / "24") == before
     assert (place / "each" / "36" / "metrics.json").is_file()
+
+
+def test_a_horizon_that_was_killed_before_it_said_what_it_is_begins_anew(place: Path) -> None:
+    assert main([*EACH.replace("12,24", "12").split(), "--model", "naive", "--dataset", "m.csv"]) == 0
+    (place / "each").rename(place / "12")
+    (place / "each" / "24").mkdir(parents=True)
+    (place / "12").rename(place / "each" / "12")
+    assert main([*EACH.split(), "--resume", "--model", "naive", "--dataset", "m.csv"]) == 0
+    assert (place / "each" / "24" / "metrics.json").is_file()

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from orphans import marked, wait_for_workers
 from small_grid import COMMAND, SETTINGS, small_grid, without_times
 from small_tables import small_table
 
@@ -141,6 +140,16 @@ def test_a_cell_that_crashes_leaves_its_reason_and_the_others_go_on(tmp_path: Pa
     assert store.finished(good) and store.failure(good) is None
 
 
+@pytest.mark.parametrize("left", [None, ".0123456789abcdef.part"], ids=["nothing", "a part of a file"])
+def test_a_cell_that_was_killed_before_it_said_what_it_is_begins_anew(left: str | None, tmp_path: Path) -> None:
+    store, cell = Store(tmp_path), small_grid(("naive",))[0]
+    store.work(cell).mkdir(parents=True)
+    if left is not None:
+        (store.work(cell) / left).write_text("format")
+    run_local([cell], store, Resources(1, 1, "cpu"), None, print)
+    assert store.finished(cell) and store.failure(cell) is None
+
+
 def test_the_command_ends_with_status_1_when_a_cell_crashed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["table", "--datasets", "synthetic", "--models", "dlinear", "--pred-lens", "12", "--seq-len", "48"]
     command += ["--set", "training.lr=1e30", "--jobs", "1", "--device", "cpu", "--results", str(tmp_path)]
@@ -166,14 +175,13 @@ def test_killed_at_once_and_continued_it_ends_with_the_same_records(finished: St
     command = [sys.executable, "-m", "femts", *COMMAND, "--results", str(tmp_path)]
     quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     for seconds in (4.0, 7.0):
-        process = subprocess.Popen(command, **quiet)
+        process = subprocess.Popen(command, env=marked(tmp_path), **quiet)
         time.sleep(seconds)
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
-    for lock in tmp_path.rglob("*.lock"):  # its workers notice, and end
-        with suppress(FileNotFoundError), open(lock) as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-    assert subprocess.run(command, **quiet, timeout=240).returncode == 0
+    wait_for_workers(tmp_path)
+    continued = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    assert continued.returncode == 0, continued.stderr
     for cell in small_grid():
         assert without_times(read_record(Store(tmp_path).record_path(cell))) == without_times(
             finished.record(cell) or {}

@@ -30,7 +30,7 @@ from femts.cli.output import (
 from femts.cli.recipe import Recipe, RecipeOptions, TrainingOptions, make_recipe
 from femts.errors import RunFailure, UsageError
 from femts.files import write_file
-from femts.forecaster.run_folder import METRICS, check_new_folder
+from femts.forecaster.run_folder import METRICS, check_new_folder, has_begun
 from femts.forecaster.saved_run import read_metrics
 from femts.text import printable, strict_json
 
@@ -148,7 +148,7 @@ def _train_all(
             seq_len=recipe.seq_len,
             protocol=recipe.protocol,
             out=run,
-            resume=resume and (single or run.exists()),
+            resume=resume and (single or has_begun(run)),
             final=recipe.final,
             settings=settings,
             progress=True,
