@@ -86,18 +86,19 @@ class CoverageSums:
         self._observed += observed.sum(0)
         self._absolute += error.double().nansum(0)
         limits = self.limits(len(forecast))
-        if limits is not None:
-            self._add_limited(limits, forecast, target, quantiles)
-            return
-        if quantiles is None:
+        if quantiles is None and limits is None:
             for k, width in enumerate(self._widths):
                 self._inside[k] += (error <= width).sum(0)
                 self._beyond[k] += (error.double() - width.double()).clamp_min_(0).nansum(0)
             return
-        target = target.cpu().double()
-        bounds = conformal_bounds(quantiles, self.quantiles, self.levels, self.half_widths)
-        for k, (lower, upper) in enumerate(bounds):
-            self._inside[k] += ((lower <= target) & (target <= upper)).sum(0)
+        self._constant = False
+        within = target.cpu() if limits is None else limits.within(target.cpu())
+        error, target = (forecast.float().cpu() - within).abs(), target.cpu().double()
+        for k, (lower, upper) in enumerate(self.bounds(forecast, quantiles)):
+            inside = error <= self._widths[k] if quantiles is None else (lower <= within) & (within <= upper)
+            if limits is not None:  # where those of `predict` end
+                lower, upper = limits.clip(lower), limits.clip(upper)
+            self._inside[k] += inside.sum(0)
             self._beyond[k] += torch.maximum(lower - target, target - upper).clamp_min_(0).nansum(0)
             self._spans[k] += (upper - lower).where(observed, 0).sum(0)
 
@@ -105,18 +106,6 @@ class CoverageSums:
         """Limits of the next `windows`; None where there are none."""
         index, self._done = self._order[self._done : self._done + windows], self._done + windows
         return None if self.windows is None else self.windows.limits(index)
-
-    def _add_limited(self, limits: Limits, forecast: Tensor, target: Tensor, quantiles: Tensor | None) -> None:
-        """As `add`, of intervals that end at `limits`, as those of `predict` do."""
-        self._constant = False
-        within, observed, target = limits.within(target.cpu()), ~target.isnan().cpu(), target.cpu().double()
-        error = (forecast.float().cpu() - within).abs()
-        for k, (lower, upper) in enumerate(self.bounds(forecast, quantiles)):
-            inside = error <= self._widths[k] if quantiles is None else (lower <= within) & (within <= upper)
-            lower, upper = limits.clip(lower), limits.clip(upper)
-            self._inside[k] += inside.sum(0)
-            self._beyond[k] += torch.maximum(lower - target, target - upper).clamp_min_(0).nansum(0)
-            self._spans[k] += (upper - lower).where(observed, 0).sum(0)
 
     def bounds(self, forecast: Tensor, quantiles: Tensor | None = None) -> Iterator[tuple[Tensor, Tensor]]:
         """Lower and upper ends (B, S, C) of each level around `forecast`, float64, scaled units."""
