@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from femts.config.values import whole_number
+from femts.config.values import check_count, whole_number
 from femts.errors import UsageError
 from femts.text import shown
 
@@ -38,10 +38,7 @@ def parts(text: str) -> list[str]:
 
 def count(option: str, text: str) -> int:
     """The number that `option` was given; UsageError where it is none, or below 1."""
-    number = whole_number(text, f"Option '{option}'")
-    if number is None or number < 1:
-        raise UsageError(f"Option '{option}' takes a whole number of at least 1, not '{shown(text)}'.")
-    return number
+    return check_count(text, f"Option '{option}'")
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:
