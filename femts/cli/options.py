@@ -19,6 +19,13 @@ def option(text: str, metavar: str, *names: str) -> Any:
 
 
 DataRoot = Annotated[Path | None, option("Folder of the data files.", "DIR")]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="One setting of all models.", show_default=False)
+]
+MaxTime = Annotated[
+    str | None,
+    typer.Option(metavar="SPAN", help="Stop after it; what is left is for the next time.", show_default=False),
+]
 TrainingDevice = Annotated[str, typer.Option(metavar="auto|cpu|cuda|mps", help="Where to train.")]
 
 

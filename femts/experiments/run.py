@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from femts.config.arguments import check_callable, check_flag, check_names, check_path
 from femts.config.model import DEFAULT_MODEL
-from femts.config.values import check_count, whole_number
+from femts.config.values import check_count, left_open, whole_number
 from femts.data.schema import Reading, Schema
 from femts.errors import UsageError, suggest
 from femts.experiments.engine import Engine, refuse_damaged, run_cells
@@ -158,7 +158,7 @@ def _grid(
             f"Unknown argument '{shown(unknown)}' of a table{suggest(unknown, [*_NAMED, *Options.__annotations__])}"
         )
     look_backs = options.get("seq_lens")
-    auto = isinstance(look_backs, str) and look_backs.strip().lower() == "auto"
+    auto = look_backs is not None and left_open(look_backs)
     return Grid(
         datasets=check_names(datasets, "datasets"),
         models=models,
