@@ -15,11 +15,11 @@ from femts.data.preprocess import Preprocess
 from femts.data.scaler import Scaler
 from femts.data.source import all_rows, held_out
 from femts.data.windows import PanelWindows
-from femts.errors import UsageError, suggest
+from femts.errors import UsageError
 from femts.evaluation.beside import PanelNaiveSums
 from femts.evaluation.coverage import CoverageSums
 from femts.evaluation.intervals import Intervals, check_levels
-from femts.evaluation.scores import DetailSums, scores_frame
+from femts.evaluation.scores import DetailSums, check_groups, scores_frame
 from femts.evaluation.series_scores import SeriesSums
 from femts.forecaster import scoring
 from femts.forecaster.scoring import coverage_sums, new_intervals, score, scorer
@@ -162,15 +162,10 @@ def _mean_ratios(groups: Sequence[str], series: SeriesSums, panel: Panel) -> dic
 
 def check_panel_groups(by: str | Sequence[str] | None) -> tuple[str, ...]:
     """`by` as one of `PANEL_GROUPS`, or none; UsageError for another one, or for both."""
-    names = tuple(by) if isinstance(by, list | tuple) else () if by is None else (by,)
-    for name in names:
-        if not isinstance(name, str) or name not in PANEL_GROUPS:
-            raise UsageError(
-                f"Scores of a panel cannot be grouped by '{shown(name)}'{suggest(str(name), PANEL_GROUPS)}"
-            )
-    if len(set(names)) > 1:
+    names = check_groups(by, PANEL_GROUPS, "Scores of a panel")
+    if len(names) > 1:
         raise UsageError("Scores of a panel are grouped by step or by series, not by both; name one of them.")
-    return names[:1]
+    return names
 
 
 def read_like(forecaster: Many, source: Any) -> Panel:
