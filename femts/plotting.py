@@ -13,7 +13,6 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from femts.errors import UsageError, suggest
-from femts.files import write_file
 from femts.text import shown
 
 if TYPE_CHECKING:
@@ -27,7 +26,11 @@ BAND = 0.2  # opacity of an interval
 
 
 class Picture(Figure):
-    """A figure that a notebook shows as it is."""
+    """A figure of this width and height, in inches, that a notebook shows as it is."""
+
+    def __init__(self, width: float, height: float) -> None:
+        super().__init__(figsize=(width, height), layout="constrained")
+        FigureCanvasAgg(self)
 
     def _repr_png_(self) -> bytes:
         return self.to_bytes("png")
@@ -47,33 +50,6 @@ class Strip(NamedTuple):
     history: pd.DataFrame
     forecast: pd.DataFrame
     actual: pd.DataFrame | None
-
-
-def plot_forecast(
-    history: pd.DataFrame,
-    forecast: pd.DataFrame,
-    path: str | Path,
-    actual: pd.DataFrame | None = None,
-    columns: Sequence[str] | None = None,
-    season: int = 1,
-) -> Path:
-    """Draw a forecast and write it as an image; the ending of `path` decides the format (png, pdf, svg).
-
-    Args:
-        history, forecast, actual, columns, season: as in `forecast_picture`.
-        path: the image's file; written whole or not at all.
-
-    Returns:
-        `path`.
-
-    Raises:
-        UsageError: as in `forecast_picture`, or an image format that cannot be written.
-        RunFailure: the disk refuses.
-    """
-    path = Path(path)
-    kind = picture_format(path)
-    write_file(path, forecast_picture(history, forecast, actual, columns, season).to_bytes(kind))
-    return path
 
 
 def forecast_picture(
@@ -147,8 +123,7 @@ def _drawn(strips: Sequence[Strip], season: int, more: str, one_clock: bool) -> 
     """The figure of `strips`, whose frames lie on the time axis; all on the same one with `one_clock`."""
     across = 1 if len(strips) <= 3 else 2 if len(strips) <= 8 else 3
     down = math.ceil(len(strips) / across)
-    figure = Picture(figsize=(max(7.5, 4.6 * across), 0.95 + 1.75 * down), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = Picture(max(7.5, 4.6 * across), 0.95 + 1.75 * down)
     panels: Any = figure.subplots(down, across, sharex=one_clock, squeeze=False)
     for (name, column, past, ahead, after), panel in zip(strips, panels.flat, strict=False):
         end = max(past[column].notna().to_numpy().nonzero()[0], default=len(past) - 1)  # a series may end before others

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from pictures import plot_forecast
 from small_tables import small_table
 
 from femts.errors import RunFailure, UsageError
-from femts.plotting import plot_forecast
 
 PNG = b"\x89PNG"
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from pictures import plot_forecast
 from small_tables import small_table
 
 import femts
@@ -16,7 +17,6 @@ from femts.cli.output import details_table, scores_table
 from femts.errors import FemtsError, UsageError, suggest
 from femts.experiments.table import Entry
 from femts.experiments.table_text import as_csv, as_text
-from femts.plotting import plot_forecast
 from femts.text import MOST, shown, spreadsheet_safe, strict_json, table
 
 EVIL = "a\x1b]0;owned\x07\u202eb"

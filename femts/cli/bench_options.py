@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from femts.cli.options import count, names, parse_seeds
+from femts.cli.options import MaxTime, Settings, count, names, parse_seeds
 from femts.cli.recipe import each_once, parse_assignment
 from femts.errors import UsageError
 from femts.text import shown
@@ -81,10 +81,7 @@ class StepOptions:
     ] = "sm,fem_sm,fem_gla,fem_aft,fem_mamba"
     pred_len: PredLen = "96"
     batch_size: Annotated[str, typer.Option(metavar="N", help="Windows of a step.")] = "32"
-    assignments: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="One setting of all models.", show_default=False),
-    ] = None
+    assignments: Settings = None
     compiled: Annotated[bool, typer.Option("--compile", help="Steps through torch.compile.")] = False
 
     def bench(self, turns: int) -> TrainBench:
@@ -130,10 +127,7 @@ class TaskOptions:
     jobs: Annotated[
         str | None, typer.Option(metavar="N", help="Trainings at a time, a core each.", show_default="one a core")
     ] = None
-    max_time: Annotated[
-        str | None,
-        typer.Option(metavar="SPAN", help="Stop after it; what is left is for the next time.", show_default=False),
-    ] = None
+    max_time: MaxTime = None
     device: Annotated[str, typer.Option(metavar="auto|cpu|cuda|mps", help="Where to train.")] = "cpu"
 
     def cells(self) -> list[TaskCell]:

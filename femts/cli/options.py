@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from femts.config.values import whole_number
+from femts.config.values import check_count, whole_number
 from femts.errors import UsageError
 from femts.text import shown
 
@@ -19,6 +19,13 @@ def option(text: str, metavar: str, *names: str) -> Any:
 
 
 DataRoot = Annotated[Path | None, option("Folder of the data files.", "DIR")]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="One setting of all models.", show_default=False)
+]
+MaxTime = Annotated[
+    str | None,
+    typer.Option(metavar="SPAN", help="Stop after it; what is left is for the next time.", show_default=False),
+]
 TrainingDevice = Annotated[str, typer.Option(metavar="auto|cpu|cuda|mps", help="Where to train.")]
 
 
@@ -38,10 +45,7 @@ def parts(text: str) -> list[str]:
 
 def count(option: str, text: str) -> int:
     """The number that `option` was given; UsageError where it is none, or below 1."""
-    number = whole_number(text, f"Option '{option}'")
-    if number is None or number < 1:
-        raise UsageError(f"Option '{option}' takes a whole number of at least 1, not '{shown(text)}'.")
-    return number
+    return check_count(text, f"Option '{option}'")
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:

@@ -102,6 +102,11 @@ def say_notes(notes: Iterable[str]) -> None:
         print(f"note: {printable(note)}", file=sys.stderr)
 
 
+def say_line(line: str) -> None:
+    """Print a line on the progress of long work, on stderr."""
+    print(printable(line), file=sys.stderr, flush=True)
+
+
 def final_note(metrics: Mapping[str, Any]) -> str:
     """A note on a run that learned from all rows: which rows scores are of, and which model."""
     rows, of = metrics["final"]["rows"], metrics["scored"]

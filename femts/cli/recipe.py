@@ -14,7 +14,7 @@ from femts.cli.options import option
 from femts.cli.reading_options import READING, ReadingOptions
 from femts.config.arguments import check_flag
 from femts.config.model import AUTO, DEFAULT_MODEL, SHAPE
-from femts.config.values import check_plain, read_yaml, whole_number
+from femts.config.values import check_plain, left_open, read_yaml, whole_number
 from femts.data.catalog import CATALOG
 from femts.data.protocols import HORIZONS
 from femts.errors import UsageError, suggest
@@ -137,7 +137,7 @@ def make_recipe(options: RecipeOptions, training: TrainingOptions, model: str | 
     return Recipe(
         dataset=merged["dataset"],
         model=merged.get("model") or model or (DEFAULT_MODEL if merged["dataset"] in CATALOG else AUTO),
-        pred_lens=() if is_auto(merged["pred_len"]) else parse_horizons(merged["pred_len"]),
+        pred_lens=() if left_open(merged["pred_len"]) else parse_horizons(merged["pred_len"]),
         seq_len=_seq_len(merged["seq_len"]),
         protocol=merged.get("protocol"),
         settings=settings,
@@ -160,13 +160,8 @@ def parse_horizons(value: object) -> tuple[int, ...]:
     return numbers
 
 
-def is_auto(value: object) -> bool:
-    """Tell a number that is left to femts from one that is given."""
-    return value is None or str(value).strip().lower() == "auto"
-
-
 def _seq_len(value: object) -> int | None:
-    if is_auto(value):
+    if left_open(value):
         return None
     steps = whole_number(value, "Look-back")
     if steps is None or steps < 1:

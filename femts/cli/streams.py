@@ -20,8 +20,9 @@ _SIGNS = (
     "cannot allocate memory",
     "unable to allocate",
     "failed to map segment",
+    "can't start new thread",
+    "storage size calculation overflowed",
 )
-_MORE_SIGNS = ("can't start new thread", "storage size calculation overflowed")
 
 
 def check_streams() -> None:
@@ -54,7 +55,7 @@ def out_of_memory(error: BaseException) -> bool:
     seen: BaseException | None = error
     while seen is not None:
         text = str(seen).lower()
-        if isinstance(seen, MemoryError) or any(sign in text for sign in (*_SIGNS, *_MORE_SIGNS)):
+        if isinstance(seen, MemoryError) or any(sign in text for sign in _SIGNS):
             return True
         seen = seen.__cause__ or seen.__context__
     return False

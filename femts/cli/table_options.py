@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from femts.cli.options import count, names, option, parse_seeds
+from femts.cli.options import MaxTime, Settings, count, names, option, parse_seeds
 from femts.cli.reading_options import ReadingOptions
-from femts.cli.recipe import each_once, is_auto, parse_assignment, parse_horizons
+from femts.cli.recipe import each_once, parse_assignment, parse_horizons
 from femts.config.model import DEFAULT_MODEL
+from femts.config.values import left_open
 from femts.errors import UsageError
 
 if TYPE_CHECKING:
@@ -71,10 +72,7 @@ class GridOptions:
             show_default="paper; seasons for files",
         ),
     ] = None
-    assignments: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="One setting of all models.", show_default=False),
-    ] = None
+    assignments: Settings = None
     choices: Annotated[
         list[str] | None,
         typer.Option(
@@ -102,7 +100,7 @@ class GridOptions:
         return Grid(
             datasets=names(self.datasets),
             models=of_pairs or names(MODELS if self.models is None else self.models),
-            pred_lens=() if is_auto(self.pred_lens) else parse_horizons(self.pred_lens),
+            pred_lens=() if left_open(self.pred_lens) else parse_horizons(self.pred_lens),
             seeds=parse_seeds(self.seeds),
             protocol=self.protocol,
             seq_lens=presets.get(self.seq_len.lower())
@@ -123,10 +121,7 @@ class EngineOptions:
     jobs: Annotated[
         str | None, typer.Option(metavar="N", help="Cells at a time.", show_default="one a core, 4 on a GPU")
     ] = None
-    max_time: Annotated[
-        str | None,
-        typer.Option(metavar="SPAN", help="Stop after it; what is left is for the next time.", show_default=False),
-    ] = None
+    max_time: MaxTime = None
     results: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the records.")] = Path("results")
 
     def engine_on(self, device: str, data_root: Path | None) -> Engine:

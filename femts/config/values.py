@@ -104,6 +104,19 @@ def whole_number(value: object, what: str) -> int | None:
     return number
 
 
+def left_open(steps: object) -> bool:
+    """Tell a number of steps that is left to femts, None or `auto`, from one that is asked for."""
+    return steps is None or (isinstance(steps, str) and steps.strip().lower() == "auto")
+
+
+def check_count(value: object, what: str) -> int:
+    """`value`, a number or its text, as a whole number of at least 1; UsageError naming `what` if it is none."""
+    number = whole_number(value, what)
+    if number is None or number < 1:
+        raise UsageError(f"{what} takes a whole number of at least 1, not '{shown(value)}'.")
+    return number
+
+
 def check_steps(steps: object) -> int:
     """A horizon, if it is one; else UsageError."""
     if isinstance(steps, bool) or not isinstance(steps, Integral) or not 1 <= int(steps) <= MOST_STEPS:

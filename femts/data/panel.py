@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -48,10 +48,10 @@ class Panel:
     notes: tuple[str, ...] = ()
     source: str | None = None
     static: pd.DataFrame | None = None
-    _first: Dataset = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_first", next(iter(self.series.values())))
+    @property
+    def _first(self) -> Dataset:
+        return next(iter(self.series.values()))
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -126,11 +126,6 @@ class Windows:
     def to(self, device: torch.device | str) -> Windows:
         """The same windows over a copy of the series on `device`."""
         return Windows(self.resident.to(device), self.seq_len, self.pred_len, self.start, self.stop, self.overhang)
-
-    def batches(self, batch_size: int) -> Iterator[tuple[Tensor, Tensor]]:
-        """Every window once and in order, `batch_size` at a time; the last batch may be short."""
-        for first in range(0, len(self), batch_size):
-            yield self.gather(torch.arange(first, min(first + batch_size, len(self)), device=self.series.device))
 
 
 class PanelWindows(Windows):

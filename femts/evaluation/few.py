@@ -45,7 +45,7 @@ class Spread:
         self._widths = torch.zeros(len(self._levels), steps, channels, dtype=torch.float64)
 
     def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
-        """Add windows in scaled units; see `femts.evaluation.evaluator.Sums`."""
+        """Add windows in scaled units; see `femts.evaluation.evaluator.Accumulator`."""
         self.finite &= bool(forecast.isfinite().all())
         error = (forecast.float() - target.float()).cpu().double()
         observed = ~error.isnan()

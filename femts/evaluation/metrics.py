@@ -34,11 +34,6 @@ class ErrorSums:
         self.sums[2] += error.numel() if observed is None else observed.sum().to(self._device)
 
     @property
-    def count(self) -> int:
-        """Values (windows x steps x channels) seen."""
-        return int(self.sums[2].item())
-
-    @property
     def mse(self) -> float:
         """Mean squared error; NaN before anything was added."""
         return float((self.sums[0] / self.sums[2]).item())

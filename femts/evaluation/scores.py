@@ -165,12 +165,14 @@ def scores_frame(
     return table[[*first, *(name for name in table.columns if name not in first)]]
 
 
-def check_groups(by: str | Sequence[str] | None) -> tuple[str, ...]:
-    """`by` as names of `GROUPS`; UsageError for another one."""
+def check_groups(
+    by: str | Sequence[str] | None, groups: Sequence[str] = GROUPS, what: str = "Scores"
+) -> tuple[str, ...]:
+    """`by` as names of `groups`; UsageError for another one, by which `what` cannot be grouped."""
     names = tuple(by) if isinstance(by, list | tuple) else () if by is None else (by,)
     for name in names:
-        if not isinstance(name, str) or name not in GROUPS:
-            raise UsageError(f"Scores cannot be grouped by '{shown(name)}'{suggest(str(name), GROUPS)}")
+        if not isinstance(name, str) or name not in groups:
+            raise UsageError(f"{what} cannot be grouped by '{shown(name)}'{suggest(str(name), groups)}")
     return tuple(dict.fromkeys(names))
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Sequence
 
 from femts.experiments.pairs import Pair
 from femts.experiments.table_text import MISSING, as_markdown, markdown_table
-from femts.text import spreadsheet_safe, table
+from femts.text import csv_text, table
 
 COLUMNS = (
     "dataset",
@@ -35,13 +33,8 @@ def as_row(pair: Pair) -> tuple[object, ...]:
 
 def as_csv(pairs: Sequence[Pair]) -> str:
     """One row a data set, pair and horizon, numbers in full; empty where there is none."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for pair in pairs:
-        texts = (" ".join(map(str, value)) if isinstance(value, tuple) else value for value in as_row(pair))
-        writer.writerow("" if value is None else spreadsheet_safe(value) for value in texts)
-    return text.getvalue()
+    rows = ([" ".join(map(str, value)) if isinstance(value, tuple) else value for value in as_row(p)] for p in pairs)
+    return csv_text(COLUMNS, rows)
 
 
 def as_text(pairs: Sequence[Pair], markdown: bool = False) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from femts.config.arguments import check_callable, check_flag, check_names, check_path
 from femts.config.model import DEFAULT_MODEL
-from femts.config.values import whole_number
+from femts.config.values import check_count, left_open, whole_number
 from femts.data.schema import Reading, Schema
 from femts.errors import UsageError, suggest
 from femts.experiments.engine import Engine, refuse_damaged, run_cells
@@ -158,7 +158,7 @@ def _grid(
             f"Unknown argument '{shown(unknown)}' of a table{suggest(unknown, [*_NAMED, *Options.__annotations__])}"
         )
     look_backs = options.get("seq_lens")
-    auto = isinstance(look_backs, str) and look_backs.strip().lower() == "auto"
+    auto = look_backs is not None and left_open(look_backs)
     return Grid(
         datasets=check_names(datasets, "datasets"),
         models=models,
@@ -193,19 +193,11 @@ def _engine(options: Options) -> Engine:
     root, jobs = options.get("data_root"), options.get("jobs")
     return Engine(
         options.get("engine", "local"),
-        None if jobs is None else _count(jobs, "jobs"),
+        None if jobs is None else check_count(jobs, "Argument 'jobs'"),
         options.get("max_time"),
         options.get("device", "auto"),
         None if root is None else check_path(root, "The data root"),
     )
-
-
-def _count(value: object, name: str) -> int:
-    """A whole number of at least 1; UsageError that names the argument where it is none."""
-    number = whole_number(value, f"Argument '{name}'")
-    if number is None or number < 1:
-        raise UsageError(f"Argument '{name}' takes a whole number of at least 1, not '{shown(value)}'.")
-    return number
 
 
 def _several(value: object, name: str) -> tuple[Any, ...]:
@@ -217,7 +209,8 @@ def _several(value: object, name: str) -> tuple[Any, ...]:
 
 
 def _steps(value: object, name: str) -> tuple[int, ...]:
-    return () if value is None else tuple(dict.fromkeys(_count(each, name) for each in _several(value, name)))
+    what = f"Argument '{name}'"
+    return () if value is None else tuple(dict.fromkeys(check_count(each, what) for each in _several(value, name)))
 
 
 def _seed(value: object) -> int:

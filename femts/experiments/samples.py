@@ -10,8 +10,8 @@ import torch
 from femts.analysis.audit.checks import scored_forecasts
 from femts.data.dataset import Dataset
 from femts.data.panel import Panel
-from femts.data.panel_preprocess import panel_windows
-from femts.data.windows import PanelWindows, Windows, part_windows
+from femts.data.windows import PanelWindows
+from femts.forecaster.scoring import score_windows
 from femts.forecaster.trained import Trained
 
 WINDOWS = 2
@@ -25,12 +25,7 @@ def sample_forecasts(forecaster: Trained[Any, Any], data: Dataset | Panel) -> li
     forecast; of a panel the name of its series, too.
     """
     look_back, steps, channel = forecaster.config.seq_len, forecaster.config.pred_len, data.targets - 1
-    windows: Windows
-    if isinstance(data, Panel):
-        windows = panel_windows(data, forecaster.preprocess, "test", look_back, steps)
-    else:
-        windows = part_windows(data, forecaster.preprocess, "test", look_back, steps)
-    windows = windows.to(forecaster.device)
+    windows = score_windows(forecaster, "test", None, data)
     numbers = torch.linspace(0, len(windows) - 1, WINDOWS).long()
     scaled = scored_forecasts(forecaster.model, windows, numbers).cpu().double().numpy()
     samples = []

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Sequence
 
 from femts.experiments.literature import ALL, PUBLICATIONS, Publication
 from femts.experiments.standing import LEAST_DIGITS, Standing, make_standings
 from femts.experiments.table import Entry
 from femts.experiments.table_text import MISSING, ROLLED, as_markdown, lacking, markdown_table
-from femts.text import spreadsheet_safe, table
+from femts.text import csv_text, table
 
 COLUMNS = ("dataset", "model", "mse", "mse_sd", "seeds", "scored", "look_back", "source", "secondary")
 OWN_SOURCE = "records of femts"
@@ -20,18 +18,16 @@ Marked = tuple[str, bool]  # a text, and whether it is the lowest of all windows
 
 def as_csv(entries: Sequence[Entry]) -> str:
     """One row a mean, ours first, numbers in full; empty where there is none."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    rows = list[tuple[object, ...]]()
     for e in _means(entries):
         seeds, look_back = " ".join(map(str, e.seeds)), _look_back([e]) if e.look_backs else None
-        writer.writerow(_safe(e.dataset, e.model, e.mse, e.mse_sd, seeds, ALL, look_back, OWN_SOURCE, False))
-    for dataset in _datasets(entries):
+        rows.append((e.dataset, e.model, e.mse, e.mse_sd, seeds, ALL, look_back, OWN_SOURCE, False))
+    for dataset in dict.fromkeys(e.dataset for e in entries):
         for row in PUBLICATIONS:
             if dataset in row.means:
                 of_row = (None, None, row.scored, row.look_back, row.source, dataset in row.secondary)
-                writer.writerow(_safe(dataset, row.model, row.means[dataset], *of_row))
-    return text.getvalue()
+                rows.append((dataset, row.model, row.means[dataset], *of_row))
+    return csv_text(COLUMNS, rows)
 
 
 def as_text(entries: Sequence[Entry], markdown: bool = False) -> str:
@@ -125,11 +121,3 @@ def _text(mean: float | None) -> str:
 
 def _means(entries: Sequence[Entry]) -> list[Entry]:
     return [entry for entry in entries if entry.pred_len is None]
-
-
-def _datasets(entries: Sequence[Entry]) -> list[str]:
-    return list(dict.fromkeys(entry.dataset for entry in entries))
-
-
-def _safe(*values: object) -> list[object]:
-    return ["" if value is None else spreadsheet_safe(value) for value in values]

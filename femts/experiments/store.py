@@ -63,7 +63,10 @@ class Store:
 
     def readable(self, cell: Job) -> dict[str, Any] | None:
         """As `record`, and None also where the file holds something else."""
-        return None if self.damage(cell) else self.record(cell)
+        try:
+            return self.record(cell)
+        except UsageError:
+            return None
 
     def damage(self, cell: Job) -> str | None:
         """Reason why the record of a finished cell cannot be used; None when it can, or when there is none."""

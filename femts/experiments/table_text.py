@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import html
-import io
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from femts.evaluation.verdict import EVEN
 from femts.experiments.table import NAIVE
-from femts.text import part_of, sentence, shown, spreadsheet_safe, table
+from femts.text import csv_text, part_of, sentence, shown, table
 
 if TYPE_CHECKING:
     from femts.experiments.table import Entry
@@ -36,14 +34,12 @@ MISSING, ROLLED = "-", " r"
 
 def as_csv(entries: Sequence[Entry]) -> str:
     """One row a horizon and one with `pred_len` = `mean`, numbers in full; empty where there is none."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    rows = []
     for entry in entries:
         row = {name: getattr(entry, name) for name in COLUMNS}
         row |= {"pred_len": entry.pred_len or "mean", "seeds": " ".join(map(str, entry.seeds))}
-        writer.writerow("" if row[name] is None else spreadsheet_safe(row[name]) for name in COLUMNS)
-    return text.getvalue()
+        rows.append(row.values())
+    return csv_text(COLUMNS, rows)
 
 
 Row = list[tuple[str, bool]]  # texts, and whether each is the best of its row

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,7 +10,7 @@ import numpy as np
 
 from femts.errors import UsageError, suggest
 from femts.files import write_file
-from femts.plotting import DPI, MOST_PANELS, picture_format
+from femts.plotting import MOST_PANELS, Picture, picture_format
 from femts.text import shown
 
 if TYPE_CHECKING:
@@ -60,9 +59,6 @@ def plot_explanation(
         UsageError: a column that the explanation does not have, or an image format that cannot be written.
         RunFailure: the disk refuses.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     path = Path(path)
     kind = picture_format(path)
     named = list(dict.fromkeys(explanation["channel"]))
@@ -72,8 +68,7 @@ def plot_explanation(
     rows = _rows(explanation, list(columns or named[:MOST_PANELS]))
     history = history.set_axis([str(c) for c in history.columns], axis=1)  # as the forecaster names them
 
-    figure = Figure(figsize=(9.6, 1.75 + 0.66 * len(rows.names)), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = Picture(9.6, 1.75 + 0.66 * len(rows.names))
     past, sharpness, temperature = figure.subplots(1, 3, sharey=True, width_ratios=[7, 1.5, 1.1])
     image, length, clipped = _draw_past(past, history, explanation, rows)
     _draw_sharpness(sharpness, rows)
@@ -110,9 +105,7 @@ def plot_explanation(
     # Not in its panel, where the layout would push the colours further down.
     figure.legend(loc="lower center", bbox_to_anchor=(0.82, 0.0), frameon=False, fontsize=8, handletextpad=0.1)
 
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format=kind, dpi=DPI)
-    write_file(path, buffer.getvalue())
+    write_file(path, figure.to_bytes(kind))
     return path
 
 

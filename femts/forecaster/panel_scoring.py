@@ -4,27 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 
-from femts.config.arguments import check_text
-from femts.config.values import check_steps
 from femts.data.interchange import is_table
 from femts.data.panel import Panel, load_panel, panel_for_horizon
-from femts.data.panel_preprocess import panel_windows
 from femts.data.preprocess import Preprocess
 from femts.data.scaler import Scaler
 from femts.data.source import all_rows, held_out
 from femts.data.windows import PanelWindows
-from femts.errors import UsageError, suggest
+from femts.errors import UsageError
 from femts.evaluation.beside import PanelNaiveSums
 from femts.evaluation.coverage import CoverageSums
 from femts.evaluation.intervals import Intervals, check_levels
-from femts.evaluation.scores import DetailSums, scores_frame
+from femts.evaluation.scores import DetailSums, check_groups, scores_frame
 from femts.evaluation.series_scores import SeriesSums
-from femts.forecaster.scoring import calibrated_steps, coverage_sums, intervals_of, own_intervals, score, scorer
+from femts.forecaster import scoring
+from femts.forecaster.scoring import coverage_sums, new_intervals, score, scorer
 from femts.forecaster.trained import Many
 from femts.text import shown
 
@@ -79,13 +77,9 @@ def training_panel(forecaster: Many, dataset: object, remedy: str) -> Panel:
     return panel
 
 
-def score_windows(
-    forecaster: Many, part: str, pred_len: int | None, panel: Panel, like: PanelWindows | None = None
-) -> PanelWindows:
-    """Windows of `part` of every series, on the forecaster's device; `like` are others of the same data."""
-    steps = forecaster.config.pred_len if pred_len is None else check_steps(pred_len)
-    lengths = (check_text(part, "part"), forecaster.config.seq_len, steps)
-    return panel_windows(panel, forecaster.preprocess, *lengths, like).to(forecaster.device)
+def score_windows(forecaster: Many, part: str, pred_len: int | None, panel: Panel) -> PanelWindows:
+    """As `femts.forecaster.scoring.score_windows`, of every series."""
+    return cast(PanelWindows, scoring.score_windows(forecaster, part, pred_len, panel))
 
 
 def scored_part(forecaster: Many, part: str, pred_len: int | None, dataset: object) -> tuple[Many, PanelWindows, Panel]:
@@ -93,15 +87,6 @@ def scored_part(forecaster: Many, part: str, pred_len: int | None, dataset: obje
     of = scorer(forecaster)
     panel = own_panel(of, dataset)
     return of, score_windows(of, part, pred_len, panel), panel
-
-
-def new_intervals(forecaster: Many, pred_len: int | None, level: Sequence[float], panel: Panel) -> Intervals:
-    """Intervals calibrated anew on the validation part of `panel`; see `PanelForecaster.calibrate`."""
-    own = own_intervals(forecaster, pred_len, level)
-    if own is not None:
-        return own
-    windows = score_windows(forecaster, "val", calibrated_steps(forecaster, pred_len), panel)
-    return intervals_of(forecaster, windows, level)
 
 
 def calibrate_again(forecaster: Many, pred_len: int | None, level: Sequence[float], dataset: object) -> Intervals:
@@ -177,15 +162,10 @@ def _mean_ratios(groups: Sequence[str], series: SeriesSums, panel: Panel) -> dic
 
 def check_panel_groups(by: str | Sequence[str] | None) -> tuple[str, ...]:
     """`by` as one of `PANEL_GROUPS`, or none; UsageError for another one, or for both."""
-    names = tuple(by) if isinstance(by, list | tuple) else () if by is None else (by,)
-    for name in names:
-        if not isinstance(name, str) or name not in PANEL_GROUPS:
-            raise UsageError(
-                f"Scores of a panel cannot be grouped by '{shown(name)}'{suggest(str(name), PANEL_GROUPS)}"
-            )
-    if len(set(names)) > 1:
+    names = check_groups(by, PANEL_GROUPS, "Scores of a panel")
+    if len(names) > 1:
         raise UsageError("Scores of a panel are grouped by step or by series, not by both; name one of them.")
-    return names[:1]
+    return names
 
 
 def read_like(forecaster: Many, source: Any) -> Panel:

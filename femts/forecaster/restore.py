@@ -30,7 +30,7 @@ from femts.errors import UsageError
 from femts.evaluation.intervals import Intervals
 from femts.forecaster.members import check_members
 from femts.forecaster.run_folder import CONFIG, INTERVALS, PREPROCESS, SCORED, WEIGHTS, RunConfig
-from femts.forecaster.saved_run import SavedRun, read_run
+from femts.forecaster.saved_run import SavedRun, changed, read_run
 from femts.models.base import ForecastModel
 from femts.models.registry import build_model
 
@@ -74,28 +74,7 @@ def restore(folder: str | Path) -> Restored[Preprocess]:
     run = read_run(folder)
     if run.config.schema.panel:
         raise UsageError(f"Run {folder} is of a panel of series, and this takes a single table; load it by femts.load.")
-    try:
-        _check_preprocess(run)
-        preprocess = _preprocess(run)
-        check_members(run.config, run.metrics)
-        model = _model(run)
-        preprocess = preprocess.reading(model.reads_raw)
-        intervals = None if run.intervals is None else _intervals(run, run.intervals)
-        return Restored(run, model, preprocess, intervals, _scored(run, Path(folder), restore))
-    except Misfit as error:
-        raise UsageError(f"Run {folder} was changed after it was saved: {error}; train again.") from error
-
-
-def _scored(
-    run: SavedRun, folder: Path, read: Callable[[Path], Restored[PanelPreprocess] | Restored[Preprocess]]
-) -> Any:
-    """The run that is scored within the one in `folder`, where that learned from all rows."""
-    if not run.config.final:
-        return None
-    scored = read(folder / SCORED)
-    if scored.run.config != replace(run.config, final=False):
-        raise Misfit(f"{SCORED}/{CONFIG}", "another one", f"that of {CONFIG}, but for `final`")
-    return scored
+    return _restored(run, Path(folder), _preprocess, restore)
 
 
 def restore_panel(folder: str | Path) -> Restored[PanelPreprocess]:
@@ -103,25 +82,31 @@ def restore_panel(folder: str | Path) -> Restored[PanelPreprocess]:
     run = read_run(folder)
     if not run.config.schema.panel:
         raise UsageError(f"Run {folder} is of a single table, not of a panel of series; load it as such.")
+    return _restored(run, Path(folder), _panel_preprocess, restore_panel)
+
+
+def _restored(
+    run: SavedRun, folder: Path, preprocessing: Callable[[SavedRun], P], read: Callable[[Path], Restored[P]]
+) -> Restored[P]:
+    """The `run` in `folder` made anew, the one that is scored within it by `read`."""
     try:
-        if "series" not in run.preprocess or len(run.preprocess["columns"]) != run.config.model_config.n_channels:
-            raise Misfit(f"{PREPROCESS}: columns", run.preprocess["columns"], "those of a panel, a channel each")
-        _check_until(run.preprocess)
-        preprocess = PanelPreprocess.from_dict(run.preprocess)
-        for name, one in preprocess.series.items():
-            if len(one.scaler.mean) != len(preprocess.columns):
-                raise Misfit(f"{PREPROCESS}: series '{name}'", one.scaler.mean, "one mean a column")
-            if one.effects is not preprocess.effects:
-                _check_effects(one.effects, run.config.schema.roles, len(preprocess.columns))
-        _check_effects(preprocess.effects, run.config.schema.roles, len(preprocess.columns))
-        _check_static(preprocess.static, run.config)
+        preprocess = preprocessing(run)
         check_members(run.config, run.metrics)
         model = _model(run)
-        preprocess = preprocess.reading(model.reads_raw)
         intervals = None if run.intervals is None else _intervals(run, run.intervals)
-        return Restored(run, model, preprocess, intervals, _scored(run, Path(folder), restore_panel))
+        return Restored(run, model, preprocess.reading(model.reads_raw), intervals, _scored(run, folder, read))
     except Misfit as error:
-        raise UsageError(f"Run {folder} was changed after it was saved: {error}; train again.") from error
+        raise changed(folder, error) from error
+
+
+def _scored(run: SavedRun, folder: Path, read: Callable[[Path], Restored[P]]) -> Restored[P] | None:
+    """The run that is scored within the one in `folder`, where that learned from all rows."""
+    if not run.config.final:
+        return None
+    scored = read(folder / SCORED)
+    if scored.run.config != replace(run.config, final=False):
+        raise Misfit(f"{SCORED}/{CONFIG}", "another one", f"that of {CONFIG}, but for `final`")
+    return scored
 
 
 def _model(run: SavedRun) -> ForecastModel:
@@ -132,7 +117,6 @@ def _model(run: SavedRun) -> ForecastModel:
         raise Misfit(WEIGHTS, run.weights[:20], "in the format of safetensors") from error
     if header.get("__metadata__", {}).get("preprocess") != fingerprint(run.preprocess):
         raise Misfit(PREPROCESS, "another one", f"that of {WEIGHTS}")
-    given = (run.config.model, run.config.model_config, run.config.quantiles)
     try:
         expected = outline(run.config, sum(value.numel() for value in weights.values())).state_dict()
     except Misfit:
@@ -144,7 +128,7 @@ def _model(run: SavedRun) -> ForecastModel:
     except (*_UNREADABLE, AssertionError, LookupError) as error:
         raise Misfit("model of config.yaml", run.config.model, f"one that can be built ({error})") from error
     check_tensors(weights, expected, WEIGHTS)
-    model = build_model(*given)
+    model = build_model(run.config.model, run.config.model_config, run.config.quantiles)
     model.load_state_dict(weights)
     return model.eval()
 
@@ -214,11 +198,28 @@ def _check_until(saved: Mapping[str, Any]) -> None:
 
 def _preprocess(run: SavedRun) -> Preprocess:
     """The preprocessing, held to the configuration."""
+    _check_preprocess(run)
     try:
         preprocess = Preprocess.from_dict(run.preprocess)
     except ValueError as error:  # a list of lists that are not as long as each other
         raise Misfit(f"{PREPROCESS}: scaler", run.preprocess["scaler"], "in the form of arrays") from error
     _check_effects(preprocess.effects, run.config.schema.roles, len(preprocess.columns))
+    return preprocess
+
+
+def _panel_preprocess(run: SavedRun) -> PanelPreprocess:
+    """As `_preprocess`, of a panel."""
+    if "series" not in run.preprocess or len(run.preprocess["columns"]) != run.config.model_config.n_channels:
+        raise Misfit(f"{PREPROCESS}: columns", run.preprocess["columns"], "those of a panel, a channel each")
+    _check_until(run.preprocess)
+    preprocess = PanelPreprocess.from_dict(run.preprocess)
+    for name, one in preprocess.series.items():
+        if len(one.scaler.mean) != len(preprocess.columns):
+            raise Misfit(f"{PREPROCESS}: series '{name}'", one.scaler.mean, "one mean a column")
+        if one.effects is not preprocess.effects:
+            _check_effects(one.effects, run.config.schema.roles, len(preprocess.columns))
+    _check_effects(preprocess.effects, run.config.schema.roles, len(preprocess.columns))
+    _check_static(preprocess.static, run.config)
     return preprocess
 
 

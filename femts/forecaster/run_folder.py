@@ -79,7 +79,7 @@ class RunConfig:
     @property
     def quantiles(self) -> tuple[float, ...]:
         """Quantiles that come out of the model; none where a mean does."""
-        return self.training.quantiles if self.training.loss == "pinball" else ()
+        return self.training.learned_quantiles
 
     @property
     def reads_raw(self) -> bool:

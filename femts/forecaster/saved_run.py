@@ -64,17 +64,27 @@ def _verify(folder: Path, names: Sequence[str], hashes: Mapping[str, str]) -> No
         if not path.is_file():
             raise UsageError(f"Run {folder} lacks {name}; copy the whole folder or train again.")
         if hashlib.sha256(path.read_bytes()).hexdigest() != hashes.get(name):
-            raise UsageError(f"Run {folder} was changed after it was saved: {name} does not match; train again.")
+            raise changed(folder, f"{name} does not match")
+
+
+def changed(folder: Path, what: object) -> UsageError:
+    """Error that is said of a run which is not as it was saved, as `what` says."""
+    return UsageError(f"Run {folder} was changed after it was saved: {what}; train again.")
+
+
+def _check_run(folder: Path) -> None:
+    """UsageError where `folder` is missing, or no run."""
+    if not os.path.isdir(folder):  # False, where Path would raise, for a name that no folder can have
+        raise UsageError(f"There is no run folder {folder}; give the --out of a `femts train`.")
+    if not (folder / CONFIG).is_file():
+        raise UsageError(f"Folder {folder} is not a femts run: it has no {CONFIG}; give the --out of a `femts train`.")
 
 
 def read_config(folder: Path) -> RunConfig:
     """`config.yaml` of a run, finished or not; UsageError when the folder is missing, no run, or of another format."""
     import yaml
 
-    if not os.path.isdir(folder):  # False, where Path would raise, for a name that no folder can have
-        raise UsageError(f"There is no run folder {folder}; give the --out of a `femts train`.")
-    if not (folder / CONFIG).is_file():
-        raise UsageError(f"Folder {folder} is not a femts run: it has no {CONFIG}; give the --out of a `femts train`.")
+    _check_run(folder)
     try:
         record = yaml.safe_load((folder / CONFIG).read_bytes())
         run_format = record["format"]
@@ -86,7 +96,7 @@ def read_config(folder: Path) -> RunConfig:
             f"Run {folder} cannot be used, for its {CONFIG} is of no run of this femts: {error}"
         ) from error
     except Misfit as error:
-        raise UsageError(f"Run {folder} was changed after it was saved: {CONFIG}: {error}; train again.") from error
+        raise changed(folder, f"{CONFIG}: {error}") from error
     except (
         yaml.YAMLError,
         LookupError,
@@ -96,9 +106,7 @@ def read_config(folder: Path) -> RunConfig:
         ArithmeticError,
         RecursionError,
     ) as error:
-        raise UsageError(
-            f"Run {folder} was changed after it was saved: {CONFIG} cannot be read; train again."
-        ) from error
+        raise changed(folder, f"{CONFIG} cannot be read") from error
     raise UsageError(f"Run {folder} has format {run_format} but this femts reads format {FORMAT}; train again.")
 
 
@@ -110,26 +118,21 @@ def read_preprocess(folder: Path) -> dict[str, Any]:
     except OSError as error:
         raise UsageError(f"Run {folder} lacks a readable {PREPROCESS}; train again.") from error
     except Misfit as error:
-        raise UsageError(f"Run {folder} was changed after it was saved: {PREPROCESS}: {error}; train again.") from error
+        raise changed(folder, f"{PREPROCESS}: {error}") from error
     return record
 
 
 def read_metrics(folder: Path) -> dict[str, Any]:
     """`metrics.json` of a finished run; UsageError when the folder is missing, no run, unfinished
     or of another format."""
-    if not os.path.isdir(folder):  # False, where Path would raise, for a name that no folder can have
-        raise UsageError(f"There is no run folder {folder}; give the --out of a `femts train`.")
-    if not (folder / CONFIG).is_file():
-        raise UsageError(f"Folder {folder} is not a femts run: it has no {CONFIG}; give the --out of a `femts train`.")
+    _check_run(folder)
     if not (folder / METRICS).is_file():
         raise UsageError(f"Run {folder} is unfinished: it has no {METRICS}; finish it with `femts train ... --resume`.")
     try:
         metrics: dict[str, Any] = read_json(folder / METRICS)
         run_format = metrics["format"]
     except (OSError, Misfit, LookupError, TypeError) as error:
-        raise UsageError(
-            f"Run {folder} was changed after it was saved: {METRICS} cannot be read; train again."
-        ) from error
+        raise changed(folder, f"{METRICS} cannot be read") from error
     if run_format != FORMAT:
         raise UsageError(
             f"Run {folder} has format {run_format} but this femts reads format {FORMAT}; "
@@ -137,13 +140,11 @@ def read_metrics(folder: Path) -> dict[str, Any]:
         )
     content = {name: value for name, value in metrics.items() if name != SEAL}
     if metrics.get(SEAL) != fingerprint(content):
-        raise UsageError(
-            f"Run {folder} was changed after it was saved: {METRICS} does not match its own hash; train again."
-        )
+        raise changed(folder, f"{METRICS} does not match its own hash")
     try:
         check_metrics(metrics)
     except Misfit as error:
-        raise UsageError(f"Run {folder} was changed after it was saved: {METRICS}: {error}; train again.") from error
+        raise changed(folder, f"{METRICS}: {error}") from error
     for said in (metrics, *(member["metrics"] for member in metrics.get("members", ()))):
         for part in said.keys() & {"val", "test"}:  # JSON has no NaN, which is the error of a part without values
             said[part] = {name: math.nan if value is None else value for name, value in said[part].items()}

@@ -16,6 +16,8 @@ from femts.config.values import check_steps
 from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset, for_horizon
 from femts.data.loading import load_dataset
+from femts.data.panel import Panel
+from femts.data.panel_preprocess import panel_windows
 from femts.data.source import held_out
 from femts.data.splits import Split
 from femts.data.windows import Windows, part_windows
@@ -37,11 +39,12 @@ def scorer(forecaster: T) -> T:
 
 
 def score_windows(
-    forecaster: Single, part: str, pred_len: int | None, data: Dataset, like: Windows | None = None
+    forecaster: Trained[Any, Any], part: str, pred_len: int | None, data: Dataset | Panel, like: Windows | None = None
 ) -> Windows:
     """Windows of `part` that a score is of, on the forecaster's device; `like` are others of the same data."""
     steps = forecaster.config.pred_len if pred_len is None else check_steps(pred_len)
-    windows = part_windows(
+    cut: Any = panel_windows if isinstance(data, Panel) else part_windows
+    windows: Windows = cut(
         data, forecaster.preprocess, check_text(part, "part"), forecaster.config.seq_len, steps, like
     )
     return windows.to(forecaster.device)
@@ -223,8 +226,10 @@ def _coverage_rows(
     return pd.DataFrame(cells, index).reset_index()
 
 
-def new_intervals(forecaster: Single, pred_len: int | None, level: Sequence[float], data: Dataset) -> Intervals:
-    """Intervals calibrated anew; see `Forecaster.calibrate`."""
+def new_intervals(
+    forecaster: Trained[Any, Any], pred_len: int | None, level: Sequence[float], data: Dataset | Panel
+) -> Intervals:
+    """Intervals calibrated anew on the validation part of `data`; see `Forecaster.calibrate`."""
     own = own_intervals(forecaster, pred_len, level)
     if own is not None:
         return own

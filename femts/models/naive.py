@@ -25,6 +25,15 @@ class Naive(ForecastModel):
         return x[:, -1:].expand(-1, self.config.pred_len, -1)
 
 
+def check_season(season: int | None, seq_len: int) -> None:
+    """UsageError for a season that a look-back of `seq_len` steps does not hold."""
+    if season is not None and not 1 <= season <= seq_len:
+        raise UsageError(
+            f"A season of {season} steps does not fit into a look-back of {seq_len}; "
+            f"set model.season to between 1 and {seq_len} or take a longer --seq-len."
+        )
+
+
 @dataclass(frozen=True)
 class SeasonalNaiveConfig(ModelConfig):
     """Settings of `seasonal_naive`.
@@ -37,11 +46,7 @@ class SeasonalNaiveConfig(ModelConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.season is not None and not 1 <= self.season <= self.seq_len:
-            raise UsageError(
-                f"A season of {self.season} steps does not fit into a look-back of {self.seq_len}; "
-                f"set model.season to between 1 and {self.seq_len} or take a longer --seq-len."
-            )
+        check_season(self.season, self.seq_len)
 
     def for_data(self, season: int, rows: int) -> Self:
         """The season of the data where none is set."""

@@ -21,6 +21,7 @@ from femts.config.bounds import Positive
 from femts.config.model import ModelConfig
 from femts.errors import UsageError
 from femts.models.base import ForecastModel
+from femts.models.naive import check_season
 from femts.models.registry import register
 from femts.models.ridge_fit import TrainingRows, choose, maps
 
@@ -49,11 +50,7 @@ class RidgeConfig(ModelConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.season is not None and not 1 <= self.season <= self.seq_len:
-            raise UsageError(
-                f"A season of {self.season} steps does not fit into a look-back of {self.seq_len}; "
-                f"set model.season to between 1 and {self.seq_len} or take a longer --seq-len."
-            )
+        check_season(self.season, self.seq_len)
         if self.longest is not None and self.longest < self.pred_len:
             raise UsageError(
                 f"Setting 'model.longest' takes at least the {self.pred_len} steps of a forecast, not {self.longest}."

@@ -104,7 +104,7 @@ def carry_out(order: Order, data: Dataset | Panel) -> Forecaster | PanelForecast
         if order.resume and out is not None:
             read_config(out)  # or the lock would make a folder to refuse
         with working_folder(out, place) as folder:
-            sitting = Sitting(place, folder, out is not None, order.resume, order.started, order.limit, order.progress)
+            sitting = Sitting(order, folder)
             begun = sitting.begin(outset, whole)
             if order.most_windows is not None:
                 model = begun[0].forecaster.model

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from femts.config.arguments import check_kind, check_text
 from femts.config.settings import apply_settings
 from femts.config.training import TrainingConfig
-from femts.config.values import check_plain, whole_number
+from femts.config.values import check_plain, left_open, whole_number
 from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset
 from femts.data.panel import Panel
@@ -197,11 +197,6 @@ def thinned_notes(model: ForecastModel, windows: Mapping[str, Windows]) -> list[
     counts = " and ".join(f"{len(windows[part].spread(most))} of {len(windows[part])} {part}" for part in scored)
     remedy = "; --set model.windows=N takes more" if hasattr(model.config, "windows") else ""
     return [f"scores are of {counts} windows, evenly spread{remedy}"]
-
-
-def left_open(steps: object) -> bool:
-    """Tell a number of steps that is left to femts from one that is asked for."""
-    return steps is None or (isinstance(steps, str) and steps.strip().lower() == "auto")
 
 
 def _published(data: Dataset | Panel) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from femts.files import remove_parts
 from femts.forecaster.forecaster import Forecaster
@@ -11,12 +12,14 @@ from femts.forecaster.load import load
 from femts.forecaster.panel_forecaster import PanelForecaster
 from femts.forecaster.run_folder import CHECKPOINT, CONFIG, METRICS, SCORED, begin_run
 from femts.mixers.kernels import recorded
-from femts.training.device import Place
 from femts.training.fit import Course, fit
 from femts.training.outset import Outset
 from femts.training.refit import held_out_intervals, learn_all
 from femts.training.resume import changed_data, find_state
 from femts.training.state import TrainState
+
+if TYPE_CHECKING:
+    from femts.training.order import Order
 
 SHARE = 0.5  # of the time for the training that is scored, where another one follows
 
@@ -49,25 +52,15 @@ class Begun:
 
 @dataclass(frozen=True)
 class Sitting:
-    """Circumstances of a call.
+    """Trainings by an order.
 
     Attributes:
-        place: device, precision and processes.
-        folder: what keeps the run; None keeps nothing.
-        saved: whether the folder is the user's.
-        resume: whether what is in it goes on.
-        started: `time.monotonic()` when the call began.
-        limit: seconds that it may take; None is no limit.
-        progress: whether a line on a terminal is wanted.
+        order: of the call.
+        folder: what keeps the run, its `out` or a temporary one; None keeps nothing.
     """
 
-    place: Place
+    order: Order
     folder: Path | None
-    saved: bool
-    resume: bool
-    started: float
-    limit: float | None
-    progress: bool
 
     def begin(self, outset: Outset, whole: Outset | None) -> tuple[Begun, ...]:
         """Begin the training of `outset`, and after it that of `whole`, on all rows, or find where they stand.
@@ -76,9 +69,9 @@ class Sitting:
             UsageError: the folder cannot take them; nothing was written.
         """
         if whole is None:
-            trainings: tuple[Begun, ...] = (self._find(outset, self.folder, self.resume),)
+            trainings: tuple[Begun, ...] = (self._find(outset, self.folder, self.order.resume),)
         else:
-            last = self._find(whole, self.folder, self.resume)  # its folder is the user's, and says what is wrong
+            last = self._find(whole, self.folder, self.order.resume)  # its folder is the user's, and says what is wrong
             trainings = (self._find_scored(outset), last)
         for begun in reversed(trainings):
             begun.write()
@@ -99,7 +92,7 @@ class Sitting:
         if not after:
             return forecaster
         last = after[0].forecaster
-        if self.saved and first.folder is not None and first.state is not None:
+        if self.order.out is not None and first.folder is not None and first.state is not None:
             forecaster.write(first.folder)
         intervals = held_out_intervals(forecaster)
         learn_all(last, forecaster, after[0].outset, self._course(after[0]))
@@ -108,12 +101,13 @@ class Sitting:
 
     def _course(self, begun: Begun, share: float = 1.0) -> Course:
         assert begun.state is not None
-        limit = None if self.limit is None else share * self.limit
-        return Course(self.place, begun.state, begun.folder, self.started, limit, self.progress)
+        order = self.order
+        limit = None if order.limit is None else share * order.limit
+        return Course(order.place, begun.state, begun.folder, order.started, limit, order.progress)
 
     def _find(self, outset: Outset, folder: Path | None, resume: bool) -> Begun:
         forecaster = outset.forecaster()
-        record, saved = forecaster.preprocess_record(), folder if self.saved else None
+        record, saved = forecaster.preprocess_record(), None if self.order.out is None else folder
         state = find_state(outset.config, record, saved, resume, forecaster.model)
         if not state.model:
             outset.fit_closed_form(forecaster.model)
@@ -121,10 +115,10 @@ class Sitting:
 
     def _find_scored(self, outset: Outset) -> Begun:
         """The training that is scored, in a folder within that of the run."""
-        folder = None if self.folder is None else self.folder / SCORED
-        if folder is None or not self.resume or not (folder / METRICS).is_file():
-            return self._find(outset, folder, folder is not None and self.resume and (folder / CONFIG).is_file())
-        forecaster: Forecaster | PanelForecaster = load(folder, self.place.device)
+        folder, resume = None if self.folder is None else self.folder / SCORED, self.order.resume
+        if folder is None or not resume or not (folder / METRICS).is_file():
+            return self._find(outset, folder, folder is not None and resume and (folder / CONFIG).is_file())
+        forecaster: Forecaster | PanelForecaster = load(folder, self.order.place.device)
         if forecaster.data != outset.data.record:
             raise changed_data(outset.config.dataset, folder)
         forecaster._dataset = outset.data

@@ -36,15 +36,6 @@ def test_one_gather_equals_slicing(data: st.DataObject) -> None:
     assert torch.equal(x, wanted_x[index]) and torch.equal(y, wanted_y[index])
 
 
-@pytest.mark.parametrize("batch_size", [1, 4, 7, 100])
-def test_batches_hold_every_window_once_in_order(batch_size: int) -> None:
-    windows = Windows(SERIES, 5, 3, 2, 28)
-    batches = list(windows.batches(batch_size))
-    assert [len(x) for x, _ in batches[:-1]] == [batch_size] * (len(batches) - 1)
-    for got, wanted in zip(zip(*batches, strict=True), naive(SERIES, 5, 3, 2, 28), strict=True):
-        assert torch.equal(torch.cat(got), wanted)
-
-
 @pytest.mark.parametrize("index", [[-1], [19], [0, 19]])
 def test_a_window_of_another_part_is_out_of_reach(index: list[int]) -> None:
     windows = Windows(SERIES, 5, 3, 0, 26)
@@ -57,7 +48,8 @@ def test_a_window_of_another_part_is_out_of_reach(index: list[int]) -> None:
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_the_same_batches_on_a_gpu() -> None:
     windows = Windows(SERIES, 5, 3, 2, 28)
-    for (x, y), (gpu_x, gpu_y) in zip(windows.batches(4), windows.to("cuda").batches(4), strict=True):
+    for index in windows.spread(None).split(4):
+        (x, y), (gpu_x, gpu_y) = windows.gather(index), windows.to("cuda").gather(index.to("cuda"))
         assert gpu_x.device.type == "cuda" and torch.equal(x, gpu_x.cpu()) and torch.equal(y, gpu_y.cpu())
 
 

@@ -28,10 +28,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from odd_frames import good_frames, odd_frames
 from odd_words import FLAGS, KEYS, ORDERS, SPOILS
+from pictures import plot_forecast
 
 import femts
 from femts.cli import main
-from femts.plotting import plot_forecast
 
 MODELS = st.sampled_from(["naive", "ridge", "dlinear", "seasonal_naive"])
 ODD: st.SearchStrategy[Any] = st.sampled_from(

@@ -12,7 +12,6 @@ from typing import Any, cast
 
 import numpy as np
 import pandas as pd
-import torch
 
 from femts.analysis.backtest.cutoffs import FORECASTS, Cutoffs, cutoff_rows, flattered, scores, together
 from femts.analysis.backtest.panel import backtest_panel, scaled_backtest
@@ -31,7 +30,6 @@ from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.panel_forecaster import PanelForecaster, PanelSource
 from femts.forecaster.scoring import read_like
 from femts.forecaster.trained import Source
-from femts.models.naive import SeasonalNaive, SeasonalNaiveConfig
 from femts.text import shown
 
 KINDS = (Forecaster, PanelForecaster)
@@ -225,9 +223,7 @@ def _forecast(
         wide["date"].to_numpy(), future["date"].astype(wide["date"].dtype).to_numpy()
     ):
         raise UsageError(f"{where} leaves its step '{forecaster.freq}' after {_stamp(past)}; take windows elsewhere.")
-    season = len(last_season)
-    naive = SeasonalNaive(SeasonalNaiveConfig(season, len(future), len(columns), season))
-    repeated = naive(torch.tensor(last_season.to_numpy()[None]))[0].numpy()
+    repeated = last_season.to_numpy()[np.arange(len(future)) % len(last_season)]
     return pd.DataFrame(
         {
             "cutoff": _stamp(past),

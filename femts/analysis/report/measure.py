@@ -12,13 +12,12 @@ from torch import Tensor
 
 from femts.config.model import ModelConfig
 from femts.data.dataset import Dataset
-from femts.data.windows import part_windows
 from femts.evaluation.coverage import CoverageSums
 from femts.evaluation.evaluator import Accumulator, evaluate
 from femts.evaluation.scores import DetailSums, scores_frame
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.run_folder import RunConfig
-from femts.forecaster.scoring import coverage_sums, naive_sums
+from femts.forecaster.scoring import coverage_sums, naive_sums, score_windows
 from femts.models.base import ForecastModel
 from femts.models.naive import Naive, SeasonalNaive, SeasonalNaiveConfig
 
@@ -82,7 +81,7 @@ def naive_models(config: RunConfig, targets: int, season: int) -> dict[str, Fore
 def measure(forecaster: Forecaster, data: Dataset) -> Measured:
     """Score `forecaster` and the baselines over every test window of `data`; memory does not grow with the windows."""
     config, targets = forecaster.config, forecaster.targets
-    windows = part_windows(data, forecaster.preprocess, "test", config.seq_len, config.pred_len).to(forecaster.device)
+    windows = score_windows(forecaster, "test", None, data)
     others = naive_models(config, len(targets), data.season)
 
     def sums() -> DetailSums:

@@ -14,12 +14,12 @@ from torch import Tensor
 
 from femts.analysis.audit.checks import Picked
 from femts.data.dataset import Dataset
-from femts.data.windows import part_windows
 from femts.errors import UsageError
 from femts.evaluation.evaluator import evaluate
 from femts.explain.posterior import explainable, explained
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.forecasting import scaled_ends
+from femts.forecaster.scoring import score_windows
 from femts.forecaster.trained import Trained
 from femts.models.base import Forecasts
 from femts.models.fem import SegmentForecaster
@@ -48,7 +48,7 @@ def sample_windows(forecaster: Forecaster, data: Dataset) -> dict[str, Any]:
     levels = shown_levels(forecaster)
     each = past + (2 + 2 * len(levels)) * steps
     channels = max(1, min(len(forecaster.targets), MOST_VALUES // (4 * each)))
-    windows = part_windows(data, preprocess, "test", config.seq_len, steps).to(forecaster.device)
+    windows = score_windows(forecaster, "test", None, data)
     many = max(1, min(MOST_WINDOWS, MOST_VALUES // (channels * each), len(windows)))
     model, why = _explained_model(forecaster)
     samples, numbers = [], np.unique(np.linspace(0, len(windows) - 1, many).round().astype(int))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.ticker import NullFormatter
 
 from femts.analysis.tune.space import Dimension, Space
@@ -25,8 +24,7 @@ def trials_picture(tuned: Tuned, space: Space) -> Picture:
     keys = list(space)[: MOST_PANELS - 1]
     across = min(3, 1 + len(keys))
     down = math.ceil((1 + len(keys)) / across)
-    figure = Picture(figsize=(max(7.5, 3.4 * across), 0.7 + 2.1 * down), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = Picture(max(7.5, 3.4 * across), 0.7 + 2.1 * down)
     panels: Any = figure.subplots(down, across, squeeze=False)
     top = _top(done["score"])
     _course(panels.flat[0], tuned, done, top)

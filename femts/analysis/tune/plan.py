@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from femts.analysis.tune.space import FIXED, SEQ_LEN, Dimension, Space, make_dimension, own_search
-from femts.analysis.tune.trial import Plan
 from femts.config.arguments import check_kind
-from femts.data.dataset import Dataset, for_horizon
+from femts.data.dataset import Dataset
 from femts.data.origins import before_test
-from femts.data.panel import Panel, panel_for_horizon
+from femts.data.panel import Panel
 from femts.data.protocols import look_back_choices
 from femts.data.source import load_source
-from femts.data.splits import check_room
 from femts.errors import UsageError, suggest
 from femts.forecaster.run_folder import RunConfig
 from femts.models.registry import build_model
 from femts.text import shown
 from femts.training.device import resolve_place
+from femts.training.fit import is_trained
+from femts.training.outset import ready
 from femts.training.resolve import Lengths, horizon, resolve_run, resolve_training
 
 _PARTS = ("model", "training")
@@ -59,11 +59,6 @@ class Question:
     def seed(self) -> int:
         """Seed of the trials."""
         return int(self.settings["training.seed"])
-
-    def plan(self, folder: Path | None, deadline: float | None) -> Plan:
-        """The same for `run_trial`."""
-        lengths = (self.pred_len, self.default_seq_len, self.protocol)
-        return Plan(self.rows, self.model, *lengths, self.settings, folder, deadline)
 
     def record(self) -> dict[str, Any]:
         """Plain types that two calls must share to go on with one study."""
@@ -108,17 +103,12 @@ def make_question(
     dimensions = {key: make_dimension(key, values, model) for key, values in search.items()}
     data = dataset if isinstance(dataset, Dataset | Panel) else load_source(dataset, data_root)
     steps = horizon(data, pred_len).steps
-    if isinstance(data, Panel):
-        data = panel_for_horizon(data, steps)
-    else:
-        if not data.fixed_split:
-            check_room(data.rows, steps, data.name)
-        data = for_horizon(data, steps)
+    data = ready(data, steps)
     config = resolve_run(data, model, Lengths(steps, seq_len, protocol), model_settings, training)
     if isinstance(data, Dataset):
         for part in ("train", "val"):
             data.split.check(data.name, part, config.seq_len, steps)
-    trained = any(each.requires_grad for each in build_model(model, config.model_config, config.quantiles).parameters())
+    trained = is_trained(build_model(model, config.model_config, config.quantiles))
     space = _space(model, trained, dimensions, settings)
     if SEQ_LEN not in space and seq_len in (None, "auto") and space:
         choices = look_back_choices(config.protocol, steps, data.typical_rows, data.season)

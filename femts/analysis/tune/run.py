@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from femts.analysis.tune.plan import Question, make_question
+from femts.analysis.tune.plan import make_question
 from femts.analysis.tune.proposals import check_optuna, propose
 from femts.analysis.tune.result import PICTURE, Tuned
 from femts.analysis.tune.space import SEQ_LEN
@@ -18,11 +18,12 @@ from femts.analysis.tune.trial import OutOfTime, Plan, drop_work, run_trial
 from femts.config.arguments import check_callable, check_kind, check_path
 from femts.config.model import DEFAULT_MODEL
 from femts.config.training import parse_span
-from femts.config.values import whole_number
+from femts.config.values import check_count
 from femts.errors import RunFailure, UsageError
 from femts.files import locked, write_file
 from femts.progress import progress_line
 from femts.text import shown
+from femts.training.order import nothing
 from femts.training.stopping import Interrupted
 
 if TYPE_CHECKING:
@@ -86,7 +87,8 @@ def tune(
     check_optuna()
     check_callable(say, "say")
     folder = None if out is None else check_path(out, "The folder of the study")
-    most, origins = _count(trials, "trials"), _count(origins, "origins") or 1
+    most = None if trials is None else check_count(trials, "Argument 'trials'")
+    origins = 1 if origins is None else check_count(origins, "Argument 'origins'")
     span = None if max_time is None else parse_span(max_time)
     if most is None and span is None:
         most = TRIALS
@@ -102,20 +104,19 @@ def tune(
         origins,
         data_root,
     )
-    plan = question.plan(folder, None if span is None else started + span)
+    plan, say = Plan(question, folder, None if span is None else started + span), say or nothing
     with _held(folder):
-        study = _Study(question, plan, [] if folder is None else read_study(folder, question.record()))
+        study = _Study(plan, [] if folder is None else read_study(folder, question.record()))
         for note in question.notes:
-            (say or _nothing)(note)
-        study.run(most, say or _nothing)
+            say(note)
+        study.run(most, say)
         return study.result(picture=True)
 
 
 @dataclass
 class _Study:
-    """A question, and the trials that answer it."""
+    """A plan, and the trials that were made by it."""
 
-    question: Question
     plan: Plan
     trials: list[Trial]
 
@@ -144,10 +145,10 @@ class _Study:
 
     def _next(self) -> Trial | None:
         """Run the next trial and keep it; None where nothing is left to try."""
-        number, folder = len(self.trials), self.plan.folder
-        values, asked = self.question.default, None
+        number, folder, question = len(self.trials), self.plan.folder, self.plan.question
+        values, asked = question.default, None
         if number:
-            proposed = propose(self.question.space, self.trials, self.question.seed)
+            proposed = propose(question.space, self.trials, question.seed)
             if proposed is None:
                 return None
             values, asked = proposed
@@ -155,7 +156,7 @@ class _Study:
         trial = run_trial(self.plan, Trial(number, values, COMPLETE), asked)
         self.trials.append(trial)
         if folder is not None:
-            write_study(folder, self.question.record(), self.trials)
+            write_study(folder, question.record(), self.trials)
             drop_work(folder)
             if trial.state == COMPLETE:
                 self.result()
@@ -172,7 +173,7 @@ class _Study:
 
     def result(self, picture: bool = False) -> Tuned:
         """Result so far, written to the folder; RunFailure where no trial has a score."""
-        question, complete = self.question, [trial for trial in self.trials if trial.score is not None]
+        question, complete = self.plan.question, [trial for trial in self.trials if trial.score is not None]
         if not complete:
             failed = next((trial.reason for trial in self.trials if trial.state == FAILED), None)
             why = "time was over before the first" if failed is None else f"the first failed: {failed.rstrip('.')}"
@@ -215,17 +216,5 @@ def _held(folder: Path | None) -> Iterator[None]:
         yield
 
 
-def _count(value: object, name: str) -> int | None:
-    """A whole number of at least 1, or None; UsageError for anything else."""
-    count = None if value is None else whole_number(value, f"Argument '{name}'")
-    if value is not None and (count is None or count < 1):
-        raise UsageError(f"Argument '{name}' takes a whole number of at least 1, not '{shown(value)}'.")
-    return count
-
-
 def _short(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value).lower()
-
-
-def _nothing(_: str) -> None:
-    """Say nothing."""

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from femts.analysis.tune.space import SEQ_LEN
 from femts.analysis.tune.study import COMPLETE, FAILED, PRUNED, Trial
-from femts.data.dataset import Dataset
-from femts.data.panel import Panel
 from femts.errors import FemtsError, UsageError
 from femts.forecaster.run_folder import CONFIG, METRICS
 from femts.forecaster.saved_run import read_metrics
@@ -23,6 +21,8 @@ from femts.training.train import train
 if TYPE_CHECKING:
     import optuna
 
+    from femts.analysis.tune.plan import Question
+
 WORK = ".work"
 
 
@@ -31,22 +31,12 @@ class Plan:
     """Common ground of all trials of a study.
 
     Attributes:
-        rows: the data, cut off at each origin.
-        model: registered name.
-        pred_len: steps.
-        seq_len: look-back where it is not searched; None leaves it to the protocol.
-        protocol: as in `train`.
-        settings: fixed ones, by dotted name.
+        question: what is trained, on which rows.
         folder: of the study; None keeps nothing.
         deadline: of `time.monotonic`; None for none.
     """
 
-    rows: Sequence[Dataset | Panel]
-    model: str
-    pred_len: int
-    seq_len: int | None
-    protocol: str
-    settings: Mapping[str, Any]
+    question: Question
     folder: Path | None
     deadline: float | None
 
@@ -71,7 +61,7 @@ def run_trial(plan: Plan, trial: Trial, asked: optuna.Trial | None) -> Trial:
     started, watch = time.monotonic(), _Watch(plan.deadline, asked)
     scores: list[float] = []
     try:
-        for origin in range(len(plan.rows)):
+        for origin in range(len(plan.question.rows)):
             scores.append(_score(plan, trial, origin, watch))
             watch.asked = None  # errors of other rows do not compare with those of the first
         done = replace(trial, state=COMPLETE, scores=tuple(scores))
@@ -90,7 +80,8 @@ def run_trial(plan: Plan, trial: Trial, asked: optuna.Trial | None) -> Trial:
 
 def _score(plan: Plan, trial: Trial, origin: int, watch: _Watch) -> float:
     """The validation error at one origin; a training that was broken off goes on where it was."""
-    settings = {**plan.settings, **{key: value for key, value in trial.values.items() if key != SEQ_LEN}}
+    question = plan.question
+    settings = {**question.settings, **{key: value for key, value in trial.values.items() if key != SEQ_LEN}}
     folder = None if plan.folder is None else plan.folder / WORK / str(trial.number) / str(origin)
     if folder is not None and (folder / METRICS).is_file():
         metrics: Mapping[str, Any] = read_metrics(folder)
@@ -98,11 +89,11 @@ def _score(plan: Plan, trial: Trial, origin: int, watch: _Watch) -> float:
     else:
         with watched(watch):
             forecaster = train(
-                plan.rows[origin],
-                plan.model,
-                plan.pred_len,
-                seq_len=trial.values.get(SEQ_LEN, plan.seq_len),
-                protocol=plan.protocol,
+                question.rows[origin],
+                question.model,
+                question.pred_len,
+                seq_len=trial.values.get(SEQ_LEN, question.default_seq_len),
+                protocol=question.protocol,
                 out=folder,
                 resume=folder is not None and (folder / CONFIG).is_file(),
                 settings=settings,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
@@ -22,9 +21,8 @@ from femts.cli.bench_output import DATA, MIXER, STREAM, TRAIN, cpu_threads, plac
 from femts.cli.command import command_group
 from femts.cli.option_groups import grouped
 from femts.cli.options import count, names
-from femts.cli.output import say_notes
+from femts.cli.output import say_line, say_notes
 from femts.errors import UsageError, suggest
-from femts.text import printable
 
 FORMS = ("text", "md")
 bench = command_group("bench", "Measure layers, training and data on this machine.", 150)
@@ -150,7 +148,7 @@ def tasks(
 
     if not show:
         refuse_damaged(cells, store)
-        run_cells(cells, store, engine, lambda line: print(printable(line), file=sys.stderr, flush=True))
+        run_cells(cells, store, engine, say_line)
     entries = make_entries(cells, store)
     print(as_text(entries, markdown=form == "md"))
     damaged = [sentence for cell in cells if (sentence := store.damage(cell))]

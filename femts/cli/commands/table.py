@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,11 +10,10 @@ import typer
 from femts.cli.command import command
 from femts.cli.option_groups import grouped
 from femts.cli.options import DataRoot, TrainingDevice
-from femts.cli.output import say_notes, say_warnings, write_data
+from femts.cli.output import say_line, say_notes, say_warnings, write_data
 from femts.cli.recipe import parse_horizons
 from femts.cli.table_options import EngineOptions, GridOptions
 from femts.errors import UsageError, suggest
-from femts.text import printable
 
 if TYPE_CHECKING:
     from femts.experiments.pairs import Pair
@@ -67,7 +65,7 @@ def table(
     store = Store(engine.results)
     if not show:
         refuse_damaged(cells, store)
-        run_cells(cells, store, chosen, lambda line: print(printable(line), file=sys.stderr, flush=True))
+        run_cells(cells, store, chosen, say_line)
     damaged = [sentence for cell in cells if (sentence := store.damage(cell))]
     entries = make_entries(cells, store, roll_out)
     say_warnings(worse_than_naive(entries))
@@ -87,10 +85,7 @@ def table(
     say_notes(damaged)
     missing = sum(not store.finished(cell) for cell in cells)
     if missing:
-        print(
-            f"note: {missing} of {len(cells)} cells are not finished; the same command goes on with them",
-            file=sys.stderr,
-        )
+        say_notes([f"{missing} of {len(cells)} cells are not finished; the same command goes on with them"])
     if show:
         return 1 if damaged else 0
     return 0 if all(store.failure(cell) is None for cell in cells) else 1

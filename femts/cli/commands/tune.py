@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from femts.cli.command import command
 from femts.cli.option_groups import grouped
 from femts.cli.options import DataRoot, count, option
-from femts.cli.output import say_notes
+from femts.cli.output import say_line, say_notes
 from femts.cli.recipe import Recipe, RecipeOptions, TrainingOptions, each_once, make_recipe, parse_assignment
 from femts.config.model import DEFAULT_MODEL
 from femts.errors import UsageError
@@ -112,7 +111,7 @@ def _seed(value: Any) -> int:
 
 def _say(line: str) -> None:
     if line.startswith("trial "):
-        print(printable(line), file=sys.stderr, flush=True)
+        say_line(line)
     else:
         say_notes([line])
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from femts.config.model import AUTO
 from femts.config.rules import Misfit, read_json
+from femts.config.values import left_open
 from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset
 from femts.data.panel import Panel
@@ -21,7 +22,6 @@ from femts.forecaster.run_folder import CANDIDATES, METRICS, check_new_folder, j
 from femts.forecaster.saved_run import read_config, read_metrics
 from femts.text import strict_json
 from femts.training.order import Order
-from femts.training.resolve import left_open
 from femts.training.resume import Finished, changed_data, check_same
 
 ORDER = f"{CANDIDATES}/order.json"

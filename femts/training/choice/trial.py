@@ -15,15 +15,13 @@ from torch import Tensor
 from femts.data.dataset import Dataset
 from femts.data.limits import Limits
 from femts.data.panel import Panel
-from femts.data.panel_preprocess import PanelPreprocess, panel_windows
-from femts.data.preprocess import Preprocess
-from femts.data.windows import Windows, part_windows
 from femts.errors import FemtsError
 from femts.evaluation.evaluator import evaluate
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.load import load
 from femts.forecaster.panel_forecaster import PanelForecaster
 from femts.forecaster.run_folder import CONFIG, METRICS
+from femts.forecaster.scoring import score_windows
 from femts.training.choice.candidates import Candidate
 from femts.training.order import Order, carry_out
 from femts.training.outset import Outset
@@ -123,7 +121,7 @@ def try_candidate(
             trained = _trained(candidate, order, fold, share, place)
             latest = latest or trained
             collected = _Collected()
-            windows = _windows(trained, fold).to(trained.device)
+            windows = score_windows(trained, "val", None, fold)
             limits.append(windows.limits(windows.spread(most)))
             windows.resident = replace(windows.resident, limits=None)
             evaluate(trained.model, windows, trained.config.training.eval_batch_size, most=most, also=[collected])
@@ -160,12 +158,3 @@ def _trained(
         return before
     begun = folder is not None and (folder / CONFIG).is_file()
     return carry_out(order.to(candidate.model, seconds, folder, begun), fold)
-
-
-def _windows(forecaster: Forecaster | PanelForecaster, fold: Dataset | Panel) -> Windows:
-    lengths = ("val", forecaster.config.seq_len, forecaster.config.pred_len)
-    if isinstance(fold, Panel):
-        assert isinstance(forecaster.preprocess, PanelPreprocess)
-        return panel_windows(fold, forecaster.preprocess, *lengths)
-    assert isinstance(forecaster.preprocess, Preprocess)
-    return part_windows(fold, forecaster.preprocess, *lengths)
