@@ -22,6 +22,7 @@ MOST_PANELS = 12
 DPI = 200
 # Okabe and Ito's palette, which colour-blind readers can tell apart; forecast and truth differ in weight, too.
 PAST, TRUTH, FORECAST, SHADE = "#5f6b76", "#0072b2", "#d55e00", "#f6efe9"
+LABEL, AXIS, GRID = "#4a5157", "#9aa3ab", "#e3e6e8"
 BAND = 0.2  # opacity of an interval
 
 
@@ -193,19 +194,19 @@ def _finish(figure: Any, panels: Any, dated: bool, more: str) -> None:
 
     for panel in panels:
         panel.spines[["top", "right", "left"]].set_visible(False)
-        panel.spines["bottom"].set_color("#9aa3ab")
-        panel.grid(axis="y", color="#e3e6e8", linewidth=0.7)
+        panel.spines["bottom"].set_color(AXIS)
+        panel.grid(axis="y", color=GRID, linewidth=0.7)
         panel.set_axisbelow(True)
-        panel.tick_params(labelsize=8, colors="#4a5157", length=0)
-        panel.tick_params(axis="x", length=3, color="#9aa3ab")
+        panel.tick_params(labelsize=8, colors=LABEL, length=0)
+        panel.tick_params(axis="x", length=3, color=AXIS)
         panel.yaxis.set_major_locator(MaxNLocator(nbins=4))
         if dated:
             locator = AutoDateLocator(minticks=3, maxticks=8)
             panel.xaxis.set_major_locator(locator)
             panel.xaxis.set_major_formatter(ConciseDateFormatter(locator))
-            panel.xaxis.get_offset_text().set(size=8, color="#4a5157")
+            panel.xaxis.get_offset_text().set(size=8, color=LABEL)
     if more:
-        figure.text(0.99, 0.99, more, ha="right", va="top", fontsize=8, color="#4a5157")
+        figure.text(0.99, 0.99, more, ha="right", va="top", fontsize=8, color=LABEL)
 
 
 def _explain(figure: Any, panel: Any, title: str) -> None:

@@ -197,7 +197,7 @@ def _check_grid(grid: Grid) -> None:
             "value, by --set."
         )
     if any(seed < 0 for seed in grid.seeds):
-        raise UsageError(f"Seed {min(grid.seeds)} is none; give whole numbers of at least 0.")
+        raise UsageError(f"Seed {min(grid.seeds)} is negative; give whole numbers of at least 0.")
 
 
 def _recipes(grid: Grid, model: str) -> list[dict[str, Any]]:

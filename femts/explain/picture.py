@@ -10,7 +10,7 @@ import numpy as np
 
 from femts.errors import UsageError, suggest
 from femts.files import write_file
-from femts.plotting import MOST_PANELS, Picture, picture_format
+from femts.plotting import AXIS, GRID, LABEL, MOST_PANELS, Picture, picture_format
 from femts.text import shown
 
 if TYPE_CHECKING:
@@ -75,8 +75,8 @@ def plot_explanation(
     _draw_temperature(temperature, rows)
     for panel in (past, sharpness, temperature):
         panel.spines[["top", "right", "left"]].set_visible(False)
-        panel.spines["bottom"].set_color("#9aa3ab")
-        panel.tick_params(axis="x", labelsize=8, colors="#4a5157", length=3)
+        panel.spines["bottom"].set_color(AXIS)
+        panel.tick_params(axis="x", labelsize=8, colors=LABEL, length=3)
         panel.tick_params(axis="y", length=0)
         panel.set_ylim(len(rows.names), 0)
     layers = explanation["layer"].unique()
@@ -186,7 +186,7 @@ def _steps(panel: Any, history: pd.DataFrame, explanation: pd.DataFrame) -> tupl
     locator = AutoDateLocator(minticks=4, maxticks=9, tz=stamps.tz)
     panel.xaxis.set_major_locator(locator)
     panel.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=stamps.tz))
-    panel.xaxis.get_offset_text().set(size=8, color="#4a5157")
+    panel.xaxis.get_offset_text().set(size=8, color=LABEL)
     return date2num(stamps[stamps >= starts.iloc[0]]), date2num(starts)
 
 
@@ -194,7 +194,7 @@ def _draw_sharpness(panel: Any, rows: _Rows) -> None:
     most = rows.weights.shape[1]
     for row, (before, after) in enumerate(zip(rows.prior_segments, rows.segments, strict=True)):
         y = row + sum(MAIN) / 2
-        panel.plot([1, most], [y, y], color="#e3e6e8", linewidth=0.8, zorder=0)
+        panel.plot([1, most], [y, y], color=GRID, linewidth=0.8, zorder=0)
         panel.plot([before, after], [y, y], color=FAINT, linewidth=1.6, zorder=1)
         panel.plot(before, y, "o", ms=6, mfc="white", mec=FAINT, mew=1.2, label="prior" if row == 0 else None)
         panel.plot(after, y, "o", ms=6, color=MORE, label="posterior" if row == 0 else None)
@@ -218,6 +218,6 @@ def _label_colours(bar: Any, label: str) -> None:
     limit = bar.norm.vmax
     ticks = np.linspace(-limit, limit, 5)
     bar.set_ticks(ticks, labels=[f"{2**tick:.3g}\u00d7" for tick in ticks])
-    bar.ax.tick_params(labelsize=8, colors="#4a5157", length=2)
+    bar.ax.tick_params(labelsize=8, colors=LABEL, length=2)
     bar.outline.set_visible(False)
     bar.set_label(label, size=8, color=INK)

@@ -145,7 +145,7 @@ def horizon(data: Dataset | Panel, pred_len: object) -> Choice:
     steps = whole_number(pred_len, "Horizon")
     if steps is None or steps < 1:
         raise UsageError(
-            f"A forecast of {shown(pred_len)} steps is none; give one whole number, --pred-len 1 or more, or auto."
+            f"Horizon '{shown(pred_len)}' is no number of steps; give a whole number of at least 1, or auto."
         )
     return Choice(steps)
 
@@ -171,7 +171,7 @@ def look_back(data: Dataset | Panel, model: str, lengths: Lengths) -> Choice:
     if steps is None:
         raise UsageError(f"Look-back '{shown(seq_len)}' is no number of steps; give a whole number or auto.")
     if steps < 1:
-        raise UsageError(f"A look-back of {steps} steps is none; give --seq-len 1 or more.")
+        raise UsageError(f"A look-back of {steps} steps holds nothing; give --seq-len 1 or more.")
     return Choice(steps)
 
 

@@ -1,4 +1,4 @@
-"""The verdict at the top of a report."""
+"""Sentences of a report that depend on the run: the verdict at its top, and what its intervals are of."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pytest
+from small_panels import panel_forecaster
+from small_tables import small_table
 
 from femts.analysis.report import report
 from femts.data.loading import load_dataset
+from femts.forecaster.forecaster import Forecaster
+from femts.forecaster.panel_forecaster import PanelForecaster
 from femts.training.train import train
 
 
@@ -25,3 +30,27 @@ def test_what_is_worse_than_the_naive_forecast_is_said_first(tmp_path: Path) -> 
     report(train(data, "ridge", 24, seq_len=48, device="cpu"), tmp_path / "better.html")
     better = (tmp_path / "better.html").read_text()
     assert "<b>Better than the seasonal naive forecast" in better and "lead bad" not in better
+
+
+@pytest.mark.parametrize(
+    ("model", "settings", "said"),
+    [
+        ("naive", {}, "Split-conformal intervals"),
+        ("dlinear", {"training.loss": "pinball"}, "Learned quantiles"),
+        ("auto_theta", {}, "The model's own intervals"),
+    ],
+)
+@pytest.mark.parametrize("panel", [False, True])
+def test_intervals_are_said_to_be_what_they_are(
+    model: str, settings: dict[str, object], said: str, panel: bool, tmp_path: Path
+) -> None:
+    forecaster: Forecaster | PanelForecaster
+    if panel:
+        forecaster = panel_forecaster(model, settings=settings)
+    else:
+        data = load_dataset(small_table())
+        forecaster = train(data, model, 12, seq_len=24, device="cpu", max_steps=3, settings=settings)
+    report(forecaster, tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    openings = ("Split-conformal intervals", "Learned quantiles", "The model&#39;s own", "The model's own intervals")
+    assert [each for each in openings if each in page] == [said]

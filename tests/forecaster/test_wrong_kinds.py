@@ -202,7 +202,7 @@ def test_a_thing_of_another_kind_gets_an_answer_or_a_sentence(
         (lambda f: femts.train(TABLE["load"]), r"no time stamps in the index of its Series"),
         (
             lambda f: femts.train(TABLE, pred_len=[6, 12]),
-            r"A forecast of \[6, 12\] steps is none; give one whole number",
+            r"Horizon '\[6, 12\]' is no number of steps; give a whole number of at least 1",
         ),
         (lambda f: f.evaluate(dataset=3), r"The data are a int; give a name"),
         (lambda f: femts.report(f, 3), r"The page is '3', which names no file"),

@@ -9,7 +9,7 @@ from matplotlib.ticker import NullFormatter
 
 from femts.analysis.tune.space import Dimension, Space
 from femts.analysis.tune.study import COMPLETE
-from femts.plotting import FORECAST, MOST_PANELS, PAST, TRUTH, Picture
+from femts.plotting import FORECAST, GRID, LABEL, MOST_PANELS, PAST, TRUTH, Picture
 from femts.text import shown
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ def trials_picture(tuned: Tuned, space: Space) -> Picture:
         _setting(panel, done, space[key], top)
     for panel in panels.flat[: 1 + len(keys)]:
         panel.spines[["top", "right"]].set_visible(False)
-        panel.tick_params(labelsize=8, colors="#4a5157")
-        panel.grid(axis="y", color="#e3e6e8", linewidth=0.7)
+        panel.tick_params(labelsize=8, colors=LABEL)
+        panel.grid(axis="y", color=GRID, linewidth=0.7)
         panel.set_axisbelow(True)
     for panel in panels.flat[1 + len(keys) :]:
         panel.remove()
