@@ -19,6 +19,12 @@ if not torch.cuda.is_available():  # before any kernel is made: Triton then runs
     os.environ["TRITON_INTERPRET"] = "1"
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the files of slow tests, so that none is left to one worker when the others are done."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
+
+
 @pytest.fixture
 def femts_process() -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run `femts ARGS` in a process of its own, where the test is about the process."""

@@ -25,6 +25,8 @@ from femts.forecaster.saved_run import read_metrics
 from femts.training.loop import Trainer
 from femts.training.stopping import Interrupted
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("optuna", reason="tuning needs Optuna, of pip install '.[tune]'")
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -17,6 +17,8 @@ from orphans import marked, wait_for_workers
 from femts.bench.tasks.table import Entry
 from femts.cli import main
 
+pytestmark = pytest.mark.slow
+
 COMMAND = (
     "bench tasks --tasks fetch,recall --mixers fem_sm,sm --seeds 1 --jobs 1 --set steps=4 --set batch=4"
     " --set scored=8 --set width=16 --set heads=2"

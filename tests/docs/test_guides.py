@@ -13,6 +13,8 @@ from femts.data.catalog import CATALOG
 from femts.mixers.priors import registry as priors
 from femts.models import registry
 
+pytestmark = pytest.mark.slow
+
 HOW_TO = ROOT / "docs" / "how-to"
 GUIDES = sorted(page.stem for page in HOW_TO.glob("*.md"))
 NEEDS = {"choose": "statsforecast", "many-machines": "ray", "serving": "onnxruntime", "tune": "optuna"}

@@ -25,6 +25,8 @@ from femts.experiments.local import Resources, run_local
 from femts.experiments.store import Store, read_record
 from femts.experiments.verify import verify_record
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Store:

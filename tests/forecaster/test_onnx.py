@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -21,6 +21,8 @@ from femts.forecaster import onnx as exporting
 from femts.forecaster.forecaster import Forecaster
 from femts.models.naive import Naive
 from femts.training.train import train
+
+pytestmark = pytest.mark.slow
 
 pytest.importorskip("onnxscript")
 ort = pytest.importorskip("onnxruntime")
@@ -43,21 +45,35 @@ def trained(model: str, rows: int = 600) -> Forecaster:
     return train(table, model, pred_len=P, seq_len=L, max_epochs=1, device="cpu", settings=SETTINGS[model])
 
 
-@pytest.mark.parametrize("model", SETTINGS)
-def test_onnxruntime_forecasts_what_torch_does(model: str, tmp_path: Path) -> None:
-    forecaster = trained(model)
+class Export(NamedTuple):
+    """A forecaster, its weights before it was exported, and what came of it."""
+
+    forecaster: Forecaster
+    before: dict[str, Tensor]
+    made: exporting.Exported
+    path: Path
+
+
+@pytest.fixture(scope="module", params=SETTINGS)
+def export(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Export:
+    """An export of each model, once for all tests."""
+    forecaster, path = trained(request.param), tmp_path_factory.mktemp("export") / "m.onnx"
     before = {name: value.clone() for name, value in forecaster.model.state_dict().items()}
-    made = forecaster.export(tmp_path / "m.onnx")
-    assert made.size == (tmp_path / "m.onnx").stat().st_size and made.difference < 2e-5
-    assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]
+    return Export(forecaster, before, forecaster.export(path), path)
+
+
+def test_onnxruntime_forecasts_what_torch_does(export: Export) -> None:
+    forecaster, before, made, file = export
+    assert made.size == file.stat().st_size and made.difference < 2e-5
+    assert [path.name for path in file.parent.iterdir()] == ["m.onnx"]
     assert all(torch.equal(value, before[name]) for name, value in forecaster.model.state_dict().items())
 
-    session = ort.InferenceSession(tmp_path / "m.onnx")
+    session = ort.InferenceSession(file)
     facts = session.get_modelmeta().custom_metadata_map
     assert json.loads(facts["columns"]) == list(forecaster.columns)
     assert {key: facts[key] for key in ("femts", "model", "freq", "seq_len", "pred_len", "data_sha256")} == {
         "femts": femts.__version__,
-        "model": model,
+        "model": forecaster.config.model,
         "freq": "h",
         "seq_len": str(L),
         "pred_len": str(P),
@@ -122,15 +138,13 @@ def test_what_onnx_cannot_say_or_says_otherwise_is_refused(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.onnx", "run"]
 
 
-@pytest.mark.parametrize("model", ["naive", "fem_aft"])
-def test_a_target_without_any_value_gets_none(model: str, tmp_path: Path) -> None:
+def test_a_target_without_any_value_gets_none(export: Export) -> None:
     """As `predict`, which says so; the check of an export sees such a look-back, too."""
-    forecaster = trained(model)
-    forecaster.export(tmp_path / "m.onnx")
+    forecaster = export.forecaster
     history = synthetic_frame(600).tail(L)
     history[forecaster.columns[0]] = np.nan
     past = history.drop(columns="date").to_numpy(np.float32)[None]
-    (forecast,) = ort.InferenceSession(tmp_path / "m.onnx").run(None, {"history": past})
+    (forecast,) = ort.InferenceSession(export.path).run(None, {"history": past})
     with pytest.warns(femts.GapWarning):
         expected = forecaster.predict(history).drop(columns="date").to_numpy()
     assert np.isnan(forecast[0, :, 0]).all() and np.isnan(expected[:, 0]).all()

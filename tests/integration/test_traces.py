@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 SMALL = "--pred-len 12 --seq-len 48 --set model.d_model=32 --max-steps 400"
 TRAIN = f"train --dataset past.csv --model fem_sm {SMALL} --out new"
 
