@@ -55,7 +55,8 @@ def read_history(table: Path, forecaster: Forecaster, steps: int = 0) -> pd.Data
     config = forecaster.config
     if config.schema.panel:
         return read_table(table, config.schema.form)
-    return read_recent(table, max(config.seq_len, steps), forecaster.freq, config.schema.form)
+    steps = max(config.seq_len, steps)
+    return read_recent(table, steps, forecaster.freq, config.schema, names=forecaster.columns)
 
 
 @contextmanager

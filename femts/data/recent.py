@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from femts.data.earlier import Pieces, numbers, rows_before
 from femts.data.form import USUAL, Form
 from femts.data.interchange import to_frame
 from femts.data.naming import form_again
 from femts.data.opening import place
 from femts.data.reading import headless_pieces, read_table, table_pieces
+from femts.data.schema import PLAIN, Schema
 from femts.data.timestamps import read_dates
 from femts.errors import UsageError
 
@@ -25,7 +29,14 @@ class _Stamps(UsageError):
     """Stamps that cannot be read piece by piece."""
 
 
-def read_recent(path: str | Path, steps: int, freq: str | None, form: Form = USUAL, cells: int = CELLS) -> pd.DataFrame:
+def read_recent(
+    path: str | Path,
+    steps: int,
+    freq: str | None,
+    schema: Schema = PLAIN,
+    cells: int = CELLS,
+    names: Sequence[str] = (),
+) -> pd.DataFrame:
     """Of the file that `read_table` reads, or `read_headless`, the rows that the last `steps` steps
     are in, not yet checked.
 
@@ -36,31 +47,60 @@ def read_recent(path: str | Path, steps: int, freq: str | None, form: Form = USU
         path: any that `read_table` reads, wide or long.
         steps: steps that are wanted.
         freq: the step of its stamps; None for a matrix without header and stamps.
-        form: what the columns are called.
+        schema: what the columns are called, and what stands for a missing value.
         cells: cells that are read at a time.
+        names: channels whose gaps at the start of these steps are filled from before; it takes a second reading.
 
     Returns:
-        Of a wide table the last `steps` rows in order of time, of a long one what `last_stamps` keeps.
+        Of a wide table the last `steps` rows in order of time, of a long one what `last_stamps` keeps; before them
+        those of `rows_before`, where there are gaps to fill.
 
     Raises:
         UsageError: as `read_table`.
     """
     if freq is None:
-        return last_rows(headless_pieces(path, cells), steps)
-    where = place(Path(path))
-    pieces = _let_go(to_frame(piece, where, form) for piece in table_pieces(path, form, cells))
+        recent = last_rows(headless_pieces(path, cells), steps)
+        return _with_earlier(recent, lambda: headless_pieces(path, cells), names, None, schema)
+    where, given = place(Path(path)), schema.form
+
+    def all_pieces() -> Iterator[pd.DataFrame]:
+        return _let_go(to_frame(piece, where, given) for piece in table_pieces(path, given, cells))
+
+    pieces = all_pieces()
     first = next(pieces)
-    form = form_again(first, form)
+    form = form_again(first, given)
     if form.time_of(first) not in map(str, first.columns):
         return last_rows(chain([first], pieces), steps)
-    long = form.is_long(first)
+    long, again = form.is_long(first), all_pieces
     try:
         if long:
-            return last_stamps(chain([first], pieces), steps, freq, form, where)
-        return _last_by_time(chain([first], pieces), steps, freq, form)
+            recent = last_stamps(chain([first], pieces), steps, freq, form, where)
+        else:
+            recent = _last_by_time(chain([first], pieces), steps, freq, form)
     except _Stamps:
         whole = to_frame(read_table(path, form), where, form)
-        return last_stamps([whole], steps, freq, form, where) if long else last_steps(whole, steps, freq, form)
+        recent = last_stamps([whole], steps, freq, form, where) if long else last_steps(whole, steps, freq, form)
+        again = partial(iter, [whole])
+    return _with_earlier(recent, again, names, freq, replace(schema, form=form))
+
+
+def _with_earlier(
+    recent: pd.DataFrame, pieces: Pieces, names: Sequence[str], freq: str | None, schema: Schema
+) -> pd.DataFrame:
+    """The `recent` rows of a table in `pieces`, after those that fill the gaps of `names` in the first of them."""
+    time = schema.form.time_of(recent)
+    try:
+        stamps = recent.index if freq is None else read_dates(recent[time], freq=freq)
+    except UsageError:
+        return recent  # who checks these rows says so
+    if not len(stamps) or not names:
+        return recent
+    first = numbers(recent.set_axis(stamps), names, schema).sort_index().iloc[0]
+    rows = rows_before(pieces, stamps.min(), list(first.index[first.isna()]), freq, schema)
+    if not len(rows):
+        return recent
+    rows = rows.assign(**{time: rows.index}) if schema.form.is_long(rows) else rows  # stamps of a long table are read
+    return pd.concat([rows, recent], ignore_index=freq is not None)
 
 
 def _let_go(pieces: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:

@@ -54,10 +54,11 @@ class Forecaster(Trained[Preprocess, Dataset]):
 
         Args:
             history: raw units; stamps (unless trained without) and the training columns, in any
-                order, at least L rows; or the same in long form. Only the last L are used and checked,
-                and not changed. Gaps are filled as in training, and a `GapWarning` says how many;
-                a target without a value, such as a series that has ended, has no forecast. That it
-                ends more than P steps after the last row learned from, an `AgeWarning` says.
+                order, at least L rows; or the same in long form. Only the last L are read and checked,
+                and not changed. Gaps are filled as in training, those at their start from the rows before,
+                and a `GapWarning` says how many; a target without a value in all L, such as a series that
+                has ended, has no forecast. That the history ends more than P steps after the last row learned
+                from, an `AgeWarning` says.
             horizon: steps to forecast, P by default; beyond P the model reads its own forecasts as history.
             level: percent, such as [80, 95]; adds intervals (`femts.evaluation.intervals`, `...quantiles`).
             future: the columns known in advance, if there are any, in a table like `history` with the steps to come.

@@ -58,11 +58,17 @@ class Ends(NamedTuple):
         return (*self.levels, *(level_of(q) for q in self.quantiles if q != 0.5))
 
 
-def forecast_scaled(forecaster: Single, values: Array, steps: int, offsets: Array | None = None) -> Forecasts:
-    """Forecast `steps` from raw look-backs `values` (B, L, C), whose `offsets` begin with those of the look-back."""
-    before = None if offsets is None else offsets[:, : values.shape[1]]
-    scaled = torch.from_numpy(forecaster.preprocess.transform(values, before)).float().to(forecaster.device)
-    raw = raw_rows(forecaster.preprocess, values, before) if forecaster.model.reads_raw else None
+def forecast_scaled(
+    forecaster: Single, values: Array, steps: int, offsets: Array | None = None, before: int = 0
+) -> Forecasts:
+    """Forecast `steps` from raw look-backs `values` (B, before + L, C), whose `offsets` begin with those of these rows.
+
+    The first `before` rows are not read, but fill gaps after them.
+    """
+    past = None if offsets is None else offsets[:, : values.shape[1]]
+    scaled = torch.from_numpy(forecaster.preprocess.transform(values, past)[:, before:]).float().to(forecaster.device)
+    past = None if past is None else past[:, before:]
+    raw = raw_rows(forecaster.preprocess, values[:, before:], past) if forecaster.model.reads_raw else None
     return forecast_model(forecaster, scaled, steps, raw)
 
 
@@ -114,7 +120,8 @@ def forecast_table(
     in_advance = np.concatenate([past.covariates, known_ahead(future, config, when, freq)])
     offsets = forecaster.preprocess.offsets(in_advance, past.when.append(when))
     after = None if offsets is None else offsets[len(past.when) :]
-    scaled = forecast_scaled(forecaster, past.values[None], steps, None if offsets is None else offsets[None])
+    offsets = None if offsets is None else offsets[None]
+    scaled = forecast_scaled(forecaster, past.values[None], steps, offsets, past.before)
     points = _array(scaled.points[0, :, : len(targets)])
     if not np.isfinite(points).all():
         raise RunFailure("The forecast is not finite; train again with a lower training.lr, or with other data.")
@@ -124,10 +131,10 @@ def forecast_table(
         bounds = _scaled_bounds(scaled, forecaster, ends)
         raw = {name: forecaster.preprocess.inverse(bound, after) for name, bound in bounds.items()}
         forecast = with_bounds(forecast, raw)
-    ended = np.asarray(np.isnan(past.values[:, : len(targets)]).all(axis=0))
+    ended = np.asarray(np.isnan(past.values[past.before :, : len(targets)]).all(axis=0))
     forecast.loc[:, np.repeat(ended, forecast.shape[1] // len(targets))] = np.nan
     if ended.any():
-        tell_ended([name for name, over in zip(targets, ended, strict=True) if over], len(past.when))
+        tell_ended([name for name, over in zip(targets, ended, strict=True) if over], len(past.when) - past.before)
     ahead = pd.DataFrame({"step" if freq is None else "date": when})
     return in_form_of(pd.concat([ahead, forecast], axis=1), past, config.schema.form, targets)
 
@@ -139,7 +146,8 @@ def explain_table(forecaster: Single, history: pd.DataFrame) -> pd.DataFrame:
     scaled = forecaster.preprocess.transform(
         past.values[None], forecaster.preprocess.offsets(past.covariates, past.when)
     )
-    return explanation(model, torch.from_numpy(scaled).float().to(forecaster.device), forecaster.columns, past.when)
+    read, when = torch.from_numpy(scaled[:, past.before :]).float().to(forecaster.device), past.when[past.before :]
+    return explanation(model, read, forecaster.columns, when)
 
 
 def within(scaled: Forecasts, series: Sequence[Preprocess], targets: int, offsets: Array | None) -> Forecasts:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from femts.data.earlier import numbers, rows_before
 from femts.data.form import Form
 from femts.data.frames import check_frame, check_unique, check_values
 from femts.data.grid import steps_between
@@ -25,14 +26,15 @@ from femts.text import shown
 
 @dataclass(frozen=True)
 class LookBack:
-    """The L steps that a model reads, C channels.
+    """The L steps that a model reads, C channels, after `before` rows that fill gaps at their start.
 
     Attributes:
-        values: (L, C) float64, raw units, NaN where a value is missing.
-        when: stamps of the L steps, or their numbers for data without stamps.
+        values: (before + L, C) float64, raw units, NaN where a value is missing.
+        when: stamps of these rows, or their numbers for data without stamps.
         time: what the table calls its stamps.
         long: the columns of a table in long form, in its order; empty for a wide one.
-        covariates: (L, K) float64, raw units, the columns that are known for the steps to come as well.
+        covariates: (before + L, K) float64, raw units, the columns that are known for the steps to come as well.
+        before: rows that hold the last value of a channel without one in the first step.
     """
 
     values: NDArray[np.float64]
@@ -40,6 +42,7 @@ class LookBack:
     time: str
     long: tuple[str, ...]
     covariates: NDArray[np.float64]
+    before: int
 
 
 def look_back(history: pd.DataFrame, config: RunConfig, columns: Sequence[str], freq: str | None) -> LookBack:
@@ -61,7 +64,7 @@ def look_back(history: pd.DataFrame, config: RunConfig, columns: Sequence[str], 
     if not is_table(history):
         raise UsageError(f"The history is a {type(history).__name__}; give a DataFrame with the training columns.")
     history, schema = _as_trained(history, schema, freq, "The history")
-    form = schema.form
+    form, whole, given_schema = schema.form, history, schema
     time, long = form.time_of(history), form.is_long(history)
     given = tuple(map(str, history.columns)) if long else ()
     if long:
@@ -88,9 +91,19 @@ def look_back(history: pd.DataFrame, config: RunConfig, columns: Sequence[str], 
         values = check_frame(recent, schema, (*columns, *ahead), freq, where).tail(needed)
         when = pd.Index(values.pop("date"))
     read, covariates = values[list(columns)], values[list(ahead)]
-    _tell_gaps(read, where, "the last value before each is read instead")
+    lacking = [name for name in columns if np.isnan(read[name].iloc[0])]
+    whole = whole.set_axis(np.arange(len(whole)) + when[-1] + 1 - len(whole)) if freq is None else whole
+    filling = rows_before(lambda: [whole], when[0], lacking, freq, given_schema)
+    earlier = numbers(filling, (*lacking, *ahead), given_schema)
+    rule = "the last value before each is read instead"
+    if earlier[lacking].isna().all().any() and not config.reads_raw:
+        rule += ", or where none came before the training mean"
+    _tell_gaps(read, where, rule)
     _tell_gaps(covariates, where, "the training mean stands for each")
-    return LookBack(read.to_numpy(), when, time, given, covariates.to_numpy())
+    if len(earlier):
+        read, covariates = (pd.concat([earlier.reindex(columns=part.columns), part]) for part in (read, covariates))
+        when = earlier.index.append(when)
+    return LookBack(read.to_numpy(), when, time, given, covariates.to_numpy(), len(earlier))
 
 
 def known_ahead(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -142,36 +142,52 @@ def ready_series(forecaster: Many, panel: Panel, in_advance: Array | None, ahead
         )
         warnings.warn(text, GapWarning, stacklevel=6)
     recent = np.stack([last_rows(data.values, length) for data in panel.series.values()])
-    before, after = _offsets(panel, preprocess, in_advance, ahead, length)
+    rows = {name: _rows_read(data, length) for name, data in panel.series.items()}
+    before, after = _offsets(rows.values(), preprocess, in_advance, ahead, length)
     scaled = [
-        one.transform(rows, taken_off, f"Series '{name}'")
-        for one, rows, taken_off, name in zip(preprocess, recent, before, panel.series, strict=True)
+        one.transform(last_rows(data.values, max(length, len(data.values))), taken_off, f"Series '{name}'")[-length:]
+        for one, (name, data), taken_off in zip(preprocess, rows.items(), before, strict=True)
     ]
     read = torch.from_numpy(np.stack(scaled)).float()
     static = static_inputs(stored, panel)
     read = read if static is None else with_static(read, static)
     raw = None
     if forecaster.model.reads_raw:
+        before = [None if taken_off is None else taken_off[-length:] for taken_off in before]
         each = [raw_rows(*series) for series in zip(preprocess, recent, before, strict=True)]
         raw = Raw(*map(torch.stack, zip(*each, strict=True)))
     return Ready(recent, read.to(forecaster.device), preprocess, after, raw)
 
 
+def _rows_read(data: Dataset, length: int) -> Dataset:
+    """The last `length` rows of a series, after those with the last value of a channel without one in the first."""
+    assert data.dates is not None, "a panel has stamps"
+    first = max(0, len(data.values) - length)
+    gone = (np.flatnonzero(~np.isnan(channel)) for channel in data.values[:first, np.isnan(data.values[first])].T)
+    rows = [*sorted({int(valid[-1]) for valid in gone if len(valid)}), *range(first, len(data.values))]
+    covariates = None if data.covariates is None else data.covariates[rows]
+    return replace(data, values=data.values[rows], covariates=covariates, dates=data.dates[rows])
+
+
 def _offsets(
-    panel: Panel, preprocess: Sequence[Preprocess], in_advance: Array | None, ahead: Sequence[pd.Index], length: int
+    series: Collection[Dataset],
+    preprocess: Sequence[Preprocess],
+    in_advance: Array | None,
+    ahead: Sequence[pd.Index],
+    length: int,
 ) -> tuple[Sequence[Array | None], Array | None]:
-    """Offsets of the last `length` rows of each series, and of the steps ahead of all; none without effects.
+    """Offsets of all rows of each series, at least `length`, and of the steps ahead of all; none without effects.
 
     Rows before a series began are missing, so what is taken off them does not matter.
     """
     if in_advance is None:
-        return [None] * len(panel.series), None
+        return [None] * len(series), None
     rows = list[tuple[Preprocess, Dataset]]()
-    for number, (one, data) in enumerate(zip(preprocess, panel.series.values(), strict=True)):
+    for number, (one, data) in enumerate(zip(preprocess, series, strict=True)):
         assert data.covariates is not None and data.dates is not None
-        covariates = np.concatenate([data.covariates[-length:], in_advance[number]])
-        values = np.concatenate([data.values[-length:], np.full((len(ahead[number]), data.values.shape[1]), np.nan)])
-        when = data.dates[-length:].append(ahead[number])
+        covariates = np.concatenate([data.covariates, in_advance[number]])
+        values = np.concatenate([data.values, np.full((len(ahead[number]), data.values.shape[1]), np.nan)])
+        when = data.dates.append(ahead[number])
         rows.append((one, replace(data, values=values, covariates=covariates, dates=when)))
     offsets = panel_offsets(rows)
     assert offsets is not None
@@ -179,7 +195,7 @@ def _offsets(
     for _, data in rows:
         stop += len(data.values)
         last = offsets[stop - len(data.values) : stop - steps]
-        before.append(np.pad(last, ((length - len(last), 0), (0, 0))))
+        before.append(np.pad(last, ((max(0, length - len(last)), 0), (0, 0))))
         after.append(offsets[stop - steps : stop])
     return before, np.stack(after)
 

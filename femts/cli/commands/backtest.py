@@ -21,6 +21,8 @@ from femts.text import table
 # What `predict` says at most once a forecast, by its last words, and of what rows that is.
 FILLED = {
     "the last value before each is read instead": "rows with gaps, of which the last value before is read",
+    "or where none came before the training mean": "rows with gaps, of which the last value before is read, or where "
+    "none came before the training mean",
     "the training mean stands for each": "rows with gaps in known columns, for which the training mean stands",
 }
 

@@ -1,0 +1,203 @@
+"""A gap at the start of a look-back is filled by the value before it, in forecasts as in training."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from small_tables import small_table
+
+import femts
+from femts.cli import main
+from femts.data.frames import write_table
+from femts.data.panel import load_panel
+from femts.data.reading import read_headless
+from femts.data.recent import read_recent
+from femts.data.schema import Schema
+from femts.data.windows import part_windows
+from femts.errors import GapWarning
+
+L, P, N = 24, 12, 300
+QUICK: dict[str, Any] = {"seq_len": L, "pred_len": P, "device": "cpu"}
+SMALL = {"model.d_model": 8, "model.n_heads": 2, "model.n_layers": 1}
+COLUMNS = ["load", "heat"]
+pytestmark = pytest.mark.filterwarnings("ignore::femts.errors.AgeWarning", "ignore::femts.errors.GapWarning")
+
+
+def sparse(every: int = 17) -> pd.DataFrame:
+    """A table with a level that is reported every 17th step, so that most look-backs of 24 begin with a gap."""
+    frame = small_table(N)
+    frame["heat"] = (50 + np.random.default_rng(3).normal(size=N).cumsum()).round(3)
+    return frame.assign(heat=frame["heat"].where(np.arange(N) % every == 5))
+
+
+def long(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.melt("date", var_name="unique_id", value_name="y").rename(columns={"date": "ds"})
+
+
+def known(frame: pd.DataFrame, gaps: Any = False) -> pd.DataFrame:
+    return frame.assign(open=np.where(gaps, np.nan, np.sin(np.arange(N) * 0.7).round(3)))
+
+
+def data_of(shape: str, every: int = 17) -> Any:
+    frame, zone = sparse(every), "Europe/Berlin"
+    return {
+        "wide": lambda: femts.load_dataset(frame),
+        "no stamps": lambda: replace(femts.load_dataset(frame), dates=None, freq=None, season=1),
+        "renamed": lambda: femts.load_dataset(frame.rename(columns={"date": "when"}), columns={"time": "when"}),
+        "long": lambda: femts.load_dataset(long(frame), panel=False),
+        "panel": lambda: load_panel(long(frame)),
+        "sentinel": lambda: femts.load_dataset(frame.fillna({"heat": -9.0}), na=[-9]),
+        "past": lambda: femts.load_dataset(frame, past=["heat"]),
+        "known": lambda: femts.load_dataset(known(frame), future=["open"], calendar=True),
+        "known, gaps": lambda: femts.load_dataset(known(frame, frame.index % 7 == 2), future=["open"]),
+        "known, long": lambda: femts.load_dataset(long(known(frame)), future=["open"], panel=False),
+        "zone": lambda: femts.load_dataset(frame.assign(date=frame["date"].dt.tz_localize(zone)), calendar=True),
+        "bounded": lambda: femts.load_dataset(frame, min=0),
+        "log": lambda: femts.load_dataset(frame.assign(load=frame["load"] + 9), transform="log1p"),
+        "static": lambda: load_panel(long(frame).assign(kind="a"), schema=Schema.of(static=["kind"])),
+        "panel, known": lambda: load_panel(
+            long(frame).assign(open=np.tile(known(frame)["open"], 2)),
+            schema=Schema.of(future=["open"], calendar=True),
+        ),
+    }[shape]()
+
+
+SHAPES = (
+    "wide",
+    "no stamps",
+    "renamed",
+    "long",
+    "panel",
+    "sentinel",
+    "past",
+    "known",
+    "known, gaps",
+    "known, long",
+    "zone",
+    "bounded",
+    "log",
+    "static",
+    "panel, known",
+)
+
+
+@pytest.mark.parametrize("every", [17, 30])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_predict_reads_what_the_evaluator_reads(shape: str, every: int) -> None:
+    data = data_of(shape, every)
+    model = {"past": "itransformer", "static": "fem_sm"}.get(shape, "ridge")
+    made = femts.train(data, model, max_epochs=None if model == "ridge" else 1, **QUICK)
+    checks = {check.name: check for check in femts.audit(made, data).checks}
+    assert checks["future rows"].passed, checks["future rows"].says
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize("shape", ["wide", "long", "known", "known, long", "zone"])
+def test_a_file_is_read_as_the_windows_of_its_data(shape: str, suffix: str, tmp_path: Path) -> None:
+    if suffix == ".parquet":
+        pytest.importorskip("pyarrow")
+    data = data_of(shape)
+    made = femts.train(data, "ridge", **QUICK)
+    windows = part_windows(data, made.preprocess, "test", L, P)
+    last = torch.tensor([len(windows) - 1])
+    with torch.no_grad():
+        scaled = made.model(windows.gather(last)[0])[0].double().numpy()
+    offsets = windows.taken_off(last)
+    expected = made.preprocess.restore(scaled if offsets is None else scaled + offsets[0, L:].numpy())
+    frame = data.frame()
+    past, future = frame.head(N - P), frame.tail(P).drop(columns=COLUMNS) if "known" in shape else None
+    assert np.isnan(past["heat"].iloc[-L]), "a gap at the start"
+    past = long(past) if "long" in shape else past
+    for table in (past, past.iloc[::-1], past.sample(frac=1, random_state=1)):
+        path = write_table(table, tmp_path / f"mine{suffix}")
+        pieces = [read_recent(path, L, "h", data.schema, cells, names=made.columns) for cells in (100, 2**20)]
+        assert max(map(len, pieces)) <= (L + 1) * (3 if "long" in shape else 1)
+        for history in (table, *pieces):
+            forecast = made.predict(history, future=future)
+            if "long" in shape:
+                forecast = forecast.pivot(index="ds", columns="unique_id", values="y")
+            np.testing.assert_allclose(forecast[COLUMNS].to_numpy(), expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("rows", [299, 297, 280])
+def test_an_explanation_and_a_forecast_are_those_of_the_filled_table(rows: int) -> None:
+    frame = sparse()
+    made = femts.train(frame, "fem_sm", settings=SMALL, max_epochs=1, **QUICK)
+    filled, gaps = frame.ffill().head(rows), frame.head(rows)
+    pd.testing.assert_frame_equal(made.predict(gaps), made.predict(filled), check_exact=True)
+    pd.testing.assert_frame_equal(made.explain(gaps), made.explain(filled), check_exact=True)
+    pd.testing.assert_frame_equal(made.predict(long(gaps))[["y"]], made.predict(long(filled))[["y"]])
+
+
+def test_a_panel_is_explained_as_the_filled_one() -> None:
+    table = long(sparse())
+    made = femts.train(load_panel(table), "fem_sm", settings=SMALL, max_epochs=1, **QUICK)
+    filled = table.assign(y=table.groupby("unique_id")["y"].ffill())
+    pd.testing.assert_frame_equal(made.explain(table), made.explain(filled), check_exact=True)
+    pd.testing.assert_frame_equal(made.predict(table), made.predict(filled), check_exact=True)
+
+
+@pytest.mark.parametrize("panel", [False, True])
+def test_a_target_without_a_value_in_the_look_back_has_no_forecast(panel: bool) -> None:
+    table, later = (long(sparse(30).head(rows)) for rows in (269, 270))  # row 245 is the first of 24, and before them
+    data: Any = load_panel(later) if panel else femts.load_dataset(later, panel=False)
+    made = femts.train(data, "ridge", **QUICK)
+    assert made.predict(table)["y"].notna().all()
+    with pytest.warns(GapWarning, match="'heat': no value in the last 24 steps, so none in the forecast"):
+        forecast = made.predict(later).set_index("unique_id")["y"]
+    assert forecast["heat"].isna().all() and forecast["load"].notna().all()
+
+
+def test_a_channel_beside_the_targets_is_read_from_before_even_if_it_has_ended() -> None:
+    frame = sparse()
+    made = femts.train(femts.load_dataset(frame, past=["heat"]), "itransformer", max_epochs=1, **QUICK)
+    ended = frame.assign(heat=frame["heat"].where(frame.index < 250))
+    filled = made.predict(ended.ffill())
+    pd.testing.assert_frame_equal(made.predict(ended), filled, check_exact=True)
+    assert not made.predict(ended.tail(L)).equals(filled)
+
+
+def test_a_matrix_without_stamps_keeps_its_last_values(tmp_path: Path) -> None:
+    path, whole = tmp_path / "mine.csv", sparse()[COLUMNS].head(283)
+    whole.to_csv(path, index=False, header=False)
+    recent = read_recent(path, L, None, cells=20, names=["0", "1"])
+    assert recent.index.tolist() == [243, *range(259, 283)]
+    assert read_headless(path).iloc[recent.index].equals(recent.set_axis(read_headless(path).columns, axis=1))
+
+
+def test_the_command_forecasts_from_a_file_as_from_its_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, frame = tmp_path / "mine.csv", sparse()
+    write_table(frame, path)
+    made = femts.train(femts.load_dataset(path), "ridge", out=tmp_path / "run", **QUICK)
+    picture = ["--plot", str(tmp_path / "out.png")]
+    assert main(["predict", str(tmp_path / "run"), str(path), "-o", str(tmp_path / "out.csv"), *picture]) == 0
+    np.testing.assert_allclose(pd.read_csv(tmp_path / "out.csv")[COLUMNS], made.predict(frame.ffill())[COLUMNS])
+
+
+def test_a_warning_says_where_nothing_came_before() -> None:
+    frame = sparse()
+    made = femts.train(frame, "ridge", **QUICK)
+    with pytest.warns(GapWarning, match=r"is read instead, or where none came before the training mean\."):
+        made.predict(frame.tail(L))
+    with pytest.warns(GapWarning, match=r"the last value before each is read instead\."):
+        made.predict(frame)
+
+
+def test_a_backtest_at_the_command_line_counts_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    frame = sparse()
+    femts.train(frame, "ridge", out=tmp_path / "run", **QUICK)
+    frame["heat"] = frame["heat"].where(frame.index > 100)  # its first value is in row 107
+    path = write_table(frame, tmp_path / "mine.csv")
+    assert main(["backtest", str(tmp_path / "run"), str(path), "--windows", "18"]) == 0
+    said = capsys.readouterr().err
+    none = "rows with gaps, of which the last value before is read, or where none came before the training mean\n"
+    assert f"note: 4 of 18 forecasts are made from {none}" in said
+    assert "note: 14 of 18 forecasts are made from rows with gaps, of which the last value before is read\n" in said
