@@ -103,7 +103,7 @@ def test_look_back_is_given_or_the_protocols(given: object, steps: int) -> None:
     [
         ({"seq_len": "long"}, "'long'"),
         ({"seq_len": 0}, "look-back of 0"),
-        ({"pred_len": 0}, "forecast of 0"),
+        ({"pred_len": 0}, "Horizon '0' is no number of steps"),
         ({"protocol": "papr"}, "did you mean 'paper'"),
         ({"model": "dlinaer"}, "did you mean 'dlinear'"),
     ],
