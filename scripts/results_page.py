@@ -12,6 +12,7 @@ import argparse
 import contextlib
 import csv
 import io
+import json
 import re
 import shlex
 import sys
@@ -26,12 +27,24 @@ PAGES = (ROOT / "results" / "README.md", ROOT / "results" / "pairs.md", ROOT / "
 TABLES = re.compile(r"^`femts ((?:table|bench tasks) [^`\n]*--show --format md)`\n(?:\n|\|.*\n)*", re.MULTILINE)
 
 OF_PANELS = re.compile(r"^(<!-- pairs-of-panels.csv -->)\n(?:\n|\|.*\n)*", re.MULTILINE)
+TIMES = re.compile(r"^(<!-- times of the records -->)\n(?:\n|\|.*\n)*", re.MULTILINE)
 
 
 def rewritten(page: str) -> str:
     """The text `page` with the tables below its commands made again from the records of this checkout."""
     page = TABLES.sub(lambda found: f"`femts {found[1]}`\n\n{_printed(found[1])}\n", page).rstrip("\n") + "\n"
+    page = TIMES.sub(lambda found: f"{found[1]}\n\n{_times()}\n\n", page)
     return OF_PANELS.sub(lambda found: f"{found[1]}\n\n{_of_panels()}\n\n", page)
+
+
+def _times() -> str:
+    """Markdown of how many records there are of each data set, and the hours of their trainings."""
+    seconds: dict[str, list[float]] = {name: [] for name in ("ETTh1", "ETTh2", "ETTm1", "ETTm2", "Weather")}
+    for path in sorted((ROOT / "results").glob("paper*/*/*.json")):
+        seconds[path.parent.name].append(json.loads(path.read_bytes())["seconds"])
+    seconds["all"] = [each for several in seconds.values() for each in several]
+    lines = [f"| {name} | {len(each)} | {sum(each) / 3600:.1f} |" for name, each in seconds.items()]
+    return "\n".join(["| | records | hours of training |", "|---|---|---|", *lines])
 
 
 def _of_panels() -> str:
