@@ -64,6 +64,8 @@ def check_file(path: Path) -> bytes:
     try:
         if path != STDIN and path.is_dir():
             raise UsageError(f"{path} is a folder; name the file in it.")
+        if path != STDIN and path.is_fifo():
+            raise UsageError(f"File {path} is a pipe, which is read only once; send it to standard input, named -.")
         with raw(path) as file:
             head = file.read(_HEAD)
     except FileNotFoundError as error:

@@ -6,6 +6,7 @@ import bz2
 import gzip
 import io
 import lzma
+import os
 import sys
 import zipfile
 from collections.abc import Callable
@@ -87,6 +88,16 @@ def test_a_table_comes_by_standard_input(name: str, tmp_path: Path, monkeypatch:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
     with pytest.raises(UsageError, match=r"The standard input is empty; give a table"):
         load_dataset("-")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_pipe_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    """Reading goes over a file more than once; one that waits for a writer would stand still."""
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(
+        UsageError, match=r"pipe is a pipe, which is read only once; send it to standard input, named -"
+    ):
+        load_dataset(tmp_path / "pipe")
 
 
 def test_a_workbook_is_read(tmp_path: Path) -> None:
