@@ -10,6 +10,13 @@ from pathlib import Path
 from femts.errors import UsageError
 from femts.forecaster.run_folder import RUN_FILES
 
+STANDARD = Path("-")
+
+
+def to_file(out: Path | None) -> Path | None:
+    """`out`, or None for standard output, which `-` is, too."""
+    return None if out == STANDARD else out
+
 
 def check_targets(
     outputs: Mapping[str, Path | None], inputs: Mapping[str, Path | None] | None = None, run: Path | None = None
@@ -22,11 +29,13 @@ def check_targets(
         run: a run folder, whose own files are not to be written over.
 
     Raises:
-        UsageError: a folder is missing, or stands where a file should; one output is another or an input; or no picture
-            can be written in the format that `--plot` names.
+        UsageError: a folder is missing, or stands where a file should; standard output is named; one output is another
+            or an input; or no picture can be written in the format that `--plot` names.
     """
     given = {option: path for option, path in outputs.items() if path is not None}
-    for path in given.values():
+    for option, path in given.items():
+        if path == STANDARD:
+            raise UsageError(f"Option {option} takes a file here, not standard output; name one.")
         if not path.parent.is_dir():
             raise UsageError(f"Folder {path.parent} does not exist; make it, or write {path.name} somewhere else.")
         if path.is_dir():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from pathlib import Path
 
@@ -25,6 +26,8 @@ CASES = {
     "the input of explain": ("explain run past.csv -o past.csv", r"would replace the history past.csv"),
     "a report over weights": ("report run -o run/model.safetensors", r"would replace model.safetensors of the run"),
     "a graph over weights": ("export run -o run/model.safetensors", r"would replace model.safetensors of the run"),
+    "a page on standard output": ("report run -o -", r"Option --out takes a file here, not standard output; name one."),
+    "a picture there": ("predict run past.csv --plot -", r"Option --plot takes a file here, not standard output"),
     "the data of a backtest": ("backtest run past.csv -o past.csv", r"would replace the data past.csv"),
 }
 
@@ -54,3 +57,12 @@ def test_is_refused(
 def test_a_device_may_be_named_twice(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["predict", str(own / "run"), str(own / "past.csv"), "-o", "/dev/null"]) == 0
     assert "/dev/null: " in capsys.readouterr().out
+
+
+def test_a_dash_is_standard_output(own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["predict", str(own / "run"), str(own / "past.csv")]
+    assert main(command) == 0
+    usual = capsys.readouterr().out
+    with contextlib.chdir(tmp_path):
+        assert main([*command, "-o", "-"]) == 0
+    assert capsys.readouterr().out == usual and not list(tmp_path.iterdir())

@@ -11,7 +11,7 @@ from femts.cli.command import command
 from femts.cli.options import option
 from femts.cli.output import say_notes, write_data
 from femts.cli.run_options import Run, Series, check_series, check_single, gaps_as_notes, read_history
-from femts.cli.targets import check_targets
+from femts.cli.targets import check_targets, to_file
 from femts.errors import UsageError
 
 
@@ -37,6 +37,7 @@ def explain(
     For models with a Free Energy Mixer: the posterior weight of each segment in each layer, and how
     sharply it was chosen.
     """
+    out = to_file(out)
     check_targets({"--out": out, "--plot": plot}, {"the history": table}, run)
     check_single(run)
     from femts.data.frames import write_table

@@ -22,7 +22,7 @@ from femts.cli.run_options import (
     parse_steps,
     read_history,
 )
-from femts.cli.targets import check_targets
+from femts.cli.targets import check_targets, to_file
 from femts.files import write_file
 from femts.text import printable
 
@@ -73,6 +73,7 @@ def predict(
 
     Raw units in; raw units and future time stamps out, for any horizon.
     """
+    out = to_file(out)
     check_targets({"--out": out, "--plot": plot}, {"the history": table, "the known columns": asked.future}, run)
     steps = None if asked.horizon is None else parse_steps(asked.horizon)
     check_single(run)
