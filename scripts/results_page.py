@@ -38,13 +38,13 @@ def rewritten(page: str) -> str:
 
 
 def _times() -> str:
-    """Markdown of how many records there are of each data set, and the hours of their trainings."""
+    """Markdown of how many records there are of each data set, and the hours that they took."""
     seconds: dict[str, list[float]] = {name: [] for name in ("ETTh1", "ETTh2", "ETTm1", "ETTm2", "Weather")}
     for path in sorted((ROOT / "results").glob("paper*/*/*.json")):
         seconds[path.parent.name].append(json.loads(path.read_bytes())["seconds"])
     seconds["all"] = [each for several in seconds.values() for each in several]
     lines = [f"| {name} | {len(each)} | {sum(each) / 3600:.1f} |" for name, each in seconds.items()]
-    return "\n".join(["| | records | hours of training |", "|---|---|---|", *lines])
+    return "\n".join(["| | records | hours |", "|---|---|---|", *lines])
 
 
 def _of_panels() -> str:

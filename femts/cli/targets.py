@@ -10,12 +10,12 @@ from pathlib import Path
 from femts.errors import UsageError
 from femts.forecaster.run_folder import RUN_FILES
 
-STANDARD = Path("-")
+STDOUT = Path("-")
 
 
 def to_file(out: Path | None) -> Path | None:
     """`out`, or None for standard output, which `-` is, too."""
-    return None if out == STANDARD else out
+    return None if out == STDOUT else out
 
 
 def check_targets(
@@ -34,7 +34,7 @@ def check_targets(
     """
     given = {option: path for option, path in outputs.items() if path is not None}
     for option, path in given.items():
-        if path == STANDARD:
+        if path == STDOUT:
             raise UsageError(f"Option {option} takes a file here, not standard output; name one.")
         if not path.parent.is_dir():
             raise UsageError(f"Folder {path.parent} does not exist; make it, or write {path.name} somewhere else.")

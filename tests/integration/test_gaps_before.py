@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -44,47 +45,32 @@ def known(frame: pd.DataFrame, gaps: Any = False) -> pd.DataFrame:
     return frame.assign(open=np.where(gaps, np.nan, np.sin(np.arange(N) * 0.7).round(3)))
 
 
+SHAPES: dict[str, Callable[[pd.DataFrame], Any]] = {
+    "wide": lambda frame: femts.load_dataset(frame),
+    "no stamps": lambda frame: replace(femts.load_dataset(frame), dates=None, freq=None, season=1),
+    "renamed": lambda frame: femts.load_dataset(frame.rename(columns={"date": "when"}), columns={"time": "when"}),
+    "long": lambda frame: femts.load_dataset(long(frame), panel=False),
+    "panel": lambda frame: load_panel(long(frame)),
+    "sentinel": lambda frame: femts.load_dataset(frame.fillna({"heat": -9.0}), na=[-9]),
+    "past": lambda frame: femts.load_dataset(frame, past=["heat"]),
+    "known": lambda frame: femts.load_dataset(known(frame), future=["open"], calendar=True),
+    "known, gaps": lambda frame: femts.load_dataset(known(frame, frame.index % 7 == 2), future=["open"]),
+    "known, long": lambda frame: femts.load_dataset(long(known(frame)), future=["open"], panel=False),
+    "zone": lambda frame: femts.load_dataset(
+        frame.assign(date=frame["date"].dt.tz_localize("Europe/Berlin")), calendar=True
+    ),
+    "bounded": lambda frame: femts.load_dataset(frame, min=0),
+    "log": lambda frame: femts.load_dataset(frame.assign(load=frame["load"] + 9), transform="log1p"),
+    "static": lambda frame: load_panel(long(frame).assign(kind="a"), schema=Schema.of(static=["kind"])),
+    "panel, known": lambda frame: load_panel(
+        long(frame).assign(open=np.tile(known(frame)["open"], 2)),
+        schema=Schema.of(future=["open"], calendar=True),
+    ),
+}
+
+
 def data_of(shape: str, every: int = 17) -> Any:
-    frame, zone = sparse(every), "Europe/Berlin"
-    return {
-        "wide": lambda: femts.load_dataset(frame),
-        "no stamps": lambda: replace(femts.load_dataset(frame), dates=None, freq=None, season=1),
-        "renamed": lambda: femts.load_dataset(frame.rename(columns={"date": "when"}), columns={"time": "when"}),
-        "long": lambda: femts.load_dataset(long(frame), panel=False),
-        "panel": lambda: load_panel(long(frame)),
-        "sentinel": lambda: femts.load_dataset(frame.fillna({"heat": -9.0}), na=[-9]),
-        "past": lambda: femts.load_dataset(frame, past=["heat"]),
-        "known": lambda: femts.load_dataset(known(frame), future=["open"], calendar=True),
-        "known, gaps": lambda: femts.load_dataset(known(frame, frame.index % 7 == 2), future=["open"]),
-        "known, long": lambda: femts.load_dataset(long(known(frame)), future=["open"], panel=False),
-        "zone": lambda: femts.load_dataset(frame.assign(date=frame["date"].dt.tz_localize(zone)), calendar=True),
-        "bounded": lambda: femts.load_dataset(frame, min=0),
-        "log": lambda: femts.load_dataset(frame.assign(load=frame["load"] + 9), transform="log1p"),
-        "static": lambda: load_panel(long(frame).assign(kind="a"), schema=Schema.of(static=["kind"])),
-        "panel, known": lambda: load_panel(
-            long(frame).assign(open=np.tile(known(frame)["open"], 2)),
-            schema=Schema.of(future=["open"], calendar=True),
-        ),
-    }[shape]()
-
-
-SHAPES = (
-    "wide",
-    "no stamps",
-    "renamed",
-    "long",
-    "panel",
-    "sentinel",
-    "past",
-    "known",
-    "known, gaps",
-    "known, long",
-    "zone",
-    "bounded",
-    "log",
-    "static",
-    "panel, known",
-)
+    return SHAPES[shape](sparse(every))
 
 
 @pytest.mark.parametrize("every", [17, 30])
