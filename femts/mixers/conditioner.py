@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -41,14 +42,15 @@ class TimeDecayConditioner(nn.Module):
         return self._gated(h, shortcut)
 
     def init_state(self, batch_size: int) -> Tensor:
-        """The empty convolution, (B, H_c)."""
-        return self.out_proj.weight.new_zeros(batch_size, self.hidden)
+        """The empty convolution, (B, H_c), in float32 at least, as `decayed_sum` sums."""
+        weight = self.out_proj.weight
+        return weight.new_zeros(batch_size, self.hidden, dtype=torch.promote_types(weight.dtype, torch.float32))
 
     def step(self, x: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """One token `x` (B, D) -> its features (B, H_c) and the next state."""
         log_decay, u, shortcut = self._convolved(x)
-        state = log_decay.exp() * state + u
-        return self._gated(state, shortcut), state
+        state = log_decay.to(torch.promote_types(u.dtype, state.dtype)).exp() * state + u
+        return self._gated(state.to(u.dtype), shortcut), state
 
     def _convolved(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         # Contiguous, or softplus runs without vector instructions.

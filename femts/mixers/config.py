@@ -18,6 +18,8 @@ _Width = Annotated[int, _NO_WIDTH]
 _Ratio = Annotated[float, _NO_WIDTH]
 # A gradient of the read can reach exp(2 cap), which float32 holds up to 44; sums over tokens take the rest.
 _Cap = Annotated[float, Bounds("no cap that float32 bears; give a number above 0, at most 40", above=0, at_most=40)]
+# Products of three of them stay normal numbers of float32.
+_Floor = Annotated[float, Bounds("not above 0 by what float32 needs; give 1e-12 or more", at_least=1e-12)]
 _AboveZero = Annotated[float, Bounds("not above 0; give a positive number", above=0)]
 _WHOLE = ("n_embd", "n_head", "fem_dim", "qk_dim", "conv_hidden", "ssm_rank")
 _REAL = ("fem_ratio", "p_t_to_fem_ratio", "dropout", "value_logexp_cap", "eps", "rope_theta")
@@ -48,7 +50,8 @@ class FreeEnergyMixerConfig:
             gradients overflow float32; the mean always sees the true v. A value beyond it is read
             by L as one at the cap and gets no gradient through L, so none at all without T;
             standardised tokens stay far below it.
-        eps: floor under what must stay positive: features of `linear` and `gla`, the system of `mamba`, the outer gate.
+        eps: floor under what must stay positive, at least 1e-12: features of `linear` and `gla`, the
+            system of `mamba`, the outer gate.
         use_rope: rotary positions on q and k of `softmax`, `linear`, `gla`; the other priors have
             no q and k. The weights of `softmax` then depend on `t - i` alone. Those of `linear` and
             `gla`, which take their features after the rotation (appendix H.2), also depend on t:
@@ -79,7 +82,7 @@ class FreeEnergyMixerConfig:
     causal: bool = True
     bias: bool = True
     value_logexp_cap: _Cap = 40.0
-    eps: _AboveZero = 1e-6
+    eps: _Floor = 1e-6
     use_rope: bool = True
     rope_theta: _AboveZero = 10000.0
     conv_hidden: _Width | None = None
@@ -115,7 +118,8 @@ class FreeEnergyMixerConfig:
         for names, kind, words in ((_WHOLE, Integral, "a whole number"), (_REAL, Real, "a number")):
             for name in names:
                 value = getattr(self, name)
-                if value is not None and (isinstance(value, bool) or not isinstance(value, kind)):
+                left_open = value is None and getattr(type(self), name, 0) is None
+                if not left_open and (isinstance(value, bool) or not isinstance(value, kind)):
                     raise UsageError(f"{name}={value!r} is not {words}; give one.")
 
     @property

@@ -15,7 +15,7 @@ from femts.mixers.budget import resolve_widths
 from femts.mixers.conditioner import TimeDecayConditioner
 from femts.mixers.config import FreeEnergyMixerConfig
 from femts.mixers.kernels import chosen
-from femts.mixers.masks import as_mask, harmless
+from femts.mixers.masks import as_mask, check_tokens, harmless
 from femts.mixers.ops.dropout import Dropout
 from femts.mixers.priors.base import BoundPrior
 from femts.mixers.priors.registry import prior_class
@@ -105,13 +105,12 @@ class FreeEnergyMixer(nn.Module):
             (B, Q, D); rows that see no token are 0.
 
         Raises:
-            ValueError: a mask of another shape, or of floats other than 0 and 1.
+            ValueError: tokens or a mask of another shape or type, or a mask with floats other than 0 and 1.
             UsageError: float16 with L, which cannot hold its exponentials.
         """
         by_kernel = self.config.use_lse and chosen("read", x.device, x.dtype) == "triton"
-        late = ALL
-        if x.device.type != "cpu" or by_kernel or self.config.softmax_backend == "flash":  # the kernels read every row
-            late, rows = rows, ALL
+        whole = x.device.type != "cpu" or by_kernel or self.config.softmax_backend == "flash"  # kernels read every row
+        late, rows = (rows, ALL) if whole else (ALL, rows)
         parts, bound = self._prepare(x, attention_mask, rows)
         y = self._output(self._gated_read(bound.mix, parts, bound.support), parts)
         y = y if bound.support is None else y.masked_fill(~bound.support.unsqueeze(-1), 0.0)
@@ -143,10 +142,11 @@ class FreeEnergyMixer(nn.Module):
             (B, D), and the next state.
 
         Raises:
-            ValueError: the layer is not causal, so it has no stream.
+            ValueError: tokens of another shape or type, or a layer that is not causal, so has no stream.
         """
         if not self.config.causal:
             raise ValueError("step needs a causal layer; this one was made with causal=False.")
+        check_tokens(x, "B, D", self.in_proj.weight)
         features, condition = None, None
         if self.conditioner is not None and state.conditioner is not None:
             features, condition = self.conditioner.step(x, state.conditioner)
@@ -251,6 +251,7 @@ class FreeEnergyMixer(nn.Module):
         return p.unsqueeze(3) if self.config.per_channel else p.permute(0, 2, 3, 1).unsqueeze(-1), parts, bound
 
     def _prepare(self, x: Tensor, attention_mask: Tensor | None, rows: slice = ALL) -> tuple[Parts, BoundPrior]:
+        check_tokens(x, "B, T, D", self.in_proj.weight)
         mask = as_mask(attention_mask, x)
         parts = self._project(harmless(x, mask), mask, rows)
         params = {name: parts[name] for name in self.prior.param_widths}
@@ -284,10 +285,10 @@ class FreeEnergyMixer(nn.Module):
 
     def _gated_read(self, mix: Callable[[Tensor], Tensor], parts: Parts, support: Tensor | None) -> Tensor:
         """The read times its outer gate, (..., H, d_v)."""
-        if self.config.use_lse and chosen("read", parts["v"].device, parts["v"].dtype) == "triton":
+        v = self._values(parts)
+        if self.config.use_lse and chosen("read", v.device, v.dtype) == "triton" and v.numel():
             from femts.mixers.kernels.read_triton import gated_read_triton
 
-            v = self._values(parts)
             lam, gate = (parts[name].view_as(v) if name in parts else None for name in ("lam", "g"))
             cap, eps = self.config.value_logexp_cap, self.config.eps
             return gated_read_triton(mix, v, self._beta(v), lam, gate, cap, eps, support)

@@ -140,6 +140,25 @@ def test_a_mask_that_is_added_to_scores_is_refused(outside: float) -> None:
 
 
 @over_priors
+def test_a_mask_of_floats_is_taken_under_vmap(prior: str) -> None:
+    layer, x, mask = make_layer(prior), make_input(), torch.tensor(MASKS["holes"]).double()
+    each = torch.func.vmap(lambda sample, its: layer(sample[None], its[None])[0])(x, mask)
+    torch.testing.assert_close(each, layer(x, mask), rtol=1e-11, atol=1e-12)
+
+
+@over_priors
+@over_directions
+def test_a_mask_is_taken_in_float16(prior: str, causal: bool) -> None:
+    layer, x = make_layer(prior, "CG", causal=causal, dtype=torch.float16), make_input(dtype=torch.float16)
+    mask = torch.tensor(MASKS["holes"]).bool()
+    for filler in (0.0, torch.nan, torch.inf, -6e4):
+        filled = x.masked_fill(~mask.unsqueeze(-1), filler).requires_grad_()
+        y = layer(filled, mask)
+        y[mask].float().sum().backward()
+        assert torch.equal(y[mask], layer(x, mask)[mask]) and gradient_of(filled).isfinite().all()
+
+
+@over_priors
 @over_directions
 def test_diagnostics_take_a_mask(prior: str, causal: bool) -> None:
     layer, x = make_layer(prior, "LT", causal=causal), make_input()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import re
+from typing import Any
 
 import pytest
 import torch
 from mixer_cases import SCAN_PRIORS, make_input, make_layer, over_components, over_priors
 from torch import Tensor
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 from femts.mixers import FreeEnergyMixer, MixerState
 
@@ -71,6 +73,48 @@ def test_a_stream_of_constant_tokens_stays_finite_for_long(prior: str) -> None:
         y, _, _ = stream(layer, x)
         assert torch.isfinite(y).all()
         torch.testing.assert_close(y, layer(x), rtol=1e-4, atol=1e-4)
+
+
+def test_a_long_memory_of_the_conditioner_is_summed_as_the_parallel_form_does_in_bfloat16() -> None:
+    """A decay of .9975 is 1 in 8 bits: the state would never forget."""
+    layer, x = make_layer("rnn_decay", "C", dtype=torch.float32), make_input(1, 1000, dtype=torch.float32)
+    conditioner: Any = layer.conditioner
+    with torch.no_grad():
+        conditioner.norm_in.weight.fill_(0.1)
+        conditioner.norm_in.bias.fill_(1.0)
+        conditioner.in_proj.weight[: conditioner.hidden] = -6 / 16
+        low = layer.bfloat16()
+        steps, parallel = stream(low, x.bfloat16())[0], low(x.bfloat16())
+    torch.testing.assert_close(steps[:, -100:], parallel[:, -100:], rtol=0, atol=0.02 * parallel.abs().max().item())
+
+
+@pytest.mark.parametrize("prior", ["linear", "gla", "mamba"])
+def test_a_stream_under_autocast_sums_as_the_parallel_form_does(prior: str) -> None:
+    """Sums over time leave the range of float16, and lose bits."""
+    layer, x = make_layer(prior, "", dtype=torch.float32, ssm_rank=8), make_input(1, 200, dtype=torch.float32)
+    with torch.no_grad(), torch.autocast("cpu", dtype=torch.float16):
+        state: Any = layer.init_state(1)
+        state = state._replace(prior=tree_map_only(torch.Tensor, lambda s: s + 1e5, state.prior))
+        y, _ = layer.step(x[:, 0], state)
+    assert torch.isfinite(y).all()
+
+
+@over_priors
+def test_tokens_of_another_shape_or_type_are_refused(prior: str) -> None:
+    layer = make_layer(prior, "", dtype=torch.float32)
+    shapes: list[tuple[int, ...]] = [(2, 16), (1, 1, 1, 16), (9, 2, 1, 16), (2, 9, 15), ()]
+    for shape in shapes:
+        says = re.escape(f"x has shape {shape}; it must be (B, T, D) with D = 16.")
+        with pytest.raises(ValueError, match=says):
+            layer(torch.zeros(shape))
+    shapes = [(16,), (2, 1, 16), (2, 15)]
+    for shape in shapes:
+        says = re.escape(f"x has shape {shape}; it must be (B, D) with D = 16.")
+        with pytest.raises(ValueError, match=says):
+            layer.step(torch.zeros(shape), layer.init_state(2))
+    for kind in (torch.float64, torch.int64):
+        with pytest.raises(ValueError, match=rf"x is of {kind} and the layer of torch.float32; give x.to\("):
+            layer(torch.zeros(2, 9, 16, dtype=kind))
 
 
 @over_priors

@@ -6,6 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from femts.mixers.ops.gradients import transformed
+
 _LEVELS = 2**16
 
 
@@ -14,10 +16,12 @@ class Dropout(nn.Dropout):
     a draw in float64 for each.
 
     There the share that is dropped is `p` rounded to 1 / 65536, and what stays is scaled by that share exactly.
+    `torch.func` gets torch's own, which heeds `vmap(randomness=...)`.
     """
 
     def forward(self, x: Tensor) -> Tensor:
-        if not self.training or self.p == 0.0 or x.device.type != "cpu" or torch.compiler.is_compiling():
+        plain = x.device.type != "cpu" or torch.compiler.is_compiling() or transformed()
+        if plain or not self.training or self.p == 0.0:
             return F.dropout(x, self.p, self.training)
         dropped = round(self.p * _LEVELS)
         if dropped in (0, _LEVELS):

@@ -32,7 +32,7 @@ def decayed_sum(u: Tensor, log_decay: Tensor, chunk: int | None = None) -> Tenso
     kind = torch.promote_types(u.dtype, torch.float32)
     if torch.compiler.is_exporting() or transformed():
         return prefixes((log_decay.to(kind).exp(), u.to(kind)), _join)[1].to(u.dtype)
-    if chunk is None and chosen("scan", u.device, kind) == "triton":
+    if chunk is None and chosen("scan", u.device, kind) == "triton" and u.numel():
         from femts.mixers.kernels.scan_triton import decayed_sum_triton
 
         return decayed_sum_triton(u.to(kind), log_decay.to(kind)).to(u.dtype)
@@ -71,9 +71,10 @@ def _join(earlier: Parts, later: Parts) -> Parts:
 
 def reversed_decayed_sum(u: Tensor, log_decay: Tensor, chunk: int | None = None) -> Tensor:
     """The mirror image without the diagonal: `h_t = sum_{i>t} exp(sum_{t<=s<i} g_s) u_i`."""
+    log_decay = log_decay.to(torch.promote_types(u.dtype, torch.float32))  # float16 has no room for the bound
     backward = decayed_sum(u.flip(1), log_decay.flip(1), chunk).flip(1)
     decay, after = (
         bounded(log_decay.exp().expand_as(u)),
         torch.cat([backward[:, 1:], torch.zeros_like(backward[:, :1])], dim=1),
     )
-    return decay * after.masked_fill(decay == 0, 0.0)  # see `scan_torch` on decays of 0
+    return (decay * after.masked_fill(decay == 0, 0.0)).to(u.dtype)  # see `scan_torch` on decays of 0

@@ -203,5 +203,6 @@ class LinearPrior(Prior):
         g = self.log_decay(params)
         memory = state.memory.to(k) if g is None else state.memory.to(k) * g[:, 0, :, None, None].exp()
         memory = memory + k.unsqueeze(-1) * v.unsqueeze(-2)
-        scores = torch.einsum("bhd,bhdc->bhc", q, memory)
+        with without_autocast(k):
+            scores = torch.einsum("bhd,bhdc->bhc", q, memory)
         return (scores[..., :-1] / scores[..., -1:]).to(values.dtype), LinearState(memory, state.position + 1)

@@ -88,7 +88,8 @@ class MambaPrior(Prior):
         columns = torch.cat([columns, torch.ones_like(columns[:, :1])], dim=1)  # (B, k + 1, E)
         fed = (delta.unsqueeze(1) * columns).unsqueeze(2) * b[:, None, :, None]
         state = log_decays(delta, rate).exp().unsqueeze(1) * state.to(delta) + fed
-        scores = torch.einsum("bkne,bn->bke", state, c) + skip * columns
+        with without_autocast(state):
+            scores = torch.einsum("bkne,bn->bke", state, c) + skip * columns
         return (scores[:, :-1] / scores[:, -1:]).flatten(1).unsqueeze(1).to(values.dtype), state
 
 

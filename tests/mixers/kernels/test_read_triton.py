@@ -53,6 +53,19 @@ def test_narrower_types_stay_near_float64(prior: str, dtype: torch.dtype, tolera
     assert_near(found, expected, tolerance)
 
 
+@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize("components", ["", "L", "CLTG"], ids=lambda c: c or "prior-alone")
+@pytest.mark.parametrize("shape", [(0, 5), (2, 0), (0, 0)], ids=str)
+def test_no_tokens_and_no_samples_give_empty_outputs(
+    prior: str, components: str, shape: tuple[int, int], device: str
+) -> None:
+    layer, x = make_layer(prior, components).to(device), make_input(*shape).to(device).requires_grad_()
+    with using(read="triton", scan="triton", selective_scan="triton"):
+        y = layer(x)
+        y.sum().backward()
+    assert y.shape == x.shape
+
+
 @pytest.mark.parametrize("scale", [0.0, 1e-20, 1e4])
 @over_reads
 def test_extreme_inputs_leave_finite_numbers(components: str, scale: float, device: str) -> None:

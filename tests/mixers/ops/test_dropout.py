@@ -32,6 +32,14 @@ def test_draws_are_independent_along_every_dimension_and_follow_the_seed() -> No
     assert torch.equal(layer(x).bool(), mask)
 
 
+def test_vmap_draws_as_it_is_asked_to() -> None:
+    layer, x = Dropout(0.5), torch.ones(2, 100)
+    one, other = torch.func.vmap(layer, randomness="different")(x)
+    assert not torch.equal(one, other)
+    one, other = torch.func.vmap(layer, randomness="same")(x)
+    assert torch.equal(one, other) and 0 < one.count_nonzero() < 100
+
+
 def test_nothing_is_dropped_in_evaluation_or_at_zero() -> None:
     x = torch.randn(5, 7)
     assert torch.equal(Dropout(0.3).eval()(x), x)
