@@ -36,7 +36,7 @@ from femts.evaluation.evaluator import Share, evaluate
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.load import load
 from femts.forecaster.panel_forecaster import PanelForecaster
-from femts.forecaster.panel_scoring import score_windows, training_panel
+from femts.forecaster.panel_scoring import score_windows
 from femts.forecaster.scoring import training_rows
 from femts.forecaster.trained import Source
 
@@ -96,7 +96,7 @@ def audit(
 
     own: tuple[Check, ...]
     if isinstance(forecaster, PanelForecaster):
-        series = training_panel(forecaster, dataset, OWN)
+        series = training_rows(forecaster, dataset, data_root, OWN)
         windows: Windows = score_windows(forecaster, "test", None, series)
         score, scale = evaluate(model, windows, batch_size, share=Share(reduce=keep)), None
         own = (
