@@ -10,7 +10,7 @@ from torch import Tensor
 from femts.data.limits import Limits
 from femts.data.raw import Raw
 from femts.evaluation.evaluator import WindowSource, evaluate
-from femts.models.base import ForecastModel
+from femts.models.base import ForecastModel, Forecasts
 
 TOLERANCE = 1e-5  # relative, of scores and forecasts: what float32 sums of another order may differ by
 BATCH_SIZES = (5, 32)  # beside the run's own
@@ -71,18 +71,19 @@ class _ScoredForecasts:
     """Keeps the forecasts that are scored."""
 
     def __init__(self) -> None:
-        self.forecasts = list[Tensor]()
+        self.points, self.quantiles = list[Tensor](), list[Tensor]()
 
     def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
         """As in `femts.evaluation.evaluator.Accumulator`."""
-        self.forecasts.append(forecast)
+        self.points.append(forecast)
+        self.quantiles += [] if quantiles is None else [quantiles]
 
 
-def scored_forecasts(model: ForecastModel, windows: WindowSource, numbers: Tensor) -> Tensor:
-    """Forecasts of windows `numbers` (n,) as `evaluate` scores them: (n, P, T) of T targets in scaled units."""
+def scored_forecasts(model: ForecastModel, windows: WindowSource, numbers: Tensor) -> Forecasts:
+    """Forecasts of windows `numbers` (n,) as `evaluate` scores them, of T targets."""
     scored = _ScoredForecasts()
     evaluate(model, Picked(windows, numbers), also=[scored])
-    return torch.cat(scored.forecasts)
+    return Forecasts(torch.cat(scored.points), torch.cat(scored.quantiles) if scored.quantiles else None)
 
 
 def distance(forecast: Tensor, usual: Tensor) -> float:

@@ -139,9 +139,9 @@ def _check_future(forecaster: Forecaster, data: Dataset) -> Check:
         cutoff = data.split.test[0] + int(number)  # the first row that this window forecasts, whatever the windows say
         changed = data.values.copy()
         changed[cutoff:] += noise[cutoff:] * preprocess.scaler.scale
-        usual = scored_forecasts(model, windows, number[None])
+        usual = scored_forecasts(model, windows, number[None]).points
         other = _test_windows(forecaster, replace(data, values=changed))
-        moved = max(moved, distance(scored_forecasts(model, other, number[None]), usual))
+        moved = max(moved, distance(scored_forecasts(model, other, number[None]).points, usual))
         if np.isnan(data.values[max(0, cutoff - forecaster.config.seq_len) : cutoff]).all():
             continue  # predict refuses a look-back without any value
         own = torch.from_numpy(preprocess.rescale(_predicted(forecaster, frame, cutoff)))[None]
