@@ -41,6 +41,11 @@ class MeasuringOptions:
         """`repeats` as a number."""
         return count("--repeats", self.repeats)
 
+    @property
+    def cpu_threads(self) -> int | None:
+        """`threads` as a number."""
+        return None if self.threads is None else count("--threads", self.threads)
+
 
 @dataclass(frozen=True)
 class LayerOptions:
