@@ -24,6 +24,13 @@ if TYPE_CHECKING:
     from femts.forecaster.forecaster import Forecaster
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a finished run.", show_default=False)]
+History = Annotated[
+    Path, typer.Argument(metavar="INPUT.csv", help="The recent past, in raw units.", show_default=False)
+]
+ToTable = Annotated[
+    Path | None,
+    typer.Option("--out", "-o", metavar="OUT.csv", help="Where to write.", show_default="standard output"),
+]
 Moved = Annotated[
     str | None,
     typer.Option("--dataset", metavar="FILE", help="The run's data, where they have moved.", show_default=False),

@@ -12,8 +12,10 @@ from femts.cli.command import command
 from femts.cli.option_groups import grouped
 from femts.cli.output import say_notes, write_data
 from femts.cli.run_options import (
+    History,
     Run,
     Series,
+    ToTable,
     check_series,
     check_single,
     gaps_as_notes,
@@ -55,14 +57,9 @@ class ForecastOptions:
 @grouped
 def predict(
     run: Run,
-    table: Annotated[
-        Path, typer.Argument(metavar="INPUT.csv", help="The recent past, in raw units.", show_default=False)
-    ],
+    table: History,
     *,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", metavar="OUT.csv", help="Where to write.", show_default="standard output"),
-    ] = None,
+    out: ToTable = None,
     asked: ForecastOptions,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE.png", help="Draw the forecast, too.", show_default=False)
