@@ -20,7 +20,7 @@ from femts.cli.bench_options import (
 from femts.cli.bench_output import DATA, MIXER, STREAM, TRAIN, place_of, report
 from femts.cli.command import command_group
 from femts.cli.option_groups import grouped
-from femts.cli.options import count, names
+from femts.cli.options import count, names, option
 from femts.cli.output import say_line, say_notes
 from femts.environment import cpu_threads
 from femts.errors import UsageError, suggest
@@ -103,9 +103,7 @@ def train(
 @grouped
 def data(
     *,
-    datasets: Annotated[
-        str | None, typer.Option(metavar="NAME[,NAME...]", help="Shapes of these data sets.", show_default="all")
-    ] = None,
+    datasets: Annotated[str | None, option("Shapes of these data sets.", "NAME[,NAME...]", default="all")] = None,
     pred_len: PredLen = "96",
     measuring: MeasuringOptions,
     as_json: AsJson = False,

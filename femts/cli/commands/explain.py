@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from femts.cli.command import command
 from femts.cli.options import option
 from femts.cli.output import say_notes, write_data
@@ -20,7 +18,7 @@ def explain(
     run: Run,
     table: History,
     out: ToTable = None,
-    plot: Annotated[Path | None, typer.Option(metavar="FILE.png", help="Draw it, too.", show_default=False)] = None,
+    plot: Annotated[Path | None, option("Draw it, too.", "FILE.png")] = None,
     series: Series = None,
     member: Annotated[
         str | None,
