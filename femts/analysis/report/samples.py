@@ -95,13 +95,6 @@ def pack(rows: NDArray[Any]) -> list[list[float | str]]:
     return packed
 
 
-def unpack(packed: list[list[Any]]) -> NDArray[np.float64]:
-    """The inverse of `pack`, as the page's script does it, (rows, values)."""
-    whole = np.stack([np.frombuffer(base64.b64decode(text), "<u2") for _, _, text in packed])
-    low, step = (np.array([row[i] for row in packed])[:, None] for i in (0, 1))
-    return np.where(whole == MISSING, np.nan, low + step * whole)
-
-
 def sample_bounds(
     forecaster: Trained[Any, Any], scored: Forecasts, shown: Sequence[float]
 ) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
