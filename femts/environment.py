@@ -74,6 +74,19 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
+@contextmanager
+def cpu_threads(count: int | None = None) -> Iterator[None]:
+    """Within it torch computes with `count` threads, None for those it has; after it with as many as before."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(before if count is None else count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 def _cpu_name() -> str:
     facts = Path("/proc/cpuinfo")
     model = re.search(r"^model name\s*:\s*(.+)$", facts.read_text(), re.MULTILINE) if facts.is_file() else None

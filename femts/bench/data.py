@@ -11,7 +11,7 @@ from torch import Tensor
 
 from femts.bench.measure import Measured, take_turns
 from femts.data.catalog import card
-from femts.data.protocols import default_seq_len
+from femts.data.protocols import default_look_back
 from femts.data.windows import Windows
 
 BATCH_SIZES = (32, 256)
@@ -84,7 +84,7 @@ def bench_data(bench: DataBench, device: str) -> Iterator[DataRow]:
 def _train_windows(name: str, pred_len: int) -> Windows:
     entry = card(name)
     start, stop = entry.split.train
-    seq_len = default_seq_len("paper", pred_len, stop - start)
+    seq_len = default_look_back("paper", pred_len, stop - start).steps
     return Windows(torch.randn(entry.rows, entry.channels), seq_len, pred_len, start, stop)
 
 

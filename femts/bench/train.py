@@ -14,7 +14,7 @@ from femts.bench.measure import Measured, gemm_rate, peak_bytes, quartile_range,
 from femts.bench.steps import BATCHES, BareSteps
 from femts.config.training import TrainingConfig
 from femts.data.catalog import card
-from femts.data.protocols import default_seq_len
+from femts.data.protocols import default_look_back
 from femts.errors import UsageError
 from femts.evaluation.evaluator import evaluate
 from femts.models.registry import build_config, build_model
@@ -92,7 +92,7 @@ def _configs(bench: TrainBench, dataset: str) -> dict[str, Any]:
     """Configuration of every model."""
     entry = card(dataset)
     start, stop = entry.split.train
-    seq_len = default_seq_len("paper", bench.pred_len, stop - start)
+    seq_len = default_look_back("paper", bench.pred_len, stop - start).steps
     configs = {}
     for name in bench.models:
         configs[name] = build_config(

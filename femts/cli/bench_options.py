@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from femts.cli.options import MaxTime, Settings, count, names, parse_seeds
+from femts.cli.options import MaxTime, Settings, count, names, option, parse_seeds
 from femts.cli.recipe import each_once, parse_assignment
 from femts.errors import UsageError
 from femts.text import shown
@@ -33,7 +33,7 @@ class MeasuringOptions:
     """Measurement: how often, with how many threads, on which device."""
 
     repeats: Annotated[str, typer.Option(metavar="N", help="Turns; what is shown are their medians.")] = "7"
-    threads: Annotated[str | None, typer.Option(metavar="N", help="CPU threads.", show_default="torch's")] = None
+    threads: Annotated[str | None, option("CPU threads.", "N", default="torch's")] = None
     device: Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where to compute.")] = "auto"
 
     @property
@@ -41,12 +41,17 @@ class MeasuringOptions:
         """`repeats` as a number."""
         return count("--repeats", self.repeats)
 
+    @property
+    def cpu_threads(self) -> int | None:
+        """`threads` as a number."""
+        return None if self.threads is None else count("--threads", self.threads)
+
 
 @dataclass(frozen=True)
 class LayerOptions:
     """Layers that are measured, and their input."""
 
-    priors: Annotated[str | None, typer.Option(metavar="NAME[,NAME...]", help="Priors.", show_default="all")] = None
+    priors: Annotated[str | None, option("Priors.", "NAME[,NAME...]", default="all")] = None
     lengths: Annotated[str, typer.Option(metavar="T[,T...]", help="Tokens of a sequence.")] = "22,256,1024"
     tokens: Annotated[str, typer.Option(metavar="N", help="Tokens of a batch.")] = "4928"
     d_model: Width = "64"
@@ -109,24 +114,16 @@ class StepOptions:
 class TaskOptions:
     """Tasks of selection, the mixers that they are given to, and what runs them."""
 
-    tasks: Annotated[str | None, typer.Option(metavar="NAME[,NAME...]", help="Tasks.", show_default="all")] = None
+    tasks: Annotated[str | None, option("Tasks.", "NAME[,NAME...]", default="all")] = None
     mixers: Annotated[
         str, typer.Option(metavar="NAME[,NAME...]", help="Models of `femts models` that are mixers in one host.")
     ] = "fem_sm,sm,fem_gla,gla"
     seeds: Annotated[str, typer.Option(metavar="N[,N...]", help="Seeds, a training each.")] = "42,1,2"
     assignments: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="NAME=VALUE",
-            help="One size of all tasks that have it, such as steps=100.",
-            show_default=False,
-        ),
+        list[str] | None, option("One size of all tasks that have it, such as steps=100.", "NAME=VALUE", "--set")
     ] = None
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the records.")] = Path("results/tasks")
-    jobs: Annotated[
-        str | None, typer.Option(metavar="N", help="Trainings at a time, a core each.", show_default="one a core")
-    ] = None
+    jobs: Annotated[str | None, option("Trainings at a time, a core each.", "N", default="one a core")] = None
     max_time: MaxTime = None
     device: Annotated[str, typer.Option(metavar="auto|cpu|cuda|mps", help="Where to train.")] = "cpu"
 

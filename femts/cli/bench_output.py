@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from femts.cli.options import count
 from femts.errors import UsageError
 from femts.text import strict_json, table
 
@@ -51,19 +49,6 @@ def place_of(device: str, precision: str, compiled: bool = False) -> Place:
             "Device 'mps' does not tell its peak memory and cannot be measured; take --device cpu or cuda."
         )
     return resolve_place(asked)
-
-
-@contextmanager
-def cpu_threads(threads: str | None) -> Iterator[None]:
-    """That number of threads inside, None for those that torch takes, and as before afterwards."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(before if threads is None else count("--threads", threads))
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def report(plan: Any, place: Place, rows: Iterable[Any], form: TableForm, as_json: bool) -> None:

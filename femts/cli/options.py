@@ -13,19 +13,14 @@ from femts.errors import UsageError
 from femts.text import shown
 
 
-def option(text: str, metavar: str, *names: str) -> Any:
-    """An option that is not given unless somebody gives it; the help shows no default."""
-    return typer.Option(*names, help=text, metavar=metavar, show_default=False)
+def option(text: str, metavar: str, *names: str, default: str | bool = False) -> Any:
+    """An option that is not given unless somebody gives it; the help shows a `default` in words, or none."""
+    return typer.Option(*names, help=text, metavar=metavar, show_default=default)
 
 
 DataRoot = Annotated[Path | None, option("Folder of the data files.", "DIR")]
-Settings = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="One setting of all models.", show_default=False)
-]
-MaxTime = Annotated[
-    str | None,
-    typer.Option(metavar="SPAN", help="Stop after it; what is left is for the next time.", show_default=False),
-]
+Settings = Annotated[list[str] | None, option("One setting of all models.", "KEY=VALUE", "--set")]
+MaxTime = Annotated[str | None, option("Stop after it; what is left is for the next time.", "SPAN")]
 TrainingDevice = Annotated[str, typer.Option(metavar="auto|cpu|cuda|mps", help="Where to train.")]
 
 

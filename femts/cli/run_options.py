@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from femts.cli.options import DataRoot, names
+from femts.cli.options import DataRoot, names, option
 from femts.cli.output import final_note, say_notes
 from femts.config.values import whole_number
 from femts.errors import AgeWarning, GapWarning, UsageError
@@ -24,15 +24,13 @@ if TYPE_CHECKING:
     from femts.forecaster.forecaster import Forecaster
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a finished run.", show_default=False)]
-Moved = Annotated[
-    str | None,
-    typer.Option("--dataset", metavar="FILE", help="The run's data, where they have moved.", show_default=False),
+History = Annotated[
+    Path, typer.Argument(metavar="INPUT.csv", help="The recent past, in raw units.", show_default=False)
 ]
+ToTable = Annotated[Path | None, option("Where to write.", "OUT.csv", "--out", "-o", default="standard output")]
+Moved = Annotated[str | None, option("The run's data, where they have moved.", "FILE", "--dataset")]
 Series = Annotated[
-    str | None,
-    typer.Option(
-        "--series", metavar="NAME[,NAME...]", help="Series of a panel; quotes hold a comma.", show_default="all"
-    ),
+    str | None, option("Series of a panel; quotes hold a comma.", "NAME[,NAME...]", "--series", default="all")
 ]
 Device = Annotated[str, typer.Option(metavar="auto|cpu|cuda|mps", help="Where to compute.")]
 

@@ -33,9 +33,7 @@ class GridOptions:
     datasets: Annotated[
         str, typer.Option(metavar="NAME|FILE[,...]", help="Names of `femts datasets list`, and files of your own.")
     ] = "ETTh1"
-    models: Annotated[
-        str | None, typer.Option(metavar="NAME[,NAME...]", help="Names of `femts models`.", show_default=MODELS)
-    ] = None
+    models: Annotated[str | None, option("Names of `femts models`.", "NAME[,NAME...]", default=MODELS)] = None
     pairs: Annotated[
         str | None,
         option("Differences of two models each, by seed and window, instead of the table.", "FIRST:SECOND[,...]"),
@@ -52,10 +50,9 @@ class GridOptions:
     ] = "auto"
     roll_out: Annotated[
         str | None,
-        typer.Option(
-            metavar="N[,N...]|all",
-            help="Horizons at which models of shorter ones, rolled out, count too (marked r); validation chooses.",
-            show_default=False,
+        option(
+            "Horizons at which models of shorter ones, rolled out, count too (marked r); validation chooses.",
+            "N[,N...]|all",
         ),
     ] = None
     seeds: Annotated[str, typer.Option(metavar="N[,N...]", help="Seeds, a run each.")] = "42"
@@ -66,18 +63,11 @@ class GridOptions:
     reading: ReadingOptions = field(default_factory=ReadingOptions)
     protocol: Annotated[
         str | None,
-        typer.Option(
-            metavar="paper|lookback96|seasons",
-            help="Where look-backs come from.",
-            show_default="paper; seasons for files",
-        ),
+        option("Where look-backs come from.", "paper|lookback96|seasons", default="paper; seasons for files"),
     ] = None
     assignments: Settings = None
     choices: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--choose", metavar="KEY=VALUE,...", help="Values of a setting; validation chooses.", show_default=False
-        ),
+        list[str] | None, option("Values of a setting; validation chooses.", "KEY=VALUE,...", "--choose")
     ] = None
 
     def paired(self) -> tuple[tuple[str, str], ...]:
@@ -118,9 +108,7 @@ class EngineOptions:
     engine: Annotated[
         str, typer.Option(metavar="local|ray", help="What runs the cells: this machine, or a Ray cluster.")
     ] = "local"
-    jobs: Annotated[
-        str | None, typer.Option(metavar="N", help="Cells at a time.", show_default="one a core, 4 on a GPU")
-    ] = None
+    jobs: Annotated[str | None, option("Cells at a time.", "N", default="one a core, 4 on a GPU")] = None
     max_time: MaxTime = None
     results: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the records.")] = Path("results")
 

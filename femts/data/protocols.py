@@ -138,11 +138,6 @@ def look_back_choices(protocol: str, pred_len: int, train_rows: int, season: int
     return tuple(sorted({usual, *(steps for steps in wholes if steps + pred_len <= 0.75 * train_rows)}))
 
 
-def default_seq_len(protocol: str, pred_len: int, train_rows: int, season: int = 1) -> int:
-    """Steps of `default_look_back`."""
-    return default_look_back(protocol, pred_len, train_rows, season).steps
-
-
 def _published(pred_len: int) -> int:
     return 1024 if pred_len <= 96 else 2048 if pred_len <= 336 else 4096
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from femts.data.limits import Limits
 from femts.data.preprocess import Preprocess
-from femts.evaluation.evaluator import WindowSource
+from femts.data.windows import Windows
 from femts.evaluation.few import are_few
 from femts.evaluation.metrics import mean_of_cells
 from femts.evaluation.quantiles import conformal_bounds, ends_of
@@ -67,7 +67,7 @@ class CoverageSums:
         levels: Sequence[float],
         half_widths: NDArray[np.float32],
         quantiles: Sequence[float] = (),
-        windows: WindowSource | None = None,
+        windows: Windows | None = None,
         most: int | None = None,
     ) -> None:
         self.levels, self.half_widths, self.quantiles = tuple(levels), half_widths, tuple(quantiles)

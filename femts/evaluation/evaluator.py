@@ -10,8 +10,7 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from femts.data.limits import Limits
-from femts.data.raw import Raw
+from femts.data.windows import Windows
 from femts.evaluation.memory import kept_memory
 from femts.evaluation.metrics import ErrorSums
 from femts.mixers.ops.precision import low_precision_products
@@ -21,40 +20,6 @@ from femts.models.base import ForecastModel
 # swells memory, and on a CPU, whose cache they leave, time.
 SERIES_PER_BATCH = 4096
 SERIES_PER_BATCH_ON_CPU = 512
-
-
-class WindowSource(Protocol):
-    """Part of `femts.data.windows.Windows` that `evaluate` needs."""
-
-    series: Tensor
-    pred_len: int
-    targets: int
-
-    def __len__(self) -> int: ...
-
-    def gather(self, index: Tensor) -> tuple[Tensor, Tensor]:
-        """Look-backs (B, L, C) and what followed (B, P, C) of the windows `index` (B,)."""
-        ...
-
-    def seen(self, index: Tensor) -> Tensor | None:
-        """Observed mask of these values (B, L + P, C); None where all are real."""
-        ...
-
-    def taken_off(self, index: Tensor) -> Tensor | None:
-        """Offsets of these values (B, L + P, C), taken off because they are known; None where there are none."""
-        ...
-
-    def limits(self, index: Tensor) -> Limits | None:
-        """Limits of the forecasts of the windows `index`, offsets put back; None where there are none."""
-        ...
-
-    def raw(self, index: Tensor) -> Raw:
-        """Look-backs (B, L, C) of the windows `index` before scaling."""
-        ...
-
-    def spread(self, most: int | None) -> Tensor:
-        """Numbers of all windows, or of `most` spread evenly over the part."""
-        ...
 
 
 class Accumulator(Protocol):
@@ -90,10 +55,10 @@ class Share:
 
 def evaluate(
     model: ForecastModel,
-    windows: WindowSource,
+    windows: Windows,
     batch_size: int = 256,
     *,
-    most: int | None = None,
+    some: int | Tensor | None = None,
     share: Share | None = None,
     also: Iterable[Accumulator] = (),
 ) -> dict[str, float | int]:
@@ -103,7 +68,8 @@ def evaluate(
         model: forecaster on the device of `windows`.
         windows: every window of the part, built for the horizon asked for.
         batch_size: windows at a time, fewer where there are many channels; the score does not depend on it.
-        most: windows at most, spread evenly over the part; None scores all, or as many as the model wants at most.
+        some: windows at most, spread evenly over the part, or the numbers (n,) of those to score, in this order;
+            None scores all, or as many as the model wants at most.
         share: windows of this process, where there are several; None scores all.
         also: further sums, which see the windows of this process in their order.
 
@@ -111,7 +77,8 @@ def evaluate(
         `mse` and `mae` in scaled units and the number of `windows`.
     """
     device, also, share = windows.series.device, list(also), share or Share()
-    sums, scored = ErrorSums(device), windows.spread(most or model.most_windows).to(device)
+    sums, numbers = ErrorSums(device), some if isinstance(some, Tensor) else windows.spread(some or model.most_windows)
+    scored = numbers.to(device)
     with _scoring(model, device):
         for index in scored[share.rank :: share.world].split(windows_at_a_time(windows.series, batch_size)):
             x, forecast, y, observed, quantiles = forecast_windows(model, windows, index)
@@ -129,7 +96,7 @@ def _masked(y: Tensor, observed: Tensor | None) -> Tensor:
 
 def evaluate_horizons(
     model: ForecastModel,
-    windows: Sequence[WindowSource],
+    windows: Sequence[Windows],
     batch_size: int = 256,
     most: int | None = None,
     also: Mapping[int, Sequence[Accumulator]] | None = None,
@@ -181,7 +148,7 @@ class Scored(NamedTuple):
     quantiles: Tensor | None
 
 
-def forecast_windows(model: ForecastModel, windows: WindowSource, index: Tensor) -> Scored:
+def forecast_windows(model: ForecastModel, windows: Windows, index: Tensor) -> Scored:
     """Forecasts of the windows `index` (B,) and what followed, offsets put back, as `predict` returns them: a roll-out
     goes on from what a model says, and ends at the limits only then."""
     x, y = windows.gather(index)

@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,23 +22,15 @@ from numpy.typing import NDArray
 from safetensors.numpy import load, save
 from torch import Tensor
 
+from femts.data.windows import Windows
 from femts.errors import RunFailure, UsageError
-from femts.evaluation.evaluator import Accumulator, WindowSource, evaluate
+from femts.evaluation.evaluator import Accumulator, evaluate
 from femts.evaluation.few import Spread, are_few
 from femts.evaluation.quantiles import conformity_scores, ends_of
 from femts.models.base import ForecastModel
 
 LEVELS = (50.0, 80.0, 90.0, 95.0, 99.0)  # what is calibrated unasked
 MOST_ERRORS = 2**27  # held at a time, 512 MiB; more take several passes over the windows
-
-
-class CalibrationWindows(WindowSource, Protocol):
-    """Windows to calibrate on."""
-
-    @property
-    def disjoint(self) -> int:
-        """Number of windows at most of which none overlaps another in what it forecasts; several series add theirs."""
-        ...
 
 
 def check_levels(levels: Sequence[float] | float) -> tuple[float, ...]:
@@ -229,7 +221,7 @@ def _steps_at_a_time(windows: int, channels: int, most: int) -> int:
     return max(1, most // (windows * channels))
 
 
-def scored_windows(model: ForecastModel, windows: CalibrationWindows) -> tuple[int, int]:
+def scored_windows(model: ForecastModel, windows: Windows) -> tuple[int, int]:
     """Number of `windows` that `model` is scored on, and of those of them that overlap no other."""
     count = len(windows.spread(model.most_windows))
     return count, min(count, windows.disjoint)
@@ -237,7 +229,7 @@ def scored_windows(model: ForecastModel, windows: CalibrationWindows) -> tuple[i
 
 def calibrate(
     model: ForecastModel,
-    windows: CalibrationWindows,
+    windows: Windows,
     levels: Sequence[float] = LEVELS,
     batch_size: int = 256,
     most: int = MOST_ERRORS,

@@ -14,8 +14,7 @@ from femts.experiments.grid import Cell
 from femts.experiments.record_rules import RECORD_FORMAT, cell_of
 from femts.experiments.samples import sample_forecasts
 from femts.forecaster.forecaster import Forecaster
-from femts.forecaster.panel_scoring import scored_part
-from femts.forecaster.scoring import score, score_beside
+from femts.forecaster.scoring import score, score_beside, scored_part
 from femts.forecaster.trained import Trained
 
 MOST_VALIDATED = 2048  # windows, evenly spread, of a roll-out on the validation part; the test part is scored whole

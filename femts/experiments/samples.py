@@ -27,7 +27,7 @@ def sample_forecasts(forecaster: Trained[Any, Any], data: Dataset | Panel) -> li
     look_back, steps, channel = forecaster.config.seq_len, forecaster.config.pred_len, data.targets - 1
     windows = score_windows(forecaster, "test", None, data)
     numbers = torch.linspace(0, len(windows) - 1, WINDOWS).long()
-    scaled = scored_forecasts(forecaster.model, windows, numbers).cpu().double().numpy()
+    scaled = scored_forecasts(forecaster.model, windows, numbers).points.cpu().double().numpy()
     samples = []
     for number, forecast in zip(numbers.tolist(), scaled, strict=True):
         said = dict[str, Any]()

@@ -16,8 +16,8 @@ from femts.data.protocols import (
     HORIZONS,
     LOOK_BACKS,
     default_horizon,
+    default_look_back,
     default_protocol,
-    default_seq_len,
     look_back_choices,
 )
 from femts.data.schema import Schema
@@ -99,4 +99,5 @@ class Subject:
         """Steps of each look-back, of `rows` that are trained on."""
         if seq_lens == "auto":
             seq_lens = LOOK_BACKS if self.published else look_back_choices(protocol, pred_len, rows, self.season)
-        return {seq_len: seq_len or default_seq_len(protocol, pred_len, rows, self.season) for seq_len in seq_lens}
+        usual = default_look_back(protocol, pred_len, rows, self.season).steps
+        return {seq_len: seq_len or usual for seq_len in seq_lens}

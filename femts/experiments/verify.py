@@ -10,7 +10,7 @@ from femts.config.rules import Misfit
 from femts.data.dataset import Dataset
 from femts.data.panel import Panel
 from femts.data.source import split_for
-from femts.environment import cores
+from femts.environment import cores, cpu_threads
 from femts.errors import UsageError
 from femts.experiments.grid import Cell
 from femts.experiments.newer_settings import with_newer_settings
@@ -70,20 +70,14 @@ def _verdict(
 
 def _run_again(cell: Cell, data: Dataset | Panel, device: str, threads: int) -> dict[str, Any]:
     """The record of `cell` as it is made here and now."""
-    import torch
-
     from femts.training.train import train
 
-    before = torch.get_num_threads()
-    torch.set_num_threads(min(threads, cores()))  # with another number sums are formed in another order
-    try:
+    with cpu_threads(min(threads, cores())):  # with another number sums are formed in another order
         forecaster = train(
             data, cell.model, cell.pred_len, seq_len=cell.seq_len, protocol=cell.protocol, seed=cell.seed,
             device=device, settings=cell.settings,
         )  # fmt: skip
         return make_record(cell, forecaster, data)
-    finally:
-        torch.set_num_threads(before)
 
 
 def _untrue_claims(record: Mapping[str, Any], cell: Cell, data: Dataset | Panel) -> tuple[str, ...]:

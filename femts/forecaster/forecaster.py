@@ -128,6 +128,9 @@ class Forecaster(Trained[Preprocess, Dataset]):
     def _load_again(self, data_root: str | Path | None) -> Dataset:
         return scoring.load_again(self, data_root)
 
+    def _own_data(self, dataset: object, data_root: str | Path | None = None) -> Dataset:
+        return scoring.own_data(self, dataset, data_root)
+
     def evaluate(self, part: str = "test", pred_len: int | None = None, dataset: Source | None = None) -> Scores:
         """Scores over every window of `part`, in scaled units.
 

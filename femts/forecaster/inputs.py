@@ -60,41 +60,24 @@ def look_back(history: pd.DataFrame, config: RunConfig, columns: Sequence[str], 
     Warns:
         GapWarning: values are missing.
     """
-    needed, schema = config.seq_len, config.schema
     if not is_table(history):
         raise UsageError(f"The history is a {type(history).__name__}; give a DataFrame with the training columns.")
-    history, schema = _as_trained(history, schema, freq, "The history")
-    form, whole, given_schema = schema.form, history, schema
-    time, long = form.time_of(history), form.is_long(history)
-    given = tuple(map(str, history.columns)) if long else ()
-    if long:
-        history = last_stamps([history], needed, freq, form)
-        where = f"The recent history ({len(history)} rows)"
-        history, schema = check_frame(history, schema, None, freq, where), schema.wide()
-    elif freq is not None and time in map(str, history.columns):
-        history = last_steps(history, needed, freq, form)
-    ahead = config.schema.roles.future
+    needed, ahead = config.seq_len, config.schema.roles.future
+    whole, schema = _as_trained(history, config.schema, freq, "The history")
+    rows, of_rows = _last_rows(whole, schema, needed, freq)
     if config.schema.roles.any:
-        history = _only(history, (*columns, *ahead), schema.form)
-    if len(history):
-        needed = min(needed, max(len(history), config.fewest_rows))
-    if len(history) < needed:
-        raise UsageError(f"The history has {len(history)} rows, but this model looks back {needed}; give that many.")
-    recent = history.tail(needed)
+        rows = _only(rows, (*columns, *ahead), of_rows.form)
+    if len(rows):
+        needed = min(needed, max(len(rows), config.fewest_rows))
+    if len(rows) < needed:
+        raise UsageError(f"The history has {len(rows)} rows, but this model looks back {needed}; give that many.")
     where = f"The recent history ({needed} rows)"
-    if freq is None:
-        values = check_values(recent, (*columns, *ahead), where, schema.na)
-        last = history.index[-1]
-        stop = int(last) + 1 if isinstance(last, (int, np.integer)) else len(history)
-        when: pd.Index = pd.RangeIndex(stop - needed, stop)
-    else:
-        values = check_frame(recent, schema, (*columns, *ahead), freq, where).tail(needed)
-        when = pd.Index(values.pop("date"))
+    values, when = _checked(rows, needed, (*columns, *ahead), of_rows, freq, where)
     read, covariates = values[list(columns)], values[list(ahead)]
     lacking = [name for name in columns if np.isnan(read[name].iloc[0])]
-    whole = whole.set_axis(np.arange(len(whole)) + when[-1] + 1 - len(whole)) if freq is None else whole
-    filling = rows_before(lambda: [whole], when[0], lacking, freq, given_schema)
-    earlier = numbers(filling, (*lacking, *ahead), given_schema)
+    numbered = whole.set_axis(np.arange(len(whole)) + when[-1] + 1 - len(whole)) if freq is None else whole
+    filling = rows_before(lambda: [numbered], when[0], lacking, freq, schema)
+    earlier = numbers(filling, (*lacking, *ahead), schema)
     rule = "the last value before each is read instead"
     if earlier[lacking].isna().all().any() and not config.reads_raw:
         rule += ", or where none came before the training mean"
@@ -103,7 +86,35 @@ def look_back(history: pd.DataFrame, config: RunConfig, columns: Sequence[str], 
     if len(earlier):
         read, covariates = (pd.concat([earlier.reindex(columns=part.columns), part]) for part in (read, covariates))
         when = earlier.index.append(when)
+    time, long = schema.form.time_of(whole), schema.form.is_long(whole)
+    given = tuple(map(str, whole.columns)) if long else ()
     return LookBack(read.to_numpy(), when, time, given, covariates.to_numpy(), len(earlier))
+
+
+def _last_rows(table: pd.DataFrame, schema: Schema, needed: int, freq: str | None) -> tuple[pd.DataFrame, Schema]:
+    """The rows of a user's table that its last `needed` steps are in, made wide, and the schema of these."""
+    form = schema.form
+    if form.is_long(table):
+        rows = last_stamps([table], needed, freq, form)
+        where = f"The recent history ({len(rows)} rows)"
+        return check_frame(rows, schema, None, freq, where), schema.wide()
+    if freq is not None and form.time_of(table) in map(str, table.columns):
+        return last_steps(table, needed, freq, form), schema
+    return table, schema
+
+
+def _checked(
+    rows: pd.DataFrame, needed: int, columns: Sequence[str], schema: Schema, freq: str | None, where: str
+) -> tuple[pd.DataFrame, pd.Index]:
+    """The last `needed` of wide `rows`, their cells checked, with `columns` in this order, and their stamps or
+    numbers."""
+    recent = rows.tail(needed)
+    if freq is None:
+        last = rows.index[-1]
+        stop = int(last) + 1 if isinstance(last, (int, np.integer)) else len(rows)
+        return check_values(recent, columns, where, schema.na), pd.RangeIndex(stop - needed, stop)
+    values = check_frame(recent, schema, columns, freq, where).tail(needed)
+    return values, pd.Index(values.pop("date"))
 
 
 def known_ahead(
@@ -115,17 +126,10 @@ def known_ahead(
         UsageError: the table is missing or lacks one of these values, which nobody may guess; or it is not wanted.
     """
     names, schema = config.schema.roles.future, config.schema
-    if not names:
-        if future is not None:
-            raise UsageError(
-                "A table of known columns was given, but this model was trained without any; leave it out."
-            )
-        return np.empty((len(when), 0))
     needed = f"{', '.join(map(shown, names))} for the {len(when)} steps from {when[0]} to {when[-1]}"
-    if not is_table(future):
-        raise UsageError(
-            f"This model was trained on columns known in advance; give {needed} (future=, or --future FILE)."
-        )
+    future = check_known(future, names, needed)
+    if future is None:
+        return np.empty((len(when), 0))
     where = "The table of known columns"
     future, schema = _as_trained(future, schema, freq, where)
     given = len(future)
@@ -145,6 +149,21 @@ def known_ahead(
         step, column = missing[0]
         raise UsageError(f"{where} has no '{shown(names[column])}' at {when[step]}; give {needed}.")
     return values.to_numpy()
+
+
+def check_known(future: pd.DataFrame | None, names: Sequence[str], needed: str) -> pd.DataFrame | None:
+    """The table `future` where the training knew the columns `names` in advance, and None where it knew none.
+
+    Raises:
+        UsageError: the table is missing, and what is `needed` is said; or it is not wanted.
+    """
+    if names and not is_table(future):
+        raise UsageError(
+            f"This model was trained on columns known in advance; give {needed} (future=, or --future FILE)."
+        )
+    if future is not None and not names:
+        raise UsageError("A table of known columns was given, but this model was trained without any; leave it out.")
+    return future
 
 
 def _at(future: pd.DataFrame, form: Form, when: pd.Index, freq: str, where: str) -> pd.DataFrame:

@@ -144,7 +144,7 @@ class PanelForecaster(Trained[PanelPreprocess, Panel]):
         Raises:
             UsageError: unknown part, a horizon that does not fit, or data that are not there or have changed.
         """
-        return scoring.score(*panel_scoring.scored_part(self, part, pred_len, dataset)[:2])
+        return scoring.score(*scoring.scored_part(self, part, pred_len, dataset)[:2])
 
     def scores(
         self,
@@ -172,7 +172,7 @@ class PanelForecaster(Trained[PanelPreprocess, Panel]):
         Raises:
             UsageError: as in `evaluate`, or an unknown group, or a level or horizon that is not calibrated.
         """
-        of, windows, panel = panel_scoring.scored_part(self, part, pred_len, dataset)
+        of, windows, panel = scoring.scored_part(self, part, pred_len, dataset)
         return panel_scoring.score_details(of, windows, by, level, panel)
 
     def coverage(
@@ -193,7 +193,7 @@ class PanelForecaster(Trained[PanelPreprocess, Panel]):
         Raises:
             UsageError: as in `scores`.
         """
-        of, windows, _ = panel_scoring.scored_part(self, part, pred_len, dataset)
+        of, windows, _ = scoring.scored_part(self, part, pred_len, dataset)
         return scoring.coverage_frame(of, windows, level)
 
     def calibrate(
@@ -214,7 +214,7 @@ class PanelForecaster(Trained[PanelPreprocess, Panel]):
             UsageError: as in `evaluate`, fewer steps than P, or a level for which there are too few validation windows.
             RunFailure: forecasts are not finite.
         """
-        self.intervals = panel_scoring.calibrate_again(self, pred_len, level, dataset)
+        self.intervals = scoring.calibrate_again(self, pred_len, level, dataset)
         return self.intervals
 
     def export(self, series: str, path: str | Path, horizon: int | None = None) -> Exported:
@@ -223,6 +223,9 @@ class PanelForecaster(Trained[PanelPreprocess, Panel]):
 
     def _load_again(self, data_root: str | Path | None) -> Panel:
         return panel_scoring.load_panel_again(self)
+
+    def _own_data(self, dataset: object, data_root: str | Path | None = None) -> Panel:
+        return panel_scoring.own_panel(self, dataset)
 
     @classmethod
     def load(cls, folder: str | Path, device: str | torch.device = "cpu") -> PanelForecaster:

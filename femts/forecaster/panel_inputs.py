@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,26 +11,27 @@ from numpy.typing import NDArray
 
 from femts.data.frames import check_unique, check_values
 from femts.data.grid import future_dates
-from femts.data.interchange import is_table, to_frame
+from femts.data.interchange import to_frame
 from femts.data.panel import Panel
 from femts.data.panel_series import number_series
 from femts.data.timestamps import read_dates
 from femts.errors import UsageError
-from femts.forecaster.inputs import check_clock
+from femts.forecaster.inputs import check_clock, check_known
 from femts.text import shown
 
 WHERE = "The table of known columns"
 
 
+def ends_of(panel: Panel) -> list[Any]:
+    """The last stamp of each series."""
+    return [data.dates[-1] for data in panel.series.values() if data.dates is not None]
+
+
 def steps_ahead(panel: Panel, steps: int) -> list[pd.Index]:
     """The stamps of `steps` steps after the end of each series."""
-    ahead = dict[object, pd.Index]()
-    for data in panel.series.values():
-        assert data.dates is not None, "a panel has stamps"
-        last = data.dates[-1]
-        if last not in ahead:
-            ahead[last] = future_dates(last, panel.freq, steps)
-    return [ahead[data.dates[-1]] for data in panel.series.values() if data.dates is not None]
+    ends = ends_of(panel)
+    ahead = {last: future_dates(last, panel.freq, steps) for last in dict.fromkeys(ends)}
+    return [ahead[last] for last in ends]
 
 
 def known_ahead_of(
@@ -44,17 +46,10 @@ def known_ahead_of(
     """
     roles, steps = panel.schema.roles, len(ahead[0])
     names = roles.future
-    if not names:
-        if future is not None:
-            raise UsageError(
-                "A table of known columns was given, but this model was trained without any; leave it out."
-            )
-        return np.empty((len(ahead), steps, 0)) if roles.calendar else None
     needed = f"{', '.join(map(shown, names))} for the {steps} steps after the end of each series"
-    if not is_table(future):
-        raise UsageError(
-            f"This model was trained on columns known in advance; give {needed} (future=, or --future FILE)."
-        )
+    future = check_known(future, names, needed)
+    if future is None:
+        return np.empty((len(ahead), steps, 0)) if roles.calendar else None
     index = pd.MultiIndex.from_arrays(
         [np.repeat(np.array(list(panel.series), dtype=object), steps), ahead[0].append(list(ahead[1:]))]
     )

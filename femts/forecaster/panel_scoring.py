@@ -13,16 +13,16 @@ from femts.data.interchange import is_table
 from femts.data.panel import Panel, load_panel, panel_for_horizon
 from femts.data.preprocess import Preprocess
 from femts.data.scaler import Scaler
-from femts.data.source import all_rows, held_out
+from femts.data.source import all_rows
 from femts.data.windows import PanelWindows
 from femts.errors import UsageError
 from femts.evaluation.beside import PanelNaiveSums
 from femts.evaluation.coverage import CoverageSums
-from femts.evaluation.intervals import Intervals, check_levels
+from femts.evaluation.intervals import check_levels
 from femts.evaluation.scores import DetailSums, check_groups, scores_frame
 from femts.evaluation.series_scores import SeriesSums
 from femts.forecaster import scoring
-from femts.forecaster.scoring import coverage_sums, new_intervals, score, scorer
+from femts.forecaster.scoring import coverage_sums, score, scorer
 from femts.forecaster.trained import Many
 from femts.text import shown
 
@@ -69,32 +69,9 @@ def load_panel_again(forecaster: Many) -> Panel:
     return panel
 
 
-def training_panel(forecaster: Many, dataset: object, remedy: str) -> Panel:
-    """As `femts.forecaster.scoring.training_rows`, of a panel."""
-    panel = own_panel(forecaster, dataset)
-    if panel.record != forecaster.data:
-        raise UsageError(f"Panel '{shown(panel.name)}' is not what this model was trained on; {remedy}.")
-    return panel
-
-
 def score_windows(forecaster: Many, part: str, pred_len: int | None, panel: Panel) -> PanelWindows:
     """As `femts.forecaster.scoring.score_windows`, of every series."""
     return cast(PanelWindows, scoring.score_windows(forecaster, part, pred_len, panel))
-
-
-def scored_part(forecaster: Many, part: str, pred_len: int | None, dataset: object) -> tuple[Many, PanelWindows, Panel]:
-    """As `femts.forecaster.scoring.scored_part`, of a panel."""
-    of = scorer(forecaster)
-    panel = own_panel(of, dataset)
-    return of, score_windows(of, part, pred_len, panel), panel
-
-
-def calibrate_again(forecaster: Many, pred_len: int | None, level: Sequence[float], dataset: object) -> Intervals:
-    """As `femts.forecaster.scoring.calibrate_again`, of a panel."""
-    of = scorer(forecaster)
-    panel = own_panel(of, dataset)
-    of.intervals = new_intervals(of, pred_len, level, panel)
-    return of.intervals if of is forecaster else new_intervals(of, pred_len, level, held_out(panel))
 
 
 def score_beside(

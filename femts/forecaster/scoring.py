@@ -27,7 +27,7 @@ from femts.evaluation.coverage import CoverageSums, RawWidths
 from femts.evaluation.evaluator import Accumulator, evaluate, evaluate_horizons
 from femts.evaluation.intervals import LEVELS, Intervals, calibrate, check_levels, refuse_unreachable, scored_windows
 from femts.evaluation.scores import DetailSums, check_groups, scores_frame
-from femts.forecaster.trained import Single, Trained
+from femts.forecaster.trained import D, P, Single, Trained
 from femts.text import shown
 
 T = TypeVar("T", bound=Trained[Any, Any])
@@ -51,12 +51,12 @@ def score_windows(
 
 
 def scored_part(
-    forecaster: Single, part: str, pred_len: int | None, dataset: object
-) -> tuple[Single, Windows, Dataset]:
+    forecaster: Trained[P, D], part: str, pred_len: int | None, dataset: object
+) -> tuple[Trained[P, D], Any, D]:
     """The forecaster that scores are of, the windows of `part` to score it on, and their data; as in
     `Forecaster.evaluate`."""
     of = scorer(forecaster)
-    data = own_data(of, dataset)
+    data = of._own_data(dataset)
     return of, score_windows(of, part, pred_len, data), data
 
 
@@ -82,12 +82,13 @@ def own_data(forecaster: Single, dataset: object, data_root: str | Path | None =
     return data
 
 
-def training_rows(forecaster: Single, dataset: object, data_root: str | Path | None, remedy: str) -> Dataset:
+def training_rows(forecaster: Trained[P, D], dataset: object, data_root: str | Path | None, remedy: str) -> D:
     """The data of the training, by default loaded again; UsageError that ends with `remedy` where
     `dataset` is other data."""
-    data = own_data(forecaster, dataset, data_root)
+    data = forecaster._own_data(dataset, data_root)
     if data.record != forecaster.data:
-        raise UsageError(f"Data set '{shown(data.name)}' is not what this model was trained on; {remedy}.")
+        kind = "Panel" if isinstance(data, Panel) else "Data set"
+        raise UsageError(f"{kind} '{shown(data.name)}' is not what this model was trained on; {remedy}.")
     return data
 
 
@@ -275,11 +276,13 @@ def intervals_of(forecaster: Trained[Any, Any], windows: Windows, level: Sequenc
     return intervals
 
 
-def calibrate_again(forecaster: Single, pred_len: int | None, level: Sequence[float], dataset: object) -> Intervals:
+def calibrate_again(
+    forecaster: Trained[P, D], pred_len: int | None, level: Sequence[float], dataset: object
+) -> Intervals:
     """Intervals of the forecaster calibrated anew, and where it learned from all rows, those of the one
     that is scored as well; see `Forecaster.calibrate`."""
     of = scorer(forecaster)
-    data = own_data(of, dataset)
+    data = of._own_data(dataset)
     of.intervals = new_intervals(of, pred_len, level, data)
     return of.intervals if of is forecaster else new_intervals(of, pred_len, level, held_out(data))
 

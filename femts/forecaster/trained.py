@@ -123,6 +123,10 @@ class Trained(ABC, Generic[P, D]):
     def _load_again(self, data_root: str | Path | None) -> D:
         """As `training_data`, at the first call."""
 
+    @abstractmethod
+    def _own_data(self, dataset: object, data_root: str | Path | None = None) -> D:
+        """Data to score it on: `dataset`, or its own where that is None; UsageError where they do not fit."""
+
     def save(self, folder: str | Path) -> None:
         """Write a run to `folder`, for `load`; UsageError where it is not empty, RunFailure where the disk refuses."""
         place = check_path(folder, "The run folder")

@@ -250,7 +250,7 @@ class Trainer:
             self.average.model,
             self.val,
             config.eval_batch_size,
-            most=config.val_windows,
+            some=config.val_windows,
             share=Share(fabric.global_rank, fabric.world_size, self._summed),
             also=() if pinball is None else [pinball],
         )

@@ -15,7 +15,6 @@ from torch import Tensor
 
 import femts
 from femts.analysis.audit import run as audit_module
-from femts.analysis.audit.checks import Picked
 from femts.cli import main
 from femts.data.dataset import Dataset
 from femts.data.loading import load_dataset
@@ -76,8 +75,8 @@ def test_windows_that_lose_the_last_batch(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_an_evaluator_that_loses_the_last_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     def drop_last(model: Any, windows: Any, *args: Any, **options: Any) -> dict[str, float | int]:
-        whole = Picked(windows, torch.arange(len(windows) // 32 * 32))
-        return {**evaluator.evaluate(model, whole, *args, **options), "windows": len(windows)}
+        whole = torch.arange(len(windows) // 32 * 32)
+        return {**evaluator.evaluate(model, windows, *args, some=whole, **options), "windows": len(windows)}
 
     forecaster = quick_run("dlinear")
     monkeypatch.setattr(audit_module, "evaluate", drop_last)

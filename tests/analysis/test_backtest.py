@@ -12,7 +12,6 @@ import pytest
 import torch
 
 import femts
-from femts.analysis.audit.checks import Picked
 from femts.cli import main
 from femts.data.dataset import Dataset
 from femts.data.loading import load_dataset
@@ -68,7 +67,7 @@ def test_some_windows_of_real_data_give_the_evaluators_score() -> None:
     data = load_dataset("ETTh1")
     real = fit.train(data, "ridge", 24, seq_len=96, settings={"model.longest": 24})
     windows = part_windows(data, real.preprocess, "test", 96, 24)
-    wanted = evaluate(real.model, Picked(windows, torch.arange(len(windows) - 1, 0, -7)[:40]))
+    wanted = evaluate(real.model, windows, some=torch.arange(len(windows) - 1, 0, -7)[:40])
     frame = femts.backtest(real, data.frame().iloc[: data.split.test[1]], femts.Cutoffs(windows=40, step=7))
     found = overall(frame, real)
     assert found["mse_scaled"] == pytest.approx(wanted["mse"], rel=1e-5)
@@ -148,7 +147,7 @@ def test_what_is_missing_is_filled_for_the_model_and_left_out_of_the_score() -> 
     data = load_dataset(table)
     gappy = fit.train(data, "dlinear", P, seq_len=L, device="cpu", settings=QUICK)
     windows = part_windows(data, gappy.preprocess, "test", L, P)
-    wanted = evaluate(gappy.model, Picked(windows, torch.arange(4, len(windows), 7)))  # no look-back begins in a gap
+    wanted = evaluate(gappy.model, windows, some=torch.arange(4, len(windows), 7))  # no look-back begins in a gap
     frame = femts.backtest(gappy, table, femts.Cutoffs(windows=13, step=7))
     assert np.isfinite(frame[["forecast", "seasonal_naive"]].to_numpy()).all()
     assert frame["actual"].isna().any()

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from packed import unpack
 from small_panels import panel_forecaster, panel_table
 
 import femts
 from femts.analysis.report.panel import MOST_SERIES, SECTIONS
-from femts.analysis.report.samples import unpack
 from femts.data.panel import load_panel
 from femts.data.panel_preprocess import PanelPreprocess
 from femts.data.scaler import Scaler

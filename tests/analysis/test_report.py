@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from packed import unpack
 
 import femts
-from femts.analysis.report.samples import unpack
 from femts.cli import main
 from femts.data.dataset import Dataset
 from femts.data.loading import load_dataset

@@ -6,8 +6,9 @@ import json
 
 import numpy as np
 import pandas as pd
+from packed import unpack
 
-from femts.analysis.report.samples import MOST_VALUES, pack, sample_windows, unpack
+from femts.analysis.report.samples import MOST_VALUES, pack, sample_windows
 from femts.data.loading import load_dataset
 from femts.training.train import train
 

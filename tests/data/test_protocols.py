@@ -9,7 +9,6 @@ from femts.data.protocols import (
     PROTOCOLS,
     default_horizon,
     default_look_back,
-    default_seq_len,
     look_back_choices,
 )
 from femts.data.splits import SHORT
@@ -20,17 +19,17 @@ from femts.errors import UsageError
     ("protocol", "lengths"), [("paper", (1024, 2048, 2048, 4096)), ("lookback96", (96, 96, 96, 96))]
 )
 def test_look_back_of_the_published_horizons(protocol: str, lengths: tuple[int, ...]) -> None:
-    assert tuple(default_seq_len(protocol, pred_len, 8640) for pred_len in (96, 192, 336, 720)) == lengths
+    assert tuple(default_look_back(protocol, pred_len, 8640).steps for pred_len in (96, 192, 336, 720)) == lengths
 
 
 def test_look_back_is_halved_on_little_data() -> None:
-    assert default_seq_len("paper", 96, 1000) == 256
-    assert default_seq_len("lookback96", 24, 150) == 48
+    assert default_look_back("paper", 96, 1000).steps == 256
+    assert default_look_back("lookback96", 24, 150).steps == 48
 
 
 @given(st.sampled_from(PROTOCOLS), st.integers(1, 2000), st.integers(0, 100_000))
 def test_look_back_leaves_room_or_is_one_step(protocol: str, pred_len: int, train_rows: int) -> None:
-    seq_len = default_seq_len(protocol, pred_len, train_rows)
+    seq_len = default_look_back(protocol, pred_len, train_rows).steps
     if protocol == "seasons" and train_rows < SHORT * pred_len:
         assert seq_len <= max(1, train_rows // 2)
     else:
@@ -39,7 +38,7 @@ def test_look_back_leaves_room_or_is_one_step(protocol: str, pred_len: int, trai
 
 def test_unknown_protocol_names_the_nearest() -> None:
     with pytest.raises(UsageError, match=r"Unknown protocol 'papers'; did you mean 'paper'"):
-        default_seq_len("papers", 96, 8640)
+        default_look_back("papers", 96, 8640)
 
 
 HORIZONS: dict[str | None, int] = {
@@ -93,7 +92,7 @@ def test_the_look_back_is_whole_seasons_that_leave_rows_to_learn_from(
 def test_a_look_back_of_seasons_is_whole_or_less_than_one_and_leaves_windows(
     pred_len: int, rows: int, season: int
 ) -> None:
-    steps = default_seq_len("seasons", pred_len, rows, season)
+    steps = default_look_back("seasons", pred_len, rows, season).steps
     assert steps % season == 0 or steps < season
     within = 1 if rows < SHORT * pred_len else pred_len
     assert steps == 1 or rows - steps - within + 1 >= min(FEWEST_WINDOWS, (rows - within) // 2)

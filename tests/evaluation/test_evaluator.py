@@ -66,7 +66,7 @@ def test_some_windows_are_spread_evenly_over_all(windows: Windows, most: int) ->
     model = CountUp()
     model.config = ModelConfig(10, 3, 1)
     series = torch.arange(70.0).unsqueeze(1)
-    scores = evaluate(model, Windows(series, 10, 3, 0, 51), most=most)
+    scores = evaluate(model, Windows(series, 10, 3, 0, 51), some=most)
     begins = torch.cat([x[:, 0, 0] for x in model.seen])
     assert scores["windows"] == len(begins) == min(most, 39)
     gaps = begins.diff()

@@ -278,7 +278,7 @@ def test_etth1_windows_through_predict_give_the_reported_score(tmp_path: Path) -
     for o in origins.tolist():
         forecast = forecaster.predict(frame.iloc[o - 336 : o]).drop(columns="date").to_numpy()
         total += float((((forecast - data.values[o : o + 96]) / forecaster.preprocess.scaler.scale) ** 2).mean())
-    assert total / len(origins) == pytest.approx(evaluate(forecaster.model, windows, most=200)["mse"], rel=1e-5)
+    assert total / len(origins) == pytest.approx(evaluate(forecaster.model, windows, some=200)["mse"], rel=1e-5)
 
 
 @pytest.mark.parametrize("model", ["dlinear", "fem_sm_ridge", "fem_gla", "fem_mamba"])

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from packed import unpack
 from small_tables import small_table
 
 import femts
-from femts.analysis.report.samples import unpack
 from femts.cli import main
 from femts.data.dataset import Dataset
 from femts.data.preprocess import Preprocess

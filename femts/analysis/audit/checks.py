@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from femts.data.limits import Limits
-from femts.data.raw import Raw
-from femts.evaluation.evaluator import WindowSource, evaluate
-from femts.models.base import ForecastModel
+from femts.data.windows import Windows
+from femts.evaluation.evaluator import evaluate
+from femts.models.base import ForecastModel, Forecasts
 
 TOLERANCE = 1e-5  # relative, of scores and forecasts: what float32 sums of another order may differ by
 BATCH_SIZES = (5, 32)  # beside the run's own
@@ -32,57 +31,23 @@ class Check:
     says: str
 
 
-class Picked:
-    """Some of `windows`, in the order of `numbers` (n,), as a `WindowSource`."""
-
-    def __init__(self, windows: WindowSource, numbers: Tensor) -> None:
-        self.windows, self.numbers = windows, numbers.to(windows.series.device)
-        self.series, self.pred_len, self.targets = windows.series, windows.pred_len, windows.targets
-
-    def __len__(self) -> int:
-        return len(self.numbers)
-
-    def gather(self, index: Tensor) -> tuple[Tensor, Tensor]:
-        """As `Windows.gather`."""
-        return self.windows.gather(self.numbers[index])
-
-    def seen(self, index: Tensor) -> Tensor | None:
-        """As `Windows.seen`."""
-        return self.windows.seen(self.numbers[index])
-
-    def taken_off(self, index: Tensor) -> Tensor | None:
-        """As `Windows.taken_off`."""
-        return self.windows.taken_off(self.numbers[index])
-
-    def limits(self, index: Tensor) -> Limits | None:
-        """As `Windows.limits`."""
-        return self.windows.limits(self.numbers[index])
-
-    def raw(self, index: Tensor) -> Raw:
-        """As `Windows.raw`."""
-        return self.windows.raw(self.numbers[index])
-
-    def spread(self, most: int | None) -> Tensor:
-        """As `Windows.spread`, of those that were picked: all."""
-        return torch.arange(len(self))
-
-
 class _ScoredForecasts:
     """Keeps the forecasts that are scored."""
 
     def __init__(self) -> None:
-        self.forecasts = list[Tensor]()
+        self.points, self.quantiles = list[Tensor](), list[Tensor]()
 
     def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
         """As in `femts.evaluation.evaluator.Accumulator`."""
-        self.forecasts.append(forecast)
+        self.points.append(forecast)
+        self.quantiles += [] if quantiles is None else [quantiles]
 
 
-def scored_forecasts(model: ForecastModel, windows: WindowSource, numbers: Tensor) -> Tensor:
-    """Forecasts of windows `numbers` (n,) as `evaluate` scores them: (n, P, T) of T targets in scaled units."""
+def scored_forecasts(model: ForecastModel, windows: Windows, numbers: Tensor) -> Forecasts:
+    """Forecasts of windows `numbers` (n,) as `evaluate` scores them, of T targets."""
     scored = _ScoredForecasts()
-    evaluate(model, Picked(windows, numbers), also=[scored])
-    return torch.cat(scored.forecasts)
+    evaluate(model, windows, some=numbers, also=[scored])
+    return Forecasts(torch.cat(scored.points), torch.cat(scored.quantiles) if scored.quantiles else None)
 
 
 def distance(forecast: Tensor, usual: Tensor) -> float:
@@ -98,21 +63,21 @@ def small(number: float) -> str:
     return f"{number:.1e}" if number else "0"
 
 
-def sample(windows: WindowSource) -> Tensor:
+def sample(windows: Windows) -> Tensor:
     """Numbers of the first, the middle and the last window."""
     return torch.tensor(sorted({0, len(windows) // 2, len(windows) - 1}))
 
 
-def check_order(model: ForecastModel, windows: WindowSource, batch_size: int) -> Check:
+def check_order(model: ForecastModel, windows: Windows, batch_size: int) -> Check:
     """Neither the order of the windows nor the batch size may change the score."""
     numbers = windows.spread(model.most_windows)
     numbers = numbers[:: -(-len(numbers) // MOST_WINDOWS)]
-    usual = evaluate(model, Picked(windows, numbers), batch_size)
+    usual = evaluate(model, windows, batch_size, some=numbers)
     ways = {f"in batches of {size}": (numbers, size) for size in BATCH_SIZES if size != batch_size}
     ways["in reversed order"] = (numbers.flip(0), batch_size)
     changes = {}
     for way, (order, size) in ways.items():
-        scores = evaluate(model, Picked(windows, order), size)
+        scores = evaluate(model, windows, size, some=order)
         changes[way] = max(
             abs(scores[name] / usual[name] - 1) if usual[name] else abs(scores[name]) for name in ("mse", "mae")
         )
@@ -124,7 +89,7 @@ def check_order(model: ForecastModel, windows: WindowSource, batch_size: int) ->
     return Check("order and batch size", changes[worst] <= TOLERANCE, says)
 
 
-def check_channels(model: ForecastModel, windows: WindowSource) -> Check:
+def check_channels(model: ForecastModel, windows: Windows) -> Check:
     """The forecast of a channel may not depend on others where the model's class says so."""
     name = "other channels"
     numbers = sample(windows).to(windows.series.device)

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from femts.evaluation.evaluator import SERIES_PER_BATCH, WindowSource, forecast_windows
+from femts.data.windows import Windows
+from femts.evaluation.evaluator import SERIES_PER_BATCH, forecast_windows
 from femts.models.base import ForecastModel
 
 
@@ -32,7 +33,7 @@ class ConventionScore:
     mae: float
 
 
-def window_errors(model: ForecastModel, windows: WindowSource, scale: Tensor | None, batch_size: int) -> Tensor:
+def window_errors(model: ForecastModel, windows: Windows, scale: Tensor | None, batch_size: int) -> Tensor:
     """Errors of each window by itself, in one pass that keeps no forecast.
 
     Args:

@@ -26,18 +26,14 @@ from femts.forecaster.trained import Trained
 
 def check_future(forecaster: PanelForecaster, panel: Panel) -> Check:
     """Neither rows after the look-back nor other series may matter, and the evaluator must see what `predict` sees."""
-    windows, steps, moved, difference = (
-        score_windows(forecaster, "test", None, panel),
-        forecaster.config.pred_len,
-        0.0,
-        0.0,
-    )
+    windows, steps = score_windows(forecaster, "test", None, panel), forecaster.config.pred_len
+    moved = difference = 0.0
     numbers = sample(windows)
     for number in numbers:
         name, cutoff = windows.place(int(number))
-        usual = scored_forecasts(forecaster.model, windows, number[None])
+        usual = scored_forecasts(forecaster.model, windows, number[None]).points
         other = score_windows(forecaster, "test", None, _changed(panel, forecaster.preprocess, name, cutoff))
-        moved = max(moved, distance(scored_forecasts(forecaster.model, other, number[None]), usual))
+        moved = max(moved, distance(scored_forecasts(forecaster.model, other, number[None]).points, usual))
         one, data = forecaster.preprocess.series[name], panel.series[name]
         assert data.dates is not None, "a panel has stamps"
         alone = panel.with_series({name: first_rows(data, cutoff)})

@@ -36,7 +36,7 @@ from femts.evaluation.evaluator import Share, evaluate
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.load import load
 from femts.forecaster.panel_forecaster import PanelForecaster
-from femts.forecaster.panel_scoring import score_windows, training_panel
+from femts.forecaster.panel_scoring import score_windows
 from femts.forecaster.scoring import training_rows
 from femts.forecaster.trained import Source
 
@@ -96,7 +96,7 @@ def audit(
 
     own: tuple[Check, ...]
     if isinstance(forecaster, PanelForecaster):
-        series = training_panel(forecaster, dataset, OWN)
+        series = training_rows(forecaster, dataset, data_root, OWN)
         windows: Windows = score_windows(forecaster, "test", None, series)
         score, scale = evaluate(model, windows, batch_size, share=Share(reduce=keep)), None
         own = (
@@ -139,9 +139,9 @@ def _check_future(forecaster: Forecaster, data: Dataset) -> Check:
         cutoff = data.split.test[0] + int(number)  # the first row that this window forecasts, whatever the windows say
         changed = data.values.copy()
         changed[cutoff:] += noise[cutoff:] * preprocess.scaler.scale
-        usual = scored_forecasts(model, windows, number[None])
+        usual = scored_forecasts(model, windows, number[None]).points
         other = _test_windows(forecaster, replace(data, values=changed))
-        moved = max(moved, distance(scored_forecasts(model, other, number[None]), usual))
+        moved = max(moved, distance(scored_forecasts(model, other, number[None]).points, usual))
         if np.isnan(data.values[max(0, cutoff - forecaster.config.seq_len) : cutoff]).all():
             continue  # predict refuses a look-back without any value
         own = torch.from_numpy(preprocess.rescale(_predicted(forecaster, frame, cutoff)))[None]

@@ -19,7 +19,7 @@ from femts.errors import UsageError
 from femts.forecaster.forecasting import Ends
 from femts.forecaster.panel_forecaster import PanelForecaster, PanelSource
 from femts.forecaster.panel_forecasting import forecast_series
-from femts.forecaster.panel_inputs import steps_ahead
+from femts.forecaster.panel_inputs import ends_of, steps_ahead
 from femts.forecaster.panel_scoring import read_like
 from femts.text import shown
 
@@ -140,12 +140,11 @@ def _forecast(forecaster: PanelForecaster, panel: Panel, moment: _Moment, steps:
         values = panel.series[name].values[:, :targets]
         naive.append(_last_season(values[:rows], panel.season, steps))
         actual.append(values[rows : rows + steps])
-    ends = [data.dates[-1] for data in before.series.values() if data.dates is not None]
     return pd.DataFrame(
         {
             "window": moment.window,
             "series": wide[form.series],
-            "cutoff": pd.Index(ends).repeat(steps),
+            "cutoff": pd.Index(ends_of(before)).repeat(steps),
             "date": wide[form.time or "ds"],
             "forecast": wide[forecaster.targets[0]],
             "seasonal_naive": np.concatenate(naive)[:, 0],

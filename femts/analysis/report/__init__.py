@@ -14,7 +14,6 @@ from femts.files import write_file
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.load import load
 from femts.forecaster.panel_forecaster import PanelForecaster
-from femts.forecaster.panel_scoring import training_panel
 from femts.forecaster.scoring import training_rows
 from femts.forecaster.trained import Source
 
@@ -54,7 +53,7 @@ def report(
     forecaster = forecaster.scored or forecaster
     target = check_path(path, "The page")
     if isinstance(forecaster, PanelForecaster):
-        page = panel_page(forecaster, training_panel(forecaster, dataset, OWN))
+        page = panel_page(forecaster, training_rows(forecaster, dataset, data_root, OWN))
     else:
         data = training_rows(forecaster, dataset, data_root, OWN)
         page = as_html(forecaster, data, measure(forecaster, data), sample_windows(forecaster, data))

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 
-from femts.analysis.audit.checks import Picked
+from femts.analysis.audit.checks import scored_forecasts
 from femts.analysis.report.measure import Baseline, naive_models
 from femts.analysis.report.page import by_units, interval_rows, misses, shared
 from femts.analysis.report.render import render
-from femts.analysis.report.samples import MOST_VALUES, ScoredForecasts, pack, packed_stamps, sample_bounds, shown_levels
+from femts.analysis.report.samples import MOST_VALUES, pack, packed_stamps, sample_bounds, shown_levels
 from femts.data.grid import last_dates
 from femts.data.panel import Panel
 from femts.data.splits import PARTS
@@ -117,10 +116,8 @@ def _samples(forecaster: PanelForecaster, panel: Panel, windows: PanelWindows, r
     most = max(1, min(MOST_SERIES, MOST_VALUES // (past + (2 + 2 * len(levels)) * steps), len(ranked)))
     names = [ranked["series"][k] for k in np.unique(np.linspace(0, len(ranked) - 1, most).round().astype(int))]
     places = [windows.names.index(name) for name in names]
-    scored, numbers = ScoredForecasts(), windows.ends.cpu()[places] - 1
-    evaluate(forecaster.model, Picked(windows, numbers), also=[scored])
-    bounds = sample_bounds(forecaster, scored, levels)
-    forecasts = torch.cat(scored.forecasts).cpu().double().numpy()
+    scored = scored_forecasts(forecaster.model, windows, windows.ends.cpu()[places] - 1)
+    bounds, forecasts = sample_bounds(forecaster, scored, levels), scored.points.cpu().double().numpy()
     drawn = []
     for place, name in enumerate(names):
         data, one = panel.series[name], forecaster.preprocess.series[name]

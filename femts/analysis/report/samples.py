@@ -10,12 +10,10 @@ import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from femts.analysis.audit.checks import Picked
+from femts.analysis.audit.checks import scored_forecasts
 from femts.data.dataset import Dataset
 from femts.errors import UsageError
-from femts.evaluation.evaluator import evaluate
 from femts.explain.posterior import explainable, explained
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.forecasting import scaled_ends
@@ -52,10 +50,8 @@ def sample_windows(forecaster: Forecaster, data: Dataset) -> dict[str, Any]:
     many = max(1, min(MOST_WINDOWS, MOST_VALUES // (channels * each), len(windows)))
     model, why = _explained_model(forecaster)
     samples, numbers = [], np.unique(np.linspace(0, len(windows) - 1, many).round().astype(int))
-    scored, raw = ScoredForecasts(), preprocess.inverse
-    evaluate(forecaster.model, Picked(windows, torch.from_numpy(numbers)), also=[scored])
-    bounds = sample_bounds(forecaster, scored, levels)
-    forecasts = torch.cat(scored.forecasts).cpu().double().numpy()
+    scored, raw = scored_forecasts(forecaster.model, windows, torch.from_numpy(numbers)), preprocess.inverse
+    bounds, forecasts = sample_bounds(forecaster, scored, levels), scored.points.cpu().double().numpy()
     for place, (number, forecast) in enumerate(zip(numbers.tolist(), forecasts, strict=True)):
         row = data.split.test[0] + number
         series = np.concatenate([data.values[row - past : row + steps, : windows.targets], raw(forecast)]).T[:channels]
@@ -99,33 +95,14 @@ def pack(rows: NDArray[Any]) -> list[list[float | str]]:
     return packed
 
 
-def unpack(packed: list[list[Any]]) -> NDArray[np.float64]:
-    """The inverse of `pack`, as the page's script does it, (rows, values)."""
-    whole = np.stack([np.frombuffer(base64.b64decode(text), "<u2") for _, _, text in packed])
-    low, step = (np.array([row[i] for row in packed])[:, None] for i in (0, 1))
-    return np.where(whole == MISSING, np.nan, low + step * whole)
-
-
-class ScoredForecasts:
-    """Forecasts and quantiles as they are scored; see `femts.evaluation.evaluator.Accumulator`."""
-
-    def __init__(self) -> None:
-        self.forecasts, self.quantiles = list[Tensor](), list[Tensor]()
-
-    def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
-        self.forecasts.append(forecast)
-        self.quantiles += [] if quantiles is None else [quantiles]
-
-
 def sample_bounds(
-    forecaster: Trained[Any, Any], scored: ScoredForecasts, shown: Sequence[float]
+    forecaster: Trained[Any, Any], scored: Forecasts, shown: Sequence[float]
 ) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """Lower and upper bounds (windows, P, T) in scaled units of the levels `shown`, around what was `scored`."""
     if forecaster.intervals is None or not shown:
         return {}
     shape = (forecaster.config.pred_len, len(forecaster.targets))
-    scaled = Forecasts(torch.cat(scored.forecasts), torch.cat(scored.quantiles) if scored.quantiles else None)
-    ends = scaled_ends(forecaster.intervals, forecaster.model.quantiles, scaled, shape)
+    ends = scaled_ends(forecaster.intervals, forecaster.model.quantiles, scored, shape)
     return {f"{level:g}": ends[level] for level in shown}
 
 

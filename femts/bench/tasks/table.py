@@ -10,6 +10,7 @@ from typing import Any
 from femts.bench.tasks.base import task_class
 from femts.bench.tasks.cell import TaskCell, code
 from femts.experiments.store import Store
+from femts.experiments.table_text import markdown_table
 from femts.text import part_of, table
 
 NONE = "-"
@@ -68,7 +69,7 @@ def as_text(entries: Sequence[Entry], markdown: bool = False) -> str:
             [task, f"{measure}{' %' * (measure == 'accuracy')}", str(row[0].asked), *(entry.score for entry in row)]
         )
         costs.append([task, *map(_cost, row)])
-    form = _markdown if markdown else table
+    form = markdown_table if markdown else table
     return f"{form(['task', 'measure', 'seeds', *mixers], scores)}\n\n{form(['weights, seconds', *mixers], costs)}"
 
 
@@ -80,8 +81,3 @@ def other_code(entries: Sequence[Entry]) -> int:
 def _cost(entry: Entry) -> str:
     parameters, seconds = entry.mean("parameters"), entry.mean("seconds")
     return NONE if parameters is None or seconds is None else f"{parameters:.0f}, {seconds:.0f}"
-
-
-def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -7,9 +7,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from femts.bench.tasks.cell import TaskCell, code, make_cells
+from femts.bench.tasks.cell import code, make_cells
 from femts.bench.tasks.record_rules import check_record
 from femts.config.rules import Misfit
+from femts.environment import cpu_threads
 from femts.errors import UsageError
 from femts.experiments.verdict import Scope, Verdict, place_differences
 
@@ -26,6 +27,8 @@ def verify_task(record: Mapping[str, Any], device: str = "auto") -> Verdict:
     Raises:
         UsageError: the record cannot be one, or this femts has no such task, mixer or size, or other data.
     """
+    from femts.training.device import named_place
+
     try:
         check_record(record)
     except Misfit as error:
@@ -39,24 +42,13 @@ def verify_task(record: Mapping[str, Any], device: str = "auto") -> Verdict:
     untrue = scope.deviations({key: record[key] for key in again}, again, elsewhere=False)
     if untrue:
         return Verdict(record["measure"], record["score"], None, (), untrue, scope.within)
-    again = _run_again(cell, device)
+    with cpu_threads():  # which a cell sets for its process
+        again = cell.run(Path(), named_place(device).device, None)
     differences = place_differences(record["place"], again["place"])
     if record["code"] != code(name):
         differences = (*differences, "the sources")
     deviations = scope.deviations(record, again, elsewhere=bool(differences))
     return Verdict(record["measure"], record["score"], again["score"], differences, deviations, scope.within)
-
-
-def _run_again(cell: TaskCell, device: str) -> dict[str, Any]:
-    import torch
-
-    from femts.training.device import named_place
-
-    before = torch.get_num_threads()
-    try:
-        return cell.run(Path(), named_place(device).device, None)
-    finally:
-        torch.set_num_threads(before)
 
 
 def _scope(measure: str) -> Scope:

@@ -11,7 +11,7 @@ import typer
 
 from femts.cli.command import command
 from femts.cli.option_groups import grouped
-from femts.cli.options import DataRoot, count
+from femts.cli.options import DataRoot, count, option
 from femts.cli.output import say_notes
 from femts.cli.run_options import Device, Run, load_run
 from femts.cli.targets import check_targets
@@ -33,24 +33,14 @@ class CutoffOptions:
 
     windows: Annotated[
         str | None,
-        typer.Option(
-            metavar="N",
-            help="Forecasts; the last one ends with the data.",
-            show_default="5, or as many as the rows allow",
-        ),
+        option("Forecasts; the last one ends with the data.", "N", default="5, or as many as the rows allow"),
     ] = None
-    step: Annotated[
-        str | None, typer.Option(metavar="N", help="Rows from one cutoff to the next.", show_default="the horizon")
-    ] = None
-    horizon: Annotated[
-        str | None, typer.Option(metavar="N", help="Steps of a forecast.", show_default="as trained")
-    ] = None
+    step: Annotated[str | None, option("Rows from one cutoff to the next.", "N", default="the horizon")] = None
+    horizon: Annotated[str | None, option("Steps of a forecast.", "N", default="as trained")] = None
     refit: Annotated[bool, typer.Option("--refit", help="Train anew before each forecast, on the rows before it.")] = (
         False
     )
-    by: Annotated[
-        str | None, typer.Option(metavar="series", help="Scores of a panel, grouped.", show_default="cutoff")
-    ] = None
+    by: Annotated[str | None, option("Scores of a panel, grouped.", "series", default="cutoff")] = None
 
 
 @command(70)
@@ -59,10 +49,7 @@ def backtest(
     run: Run,
     data: Annotated[str, typer.Argument(metavar="DATA", help="A name of `femts datasets list`, or a CSV file.")],
     cutoffs: CutoffOptions,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", metavar="OUT.csv", help="Where to write the forecasts.", show_default=False),
-    ] = None,
+    out: Annotated[Path | None, option("Where to write the forecasts.", "OUT.csv", "--out", "-o")] = None,
     data_root: DataRoot = None,
     device: Device = "auto",
 ) -> None:

@@ -17,11 +17,12 @@ from femts.cli.bench_options import (
     TaskOptions,
     Width,
 )
-from femts.cli.bench_output import DATA, MIXER, STREAM, TRAIN, cpu_threads, place_of, report
+from femts.cli.bench_output import DATA, MIXER, STREAM, TRAIN, place_of, report
 from femts.cli.command import command_group
 from femts.cli.option_groups import grouped
-from femts.cli.options import count, names
+from femts.cli.options import count, names, option
 from femts.cli.output import say_line, say_notes
+from femts.environment import cpu_threads
 from femts.errors import UsageError, suggest
 
 FORMS = ("text", "md")
@@ -42,7 +43,7 @@ def mixer(
     from femts.bench.mixer import bench_mixer
 
     place = place_of(measuring.device, precision)
-    with cpu_threads(measuring.threads):
+    with cpu_threads(measuring.cpu_threads):
         report(plan, place, bench_mixer(plan, place), MIXER, as_json)
 
 
@@ -76,7 +77,7 @@ def stream(
         repeats=measuring.turns,
     )
     place = place_of(measuring.device, "32")
-    with cpu_threads(measuring.threads):
+    with cpu_threads(measuring.cpu_threads):
         report(plan, place, bench_stream(plan, place), STREAM, as_json)
 
 
@@ -94,7 +95,7 @@ def train(
     from femts.bench.train import bench_train
 
     place = place_of(measuring.device, precision, steps.compiled)
-    with cpu_threads(measuring.threads):
+    with cpu_threads(measuring.cpu_threads):
         report(plan, place, bench_train(plan, place), TRAIN, as_json)
 
 
@@ -102,9 +103,7 @@ def train(
 @grouped
 def data(
     *,
-    datasets: Annotated[
-        str | None, typer.Option(metavar="NAME[,NAME...]", help="Shapes of these data sets.", show_default="all")
-    ] = None,
+    datasets: Annotated[str | None, option("Shapes of these data sets.", "NAME[,NAME...]", default="all")] = None,
     pred_len: PredLen = "96",
     measuring: MeasuringOptions,
     as_json: AsJson = False,
@@ -122,7 +121,7 @@ def data(
         repeats=measuring.turns,
     )
     place = place_of(measuring.device, "32")
-    with cpu_threads(measuring.threads):
+    with cpu_threads(measuring.cpu_threads):
         report(plan, place, bench_data(plan, place.device), DATA, as_json)
 
 

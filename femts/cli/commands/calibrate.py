@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from femts.cli.command import command
 from femts.cli.option_groups import grouped
+from femts.cli.options import option
 from femts.cli.output import say_notes
 from femts.cli.run_options import PlaceOptions, Run, load_run, parse_levels, parse_steps
 from femts.files import locked
@@ -21,15 +20,9 @@ def calibrate(
     run: Run,
     *,
     pred_len: Annotated[
-        str | None,
-        typer.Option(
-            metavar="N", help="Longest horizon to have intervals for, the run's or more.", show_default="as before"
-        ),
+        str | None, option("Longest horizon to have intervals for, the run's or more.", "N", default="as before")
     ] = None,
-    level: Annotated[
-        str | None,
-        typer.Option(metavar="N[,N...]", help="Levels besides 50,80,90,95,99 and those there are.", show_default=False),
-    ] = None,
+    level: Annotated[str | None, option("Levels besides 50,80,90,95,99 and those there are.", "N[,N...]")] = None,
     place: PlaceOptions,
 ) -> None:
     """Calibrate the intervals of a run anew, for other horizons or levels.

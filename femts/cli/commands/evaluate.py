@@ -10,6 +10,7 @@ import typer
 
 from femts.cli.command import command
 from femts.cli.option_groups import grouped
+from femts.cli.options import option
 from femts.cli.output import details_table, judgements, mean_scores, say_notes, say_warnings, scores_table, write_data
 from femts.cli.recipe import parse_horizons
 from femts.cli.run_options import PlaceOptions, Run, load_scored, parse_levels
@@ -29,20 +30,10 @@ class ScoreOptions:
 
     part: Annotated[str, typer.Option(metavar="test|val", help="Part of the data.")] = "test"
     pred_len: Annotated[
-        str | None,
-        typer.Option(
-            metavar="N[,N...]|all", help="Horizons; longer than trained: rolled out.", show_default="as trained"
-        ),
+        str | None, option("Horizons; longer than trained: rolled out.", "N[,N...]|all", default="as trained")
     ] = None
-    by: Annotated[
-        str | None,
-        typer.Option(
-            metavar="channel|step|series", help="More scores, grouped; also step,channel.", show_default=False
-        ),
-    ] = None
-    level: Annotated[
-        str | None, typer.Option(metavar="N[,N...]", help="More scores, and what intervals cover.", show_default=False)
-    ] = None
+    by: Annotated[str | None, option("More scores, grouped; also step,channel.", "channel|step|series")] = None
+    level: Annotated[str | None, option("More scores, and what intervals cover.", "N[,N...]")] = None
 
 
 @command(20)

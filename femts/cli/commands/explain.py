@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from femts.cli.command import command
 from femts.cli.options import option
 from femts.cli.output import say_notes, write_data
-from femts.cli.run_options import Run, Series, check_series, check_single, gaps_as_notes, read_history
+from femts.cli.run_options import History, Run, Series, ToTable, check_series, check_single, gaps_as_notes, read_history
 from femts.cli.targets import check_targets, to_file
 from femts.errors import UsageError
 
@@ -18,14 +16,9 @@ from femts.errors import UsageError
 @command(50)
 def explain(
     run: Run,
-    table: Annotated[
-        Path, typer.Argument(metavar="INPUT.csv", help="The recent past, in raw units.", show_default=False)
-    ],
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", metavar="OUT.csv", help="Where to write.", show_default="standard output"),
-    ] = None,
-    plot: Annotated[Path | None, typer.Option(metavar="FILE.png", help="Draw it, too.", show_default=False)] = None,
+    table: History,
+    out: ToTable = None,
+    plot: Annotated[Path | None, option("Draw it, too.", "FILE.png")] = None,
     series: Series = None,
     member: Annotated[
         str | None,

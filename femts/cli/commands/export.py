@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from femts.cli.command import command
+from femts.cli.options import option
 from femts.cli.run_options import Run, check_single, one_series, parse_steps
 from femts.cli.targets import check_targets
 
@@ -16,15 +15,10 @@ from femts.cli.targets import check_targets
 def export(
     run: Run,
     out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", metavar="MODEL.onnx", help="Where to write.", show_default="RUN/model.onnx"),
+        Path | None, option("Where to write.", "MODEL.onnx", "--out", "-o", default="RUN/model.onnx")
     ] = None,
-    horizon: Annotated[
-        str | None, typer.Option(metavar="N", help="Steps to forecast.", show_default="as trained")
-    ] = None,
-    series: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The series of a panel.", show_default=False)
-    ] = None,
+    horizon: Annotated[str | None, option("Steps to forecast.", "N", default="as trained")] = None,
+    series: Annotated[str | None, option("The series of a panel.", "NAME")] = None,
 ) -> None:
     """Write a run as ONNX, for onnxruntime.
 

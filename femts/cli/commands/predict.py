@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from femts.cli.command import command
 from femts.cli.option_groups import grouped
+from femts.cli.options import option
 from femts.cli.output import say_notes, write_data
 from femts.cli.run_options import (
+    History,
     Run,
     Series,
+    ToTable,
     check_series,
     check_single,
     gaps_as_notes,
@@ -36,37 +37,21 @@ if TYPE_CHECKING:
 class ForecastOptions:
     """A forecast: how far, with which bounds, and what is known of the steps to come."""
 
-    horizon: Annotated[str | None, typer.Option(metavar="N", help="Steps to forecast.", show_default="as trained")] = (
-        None
-    )
-    level: Annotated[
-        str | None, typer.Option(metavar="N[,N...]", help="Add intervals, percent, such as 80,95.", show_default=False)
-    ] = None
-    future: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Columns known in advance, for the steps to come.", show_default=False),
-    ] = None
-    quantiles: Annotated[
-        str | None, typer.Option(metavar="X[,X...]", help="Add quantiles, such as 0.1,0.5,0.9.", show_default=False)
-    ] = None
+    horizon: Annotated[str | None, option("Steps to forecast.", "N", default="as trained")] = None
+    level: Annotated[str | None, option("Add intervals, percent, such as 80,95.", "N[,N...]")] = None
+    future: Annotated[Path | None, option("Columns known in advance, for the steps to come.", "FILE")] = None
+    quantiles: Annotated[str | None, option("Add quantiles, such as 0.1,0.5,0.9.", "X[,X...]")] = None
 
 
 @command(30)
 @grouped
 def predict(
     run: Run,
-    table: Annotated[
-        Path, typer.Argument(metavar="INPUT.csv", help="The recent past, in raw units.", show_default=False)
-    ],
+    table: History,
     *,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", metavar="OUT.csv", help="Where to write.", show_default="standard output"),
-    ] = None,
+    out: ToTable = None,
     asked: ForecastOptions,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="FILE.png", help="Draw the forecast, too.", show_default=False)
-    ] = None,
+    plot: Annotated[Path | None, option("Draw the forecast, too.", "FILE.png")] = None,
     series: Series = None,
 ) -> None:
     """Forecast what follows a table of history.

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from femts.cli.command import command
 from femts.cli.option_groups import grouped
+from femts.cli.options import option
 from femts.cli.run_options import PlaceOptions, Run, load_scored
 from femts.cli.targets import check_targets
 
@@ -18,10 +17,7 @@ from femts.cli.targets import check_targets
 def report(
     run: Run,
     *,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", metavar="OUT.html", help="Where to write.", show_default="RUN/report.html"),
-    ] = None,
+    out: Annotated[Path | None, option("Where to write.", "OUT.html", "--out", "-o", default="RUN/report.html")] = None,
     place: PlaceOptions,
 ) -> None:
     """Write one HTML page on a run: scores, errors, intervals, forecasts to browse, what was read, the training.

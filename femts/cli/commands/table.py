@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -47,6 +48,7 @@ def table(
             f"Format 'html' has no page of {'pairs' if pairs else 'published means'}; take text, md or csv."
         )
     chosen = engine.engine_on(device, data_root)
+    from femts.experiments import standing_text, table_text
     from femts.experiments.engine import refuse_damaged, run_cells
     from femts.experiments.grid import make_grid
     from femts.experiments.pairs import check_windows, make_pairs
@@ -54,7 +56,6 @@ def table(
     from femts.experiments.standing import check_published
     from femts.experiments.store import Store
     from femts.experiments.table import make_entries
-    from femts.experiments.table_text import as_csv, as_text, worse_than_naive
 
     cells = make_grid(grid.grid(), data_root)
     roll_out = () if grid.roll_out is None else parse_horizons(grid.roll_out)
@@ -68,20 +69,16 @@ def table(
         run_cells(cells, store, chosen, say_line)
     damaged = [sentence for cell in cells if (sentence := store.damage(cell))]
     entries = make_entries(cells, store, roll_out)
-    say_warnings(worse_than_naive(entries))
+    say_warnings(table_text.worse_than_naive(entries))
     if pairs:
         _print_pairs(make_pairs(pairs, cells, store, roll_out), form)
         say_notes(f"{cell.path} failed: {why}" for cell in cells if (why := store.failure(cell)))
-    elif grid.published:
-        _print_published(entries, form)
     elif form == "html":
         from femts.experiments.table_page import as_html
 
         write_data(as_html(entries, cells, store))
-    elif form == "csv":
-        write_data(as_csv(entries))
     else:
-        print(as_text(entries, markdown=form == "md"))
+        _print(entries, form, standing_text if grid.published else table_text)
     say_notes(damaged)
     missing = sum(not store.finished(cell) for cell in cells)
     if missing:
@@ -91,23 +88,19 @@ def table(
     return 0 if all(store.failure(cell) is None for cell in cells) else 1
 
 
-def _print_published(entries: Sequence[Entry], form: str) -> None:
-    from femts.experiments.standing_text import as_csv, as_text
-
+def _print(rows: Sequence[Entry] | Sequence[Pair], form: str, texts: ModuleType) -> None:
+    """Print `rows` in the `form` asked for, as the module `texts` writes them."""
     if form == "csv":
-        write_data(as_csv(entries))
+        write_data(texts.as_csv(rows))
     else:
-        print(as_text(entries, markdown=form == "md"))
+        print(texts.as_text(rows, markdown=form == "md"))
 
 
 def _print_pairs(pairs: Sequence[Pair], form: str) -> None:
+    from femts.experiments import pairs_text
     from femts.experiments.pairs import SEEDS_ALONE
-    from femts.experiments.pairs_text import as_csv, as_text
 
-    if form == "csv":
-        write_data(as_csv(pairs))
-    else:
-        print(as_text(pairs, markdown=form == "md"))
+    _print(pairs, form, pairs_text)
     alone = sum(pair.why == SEEDS_ALONE for pair in pairs)
     if alone:
         say_notes(

@@ -124,7 +124,7 @@ def try_candidate(
             windows = score_windows(trained, "val", None, fold)
             limits.append(windows.limits(windows.spread(most)))
             windows.resident = replace(windows.resident, limits=None)
-            evaluate(trained.model, windows, trained.config.training.eval_batch_size, most=most, also=[collected])
+            evaluate(trained.model, windows, trained.config.training.eval_batch_size, some=most, also=[collected])
             forecast, target = collected.arrays
             forecasts.append(forecast)
             targets.append(target)
@@ -143,9 +143,9 @@ def scoring_seconds(candidate: Candidate, order: Order, data: Dataset | Panel) -
     )
     outset = Outset.of(data, config)
     model, windows = outset.forecaster().model.to(order.place.device), outset.windows["val"].to(order.place.device)
-    evaluate(model, windows, most=FEW)  # what is done once at the first call
+    evaluate(model, windows, some=FEW)  # what is done once at the first call
     began = time.monotonic()
-    scored = evaluate(model, windows, most=FEW)["windows"]
+    scored = evaluate(model, windows, some=FEW)["windows"]
     each = (time.monotonic() - began) / scored
     return each * (len(outset.windows["val"]) + len(outset.windows["test"]))
 
