@@ -5,15 +5,17 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import cast
 
 import typer
 
 from femts.cli.command import app, load_commands
 from femts.cli.streams import NO_MEMORY, check_memory, check_streams, out_of_memory
-from femts.errors import FemtsError, UsageError
-from femts.text import sentence, shown
+from femts.errors import AgeWarning, FemtsError, GapWarning, UsageError
+from femts.text import printable, sentence, shown
 
 INTERRUPTED = 130
 _Mistake = cast(type[Exception], typer.BadParameter.__mro__[1])  # base of all usage errors; typer does not export it
@@ -35,7 +37,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         check_streams()
         check_memory()
-        status = command.main(args=argv, prog_name="femts", standalone_mode=False)
+        with _warnings_as_notes():
+            status = command.main(args=argv, prog_name="femts", standalone_mode=False)
         sys.stdout.flush()  # a full disk or a reader that left shows here, not in the interpreter's last breath
     except FemtsError as error:
         from femts.training.stopping import Interrupted
@@ -65,6 +68,28 @@ def main(argv: Sequence[str] | None = None) -> int:
     if status == INTERRUPTED:
         return _fail("interrupted", INTERRUPTED)
     return status if isinstance(status, int) else 0
+
+
+@contextmanager
+def _warnings_as_notes() -> Iterator[None]:
+    """Print warnings of femts as notes, without the line of its source that gave them."""
+    plain = warnings.formatwarning
+
+    def form(
+        message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
+    ) -> str:
+        ours = issubclass(category, GapWarning | AgeWarning)
+        return (
+            f"note: {printable(str(message).removesuffix('.'))}\n"
+            if ours
+            else plain(message, category, filename, lineno, line)
+        )
+
+    warnings.formatwarning = form
+    try:
+        yield
+    finally:
+        warnings.formatwarning = plain
 
 
 def _drop_output() -> None:

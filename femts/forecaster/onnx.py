@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from femts._version import __version__
 from femts.data.power import SMALL
+from femts.data.preprocess import Preprocess
 from femts.environment import without_traces
 from femts.errors import UsageError
 from femts.files import write_file
@@ -194,7 +195,7 @@ def _difference(forecaster: Single, content: bytes, steps: int) -> float:
     import onnxruntime
 
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
-    worst, scale = 0.0, forecaster.preprocess.scaler.scale[: len(forecaster.targets)]
+    worst, preprocess = 0.0, forecaster.preprocess
     for past in _look_backs(forecaster):
         (forecast,) = session.run(NAMES[1:], {NAMES[0]: past})
         expected = forecast_array(forecaster, past, steps).astype(np.float32)
@@ -202,14 +203,26 @@ def _difference(forecaster: Single, content: bytes, steps: int) -> float:
         # Only what has no value is forecast as NaN; any other NaN is as far off as can be.
         difference = np.where(empty & np.isnan(forecast), 0.0, np.abs(forecast.astype(np.float64) - expected))
         difference[np.isnan(difference) | (empty & ~np.isnan(forecast))] = np.inf
-        worst = max(worst, float((difference / scale).max()))
+        worst = max(worst, float(_in_scaled_units(difference, expected, preprocess).max()))
         # What float32 cannot tell apart, where values are far from 0 for their spread, is no difference of the models.
-        if not (difference <= BOUND * scale + 4 * np.spacing(np.abs(expected))).all():
+        beyond = np.maximum(difference - 4 * np.nan_to_num(np.spacing(np.abs(expected))), 0.0)
+        if not (_in_scaled_units(beyond, expected, preprocess) <= BOUND).all():
             raise UsageError(
                 f"Model '{forecaster.config.model}' differs in onnxruntime by {worst:.1e} from torch, in scaled units, "
                 f"and may by {BOUND:g}; take another version of them, by pip install -U onnxruntime onnxscript."
             )
     return worst
+
+
+def _in_scaled_units(
+    difference: NDArray[np.float64], expected: NDArray[np.float32], preprocess: Preprocess
+) -> NDArray[np.float64]:
+    """Differences (..., T) in scaled units from raw `expected` (..., T), those of a transform at that value."""
+    if preprocess.power is None:
+        return difference / preprocess.scaler.scale[: difference.shape[-1]]
+    values = expected.astype(np.float64)
+    distance = np.subtract(preprocess.rescale(values + difference), preprocess.rescale(values))
+    return np.where(difference > 0, np.where(np.isinf(difference), np.inf, distance), 0.0)
 
 
 def _look_backs(forecaster: Single) -> list[NDArray[np.float32]]:

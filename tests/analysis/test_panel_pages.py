@@ -111,3 +111,12 @@ def test_samples_are_the_last_test_windows_the_worst_first(
         expected = ridge.predict(TABLE.query("unique_id == @window['name']").iloc[:-steps])["y"]
         np.testing.assert_allclose(shown[past + steps :], expected, atol=step)
         assert set(window["bounds"]) == {"80", "95"}
+
+
+def test_no_series_is_said_to_be_worse_than_a_season_that_the_look_back_does_not_hold(
+    ridge: PanelForecaster, tmp_path: Path
+) -> None:
+    said = "Series better than the season before"
+    assert said in femts.report(ridge, tmp_path / "season.html").read_text()
+    short = panel_forecaster("ridge", seq_len=4)
+    assert said not in femts.report(short, tmp_path / "short.html").read_text()

@@ -158,3 +158,21 @@ def test_a_graph_that_makes_up_a_forecast_is_refused(tmp_path: Path, monkeypatch
     with pytest.raises(UsageError, match=r"differs in onnxruntime by inf from torch"):
         forecaster.export(tmp_path / "m.onnx")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_transformed_forecast_is_compared_in_scaled_units(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A float32 apart is more in raw units than the scale of logarithms allows, and next to nothing in theirs."""
+    table = synthetic_frame(600)
+    table[table.columns[1:]] = 1e4 * np.exp(table[table.columns[1:]] / 20)
+    data = femts.load_dataset(table, transform="boxcox")
+    forecaster, whole = train(data, "naive", P, seq_len=L, device="cpu"), exporting.RawForecast.forward
+    for factor, fits in ((1 + 2e-6, True), (1 + 1e-3, False)):
+        path = tmp_path / f"{fits}.onnx"
+        with monkeypatch.context() as patch:
+            patch.setattr(exporting.RawForecast, "forward", lambda self, x, factor=factor: whole(self, x) * factor)
+            if fits:
+                assert 0 < forecaster.export(path).difference < exporting.BOUND
+            else:
+                with pytest.raises(UsageError, match=r"differs in onnxruntime by \S+e-0[23] from torch"):
+                    forecaster.export(path)
+        assert path.exists() == fits
