@@ -78,12 +78,9 @@ def _warnings_as_notes() -> Iterator[None]:
     def form(
         message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
     ) -> str:
-        ours = issubclass(category, GapWarning | AgeWarning)
-        return (
-            f"note: {printable(str(message).removesuffix('.'))}\n"
-            if ours
-            else plain(message, category, filename, lineno, line)
-        )
+        if issubclass(category, GapWarning | AgeWarning):
+            return f"note: {printable(str(message).removesuffix('.'))}\n"
+        return plain(message, category, filename, lineno, line)
 
     warnings.formatwarning = form
     try:
