@@ -19,10 +19,8 @@ if TYPE_CHECKING:
     from femts.experiments.engine import Engine
     from femts.experiments.grid import Grid
 
-MIXERS, OTHERS = (
-    "fem_sm,fem_gla,fem_mamba,fem_aft,sm,gla,aft",
-    "lintrans,itransformer,patchtst,dlinear,naive,seasonal_naive",
-)
+MIXERS = "fem_sm,fem_gla,fem_mamba,fem_aft,sm,gla,aft"
+OTHERS = "lintrans,itransformer,patchtst,dlinear,naive,seasonal_naive"
 MODELS = f"{DEFAULT_MODEL},ridge,{MIXERS},{OTHERS}"
 
 

@@ -150,8 +150,8 @@ def _has_all(dates: pd.DatetimeIndex, freq: str) -> bool:
 
 
 def _inferred(dates: pd.DatetimeIndex) -> str | None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # pandas 3 announces that a later one returns an offset; both are taken
+    # Pandas 3 announces that a later one returns an offset; both are taken.
+    with warnings.catch_warnings(action="ignore"):
         inferred = pd.infer_freq(dates)
     return None if inferred is None else _QUARTERS.sub(_first_quarter, str(to_offset(inferred).freqstr))
 

@@ -46,8 +46,7 @@ def to_frame(table: Any, where: str = "The frame", form: Form | None = USUAL) ->
 
 def _exchanged(table: Any, where: str) -> pd.DataFrame:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # pandas means to drop the older protocol
+        with warnings.catch_warnings(action="ignore"):  # pandas means to drop the older protocol
             if hasattr(table, "__arrow_c_stream__"):
                 try:
                     import pyarrow

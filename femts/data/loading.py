@@ -198,8 +198,7 @@ def _check_step(entry: DatasetCard, when: pd.DatetimeIndex) -> None:
     """Refuse a step of a card that is none, or is not the usual one between its stamps; Weather repeats one of them."""
     card = f"The card of {entry.name} has the step '{shown(entry.freq)}'"
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of pandas 2, which still reads some that pandas 3 does not
+        with warnings.catch_warnings(action="ignore"):  # of pandas 2, which still reads some that pandas 3 does not
             step = to_offset(entry.freq)
     except ValueError as error:
         raise UsageError(

@@ -87,8 +87,8 @@ def _text_pieces(path: Path, form: Form, cells: int | None) -> Iterator[pd.DataF
             )
             dated = False
             while True:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("error", pd.errors.ParserWarning)  # a row longer than the header, cut short
+                # A row longer than the header is cut short, with this warning.
+                with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
                     piece = next(reader, None)
                 if piece is None:
                     return

@@ -169,8 +169,8 @@ def _parse(cells: pd.Series, where: str) -> tuple[pd.Series, tuple[str, ...]]:
         return digits, ()
     text = cells.str.replace(_HALF_DAY, _in_24_hours, regex=True)  # with AM or PM pandas guesses the day cell by cell
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # pandas warns when it has to guess; the guesses are compared below
+        # Pandas warns when it has to guess; the guesses are compared below.
+        with warnings.catch_warnings(action="ignore"):
             iso = _stamps(text, format="ISO8601")
             # One ISO date makes the others mistakes; a bare number would be completed from today's date.
             if iso.notna().any() or text.str.fullmatch(r"\d+(\.\d+)?").any():

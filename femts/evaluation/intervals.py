@@ -158,10 +158,8 @@ class Intervals:
 
     def to_bytes(self) -> bytes:
         """As safetensors; `intervals.safetensors`."""
-        levels, windows = (
-            np.array(self.levels, dtype=np.float64),
-            np.array([self.windows, self.disjoint], dtype=np.int64),
-        )
+        levels = np.array(self.levels, dtype=np.float64)
+        windows = np.array([self.windows, self.disjoint], dtype=np.int64)
         return save({"levels": levels, "half_widths": np.ascontiguousarray(self.half_widths), "windows": windows})
 
     @classmethod

@@ -142,8 +142,7 @@ def _graph(forecaster: Single, steps: int) -> bytes:
     try:
         for logger in chatty:
             logger.setLevel(logging.ERROR)
-        with warnings.catch_warnings(), without_traces(), torch.no_grad():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"), without_traces(), torch.no_grad():
             program: Any = torch.onnx.export(
                 RawForecast(forecaster, steps),
                 (example,),

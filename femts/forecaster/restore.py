@@ -234,10 +234,8 @@ def _check_effects(effects: Effects | None, roles: Roles, channels: int) -> None
     """A Misfit unless the effects suit the roles; they are tried on one row, as their shapes depend on each other."""
     if effects is None and not roles.future and not roles.calendar:
         return
-    name, like = (
-        f"{PREPROCESS}: scaler.effects",
-        f"those of the columns {roles.future} and the calendar as config.yaml says",
-    )
+    name = f"{PREPROCESS}: scaler.effects"
+    like = f"those of the columns {roles.future} and the calendar as config.yaml says"
     if (
         effects is None
         or effects.calendar != roles.calendar

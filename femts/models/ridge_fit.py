@@ -140,10 +140,8 @@ def _held_out(rows: TrainingRows) -> Iterator[tuple[TrainingRows, TrainingRows]]
     n, least = len(rows.series), 2 * (rows.before + rows.after) - 1
     for block in range(BLOCKS):
         first, stop = n * block // BLOCKS, n * (block + 1) // BLOCKS
-        start, left_out = (
-            max(0, first - rows.before),
-            (first if first >= least else 0, stop if n - stop >= least else n),
-        )
+        start = max(0, first - rows.before)
+        left_out = (first if first >= least else 0, stop if n - stop >= least else n)
         observed = None if rows.observed is None else rows.observed[start:stop]
         ahead = replace(rows, series=rows.series[start:stop], observed=observed)
         if ahead.windows and left_out != (0, n):

@@ -97,8 +97,7 @@ def test_rows_that_the_model_knows_are_said_to_be_known_in_a_grown_table(
         (ridge, grown, 3, 1),  # of `young` one week is for the test, of the others two or more
     ):
         said = list[str]()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", femts.GapWarning)
+        with warnings.catch_warnings(action="ignore", category=femts.GapWarning):
             femts.backtest(forecaster, table, femts.Cutoffs(windows=windows, step=P), say=said.append)
         notes = [int(text.split()[2]) for text in said if "flatter" in text]
         assert notes == [noted] * (noted > 0), (said, windows)

@@ -37,8 +37,7 @@ def sun(rows: int = 500, height: float = 10.0) -> pd.DataFrame:
 
 def by_predict(run: Forecaster, table: pd.DataFrame, first: int, windows: int) -> tuple[pd.DataFrame, np.ndarray]:
     """What `predict` says of all windows from row `first` on, and what happened."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AgeWarning)
+    with warnings.catch_warnings(action="ignore", category=AgeWarning):
         said = [run.predict(table.iloc[: first + i], level=LEVELS) for i in range(windows)]
     truth = np.concatenate([table["y"].to_numpy()[first + i : first + i + STEPS] for i in range(windows)])
     return pd.concat(said, ignore_index=True), truth
@@ -133,8 +132,7 @@ def test_a_panel_is_scored_as_it_is_forecast(calendar: bool) -> None:
     windows = int(run.metrics["test"]["windows"]) // 2
     rows, errors, insides, ends = data.series["a"].split.test[0], list[Any](), list[Any](), list[Any]()
     for i in range(windows):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", AgeWarning)
+        with warnings.catch_warnings(action="ignore", category=AgeWarning):
             said = run.predict(table.groupby("unique_id").head(rows + i), level=[80])
         truth = table.groupby("unique_id").apply(lambda f, i=i: f["y"].iloc[rows + i : rows + i + STEPS]).to_numpy()
         said = said.assign(truth=truth.ravel())

@@ -213,8 +213,7 @@ def test_a_model_of_a_million_layers_is_not_built(tmp_path: Path) -> None:
 def test_the_command_says_the_same(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     edit(run, "model.safetensors", _each(TENSORS["not a number"]))
     reseal(run)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         assert main(["predict", str(run), str(run.parent / "past.csv")]) == 2
     out, err = capsys.readouterr()
     assert out == "" and err.count("\n") == 1 and "is 'not finite', not numbers" in err

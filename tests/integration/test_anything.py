@@ -232,8 +232,7 @@ def test_commands_answer_or_say_why(
 
 def _check(arguments: list[str]) -> None:
     out, err = io.StringIO(), io.StringIO()
-    with warnings.catch_warnings(), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         status = main(arguments)
     assert status in (0, 1, 2), arguments
     lines = [line for line in err.getvalue().splitlines() if not line.startswith(("note: ", "warning: "))]

@@ -191,8 +191,7 @@ def test_a_history_that_skips_rows_is_read_on_its_grid() -> None:
     frame = small_table()
     with pytest.warns(GapWarning, match="lacks 4 of 48 values"):
         skipped = trained.predict(frame.drop(index=[280, 290]))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", GapWarning)
+    with warnings.catch_warnings(action="error", category=GapWarning):
         pd.testing.assert_frame_equal(skipped, trained.predict(frame))
 
 

@@ -19,10 +19,8 @@ from femts.mixers.reference import reference
 @over_directions
 def test_dropout_spares_the_prior_and_training_steps_have_finite_gradients(prior: str, causal: bool) -> None:
     """A dropped row of p would make the free energy -inf: dropout acts on the read, before the output projection."""
-    layer, x = (
-        make_layer(prior, "CLTG", causal=causal, dropout=0.5, dtype=torch.float32),
-        make_input(dtype=torch.float32),
-    )
+    layer = make_layer(prior, "CLTG", causal=causal, dropout=0.5, dtype=torch.float32)
+    x = make_input(dtype=torch.float32)
     layer.train()
     assert torch.equal(layer.weights(x), copy.deepcopy(layer).eval().weights(x))
     assert torch.equal(layer.read(x).f, copy.deepcopy(layer).eval().read(x).f)
@@ -141,10 +139,8 @@ def test_a_masked_key_takes_no_mass(prior: str, causal: bool) -> None:
 def test_long_inputs_fit_in_little_memory(prior: str) -> None:
     """(B, T, H, d, d) at these sizes would be 0.5 GiB and (T, T) 0.27 GiB; what is kept for the
     gradient stays far below."""
-    layer, x = (
-        make_layer(prior, "LTG", n_embd=64, n_head=1, dtype=torch.float32),
-        make_input(1, 8192, 64, dtype=torch.float32),
-    )
+    layer = make_layer(prior, "LTG", n_embd=64, n_head=1, dtype=torch.float32)
+    x = make_input(1, 8192, 64, dtype=torch.float32)
     kept: dict[int, int] = {}
 
     def pack(tensor: Tensor) -> Tensor:

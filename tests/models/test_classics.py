@@ -167,8 +167,7 @@ def test_odd_look_backs_are_answered(name: str) -> None:
         table = monthly(len(values)).assign(sales=values, spare=values)
         import warnings
 
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", GapWarning)
+        with warnings.catch_warnings(action="ignore", category=GapWarning):
             forecast = forecaster.predict(table, level=[80, 99])
         assert np.isfinite(forecast.drop(columns="date")).all(axis=None)
     flat = monthly(30).assign(sales=3.0, spare=0.0)

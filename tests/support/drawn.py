@@ -34,8 +34,7 @@ def mostly(usual: Any, odd: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 def attempt(do: Callable[[], Any]) -> Any:
     """What `do` returns; None where it raises a sentence. Anything else that is raised fails the test."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             return do()
     except FemtsError as error:
         text = str(error)

@@ -240,8 +240,7 @@ def test_the_age_of_what_was_learned_is_said_beyond_a_horizon(whole: Forecaster)
     longer = synthetic_frame(2100)
     with pytest.warns(AgeWarning, match=r"ends 25 steps after .*; train again on the rows since"):
         whole.predict(longer.iloc[:2025])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         whole.predict(FRAME)
         whole.predict(longer.iloc[:2024])
         plain.predict(FRAME.iloc[:1400])

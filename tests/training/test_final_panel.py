@@ -184,8 +184,7 @@ def test_the_age_of_what_was_learned_is_said(whole: PanelForecaster, plain: Pane
     later = later.assign(ds=later["ds"] + pd.Timedelta(days=P + 1))
     with pytest.warns(AgeWarning, match=rf"ends {P + 1} steps after .*; train again on the rows since"):
         whole.predict(pd.concat([TABLE, later]))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", AgeWarning)
+    with warnings.catch_warnings(action="error", category=AgeWarning):
         whole.predict(TABLE)
         whole.predict(TABLE.query("unique_id == 'tiny'"))
         femts.backtest(plain, TABLE, femts.Cutoffs(windows=2, step=P))

@@ -38,8 +38,7 @@ def check_future(forecaster: PanelForecaster, panel: Panel) -> Check:
         assert data.dates is not None, "a panel has stamps"
         alone = panel.with_series({name: first_rows(data, cutoff)})
         in_advance = None if data.covariates is None else data.covariates[None, cutoff : cutoff + steps]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", GapWarning)
+        with warnings.catch_warnings(action="ignore", category=GapWarning):
             table = forecast_series(forecaster, alone, steps_ahead(alone, steps), Ends((), ()), in_advance)
         within = torch.from_numpy(one.rescale(one.inverse(usual.cpu().double().numpy())))  # the domain, as predict is
         own = torch.from_numpy(one.rescale(table[list(forecaster.targets)].to_numpy()))[None]

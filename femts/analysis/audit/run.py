@@ -169,13 +169,9 @@ def _check_scaler(forecaster: Forecaster, data: Dataset) -> Check:
     """The scaler must be that of the training rows, and not also that of later ones."""
     (first, stop), end = data.split.train, data.split.test[1]
     ends = {"the training rows": stop, "validation rows as well": data.split.val[1], "test rows as well": end}
-    fits = {rows: _fitted(data, first, last) for rows, last in ends.items()}
+    # Of rows that are given, and not looked up where training does.
+    fits = {rows: Preprocess.fit_rows(data, data.values[first:last], slice(first, last)) for rows, last in ends.items()}
     return fit_check("scaler", {rows: fit_distance(forecaster.preprocess, one) for rows, one in fits.items()})
-
-
-def _fitted(data: Dataset, first: int, last: int) -> Preprocess:
-    """Preprocessing fitted to rows [first, last), which are not looked up where training does."""
-    return Preprocess.fit_rows(data, data.values[first:last], slice(first, last))
 
 
 def _check_prepared(forecaster: Forecaster, data: Dataset) -> Check:

@@ -214,8 +214,8 @@ def _forecast(
     form = forecaster.config.schema.form
     named = {"date": form.time or "date"}
     in_advance = future.drop(columns=columns).rename(columns=named) if ahead else None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AgeWarning)  # cutoffs lie beyond the rows learned from on purpose
+    # cutoffs lie beyond the rows learned from on purpose
+    with warnings.catch_warnings(action="ignore", category=AgeWarning):
         wide = forecaster.predict(past.rename(columns=named), len(future), future=in_advance)
     wide = wide.rename(columns={form.time: "date"})
     when = wide.columns[0]
@@ -242,10 +242,7 @@ def _rows_before(cutoff: int, forecaster: Forecaster, frame: pd.DataFrame, seaso
     values = past[list(forecaster.columns)].to_numpy()
     in_advance = past[list(schema.roles.future)].to_numpy() if schema.roles.future or schema.roles.calendar else None
     dates = pd.Index(past["date"]) if "date" in past else None
-    split, sha256 = (
-        Split(train=(0, cutoff), val=(cutoff, cutoff), test=(cutoff, cutoff)),
-        hashlib.sha256(values.tobytes()),
-    )
+    split, sha256 = Split((0, cutoff), (cutoff, cutoff), (cutoff, cutoff)), hashlib.sha256(values.tobytes())
     name = f"{where}, before row {cutoff}"
     rows = Dataset(name, values, dates, forecaster.columns, forecaster.freq, split, sha256.hexdigest(), season)
     return replace(rows, schema=schema, covariates=in_advance)

@@ -74,8 +74,7 @@ def backtest(
     if cutoffs.by is not None and (cutoffs.by != "series" or not panel):
         raise UsageError("Option --by of a backtest takes 'series', for a run of a panel; leave it out, or name that.")
     step = step or horizon or forecaster.config.pred_len
-    with warnings.catch_warnings(record=True) as gaps:
-        warnings.simplefilter("always", GapWarning)
+    with warnings.catch_warnings(record=True, action="always", category=GapWarning) as gaps:
         loaded = data if panel or is_path(data) else load_dataset(data, data_root, schema=forecaster.config.schema)
         moments = Cutoffs(windows, step, horizon)
         frame = run_backtest(forecaster, loaded, moments, refit=cutoffs.refit, say=lambda text: say_notes([text]))

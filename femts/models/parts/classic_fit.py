@@ -72,8 +72,7 @@ class Fit:
             return np.full((self.steps, 1 + 2 * len(self.levels)), np.nan), ""
         series = values[present[0] :]
         series = series[np.maximum.accumulate(np.where(np.isnan(series), 0, np.arange(len(series))))]
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
             try:
                 made = self._columns(self.model(len(series)), series)
                 if np.isfinite(made).all():

@@ -22,11 +22,8 @@ def test_torch_computes_on_a_cpu_with_a_reason_for_everything_faster(operation: 
 
 
 def test_the_first_that_can_is_taken_on_a_cuda_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    cannot, can, torch_form = (
-        Kernel("a", lambda *_: "it is broken"),
-        Kernel("b", lambda *_: None),
-        OPERATIONS["scan"][-1],
-    )
+    cannot, can = Kernel("a", lambda *_: "it is broken"), Kernel("b", lambda *_: None)
+    torch_form = OPERATIONS["scan"][-1]
     monkeypatch.setitem(OPERATIONS, "scan", (cannot, can, torch_form))
     assert choice("scan", torch.device("cuda")) == ("b", {"a": "it is broken"})
 
