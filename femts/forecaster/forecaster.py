@@ -16,7 +16,7 @@ from femts.data.dataset import Dataset
 from femts.data.describe import count, names
 from femts.data.preprocess import Preprocess
 from femts.evaluation.intervals import Intervals
-from femts.forecaster import scoring
+from femts.forecaster import calibration, scoring
 from femts.forecaster.forecasting import Array, Ends, explain_table, forecast_array, forecast_table
 from femts.forecaster.restore import restore
 from femts.forecaster.trained import Source, Trained, check_device
@@ -209,7 +209,7 @@ class Forecaster(Trained[Preprocess, Dataset]):
             UsageError: as in `evaluate`, fewer steps than P, or a level for which there are too few validation windows.
             RunFailure: forecasts are not finite.
         """
-        self.intervals = scoring.calibrate_again(self, pred_len, level, dataset)
+        self.intervals = calibration.calibrate_again(self, pred_len, level, dataset)
         return self.intervals
 
     def export(self, path: str | Path, horizon: int | None = None) -> Exported:

@@ -14,7 +14,7 @@ from femts.data.describe import names
 from femts.data.panel import Panel
 from femts.data.panel_preprocess import PanelPreprocess
 from femts.evaluation.intervals import Intervals
-from femts.forecaster import panel_scoring, scoring
+from femts.forecaster import calibration, panel_scoring, scoring
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.forecasting import Ends
 from femts.forecaster.panel_explaining import explain_panel
@@ -214,7 +214,7 @@ class PanelForecaster(Trained[PanelPreprocess, Panel]):
             UsageError: as in `evaluate`, fewer steps than P, or a level for which there are too few validation windows.
             RunFailure: forecasts are not finite.
         """
-        self.intervals = scoring.calibrate_again(self, pred_len, level, dataset)
+        self.intervals = calibration.calibrate_again(self, pred_len, level, dataset)
         return self.intervals
 
     def export(self, series: str, path: str | Path, horizon: int | None = None) -> Exported:

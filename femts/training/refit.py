@@ -13,7 +13,7 @@ from femts.data.source import all_rows, held_out
 from femts.data.splits import PARTS
 from femts.errors import UsageError
 from femts.evaluation.intervals import Intervals
-from femts.forecaster import scoring
+from femts.forecaster import calibration
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.members import MEMBERS, member_record
 from femts.forecaster.panel_forecaster import PanelForecaster
@@ -162,4 +162,4 @@ def _learn_members(
 
 def held_out_intervals(forecaster: Forecaster | PanelForecaster) -> Intervals:
     """Intervals from the errors of `forecaster` on its validation and test rows, for one that learns from all rows."""
-    return scoring.new_intervals(forecaster, None, (), held_out(forecaster.training_data()))
+    return calibration.new_intervals(forecaster, None, (), held_out(forecaster.training_data()))
