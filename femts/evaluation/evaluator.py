@@ -77,7 +77,8 @@ def evaluate(
         `mse` and `mae` in scaled units and the number of `windows`.
     """
     device, also, share = windows.series.device, list(also), share or Share()
-    sums, numbers = ErrorSums(device), some if isinstance(some, Tensor) else windows.spread(some or model.most_windows)
+    sums = ErrorSums(device)
+    numbers = some if isinstance(some, Tensor) else windows.spread(some or model.most_windows)
     scored = numbers.to(device)
     with _scoring(model, device):
         for index in scored[share.rank :: share.world].split(windows_at_a_time(windows.series, batch_size)):
