@@ -78,10 +78,8 @@ def backtest(
         loaded = data if panel or is_path(data) else load_dataset(data, data_root, schema=forecaster.config.schema)
         moments = Cutoffs(windows, step, horizon)
         frame = run_backtest(forecaster, loaded, moments, refit=cutoffs.refit, say=lambda text: say_notes([text]))
-    if gaps and panel:
-        say_notes(dict.fromkeys(str(gap.message).removesuffix(".") for gap in gaps))
-    elif gaps:
-        say_notes(_gap_notes([str(gap.message).removesuffix(".") for gap in gaps], frame["cutoff"].nunique()))
+    texts = [str(gap.message).removesuffix(".") for gap in gaps]
+    say_notes(dict.fromkeys(texts) if panel else _gap_notes(texts, frame["cutoff"].nunique()))
     if out is not None:
         write_table(frame, out)
     scores = backtest_scores(frame, forecaster, cutoffs.by)
