@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from femts.data.describe import count
 from femts.data.formats import PARQUET, parquet_library
 from femts.data.grid import check_step, grid_of, order_of, step_of
 from femts.data.schema import PLAIN, Schema
@@ -115,7 +116,7 @@ def check_values(
         row, column = np.argwhere(bad)[0]
         first = f"the first in column '{shown(checked.columns[column])}' at data row {row + 1}"
         raise UsageError(
-            f"{where} has {int(bad.sum())} infinite cells, {first}; put numbers there, or leave them empty."
+            f"{where} has {count(int(bad.sum()), 'infinite cell')}, {first}; put numbers there, or leave them empty."
         )
     large = np.abs(checked.to_numpy()) > LARGEST
     if large.any():

@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.tseries.frequencies import to_offset
 
+from femts.data.describe import count
 from femts.data.timestamps import MOST_NUMBER, YEARS
 from femts.errors import UsageError
 
@@ -26,7 +27,7 @@ def order_of(dates: pd.Index, where: str = "The frame") -> NDArray[np.intp] | No
     if again.any():
         row = int(np.argmax(again))
         first = f"the first {dates[row]} at data row {row + 1}"
-        raise UsageError(f"{where} repeats {int(again.sum())} dates, {first}; keep one row a date.")
+        raise UsageError(f"{where} repeats {count(int(again.sum()), 'date')}, {first}; keep one row a date.")
     return None if dates.is_monotonic_increasing else np.argsort(dates.to_numpy(), kind="stable")
 
 
@@ -67,6 +68,8 @@ def step_of(dates: pd.Index, where: str = "The frame") -> str:
     if (steps % usual == pd.Timedelta(0)).all():
         whole = (dates[-1] - dates[0]) // usual + 1
         remedy = f"only {len(dates)} of {whole} stamps are there; leave out those beyond a long hole"
+    elif usual.days >= 28 and len(set(dates.day)) == 1:
+        remedy = "if a row is a month, stamp it with the first day of that month"
     raise UsageError(
         f"{where} has an uneven step: from {dates[odd]} to {dates[odd + 1]} (data rows {odd + 1} and {odd + 2}) it is "
         f"{steps[odd]}, {often} {usual}; {remedy}."

@@ -77,7 +77,7 @@ CASES = {
     "table with an empty column": Case(
         f"{OWN} nan.csv", r"Column 'load' of 'nan' has no value in its 210 training rows"
     ),
-    "table with infinities": Case(f"{OWN} inf.csv", r"1 infinite cells?.*column 'heat' at data row 9"),
+    "table with infinities": Case(f"{OWN} inf.csv", r"1 infinite cell,.*column 'heat' at data row 9"),
     "sentinel that is no number": Case(
         f"{OWN} good.csv --na none", r"Sentinel 'none' is not a number; write --na -9999"
     ),

@@ -41,7 +41,7 @@ BAD_FILES = {
     "twice": (b"date,a,a\n2024-01-01,1,2\n", "two columns named 'a'"),
     "text": (GOOD.replace("3,4", "3,off").encode(), "the text 'off' in column 'b' at data row 2"),
     "decimal comma": (GOOD.replace("3,4", '3,"4,5"').encode(), "the text '4,5' in column 'b' at data row 2"),
-    "inf": (GOOD.replace("5,6", "5,-inf").encode(), "1 infinite cells, the first in column 'b' at data row 3"),
+    "inf": (GOOD.replace("5,6", "5,-inf").encode(), "1 infinite cell, the first in column 'b' at data row 3"),
     "no such date": (GOOD.replace("2024-01-01 01", "2024-13-01 01").encode(), "'2024-13-01 01:00' where data row 2"),
     "no date in a row": (GOOD.replace("2024-01-01 01:00", "").encode(), "where data row 2 should have a date"),
     "day or month": (b"date,a\n01/02/2024,1\n02/02/2024,1\n03/02/2024,1\n", "whose day could be the month"),
@@ -51,13 +51,17 @@ BAD_FILES = {
     ),
     "repeated": (
         GOOD.replace("02:00", "01:00").encode(),
-        "repeats 1 dates, the first 2024-01-01 01:00:00 at data row 3",
+        "repeats 1 date, the first 2024-01-01 01:00:00 at data row 3",
     ),
     "unordered": (
         GOOD.replace("02:00", "00:25").encode(),
         "uneven step: from 2024-01-01 00:25:00 to 2024-01-01 01:00:00",
     ),
     "uneven": (GOOD.replace("02:00", "02:30").encode(), "uneven step: from 2024-01-01 01:00:00 to 2024-01-01 02:30:00"),
+    "months by their 15th": (
+        b"date,a\n2024-01-15,1\n2024-02-15,2\n2024-03-15,3\n2024-04-15,4\n",
+        "stamp it with the first day of that month",
+    ),
     "long, twice": (b"unique_id,ds,y\nu,2024-01-01,1\nu,2024-01-01,2\n", "gives series 'u' twice"),
     "long, text": (b"unique_id,ds,y\nu,2024-01-01,x\n", "the text 'x' in column 'y' at data row 1"),
 }

@@ -204,7 +204,7 @@ def test_a_wide_table_is_a_panel_of_its_columns() -> None:
 @pytest.mark.parametrize(
     ("frame", "reading", "says"),
     [
-        (pd.concat([table(), table().head(1)]), {}, "Series 'long' of The frame repeats 1 dates"),
+        (pd.concat([table(), table().head(1)]), {}, "Series 'long' of The frame repeats 1 date"),
         (
             table().assign(more=1.0),
             {},

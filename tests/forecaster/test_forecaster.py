@@ -138,7 +138,7 @@ def _faults() -> dict[str, tuple[Any, str]]:
         "nan": (lambda f: f.assign(**dict.fromkeys(f.columns[1:], np.nan)), "no value at all; at least one is needed"),
         "inf": (lambda f: f.assign(s0=f["s0"].where(f.index < 198, np.inf)), "2 infinite cells.*'s0'"),
         "text": (lambda f: f.astype({"s1": object}).assign(s1="much"), "text 'much' in column 's1'"),
-        "repeated": (lambda f: pd.concat([f, f.tail(1)]), "repeats 1 dates"),
+        "repeated": (lambda f: pd.concat([f, f.tail(1)]), "repeats 1 date"),
         "without a date": (lambda f: f.assign(date=f["date"].where(f.index < 190)), "where data row"),
         "off the grid": (
             lambda f: f.assign(date=f["date"] + pd.to_timedelta(1 * (f.index == 180), unit="min")),
@@ -184,7 +184,7 @@ def test_data_without_dates_counts_steps(undated: Dataset, tmp_path: Path) -> No
     assert forecaster.predict(named, 2)["step"].tolist() == [600, 601]
     with pytest.raises(UsageError, match="'date' besides"):
         forecaster.predict(undated.frame().assign(date="2020-01-01"))
-    with pytest.raises(UsageError, match="1 infinite cells"):
+    with pytest.raises(UsageError, match="1 infinite cell,"):
         forecaster.predict(undated.frame().replace(undated.values[-1, 0], np.inf))
 
 

@@ -51,7 +51,7 @@ def test_rows_beyond_the_needed_steps_do_not_matter(known: femts.Forecaster, str
 
 def test_of_the_needed_rows_all_is_asked(known: femts.Forecaster) -> None:
     frame = table()
-    with pytest.raises(UsageError, match=r"known columns \(13 rows for these steps\) repeats 1 dates, .* keep one row"):
+    with pytest.raises(UsageError, match=r"known columns \(13 rows for these steps\) repeats 1 date, .* keep one row"):
         known.predict(frame[:-P], future=pd.concat([frame, frame[-1:]]))
     with pytest.raises(UsageError, match="has no 'open' at 2024-01-17 04:00:00; give open for the 12 steps"):
         known.predict(frame[:-P], future=frame[:-P])
