@@ -8,19 +8,17 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import cast
 
 import typer
 
 from femts.cli.command import app, load_commands
-from femts.cli.output import say_notes
 from femts.cli.streams import NO_MEMORY, check_memory, check_streams, out_of_memory
 from femts.errors import AgeWarning, FemtsError, GapWarning, UsageError
-from femts.text import sentence, shown
+from femts.text import printable, sentence, shown
 
 INTERRUPTED = 130
 _Mistake = cast(type[Exception], typer.BadParameter.__mro__[1])  # base of all usage errors; typer does not export it
-_NOTED = (GapWarning, AgeWarning)
 _NAMES = (errno.ENAMETOOLONG, errno.ENOTDIR, errno.ELOOP, errno.EISDIR, errno.ENOENT)
 
 load_commands()
@@ -74,27 +72,21 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _warnings_as_notes() -> Iterator[None]:
-    """Say as notes what femts warned of, each text once, when the command is through; a refusal stands alone."""
-    notes: dict[str, None] = {}
-    with warnings.catch_warnings():
-        for noted in _NOTED:  # whatever PYTHONWARNINGS says: they are of the caller's data
-            warnings.simplefilter("always", noted)
-        plain = warnings.showwarning
+    """Print warnings of femts as notes, without the line of its source that gave them."""
+    plain = warnings.formatwarning
 
-        def show(message: Warning | str, category: type[Warning], *place: Any, **line: Any) -> None:
-            if issubclass(category, _NOTED):
-                notes[str(message).removesuffix(".")] = None
-            else:
-                plain(message, category, *place, **line)
+    def form(
+        message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
+    ) -> str:
+        if issubclass(category, GapWarning | AgeWarning):
+            return f"note: {printable(str(message).removesuffix('.'))}\n"
+        return plain(message, category, filename, lineno, line)
 
-        warnings.showwarning = show  # type: ignore[assignment]
-        try:
-            yield
-        except FemtsError:
-            notes.clear()
-            raise
-        finally:
-            say_notes(notes)
+    warnings.formatwarning = form
+    try:
+        yield
+    finally:
+        warnings.formatwarning = plain
 
 
 def _drop_output() -> None:

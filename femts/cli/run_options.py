@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +14,7 @@ import typer
 from femts.cli.options import DataRoot, names, option
 from femts.cli.output import final_note, say_notes
 from femts.config.values import whole_number
-from femts.errors import UsageError
+from femts.errors import AgeWarning, GapWarning, UsageError
 from femts.forecaster.run_folder import CONFIG
 from femts.text import shown
 
@@ -53,6 +55,16 @@ def read_history(table: Path, forecaster: Forecaster, steps: int = 0) -> pd.Data
         return read_table(table, config.schema.form)
     steps = max(config.seq_len, steps)
     return read_recent(table, steps, forecaster.freq, config.schema, names=forecaster.columns)
+
+
+@contextmanager
+def gaps_as_notes() -> Iterator[None]:
+    """Say what is warned of a history, gaps and age, as notes once a forecast is made of it: a refusal stands alone."""
+    with warnings.catch_warnings(record=True) as gaps:
+        warnings.simplefilter("always", GapWarning)
+        warnings.simplefilter("always", AgeWarning)
+        yield
+    say_notes([str(gap.message).removesuffix(".") for gap in gaps])
 
 
 def load_run(run: Path, device: str, dataset: str | None = None) -> Forecaster:

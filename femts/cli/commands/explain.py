@@ -8,7 +8,7 @@ from typing import Annotated
 from femts.cli.command import command
 from femts.cli.options import option
 from femts.cli.output import say_notes, write_data
-from femts.cli.run_options import History, Run, Series, ToTable, check_series, check_single, read_history
+from femts.cli.run_options import History, Run, Series, ToTable, check_series, check_single, gaps_as_notes, read_history
 from femts.cli.targets import check_targets, to_file
 from femts.errors import UsageError
 
@@ -47,7 +47,8 @@ def explain(
     if panel and plot is not None and (named is None or len(named) > 1):
         raise UsageError("A picture of what was read shows one series of a panel; name it by --series.")
     history = read_history(table, forecaster)
-    explanation = forecaster.explain(history, **({"series": named} if panel else {}))
+    with gaps_as_notes():
+        explanation = forecaster.explain(history, **({"series": named} if panel else {}))
     if out is None:
         write_data(explanation.to_csv(index=False))
     else:

@@ -17,6 +17,7 @@ from femts.cli.run_options import (
     ToTable,
     check_series,
     check_single,
+    gaps_as_notes,
     parse_levels,
     parse_quantiles,
     parse_steps,
@@ -69,12 +70,13 @@ def predict(
     levels = None if asked.level is None else parse_levels(asked.level)
     quantiles = None if asked.quantiles is None else parse_quantiles(asked.quantiles)
     named = check_series(forecaster, series)
-    season = season_of(forecaster.freq)
-    drawn = 0 if plot is None else 2 * max(season, steps or forecaster.config.pred_len)
-    history = read_history(table, forecaster, drawn)
-    further = {"series": named} if forecaster.config.schema.panel else {}
-    future = None if asked.future is None else _read_ahead(asked.future, forecaster)
-    forecast = forecaster.predict(history, steps, levels, future, quantiles, **further)
+    with gaps_as_notes():
+        season = season_of(forecaster.freq)
+        drawn = 0 if plot is None else 2 * max(season, steps or forecaster.config.pred_len)
+        history = read_history(table, forecaster, drawn)
+        further = {"series": named} if forecaster.config.schema.panel else {}
+        future = None if asked.future is None else _read_ahead(asked.future, forecaster)
+        forecast = forecaster.predict(history, steps, levels, future, quantiles, **further)
     if forecaster.intervals is not None and (levels or quantiles):
         from femts.evaluation.coverage import few_notes
 
