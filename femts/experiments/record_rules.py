@@ -3,10 +3,12 @@ they say the same."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
-from femts.config.model import AUTO
+from femts.config.model import AUTO, SHAPE
 from femts.config.rules import (
     HEXADECIMAL,
     Misfit,
@@ -31,6 +33,7 @@ from femts.forecaster.run_rules import NAIVE, ROW, SPAN, STEPS
 
 RECORD_FORMAT = 1
 MOST_STEPS, MOST_THREADS = 10**6, 2**12
+NO_RECIPE = (*PLACE, "seed", "channels", "n_static")  # the last two follow from the data
 
 
 def _horizon(value: Any, name: str) -> None:
@@ -193,6 +196,23 @@ def check_is_of(record: Mapping[str, Any], cell: Cell) -> None:
             value, other = (None if own is None else {**own, "source": None} for own in (value, other))
         if value != other:
             raise Misfit(f"cell.{name}", value, f"{other!r} as its place among the results says")
+    if cell.model != AUTO:
+        _check_recipe(record["config"], cell)
+
+
+def _check_recipe(config: Mapping[str, Any], cell: Cell) -> None:
+    """A Misfit where `cell` would be made otherwise today: a default that it leaves alone has changed since."""
+    from femts.models.registry import build_config
+    from femts.training.resolve import resolve_training
+
+    given, training = resolve_training(cell.model, {}, cell.settings)
+    model = build_config(cell.model, **{name: config["model"][name] for name in SHAPE}, settings=given)
+    for part, today in (("model", asdict(model)), ("training", asdict(training))):
+        for name, value in json.loads(json.dumps(today)).items():
+            said = config[part].get(name, value)  # a setting younger than the record is as by default
+            left = f"{part}.{name}" not in cell.settings and name not in NO_RECIPE
+            if left and value is not None and said != value:
+                raise Misfit(f"config.{part}.{name}", said, f"{value!r} as the model's recipe says today")
 
 
 def cell_of(cell: Cell) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,20 @@ def test_a_setting_that_is_younger_than_a_record_is_at_its_default_there(
     words = "table --datasets ETTh1 --models sm --pred-lens 96 --seq-len 512 --choose model.patch_len=none,32 --show"
     assert main([*words.split(), "--seeds", "1", "--results", str(tmp_path)]) == 0
     assert "seed 1: model.patch_len None" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("part", "setting", "old"), [("model", "dropout", 0.7), ("training", "lr", 0.5)])
+def test_a_record_by_a_default_that_has_changed_since_is_none_of_the_cell(
+    part: str, setting: str, old: float, tmp_path: Path
+) -> None:
+    store, (cell,) = Store(tmp_path), cells("sm")
+    made = record(cell, 0.4)
+    made["config"][part][setting] = old
+    path = store.record_path(cell)
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(made))
+    assert f"config.{part}.{setting} is {old}, not " in str(store.damage(cell))
+    assert rows(store, [cell])["96"] == "-"
 
 
 def test_a_cell_of_fewer_windows_says_so_and_is_never_the_best(tmp_path: Path) -> None:
