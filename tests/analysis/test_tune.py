@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -21,6 +22,7 @@ import femts
 from femts.cli import main
 from femts.data.loading import load_dataset
 from femts.data.synthetic import synthetic_frame
+from femts.errors import UsageError
 from femts.forecaster.saved_run import read_metrics
 from femts.training.loop import Trainer
 from femts.training.stopping import Interrupted
@@ -139,6 +141,22 @@ def test_the_command_leaves_a_recipe_that_repeats_the_score(
     assert yaml.safe_load(Path("study/recipe.yaml").read_text())["training"]["seed"] == 42
     assert main(COMMAND) == 0  # nothing is left to do
     pd.testing.assert_frame_equal(pd.read_csv("study/trials.csv", float_precision="round_trip"), trials)
+
+
+def test_a_study_goes_on_with_one_recipe_only(tmp_path: Path) -> None:
+    """Also where it is a default that is another now: the scores before would not compare."""
+    asked: dict[str, Any] = {"search": {"model.ridge": [0.3, 3]}, "seq_len": 24, "out": tmp_path / "study"}
+    tuned = femts.tune(small_table(400), "ridge", 12, trials=1, **asked)
+    path = tmp_path / "study" / "study.json"
+    study = json.loads(path.read_text())
+    default = study["question"]["model.season"]
+    path.write_text(json.dumps({**study, "question": {**study["question"], "model.season": default + 1}}))
+    with pytest.raises(UsageError, match=f"begun with model.season {default + 1}, not {default}; go on with"):
+        femts.tune(small_table(400), "ridge", 12, trials=2, **asked)
+    path.write_text(json.dumps(study))
+    given = {"model.season": default}
+    again = femts.tune(small_table(400), "ridge", 12, trials=2, settings=given, **asked)
+    assert again.trials["score"][0] == tuned.score and len(again.trials) == 2
 
 
 KILLING = """

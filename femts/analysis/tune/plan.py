@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +33,9 @@ class Question:
 
     Attributes:
         model, pred_len, protocol: as in `train`.
-        default_seq_len: look-back of the first trial.
         settings: fixed ones by dotted name.
         space: what is searched.
-        default: values of the first trial, the recipe as it is.
+        recipe: `seq_len` and all settings of the first trial by dotted name.
         rows: the data, cut off at each origin.
         data: `dataset` and how it is read, for a recipe.
         fingerprint: hash and split of the data.
@@ -46,10 +45,9 @@ class Question:
     model: str
     pred_len: int
     protocol: str
-    default_seq_len: int
     settings: Mapping[str, Any]
     space: Space
-    default: Mapping[str, Any]
+    recipe: Mapping[str, Any]
     rows: Sequence[Dataset | Panel]
     data: Mapping[str, Any]
     fingerprint: Mapping[str, Any]
@@ -67,11 +65,10 @@ class Question:
             "model": self.model,
             "pred_len": self.pred_len,
             "protocol": self.protocol,
-            "first look-back": self.default_seq_len,
             "origins": len(self.rows),
             "data": {**self.fingerprint, **reading},
-            "settings": {key: str(value) for key, value in sorted(self.settings.items()) if key not in _PLACE},
             "search": {key: dimension.plain() for key, dimension in self.space.items()},
+            **{key: value for key, value in self.recipe.items() if key not in _PLACE},
         }
 
 
@@ -119,10 +116,9 @@ def make_question(
         model=model,
         pred_len=steps,
         protocol=config.protocol,
-        default_seq_len=config.seq_len,
         settings=dict(settings),
         space=space,
-        default={key: _default(config, key) for key in space},
+        recipe=_recipe(config),
         rows=before_test(data, steps, origins),
         data={**({} if data.source is None else {"dataset": data.source}), **data.schema.reading()},
         fingerprint=data.record,
@@ -160,9 +156,6 @@ def _space(
     return {key: space[key] for key in sorted(space, key=lambda key: key != SEQ_LEN)}
 
 
-def _default(config: RunConfig, key: str) -> Any:
-    """The value that the recipe has without tuning."""
-    part, _, name = key.partition(".")
-    if not name:
-        return config.seq_len
-    return getattr(config.model_config if part == "model" else config.training, name)
+def _recipe(config: RunConfig) -> dict[str, Any]:
+    parts = {"model": asdict(config.model_config), "training": asdict(config.training)}
+    return {SEQ_LEN: config.seq_len} | {f"{part}.{key}": parts[part][key] for part in _PARTS for key in parts[part]}

@@ -146,7 +146,7 @@ class _Study:
     def _next(self) -> Trial | None:
         """Run the next trial and keep it; None where nothing is left to try."""
         number, folder, question = len(self.trials), self.plan.folder, self.plan.question
-        values, asked = question.default, None
+        values, asked = {key: question.recipe[key] for key in question.space}, None
         if number:
             proposed = propose(question.space, self.trials, question.seed)
             if proposed is None:
@@ -180,7 +180,7 @@ class _Study:
             raise RunFailure(f"No trial has a score, for {why}; give more time or other settings.")
         best = min(complete, key=lambda trial: (trial.score, trial.number))
         values = dict(best.values)
-        seq_len = values.pop(SEQ_LEN, question.default_seq_len)
+        seq_len = values.pop(SEQ_LEN, question.recipe[SEQ_LEN])
         tuned = Tuned(
             model=question.model,
             pred_len=question.pred_len,

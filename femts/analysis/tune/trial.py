@@ -92,7 +92,7 @@ def _score(plan: Plan, trial: Trial, origin: int, watch: _Watch) -> float:
                 question.rows[origin],
                 question.model,
                 question.pred_len,
-                seq_len=trial.values.get(SEQ_LEN, question.default_seq_len),
+                seq_len=trial.values.get(SEQ_LEN, question.recipe[SEQ_LEN]),
                 protocol=question.protocol,
                 out=folder,
                 resume=folder is not None and (folder / CONFIG).is_file(),
