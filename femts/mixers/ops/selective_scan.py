@@ -86,7 +86,9 @@ class _SelectiveScan(torch.autograd.Function):
         batch, length, stacks, width = u.shape
         spread = (batch, b.shape[-1], stacks, width)
         decay, flat = log_decay.exp(), u.flatten(2)
-        h = u.new_empty(length, batch, b.shape[-1], stacks * width)
+        # Without gradients to come, one place for the states of all tokens, which stays in the cache.
+        kept = length if any(ctx.needs_input_grad) else 1  # type: ignore[attr-defined]
+        h = u.new_empty(kept, batch, b.shape[-1], stacks * width).expand(length, -1, -1, -1)
         y = torch.empty_like(flat)
         for t in range(length):
             if t:

@@ -33,6 +33,14 @@ def test_fast_scan_equals_the_definition_with_its_gradients(length: int, chunk: 
         torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-10)
 
 
+@pytest.mark.parametrize("chunk", [4, None])
+def test_states_in_one_place_give_the_same_bits_as_kept_ones(chunk: int | None) -> None:
+    given = inputs(13, 0.5, torch.float32)
+    with torch.no_grad():
+        alone = by_chunks(given, chunk)
+    assert torch.equal(alone, by_chunks(given, chunk))
+
+
 @pytest.mark.parametrize("chunk", [5, 16, None])
 def test_float32_stays_near_float64_and_later_tokens_change_nothing(chunk: int | None) -> None:
     exact, single = inputs(600, 0.05), inputs(600, 0.05, torch.float32)
