@@ -22,7 +22,7 @@ from femts.errors import UsageError
 from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig
 from femts.mixers.priors import softmax
 from femts.mixers.priors.linear import BoundLinear
-from femts.mixers.priors.softmax import NARROW, SHORT, BoundSoftmax, is_short
+from femts.mixers.priors.softmax import NARROW, SHORT, VECTOR, BoundSoftmax, is_short
 from femts.mixers.reference import reference
 
 over_lengths = pytest.mark.parametrize("length", [1, 2, 13, 70, 200], ids=lambda t: f"T{t}")
@@ -145,7 +145,7 @@ def test_memory_of_scan_priors_is_linear_in_length(prior: str, causal: bool) -> 
     assert sizes[1] <= 1024 * max(3 * layer.widths.fem_dim * states, projected, 64 * layer.config.n_head) * 1.1
 
 
-@pytest.mark.parametrize("length", [1, 2, 22, SHORT, SHORT + 1])
+@pytest.mark.parametrize("length", [1, 2, VECTOR - 1, VECTOR, SHORT, SHORT + 1])
 @pytest.mark.parametrize("widths", [(8, 8), (4, 12), (12, 4), (NARROW, NARROW + 1)], ids=str)
 @over_directions
 def test_every_path_of_softmax_agrees_with_the_definition(
