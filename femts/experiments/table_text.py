@@ -28,6 +28,7 @@ COLUMNS = (
     "mase",
     "windows",
     "missing",
+    "chosen",
 )
 MISSING, ROLLED = "-", " r"
 
@@ -38,6 +39,7 @@ def as_csv(entries: Sequence[Entry]) -> str:
     for entry in entries:
         row = {name: getattr(entry, name) for name in COLUMNS}
         row |= {"pred_len": entry.pred_len or "mean", "seeds": " ".join(map(str, entry.seeds))}
+        row["chosen"] = "; ".join(f"seed {seed}: {what}" for seed, what in entry.chosen.items())
         rows.append(row.values())
     return csv_text(COLUMNS, rows)
 

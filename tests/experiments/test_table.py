@@ -65,11 +65,11 @@ def test_text_marks_the_best_and_shows_what_is_missing(store: Store) -> None:
 
 def test_csv_has_the_columns_of_the_interface(store: Store) -> None:
     lines = as_csv(make_entries(CELLS, store)).splitlines()
-    names = "dataset,model,pred_len,seq_len,seeds,mse,mse_sd,mae,published_mse,naive_mse,skill,mase,windows,missing"
+    names = "dataset,model,pred_len,seq_len,seeds,mse,mse_sd,mae,published_mse,naive_mse,skill,mase,windows,missing,chosen"
     assert lines[0] == names
     assert lines[1].startswith("ETTh1,fem_sm,96,1024,1 2,0.11")
-    assert lines[5].startswith("ETTh1,fem_sm,mean,,1 2,0.35") and lines[5].endswith(",0.5,0.419,,,,36,0")
-    assert lines[9] == "ETTh1,patchtst,720,,,,,,0.447,,,,0,0"
+    assert lines[5].startswith("ETTh1,fem_sm,mean,,1 2,0.35") and lines[5].endswith(",0.5,0.419,,,,36,0,")
+    assert lines[9] == "ETTh1,patchtst,720,,,,,,0.447,,,,0,0,"
 
 
 def test_validation_chooses_settings_for_each_model_and_seed_and_says_so(store: Store) -> None:
@@ -86,6 +86,7 @@ def test_validation_chooses_settings_for_each_model_and_seed_and_says_so(store: 
         "chosen: ETTh1 dlinear 96 seed 2: training.lr 0.001",
     ]
     assert "chosen" not in as_text(entries, markdown=True)
+    assert as_csv(entries).splitlines()[1].endswith(",seed 1: training.lr 0.005; seed 2: training.lr 0.001")
 
 
 def test_nothing_is_published_on_data_of_ones_own(tmp_path: Path) -> None:
