@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -12,8 +12,10 @@ from small_panels import panel_table
 
 from femts.data.dataset import Dataset
 from femts.data.loading import load_dataset
-from femts.data.panel import load_panel
+from femts.data.panel import Panel, load_panel
+from femts.data.schema import Schema
 from femts.data.source import split_for
+from femts.errors import UsageError
 from femts.training.choice.candidates import MANY_WINDOWS, WINDOWS, shortlist, windows_to_score
 from femts.training.choice.rule import best_mean, error_of
 from femts.training.choice.trial import Array, Tried
@@ -101,14 +103,30 @@ def test_long_tables_get_networks_and_no_classic() -> None:
     assert windows_to_score(shortlist(table(120), 12, 3, None)) == WINDOWS
 
 
+def panel(series: int, rows: int, **schema: Any) -> Panel:
+    stamps = np.tile(pd.date_range("1990-01-01", periods=rows, freq="MS"), series)
+    long = pd.DataFrame({"unique_id": np.repeat([f"s{n}" for n in range(series)], rows), "ds": stamps})
+    long = long.assign(y=RNG.normal(size=series * rows))
+    if schema:
+        long["kind"] = np.where(long.unique_id == "s0", "one", "other")
+    return cast(Panel, split_for(load_panel(long, schema=Schema.of(**schema)), 12))
+
+
 @pytest.mark.parametrize(
     ("series", "rows", "tried"), [(10, 60, False), (20, 150, False), (20, 300, True), (30, 100, True)]
 )
 def test_a_panel_has_two_networks_where_it_has_many_series_or_windows(series: int, rows: int, tried: bool) -> None:
-    stamps = np.tile(pd.date_range("1990-01-01", periods=rows, freq="MS"), series)
-    long = pd.DataFrame({"unique_id": np.repeat([f"s{n}" for n in range(series)], rows), "ds": stamps})
-    panel = split_for(load_panel(long.assign(y=RNG.normal(size=series * rows))), 12)
-    assert [name in names(panel) for name in ("fem_sm_ridge", "fem_sm")] == [tried, tried]
+    assert [name in names(panel(series, rows)) for name in ("fem_sm_ridge", "fem_sm")] == [tried, tried]
+
+
+def test_with_static_columns_only_models_that_take_them_are_tried() -> None:
+    reasons = {each.model: each.reason for each in shortlist(panel(30, 100, static=["kind"]), 12, 1, None)}
+    assert reasons["ridge"] == reasons["naive"] == "it takes no static columns" and not reasons["fem_sm"]
+
+
+def test_static_columns_of_too_few_windows_for_a_network_are_refused_with_a_remedy() -> None:
+    with pytest.raises(UsageError, match=r"and 240 windows are too few .*leave out --static kind, or .*--model fem_sm"):
+        shortlist(panel(10, 60, static=["kind"]), 12, 1, None)
 
 
 def test_seldom_demand_brings_its_model() -> None:

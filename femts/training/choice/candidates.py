@@ -10,7 +10,7 @@ import numpy as np
 from femts.data.dataset import Dataset
 from femts.data.panel import Panel
 from femts.errors import UsageError
-from femts.models.registry import check_library
+from femts.models.registry import check_library, model_card
 
 LONG = 2000  # training rows of a series, from which on models are learned and not fitted to each look-back
 WINDOWS = 8  # forecast after an origin, spread over the series of a panel, where a window may be a fit
@@ -21,6 +21,7 @@ FEWEST_OF_FEW = 3000  # windows that a panel of fewer series has to have
 SCORED = 48  # fits of a column for its intervals and its test part; two at least for each series
 LONGEST = 24  # steps of a season that the classics make a part of their state
 PATIENCE = 200.0  # seconds that the fits of one candidate may take by a rough guess where no time is given
+NO_STATIC = "it takes no static columns"
 SPARSE = 0.3  # part of the values that are 0, from which on demand counts as intermittent
 
 
@@ -63,6 +64,9 @@ def shortlist(data: Dataset | Panel, pred_len: int, origins: int, seconds: float
         pred_len: steps.
         origins: at which each is trained.
         seconds: that there are for all; None is no limit.
+
+    Raises:
+        UsageError: static columns, and too few windows for the models that take them.
     """
     series = list(data.series.values()) if isinstance(data, Panel) else [data]
     columns, rows = len(series) * data.targets, data.typical_rows
@@ -84,7 +88,22 @@ def shortlist(data: Dataset | Panel, pred_len: int, origins: int, seconds: float
     windows = sum(max(0, each.train_rows - pred_len) for each in series) * data.targets
     few = _too_few(windows, len(series))
     learned = (LEARNED, LEARNED_OF_PANEL) if len(series) > 1 else (LEARNED,)
-    return (*chosen, *(replace(each, reason=few) for each in learned))
+    listed = (*chosen, *(replace(each, reason=few) for each in learned))
+    return _that_take_static(listed, data) if isinstance(data, Panel) and data.static is not None else listed
+
+
+def _that_take_static(candidates: Sequence[Candidate], panel: Panel) -> tuple[Candidate, ...]:
+    """`candidates` for a `panel` with static columns: who takes none is left out, and if all are, that is refused."""
+    left = tuple(
+        each if each.reason or model_card(each.model).model_class.takes_static else replace(each, reason=NO_STATIC)
+        for each in candidates
+    )
+    if all(each.reason for each in left):
+        raise UsageError(
+            f"Of the models to choose from only networks take static columns, and {left[-1].reason}; leave out "
+            f"--static {','.join(panel.schema.roles.static)}, or name a model, such as --model {left[-1].model}."
+        )
+    return left
 
 
 def windows_to_score(candidates: Sequence[Candidate]) -> int:
