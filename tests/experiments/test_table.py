@@ -65,7 +65,9 @@ def test_text_marks_the_best_and_shows_what_is_missing(store: Store) -> None:
 
 def test_csv_has_the_columns_of_the_interface(store: Store) -> None:
     lines = as_csv(make_entries(CELLS, store)).splitlines()
-    names = "dataset,model,pred_len,seq_len,seeds,mse,mse_sd,mae,published_mse,naive_mse,skill,mase,windows,missing,chosen"
+    names = (
+        "dataset,model,pred_len,seq_len,seeds,mse,mse_sd,mae,published_mse,naive_mse,skill,mase,windows,missing,chosen"
+    )
     assert lines[0] == names
     assert lines[1].startswith("ETTh1,fem_sm,96,1024,1 2,0.11")
     assert lines[5].startswith("ETTh1,fem_sm,mean,,1 2,0.35") and lines[5].endswith(",0.5,0.419,,,,36,0,")
