@@ -37,7 +37,7 @@ def test_records_say_how_the_naive_forecast_does(tmp_path: Path) -> None:
     assert lines[0] == ["ETTh1", "fem_sm", "seasonal_naive"]
     assert lines[1:4] == [["96", "0.400", "0.500"], ["192", "0.600", "0.500"], ["mean", "0.500", "0.500"]]
     assert lines[4:6] == [["skill", "0.0%", "-"], ["mase", "0.80", "-"]]
-    assert as_csv(entries).splitlines()[2].endswith(",0.5,-0.19999999999999996,0.8,9,0")
+    assert as_csv(entries).splitlines()[2].endswith(",0.5,-0.19999999999999996,0.8,9,0,")
     assert worse_than_naive(entries) == [
         "ETTh1 fem_sm is worse than the seasonal naive forecast by its squared error at 192 steps"
     ]

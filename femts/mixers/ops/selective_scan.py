@@ -87,8 +87,8 @@ class _SelectiveScan(torch.autograd.Function):
         spread = (batch, b.shape[-1], stacks, width)
         decay, flat = log_decay.exp(), u.flatten(2)
         # Without gradients to come, one place for the states of all tokens, which stays in the cache.
-        kept = length if any(ctx.needs_input_grad) else 1  # type: ignore[attr-defined]
-        h = u.new_empty(kept, batch, b.shape[-1], stacks * width).expand(length, -1, -1, -1)
+        places = length if any(ctx.needs_input_grad) else 1  # type: ignore[attr-defined]
+        h = u.new_empty(places, batch, b.shape[-1], stacks * width).expand(length, -1, -1, -1)
         y = torch.empty_like(flat)
         for t in range(length):
             if t:
