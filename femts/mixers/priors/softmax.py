@@ -23,7 +23,7 @@ from femts.mixers.priors.registry import register_prior
 # On a CPU, up to these sizes, a dense product over all heads at once beats the kernel that takes
 # head by head (`femts bench`).
 SHORT, NARROW = 32, 16
-VECTOR = 16  # float32 numbers that a processor takes at once
+VECTOR = 16  # float32 numbers that AVX-512 takes at once
 
 
 class KeyValueCache(NamedTuple):
@@ -126,7 +126,7 @@ def short_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool, rows: slice =
     if causal:
         later = torch.ones(length, length, device=q.device, dtype=torch.bool).triu_(1)[rows]
         bias = bias.expand(later.shape).masked_fill(later, -torch.inf)
-    if length < VECTOR:  # a softmax over fewer neighbours takes them one by one, three to six times as long
+    if length < VECTOR:  # a softmax over fewer neighbours takes them one by one, several times as long
         p = torch.baddbmm(bias.mT, k, q.mT).softmax(dim=1).mT
     else:
         p = torch.baddbmm(bias, q, k.mT).softmax(dim=-1)
