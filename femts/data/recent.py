@@ -99,7 +99,7 @@ def _with_earlier(
     rows = rows_before(pieces, stamps.min(), list(first.index[first.isna()]), freq, schema)
     if not len(rows):
         return recent
-    rows = rows.assign(**{time: rows.index}) if schema.form.is_long(rows) else rows  # stamps of a long table are read
+    rows = rows if freq is None else rows.assign(**{time: rows.index})  # those of `recent` are read
     return pd.concat([rows, recent], ignore_index=freq is not None)
 
 
@@ -113,7 +113,7 @@ def _let_go(pieces: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
 
 
 def last_steps(history: pd.DataFrame, count: int, freq: str, form: Form = USUAL) -> pd.DataFrame:
-    """The last `count` rows of a wide table by time, in order; by their place, where stamps before them cannot be read.
+    """The last `count` rows of a wide table by time, this read, in order; by place, where earlier stamps cannot be.
 
     What is wrong with those rows is said by who checks them; what lies before them is nobody's concern.
 
@@ -131,7 +131,8 @@ def last_steps(history: pd.DataFrame, count: int, freq: str, form: Form = USUAL)
         if not in_order:
             raise
         return recent
-    return recent if stamps.is_monotonic_increasing else _in_order(history, stamps).tail(count)
+    history = history.assign(**{time: stamps})  # read as a whole: of the rows alone a day could be a month
+    return (history if stamps.is_monotonic_increasing else _in_order(history, stamps)).tail(count)
 
 
 def _last_by_time(pieces: Iterable[pd.DataFrame], count: int, freq: str, form: Form) -> pd.DataFrame:
@@ -146,6 +147,7 @@ def _last_by_time(pieces: Iterable[pd.DataFrame], count: int, freq: str, form: F
             stamps = read_dates(piece[form.time_of(piece)], "The history", freq)
         except UsageError as error:
             raise _Stamps(str(error)) from error
+        piece = piece.assign(**{form.time_of(piece): stamps})
         if ends and _kind(ends[0].to_series()) != _kind(stamps.to_series()):
             raise _Stamps("The history has stamps of several kinds or time zones; write them all in one way.")
         rows, ends = [*(rows if ends else []), piece], [*ends, stamps]

@@ -19,6 +19,7 @@ YEARS = (1678, 2261)  # whole ones that nanoseconds in 64 bits reach, which pand
 MOST_NUMBER = 2**53  # of a stamp that is a number: no larger one is sure to differ from the next
 _WRITE = "write it as 2024-12-31 23:00:00"
 _OFFSET = r"\s*(?:[zZ]|[+-]\d{2}(?::?\d{2}){0,2})$"
+_DOTTED = r"\s*\d{1,2}\.\s?\d{1,2}\.\s?\d{2,4}\b"  # nobody writes the month before the first dot
 _YEAR = re.compile(r"\d{4}(?=-\d{2}(-\d{2}|$))")
 _DIGITS = {10: "%Y%m%d%H", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}  # stamps such as 2024123123, by their length
 _HALF_DAY = re.compile(r"(?<![\d.:])(\d{1,2})((?::\d{2}(?::\d{2}(?:\.\d+)?)?)?)\s*([aApP])\.?[mM]\b\.?")
@@ -176,8 +177,10 @@ def _parse(cells: pd.Series, where: str) -> tuple[pd.Series, tuple[str, ...]]:
             if iso.notna().any() or text.str.fullmatch(r"\d+(\.\d+)?").any():
                 return iso, ()
             _check_years(cells, where)
-            month_first = _stamps(text)
             day_first = _stamps(text, dayfirst=True)
+            if day_first.notna().all() and text.str.match(_DOTTED).all():
+                return day_first, ()
+            month_first = _stamps(text)
     except UsageError:
         raise
     except ValueError as error:

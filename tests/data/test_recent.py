@@ -48,12 +48,19 @@ def days(table: pd.DataFrame, how: str = "%d/%m/%Y") -> pd.DataFrame:
     return table.assign(date=pd.date_range("2024-01-20", periods=len(table), freq="D").strftime(how))
 
 
+def ending_early() -> pd.DataFrame:
+    """Dates whose last ones, by themselves, could be months."""
+    return days(uneven().head(22).reset_index(drop=True))
+
+
 TABLES: dict[str, Callable[[], pd.DataFrame]] = {
     "wide": uneven,
     "wide, backwards": lambda: uneven().iloc[::-1],
     "wide, in no order": lambda: uneven().sample(frac=1, random_state=1),
     "wide, day first": lambda: days(uneven().head(40).reset_index(drop=True)),
     "wide, day first, backwards": lambda: days(uneven().head(40).reset_index(drop=True)).iloc[::-1],
+    "wide, day first, ends early in a month": ending_early,
+    "wide, day first, ends early in a month, backwards": lambda: ending_early().iloc[::-1],
     "wide, zone": lambda: zoned(uneven()),
     "wide, counted": lambda: uneven().assign(date=lambda f: f.index * 5 + 1700),
     "long": lambda: long(uneven()),
@@ -101,6 +108,20 @@ def test_the_same_forecast_from_pieces_of_any_size(
         assert len(history) <= L * (2 if "long" in name else 1)
         with pytest.warns(GapWarning) if "day first" not in name else pytest.MonkeyPatch.context():
             pd.testing.assert_frame_equal(made.predict(history), expected, check_exact=True)
+
+
+def test_a_gap_is_filled_from_stamps_that_say_which_is_the_day(
+    forecaster: dict[str, Forecaster], tmp_path: Path
+) -> None:
+    table = ending_early()
+    table.loc[len(table) - L, "a"] = np.nan
+    path = write_table(table, tmp_path / "mine.csv")
+    with pytest.warns(GapWarning, match="the last value before each"):
+        expected = forecaster["D"].predict(read_table(path))
+    for cells in PIECES:
+        history = read_recent(path, L, "D", cells=cells, names=["a", "b"])
+        with pytest.warns(GapWarning, match="the last value before each"):
+            pd.testing.assert_frame_equal(forecaster["D"].predict(history), expected, check_exact=True)
 
 
 @pytest.mark.parametrize("name", ["mine.csv", "mine.csv.gz"])
