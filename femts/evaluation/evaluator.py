@@ -151,12 +151,16 @@ class Scored(NamedTuple):
 
 def forecast_windows(model: ForecastModel, windows: Windows, index: Tensor) -> Scored:
     """Forecasts of the windows `index` (B,) and what followed, offsets put back, as `predict` returns them: a roll-out
-    goes on from what a model says, and ends at the limits only then."""
+    goes on from what a model says, and ends at the limits only then. A target without a value in its look-back has no
+    forecast there, so it counts as not observed."""
     x, y = windows.gather(index)
     made = model.forecasts(x, windows.pred_len, windows.raw(index) if model.reads_raw else None)
     forecast, quantiles = made.points, made.quantiles
     mask, offsets = windows.seen(index), windows.taken_off(index)
-    observed = None if mask is None else mask[:, x.shape[1] :, : windows.targets]
+    observed = None
+    if mask is not None:
+        before, after = mask[..., : windows.targets].split([x.shape[1], windows.pred_len], dim=1)
+        observed = after & before.any(1, keepdim=True)
     if offsets is not None:
         before, after = offsets.split([x.shape[1], windows.pred_len], dim=1)
         x, forecast, y = x[..., : before.shape[-1]] + before, forecast + after, y + after

@@ -110,6 +110,21 @@ def test_scores_are_means_over_what_is_there() -> None:
     assert found["windows"] == 60 - P + 1
 
 
+def test_a_target_without_a_value_in_its_look_back_is_not_scored() -> None:
+    frame = small_table()
+    frame.loc[250 : 250 + L + 3, "load"] = np.nan
+    made = femts.train(frame, "naive", **QUICK)
+    scaled, errors, empty = made.preprocess.scaler.transform(frame[["load", "heat"]].to_numpy()), [], 0
+    filled = fill_gaps(scaled)
+    for start in range(240, 300 - P + 1):
+        there = ~np.isnan(scaled[start - L : start]).all(axis=0)
+        error = np.where(there, scaled[start : start + P] - filled[start - 1], np.nan)
+        errors.append(error[~np.isnan(error)])
+        empty += not there.all()
+    assert empty == 5
+    assert made.evaluate("test", dataset=frame)["mse"] == pytest.approx(np.mean(np.concatenate(errors) ** 2), rel=1e-6)
+
+
 @pytest.mark.parametrize(
     "name",
     [
