@@ -27,8 +27,14 @@ def order_of(dates: pd.Index, where: str = "The frame") -> NDArray[np.intp] | No
     if again.any():
         row = int(np.argmax(again))
         first = f"the first {dates[row]} at data row {row + 1}"
-        raise UsageError(f"{where} repeats {count(int(again.sum()), 'date')}, {first}; keep one row a date.")
+        remedy = ", or write the stamps in UTC, where a clock was set back" if _of_clocks(dates[again]) else ""
+        raise UsageError(f"{where} repeats {count(int(again.sum()), 'date')}, {first}; keep one row a date{remedy}.")
     return None if dates.is_monotonic_increasing else np.argsort(dates.to_numpy(), kind="stable")
+
+
+def _of_clocks(dates: pd.Index) -> bool:
+    """Tell whether repeated stamps may be those of a clock that is set back: without a time zone, early in the day."""
+    return isinstance(dates, pd.DatetimeIndex) and dates.tz is None and bool(dates.hour.isin((1, 2, 3)).all())
 
 
 def step_of(dates: pd.Index, where: str = "The frame") -> str:
@@ -195,6 +201,16 @@ def season_of(freq: str | None) -> int:
     if base not in ("h", "min", "s"):
         return {"D": 7, "B": 5, "W": 52}.get(base, 1) if offset.n == 1 else 1
     return max(1, int(pd.Timedelta(days=1) / pd.Timedelta(offset.nanos, unit="ns")))
+
+
+def past_date(last: Any, freq: str, n: int) -> Any:
+    """The stamp `n` steps of `freq` before `last`; the first that pandas knows, where there is none so early."""
+    if freq.isdecimal():
+        return last - n * int(freq)
+    try:
+        return pd.date_range(end=last, periods=n + 1, freq=freq)[0]
+    except (OverflowError, ValueError):  # pandas' own for dates out of bounds is a ValueError
+        return pd.Timestamp.min.tz_localize(last.tz)
 
 
 def future_dates(last: Any, freq: str, n: int) -> pd.Index:

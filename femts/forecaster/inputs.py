@@ -228,17 +228,21 @@ def _tell_gaps(values: pd.DataFrame, where: str, rule: str) -> None:
 def tell_age(last: object, until: str | None, freq: str | None, config: RunConfig) -> None:
     """Warn of a history that ends with the stamp `last`, more than a horizon after the last row
     learned from, `until`."""
-    distance = None if until is None or freq is None else steps_between(until, last, freq)
-    if distance is None or distance <= config.pred_len:
+    if until is None or freq is None:
         return
-    remedy = (
-        "train again on the rows since" if config.final else "train with --final (final=True) to learn from all rows"
-    )
-    warnings.warn(
-        f"The history ends {distance} steps after the last row learned from ({until}); {remedy}.",
-        AgeWarning,
-        stacklevel=4,
-    )
+    distance = steps_between(until, last, freq)
+    if distance is None:
+        text = (
+            f"The age of the history is not known: it ends {last}, and the last row learned from was {until}; "
+            "write both with a time zone, or both without."
+        )
+    elif distance > config.pred_len:
+        learn = "train with --final (final=True) to learn from all rows"
+        remedy = "train again on the rows since" if config.final else learn
+        text = f"The history ends {distance} steps after the last row learned from ({until}); {remedy}."
+    else:
+        return
+    warnings.warn(text, AgeWarning, stacklevel=4)
 
 
 def tell_ended(names: Sequence[str], steps: int) -> None:

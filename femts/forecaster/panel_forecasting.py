@@ -26,7 +26,7 @@ from femts.errors import GapWarning, RunFailure, UsageError, suggest
 from femts.evaluation.evaluator import windows_at_a_time
 from femts.forecaster.forecasting import Ends, forecast_model, named_bounds, scaled_ends, within
 from femts.forecaster.inputs import tell_age, tell_ended
-from femts.forecaster.panel_inputs import ends_of, known_ahead_of, steps_ahead
+from femts.forecaster.panel_inputs import ends_of, known_ahead_of, steps_ahead, tell_stopped, tell_young
 from femts.forecaster.scoring import calibrated
 from femts.forecaster.trained import Many
 from femts.models.base import Forecasts
@@ -63,6 +63,9 @@ def forecast_panel(
     if any(ends):
         calibrated(forecaster).at(ends.needed, steps)
     tell_age(max(ends_of(panel)), forecaster.until, forecaster.freq, forecaster.config)
+    tell_stopped(panel, forecaster.config.pred_len)
+    if any(ends):
+        tell_young(panel, forecaster.preprocess.series, forecaster.config.seq_len)
     ahead = steps_ahead(panel, steps)
     return forecast_series(forecaster, panel, ahead, ends, known_ahead_of(panel, future, ahead, forecaster.freq))
 

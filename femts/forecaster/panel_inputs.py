@@ -1,8 +1,9 @@
-"""Steps to come of the series of a panel, and what is known of them in advance."""
+"""Steps to come of the series of a panel, what is known of them in advance, and what is to be said of the series."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Container, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from femts.data.frames import check_unique, check_values
-from femts.data.grid import future_dates
+from femts.data.grid import future_dates, past_date
 from femts.data.interchange import to_frame
 from femts.data.panel import Panel
 from femts.data.panel_series import number_series
 from femts.data.timestamps import read_dates
-from femts.errors import UsageError
+from femts.errors import AgeWarning, GapWarning, UsageError
 from femts.forecaster.inputs import check_clock, check_known
 from femts.text import shown
 
@@ -32,6 +33,35 @@ def steps_ahead(panel: Panel, steps: int) -> list[pd.Index]:
     ends = ends_of(panel)
     ahead = {last: future_dates(last, panel.freq, steps) for last in dict.fromkeys(ends)}
     return [ahead[last] for last in ends]
+
+
+def tell_stopped(panel: Panel, most: int) -> None:
+    """Warn of series that end more than `most` steps before the last one does: their forecasts are of the past."""
+    ends = ends_of(panel)
+    last = max(ends)
+    first = past_date(last, panel.freq, most)
+    stopped = [(name, end) for name, end in zip(panel.series, ends, strict=True) if end < first]
+    if stopped:
+        name, end = stopped[0]
+        text = (
+            f"{len(stopped)} of {len(ends)} series ended more than {most} steps before {last}, the first "
+            f"'{shown(name)}' at {end}; a forecast begins where its series ends."
+        )
+        warnings.warn(text, AgeWarning, stacklevel=4)
+
+
+def tell_young(panel: Panel, learned: Container[str], length: int) -> None:
+    """Warn of series of which less is known than intervals take for granted: `learned` ones shorter than a season, and
+    others, whose scale is that of their own rows, shorter than the look-back of `length`."""
+    enough = {name: min(length, panel.season) if name in learned else length for name in panel.series}
+    young = [(name, len(data.values)) for name, data in panel.series.items() if len(data.values) < enough[name]]
+    if young:
+        name, rows = young[0]
+        text = (
+            f"{len(young)} of {len(enough)} series are too short for intervals that hold, the first '{shown(name)}' of "
+            f"{rows} rows; read them as too narrow up to {length} rows."
+        )
+        warnings.warn(text, GapWarning, stacklevel=4)
 
 
 def known_ahead_of(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from femts.data.grid import future_dates, grid_of, order_of, season_of, step_of
+from femts.data.grid import future_dates, grid_of, order_of, past_date, season_of, step_of
 from femts.data.loading import load_dataset
 from femts.data.timestamps import read_dates
 from femts.errors import UsageError
@@ -128,6 +128,39 @@ def test_digits_that_are_no_stamps_stay_numbers_and_one_mistake_is_told() -> Non
 def test_the_day_is_doubted_as_it_is_written() -> None:
     with pytest.raises(UsageError, match="such as '01/02/2020 3:00 PM' whose day could be the month"):
         read_dates(pd.Series(["01/02/2020 3:00 PM", "01/03/2020 3:00 PM"]))
+
+
+@pytest.mark.parametrize(
+    ("last", "freq", "n", "first"),
+    [
+        ("2024-03-01", "MS", 3, "2023-12-01"),
+        ("2024-03-04 10:00+01:00", "h", 24, "2024-03-03 10:00+01:00"),
+        ("2024-03-04", "B", 1, "2024-03-01"),
+    ],
+)
+def test_the_past_is_counted_in_steps(last: str, freq: str, n: int, first: str) -> None:
+    assert past_date(pd.Timestamp(last), freq, n) == pd.Timestamp(first)
+
+
+def test_the_past_of_numbers_and_before_all_stamps() -> None:
+    assert past_date(90, "5", 3) == 75
+    assert past_date(pd.Timestamp("1700-01-01"), "YS", 2**15) < pd.Timestamp("1678-01-01")
+
+
+@pytest.mark.parametrize("how", ["%d.%m.%Y", "%d.%m.%Y %H:%M", "%d. %m. %Y", "%d.%m.%y"])
+def test_before_a_dot_comes_the_day(how: str) -> None:
+    hours = pd.date_range("2025-11-06", periods=24, freq="h" if "%H" in how else "D")[:7]
+    assert read_dates(pd.Series(hours.strftime(how))).equals(hours)
+
+
+def test_repeats_of_a_clock_that_is_set_back_have_a_remedy() -> None:
+    local = pd.date_range("2025-10-25", periods=48, freq="h", tz="Europe/Berlin").tz_localize(None)
+    with pytest.raises(
+        UsageError, match=r"repeats 1 date, .*or write the stamps in UTC, where a clock was set back\.$"
+    ):
+        order_of(local)
+    with pytest.raises(UsageError, match=r"keep one row a date\.$"):
+        order_of(local[[0, 0, 1, 2, 3, 4, 5, 5]])
 
 
 def test_order_is_found() -> None:

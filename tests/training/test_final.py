@@ -240,12 +240,16 @@ def test_the_age_of_what_was_learned_is_said_beyond_a_horizon(whole: Forecaster)
     longer = synthetic_frame(2100)
     with pytest.warns(AgeWarning, match=r"ends 25 steps after .*; train again on the rows since"):
         whole.predict(longer.iloc[:2025])
+    zoned = FRAME.assign(date=FRAME["date"].dt.tz_localize("UTC"))
+    with pytest.warns(
+        AgeWarning, match=r"age .* not known: it ends .*\+00:00, .* both with a time zone, or both without"
+    ):
+        plain.predict(zoned)
     with warnings.catch_warnings(action="error"):
         whole.predict(FRAME)
         whole.predict(longer.iloc[:2024])
         plain.predict(FRAME.iloc[:1400])
         plain.predict(FRAME.iloc[:800])
-        plain.predict(FRAME.assign(date=FRAME["date"].dt.tz_localize("UTC")))
         femts.backtest(plain, DATA, femts.Cutoffs(windows=2, step=24))
 
 

@@ -17,7 +17,7 @@ from small_runs import essence, signal_at
 import femts
 from femts.data.panel import load_panel, panel_for_horizon
 from femts.data.splits import PARTS
-from femts.errors import AgeWarning, UsageError
+from femts.errors import AgeWarning, GapWarning, UsageError
 from femts.forecaster.panel_forecaster import PanelForecaster
 from femts.training import refit as again
 from femts.training.refit import refit
@@ -185,9 +185,31 @@ def test_the_age_of_what_was_learned_is_said(whole: PanelForecaster, plain: Pane
     with pytest.warns(AgeWarning, match=rf"ends {P + 1} steps after .*; train again on the rows since"):
         whole.predict(pd.concat([TABLE, later]))
     with warnings.catch_warnings(action="error", category=AgeWarning):
-        whole.predict(TABLE)
         whole.predict(TABLE.query("unique_id == 'tiny'"))
         femts.backtest(plain, TABLE, femts.Cutoffs(windows=2, step=P))
+
+
+def test_a_series_that_has_stopped_is_named(plain: PanelForecaster) -> None:
+    with pytest.warns(AgeWarning, match=r"^3 of 4 series ended more than 7 steps before 2020-10-26 .*'short' at 2020"):
+        plain.predict(TABLE)
+    stamps = TABLE.groupby("unique_id")["ds"].max()
+    together = TABLE.assign(ds=TABLE["ds"] + TABLE["unique_id"].map(stamps.max() - stamps))
+    with warnings.catch_warnings(record=True) as told:
+        plain.predict(together)
+    assert not [each for each in told if "ended" in str(each.message)]
+
+
+def test_a_series_too_short_for_its_intervals_is_named(plain: PanelForecaster) -> None:
+    new = TABLE.query("unique_id == 'long'").assign(unique_id="new")
+    with pytest.warns(
+        GapWarning, match="^1 of 5 series are too short for intervals that hold, the first 'tiny' of 6 rows"
+    ):
+        plain.predict(pd.concat([TABLE, new.tail(14)]), level=[80])
+    with pytest.warns(GapWarning, match="^2 of 5 series .* read them as too narrow up to 14 rows"):
+        plain.predict(pd.concat([TABLE, new.tail(13)]), level=[80])
+    with warnings.catch_warnings(record=True) as told:
+        plain.predict(TABLE)
+    assert not [each for each in told if "too short" in str(each.message)], "no intervals were asked for"
 
 
 def test_static_columns_known_ones_and_own_splits_go_through(tmp_path: Path) -> None:
