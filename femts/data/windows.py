@@ -175,7 +175,7 @@ class PanelWindows(Windows):
 
     def series_of(self, index: Tensor) -> Tensor:
         """Number of the series that each window of `index` (B,) is of."""
-        return torch.searchsorted(self.ends, index.to(self.ends.device), right=True)
+        return torch.searchsorted(self.ends, index.to(self.ends.device).contiguous(), right=True)
 
     def limits(self, index: Tensor) -> Limits | None:
         """As `Windows.limits`, those of the series that each window is of."""

@@ -152,7 +152,10 @@ class Intervals:
                     raise UsageError(f"This model has intervals of its own for {calibrated}, not for {level:g}.")
                 remedy = f", for {self.windows} validation windows are too few for it; choose from {calibrated}"
                 if reachable(level, self.windows, self.disjoint):
-                    remedy = f"; choose from {calibrated}, or run `femts calibrate RUN --level {level:g}`"
+                    ends = " and ".join(f"{end:g}" for end in ends_of(level))
+                    remedy = (
+                        f"; choose from {calibrated}, or run `femts calibrate RUN --level {level:g}` (quantiles {ends})"
+                    )
                 raise UsageError(f"Level {level:g} is not calibrated{remedy}.")
         return self.half_widths[[self.levels.index(level) for level in levels], :steps]
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import io
 import sys
 
+import numpy as np
+import pandas as pd
 import pytest
 
+from femts.cli.commands.evaluate import _misses
 from femts.cli.output import judgements, mean_naive, missed, say_warnings, scores_table
 
 SCORES = {p: {"mse": p / 10, "mae": 0.3, "windows": 9} for p in (4, 6)}
@@ -42,6 +45,14 @@ def test_intervals_that_miss_are_warned_of() -> None:
     test = {"80": {"coverage": 0.5}, "95": {"coverage": 0.9}, "99": {"coverage": None}}
     (warning,) = missed({"test": test}, "4 steps: ")
     assert warning == "4 steps: intervals of 80 % cover 50.0 % of the test part: read them as too narrow"
+
+
+def test_what_is_covered_counts_windows_and_not_groups() -> None:
+    frame = pd.DataFrame({"series": ["a", "b", "c"], "windows": [99, 1, 7], "coverage-80": [0.8, 0.0, np.nan]})
+    frame["skill"] = 0.5
+    assert list(_misses({24: frame}, [80], "test")) == []
+    (warning,) = _misses({24: frame.assign(windows=1)}, [80], "test")
+    assert warning == "intervals of 80 % cover 40.0 % of the test part: read them as too narrow"
 
 
 @pytest.mark.parametrize("no_color", [None, "1"])

@@ -93,7 +93,8 @@ def test_levels_beyond_the_windows_are_left_out_and_refused_by_name(windows: Win
     ):
         made.at([99], 1)
     with pytest.raises(
-        UsageError, match=r"Level 85 is not calibrated; choose from .*or run `femts calibrate RUN --level 85`\.$"
+        UsageError,
+        match=r"Level 85 is not calibrated; choose from .*--level 85` \(quantiles 0\.075 and 0\.925\)\.$",
     ):
         made.at([85], 1)
     with pytest.raises(UsageError, match=r"calibrated for 1 steps, not for 6; ask for up to 1, or run .*--pred-len 6"):

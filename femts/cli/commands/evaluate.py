@@ -91,6 +91,12 @@ def evaluate(
     print("\n".join([scores_table(scores, naive), *others]))
 
 
+def _over_windows(scores: pd.DataFrame, column: str) -> float:
+    """Mean of a `column` of scores in which each window counts once, whatever group it is in."""
+    has = scores[scores[column].notna()]
+    return float((has[column] * has["windows"]).sum() / has["windows"].sum()) if len(has) else float("nan")
+
+
 def _misses(frames: Mapping[int, pd.DataFrame], levels: Sequence[float], part: str) -> Iterator[str]:
     """Warnings on groups that are worse than the seasonal naive forecast, and on levels that miss what they promise."""
     from femts.evaluation.coverage import coverage_notes
@@ -107,5 +113,5 @@ def _misses(frames: Mapping[int, pd.DataFrame], levels: Sequence[float], part: s
             more = f" and {len(worse) - MOST_NAMED} more" if len(worse) > MOST_NAMED else ""
             at = f" at {len(worse)} of {len(scaled)}: {' '.join(groups)} {', '.join(names)}{more}" if groups else ""
             yield f"{where}worse than the seasonal naive forecast by its squared error{at}"
-        covered = {f"{level:g}": float(scaled[f"coverage-{level:g}"].mean()) for level in levels}
+        covered = {f"{level:g}": _over_windows(scaled, f"coverage-{level:g}") for level in levels}
         yield from (where + note for note in coverage_notes(covered, part))
