@@ -99,7 +99,8 @@ def _with_earlier(
     rows = rows_before(pieces, stamps.min(), list(first.index[first.isna()]), freq, schema)
     if not len(rows):
         return recent
-    rows = rows if freq is None else rows.assign(**{time: rows.index})  # those of `recent` are read
+    if freq is not None:
+        rows = rows.assign(**{time: rows.index}) if schema.form.is_long(rows) else _read(rows, time, rows.index)
     return pd.concat([rows, recent], ignore_index=freq is not None)
 
 
@@ -131,7 +132,7 @@ def last_steps(history: pd.DataFrame, count: int, freq: str, form: Form = USUAL)
         if not in_order:
             raise
         return recent
-    history = history.assign(**{time: stamps})  # read as a whole: of the rows alone a day could be a month
+    history = _read(history, time, stamps)
     return (history if stamps.is_monotonic_increasing else _in_order(history, stamps)).tail(count)
 
 
@@ -147,7 +148,7 @@ def _last_by_time(pieces: Iterable[pd.DataFrame], count: int, freq: str, form: F
             stamps = read_dates(piece[form.time_of(piece)], "The history", freq)
         except UsageError as error:
             raise _Stamps(str(error)) from error
-        piece = piece.assign(**{form.time_of(piece): stamps})
+        piece = _read(piece, form.time_of(piece), stamps)
         if ends and _kind(ends[0].to_series()) != _kind(stamps.to_series()):
             raise _Stamps("The history has stamps of several kinds or time zones; write them all in one way.")
         rows, ends = [*(rows if ends else []), piece], [*ends, stamps]
@@ -162,6 +163,12 @@ def _last_by_time(pieces: Iterable[pd.DataFrame], count: int, freq: str, form: F
         return table
     joined = ends[0].append(ends[1:])
     return table if joined.is_monotonic_increasing else _in_order(table, joined)
+
+
+def _read(table: pd.DataFrame, time: str, stamps: pd.Index) -> pd.DataFrame:
+    """The table with its `stamps` read, for in some rows alone a day could be a month; those of a time zone as they
+    are, for a summer's rows alone have one offset."""
+    return table if getattr(stamps, "tz", None) is not None else table.assign(**{time: stamps})
 
 
 def _in_order(table: pd.DataFrame, stamps: pd.Index) -> pd.DataFrame:

@@ -42,11 +42,11 @@ def test_neighbours_of_many_are_one_mean_and_their_mean_is_the_score() -> None:
     assert all(each == float(f"{each:.5g}") for each in thinned)
 
 
-def test_a_window_without_values_has_none() -> None:
+def test_a_window_without_values_ahead_or_behind_has_none() -> None:
     observed = torch.ones(40, C, dtype=torch.bool)
     observed[20:30] = False
     thinned, _ = errors_of(Windows(ScaledSeries(series(40), observed), L, P, 0, 40), 8)
-    empty = [row for row in range(len(thinned)) if row + L >= 20 and row + L + P <= 30]
+    empty = [row for row in range(len(thinned)) if (row + L >= 20 and row + L + P <= 30) or 20 <= row <= 30 - L]
     assert [row for row, each in enumerate(thinned) if each is None] == empty
 
 
