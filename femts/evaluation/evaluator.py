@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from femts.data.windows import Windows
+from femts.errors import UsageError
 from femts.evaluation.memory import kept_memory
 from femts.evaluation.metrics import ErrorSums
 from femts.mixers.ops.precision import low_precision_products
@@ -75,6 +76,9 @@ def evaluate(
 
     Returns:
         `mse` and `mae` in scaled units and the number of `windows`.
+
+    Raises:
+        UsageError: no window has a target with a value both in its look-back and after it.
     """
     device, also, share = windows.series.device, list(also), share or Share()
     sums = ErrorSums(device)
@@ -87,7 +91,7 @@ def evaluate(
             for more in also:
                 more.add(x, forecast, _masked(y, observed), quantiles)
     sums.sums = share.reduce(sums.sums)
-    return {"mse": sums.mse, "mae": sums.mae, "windows": len(scored)}
+    return _means(sums, len(scored))
 
 
 def _masked(y: Tensor, observed: Tensor | None) -> Tensor:
@@ -135,7 +139,16 @@ def evaluate_horizons(
             if most is not None:
                 break
             first = len(longest)
-    return {steps: {"mse": each.mse, "mae": each.mae, "windows": counts[steps]} for steps, each in sums.items()}
+    return {steps: _means(each, counts[steps]) for steps, each in sums.items()}
+
+
+def _means(sums: ErrorSums, windows: int) -> dict[str, float | int]:
+    if not sums.sums[2]:
+        raise UsageError(
+            "No window to score has a target with a value both in its look-back and after it; bring a table without "
+            "such a gap, or take a longer look-back (--seq-len)."
+        )
+    return {"mse": sums.mse, "mae": sums.mae, "windows": windows}
 
 
 class Scored(NamedTuple):

@@ -217,6 +217,14 @@ def test_a_part_without_any_value_is_refused() -> None:
         femts.train(frame, "naive", **QUICK)
 
 
+@pytest.mark.parametrize("model", ["naive", "ridge", "dlinear"])
+def test_a_part_of_empty_look_backs_is_refused(model: str) -> None:
+    frame = small_table()
+    frame.loc[180:235, ["load", "heat"]] = np.nan
+    with pytest.raises(UsageError, match=r"No window to score has a target .* take a longer look-back"):
+        femts.train(frame, model, **QUICK)
+
+
 def test_the_command_line_says_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with_gaps().fillna(-1.5).to_csv(tmp_path / "mine.csv", index=False)
     run = ["--out", str(tmp_path / "run"), "--pred-len", str(P), "--seq-len", str(L)]
