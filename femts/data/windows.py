@@ -88,6 +88,15 @@ class Windows:
         rows = index.to(self.series.device)[:, None] + self._steps
         return (rows < self.stop)[..., None] & seen
 
+    def scored(self, index: Tensor) -> Tensor | None:
+        """Mask of what is scored of the windows `index` (B, P, T), T targets: the values that follow, of targets with a
+        value in the look-back, for `predict` has no forecast of others; None where all are."""
+        seen = self.seen(index)
+        if seen is None:
+            return None
+        before, after = seen[..., : self.targets].split([self.seq_len, self.pred_len], dim=1)
+        return after & before.any(1, keepdim=True)
+
     def taken_off(self, index: Tensor) -> Tensor | None:
         """Offsets of the windows `index`, look-backs and what followed (B, L + P, C); None where there are none."""
         return None if self.resident.offsets is None else self._cut(self.resident.offsets, index)
@@ -256,17 +265,26 @@ def part_windows(
         UsageError: unknown part, or a length that does not fit it; the text says which length would.
     """
     start, stop = dataset.split.rows(part, seq_len)
-    first = start if part == "train" else start + seq_len
     if min(seq_len, pred_len) >= 1:  # shorter ones are named by Windows itself
         fitting = min(seq_len, dataset.split.longest(part, pred_len)) if preprocess.reads_raw else seq_len
         dataset.split.check(dataset.name, part, max(1, fitting), pred_len)
     series = _resident(dataset, preprocess) if like is None else like.resident
-    if series.observed is not None and not series.observed[first:stop].any():
-        raise UsageError(f"No value of '{dataset.name}' is there in its {part} rows; bring a table without such a gap.")
     if preprocess.reads_raw:
         spans = torch.tensor([span(dataset.split, part, seq_len, pred_len)])
-        return PanelWindows(series, seq_len, pred_len, spans, (dataset.name,))
-    return Windows(series, seq_len, pred_len, start, stop, dataset.split.overhang(part, pred_len))
+        windows: Windows = PanelWindows(series, seq_len, pred_len, spans, (dataset.name,))
+    else:
+        windows = Windows(series, seq_len, pred_len, start, stop, dataset.split.overhang(part, pred_len))
+    if not any(_any_scored(windows, index) for index in torch.arange(len(windows)).split(64)):
+        raise UsageError(
+            f"No value of '{dataset.name}' is there in its {part} rows, or none with a value in its look-back of "
+            f"{seq_len}; bring a table without such a gap."
+        )
+    return windows
+
+
+def _any_scored(windows: Windows, index: Tensor) -> bool:
+    scored = windows.scored(index)
+    return scored is None or bool(scored.any())
 
 
 def _resident(dataset: Dataset, preprocess: Preprocess) -> ScaledSeries:

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from femts.data.windows import Windows
-from femts.errors import UsageError
 from femts.evaluation.memory import kept_memory
 from femts.evaluation.metrics import ErrorSums
 from femts.mixers.ops.precision import low_precision_products
@@ -76,9 +75,6 @@ def evaluate(
 
     Returns:
         `mse` and `mae` in scaled units and the number of `windows`.
-
-    Raises:
-        UsageError: no window has a target with a value both in its look-back and after it.
     """
     device, also, share = windows.series.device, list(also), share or Share()
     sums = ErrorSums(device)
@@ -91,7 +87,7 @@ def evaluate(
             for more in also:
                 more.add(x, forecast, _masked(y, observed), quantiles)
     sums.sums = share.reduce(sums.sums)
-    return _means(sums, len(scored))
+    return {"mse": sums.mse, "mae": sums.mae, "windows": len(scored)}
 
 
 def _masked(y: Tensor, observed: Tensor | None) -> Tensor:
@@ -139,16 +135,7 @@ def evaluate_horizons(
             if most is not None:
                 break
             first = len(longest)
-    return {steps: _means(each, counts[steps]) for steps, each in sums.items()}
-
-
-def _means(sums: ErrorSums, windows: int) -> dict[str, float | int]:
-    if not sums.sums[2]:
-        raise UsageError(
-            "No window to score has a target with a value both in its look-back and after it; bring a table without "
-            "such a gap, or take a longer look-back (--seq-len)."
-        )
-    return {"mse": sums.mse, "mae": sums.mae, "windows": windows}
+    return {steps: {"mse": each.mse, "mae": each.mae, "windows": counts[steps]} for steps, each in sums.items()}
 
 
 class Scored(NamedTuple):
@@ -164,16 +151,11 @@ class Scored(NamedTuple):
 
 def forecast_windows(model: ForecastModel, windows: Windows, index: Tensor) -> Scored:
     """Forecasts of the windows `index` (B,) and what followed, offsets put back, as `predict` returns them: a roll-out
-    goes on from what a model says, and ends at the limits only then. A target without a value in its look-back has no
-    forecast there, so it counts as not observed."""
+    goes on from what a model says, and ends at the limits only then."""
     x, y = windows.gather(index)
     made = model.forecasts(x, windows.pred_len, windows.raw(index) if model.reads_raw else None)
     forecast, quantiles = made.points, made.quantiles
-    mask, offsets = windows.seen(index), windows.taken_off(index)
-    observed = None
-    if mask is not None:
-        before, after = mask[..., : windows.targets].split([x.shape[1], windows.pred_len], dim=1)
-        observed = after & before.any(1, keepdim=True)
+    observed, offsets = windows.scored(index), windows.taken_off(index)
     if offsets is not None:
         before, after = offsets.split([x.shape[1], windows.pred_len], dim=1)
         x, forecast, y = x[..., : before.shape[-1]] + before, forecast + after, y + after

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from femts.data.windows import Windows
@@ -48,6 +50,16 @@ def scored_forecasts(model: ForecastModel, windows: Windows, numbers: Tensor) ->
     scored = _ScoredForecasts()
     evaluate(model, windows, some=numbers, also=[scored])
     return Forecasts(torch.cat(scored.points), torch.cat(scored.quantiles) if scored.quantiles else None)
+
+
+def values_scored(values: NDArray[np.float64], first: int, many: int, seq_len: int, pred_len: int) -> NDArray[np.int64]:
+    """Values (many,) that are scored of each window of `values` (rows, T), whose forecasts begin at the rows from
+    `first` on: those of targets with a value in the look-back."""
+    counts = np.pad(np.cumsum(~np.isnan(values), axis=0), ((1, 0), (0, 0)))
+    row = np.arange(first, first + many)
+    behind = counts[row] > counts[np.maximum(row - seq_len, 0)]
+    ahead = counts[np.minimum(row + pred_len, len(values))] - counts[row]
+    return np.asarray((ahead * behind).sum(1))
 
 
 def distance(forecast: Tensor, usual: Tensor) -> float:

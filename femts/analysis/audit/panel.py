@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from femts.analysis.audit.checks import TOLERANCE, Check, distance, sample, scored_forecasts, small
+from femts.analysis.audit.checks import TOLERANCE, Check, distance, sample, scored_forecasts, small, values_scored
 from femts.analysis.audit.fits import Rows, closed_form, fit_check, fit_distance
 from femts.analysis.backtest.panel import first_rows
 from femts.data.panel import Panel
@@ -102,8 +102,8 @@ def check_count(forecaster: PanelForecaster, panel: Panel, counted: int) -> Chec
         for data in panel.series.values():
             start, stop = getattr(data.split, part)
             many = max(0, stop - start - steps + 1) if start > 0 else 0
-            observed = (~np.isnan(data.values[:, : panel.targets])).sum(1)
-            values += [int(observed[row : row + steps].sum()) for row in range(start, start + many)]
+            targets = data.values[:stop, : panel.targets]
+            values += values_scored(targets, start, many, forecaster.config.seq_len, steps).tolist()
         windows = score_windows(forecaster, part, None, panel) if values else None
         counts[part] = (0 if windows is None else len(windows), len(values))
     scored = range(0) if windows is None else windows.spread(forecaster.model.most_windows).tolist()

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from femts.analysis.audit import panel
@@ -23,6 +22,7 @@ from femts.analysis.audit.checks import (
     sample,
     scored_forecasts,
     small,
+    values_scored,
 )
 from femts.analysis.audit.conventions import ConventionScore, convention_scores, window_errors
 from femts.analysis.audit.fits import closed_form, fit_check, fit_distance
@@ -194,10 +194,10 @@ def _check_count(forecaster: Forecaster, data: Dataset, counted: int) -> Check:
         rows += data.split.overhang(part, config.pred_len)
         if part != "train" or not forecaster.preprocess.reads_raw:  # of those it learns nothing
             counts[part] = (len(windows), rows - config.seq_len - config.pred_len + 1)
-    observed = (~np.isnan(data.values[slice(*data.split.test), : data.targets])).sum(1)  # values that each row has
-    most = forecaster.model.most_windows
-    scored = sliding_window_view(observed, config.pred_len)[_test_windows(forecaster, data).spread(most).numpy()]
-    counts["values scored"] = (counted, int(scored.sum()))
+    first, stop = data.split.test
+    values, most = data.values[:stop, : data.targets], forecaster.model.most_windows
+    scored = values_scored(values, first, counts["test"][1], config.seq_len, config.pred_len)
+    counts["values scored"] = (counted, int(scored[windows.spread(most).numpy()].sum()))
     if "test" in forecaster.metrics:
         stored = counts["test"][1] if most is None else min(most, counts["test"][1])
         counts["in the stored score"] = (int(forecaster.metrics["test"]["windows"]), stored)
