@@ -14,7 +14,7 @@ PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
     DOCS / "index.md",
-    *(ROOT / page for page in ("datasets/README.md", "results/README.md", "results/pairs.md")),
+    *(ROOT / page for page in ("datasets/README.md", "results/README.md", "results/pairs.md", "results/trials.md")),
     *sorted(page for folder in FOLDERS for page in DOCS.glob(f"{folder}/*.md")),
 ]
 MOST_WORDS, MOST_LINES = 25, 6
