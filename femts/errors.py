@@ -34,6 +34,10 @@ class AgeWarning(UserWarning):
     """A history goes on for more than a horizon after the last row that the model learned from."""
 
 
+class CellWarning(UserWarning):
+    """Cells of a table have failed, and have no score."""
+
+
 def suggest(name: str, choices: Iterable[str]) -> str:
     """Ending of a sentence about an unknown `name`: the nearest right one, or all when none is near, if any."""
     choices = list(choices)

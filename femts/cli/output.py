@@ -102,6 +102,12 @@ def say_notes(notes: Iterable[str]) -> None:
         print(f"note: {printable(note)}", file=sys.stderr)
 
 
+def say_unfinished(missing: int, cells: int, shown_only: bool) -> None:
+    """Print how many of `cells` have no record, and what makes them."""
+    then = "without --show the command makes them" if shown_only else "the same command goes on with them"
+    say_notes([f"{missing} of {cells} cells are not finished; {then}"])
+
+
 def say_line(line: str) -> None:
     """Print a line on the progress of long work, on stderr."""
     print(printable(line), file=sys.stderr, flush=True)

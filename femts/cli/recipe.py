@@ -154,9 +154,7 @@ def parse_horizons(value: object) -> tuple[int, ...]:
     horizons = tuple(dict.fromkeys(whole_number(part, "Horizon") for part in parts))
     numbers = tuple(number for number in horizons if number is not None and number >= 1)
     if not horizons or len(numbers) < len(horizons):
-        raise UsageError(
-            f"Horizon '{shown(value)}' is not a number of steps; write --pred-len 96, 96,192, all or auto."
-        )
+        raise UsageError(f"Horizon '{shown(value)}' is not a number of steps; write 96, 96,192 or all.")
     return numbers
 
 

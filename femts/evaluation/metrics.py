@@ -7,6 +7,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from femts.errors import UsageError
+
 
 class ErrorSums:
     """Float64 sums of squared and absolute errors on the forecasts' device.
@@ -25,7 +27,10 @@ class ErrorSums:
         All have one shape.
         """
         if forecast.shape != target.shape:  # broadcasting would turn a mistake into a plausible score
-            raise ValueError(f"forecast has shape {tuple(forecast.shape)} but target {tuple(target.shape)}")
+            raise UsageError(
+                f"The model gives a forecast of shape {tuple(forecast.shape)}, not {tuple(target.shape)}, which is "
+                "windows, steps and channels; mend its forward."
+            )
         error = (forecast.detach().float() - target.float()).to(self._device)
         if observed is not None:
             error = error * observed.to(self._device)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from femts.config.arguments import check_text
@@ -12,6 +12,7 @@ from femts.environment import cores
 from femts.errors import UsageError, suggest
 from femts.experiments.job import Job
 from femts.experiments.store import Store
+from femts.plugins import modules_of
 from femts.text import shown
 
 ENGINES = ("local", "ray")
@@ -61,8 +62,9 @@ def run_cells(cells: Sequence[Job], store: Store, engine: Engine, say: Callable[
     jobs = (4 if place == "cuda" else free) if engine.jobs is None else engine.jobs
     root = None if engine.data_root is None else str(engine.data_root.resolve())
     left = [cell for cell in cells if not store.finished(cell)]
+    modules = tuple(sorted(modules_of([asdict(cell) for cell in left])))  # type: ignore[call-overload]
     for source, cell in {cell.source: cell for cell in left}.items():  # fetched once, and refused before anything runs
         for note in cell.notes(engine.data_root):
             say(f"note: {source}: {note}")
     run = {"local": run_local, "ray": run_ray}[engine.name]
-    run(left, store, Resources(jobs, max(1, free // jobs), place, root), deadline, say)
+    run(left, store, Resources(jobs, max(1, free // jobs), place, root, modules), deadline, say)

@@ -30,12 +30,14 @@ class Resources:
         threads: cores of each cell.
         device: `auto`, `cpu`, `cuda` or `mps`.
         data_root: where data of the catalogue is looked for.
+        modules: outside femts, which bring models, priors or data sets of the cells.
     """
 
     jobs: int
     threads: int
     device: str
     data_root: str | None = None
+    modules: tuple[str, ...] = ()
 
 
 def run_local(
@@ -82,7 +84,7 @@ class _Process:
             env={**os.environ, "OMP_NUM_THREADS": threads, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             start_new_session=True,  # a Ctrl-C is the engine's to pass on
         )
-        given = order(cell, store.folder, resources.device, resources.threads, resources.data_root)
+        given = order(cell, store.folder, resources.device, resources.threads, resources.data_root, resources.modules)
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps(given).encode() + b"\n")
         self.process.stdin.flush()  # and stays open: its end tells the worker that the engine is gone

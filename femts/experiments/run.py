@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
@@ -10,7 +11,7 @@ from femts.config.arguments import check_callable, check_flag, check_names, chec
 from femts.config.model import DEFAULT_MODEL
 from femts.config.values import check_count, left_open, whole_number
 from femts.data.schema import Reading, Schema
-from femts.errors import UsageError, suggest
+from femts.errors import CellWarning, UsageError, suggest
 from femts.experiments.engine import Engine, refuse_damaged, run_cells
 from femts.experiments.grid import Cell, Grid, make_grid
 from femts.experiments.pairs import check_pairs, check_windows, make_pairs, parse_pairs
@@ -20,7 +21,7 @@ from femts.experiments.roll_out import check_roll_out
 from femts.experiments.store import Store
 from femts.experiments.table import make_entries
 from femts.experiments.table_text import COLUMNS
-from femts.text import shown
+from femts.text import sentence, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,8 +71,9 @@ def table(
     """Train what is missing of a table, and return all of it, as `femts table` does.
 
     Every finished cell is a record in the folder of results. Called again, or after an
-    interruption, it goes on with what is left; cells that crashed are tried again, and have no
-    score.
+    interruption, it goes on with what is left; cells that crashed are tried again. Those that crash
+    have no score, and a `CellWarning` says why. A model of your own is imported by the processes
+    that train, so its class lies in a file of its own, not in the script.
 
     Args:
         datasets: names of the catalogue, and files of your own.
@@ -184,9 +186,14 @@ def _trained(grid: Grid, results: str | Path, options: Options) -> tuple[list[Ce
     cells, store = make_grid(grid, engine.data_root), Store(check_path(results, "The folder of results"))
     check_roll_out(cells, roll_out, engine.data_root)
     train = check_flag(options.get("train", True), "train")
+    store.check_folder(to_show=not train)
     refuse_damaged(cells, store)
     if train:
         run_cells(cells, store, engine, say or (lambda _: None))
+    failures = [f"{cell.path}: {why}" for cell in cells if not store.finished(cell) and (why := store.failure(cell))]
+    if failures:
+        text = f"{len(failures)} of {len(cells)} cells have failed and have no score; the first is {failures[0]}"
+        warnings.warn(sentence(text), CellWarning, stacklevel=3)
     return cells, store, roll_out
 
 

@@ -23,7 +23,7 @@ class Score(NamedTuple):
         val_mse, mse, mae: of the validation part, and of the test part.
         seq_len: look-back in steps.
         rolled: a model of a shorter horizon that was rolled out.
-        chosen: what validation chose where there were several look-backs or settings.
+        chosen: what validation chose where there were models of several horizons, look-backs or settings.
         naive_mse, mase: beside the seasonal naive forecast.
         season: steps that this forecast repeats.
         windows: of the test part, scored.
@@ -87,6 +87,8 @@ def _best(
 ) -> Score | None:
     """The score of the lowest validation error, of equals the first, that `records` of one seed have at a horizon."""
     candidates, missing = [], sum(record is None for _, record in records)
+    if len({cell.pred_len for cell, _ in records}) > 1:
+        varied = ["pred_len", *varied]
     for cell, record in records:
         if record is None:
             continue

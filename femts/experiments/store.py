@@ -32,6 +32,15 @@ class Store:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
+    def check_folder(self, to_show: bool) -> None:
+        """UsageError where the folder is a file, or where it is only to be shown and does not exist."""
+        if self.folder.exists() and not self.folder.is_dir():
+            raise UsageError(f"Results '{self.folder}' are a file; name a folder, and it is made where it is missing.")
+        if to_show and not self.folder.exists():
+            raise UsageError(
+                f"There is no folder of results '{self.folder}' to show; name the one that a table was trained into."
+            )
+
     def record_path(self, cell: Job) -> Path:
         """The file of a finished cell."""
         return self.folder / f"{cell.path}.json"

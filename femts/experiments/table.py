@@ -27,7 +27,7 @@ class Entry:
         mse, mse_sd, mae: mean over the seeds, and the standard deviation of two and more; None while there is none.
         published_mse: None where nothing is published.
         failures: why cells crashed, by seed.
-        chosen: what validation chose where there were several look-backs or settings, by seed.
+        chosen: what validation chose where there were models of several horizons, look-backs or settings, by seed.
         naive_mse: of the seasonal naive forecast on the same windows; from the cells of `seasonal_naive` where the
             records themselves do not say.
         mase: mean over the seeds.

@@ -39,7 +39,7 @@ def as_csv(entries: Sequence[Entry]) -> str:
     for entry in entries:
         row = {name: getattr(entry, name) for name in COLUMNS}
         row |= {"pred_len": entry.pred_len or "mean", "seeds": " ".join(map(str, entry.seeds))}
-        row["chosen"] = "; ".join(f"seed {seed}: {what}" for seed, what in entry.chosen.items())
+        row["chosen"] = _chosen(entry)
         rows.append(row.values())
     return csv_text(COLUMNS, rows)
 
@@ -102,12 +102,14 @@ def as_text(entries: Sequence[Entry], markdown: bool = False) -> str:
     failed = [
         f"failed: {e.dataset} {e.model} {e.pred_len} seed {s}: {why}" for e in entries for s, why in e.failures.items()
     ]
-    chosen = [
-        f"chosen: {e.dataset} {e.model} {e.pred_len} seed {s}: {what}" for e in entries for s, what in e.chosen.items()
-    ]
+    chosen = [f"chosen: {e.dataset} {e.model} {e.pred_len} {_chosen(e)}" for e in entries if e.chosen]
     return "\n\n".join(
         [*parts, *("\n".join(map(sentence, lines)) for lines in (() if markdown else chosen, failed) if lines)]
     )
+
+
+def _chosen(entry: Entry) -> str:
+    return "; ".join(f"seed {seed}: {what}" for seed, what in entry.chosen.items())
 
 
 def _row(entries: Sequence[Entry], models: Sequence[str], beside: bool) -> Row:

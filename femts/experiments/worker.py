@@ -9,6 +9,8 @@ import os
 import signal
 import sys
 import threading
+import traceback
+from collections.abc import Sequence
 from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
@@ -30,9 +32,13 @@ def run_cell(cell: Job, results: Path, device: str, threads: int, data_root: str
     store.finish(cell, cell.run(store.work(cell), device, data_root))
 
 
-def order(cell: Job, results: Path, device: str, threads: int, data_root: str | None) -> dict[str, Any]:
-    """Arguments of `run_cell` as JSON, which the process reads, with the class of `cell` as MODULE:NAME."""
+def order(
+    cell: Job, results: Path, device: str, threads: int, data_root: str | None, modules: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Arguments of `run_cell` as JSON, which the process reads, with the class of `cell` as MODULE:NAME, and the
+    `modules` outside femts that it imports first."""
     return {
+        "modules": list(modules),
         "kind": f"{type(cell).__module__}:{type(cell).__qualname__}",
         "cell": asdict(cell),  # type: ignore[call-overload]  # every job is a dataclass
         **{"results": str(results), "device": device, "threads": threads, "data_root": data_root},
@@ -57,6 +63,7 @@ def main() -> int:
     given = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_the_engine, daemon=True).start()
     cell, results = _ordered(given.pop("kind"), given.pop("cell")), Path(given.pop("results"))
+    modules = given.pop("modules")
     lock = Store(results).work(cell).with_suffix(".lock")
     lock.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -67,6 +74,8 @@ def main() -> int:
                 return BUSY
             try:
                 if not Store(results).finished(cell):
+                    for module in modules:
+                        import_module(module)
                     run_cell(cell, results, **given)
             finally:
                 lock.unlink(missing_ok=True)
@@ -76,9 +85,16 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 1
     except Exception as error:  # its reason is recorded, and the other cells go on
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        print(f"{type(error).__name__}: {error}{_where(error)}", file=sys.stderr)
         return 1
     return 0
+
+
+def _where(error: Exception) -> str:
+    """The last line of code that is no library's, which for an error in a model of one's own is a line of that."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if "site-packages" not in frame.filename]
+    return f" (line {own[-1].lineno} of {own[-1].filename})" if own else ""
 
 
 def _end_with_the_engine() -> None:

@@ -143,7 +143,17 @@ class ForecastModel(nn.Module):
 
         Returns:
             A scalar.
+
+        Raises:
+            UsageError: outputs of another shape, which broadcasting would turn into a plausible loss.
         """
+        shape = list(target.shape)
+        shape[dim] *= self.n_outputs
+        if list(outputs.shape) != shape:
+            raise UsageError(
+                f"Model {type(self).__name__} gives a forecast of shape {tuple(outputs.shape)}, not {tuple(shape)}, "
+                "which is windows, steps and channels; mend its forward."
+            )
         if self.quantiles:
             return mean_pinball(outputs, target, self.quantiles, observed, dim)
         return mean_error(outputs, target, observed, self.absolute)

@@ -14,6 +14,7 @@ from femts.config.model import AUTO, SHAPE, ModelConfig
 from femts.config.settings import make_config
 from femts.errors import UsageError, suggest
 from femts.models.base import ForecastModel
+from femts.plugins import note_module
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,7 @@ def register(name: str, summary: str, **overrides: Any) -> Callable[[_Model], _M
         if name in _CARDS:
             raise ValueError(f"model name {name!r} is registered twice")
         _CARDS[name] = ModelCard(name, summary, model_class, overrides)
+        note_module(name, model_class.__module__)
         return model_class
 
     return add

@@ -65,6 +65,15 @@ def test_a_longer_model_that_is_not_trained_yet_is_said_where_shorter_ones_are_r
     assert made["96"] == "0.400* 0.400*" and made["192"] == "0.300 r (1 of 2 choices) -"
 
 
+def test_which_model_validation_takes_at_a_horizon_that_several_reach_is_said(tmp_path: Path) -> None:
+    store, (short, long) = Store(tmp_path), cells("sm", pred_lens=(96, 192))
+    store.finish(short, record(short, 0.4, rolled={"192": {"val": scores(0.2), "test": scores(0.3)}}))
+    rolled = {"192": {"val": scores(0.1), "test": scores(0.6)}}  # its own, on the windows that both are validated on
+    store.finish(long, record(long, 0.5, rolled=rolled))
+    of_96, of_192, _ = make_entries([short, long], store, (192,))
+    assert of_96.chosen == {} and (of_192.mse, of_192.chosen) == (0.6, {1: "pred_len 192"})
+
+
 def test_a_setting_that_is_younger_than_a_record_is_at_its_default_there(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

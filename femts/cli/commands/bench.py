@@ -21,7 +21,7 @@ from femts.cli.bench_output import DATA, MIXER, STREAM, TRAIN, place_of, report
 from femts.cli.command import command_group
 from femts.cli.option_groups import grouped
 from femts.cli.options import count, names, option
-from femts.cli.output import say_line, say_notes
+from femts.cli.output import say_line, say_notes, say_unfinished
 from femts.environment import cpu_threads
 from femts.errors import UsageError, suggest
 
@@ -145,6 +145,7 @@ def tasks(
     from femts.bench.tasks.table import as_text, make_entries, other_code
     from femts.experiments.engine import refuse_damaged, run_cells
 
+    store.check_folder(to_show=show)
     if not show:
         refuse_damaged(cells, store)
         run_cells(cells, store, engine, say_line)
@@ -154,7 +155,7 @@ def tasks(
     say_notes(damaged)
     missing, changed = sum(not store.finished(cell) for cell in cells), other_code(entries)
     if missing:
-        say_notes([f"{missing} of {len(cells)} cells are not finished; the same command goes on with them"])
+        say_unfinished(missing, len(cells), show)
     if changed:
         say_notes([f"{changed} of {len(cells)} records were made by other sources than those of now (field 'code')"])
     if show:

@@ -11,7 +11,7 @@ import typer
 from femts.cli.command import command
 from femts.cli.option_groups import grouped
 from femts.cli.options import DataRoot, TrainingDevice
-from femts.cli.output import say_line, say_notes, say_warnings, write_data
+from femts.cli.output import say_line, say_notes, say_unfinished, say_warnings, write_data
 from femts.cli.recipe import parse_horizons
 from femts.cli.table_options import EngineOptions, GridOptions
 from femts.errors import UsageError, suggest
@@ -64,6 +64,7 @@ def table(
     check_roll_out(cells, roll_out, data_root)
     check_windows(pairs)
     store = Store(engine.results)
+    store.check_folder(to_show=show)
     if not show:
         refuse_damaged(cells, store)
         run_cells(cells, store, chosen, say_line)
@@ -82,7 +83,7 @@ def table(
     say_notes(damaged)
     missing = sum(not store.finished(cell) for cell in cells)
     if missing:
-        say_notes([f"{missing} of {len(cells)} cells are not finished; the same command goes on with them"])
+        say_unfinished(missing, len(cells), show)
     if show:
         return 1 if damaged else 0
     return 0 if all(store.failure(cell) is None for cell in cells) else 1

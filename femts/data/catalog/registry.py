@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from femts.data.splits import Split, ratio_split
 from femts.errors import UsageError, suggest
+from femts.plugins import note_module
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -88,6 +90,7 @@ def register_dataset(card: DatasetCard) -> DatasetCard:
     if card.name.lower() in (name.lower() for name in CATALOG):
         raise ValueError(f"data set name {card.name!r} is registered twice")
     CATALOG[card.name] = card
+    note_module(card.name, sys._getframe(1).f_globals.get("__name__", ""))  # a card is of no module
     return card
 
 

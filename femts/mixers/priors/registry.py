@@ -10,6 +10,7 @@ from pkgutil import iter_modules
 from typing import Any, Protocol, TypeVar
 
 from femts.errors import UsageError, suggest
+from femts.plugins import note_module
 
 
 class PriorClass(Protocol):
@@ -46,6 +47,7 @@ def register_prior(prior: _Class) -> _Class:
         The same class.
     """
     _PRIORS[prior.NAME] = prior
+    note_module(prior.NAME, prior.__module__)
     return prior
 
 

@@ -1,0 +1,94 @@
+"""Models of a module of one's own in a table: other processes import it, and what fails there is told."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from small_tables import small_table
+
+import femts
+from femts import plugins
+from femts.data.catalog import DatasetCard, register_dataset
+from femts.data.catalog.registry import CATALOG
+from femts.errors import CellWarning, UsageError
+from femts.models.registry import _CARDS, model_names
+
+_MODULE = """
+from torch import Tensor, nn
+
+from femts.config.model import ModelConfig
+from femts.models.base import ForecastModel
+from femts.models.registry import register
+
+
+@register("own_line", "A linear map.")
+class OwnLine(ForecastModel):
+    Config = ModelConfig
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config)
+        self.map = nn.Linear(config.seq_len, config.pred_len)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.map(x.mT).mT
+
+
+@register("own_short", "Its last step alone.")
+class OwnShort(OwnLine):
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x)[:, -1:]
+
+
+@register("own_broken", "Without the transposes.")
+class OwnBroken(OwnLine):
+    def forward(self, x: Tensor) -> Tensor:
+        return self.map(x)  # line 30
+"""
+
+_BROOK = DatasetCard(
+    name="Brook", filename="brook.csv", rows=30, channels=3, freq="h", season=24, description="Three gauges."
+)
+
+
+@pytest.fixture(autouse=True)
+def imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A module with three models while the test runs."""
+    model_names()
+    (tmp_path / "own_models_for_test.py").write_text(_MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    with patch.dict(_CARDS), patch.dict(CATALOG), patch.dict(plugins._MODULES):
+        importlib.import_module("own_models_for_test")
+        yield
+    del sys.modules["own_models_for_test"]
+
+
+def test_a_table_trains_them_and_tells_which_failed_and_why(tmp_path: Path) -> None:
+    small_table().to_csv(tmp_path / "mine.csv", index=False)
+    names, few = ["own_line", "own_short", "own_broken"], {"training.max_steps": 5}
+    how: dict[str, Any] = {"seq_lens": 24, "settings": few, "jobs": 2, "device": "cpu", "results": tmp_path / "results"}
+    with pytest.warns(CellWarning, match=r"^2 of 3 cells have failed .* \(32, 1, 2\), not \(32, 12, 2\), .* mend"):
+        table = femts.table(tmp_path / "mine.csv", names, 12, **how)
+    assert list(table["mse"].notna()) == [True, False, False]
+    with pytest.warns(CellWarning, match=r"RuntimeError: .* \(line 30 of .*own_models_for_test\.py\)"):
+        femts.pairs([("own_broken", "own_line")], tmp_path / "mine.csv", 12, train=False, **how)
+
+
+def test_what_the_script_itself_registers_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    plugins.note_module("own_line", "__main__")
+    small_table().to_csv(tmp_path / "mine.csv", index=False)
+    with pytest.raises(UsageError, match=r"^'own_line' is of the script .* put it into a file of its own"):
+        femts.table(tmp_path / "mine.csv", "own_line", 12, seq_lens=24, results=tmp_path / "results")
+    assert not (tmp_path / "results").exists()
+
+
+def test_modules_are_those_of_names_that_occur_and_of_no_others() -> None:
+    register_dataset(_BROOK)
+    assert plugins.modules_of({"dataset": "Brook", "pred_len": 12}) == {__name__}
+    assert plugins.modules_of(["naive", {"model": ["own_line"]}]) == {"own_models_for_test"}
+    assert plugins.modules_of({"model": "fem_sm", "seed": 1}) == set()
