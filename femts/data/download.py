@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -113,6 +114,7 @@ def _download(entry: DatasetCard, url: str, target: Path) -> None:
     pooch.get_logger().setLevel("WARNING")
     hashes, urls = {target.name: entry.sha256}, {target.name: url}
     source = pooch.create(target.parent, "", registry=hashes, urls=urls, retry_if_failed=_RETRIES)
+    ours = not target.parent.exists()
     try:
         source.fetch(target.name, downloader=partial(_transfer, entry))
     except (requests.RequestException, ValueError, _TooLarge) as error:
@@ -124,6 +126,10 @@ def _download(entry: DatasetCard, url: str, target: Path) -> None:
         raise RunFailure(
             f"Cannot write {target} ({error.strerror or error}); make room or name another data root."
         ) from error
+    finally:
+        if ours:
+            with suppress(OSError):  # the file is there
+                target.parent.rmdir()
 
 
 def _why(entry: DatasetCard, error: Exception) -> str:

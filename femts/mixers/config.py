@@ -99,7 +99,9 @@ class FreeEnergyMixerConfig:
             )
         self._check_numbers()
         check_bounds(self, "", "{name}={value} is {words}.")
-        if self.n_embd < 1 or self.n_head < 1 or self.n_embd % self.n_head:
+        if self.n_embd < 1 or self.n_head < 1:
+            raise UsageError(f"n_embd={self.n_embd} and n_head={self.n_head} are sizes; choose 1 or more.")
+        if self.n_embd % self.n_head:
             raise UsageError(
                 f"n_embd={self.n_embd} is not a multiple of n_head={self.n_head}; choose sizes that divide."
             )

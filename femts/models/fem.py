@@ -76,6 +76,10 @@ class SegmentConfig(ModelConfig):
                 f"lintrans is no selection prior and takes no components, not '{self.components}'; use prior linear "
                 "for them."
             )
+        if self.width % self.n_heads:
+            raise UsageError(
+                f"d_model={self.width} is not a multiple of n_heads={self.n_heads}; choose sizes that divide."
+            )
         self.mixer_config()  # refuses what no mixer can be made of
 
     @property

@@ -140,9 +140,9 @@ def test_no_network(wanted: DatasetCard, tmp_path: Path) -> None:
         closed = free.getsockname()[1]
     nowhere = replace(wanted, url=f"http://127.0.0.1:{closed}/file.csv")
     with pytest.raises(RunFailure, match="there is no connection") as error:
-        fetch(nowhere, tmp_path)
-    assert_names_the_file_and_its_place(error, nowhere, tmp_path)
-    assert names(tmp_path) == []
+        fetch(nowhere, tmp_path / "made")
+    assert_names_the_file_and_its_place(error, nowhere, tmp_path / "made")
+    assert names(tmp_path) == []  # nor the folder
 
 
 def test_a_root_that_cannot_be_written(wanted: DatasetCard, tmp_path: Path) -> None:
