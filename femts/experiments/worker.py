@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import sys
+import sysconfig
 import threading
 import traceback
 from collections.abc import Sequence
@@ -92,8 +93,8 @@ def main() -> int:
 
 def _where(error: Exception) -> str:
     """The last line of code that is no library's, which for an error in a model of one's own is a line of that."""
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if "site-packages" not in frame.filename]
+    libraries = (sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), "<")
+    own = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(libraries)]
     return f" (line {own[-1].lineno} of {own[-1].filename})" if own else ""
 
 

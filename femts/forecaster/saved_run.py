@@ -92,9 +92,7 @@ def read_config(folder: Path) -> RunConfig:
             check_config(record)
             return RunConfig.from_dict(record)
     except UsageError as error:
-        raise UsageError(
-            f"Run {folder} cannot be used, for its {CONFIG} is of no run of this femts: {error}"
-        ) from error
+        raise UsageError(f"Run {folder} cannot be used, for its {CONFIG} does not fit this femts: {error}") from error
     except Misfit as error:
         raise changed(folder, f"{CONFIG}: {error}") from error
     except (
