@@ -54,7 +54,7 @@ CASES = {
     "config with a flat training": Case("train --config flat.yaml", r"'training: fast'"),
     "final that is no flag": Case("train --config final.yaml", r"Argument 'final' is .*often.*True or False"),
     # horizons and look-backs
-    "horizon that is no number": Case(f"{TRAIN} --pred-len week", r"'week'.*--pred-len 96"),
+    "horizon that is no number": Case(f"{TRAIN} --pred-len week", r"'week' is not .*; write 96, 96,192 or all"),
     "horizon zero": Case(f"{TRAIN} --pred-len 0", r"Horizon '0'"),
     "look-back that is no number": Case(f"{TRAIN} --seq-len -5", r"'-5'.*--seq-len 512"),
     "look-back too long": Case(f"{TRAIN} --seq-len 9999", r"look-back of 9999 .* longest look-back that fits is \d+"),

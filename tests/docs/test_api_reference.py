@@ -162,6 +162,7 @@ MISTAKES: dict[str, Callable[[femts.Forecaster], object]] = {
     "PanelForecaster.coverage": lambda fc: _of_a_panel().coverage(level=[100]),
     "PanelForecaster.calibrate": lambda fc: _of_a_panel().calibrate(level=[0]),
     "PanelForecaster.scores": lambda fc: _of_a_panel().scores("tset"),
+    "ForecastModel.error": lambda fc: fc.model.error(torch.zeros(1, 1, 2), torch.zeros(1, 3, 2)),
     "ForecastModel.forecast_quantiles": lambda fc: fc.model.forecast_quantiles(torch.zeros(1, 24, 2), 3),
     "ForecastModel.forward": lambda fc: femts.ForecastModel(fc.config.model_config)(torch.zeros(1, 24, 2)),
     "FreeEnergyMixer.forward": lambda fc: _layer()(torch.zeros(1, 3, 8), torch.ones(1, 2)),

@@ -150,7 +150,8 @@ OTHERS = {
     "CATALOG",
 }
 OTHERS |= {"DatasetCard", "register", "register_prior", "visible", "__version__", "Forecaster", "Forecaster.device"}
-OTHERS |= {"AgeWarning", "Cutoffs", "ModelConfig", "FemtsError", "GapWarning", "RunFailure", "UsageError"}
+OTHERS |= {"AgeWarning", "CellWarning", "GapWarning", "FemtsError", "RunFailure", "UsageError"}
+OTHERS |= {"Cutoffs", "ModelConfig"}
 OTHERS |= {"Panel", "PanelForecaster", "Trained"}
 
 
