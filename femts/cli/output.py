@@ -103,7 +103,9 @@ def say_notes(notes: Iterable[str]) -> None:
 
 
 def say_unfinished(missing: int, cells: int, shown_only: bool) -> None:
-    """Print how many of `cells` have no record, and what makes them."""
+    """Print how many of `cells` have no record, if any, and what makes them."""
+    if not missing:
+        return
     then = "without --show the command makes them" if shown_only else "the same command goes on with them"
     say_notes([f"{missing} of {cells} cells are not finished; {then}"])
 

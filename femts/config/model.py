@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import ClassVar, Self
 
 from femts.config.bounds import check_bounds
+from femts.errors import UsageError
 
 DEFAULT_MODEL = "fem_sm_ridge"  # of the lowest errors measured
 AUTO = "auto"  # in the place of a name: femts chooses among the models
@@ -51,6 +52,12 @@ class ModelConfig:
         """`SEARCH` of this class and of those above it."""
         tables = [vars(each).get("SEARCH", {}) for each in reversed(cls.__mro__)]
         return {name: values for table in tables for name, values in table.items()}
+
+
+def check_heads(d_model: int, n_heads: int) -> None:
+    """UsageError where `n_heads` do not divide the width `d_model`."""
+    if n_heads < 1 or d_model < 1 or d_model % n_heads:
+        raise UsageError(f"Setting 'model.d_model' ({d_model}) takes a multiple of 'model.n_heads' ({n_heads}).")
 
 
 SHAPE = tuple(field.name for field in fields(ModelConfig))  # they follow from the run, and nobody sets them

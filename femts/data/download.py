@@ -128,7 +128,7 @@ def _download(entry: DatasetCard, url: str, target: Path) -> None:
         ) from error
     finally:
         if ours:
-            with suppress(OSError):  # the file is there
+            with suppress(OSError):  # it holds the file, or was never made
                 target.parent.rmdir()
 
 

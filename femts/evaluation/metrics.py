@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from femts.errors import UsageError
+from femts.models.base import check_shape
 
 
 class ErrorSums:
@@ -26,11 +26,7 @@ class ErrorSums:
 
         All have one shape.
         """
-        if forecast.shape != target.shape:  # broadcasting would turn a mistake into a plausible score
-            raise UsageError(
-                f"The model gives a forecast of shape {tuple(forecast.shape)}, not {tuple(target.shape)}, which is "
-                "windows, steps and channels; mend its forward."
-            )
+        check_shape(forecast, target.shape)
         error = (forecast.detach().float() - target.float()).to(self._device)
         if observed is not None:
             error = error * observed.to(self._device)

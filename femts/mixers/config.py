@@ -13,6 +13,7 @@ from femts.mixers.priors.registry import prior_class
 COMPONENTS = "CLTG"
 SoftmaxBackend = Literal["auto", "flash"]
 BACKENDS: tuple[str, ...] = get_args(SoftmaxBackend)
+_Size = Annotated[int, Bounds("no size; give a number above 0", above=0)]
 _NO_WIDTH = Bounds("no width; give a number above 0, or None for the budget's", above=0)
 _Width = Annotated[int, _NO_WIDTH]
 _Ratio = Annotated[float, _NO_WIDTH]
@@ -66,8 +67,8 @@ class FreeEnergyMixerConfig:
             read no free energy. It is there for callers of the authors' layer, who write it.
     """
 
-    n_embd: int
-    n_head: int
+    n_embd: _Size
+    n_head: _Size
     prior_type: str = "softmax"
     fem_dim: _Width | None = None
     fem_ratio: _Ratio | None = None
@@ -99,8 +100,6 @@ class FreeEnergyMixerConfig:
             )
         self._check_numbers()
         check_bounds(self, "", "{name}={value} is {words}.")
-        if self.n_embd < 1 or self.n_head < 1:
-            raise UsageError(f"n_embd={self.n_embd} and n_head={self.n_head} are sizes; choose 1 or more.")
         if self.n_embd % self.n_head:
             raise UsageError(
                 f"n_embd={self.n_embd} is not a multiple of n_head={self.n_head}; choose sizes that divide."

@@ -34,7 +34,8 @@ class MixerState(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """Selection by Q tokens of T, in the shapes of `FreeEnergyMixer.selection`."""
+    """Selection by Q tokens of T: `prior` p (B, Q, T, H, d_v or 1), `posterior` q
+    (B, Q, T, H, d_v), `beta` (B, Q, H, d_v)."""
 
     prior: Tensor
     posterior: Tensor
@@ -178,8 +179,7 @@ class FreeEnergyMixer(nn.Module):
             x, attention_mask: as in `forward`.
 
         Returns:
-            The mean `mu`, the log-sum-exp `f_max`, their mean `f` by the gate `lam`, the outer `gate`, each
-            (B, T, H, d_v), and `beta` (H, d_v); None for what is off.
+            Mean `mu`, log-sum-exp `f_max`, read `f`, gates `lam`, `gate` (B, T, H, d_v); `beta` (H, d_v); None if off.
         """
         parts, bound = self._prepare(x, attention_mask)
         return self._read(bound.mix, parts, bound.support)
@@ -231,7 +231,7 @@ class FreeEnergyMixer(nn.Module):
             queries: which tokens; all by default.
 
         Returns:
-            `prior` (B, Q, T, H, d_v or 1), `posterior` (B, Q, T, H, d_v), `beta` (B, Q, H, d_v), of capped values.
+            Of Q tokens, see `Selection`; of the capped values where the cap (`value_logexp_cap`) acts.
 
         Raises:
             UsageError: the read mixes the mean of such values with their capped free energy, and lies beyond it.

@@ -19,6 +19,15 @@ if TYPE_CHECKING:
     from femts.data.raw import Raw
 
 
+def check_shape(forecast: Tensor, shape: Sequence[int]) -> None:
+    """UsageError where `forecast` has not the `shape` of what followed: broadcasting would make a plausible score."""
+    if tuple(forecast.shape) != tuple(shape):
+        raise UsageError(
+            f"The model gives a forecast of shape {tuple(forecast.shape)}, not {tuple(shape)}, which is windows, "
+            "steps and channels; mend its forward."
+        )
+
+
 def mean_error(forecast: Tensor, target: Tensor, observed: Tensor | None = None, absolute: bool = False) -> Tensor:
     """Mean squared, or `absolute`, error of two tensors of one shape, over what is `observed` of the target."""
     error = F.l1_loss if absolute else F.mse_loss
@@ -149,11 +158,7 @@ class ForecastModel(nn.Module):
         """
         shape = list(target.shape)
         shape[dim] *= self.n_outputs
-        if list(outputs.shape) != shape:
-            raise UsageError(
-                f"Model {type(self).__name__} gives a forecast of shape {tuple(outputs.shape)}, not {tuple(shape)}, "
-                "which is windows, steps and channels; mend its forward."
-            )
+        check_shape(outputs, shape)
         if self.quantiles:
             return mean_pinball(outputs, target, self.quantiles, observed, dim)
         return mean_error(outputs, target, observed, self.absolute)

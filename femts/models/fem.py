@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from femts.config.bounds import Count, Natural, UpTo1
-from femts.config.model import ModelConfig
+from femts.config.model import ModelConfig, check_heads
 from femts.errors import UsageError
 from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig, component_flags
 from femts.mixers.config import COMPONENTS
@@ -76,10 +76,7 @@ class SegmentConfig(ModelConfig):
                 f"lintrans is no selection prior and takes no components, not '{self.components}'; use prior linear "
                 "for them."
             )
-        if self.width % self.n_heads:
-            raise UsageError(
-                f"d_model={self.width} is not a multiple of n_heads={self.n_heads}; choose sizes that divide."
-            )
+        check_heads(self.width, self.n_heads)
         self.mixer_config()  # refuses what no mixer can be made of
 
     @property

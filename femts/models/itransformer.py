@@ -10,8 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from femts.config.bounds import Natural, Share
-from femts.config.model import ModelConfig
-from femts.errors import UsageError
+from femts.config.model import ModelConfig, check_heads
 from femts.models.base import ForecastModel
 from femts.models.parts.normalise import normalise
 from femts.models.registry import register
@@ -39,10 +38,7 @@ class ITransformerConfig(ModelConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.n_heads < 1 or self.d_model < 1 or self.d_model % self.n_heads:
-            raise UsageError(
-                f"Setting 'model.d_model' ({self.d_model}) takes a multiple of 'model.n_heads' ({self.n_heads})."
-            )
+        check_heads(self.d_model, self.n_heads)
 
 
 @register("itransformer", summary="Attention across channels, each channel's look-back one token (Liu et al. 2024).")

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from femts.config.bounds import Natural, Share
-from femts.config.model import ModelConfig
+from femts.config.model import ModelConfig, check_heads
 from femts.errors import UsageError
 from femts.mixers.ops.dropout import Dropout
 from femts.models.base import ForecastModel
@@ -46,10 +46,7 @@ class PatchTSTConfig(ModelConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.n_heads < 1 or self.d_model < 1 or self.d_model % self.n_heads:
-            raise UsageError(
-                f"Setting 'model.d_model' ({self.d_model}) takes a multiple of 'model.n_heads' ({self.n_heads})."
-            )
+        check_heads(self.d_model, self.n_heads)
         if not 1 <= self.patch_len <= self.seq_len or self.stride < 1:
             raise UsageError(
                 f"Settings 'model.patch_len' ({self.patch_len}) and 'model.stride' ({self.stride}) cut no patches out "

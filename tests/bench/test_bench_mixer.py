@@ -113,7 +113,7 @@ def test_bfloat16_is_computed_in(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"cases": ("nave",)}, "Unknown component set 'nave'; did you mean 'naive'"),
         ({"cases": ("",)}, "Unknown component set ''; choose from alone"),
         ({"cases": ("CT",)}, "'CT' has T without L"),
-        ({"d_model": 15}, "d_model=15 is not a multiple of n_heads=2"),
+        ({"d_model": 15}, r"'model\.d_model' \(15\) takes a multiple of 'model\.n_heads' \(2\)"),
     ],
 )
 def test_mistakes_are_named_before_anything_is_measured(changes: dict[str, Any], says: str) -> None:

@@ -17,6 +17,7 @@ from femts import plugins
 from femts.data.catalog import DatasetCard, register_dataset
 from femts.data.catalog.registry import CATALOG
 from femts.errors import CellWarning, UsageError
+from femts.mixers.priors.registry import _PRIORS, register_prior
 from femts.models.registry import _CARDS, model_names
 
 _MODULE = """
@@ -89,6 +90,10 @@ def test_what_the_script_itself_registers_is_refused_before_anything_runs(tmp_pa
 
 def test_modules_are_those_of_names_that_occur_and_of_no_others() -> None:
     register_dataset(_BROOK)
+    with patch.dict(_PRIORS):
+        own: Any = type("OwnPrior", (), {"NAME": "own_prior", "__module__": "own_priors"})
+        register_prior(own)
+    assert plugins.modules_of({"settings": {"model.prior": "own_prior"}}) == {"own_priors"}
     assert plugins.modules_of({"dataset": "Brook", "pred_len": 12}) == {__name__}
     assert plugins.modules_of(["naive", {"model": ["own_line"]}]) == {"own_models_for_test"}
     assert plugins.modules_of({"model": "fem_sm", "seed": 1}) == set()

@@ -154,8 +154,7 @@ def tasks(
     damaged = [sentence for cell in cells if (sentence := store.damage(cell))]
     say_notes(damaged)
     missing, changed = sum(not store.finished(cell) for cell in cells), other_code(entries)
-    if missing:
-        say_unfinished(missing, len(cells), show)
+    say_unfinished(missing, len(cells), show)
     if changed:
         say_notes([f"{changed} of {len(cells)} records were made by other sources than those of now (field 'code')"])
     if show:

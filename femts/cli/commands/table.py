@@ -82,8 +82,7 @@ def table(
         _print(entries, form, standing_text if grid.published else table_text)
     say_notes(damaged)
     missing = sum(not store.finished(cell) for cell in cells)
-    if missing:
-        say_unfinished(missing, len(cells), show)
+    say_unfinished(missing, len(cells), show)
     if show:
         return 1 if damaged else 0
     return 0 if all(store.failure(cell) is None for cell in cells) else 1
