@@ -14,13 +14,14 @@ from femts.data.effects import Array, Effects
 from femts.data.limits import Limits
 from femts.data.panel import Panel
 from femts.data.panel_effects import joined, own_effects, shared_effects
+from femts.data.phase import phases
 from femts.data.preprocess import Preprocess
 from femts.data.raw import Raw, raw_rows
-from femts.data.resident import ScaledSeries
+from femts.data.resident import ScaledSeries, SeriesFacts
 from femts.data.scaler import Scaler
 from femts.data.spans import Span, span
 from femts.data.static import StaticCodes
-from femts.data.windows import PanelWindows
+from femts.data.windows import PanelWindows, location
 from femts.errors import UsageError
 from femts.text import shown
 
@@ -42,14 +43,19 @@ class PanelPreprocess:
     static: StaticCodes | None = None
 
     @classmethod
-    def fit(cls, panel: Panel, static: StaticCodes | None = None) -> PanelPreprocess:
+    def fit(cls, panel: Panel, units: PanelPreprocess | None = None) -> PanelPreprocess:
         """Fit to the training rows of each series; to all rows of one that has no value in them.
 
         Args:
             panel: the series and their splits.
-            static: codes of the static columns; None fits them to the series.
+            units: whose transform and scale stay for the series that it has, and codes of static columns for all;
+                None fits them.
         """
-        series = {name: fit_series(data) for name, data in panel.series.items()}
+        known = {} if units is None else units.series
+        series = {
+            name: replace(known[name], effects=None, reads_raw=False) if name in known else fit_series(data)
+            for name, data in panel.series.items()
+        }
         effects = shared_effects(panel, series)
         if effects is not None:
             alone = len(series) == 1
@@ -57,6 +63,7 @@ class PanelPreprocess:
                 name: replace(one, effects=effects if alone else own_effects(panel.series[name], one, effects))
                 for name, one in series.items()
             }
+        static = None if units is None else units.static
         if static is None and panel.static is not None:
             static = StaticCodes.fit(panel.static)
         return cls(panel.columns, series, effects, static)
@@ -184,8 +191,16 @@ def _resident(panel: Panel, preprocess: PanelPreprocess) -> ScaledSeries:
     resident = None if offsets is None else torch.from_numpy(offsets).float()
     seen = torch.from_numpy(np.concatenate(observed)) if gaps else None
     rows = Raw(*map(torch.cat, zip(*raw, strict=True))) if raw else None
-    limits = Limits.of([preprocess.series[name] for name in panel.series], panel.targets)
-    return ScaledSeries(values, seen, resident, panel.targets, rows, limits)
+    series = [preprocess.series[name] for name in panel.series]
+    phase = [phases(data.dates, panel.freq, panel.season) for data in panel.series.values()]
+    known = [each for each in phase if each is not None]  # of all series, or of none
+    facts = SeriesFacts(
+        tuple(panel.series),
+        location(series, panel.targets),
+        panel.season,
+        torch.from_numpy(np.concatenate(known)).int() if known else None,
+    )
+    return ScaledSeries(values, seen, resident, panel.targets, rows, Limits.of(series, panel.targets), facts)
 
 
 def panel_offsets(rows: Sequence[tuple[Preprocess, Dataset]]) -> Array | None:

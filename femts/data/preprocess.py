@@ -50,14 +50,14 @@ class Preprocess:
     reads_raw: bool = False
 
     @classmethod
-    def fit(cls, data: Dataset) -> Preprocess:
-        """Fit to the training rows of `data`, and to no others."""
-        return cls.fit_rows(data, data.train_values, slice(*data.split.train))
+    def fit(cls, data: Dataset, units: Preprocess | None = None) -> Preprocess:
+        """Fit to the training rows of `data`, and to no others; with `units` their transform and scale stay."""
+        return cls.fit_rows(data, data.train_values, slice(*data.split.train), units)
 
     @classmethod
-    def fit_rows(cls, data: Dataset, values: Array, rows: slice) -> Preprocess:
-        """Fit to `values` (n, C), which are those of `rows` of `data`."""
-        plain = cls.fit_scale(data, values)
+    def fit_rows(cls, data: Dataset, values: Array, rows: slice, units: Preprocess | None = None) -> Preprocess:
+        """Fit to `values` (n, C), which are those of `rows` of `data`; with `units` their transform and scale stay."""
+        plain = cls.fit_scale(data, values) if units is None else replace(units, effects=None, reads_raw=False)
         if data.covariates is None:
             return plain
         covariates, dates = data.covariates[rows], None if data.dates is None else data.dates[rows]

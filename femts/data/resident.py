@@ -2,13 +2,46 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from femts.data.limits import Limits
 from femts.data.raw import Raw
+
+
+class Context(NamedTuple):
+    """What is known of B forecasts of P steps besides their look-backs, for intervals that depend on it.
+
+    Attributes:
+        series: (B,) int64, number of the series that each is of; -1 for one that is new.
+        location: (B, 1, T) float64, how far above 0 the training mean lies, in deviations.
+        recent: (B, 1, T) float64, mean of the last values before the forecast, scaled, effects put back.
+        phase: (B, P) int64, phase of the season of each step; None where there is no season.
+    """
+
+    series: Tensor
+    location: Tensor
+    recent: Tensor
+    phase: Tensor | None = None
+
+
+class SeriesFacts(NamedTuple):
+    """Facts about the S series of resident values, from which the `Context` of windows is made.
+
+    Attributes:
+        names: of the series.
+        location: (S, T) float64, mean over scale of each target.
+        season: steps of a season; 1 for none.
+        phase: (N,) int32, phase of the season of each row; None where there is no season.
+    """
+
+    names: tuple[str, ...]
+    location: Tensor
+    season: int = 1
+    phase: Tensor | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,6 +55,7 @@ class ScaledSeries:
         targets: how many of the channels, the first ones, are scored; None for all.
         raw: the rows (N, C) before scaling, where a model reads them so.
         limits: of the forecasts of each series; None where nothing limits them.
+        facts: about the series; None for values alone. They stay on the CPU.
     """
 
     values: Tensor
@@ -30,8 +64,9 @@ class ScaledSeries:
     targets: int | None = None
     raw: Raw | None = None
     limits: Limits | None = None
+    facts: SeriesFacts | None = None
 
     def to(self, device: torch.device | str) -> ScaledSeries:
         """A copy on `device`."""
         observed, offsets = (None if each is None else each.to(device) for each in (self.observed, self.offsets))
-        return ScaledSeries(self.values.to(device), observed, offsets, self.targets, self.raw, self.limits)
+        return replace(self, values=self.values.to(device), observed=observed, offsets=offsets)

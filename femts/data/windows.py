@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from femts.data.dataset import Dataset
 from femts.data.limits import Limits
+from femts.data.phase import phases
 from femts.data.preprocess import Preprocess
 from femts.data.raw import Raw, raw_rows
-from femts.data.resident import ScaledSeries
+from femts.data.resident import Context, ScaledSeries, SeriesFacts
 from femts.data.spans import span, spread
 from femts.data.static import with_static
 from femts.errors import UsageError
@@ -105,6 +107,44 @@ class Windows:
         """Limits of the forecasts of the windows `index`, offsets put back; None where there are none."""
         return self.resident.limits
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the series that windows are of."""
+        return ("",) if self.resident.facts is None else self.resident.facts.names
+
+    def series_of(self, index: Tensor) -> Tensor:
+        """Number of the series that each window of `index` (B,) is of."""
+        return torch.zeros_like(index)
+
+    def context(self, index: Tensor) -> Context:
+        """Context of the forecasts of the windows `index`, on the CPU."""
+        series, facts, recent = self.series_of(index).cpu(), self.resident.facts, self._recent(index)
+        if facts is None:
+            return Context(series, torch.zeros_like(recent), recent)
+        location = facts.location[series][:, None]
+        if facts.phase is None:
+            return Context(series, location, recent)
+        rows, within = (each[:, self.seq_len :].cpu() for each in self._rows_and_nearest(index))
+        return Context(series, location, recent, (facts.phase[within] + rows - within) % facts.season)
+
+    @property
+    def recent_steps(self) -> int:
+        """Steps before a forecast whose mean is the recent level: a season, or where there is none, a horizon."""
+        season = 1 if self.resident.facts is None else self.resident.facts.season
+        return min(self.seq_len, season if season > 1 else self.pred_len)
+
+    def _recent(self, index: Tensor) -> Tensor:
+        """Mean of the last values before the forecasts (B, 1, T) float64, effects put back, on the CPU."""
+        rows = self._rows_and_nearest(index)[1][:, self.seq_len - self.recent_steps : self.seq_len]
+        values, offsets = self.series[rows][..., : self.targets], self.resident.offsets
+        values = values if offsets is None else values + offsets[rows][..., : self.targets]
+        return values.cpu().double().mean(1, keepdim=True)
+
+    def _rows_and_nearest(self, index: Tensor) -> tuple[Tensor, Tensor]:
+        """Rows of the windows `index` (B, L + P), and for each the nearest within their series."""
+        rows = index.to(self.series.device)[:, None] + self._steps
+        return rows, rows.clamp(max=self.stop - 1)
+
     def raw(self, index: Tensor) -> Raw:
         """Look-backs (B, L, C) of the windows `index` before scaling; those of a series without
         such rows are its values."""
@@ -161,7 +201,7 @@ class PanelWindows(Windows):
         if seq_len < 1 or pred_len < 1:
             raise UsageError(f"Look-back {seq_len} and forecast {pred_len} must each be at least 1 step.")
         super().__init__(series, 1, 1, 0, len(series.values))
-        self.seq_len, self.pred_len, self.spans, self.names = seq_len, pred_len, spans, tuple(names)
+        self.seq_len, self.pred_len, self.spans, self._names = seq_len, pred_len, spans, tuple(names)
         self.static = static
         self.ends = spans[:, 3].cumsum(0)
         first, stop, begin, count = spans.unbind(1)
@@ -182,8 +222,13 @@ class PanelWindows(Windows):
         x, y = super().gather(index)
         return x if self.static is None else with_static(x, self.static[self.series_of(index)]), y
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """As `Windows.names`."""
+        return self._names
+
     def series_of(self, index: Tensor) -> Tensor:
-        """Number of the series that each window of `index` (B,) is of."""
+        """As `Windows.series_of`."""
         return torch.searchsorted(self.ends, index.to(self.ends.device).contiguous(), right=True)
 
     def limits(self, index: Tensor) -> Limits | None:
@@ -220,12 +265,15 @@ class PanelWindows(Windows):
 
     def _rows(self, index: Tensor) -> tuple[Tensor, Tensor]:
         """Rows (B, L + P) of the windows `index`, kept within their series, and which of them are within it."""
+        rows, within = self._rows_and_nearest(index)
+        return within, rows == within
+
+    def _rows_and_nearest(self, index: Tensor) -> tuple[Tensor, Tensor]:
         index = index.to(self.series.device)
         number = self.series_of(index)
         first, stop, begin, count = self.spans[number].unbind(1)
         rows = (begin + index - (self.ends[number] - count))[:, None] + self._steps
-        inside = (rows >= first[:, None]) & (rows < stop[:, None])
-        return rows.clamp(first[:, None], stop[:, None] - 1), inside
+        return rows, rows.clamp(first[:, None], stop[:, None] - 1)
 
     def _raw_rows(self, index: Tensor) -> tuple[Tensor, Tensor]:
         rows, inside = self._rows(index)
@@ -295,4 +343,16 @@ def _resident(dataset: Dataset, preprocess: Preprocess) -> ScaledSeries:
     observed = None if dataset.observed is None else torch.from_numpy(dataset.observed)
     raw = raw_rows(preprocess, dataset.values, taken_off) if preprocess.reads_raw else None
     limits = Limits.of([preprocess], dataset.targets)
-    return ScaledSeries(values, observed, offsets, dataset.targets, raw, limits)
+    phase = phases(dataset.dates, dataset.freq, dataset.season)
+    facts = SeriesFacts(
+        (dataset.name,),
+        location([preprocess], dataset.targets),
+        dataset.season,
+        None if phase is None else torch.from_numpy(phase).int(),
+    )
+    return ScaledSeries(values, observed, offsets, dataset.targets, raw, limits, facts)
+
+
+def location(series: Sequence[Preprocess], targets: int) -> Tensor:
+    """Mean over scale of the first T channels of each series, (S, T) float64."""
+    return torch.from_numpy(np.stack([one.scaler.mean[:targets] / one.scaler.scale[:targets] for one in series]))

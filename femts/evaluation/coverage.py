@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -14,8 +14,10 @@ from femts.data.limits import Limits
 from femts.data.preprocess import Preprocess
 from femts.data.windows import Windows
 from femts.evaluation.few import are_few
+from femts.evaluation.intervals import Intervals
 from femts.evaluation.metrics import mean_of_cells
-from femts.evaluation.quantiles import conformal_bounds, ends_of
+from femts.evaluation.quantiles import ends_of
+from femts.text import shown
 
 MOST_MISSED = 10.0  # points between a level and what is covered, beyond which it is said
 
@@ -50,71 +52,70 @@ def few_notes(windows: int, disjoint: int) -> list[str]:
     return [f"intervals are an estimate: {counted} too few to calibrate on"]
 
 
-class CoverageSums:
-    """Float64 sums of what intervals cover; memory does not grow with the windows.
+def missing_notes(intervals: Intervals, targets: Sequence[str]) -> list[str]:
+    """A note where some of the `targets` have no intervals, for validation has no value of them."""
+    names = [shown(name) for name, missing in zip(targets, intervals.missing, strict=True) if missing]
+    if not names:
+        return []
+    return [f"no intervals for {', '.join(names)}: without a value in the validation rows there are no errors"]
+
+
+class Bounds:
+    """Bounds of the intervals of windows, as the evaluator hands these on in their order.
 
     Args:
-        levels: K levels in percent, rising.
-        half_widths: (K, S, C) in scaled units, as `Intervals.at` gives them.
-        quantiles: those that the model has learned; then `half_widths` are their corrections.
-        windows: the ones that are scored, which the evaluator hands on in their order, for the limits of their
-            intervals; None for no limits.
+        intervals: of the forecaster that is scored.
+        windows: the ones that are scored.
+        learned: quantiles that the model has learned.
         most: windows that are scored at most; None for all.
     """
 
     def __init__(
-        self,
-        levels: Sequence[float],
-        half_widths: NDArray[np.float32],
-        quantiles: Sequence[float] = (),
-        windows: Windows | None = None,
-        most: int | None = None,
+        self, intervals: Intervals, windows: Windows, learned: Sequence[float] = (), most: int | None = None
     ) -> None:
-        self.levels, self.half_widths, self.quantiles = tuple(levels), half_widths, tuple(quantiles)
-        self._inside, self._beyond, self._spans = torch.zeros(3, *half_widths.shape, dtype=torch.float64)
-        self._widths = torch.from_numpy(np.ascontiguousarray(half_widths))
-        self._observed, self._absolute = torch.zeros(2, *half_widths.shape[1:], dtype=torch.float64)
-        self.windows, self._done = windows, 0
-        self._order = torch.empty(0) if windows is None else windows.spread(most)
-        self._constant = not self.quantiles  # widths, of all windows
+        self.intervals, self.windows, self.learned = intervals, windows, tuple(learned)
+        self._order, self._done = windows.spread(most), 0
+        self._numbers = intervals.numbers(windows.names)
+
+    def next(self, forecast: Tensor, quantiles: Tensor | None) -> tuple[list[tuple[Tensor, Tensor]], Limits | None]:
+        """Lower and upper ends (B, S, C) float64 of each level of the next windows, scaled units, and their limits."""
+        index, self._done = self._order[self._done : self._done + len(forecast)], self._done + len(forecast)
+        context = self.windows.context(index)
+        context = context._replace(series=self._numbers[context.series])
+        made = self.intervals.bounds(forecast, context, quantiles, self.learned)
+        return list(made.values()), self.windows.limits(index)
+
+
+class CoverageSums:
+    """Float64 sums of what intervals cover; memory does not grow with the windows.
+
+    Args:
+        bounds: of the windows, at least as long as these forecast.
+    """
+
+    def __init__(self, bounds: Bounds) -> None:
+        self.levels, self._bounds = bounds.intervals.levels, bounds
+        shape = (len(self.levels), bounds.windows.pred_len, bounds.windows.targets)
+        self._inside, self._beyond, self._spans = torch.zeros(3, *shape, dtype=torch.float64)
+        self._observed, self._absolute = torch.zeros(2, *shape[1:], dtype=torch.float64)
+        self._missing = torch.from_numpy(bounds.intervals.missing)
 
     def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
         """Add windows in scaled units: `forecast` and `target` (B, S, C), NaN where a target is
-        missing; see `Accumulator`."""
-        error = (forecast.float() - target.float()).abs_().cpu()
-        observed = ~error.isnan()
+        missing; see `Accumulator`. A channel without intervals is left out."""
+        bounds, limits = self._bounds.next(forecast, quantiles)
+        target = target.cpu().masked_fill(self._missing, torch.nan)
+        within = (target if limits is None else limits.within(target)).double()
+        target = target.double()
+        observed = ~target.isnan()
         self._observed += observed.sum(0)
-        self._absolute += error.double().nansum(0)
-        limits = self.limits(len(forecast))
-        if quantiles is None and limits is None:
-            for k, width in enumerate(self._widths):
-                self._inside[k] += (error <= width).sum(0)
-                self._beyond[k] += (error.double() - width.double()).clamp_min_(0).nansum(0)
-            return
-        self._constant = False
-        within = target.cpu() if limits is None else limits.within(target.cpu())
-        error, target = (forecast.float().cpu() - within).abs(), target.cpu().double()
-        for k, (lower, upper) in enumerate(self.bounds(forecast, quantiles)):
-            inside = error <= self._widths[k] if quantiles is None else (lower <= within) & (within <= upper)
+        self._absolute += (forecast.cpu().double() - target).abs_().nansum(0)
+        for k, (lower, upper) in enumerate(bounds):
+            self._inside[k] += ((lower <= within) & (within <= upper)).sum(0)
             if limits is not None:  # where those of `predict` end
                 lower, upper = limits.clip(lower), limits.clip(upper)
-            self._inside[k] += inside.sum(0)
             self._beyond[k] += torch.maximum(lower - target, target - upper).clamp_min_(0).nansum(0)
             self._spans[k] += (upper - lower).where(observed, 0).sum(0)
-
-    def limits(self, windows: int) -> Limits | None:
-        """Limits of the next `windows`; None where there are none."""
-        index, self._done = self._order[self._done : self._done + windows], self._done + windows
-        return None if self.windows is None else self.windows.limits(index)
-
-    def bounds(self, forecast: Tensor, quantiles: Tensor | None = None) -> Iterator[tuple[Tensor, Tensor]]:
-        """Lower and upper ends (B, S, C) of each level around `forecast`, float64, scaled units."""
-        if quantiles is not None:
-            yield from conformal_bounds(quantiles, self.quantiles, self.levels, self.half_widths)
-            return
-        middle = forecast.cpu().double()
-        for width in self._widths.double():
-            yield middle - width, middle + width
 
     @property
     def coverage(self) -> NDArray[np.float64]:
@@ -124,9 +125,7 @@ class CoverageSums:
     @property
     def width(self) -> NDArray[np.float64]:
         """Mean width of the interval in scaled units, (K, S, C)."""
-        if not self._constant:
-            return np.asarray((self._spans / self._observed).numpy())
-        return 2 * self.half_widths.astype(np.float64)
+        return np.asarray((self._spans / self._observed).numpy())
 
     @property
     def pinball(self) -> NDArray[np.float64]:
@@ -172,20 +171,20 @@ class RawWidths:
     """Float64 sums of the widths of intervals in raw units, where there is no one factor from scaled ones.
 
     Args:
-        covered: accumulator of the same windows, for the ends of the intervals.
+        bounds: of the windows.
         preprocess: between scaled and raw units.
     """
 
-    def __init__(self, covered: CoverageSums, preprocess: Preprocess) -> None:
-        self._covered, self._preprocess = covered, preprocess
-        self._sums = torch.zeros(covered.half_widths.shape, dtype=torch.float64)
-        self._count = torch.zeros(covered.half_widths.shape[1:], dtype=torch.float64)
+    def __init__(self, bounds: Bounds, preprocess: Preprocess) -> None:
+        self._bounds, self._preprocess = bounds, preprocess
+        shape = (len(bounds.intervals.levels), bounds.windows.pred_len, bounds.windows.targets)
+        self._sums, self._count = torch.zeros(shape, dtype=torch.float64), torch.zeros(shape[1:], dtype=torch.float64)
 
     def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
         """As `CoverageSums.add`."""
         observed, raw = ~target.isnan().cpu(), self._preprocess.inverse
         self._count += observed.sum(0)
-        for k, (lower, upper) in enumerate(self._covered.bounds(forecast, quantiles)):
+        for k, (lower, upper) in enumerate(self._bounds.next(forecast, quantiles)[0]):
             self._sums[k] += (raw(upper) - raw(lower)).where(observed, 0).sum(0)
 
     @property

@@ -1,15 +1,20 @@
-"""Conformal intervals: as wide, for each step and channel, as the validation part says that forecasts err.
+"""Intervals around forecasts: as wide, for each step and channel, as forecasts err on the validation part.
 
 The half-width of a level is the ceil((n + 1) * level / 100)-th smallest of the n absolute
-validation errors, those of missing targets left out, and infinite where they are too few. It covers
-with at least that probability if the errors to come are exchangeable with these (Lei et al.,
-"Distribution-Free Predictive Inference for Regression", JASA 2018). Errors of a series drift, so
-what is covered is measured on the test part. Those of a model that has learned quantiles are in
+validation errors, those of missing targets left out. It covers with at least that probability if
+the errors to come are exchangeable with these (Lei et al., "Distribution-Free Predictive Inference
+for Regression", JASA 2018). Where errors differ by series, level or season, they are first divided
+by their difficulty (`femts.evaluation.difficulty`). Errors of a series drift, so what is covered is
+measured on the test part. Those of a model that has learned quantiles are in
 `femts.evaluation.quantiles`, and those of few windows in `femts.evaluation.few`.
+
+All is in the scaled units of the forecaster whose errors these are. One that has learned from all
+rows has other units: its forecasts are brought into those of the one that was scored, and back.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,19 +23,19 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 from numpy.typing import NDArray
 from safetensors.numpy import load, save
 from torch import Tensor
 
-from femts.data.windows import Windows
-from femts.errors import RunFailure, UsageError
-from femts.evaluation.evaluator import Accumulator, evaluate
-from femts.evaluation.few import Spread, are_few
-from femts.evaluation.quantiles import conformity_scores, ends_of
+from femts.data.resident import Context
+from femts.errors import UsageError
+from femts.evaluation.difficulty import Difficulty
+from femts.evaluation.few import are_few
+from femts.evaluation.quantiles import conformal_bounds, ends_of
 from femts.models.base import ForecastModel
 
 LEVELS = (50.0, 80.0, 90.0, 95.0, 99.0)  # what is calibrated unasked
-MOST_ERRORS = 2**27  # held at a time, 512 MiB; more take several passes over the windows
 
 
 def check_levels(levels: Sequence[float] | float) -> tuple[float, ...]:
@@ -94,15 +99,19 @@ class Intervals:
 
     Attributes:
         levels: K levels in percent, rising.
-        half_widths: (K, S, C) float32, scaled units.
+        half_widths: (K, S, C) float32, scaled units, where the difficulty is 1; NaN for a channel without errors.
         windows: validation windows n behind each of them.
         disjoint: those of them that overlap no other; both 0 where the model has intervals of its own.
+        difficulty: by which they are multiplied.
+        names: of the series that `difficulty` knows.
     """
 
     levels: tuple[float, ...]
     half_widths: NDArray[np.float32]
     windows: int
     disjoint: int
+    difficulty: Difficulty
+    names: tuple[str, ...] = ("",)
 
     @property
     def few(self) -> bool:
@@ -112,7 +121,8 @@ class Intervals:
     @classmethod
     def of_model(cls, model: ForecastModel, steps: int, channels: int) -> Intervals:
         """Intervals of a model's own, between its `quantiles`: nothing corrects them."""
-        return cls(model.levels, np.zeros((len(model.levels), steps, channels), dtype=np.float32), 0, 0)
+        nothing = np.zeros((len(model.levels), steps, channels), dtype=np.float32)
+        return cls(model.levels, nothing, 0, 0, Difficulty.even(1, channels))
 
     @property
     def own(self) -> bool:
@@ -134,8 +144,46 @@ class Intervals:
         """The quantiles that these intervals and the forecast are, rising."""
         return tuple(sorted({0.5, *(end for level in self.levels for end in ends_of(level))}))
 
+    @property
+    def missing(self) -> NDArray[np.bool_]:
+        """(C,), which channels have no intervals, for validation has no value of them."""
+        return np.asarray(np.isnan(self.half_widths).any(axis=(0, 1)))
+
+    def numbers(self, names: Sequence[str]) -> Tensor:
+        """Numbers (len(names),) of the series `names` as a `Context` has them: -1 for one whose errors are not here."""
+        if len(self.names) == 1:
+            return torch.zeros(len(names), dtype=torch.int64)
+        numbers = {name: number for number, name in enumerate(self.names)}
+        return torch.tensor([numbers.get(name, -1) for name in names], dtype=torch.int64)
+
+    def bounds(
+        self, forecast: Tensor, context: Context, quantiles: Tensor | None = None, learned: Sequence[float] = ()
+    ) -> dict[float, tuple[Tensor, Tensor]]:
+        """Lower and upper ends (B, S, C) float64 of each level, in the scaled units of the errors; on the CPU.
+
+        Args:
+            forecast: (B, S, C), effects put back.
+            context: of these forecasts, series by `numbers`.
+            quantiles: (B, S, Q, C), those `learned`, of a model that has some.
+        """
+        widths = self.widths(forecast, context)
+        if quantiles is not None:
+            pairs = conformal_bounds(quantiles, learned, self.levels, widths)
+        else:
+            middle = forecast.cpu().double()
+            pairs = ((middle - width, middle + width) for width in widths)
+        return dict(zip(self.levels, pairs, strict=True))
+
+    def widths(self, forecast: Tensor, context: Context) -> list[Tensor]:
+        """Half-widths, or corrections, of each level around `forecast` (B, S, C): (S, C) or (B, S, C) float64."""
+        widths = torch.from_numpy(self.half_widths[:, : forecast.shape[1]].astype(np.float64))
+        if self.difficulty.constant:
+            return list(widths)
+        difficulty = self.difficulty.of(forecast, context)
+        return [width * difficulty for width in widths]
+
     def at(self, levels: Sequence[float], steps: int) -> NDArray[np.float32]:
-        """Half-widths of the first `steps` steps in scaled units: (levels, steps, C).
+        """Half-widths of the first `steps` steps in scaled units, where the difficulty is 1: (levels, steps, C).
 
         Raises:
             UsageError: a level or a horizon that is not calibrated; the text says which are.
@@ -160,133 +208,29 @@ class Intervals:
         return self.half_widths[[self.levels.index(level) for level in levels], :steps]
 
     def to_bytes(self) -> bytes:
-        """As safetensors; `intervals.safetensors`."""
-        levels = np.array(self.levels, dtype=np.float64)
-        windows = np.array([self.windows, self.disjoint], dtype=np.int64)
-        return save({"levels": levels, "half_widths": np.ascontiguousarray(self.half_widths), "windows": windows})
+        """As safetensors; the file of a run that `metrics.json` names."""
+        arrays = {
+            "levels": np.array(self.levels, dtype=np.float64),
+            "half_widths": self.half_widths,
+            "windows": np.array([self.windows, self.disjoint, self.difficulty.recent], dtype=np.int64),
+            "kinds": self.difficulty.kinds,
+            "series": self.difficulty.series,
+            "phases": self.difficulty.phases,
+            # Not as metadata: that is text without a promised order, and a million names are data.
+            "names": np.frombuffer(json.dumps(list(self.names)).encode(), dtype=np.uint8),
+        }
+        return save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
 
     @classmethod
     def from_bytes(cls, content: bytes) -> Intervals:
         """Read what `to_bytes` wrote."""
         read = load(content)
+        windows, disjoint, recent = read["windows"].tolist()
         return cls(
-            tuple(read["levels"].tolist()), read["half_widths"], int(read["windows"][0]), int(read["windows"][-1])
+            tuple(read["levels"].tolist()),
+            read["half_widths"],
+            windows,
+            disjoint,
+            Difficulty(read["kinds"], read["series"], read["phases"], recent),
+            tuple(json.loads(read["names"].tobytes())),
         )
-
-
-class _Errors:
-    """Keeps the absolute errors of some steps, or how far they are outside the quantiles `learned` that bound a level.
-
-    (steps, C, n), so that those of a step and channel lie side by side.
-    """
-
-    def __init__(
-        self, steps: slice, channels: int, windows: int, learned: Sequence[float], levels: Sequence[float]
-    ) -> None:
-        self.values = np.empty((steps.stop - steps.start, channels, windows), dtype=np.float32)
-        self._steps, self._seen, self.finite = steps, 0, True
-        self._learned, self._levels = learned, levels
-
-    def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
-        self.finite &= bool(forecast.isfinite().all())
-        if quantiles is None:
-            distance = (forecast.float() - target.float())[:, self._steps].abs_()
-        else:
-            distance = conformity_scores(
-                quantiles[:, self._steps], self._learned, self._levels[0], target[:, self._steps].float()
-            )
-        error = distance.cpu().numpy()
-        self.values[:, :, self._seen : self._seen + len(error)] = error.transpose(1, 2, 0)
-        self._seen += len(error)
-
-
-def _of_observed(
-    errors: NDArray[np.float32], counts: NDArray[np.int64], levels: Sequence[float]
-) -> NDArray[np.float32]:
-    """Half-widths (levels, S, C) from errors (S, C, n) of which `counts` (S, C) are no NaN."""
-    errors.sort(axis=-1)  # NaN last
-    ranks = np.array([[rank(level, n) for n in range(errors.shape[-1] + 1)] for level in levels])[:, counts]
-    half_widths = np.take_along_axis(errors[None], np.minimum(ranks, errors.shape[-1])[..., None] - 1, axis=-1)[..., 0]
-    return np.where(ranks <= counts, half_widths, np.inf).astype(np.float32)
-
-
-def passes(windows: int, steps: int, channels: int, most: int = MOST_ERRORS, kinds: int = 1) -> int:
-    """Number of times that `calibrate` has to forecast all windows to hold at most `most` errors at a time.
-
-    `kinds` of errors are 1, or with quantiles as many as levels.
-    """
-    return math.ceil(steps / _steps_at_a_time(windows, kinds * channels, most))
-
-
-def _steps_at_a_time(windows: int, channels: int, most: int) -> int:
-    return max(1, most // (windows * channels))
-
-
-def scored_windows(model: ForecastModel, windows: Windows) -> tuple[int, int]:
-    """Number of `windows` that `model` is scored on, and of those of them that overlap no other."""
-    count = len(windows.spread(model.most_windows))
-    return count, min(count, windows.disjoint)
-
-
-def calibrate(
-    model: ForecastModel,
-    windows: Windows,
-    levels: Sequence[float] = LEVELS,
-    batch_size: int = 256,
-    most: int = MOST_ERRORS,
-    also: Sequence[Accumulator] = (),
-) -> tuple[Intervals, dict[str, float | int]]:
-    """Intervals from the errors of `model` over `windows`, and its scores there.
-
-    A model that has intervals of its own keeps them. Those of many windows are exact, a block of
-    steps at a time; for few see `femts.evaluation.few`.
-
-    Args:
-        model: forecaster on the device of `windows`.
-        windows: those of the validation part, as long as the horizon to calibrate.
-        levels: percent; those for which there are too few windows are left out, as their interval is infinite.
-        batch_size: windows at a time.
-        also: further sums, which see every window once.
-        most: errors held at a time; each further block costs another pass over the windows.
-
-    Raises:
-        RunFailure: forecasts are not finite.
-    """
-    (count, disjoint), steps, channels = scored_windows(model, windows), windows.pred_len, windows.targets
-    if model.levels:
-        return Intervals.of_model(model, steps, channels), evaluate(model, windows, batch_size, also=also)
-    if are_few(count, disjoint):
-        every = tuple(sorted(set(levels)))
-        spread = Spread(steps, channels, every, model.quantiles)
-        scores = evaluate(model, windows, batch_size, also=[spread, *also])
-        _check_finite(spread.finite)
-        return Intervals(every, spread.half_widths(disjoint), count, disjoint), scores
-    finite = tuple(sorted(level for level in set(levels) if rank(level, count) <= count))
-    half_widths = np.empty((len(finite), steps, channels), dtype=np.float32)
-    kinds = [(level,) for level in finite] if model.quantiles else [finite]  # levels that share their errors
-    block = _steps_at_a_time(count, channels * len(kinds), most)
-    for first in range(0, steps, block):
-        some = slice(first, min(first + block, steps))
-        errors = [_Errors(some, channels, count, model.quantiles, levels) for levels in kinds]
-        scores = evaluate(model, windows, batch_size, also=[*errors, *(also if first == 0 else ())])
-        _check_finite(all(kind.finite for kind in errors))
-        by_kind = [_smallest(kind.values, levels, count) for kind, levels in zip(errors, kinds, strict=True)]
-        half_widths[:, some] = np.concatenate(by_kind)
-    return Intervals(finite, half_widths, count, disjoint), scores
-
-
-def _check_finite(finite: bool) -> None:
-    if not finite:
-        raise RunFailure(
-            "Intervals cannot be calibrated: forecasts of the validation part are not finite; train again."
-        )
-
-
-def _smallest(errors: NDArray[np.float32], levels: Sequence[float], count: int) -> NDArray[np.float32]:
-    """Half-widths (levels, S, C) from `errors` (S, C, count), which are put in another order."""
-    counts = (~np.isnan(errors)).sum(-1)
-    if counts.min() < count:
-        return _of_observed(errors, counts, levels)
-    places = [rank(level, count) - 1 for level in levels]
-    errors.partition(places, axis=-1)
-    return np.moveaxis(errors[..., places], -1, 0)

@@ -14,7 +14,6 @@ from fractions import Fraction
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from femts.errors import UsageError
@@ -61,7 +60,7 @@ def conformity_scores(forecast: Tensor, learned: Sequence[float], level: float, 
 
 
 def conformal_bounds(
-    forecast: Tensor, learned: Sequence[float], levels: Sequence[float], corrections: NDArray[np.float32]
+    forecast: Tensor, learned: Sequence[float], levels: Sequence[float], corrections: Sequence[Tensor]
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Lower and upper bounds (B, S, C), float64 on the CPU, level by level.
 
@@ -72,13 +71,12 @@ def conformal_bounds(
         forecast: quantiles (B, S, Q, C), rising.
         learned: their Q levels.
         levels: K of them in percent, rising.
-        corrections: (K, S, C), what each level's ends move outwards by.
+        corrections: of each level (S, C) or (B, S, C) float64, what its ends move outwards by.
     """
     lower = upper = quantile_at(forecast, learned, 0.5).cpu().double()
     for level, correction in zip(levels, corrections, strict=True):
         low, high = (quantile_at(forecast, learned, end).cpu().double() for end in ends_of(level))
-        moved = torch.from_numpy(correction.astype(np.float64))
-        lower, upper = torch.minimum(lower, low - moved), torch.maximum(upper, high + moved)
+        lower, upper = torch.minimum(lower, low - correction), torch.maximum(upper, high + correction)
         yield lower, upper
 
 

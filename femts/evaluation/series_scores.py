@@ -13,7 +13,7 @@ from torch import Tensor
 from femts.data.panel import Panel
 from femts.data.panel_preprocess import PanelPreprocess
 from femts.data.windows import PanelWindows
-from femts.evaluation.coverage import CoverageSums
+from femts.evaluation.coverage import Bounds
 from femts.evaluation.scores import scale_season
 
 Array = NDArray[np.float64]
@@ -27,7 +27,7 @@ class SeriesSums:
         preprocess: of each series.
         season: steps of a season, for the seasonal naive forecast.
         most: windows that are scored at most, spread over the series; None for all.
-        covered: intervals to measure in each series as well; None leaves them out.
+        bounds: intervals to measure in each series as well; None leaves them out.
     """
 
     def __init__(
@@ -36,13 +36,13 @@ class SeriesSums:
         preprocess: PanelPreprocess,
         season: int,
         most: int | None = None,
-        covered: CoverageSums | None = None,
+        bounds: Bounds | None = None,
     ) -> None:
         self.names = windows.names
         self.number = windows.series_of(windows.spread(most)).cpu()
         self.counts = torch.bincount(self.number, minlength=len(self.names))
-        self.preprocess, self.season, self.covered = preprocess, season, covered
-        levels = 0 if covered is None else len(covered.levels)
+        self.preprocess, self.season, self.bounds = preprocess, season, bounds
+        levels = 0 if bounds is None else len(bounds.intervals.levels)
         self.sums = torch.zeros(4, len(self.names), dtype=torch.float64)  # squares, absolutes, naive squares, values
         self.inside, self.width = torch.zeros(2, levels, len(self.names), dtype=torch.float64)
         self._limits, self._done = windows.resident.limits, 0
@@ -54,7 +54,7 @@ class SeriesSums:
         last = x[:, -self.season :, : target.shape[-1]].cpu().double()
         short = last.shape[1] < self.season
         naive = last[:, torch.arange(target.shape[1]) % last.shape[1]]
-        bounds = [] if self.covered is None else list(self.covered.bounds(forecast, quantiles))
+        bounds = [] if self.bounds is None else self.bounds.next(forecast, quantiles)[0]
         reached = target.cpu() if self._limits is None else self._limits.at(numbers).within(target.cpu())
         target, forecast = target.cpu().double(), forecast.cpu().double()
         for number in numbers.unique().tolist():
@@ -82,8 +82,8 @@ class SeriesSums:
             skill = 1 - squared[number] / naive[number] if naive[number] > 0 else np.nan
             cells = [int(self.counts[number]), mse, mae, mae / scale, np.sqrt(mse) / square, skill]
             for level in levels:
-                assert self.covered is not None
-                k = self.covered.levels.index(level)
+                assert self.bounds is not None
+                k = self.bounds.intervals.levels.index(level)
                 cells += [float(self.inside[k, number]) / count, float(self.width[k, number]) / count]
             rows.append((name, "raw", *cells))
         further = [f"{what}-{level:g}" for level in levels for what in ("coverage", "width")]

@@ -11,7 +11,8 @@ from femts.data.panel import Panel
 from femts.data.source import held_out
 from femts.data.windows import Windows
 from femts.errors import UsageError
-from femts.evaluation.intervals import LEVELS, Intervals, calibrate, check_levels, refuse_unreachable, scored_windows
+from femts.evaluation.conformal import calibrate, scored_windows
+from femts.evaluation.intervals import LEVELS, Intervals, check_levels, refuse_unreachable
 from femts.forecaster.scoring import score_windows, scorer
 from femts.forecaster.trained import D, P, Trained
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,13 +14,11 @@ from torch import Tensor
 
 from femts.config.values import check_steps
 from femts.data.grid import future_dates
-from femts.data.limits import Limits
-from femts.data.preprocess import Preprocess
 from femts.data.raw import Raw, raw_rows
 from femts.errors import RunFailure, UsageError
-from femts.evaluation.intervals import Intervals, check_levels, with_bounds
-from femts.evaluation.quantiles import check_quantiles, conformal_bounds, level_of
+from femts.evaluation.intervals import with_bounds
 from femts.explain.posterior import explainable, explanation
+from femts.forecaster.bounds import Ahead, Ends, raw_bounds
 from femts.forecaster.inputs import in_form_of, known_ahead, look_back, tell_age, tell_ended
 from femts.forecaster.scoring import calibrated
 from femts.forecaster.trained import Single, Trained
@@ -31,31 +28,6 @@ Array = NDArray[np.float64]
 
 # A fork has none of the threads that OpenMP began before it, and would wait for them for ever.
 os.register_at_fork(after_in_child=partial(torch.set_num_threads, 1))
-
-
-class Ends(NamedTuple):
-    """Ends of intervals that a user asks for.
-
-    Attributes:
-        levels: percent.
-        quantiles: each an end of an interval; 0.5 is the forecast.
-    """
-
-    levels: tuple[float, ...]
-    quantiles: tuple[float, ...]
-
-    @classmethod
-    def of(cls, level: Sequence[float] | None, quantiles: Sequence[float] | None) -> Ends:
-        """The ends by what `predict` was given; UsageError for what is no level or quantile."""
-        return cls(
-            () if level is None else check_levels(level),
-            () if quantiles is None else check_quantiles(quantiles),
-        )
-
-    @property
-    def needed(self) -> tuple[float, ...]:
-        """Levels that have to be calibrated."""
-        return (*self.levels, *(level_of(q) for q in self.quantiles if q != 0.5))
 
 
 def forecast_scaled(
@@ -122,21 +94,21 @@ def forecast_table(
     after = None if offsets is None else offsets[len(past.when) :]
     offsets = None if offsets is None else offsets[None]
     scaled = forecast_scaled(forecaster, past.values[None], steps, offsets, past.before)
-    points = _array(scaled.points[0, :, : len(targets)])
+    known, recent = None if after is None else after[None], past.values[None, past.before :]
+    ahead = Ahead([config.dataset], [forecaster.preprocess], recent, [when], scaled, known, len(targets))
+    points = ahead.raw()
     if not np.isfinite(points).all():
         raise RunFailure("The forecast is not finite; train again with a lower training.lr, or with other data.")
-    forecast = pd.DataFrame(forecaster.preprocess.inverse(points, after), columns=list(targets))
+    forecast = pd.DataFrame(points[0], columns=list(targets))
     if any(ends):
-        scaled = within(scaled, [forecaster.preprocess], len(targets), None if after is None else after[None])
-        bounds = _scaled_bounds(scaled, forecaster, ends)
-        raw = {name: forecaster.preprocess.inverse(bound, after) for name, bound in bounds.items()}
-        forecast = with_bounds(forecast, raw)
+        bounds = raw_bounds(forecaster, ahead, points, ends)
+        forecast = with_bounds(forecast, {name: bound[0] for name, bound in bounds.items()})
     ended = np.asarray(np.isnan(past.values[past.before :, : len(targets)]).all(axis=0))
     forecast.loc[:, np.repeat(ended, forecast.shape[1] // len(targets))] = np.nan
     if ended.any():
         tell_ended([name for name, over in zip(targets, ended, strict=True) if over], len(past.when) - past.before)
-    ahead = pd.DataFrame({"step" if freq is None else "date": when})
-    return in_form_of(pd.concat([ahead, forecast], axis=1), past, config.schema.form, targets)
+    stamps = pd.DataFrame({"step" if freq is None else "date": when})
+    return in_form_of(pd.concat([stamps, forecast], axis=1), past, config.schema.form, targets)
 
 
 def explain_table(forecaster: Single, history: pd.DataFrame) -> pd.DataFrame:
@@ -148,68 +120,6 @@ def explain_table(forecaster: Single, history: pd.DataFrame) -> pd.DataFrame:
     )
     read, when = torch.from_numpy(scaled[:, past.before :]).float().to(forecaster.device), past.when[past.before :]
     return explanation(model, read, forecaster.columns, when)
-
-
-def within(scaled: Forecasts, series: Sequence[Preprocess], targets: int, offsets: Array | None) -> Forecasts:
-    """Forecasts of T targets as they are scored, and as intervals are around them: at the ends of the domain, where
-    they leave it.
-
-    Args:
-        scaled: a forecast of each series.
-        series: the preprocessing of each.
-        targets: T.
-        offsets: of the steps that are forecast (S, steps, C); None where there are none.
-    """
-    limits = Limits.of(series, targets)
-    if limits is None:
-        return scaled
-    limits = limits if offsets is None else limits.without(torch.from_numpy(offsets[..., :targets]))
-    points, quantiles = (
-        None if each is None else limits.clip(each[..., :targets].cpu().double())
-        for each in (scaled.points, scaled.quantiles)
-    )
-    assert points is not None
-    return Forecasts(points, quantiles)
-
-
-def _scaled_bounds(scaled: Forecasts, forecaster: Single, ends: Ends) -> dict[str, Array]:
-    """Bounds (S, T) in scaled units beside the forecast, by name: `lo-80`, `hi-80`, `q-10`."""
-    points = _array(scaled.points[0, :, : len(forecaster.targets)])
-    pairs = {0.0: (points, points)}
-    for level, (low, high) in scaled_ends(
-        calibrated(forecaster), forecaster.model.quantiles, scaled, points.shape
-    ).items():
-        pairs[level] = low[0], high[0]
-    return named_bounds(pairs, ends)
-
-
-def named_bounds(pairs: Mapping[float, tuple[Array, Array]], ends: Ends) -> dict[str, Array]:
-    """Ends by name, `lo-80`, `hi-80`, `q-10`, from the lower and the upper one of each level; 0
-    stands for the forecast."""
-    bounds = {f"{side}-{level:g}": pairs[level][k] for level in ends.levels for k, side in enumerate(("lo", "hi"))}
-    return bounds | {f"q-{100 * q:g}": pairs[level_of(q)][q > 0.5] for q in ends.quantiles}
-
-
-def scaled_ends(
-    intervals: Intervals, learned: Sequence[float], scaled: Forecasts, shape: tuple[int, ...]
-) -> dict[float, tuple[Array, Array]]:
-    """Lower and upper ends (B, S, T) of each calibrated level, in scaled units.
-
-    Args:
-        intervals: of the forecaster.
-        learned: quantiles that its model has learned; none for a mean.
-        scaled: forecasts of B windows.
-        shape: (S, T), steps and targets.
-    """
-    steps, targets = shape
-    corrections = intervals.half_widths[:, :steps]
-    if scaled.quantiles is None:
-        points = _array(scaled.points[..., :targets])
-        return {
-            level: (points - width, points + width) for level, width in zip(intervals.levels, corrections, strict=True)
-        }
-    moved = conformal_bounds(scaled.quantiles[..., :targets], learned, intervals.levels, corrections)
-    return {level: (low.numpy(), high.numpy()) for level, (low, high) in zip(intervals.levels, moved, strict=True)}
 
 
 def _array(values: Tensor) -> Array:

@@ -24,7 +24,8 @@ from femts.data.raw import Raw, raw_rows
 from femts.data.static import with_static
 from femts.errors import GapWarning, RunFailure, UsageError, suggest
 from femts.evaluation.evaluator import windows_at_a_time
-from femts.forecaster.forecasting import Ends, forecast_model, named_bounds, scaled_ends, within
+from femts.forecaster.bounds import Ahead, Ends, raw_bounds
+from femts.forecaster.forecasting import forecast_model
 from femts.forecaster.inputs import tell_age, tell_ended
 from femts.forecaster.panel_inputs import ends_of, known_ahead_of, steps_ahead, tell_stopped, tell_young
 from femts.forecaster.scoring import calibrated
@@ -93,14 +94,12 @@ def forecast_series(
         else None,
     )
     targets = len(forecaster.targets)
-    points = scaled.points[..., :targets].cpu().double().numpy()
-    if not np.isfinite(points).all():
+    if not bool(scaled.points[..., :targets].isfinite().all()):
         raise RunFailure("The forecast is not finite; train again with a lower training.lr, or with other data.")
-    pairs = {0.0: (points, points)}
-    if any(ends):
-        scaled = within(scaled, ready.preprocess, targets, ready.offsets)
-        pairs |= scaled_ends(calibrated(forecaster), forecaster.model.quantiles, scaled, (steps, targets))
-    columns = {"": points, **{f"-{name}": values for name, values in named_bounds(pairs, ends).items()}}
+    made = Ahead(list(panel.series), ready.preprocess, ready.recent, ahead, scaled, ready.offsets, targets)
+    points = made.raw()
+    bounds = raw_bounds(forecaster, made, points, ends) if any(ends) else {}
+    columns = {"": points, **{f"-{name}": values for name, values in bounds.items()}}
     ended = np.asarray(np.isnan(ready.recent[..., :targets]).all(axis=(1, 2)))
     if ended.any():
         tell_ended([name for name, over in zip(panel.series, ended, strict=True) if over], config.seq_len)
@@ -212,21 +211,14 @@ def last_rows(values: Array, steps: int) -> Array:
 def _long_table(
     forecaster: Many, panel: Panel, ready: Ready, columns: Mapping[str, Array], ahead: Sequence[pd.Index]
 ) -> pd.DataFrame:
-    """A long table of scaled forecasts and bounds (S, steps, T) by the ending of their name, in raw units."""
+    """A long table of forecasts and bounds (S, steps, T) by the ending of their name."""
     form, steps, targets = forecaster.config.schema.form, len(ahead[0]), forecaster.targets
     table = {
         form.series: np.repeat(np.array(list(panel.series), dtype=object), steps),
         form.time or "ds": joined(ahead),
     }
     ended = np.asarray(np.isnan(ready.recent[..., : len(targets)]).all(axis=1))[:, None]
-    raw = {ending: np.where(ended, np.nan, _raw(ready, scaled)) for ending, scaled in columns.items()}
+    raw = {ending: np.where(ended, np.nan, values) for ending, values in columns.items()}
     for k, target in enumerate(targets):
         table |= {f"{target}{ending}": values[..., k].reshape(-1) for ending, values in raw.items()}
     return pd.DataFrame(table)
-
-
-def _raw(ready: Ready, scaled: Array) -> Array:
-    """Scaled forecasts (S, steps, T) in raw units, effects put back."""
-    after = [None] * len(scaled) if ready.offsets is None else ready.offsets
-    together = zip(ready.preprocess, scaled, after, strict=True)
-    return np.stack([one.inverse(values, taken_off) for one, values, taken_off in together])

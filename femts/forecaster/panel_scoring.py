@@ -22,7 +22,7 @@ from femts.evaluation.intervals import check_levels
 from femts.evaluation.scores import DetailSums, check_groups, scores_frame
 from femts.evaluation.series_scores import SeriesSums
 from femts.forecaster import scoring
-from femts.forecaster.scoring import coverage_sums, score, scorer
+from femts.forecaster.scoring import coverage_sums, interval_bounds, score, scorer
 from femts.forecaster.trained import Many
 from femts.text import shown
 
@@ -101,7 +101,8 @@ def score_details(
     """Scores in detail, over `windows` of `panel`; see `PanelForecaster.scores`."""
     groups, levels = check_panel_groups(by), () if level is None else check_levels(level)
     covered = coverage_sums(forecaster, levels, windows) if levels else None
-    series = SeriesSums(windows, forecaster.preprocess, panel.season, forecaster.model.most_windows, covered)
+    bounds = interval_bounds(forecaster, levels, windows) if levels else None
+    series = SeriesSums(windows, forecaster.preprocess, panel.season, forecaster.model.most_windows, bounds)
     if groups == ("series",):
         score(forecaster, windows, [series])
         return series.frame(panel, levels)

@@ -27,6 +27,7 @@ from femts.data.preprocess import Preprocess
 from femts.data.roles import Roles
 from femts.data.static import StaticCodes
 from femts.errors import UsageError
+from femts.evaluation.difficulty import KINDS, PHASE
 from femts.evaluation.intervals import Intervals
 from femts.forecaster.members import check_members
 from femts.forecaster.run_folder import CONFIG, INTERVALS, PREPROCESS, SCORED, WEIGHTS, RunConfig
@@ -261,8 +262,15 @@ def _intervals(run: SavedRun, content: bytes) -> Intervals:
             len(run.preprocess["columns"]) - len(run.config.schema.roles.past),
         )
         rising = all(low < high for low, high in zip((0.0, *levels), (*levels, 100.0), strict=True))
-        # A correction of learned quantiles may be negative, and one for which windows were too few is infinite.
-        numbers = widths.dtype == np.float32 and bool((widths > -np.inf).all())
+        # A correction of learned quantiles may be negative, and a channel without values in validation has none.
+        numbers = widths.dtype == np.float32 and not np.isinf(widths).any()
+        difficulty, targets = intervals.difficulty, widths.shape[2]
+        factors = (*difficulty.series.ravel(), *difficulty.phases.ravel())
+        numbers &= all(0 < factor < np.inf for factor in factors)
+        fitting &= difficulty.series.shape == (len(intervals.names), targets)
+        fitting &= difficulty.phases.shape[1:] == difficulty.kinds.shape == (targets,)
+        fitting &= set(difficulty.kinds.tolist()) <= set(range(len(KINDS)))
+        fitting &= PHASE not in difficulty.kinds or len(difficulty.phases) > 1
     except (*_UNREADABLE, IndexError) as error:
         raise Misfit(INTERVALS, content[:20], "intervals") from error
     counted = 1 <= intervals.disjoint <= intervals.windows or intervals.windows == intervals.disjoint == 0

@@ -22,7 +22,7 @@ from femts.data.splits import Split
 from femts.data.windows import Windows, part_windows
 from femts.errors import UsageError
 from femts.evaluation.beside import NaiveSums
-from femts.evaluation.coverage import CoverageSums, RawWidths
+from femts.evaluation.coverage import Bounds, CoverageSums, RawWidths
 from femts.evaluation.evaluator import Accumulator, evaluate, evaluate_horizons
 from femts.evaluation.intervals import Intervals, check_levels
 from femts.evaluation.scores import DetailSums, check_groups, scores_frame
@@ -201,7 +201,7 @@ def score_coverage(forecaster: Single, windows: Windows, level: Sequence[float])
     """Coverage by step and channel; see `Forecaster.coverage`."""
     levels, preprocess = check_levels(level), forecaster.preprocess
     sums = coverage_sums(forecaster, levels, windows)
-    widths = RawWidths(sums, preprocess)
+    widths = RawWidths(interval_bounds(forecaster, levels, windows), preprocess)
     score(forecaster, windows, [sums] if preprocess.linear else [sums, widths])
     scaled = preprocess.scaler.scale[: windows.targets] * sums.width
     return _coverage_rows(forecaster, levels, sums, scaled if preprocess.linear else widths.mean, "raw")
@@ -228,10 +228,14 @@ def _coverage_rows(
 
 def coverage_sums(forecaster: Trained[Any, Any], levels: Sequence[float], windows: Windows) -> CoverageSums:
     """Accumulator over `windows` of all levels that are calibrated, `levels` among them."""
-    intervals, steps, model = calibrated(forecaster), windows.pred_len, forecaster.model
-    intervals.at(levels, steps)
-    widths = intervals.half_widths[:, :steps]
-    return CoverageSums(intervals.levels, widths, model.quantiles, windows, model.most_windows)
+    return CoverageSums(interval_bounds(forecaster, levels, windows))
+
+
+def interval_bounds(forecaster: Trained[Any, Any], levels: Sequence[float], windows: Windows) -> Bounds:
+    """Bounds of `windows` at all levels that are calibrated, `levels` among them."""
+    intervals, model = calibrated(forecaster), forecaster.model
+    intervals.at(levels, windows.pred_len)
+    return Bounds(intervals, windows, model.quantiles, model.most_windows)
 
 
 def calibrated(forecaster: Trained[Any, Any]) -> Intervals:

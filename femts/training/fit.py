@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from femts.evaluation.intervals import LEVELS, passes
+from femts.evaluation.conformal import passes
+from femts.evaluation.intervals import LEVELS
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.panel_forecaster import PanelForecaster
 from femts.training.batches import StepBatches
@@ -63,8 +64,8 @@ def fit(forecaster: Forecaster | PanelForecaster, outset: Outset, course: Course
         from femts.training.loop import Job, run_steps  # Lightning takes seconds to import, and naive models need none
 
         count, tested = (len(windows[part].spread(model.most_windows)) for part in ("val", "test"))
-        kinds = len(LEVELS) if model.quantiles else 1
-        calibration = count * passes(count, outset.config.pred_len, first.targets, kinds=kinds)
+        learned = len(LEVELS) if model.quantiles else 0
+        calibration = count * passes(count, outset.config.pred_len, first.targets, learned=learned)
         alone = calibration + tested  # the work of one process, where validations are shared
         scored = place.devices * (1 + later) * alone
         budget = Budget(training.steps(epoch), course.limit, course.started, scored)

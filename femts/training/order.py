@@ -98,7 +98,7 @@ def carry_out(order: Order, data: Dataset | Panel) -> Forecaster | PanelForecast
     config = resolve_run(data, order.model, order.lengths, order.settings, order.training)
     outset, whole = Outset.of(data, config), None
     if order.final:
-        whole = Outset.of(all_rows(data), replace(config, final=True), ("train",))
+        whole = Outset.of(all_rows(data), replace(config, final=True), ("train",), outset.preprocess)
     out, place = order.out, order.place
     with at_place(place):
         if order.resume and out is not None:

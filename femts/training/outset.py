@@ -16,7 +16,6 @@ from femts.data.panel_preprocess import PanelPreprocess, panel_training_rows, pa
 from femts.data.preprocess import Preprocess
 from femts.data.source import split_for
 from femts.data.splits import PARTS, check_room
-from femts.data.static import StaticCodes
 from femts.data.windows import PanelWindows, Windows, part_windows
 from femts.errors import UsageError
 from femts.evaluation.memory import kept_memory
@@ -48,24 +47,30 @@ class Outset:
 
     @classmethod
     def of(
-        cls, data: Dataset | Panel, config: RunConfig, parts: Sequence[str] = PARTS, static: StaticCodes | None = None
+        cls,
+        data: Dataset | Panel,
+        config: RunConfig,
+        parts: Sequence[str] = PARTS,
+        units: Preprocess | PanelPreprocess | None = None,
     ) -> Outset:
         """The outset of a run of `config` on `data`, with windows of `parts`.
 
-        Codes of static columns are `static`, so that the model has the inputs that it was chosen
-        with; None fits them to the series.
+        Values keep the `units`, and static columns the codes, of the run by which this one was chosen: a penalty, a
+        learning rate and errors mean the same in no others. None fits them to the training rows.
 
         Raises:
             UsageError: lengths that do not fit the data.
         """
         lengths, windows = (config.seq_len, config.pred_len), dict[str, Windows]()
         if isinstance(data, Panel):
-            series = PanelPreprocess.fit(data, static).reading(config.reads_raw)
+            assert units is None or isinstance(units, PanelPreprocess)
+            series = PanelPreprocess.fit(data, units).reading(config.reads_raw)
             first = panel_windows(data, series, "train", *lengths)
             windows["train"] = first
             windows |= {part: panel_windows(data, series, part, *lengths, first) for part in parts if part != "train"}
             return cls(data, config, series, windows)
-        preprocess = Preprocess.fit(data).reading(config.reads_raw)
+        assert units is None or isinstance(units, Preprocess)
+        preprocess = Preprocess.fit(data, units).reading(config.reads_raw)
         for part in parts:
             windows[part] = part_windows(data, preprocess, part, *lengths, windows.get("train"))
         return cls(data, config, preprocess, windows)

@@ -8,7 +8,6 @@ from typing import Any, TypeVar, cast
 
 from femts.data.dataset import Dataset
 from femts.data.panel import Panel
-from femts.data.panel_preprocess import PanelPreprocess
 from femts.data.source import all_rows, held_out
 from femts.data.splits import PARTS
 from femts.errors import UsageError
@@ -35,8 +34,8 @@ T = TypeVar("T", bound=Trained[Any, Any])
 def refit(forecaster: F, data: Dataset | Panel) -> F:
     """Train on all rows of `data`, by what the training of `forecaster` chose on its validation part.
 
-    Look-back, settings and seed stay. The learning rate takes the same course and stops at the step
-    that was kept, so that no row has to be kept back to choose one.
+    Look-back, settings and seed stay, and so do transform and scale. The learning rate takes the
+    same course and stops at the step that was kept, so that no row has to be kept back to choose one.
 
     Args:
         forecaster: a trained one; of one that is itself a refit, that which was scored.
@@ -63,8 +62,7 @@ def _again(scored: T, data: Dataset | Panel, limit: float | None = None, progres
     """The forecaster `scored`, trained anew on `data`, within so many seconds."""
     config = replace(scored.config, dataset=data.name, source=data.source, final=True)
     place = resolve_place(replace(config.training, device=cast(Any, scored.device.type)))
-    static = scored.preprocess.static if isinstance(scored.preprocess, PanelPreprocess) else None
-    outset = Outset.of(data, config, ("train",), static)
+    outset = Outset.of(data, config, ("train",), scored.preprocess)
     with at_place(place), working_folder(None, place) as folder:
         made = outset.forecaster()
         outset.fit_closed_form(made.model)

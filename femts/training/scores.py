@@ -13,9 +13,9 @@ from femts.data.dataset import Dataset
 from femts.data.panel import Panel
 from femts.data.windows import PanelWindows, Windows
 from femts.evaluation.beside import NaiveErrors
-from femts.evaluation.coverage import CoverageSums
+from femts.evaluation.conformal import calibrate
+from femts.evaluation.coverage import Bounds, CoverageSums
 from femts.evaluation.evaluator import evaluate
-from femts.evaluation.intervals import calibrate
 from femts.evaluation.quantiles import PinballSums
 from femts.forecaster import panel_scoring, scoring
 from femts.forecaster.forecaster import Forecaster
@@ -39,7 +39,7 @@ def take_scores(
     pinball = [PinballSums(model.quantiles, past.series.device)] if model.quantiles else []
     intervals, val = calibrate(model, past, batch_size=batch_size, also=pinball)
     val |= {"pinball": pinball[0].mean} if pinball else {}
-    covered = CoverageSums(intervals.levels, intervals.half_widths, model.quantiles, future, model.most_windows)
+    covered = CoverageSums(Bounds(intervals, future, model.quantiles, model.most_windows))
     naive = _naive_sums(forecaster, future, data)
     test = evaluate(model, future, batch_size, also=[covered, naive])
     model.eval()

@@ -10,19 +10,18 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from even_intervals import covering, even_intervals
 from sklearn.metrics import mean_pinball_loss
 from torch import Tensor
 
 from femts.config.model import ModelConfig
 from femts.data.windows import Windows
 from femts.errors import RunFailure, UsageError
-from femts.evaluation.coverage import CoverageSums
+from femts.evaluation.conformal import calibrate, passes
 from femts.evaluation.evaluator import evaluate
 from femts.evaluation.intervals import (
     Intervals,
-    calibrate,
     check_levels,
-    passes,
     rank,
     refuse_unreachable,
     with_bounds,
@@ -68,7 +67,7 @@ def test_ranks_need_no_rounding(level: float) -> None:
         assert Fraction(k - 1, n + 1) < share <= Fraction(k, n + 1)
 
 
-@pytest.mark.parametrize("most", [1, 139 * 3, 2 * 139 * 3 + 1, 10**9])
+@pytest.mark.parametrize("most", [1, 2 * 139 * 3, 4 * 139 * 3 + 1, 10**9])
 def test_blocks_of_steps_make_no_difference(windows: Windows, most: int) -> None:
     calls = 0
 
@@ -80,7 +79,7 @@ def test_blocks_of_steps_make_no_difference(windows: Windows, most: int) -> None
 
     made, _ = calibrate(Count(ModelConfig(10, 5, 3)), windows, batch_size=1000, most=most)
     np.testing.assert_array_equal(made.half_widths, calibrate(MODEL, windows, batch_size=7)[0].half_widths)
-    assert calls == passes(139, 5, 3, most) == {1: 5, 417: 5, 835: 3, 10**9: 1}[most]
+    assert calls == passes(139, 5, 3, most) == {1: 5, 834: 5, 1669: 3, 10**9: 1}[most]
 
 
 def test_levels_beyond_the_windows_are_left_out_and_refused_by_name(windows: Windows) -> None:
@@ -125,7 +124,7 @@ def test_exchangeable_errors_are_covered_as_promised() -> None:
     model = Zero(ModelConfig(1, 1, 2))
     val, test = Windows(noise, 1, 1, 0, 2000), Windows(noise, 1, 1, 2000, 12_000)
     made, _ = calibrate(model, val)
-    sums = CoverageSums(made.levels, made.at(made.levels, 1))
+    sums = covering(made, test)
     evaluate(model, test, also=[sums])
     for level, measured in zip(made.levels, sums.coverage, strict=True):
         share = level / 100
@@ -137,7 +136,7 @@ def test_coverage_width_and_pinball_against_sklearn(windows: Windows) -> None:
     made, _ = calibrate(MODEL, windows)
     levels = (80.0, 95.0)
     test = Windows(torch.randn(90, 3, generator=torch.Generator().manual_seed(1)) * 1.3, 10, 5, 0, 90)
-    one_by_one, at_once = (CoverageSums(levels, made.at(levels, 5)) for _ in range(2))
+    one_by_one, at_once = (covering(even_intervals(levels, made.at(levels, 5)), test) for _ in range(2))
     evaluate(MODEL, test, 1, also=[one_by_one])
     evaluate(MODEL, test, 1000, also=[at_once])
     assert np.array_equal(one_by_one.coverage, at_once.coverage)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from even_intervals import covering, even_intervals
 from scipy.stats import norm
 from sklearn.metrics import mean_pinball_loss
 from torch import Tensor
@@ -17,9 +18,8 @@ from femts.config.model import ModelConfig
 from femts.data.resident import ScaledSeries
 from femts.data.windows import Windows
 from femts.errors import UsageError
-from femts.evaluation.coverage import CoverageSums
+from femts.evaluation.conformal import calibrate, passes
 from femts.evaluation.evaluator import evaluate
-from femts.evaluation.intervals import Intervals, calibrate, passes
 from femts.evaluation.quantiles import PinballSums, check_quantiles, conformal_bounds, ends_of, level_of, quantile_at
 from femts.models.base import ForecastModel
 
@@ -90,7 +90,7 @@ def test_ends_and_levels_are_exact() -> None:
     for level in (50.0, 80.0, 85.0, 90.0, 95.0, 97.5, 99.0, 99.9):
         assert [level_of(end) for end in ends_of(level)] == [level, level]
     assert level_of(0.5) == 0
-    made = Intervals((80.0, 95.0), np.zeros((2, 1, 1), dtype=np.float32), 100, 100)
+    made = even_intervals((80.0, 95.0), np.zeros((2, 1, 1)))
     assert made.quantiles == (0.025, 0.1, 0.5, 0.9, 0.975)
 
 
@@ -113,7 +113,7 @@ def test_corrections_are_the_order_statistics_of_how_far_targets_are_outside() -
     assert (calibrate(Spread(3.0), val)[0].half_widths[:4] < 0).all(), "and too wide ones inwards"
 
 
-@pytest.mark.parametrize("most", [1, 5 * 139 * C, 10**9])
+@pytest.mark.parametrize("most", [1, 7 * 139 * C, 10**9])
 def test_blocks_of_steps_make_no_difference(most: int) -> None:
     calls = 0
 
@@ -124,7 +124,7 @@ def test_blocks_of_steps_make_no_difference(most: int) -> None:
             return super().forward(x)
 
     made, _ = calibrate(Count(), windows(139), batch_size=1000, most=most)
-    assert calls == passes(139, P, C, most, kinds=5) == {1: 2, 5 * 139 * C: 2, 10**9: 1}[most]
+    assert calls == passes(139, P, C, most, learned=5) == {1: 2, 7 * 139 * C: 2, 10**9: 1}[most]
     np.testing.assert_array_equal(made.half_widths, calibrate(Spread(), windows(139), batch_size=7)[0].half_widths)
 
 
@@ -132,12 +132,12 @@ def test_bounds_hold_the_median_and_each_other_whatever_the_corrections() -> Non
     forecast, _ = quantiles_of(Spread(), windows(50))
     levels = (50.0, 80.0, 95.0)
     corrections = np.random.default_rng(0).normal(-0.5, 2, (3, P, C)).astype(np.float32)
-    bounds = list(conformal_bounds(forecast, KNOWN, levels, corrections))
+    bounds = list(conformal_bounds(forecast, KNOWN, levels, list(torch.from_numpy(corrections).double())))
     lower, upper = (torch.stack(side) for side in zip(*bounds, strict=True))
     median = forecast[:, :, 3].double()
     assert (lower <= median).all() and (upper >= median).all()
     assert (lower.diff(dim=0) <= 0).all() and (upper.diff(dim=0) >= 0).all()
-    plain = list(conformal_bounds(forecast, KNOWN, levels, np.full((3, P, C), 0.25, dtype=np.float32)))
+    plain = list(conformal_bounds(forecast, KNOWN, levels, list(torch.full((3, P, C), 0.25))))
     torch.testing.assert_close(plain[1][0], forecast[:, :, 1].double() - 0.25)
     torch.testing.assert_close(plain[2][1], forecast[:, :, 6].double() + 0.25)
 
@@ -147,7 +147,7 @@ def test_exchangeable_windows_are_covered_as_promised(factor: float) -> None:
     """However wrong the quantiles are; 4 standard deviations bound the share of independent windows."""
     model, val, test = Spread(factor), windows(2000), windows(10_000, seed=1)
     made, _ = calibrate(model, val)
-    sums = CoverageSums(made.levels, made.half_widths, KNOWN)
+    sums = covering(made, test, KNOWN)
     evaluate(model, test, also=[sums])
     for level, measured in zip(made.levels, sums.coverage, strict=True):
         share = level / 100
@@ -159,7 +159,7 @@ def test_exchangeable_windows_are_covered_as_promised(factor: float) -> None:
 def test_coverage_width_and_pinball_against_sklearn(gaps: float) -> None:
     model, test = Spread(0.8), windows(90, 1, gaps)
     made, _ = calibrate(model, windows(300, 0, gaps))
-    one_by_one, at_once = (CoverageSums(made.levels, made.half_widths, KNOWN) for _ in range(2))
+    one_by_one, at_once = (covering(made, test, KNOWN) for _ in range(2))
     own = PinballSums(KNOWN)
     evaluate(model, test, 1, also=[one_by_one])
     evaluate(model, test, 1000, also=[at_once, own])
@@ -169,7 +169,7 @@ def test_coverage_width_and_pinball_against_sklearn(gaps: float) -> None:
     seen = test.seen(torch.arange(len(test)))
     there = np.ones_like(target, dtype=bool) if seen is None else (seen[:, 1:] & seen[:, :1]).numpy()
     assert gaps == 0 or not there.all()
-    bounds = conformal_bounds(forecast, KNOWN, made.levels, made.half_widths)
+    bounds = conformal_bounds(forecast, KNOWN, made.levels, list(torch.from_numpy(made.half_widths).double()))
     for k, (level, (lower, upper)) in enumerate(zip(made.levels, bounds, strict=True)):
         for step, channel in np.ndindex(P, C):
             some = there[:, step, channel]
@@ -195,8 +195,9 @@ def test_the_median_alone_is_split_conformal() -> None:
     val = windows(139)
     made, plain = (calibrate(Zero(known=known), val)[0] for known in ((0.5,), ()))
     np.testing.assert_array_equal(made.half_widths, plain.half_widths)
-    sums = [CoverageSums(made.levels, made.half_widths, known) for known in ((0.5,), ())]
+    test = windows(90, 1)
+    sums = [covering(made, test, known) for known in ((0.5,), ())]
     for model, each in zip((Zero(known=(0.5,)), Zero(known=())), sums, strict=True):
-        evaluate(model, windows(90, 1), also=[each])
+        evaluate(model, test, also=[each])
     for name in ("coverage", "width", "pinball", "crps"):
         np.testing.assert_allclose(getattr(sums[0], name), getattr(sums[1], name), rtol=1e-6)

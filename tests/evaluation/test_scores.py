@@ -8,13 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from even_intervals import covering, even_intervals
 from sklearn.metrics import mean_absolute_error, mean_squared_error
 
 from femts.data.preprocess import Preprocess
 from femts.data.scaler import Scaler
 from femts.data.windows import Windows
 from femts.errors import UsageError
-from femts.evaluation.coverage import CoverageSums
 from femts.evaluation.evaluator import evaluate
 from femts.evaluation.scores import DetailSums, check_groups, scores_frame, seasonal_error
 from femts.models.dlinear import DLinear, DLinearConfig
@@ -37,7 +37,7 @@ def frame_of(
     model: torch.nn.Module, batch_size: int, by: tuple[str, ...] = (), levels: tuple[float, ...] = ()
 ) -> pd.DataFrame:
     sums = DetailSums(P, C, PREPROCESS, SEASON)
-    covered = CoverageSums(levels, np.full((len(levels), P, C), 0.7, dtype=np.float32)) if levels else None
+    covered = covering(even_intervals(levels, np.full((len(levels), P, C), 0.7)), WINDOWS) if levels else None
     evaluate(model, WINDOWS, batch_size, also=[sums, *([covered] if covered else [])])  # type: ignore[arg-type]
     return scores_frame(sums, COLUMNS, RAW[:TRAIN], by, covered, levels)
 

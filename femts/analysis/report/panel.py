@@ -116,8 +116,9 @@ def _samples(forecaster: PanelForecaster, panel: Panel, windows: PanelWindows, r
     most = max(1, min(MOST_SERIES, MOST_VALUES // (past + (2 + 2 * len(levels)) * steps), len(ranked)))
     names = [ranked["series"][k] for k in np.unique(np.linspace(0, len(ranked) - 1, most).round().astype(int))]
     places = [windows.names.index(name) for name in names]
-    scored = scored_forecasts(forecaster.model, windows, windows.ends.cpu()[places] - 1)
-    bounds, forecasts = sample_bounds(forecaster, scored, levels), scored.points.cpu().double().numpy()
+    last = windows.ends.cpu()[places] - 1
+    scored = scored_forecasts(forecaster.model, windows, last)
+    bounds, forecasts = sample_bounds(forecaster, windows, last, scored), scored.points.cpu().double().numpy()
     drawn = []
     for place, name in enumerate(names):
         data, one = panel.series[name], forecaster.preprocess.series[name]

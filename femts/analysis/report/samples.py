@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from femts.analysis.audit.checks import scored_forecasts
 from femts.data.dataset import Dataset
+from femts.data.windows import Windows
 from femts.errors import UsageError
 from femts.explain.posterior import explainable, explained
 from femts.forecaster.forecaster import Forecaster
-from femts.forecaster.forecasting import scaled_ends
 from femts.forecaster.scoring import score_windows
 from femts.forecaster.trained import Trained
 from femts.models.base import Forecasts
@@ -50,8 +50,9 @@ def sample_windows(forecaster: Forecaster, data: Dataset) -> dict[str, Any]:
     many = max(1, min(MOST_WINDOWS, MOST_VALUES // (channels * each), len(windows)))
     model, why = _explained_model(forecaster)
     samples, numbers = [], np.unique(np.linspace(0, len(windows) - 1, many).round().astype(int))
-    scored, raw = scored_forecasts(forecaster.model, windows, torch.from_numpy(numbers)), preprocess.inverse
-    bounds, forecasts = sample_bounds(forecaster, scored, levels), scored.points.cpu().double().numpy()
+    index, raw = torch.from_numpy(numbers), preprocess.inverse
+    scored = scored_forecasts(forecaster.model, windows, index)
+    bounds, forecasts = sample_bounds(forecaster, windows, index, scored), scored.points.cpu().double().numpy()
     for place, (number, forecast) in enumerate(zip(numbers.tolist(), forecasts, strict=True)):
         row = data.split.test[0] + number
         series = np.concatenate([data.values[row - past : row + steps, : windows.targets], raw(forecast)]).T[:channels]
@@ -96,14 +97,17 @@ def pack(rows: NDArray[Any]) -> list[list[float | str]]:
 
 
 def sample_bounds(
-    forecaster: Trained[Any, Any], scored: Forecasts, shown: Sequence[float]
+    forecaster: Trained[Any, Any], windows: Windows, index: torch.Tensor, scored: Forecasts
 ) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
-    """Lower and upper bounds (windows, P, T) in scaled units of the levels `shown`, around what was `scored`."""
-    if forecaster.intervals is None or not shown:
+    """Lower and upper bounds (B, P, T) in scaled units of the levels shown, around what was `scored` of the windows
+    `index` (B,)."""
+    intervals, levels = forecaster.intervals, shown_levels(forecaster)
+    if intervals is None or not levels:
         return {}
-    shape = (forecaster.config.pred_len, len(forecaster.targets))
-    ends = scaled_ends(forecaster.intervals, forecaster.model.quantiles, scored, shape)
-    return {f"{level:g}": ends[level] for level in shown}
+    context = windows.context(index)
+    context = context._replace(series=intervals.numbers(windows.names)[context.series])
+    ends = intervals.bounds(scored.points, context, scored.quantiles, forecaster.model.quantiles)
+    return {f"{level:g}": (ends[level][0].numpy(), ends[level][1].numpy()) for level in levels}
 
 
 def _explained_model(forecaster: Forecaster) -> tuple[SegmentForecaster | None, str | None]:

@@ -1,0 +1,210 @@
+"""Calibration of intervals by the errors of a forecaster on validation windows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from femts.data.windows import Windows
+from femts.errors import RunFailure
+from femts.evaluation.difficulty import LEVEL, RECENT, Difficulty, Sample, choose_kinds, estimate, relative_level
+from femts.evaluation.evaluator import Accumulator, evaluate
+from femts.evaluation.few import are_few, student_widths
+from femts.evaluation.intervals import LEVELS, Intervals, rank
+from femts.evaluation.quantiles import conformity_scores, ends_of, quantile_at
+from femts.models.base import ForecastModel
+
+Floats = NDArray[np.float32]
+
+MOST_NUMBERS = 5 * 2**25  # held at a time, 640 MiB; more take several passes over the windows
+MOST_SAMPLED = 2**22  # errors that the difficulty is estimated by
+WINDOWS = 4096  # that are divided by their difficulty at a time
+
+
+def passes(windows: int, steps: int, channels: int, most: int = MOST_NUMBERS, learned: int = 0) -> int:
+    """Number of times that `calibrate` has to forecast all windows to hold at most `most` numbers at a time.
+
+    `learned` is the number of levels for a model with quantiles, else 0.
+    """
+    return math.ceil(steps / _steps_at_a_time(windows, channels, most, learned))
+
+
+def _steps_at_a_time(windows: int, channels: int, most: int, learned: int) -> int:
+    return max(1, most // (windows * channels * (2 + learned)))
+
+
+def scored_windows(model: ForecastModel, windows: Windows) -> tuple[int, int]:
+    """Number of `windows` that `model` is scored on, and of those of them that overlap no other."""
+    count = len(windows.spread(model.most_windows))
+    return count, min(count, windows.disjoint)
+
+
+def calibrate(
+    model: ForecastModel,
+    windows: Windows,
+    levels: Sequence[float] = LEVELS,
+    batch_size: int = 256,
+    most: int = MOST_NUMBERS,
+    also: Sequence[Accumulator] = (),
+) -> tuple[Intervals, dict[str, float | int]]:
+    """Intervals from the errors of `model` over `windows`, and its scores there.
+
+    A model that has intervals of its own keeps them. Those of many windows are order statistics, a block
+    of steps at a time; for few see `femts.evaluation.few`.
+
+    Args:
+        model: forecaster on the device of `windows`.
+        windows: those of the validation part, as long as the horizon to calibrate.
+        levels: percent; those for which there are too few windows are left out.
+        batch_size: windows at a time.
+        also: further sums, which see every window once.
+        most: numbers held at a time; each further block costs another pass over the windows.
+
+    Raises:
+        RunFailure: forecasts are not finite.
+    """
+    (count, disjoint), steps, channels = scored_windows(model, windows), windows.pred_len, windows.targets
+    if model.levels:
+        return Intervals.of_model(model, steps, channels), evaluate(model, windows, batch_size, also=also)
+    few = are_few(count, disjoint)
+    finite = tuple(sorted(level for level in set(levels) if few or rank(level, count) <= count))
+    half_widths = np.empty((len(finite), steps, channels), dtype=np.float32)
+    block = _steps_at_a_time(count, channels, most, len(finite) if model.quantiles else 0)
+    made: tuple[Difficulty, Difficulty] | None = None
+    for first in range(0, steps, block):
+        some = slice(first, min(first + block, steps))
+        held = _Held(some, channels, count, finite, model.quantiles, few)
+        scores = evaluate(model, windows, batch_size, also=[held, *(also if first == 0 else ())])
+        if not held.finite:
+            raise RunFailure(
+                "Intervals cannot be calibrated: forecasts of the validation part are not finite; train again."
+            )
+        index = windows.spread(model.most_windows)
+        made = made or _difficulty(held, windows, index)
+        half_widths[:, some] = _half_widths(held, windows, index, disjoint, made[1])
+    assert made is not None
+    return Intervals(finite, half_widths, count, disjoint, made[0], windows.names), scores
+
+
+class _Held:
+    """Errors of some steps of n windows, and what they are made of; `add` is that of an accumulator.
+
+    Attributes:
+        steps: which.
+        levels: K, percent.
+        few: whether windows are too few for order statistics.
+        errors: (steps, C, n) float32, absolute, so that those of a step and channel lie side by side.
+        forecasts: (steps, C, n) float32.
+        learned: (K, steps, C, n) float32 of a model with quantiles: how far each target is outside those that bound a
+            level; with `few` windows half the distance of these. None of another model.
+        finite: whether all forecasts are.
+    """
+
+    def __init__(
+        self, steps: slice, channels: int, windows: int, levels: Sequence[float], quantiles: Sequence[float], few: bool
+    ) -> None:
+        shape = (steps.stop - steps.start, channels, windows)
+        self.errors, self.forecasts = np.empty((2, *shape), dtype=np.float32)
+        self.learned = np.empty((len(levels), *shape), dtype=np.float32) if quantiles else None
+        self.steps, self.levels, self.few, self.finite = steps, levels, few, True
+        self._quantiles, self._seen = quantiles, 0
+
+    def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
+        self.finite &= bool(forecast.isfinite().all())
+        forecast, target = forecast[:, self.steps].float(), target[:, self.steps].float()
+        into = slice(self._seen, self._seen + len(forecast))
+        self._seen = into.stop
+        self.errors[..., into] = _windows_last(forecast - target)
+        np.abs(self.errors[..., into], out=self.errors[..., into])
+        self.forecasts[..., into] = _windows_last(forecast)
+        if quantiles is None or self.learned is None:
+            return
+        quantiles = quantiles[:, self.steps]
+        for level, into_level in zip(self.levels, self.learned, strict=True):
+            if self.few:
+                low, high = (quantile_at(quantiles, self._quantiles, end).float() for end in ends_of(level))
+                into_level[..., into] = _windows_last(((high - low) / 2).masked_fill(target.isnan(), torch.nan))
+            else:
+                into_level[..., into] = _windows_last(conformity_scores(quantiles, self._quantiles, level, target))
+
+
+def _windows_last(values: Tensor) -> Floats:
+    """(B, S, C) as an array (S, C, B)."""
+    return np.asarray(values.permute(1, 2, 0).cpu().numpy())
+
+
+def _difficulty(held: _Held, windows: Windows, index: Tensor) -> tuple[Difficulty, Difficulty]:
+    """Difficulty by the errors that are `held` of the windows `index`; see `estimate`."""
+    stride = math.ceil(held.errors.size / MOST_SAMPLED)
+    context = windows.context(index[::stride])
+    errors, forecasts = (each[..., ::stride].transpose(2, 0, 1) for each in (held.errors, held.forecasts))
+    season = 1 if windows.resident.facts is None else windows.resident.facts.season
+    sample = Sample(
+        errors.astype(np.float64),
+        {
+            LEVEL: relative_level(torch.from_numpy(forecasts), context.location).numpy(),
+            RECENT: relative_level(context.recent, context.location).numpy(),
+        },
+        context,
+        windows.pred_len,
+        stride,
+        len(windows.names),
+        season,
+        windows.recent_steps,
+    )
+    kinds = [0] * windows.targets if held.learned is not None else choose_kinds(sample)  # those know by themselves
+    return estimate(sample, kinds)
+
+
+def _half_widths(
+    held: _Held, windows: Windows, index: Tensor, disjoint: int, difficulty: Difficulty
+) -> NDArray[np.floating]:
+    """Half-widths (K, steps, C), or corrections, where the difficulty is 1; what is `held` is divided by it."""
+    if not difficulty.constant:
+        for first in range(0, len(index), WINDOWS):
+            some = slice(first, first + WINDOWS)
+            context = windows.context(index[some])
+            phase = None if context.phase is None else context.phase[:, held.steps]
+            forecast = torch.from_numpy(held.forecasts[..., some].transpose(2, 0, 1))
+            divisor = difficulty.of(forecast, context._replace(phase=phase)).numpy().transpose(1, 2, 0)
+            held.errors[..., some] /= divisor
+            if held.learned is not None:
+                held.learned[..., some] /= divisor
+    if held.few:
+        widths = student_widths(held.errors, held.levels, disjoint)
+        return widths if held.learned is None else widths - np.nan_to_num(np.nanmean(held.learned, axis=-1))
+    if held.learned is None:
+        return order_statistics(held.errors, held.levels, disjoint)
+    return np.concatenate(
+        [order_statistics(own, [level], disjoint) for own, level in zip(held.learned, held.levels, strict=True)]
+    )
+
+
+def order_statistics(errors: Floats, levels: Sequence[float], disjoint: int) -> NDArray[np.floating]:
+    """Half-widths (levels, S, C) from `errors` (S, C, n), NaN where a target is missing, which are put in order.
+
+    A channel that has too few at some step for the rank of a level has the widths of few windows; NaN where it has
+    none at all.
+    """
+    count = errors.shape[-1]
+    counts = (~np.isnan(errors)).sum(-1)
+    if counts.min() == count:
+        places = [rank(level, count) - 1 for level in levels]
+        errors.partition(places, axis=-1)
+        return np.moveaxis(errors[..., places], -1, 0)
+    ranks = np.array([[rank(level, n) for n in range(count + 1)] for level in levels])[:, counts]
+    lacking = (ranks > counts).any(axis=(0, 1))
+    instead = [
+        student_widths(np.maximum(errors[:, [c]], 0), levels, max(1, disjoint * int(counts[:, c].max()) // count))
+        for c in np.flatnonzero(lacking)
+    ]
+    errors.sort(axis=-1)  # NaN last
+    widths = np.take_along_axis(errors[None], np.minimum(ranks, count)[..., None] - 1, axis=-1)[..., 0]
+    if instead:
+        widths[..., lacking] = np.concatenate(instead, axis=-1)
+    return widths

@@ -1,0 +1,292 @@
+"""How hard a forecast is beside others: the errors of its series, of its level, or of its phase of the season.
+
+Split-conformal intervals are of one width, whatever they are around. Normalised ones divide each error by an
+estimate of its size, the difficulty, and multiply the quantile by it again (Papadopoulos, Gammerman & Vovk,
+"Normalized Nonconformity Measures for Regression Conformal Prediction", 2008). Here it is a product of
+
+- the size of the errors of the series, drawn to that of all series the more, the less its own errors say
+  (empirical Bayes: Efron & Morris, "Stein's Estimation Rule and Its Competitors", JASA 1973);
+- by channel what the quantile loss on held-back validation windows prefers: nothing, the level of the forecast
+  or of the last values before it, or the size of the errors at its phase of the season, drawn to that of all
+  phases in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from femts.data.resident import Context
+
+Array = NDArray[np.float64]
+
+CONSTANT, LEVEL, RECENT, PHASE = 0, 1, 2, 3
+KINDS = ("constant", "level", "recent level", "phase")
+LOWEST = 0.1  # of the training mean: the size of errors does not fall with the level below it
+FARTHEST = 1e3  # times smaller or larger than others, at which a size is taken as that
+MOST_PHASES = 1024  # of a season; of a longer one, none has enough errors
+MARGIN = 0.99  # part of the loss of a constant width that another one must undercut
+CHOSEN_BY = (50.0, 80.0, 95.0)  # levels, percent, whose loss is compared
+
+
+@dataclass(frozen=True, eq=False)
+class Difficulty:
+    """Factors of the widths of intervals of G series and C channels.
+
+    Attributes:
+        kinds: (C,) int64, place in `KINDS`, by channel.
+        series: (G, C) float64, of each series; 1 for the typical one.
+        phases: (season, C) float64, of each phase; (0, C) where no channel has such.
+        recent: steps before a forecast that the recent level is the mean of.
+    """
+
+    kinds: NDArray[np.int64]
+    series: Array
+    phases: Array
+    recent: int = 1
+
+    @classmethod
+    def even(cls, series: int, channels: int) -> Difficulty:
+        """One width for all."""
+        return cls(np.zeros(channels, dtype=np.int64), np.ones((series, channels)), np.ones((0, channels)))
+
+    @property
+    def constant(self) -> bool:
+        """True where all widths are one."""
+        return not self.kinds.any() and bool((self.series == 1).all())
+
+    def of(self, forecast: Tensor, context: Context) -> Tensor:
+        """Difficulty (B, P, C) float64 of `forecast` (B, P, C), scaled units, effects put back; on the CPU."""
+        series = torch.from_numpy(np.concatenate([self.series, np.ones((1, len(self.kinds)))]))  # -1, which is new
+        factor = series[context.series][:, None].expand(forecast.shape).clone()
+        for kind in set(self.kinds.tolist()) - {CONSTANT}:
+            some = torch.from_numpy(np.flatnonzero(self.kinds == kind))
+            if kind in (LEVEL, RECENT):
+                values = forecast if kind == LEVEL else context.recent
+                factor[..., some] *= relative_level(values[..., some], context.location[..., some])
+            elif context.phase is not None:
+                factor[..., some] *= torch.from_numpy(self.phases)[context.phase[:, : forecast.shape[1]]][..., some]
+        return factor
+
+
+def relative_level(values: Tensor, location: Tensor) -> Tensor:
+    """Size of raw values beside that of the training mean, by the scaled `values` (B, P or 1, C) and the `location`
+    (B, 1, C) of that mean; float64."""
+    mean = location.abs().clamp_min(LOWEST)
+    return ((values.cpu().double() + location).abs() / mean).clamp_min(LOWEST)
+
+
+def shrink(sizes: Array, noise: Array) -> tuple[Array, Array]:
+    """Factors by the mean `sizes` (G, C) of the errors of G groups, whose logarithms have the variance `noise` (G, C).
+
+    Each is drawn to the geometric mean of all, the more, the less the groups differ beyond their noise.
+
+    Returns:
+        The factors, for errors to come, and others by which to divide the errors that `sizes` come from: those are
+        nearer to 1, for errors fit their own mean better than another's. Both 1 for a group without errors (NaN).
+    """
+    usable = np.isfinite(sizes) & (sizes > 0)
+    logs = np.log(np.where(usable, sizes, 1.0))
+    count = usable.sum(0)
+    middle = _mean(logs, usable)
+    spread = np.clip(logs - middle, -np.log(FARTHEST), np.log(FARTHEST))
+    between = _mean(spread**2, usable) * count / np.maximum(count - 1, 1) - _mean(noise, usable)
+    between = np.where(count > 1, np.maximum(between, 0.0), 0.0)
+    weight = np.divide(between, between + noise, out=np.zeros_like(noise), where=(between + noise > 0) & usable)
+    spread = np.where(sizes == 0, -np.log(FARTHEST), np.where(usable, spread, 0.0))
+    weight = np.where((sizes == 0) & (count > 0), 1.0, weight)
+    # With n errors a group, log-sizes of errors to come spread by noise * (1 + weight) around their factor, and those
+    # of the errors at hand by (1 - own)**2 * (between + noise): `own` makes the two equal.
+    own = 1 - np.sqrt(1 - weight**2)
+    return np.exp(weight * spread), np.exp(own * spread)
+
+
+def _mean(values: Array, usable: NDArray[np.bool_]) -> Array:
+    """Means (C,) of the `usable` of `values` (G, C); 0 of none."""
+    count = usable.sum(0)
+    return np.divide(np.where(usable, values, 0.0).sum(0), count, out=np.zeros(len(count)), where=count > 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Errors of n windows, S steps and C channels to estimate the difficulty by, in the order of their series.
+
+    Attributes:
+        errors: (n, S, C) float64, absolute, scaled units; NaN where a target is missing.
+        levels: by kind (n, S or 1, C) float64, of forecasts and of what comes before them, beside the training mean.
+        context: of the windows.
+        steps: P, the horizon; windows P apart do not overlap.
+        stride: how many windows apart those of the sample are.
+        series: G, how many there are.
+        season: phases of it; 1 for none.
+        recent: as in `Difficulty`.
+    """
+
+    errors: Array
+    levels: Mapping[int, Array]
+    context: Context
+    steps: int
+    stride: int
+    series: int
+    season: int
+    recent: int
+
+    def of(self, windows: NDArray[np.bool_]) -> Sample:
+        """Those of some windows (n,) alone."""
+        some = torch.from_numpy(np.flatnonzero(windows))
+        context = Context(*(None if each is None else each[some] for each in self.context))  # type: ignore[arg-type]
+        levels = {kind: each[windows] for kind, each in self.levels.items()}
+        return replace(self, errors=self.errors[windows], levels=levels, context=context)
+
+    def halves(self) -> NDArray[np.bool_]:
+        """The later windows (n,) of each series; where these are too few for two halves, those of every other one."""
+        number = self.context.series.numpy()
+        position, count = _positions(number, self.series)
+        long = count * self.stride >= 2 * self.steps
+        return np.where(long[number], 2 * position >= count[number], number % 2 == 1)
+
+    def sized(self, kind: int) -> Array:
+        """Errors divided by a level, where `kind` is one."""
+        return self.errors / self.levels[kind] if kind in self.levels else self.errors
+
+
+def _positions(number: NDArray[np.int64], series: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Position of each window (n,) among those of its series, and how many each series (G,) has."""
+    count = np.bincount(number, minlength=series)
+    order = np.argsort(number, kind="stable")
+    position = np.empty(len(number), dtype=np.int64)
+    position[order] = np.arange(len(number)) - np.repeat(count.cumsum() - count, count)
+    return position, count
+
+
+def estimate(sample: Sample, kinds: Sequence[int]) -> tuple[Difficulty, Difficulty]:
+    """Difficulty by the errors of `sample`, of these `kinds` by channel: for errors to come, and to divide those of the
+    sample by; see `shrink`."""
+    channels = sample.errors.shape[-1]
+    sized = np.stack([sample.sized(kind)[..., c] for c, kind in enumerate(kinds)], axis=-1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        sized = sized / _nanmean(sized, 0)  # errors of later steps are larger
+    series, own_series = _series_factors(sized, sample)
+    phases = own_phases = np.ones((0, channels))
+    chosen = np.array(kinds) == PHASE
+    if chosen.any():
+        number = sample.context.series.numpy()
+        phases, own_phases = _phase_factors(sized / own_series[number][:, None], sample, chosen)
+    kind_of = np.array(kinds, dtype=np.int64)
+    made = Difficulty(kind_of, series, phases, sample.recent)
+    return made, replace(made, series=own_series, phases=own_phases)
+
+
+def _nanmean(values: Array, axis: int) -> Array:
+    """Mean over `axis` of what is there; NaN of none."""
+    count = (~np.isnan(values)).sum(axis)
+    return np.divide(np.nansum(values, axis=axis), count, out=np.full(count.shape, np.nan), where=count > 0)
+
+
+def _series_factors(sized: Array, sample: Sample) -> tuple[Array, Array]:
+    """Factors of the series, from relative errors (n, S, C)."""
+    channels, number = sized.shape[-1], sample.context.series.numpy()
+    if sample.series == 1:
+        return np.ones((1, channels)), np.ones((1, channels))
+    position, count = _positions(number, sample.series)
+    # Windows that overlap err alike: what varies is the mean of as many as do not overlap another.
+    blocks = np.maximum(1, -(-count * sample.stride // sample.steps))
+    block = np.minimum(position * blocks[number] // np.maximum(count[number], 1), blocks[number] - 1)
+    first = blocks.cumsum() - blocks
+    by_block = _grouped_mean(_nanmean(sized, 1), first[number] + block, int(blocks.sum()))
+    owner = np.repeat(np.arange(sample.series), blocks)
+    sizes = _grouped_mean(by_block, owner, sample.series)
+    there = ~np.isnan(by_block)
+    filled = np.zeros((sample.series, channels))
+    np.add.at(filled, owner, there.astype(np.float64))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        away = np.where(there, (by_block / sizes[owner] - 1) ** 2, 0.0)
+    several = there & (filled[owner] > 1) & (sizes[owner] > 0)
+    free = np.where(several, 1 - 1 / np.maximum(filled[owner], 1), 0.0).sum(0)
+    squares = np.where(several, away, 0.0).sum(0)
+    one = np.divide(squares, free, out=np.full(channels, HALF_NORMAL), where=free > 0)
+    return shrink(sizes, one / np.maximum(filled, 1))
+
+
+HALF_NORMAL = np.pi / 2 - 1  # squared coefficient of variation of the size of one normal error
+
+
+def _phase_factors(sized: Array, sample: Sample, chosen: NDArray[np.bool_]) -> tuple[Array, Array]:
+    """Factors (season, C) of the phases, from relative errors (n, S, C); 1 for channels that are not `chosen`."""
+    assert sample.context.phase is not None
+    phase = sample.context.phase[:, : sized.shape[1]].numpy().ravel()
+    flat = sized.reshape(-1, sized.shape[-1])
+    sizes = _grouped_mean(flat, phase, sample.season)
+    there = (~np.isnan(flat)).astype(np.float64)
+    count = np.zeros((sample.season, flat.shape[-1]))
+    np.add.at(count, phase, there)
+    rows = np.maximum(count * sample.stride / sized.shape[1], 1)  # each row is forecast by as many windows as steps
+    factors, own = shrink(sizes, HALF_NORMAL / rows)
+    return np.where(chosen, factors, 1.0), np.where(chosen, own, 1.0)
+
+
+def _grouped_mean(values: Array, group: NDArray[np.int64], groups: int) -> Array:
+    """Means (groups, C) of `values` (m, C), of which `group` (m,) says the group; NaN of none."""
+    there, sums = ~np.isnan(values), np.empty((groups, values.shape[1]))
+    counts = np.empty_like(sums)
+    for c in range(values.shape[1]):
+        counts[:, c] = np.bincount(group, there[:, c], groups)
+        sums[:, c] = np.bincount(group, np.where(there[:, c], values[:, c], 0.0), groups)
+    return np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
+
+
+def choose_kinds(sample: Sample) -> list[int]:
+    """Kind of each channel whose intervals have the lowest quantile loss, estimated on one half of `sample` and scored
+    on the other, both ways; a constant width where there are no two halves, or the loss is no lower."""
+    channels, later = sample.errors.shape[-1], sample.halves()
+    if later.all() or not later.any():
+        return [CONSTANT] * channels
+    kinds = [CONSTANT, *sample.levels] + [PHASE] * (
+        sample.context.phase is not None and 1 < sample.season <= MOST_PHASES
+    )
+    halves = sample.of(~later), sample.of(later)
+    losses = np.zeros((len(kinds), channels))
+    for known, new in (halves, halves[::-1]):
+        size = _nanmean(known.errors.reshape(-1, channels), 0)
+        typical = _nanmean(known.errors, 0) / size  # errors of later steps are larger
+        series = estimate(known, [CONSTANT] * channels)[0].series  # so that each series counts alike
+        for k, kind in enumerate(kinds):
+            losses[k] += _loss(known, new, kind, typical, series)
+    losses = np.nan_to_num(losses, nan=np.inf)
+    best = losses.argmin(0)
+    return [kinds[k] if losses[k, c] < MARGIN * losses[0, c] else CONSTANT for c, k in enumerate(best)]
+
+
+def _loss(known: Sample, new: Sample, kind: int, typical: Array, series: Array) -> Array:
+    """Quantile loss (C,) of `new` in intervals of one kind by the errors of `known`, in units of each series."""
+    channels = known.errors.shape[-1]
+    made, own = estimate(known, [kind] * channels)
+    loss = np.zeros(channels)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        relative = known.errors / (typical * _widths(own, known))
+    widths = typical * _widths(made, new)
+    unit = series[new.context.series.numpy()][:, None]
+    for level in CHOSEN_BY:
+        quantile = np.nanquantile(relative.reshape(-1, channels), level / 100, axis=0)
+        width, alpha = quantile * widths, 1 - level / 100
+        beyond = np.maximum(new.errors - width, 0)
+        loss += _nanmean(((alpha * width + beyond) / unit).reshape(-1, channels), 0)
+    return loss
+
+
+def _widths(difficulty: Difficulty, sample: Sample) -> Array:
+    """Difficulty (n, S, C) of the windows of `sample`."""
+    factor = np.broadcast_to(difficulty.series[sample.context.series.numpy()][:, None], sample.errors.shape)
+    levels = np.ones(())
+    for kind, each in sample.levels.items():
+        levels = levels * np.where(difficulty.kinds == kind, each, 1.0)
+    if (difficulty.kinds == PHASE).any():
+        assert sample.context.phase is not None
+        phase = sample.context.phase[:, : sample.errors.shape[1]].numpy()
+        levels = levels * np.where(difficulty.kinds == PHASE, difficulty.phases[phase], 1.0)
+    return np.asarray(factor * levels)
