@@ -143,11 +143,11 @@ def say_warnings(warnings: Iterable[str]) -> None:
 
 def say_intervals(calibrated: Mapping[str, Any], where: str = "") -> None:
     """Print what the intervals of a run cover of the test part, by its `metrics.json`, and if that is an estimate."""
-    from femts.evaluation.coverage import coverage_line, few_notes
+    from femts.evaluation.coverage import coverage_line, few_notes, missing_notes
 
     print(where + coverage_line(_covered(calibrated)))
     few = few_notes(calibrated["windows"], calibrated.get("disjoint", calibrated["windows"]))
-    say_notes(where + note for note in few)
+    say_notes(where + note for note in (*few, *missing_notes(calibrated.get("missing", ()))))
 
 
 def missed(calibrated: Mapping[str, Any], where: str = "") -> list[str]:

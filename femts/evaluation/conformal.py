@@ -22,8 +22,7 @@ from femts.models.base import ForecastModel
 Floats = NDArray[np.float32]
 
 MOST_NUMBERS = 5 * 2**25  # held at a time, 640 MiB; more take several passes over the windows
-MOST_SAMPLED = 2**22  # errors that the difficulty is estimated by
-WINDOWS = 4096  # that are divided by their difficulty at a time
+SOME = 2**20  # errors that the difficulty is estimated by, and that are divided by it at a time
 
 
 def passes(windows: int, steps: int, channels: int, most: int = MOST_NUMBERS, learned: int = 0) -> int:
@@ -140,7 +139,7 @@ def _windows_last(values: Tensor) -> Floats:
 
 def _difficulty(held: _Held, windows: Windows, index: Tensor) -> tuple[Difficulty, Difficulty]:
     """Difficulty by the errors that are `held` of the windows `index`; see `estimate`."""
-    stride = math.ceil(held.errors.size / MOST_SAMPLED)
+    stride = math.ceil(held.errors.size / SOME)
     context = windows.context(index[::stride])
     errors, forecasts = (each[..., ::stride].transpose(2, 0, 1) for each in (held.errors, held.forecasts))
     season = 1 if windows.resident.facts is None else windows.resident.facts.season
@@ -166,8 +165,9 @@ def _half_widths(
 ) -> NDArray[np.floating]:
     """Half-widths (K, steps, C), or corrections, where the difficulty is 1; what is `held` is divided by it."""
     if not difficulty.constant:
-        for first in range(0, len(index), WINDOWS):
-            some = slice(first, first + WINDOWS)
+        block = max(1, SOME * len(index) // held.errors.size)
+        for first in range(0, len(index), block):
+            some = slice(first, first + block)
             context = windows.context(index[some])
             phase = None if context.phase is None else context.phase[:, held.steps]
             forecast = torch.from_numpy(held.forecasts[..., some].transpose(2, 0, 1))

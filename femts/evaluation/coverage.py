@@ -52,12 +52,17 @@ def few_notes(windows: int, disjoint: int) -> list[str]:
     return [f"intervals are an estimate: {counted} too few to calibrate on"]
 
 
-def missing_notes(intervals: Intervals, targets: Sequence[str]) -> list[str]:
-    """A note where some of the `targets` have no intervals, for validation has no value of them."""
-    names = [shown(name) for name, missing in zip(targets, intervals.missing, strict=True) if missing]
+def missing_notes(names: Sequence[str]) -> list[str]:
+    """A note where the targets `names` have no intervals, for validation has no value of them."""
     if not names:
         return []
-    return [f"no intervals for {', '.join(names)}: without a value in the validation rows there are no errors"]
+    listed = ", ".join(shown(name) for name in names)
+    return [f"no intervals for {listed}: a target without a value in the validation rows has no errors to go by"]
+
+
+def interval_notes(intervals: Intervals, targets: Sequence[str]) -> list[str]:
+    """Notes on what a reader of `intervals` of the `targets` should know."""
+    return [*few_notes(intervals.windows, intervals.disjoint), *missing_notes(intervals.without(targets))]
 
 
 class Bounds:

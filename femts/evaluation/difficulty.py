@@ -13,6 +13,7 @@ estimate of its size, the difficulty, and multiply the quantile by it again (Pap
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -272,7 +273,8 @@ def _loss(known: Sample, new: Sample, kind: int, typical: Array, series: Array) 
     widths = typical * _widths(made, new)
     unit = series[new.context.series.numpy()][:, None]
     for level in CHOSEN_BY:
-        quantile = np.nanquantile(relative.reshape(-1, channels), level / 100, axis=0)
+        with warnings.catch_warnings(action="ignore"):  # of a channel without errors, whose loss is NaN
+            quantile = np.nanquantile(relative.reshape(-1, channels), level / 100, axis=0)
         width, alpha = quantile * widths, 1 - level / 100
         beyond = np.maximum(new.errors - width, 0)
         loss += _nanmean(((alpha * width + beyond) / unit).reshape(-1, channels), 0)

@@ -149,6 +149,10 @@ class Intervals:
         """(C,), which channels have no intervals, for validation has no value of them."""
         return np.asarray(np.isnan(self.half_widths).any(axis=(0, 1)))
 
+    def without(self, targets: Sequence[str]) -> list[str]:
+        """Those of the `targets` (C,) that have no intervals."""
+        return [name for name, missing in zip(targets, self.missing, strict=True) if missing]
+
     def numbers(self, names: Sequence[str]) -> Tensor:
         """Numbers (len(names),) of the series `names` as a `Context` has them: -1 for one whose errors are not here."""
         if len(self.names) == 1:

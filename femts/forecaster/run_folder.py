@@ -13,6 +13,7 @@ import hashlib
 import io
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -29,12 +30,13 @@ from femts.text import strict_json
 if TYPE_CHECKING:
     from femts.models.base import ForecastModel
 
-FORMAT = 3  # raised when an older femts could not read the folder; not the version of the package
+FORMAT = 4  # raised when an older femts could not read the folder; not the version of the package
 CONFIG, WEIGHTS, PREPROCESS = "config.yaml", "model.safetensors", "preprocess.json"
 METRICS, ROWS, CHECKPOINT = "metrics.json", "metrics.csv", "checkpoints/last.ckpt"
 HASHED = (CONFIG, WEIGHTS, PREPROCESS)
 SEAL = "sha256"  # of `metrics.json`, in itself
 INTERVALS = "intervals.safetensors"  # hashed, too, where `metrics.json` lists it; a run may be without
+INTERVALS_NAME = re.compile(r"intervals(-[0-9a-f]{12})?\.safetensors")  # with a part of their hash, when made anew
 SCORED = "scored"  # folder of the run that is scored, in that of a forecaster that learned from all rows
 CANDIDATES = "candidates"  # folder of the trainings among which `--model auto` chooses, while it does
 SCORED_WEIGHTS = f"{SCORED}/{WEIGHTS}"  # hashed by the latter

@@ -17,7 +17,7 @@ from femts.forecaster.run_folder import (
     CONFIG,
     FORMAT,
     HASHED,
-    INTERVALS,
+    INTERVALS_NAME,
     METRICS,
     PREPROCESS,
     SCORED_WEIGHTS,
@@ -45,26 +45,45 @@ class SavedRun:
 def read_run(folder: str | Path) -> SavedRun:
     """Read and verify a finished run; UsageError in one sentence for each way in which it cannot be one."""
     folder = Path(folder)
-    metrics = read_metrics(folder)
+    metrics, intervals = _metrics_and_intervals(folder)
     files = metrics["files"]
-    calibrated = INTERVALS in files
-    _verify(folder, (*HASHED, INTERVALS) if calibrated else HASHED, files)
+    for name in HASHED:
+        _verified(folder, name, files)
     config = read_config(folder)
     if config.final:
-        _verify(folder, (SCORED_WEIGHTS,), files)
+        _verified(folder, SCORED_WEIGHTS, files)
     validations = metrics["history"]
     said = {name: value for name, value in metrics.items() if name not in ("format", "files", "history", SEAL)}
-    intervals = (folder / INTERVALS).read_bytes() if calibrated else None
     return SavedRun(config, (folder / WEIGHTS).read_bytes(), read_preprocess(folder), said, validations, intervals)
 
 
-def _verify(folder: Path, names: Sequence[str], hashes: Mapping[str, str]) -> None:
-    for name in names:
-        path = folder / name
-        if not path.is_file():
-            raise UsageError(f"Run {folder} lacks {name}; copy the whole folder or train again.")
-        if hashlib.sha256(path.read_bytes()).hexdigest() != hashes.get(name):
-            raise changed(folder, f"{name} does not match")
+def _metrics_and_intervals(folder: Path) -> tuple[dict[str, Any], bytes | None]:
+    """`metrics.json` and the intervals that it names, which may be replaced meanwhile."""
+    metrics = read_metrics(folder)
+    while True:
+        name = intervals_of(metrics["files"])
+        try:
+            return metrics, None if name is None else _verified(folder, name, metrics["files"])
+        except UsageError:
+            before, metrics = metrics, read_metrics(folder)
+            if metrics["files"] == before["files"]:
+                raise
+
+
+def intervals_of(files: Mapping[str, str]) -> str | None:
+    """Name of the file of intervals among `files`; None where a run has none."""
+    return next((name for name in files if INTERVALS_NAME.fullmatch(name)), None)
+
+
+def _verified(folder: Path, name: str, hashes: Mapping[str, str]) -> bytes:
+    """Content of the file `name`; UsageError where it is missing, or another one."""
+    try:
+        content = (folder / name).read_bytes()
+    except OSError as error:
+        raise UsageError(f"Run {folder} lacks {name}; copy the whole folder or train again.") from error
+    if hashlib.sha256(content).hexdigest() != hashes.get(name):
+        raise changed(folder, f"{name} does not match")
+    return content
 
 
 def changed(folder: Path, what: object) -> UsageError:
@@ -154,15 +173,18 @@ def _version_of(metrics: Mapping[str, Any]) -> str:
     return str(versions.get("femts", "of that format")) if isinstance(versions, Mapping) else "of that format"
 
 
-def write_intervals(folder: Path, intervals: bytes) -> None:
-    """Give a finished run these intervals for those it has; RunFailure when the disk refuses.
+def write_intervals(folder: Path, intervals: bytes) -> Path:
+    """Give a finished run these intervals for those it has, and return their file; RunFailure when the disk refuses.
 
-    Killed at any moment it leaves a run that can be loaded, at worst without intervals:
-    `metrics.json` forgets the old file before that is replaced, and lists the new one after.
+    They are a new file, which `metrics.json` names from one moment to the next: killed or read at
+    any of them, the run has the old intervals or the new ones.
     """
-    metrics = read_metrics(folder)
-    files = {name: value for name, value in metrics["files"].items() if name != INTERVALS}
-    write_file(folder / METRICS, sealed({**metrics, "files": files}))
-    write_file(folder / INTERVALS, intervals)
-    files[INTERVALS] = hashlib.sha256(intervals).hexdigest()
-    write_file(folder / METRICS, sealed({**metrics, "files": files}))
+    metrics, digest = read_metrics(folder), hashlib.sha256(intervals).hexdigest()
+    name = f"intervals-{digest[:12]}.safetensors"
+    write_file(folder / name, intervals)
+    files = {name: value for name, value in metrics["files"].items() if not INTERVALS_NAME.fullmatch(name)}
+    write_file(folder / METRICS, sealed({**metrics, "files": {**files, name: digest}}))
+    for path in folder.iterdir():
+        if INTERVALS_NAME.fullmatch(path.name) and path.name != name:
+            path.unlink(missing_ok=True)
+    return folder / name

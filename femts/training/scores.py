@@ -49,6 +49,8 @@ def take_scores(
         "disjoint": intervals.disjoint,
         "test": covered.overall(REPORTED_LEVELS),
     }
+    missing = intervals.without(forecaster.targets)
+    within |= {"missing": missing} if missing else {}
     return {"val": val, "test": test, "naive": naive.beside(test["mse"]), "intervals": within}
 
 

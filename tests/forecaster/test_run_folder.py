@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -92,29 +93,49 @@ def test_a_run_without_intervals_loads(run: Path) -> None:
     assert femts.load(run).intervals is None
 
 
-@pytest.mark.parametrize("last", ["metrics.json", "intervals.safetensors", "metrics.json again", "nothing"])
-def test_new_intervals_killed_at_any_moment_leave_a_run_that_loads(
-    run: Path, last: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("files", [0, 1, 2])
+def test_calibration_killed_at_any_moment_leaves_the_old_or_the_new_intervals(
+    run: Path, files: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before, new = femts.load(run), femts.load(run)
     new.calibrate(48)
     assert before.intervals is not None and new.intervals is not None
-    order = ["metrics.json", "intervals.safetensors", "metrics.json again", "nothing"]
     written: list[str] = []
 
     def killed(path: Path, content: bytes) -> None:
-        if len(written) == order.index(last):
+        if len(written) == files:
             raise KeyboardInterrupt
         written.append(path.name)
         write_file(path, content)
 
     monkeypatch.setattr("femts.forecaster.saved_run.write_file", killed)
-    with pytest.raises(KeyboardInterrupt) if last != "nothing" else nullcontext():
+    with pytest.raises(KeyboardInterrupt) if files < 2 else nullcontext():
         write_intervals(run, new.intervals.to_bytes())
-    left = femts.load(run).intervals
-    steps = None if left is None else left.steps
-    assert steps == {"metrics.json": 24, "intervals.safetensors": None, "metrics.json again": None, "nothing": 48}[last]
-    assert femts.load(run).metrics == before.metrics
+    left = femts.load(run)
+    assert left.intervals is not None and left.intervals.steps == (24 if files < 2 else 48)
+    assert left.metrics == before.metrics
+    monkeypatch.undo()
+    write_intervals(run, new.intervals.to_bytes())
+    assert len(list(run.glob("intervals*"))) == 1
+
+
+def test_loads_beside_calibrations_have_intervals(run: Path) -> None:
+    made = femts.load(run)
+    contents = [made.calibrate(steps).to_bytes() for steps in (24, 48)]
+    stop = threading.Event()
+
+    def calibrations() -> None:
+        while not stop.is_set():
+            for content in contents:
+                write_intervals(run, content)
+
+    beside = threading.Thread(target=calibrations)
+    beside.start()
+    try:
+        assert all(femts.load(run).intervals is not None for _ in range(40))
+    finally:
+        stop.set()
+        beside.join()
 
 
 def _edit(path: Path, **changes: Any) -> None:
@@ -149,7 +170,7 @@ def test_another_format_is_refused_and_another_version_is_not(run: Path) -> None
     assert femts.load(run)
     _edit(run / "metrics.json", format=2, versions={"femts": "9.0.0"})
     with pytest.raises(
-        UsageError, match=r"has format 2 but this femts reads format 3; use femts 9\.0\.0 or train again"
+        UsageError, match=r"has format 2 but this femts reads format 4; use femts 9\.0\.0 or train again"
     ):
         femts.load(run)
 

@@ -10,7 +10,7 @@ from femts.cli.options import option
 from femts.cli.output import say_notes
 from femts.cli.run_options import PlaceOptions, Run, load_run, parse_levels, parse_steps
 from femts.files import locked
-from femts.forecaster.run_folder import INTERVALS, SCORED
+from femts.forecaster.run_folder import SCORED
 from femts.forecaster.saved_run import write_intervals
 
 
@@ -38,9 +38,9 @@ def calibrate(
     with locked(run):
         if scored is not None and scored.intervals is not None:
             write_intervals(run / SCORED, scored.intervals.to_bytes())
-        write_intervals(run, made.to_bytes())
-    from femts.evaluation.coverage import few_notes
+        path = write_intervals(run, made.to_bytes())
+    from femts.evaluation.coverage import interval_notes
 
     calibrated = ", ".join(f"{level:g}" for level in made.levels)
-    print(f"{run / INTERVALS}: levels {calibrated} for {made.steps} steps, from {made.source}")
-    say_notes(few_notes(made.windows, made.disjoint))
+    print(f"{path}: levels {calibrated} for {made.steps} steps, from {made.source}")
+    say_notes(interval_notes(made, forecaster.targets))

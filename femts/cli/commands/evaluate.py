@@ -59,14 +59,14 @@ def evaluate(
     horizons = horizons or (forecaster.config.pred_len,)
     head: dict[str, object] = {"run": str(run), "part": scored.part}
     if detailed:
-        from femts.evaluation.coverage import few_notes
+        from femts.evaluation.coverage import interval_notes
 
         groups = None if scored.by is None else scored.by.split(",")
         levels = None if scored.level is None else parse_levels(scored.level)
         frames = {h: forecaster.scores(scored.part, h, groups, levels, data) for h in horizons}
         say_warnings(_misses(frames, levels or (), scored.part))
         if levels is not None and forecaster.intervals is not None:
-            say_notes(few_notes(forecaster.intervals.windows, forecaster.intervals.disjoint))
+            say_notes(interval_notes(forecaster.intervals, forecaster.targets))
             if scored.by != "series":
                 head["crps_quantiles"] = forecaster.intervals.quantiles
             if not as_json and scored.by != "series":

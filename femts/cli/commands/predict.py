@@ -78,9 +78,9 @@ def predict(
         future = None if asked.future is None else _read_ahead(asked.future, forecaster)
         forecast = forecaster.predict(history, steps, levels, future, quantiles, **further)
     if forecaster.intervals is not None and (levels or quantiles):
-        from femts.evaluation.coverage import few_notes
+        from femts.evaluation.coverage import interval_notes
 
-        say_notes(few_notes(forecaster.intervals.windows, forecaster.intervals.disjoint))
+        say_notes(interval_notes(forecaster.intervals, forecaster.targets))
     if out is None:
         write_data(forecast.to_csv(index=False))
     else:
