@@ -12,7 +12,16 @@ from torch import Tensor
 
 from femts.data.windows import Windows
 from femts.errors import RunFailure
-from femts.evaluation.difficulty import LEVEL, RECENT, Difficulty, Sample, choose_kinds, estimate, relative_level
+from femts.evaluation.difficulty import (
+    CONSTANT,
+    LEVEL,
+    RECENT,
+    Difficulty,
+    Sample,
+    choose_kinds,
+    estimate,
+    relative_level,
+)
 from femts.evaluation.evaluator import Accumulator, evaluate
 from femts.evaluation.few import are_few, student_widths
 from femts.evaluation.intervals import LEVELS, Intervals, rank
@@ -138,15 +147,20 @@ def _windows_last(values: Tensor) -> Floats:
 
 
 def _difficulty(held: _Held, windows: Windows, index: Tensor) -> tuple[Difficulty, Difficulty]:
-    """Difficulty by the errors that are `held` of the windows `index`; see `estimate`."""
+    """Difficulty by the errors that are `held` of the windows `index`; see `estimate`.
+
+    Of learned quantiles it is that of the series alone: what else a width follows, they have learned.
+    """
     stride = math.ceil(held.errors.size / SOME)
     context = windows.context(index[::stride])
     errors, forecasts = (each[..., ::stride].transpose(2, 0, 1) for each in (held.errors, held.forecasts))
     season = 1 if windows.resident.facts is None else windows.resident.facts.season
+    forecast = torch.from_numpy(forecasts)
+    lowest = torch.minimum(forecast.amin(1, keepdim=True), context.recent) + context.location
     sample = Sample(
         errors.astype(np.float64),
         {
-            LEVEL: relative_level(torch.from_numpy(forecasts), context.location).numpy(),
+            LEVEL: relative_level(forecast, context.location).numpy(),
             RECENT: relative_level(context.recent, context.location).numpy(),
         },
         context,
@@ -155,8 +169,9 @@ def _difficulty(held: _Held, windows: Windows, index: Tensor) -> tuple[Difficult
         len(windows.names),
         season,
         windows.recent_steps,
+        (lowest > 0).all(0)[0].numpy(),
     )
-    kinds = [0] * windows.targets if held.learned is not None else choose_kinds(sample)  # those know by themselves
+    kinds = [CONSTANT] * windows.targets if held.learned is not None else choose_kinds(sample)
     return estimate(sample, kinds)
 
 

@@ -31,7 +31,6 @@ KINDS = ("constant", "level", "recent level", "phase")
 LOWEST = 0.1  # of the training mean: the size of errors does not fall with the level below it
 FARTHEST = 1e3  # times smaller or larger than others, at which a size is taken as that
 MOST_PHASES = 1024  # of a season; of a longer one, none has enough errors
-MARGIN = 0.99  # part of the loss of a constant width that another one must undercut
 CHOSEN_BY = (50.0, 80.0, 95.0)  # levels, percent, whose loss is compared
 
 
@@ -126,6 +125,7 @@ class Sample:
         series: G, how many there are.
         season: phases of it; 1 for none.
         recent: as in `Difficulty`.
+        positive: (C,), channels whose forecasts and recent values are all above 0 in raw units.
     """
 
     errors: Array
@@ -136,6 +136,7 @@ class Sample:
     series: int
     season: int
     recent: int
+    positive: NDArray[np.bool_]
 
     def of(self, windows: NDArray[np.bool_]) -> Sample:
         """Those of some windows (n,) alone."""
@@ -259,8 +260,10 @@ def choose_kinds(sample: Sample) -> list[int]:
         for k, kind in enumerate(kinds):
             losses[k] += _loss(known, new, kind, typical, series)
     losses = np.nan_to_num(losses, nan=np.inf)
-    best = losses.argmin(0)
-    return [kinds[k] if losses[k, c] < MARGIN * losses[0, c] else CONSTANT for c, k in enumerate(best)]
+    for k, kind in enumerate(kinds):
+        if kind in sample.levels:  # errors in proportion to it make sense for positive values alone
+            losses[k] = np.where(sample.positive, losses[k], np.inf)
+    return [kinds[k] for k in losses.argmin(0)]
 
 
 def _loss(known: Sample, new: Sample, kind: int, typical: Array, series: Array) -> Array:
