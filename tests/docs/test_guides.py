@@ -41,10 +41,8 @@ def test_there_is_a_guide_for_every_task() -> None:
 
 
 @pytest.mark.parametrize("guide", GUIDES)
-def test_a_guide_is_short_and_says_what_to_do_when_it_goes_wrong(guide: str) -> None:
-    text = (HOW_TO / f"{guide}.md").read_text(encoding="utf-8")
-    assert len(text.split()) <= 750
-    assert "## When it goes wrong" in text
+def test_a_guide_says_what_to_do_when_it_goes_wrong(guide: str) -> None:
+    assert "## When it goes wrong" in (HOW_TO / f"{guide}.md").read_text(encoding="utf-8")
     assert any(kind == "text" for kind, _ in blocks(HOW_TO / f"{guide}.md"))
 
 
