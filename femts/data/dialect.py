@@ -103,12 +103,14 @@ def check_numbers(piece: pd.DataFrame, dialect: Dialect, stamps: Sequence[str], 
 
 
 def may_be_thousands(column: pd.Series) -> bool:
-    """Tell if a column of numbers may have been 1.027 beside 960 as text, that is: all are below 1000 and have at most
-    three decimals."""
+    """Tell if a column of numbers may have been 1.027 beside 960 as text, that is: all are below 1000, and some have
+    decimals, at most three."""
     if not pd.api.types.is_float_dtype(column):
         return False
     size = np.abs(column.dropna().to_numpy(dtype=np.float64))
-    return bool(len(size) and (size < 1000).all() and (np.abs(size * 1000 - np.round(size * 1000)) < 1e-6).all())
+    if (size == np.floor(size)).all():
+        return False
+    return bool((size < 1000).all() and (np.abs(size * 1000 - np.round(size * 1000)) < 1e-6).all())
 
 
 def check_thousands(columns: Iterable[pd.DataFrame], where: str, decimal: str = ".") -> None:

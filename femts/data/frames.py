@@ -14,8 +14,9 @@ from femts.data.describe import count
 from femts.data.dialect import check_thousands
 from femts.data.formats import PARQUET, parquet_library
 from femts.data.grid import check_step, grid_of, order_of, step_of
+from femts.data.naming import holds_dates
 from femts.data.schema import PLAIN, Schema
-from femts.data.timestamps import as_text, read_stamps
+from femts.data.timestamps import are_clocks, as_text, read_stamps
 from femts.errors import UsageError
 from femts.files import write_file
 from femts.text import shown
@@ -52,12 +53,12 @@ def check_frame(
     form = schema.form
     time = form.time_of(frame)
     if time not in frame.columns:
-        first = str(frame.columns[0]) if len(frame.columns) > 2 else ""
-        if first and _words(frame) == [first] and frame[first].is_unique:
+        first = str(frame.columns[0]) if form.time is None and len(frame.columns) > 2 else ""
+        if first and _words(frame) == [first] and frame[first].is_unique and not holds_dates(frame[first]):
             raise UsageError(
-                f"{where} has a series in each row, such as '{shown(frame[first].iloc[0])}', where there should be a row "
-                f"for each step; turn rows and columns, and number the steps from 0 in a column '{shown(time)}': with "
-                f"pandas, table.set_index('{shown(first)}').T.reset_index(drop=True).rename_axis('{shown(time)}')."
+                f"{where} has a series in each row, such as '{shown(frame[first].iloc[0])}', and needs a row for each "
+                f"step; turn rows and columns, and number the steps from 0 in a column '{shown(time)}': with pandas, "
+                f"table.set_index('{shown(first)}').T.reset_index(drop=True).rename_axis('{shown(time)}')."
             )
         raise UsageError(
             f"{where} has no '{shown(time)}' column (it has {_few(frame.columns)}); "
@@ -122,12 +123,12 @@ def _check_words(frame: pd.DataFrame, time: str, where: str) -> None:
 
 
 def _words(frame: pd.DataFrame) -> list[str]:
-    """Names of the columns that have text, and no number."""
+    """Names of the columns that have text, and neither a number nor times of day."""
     words = []
     for name in frame.columns:
         if not pd.api.types.is_numeric_dtype(frame[name]):
             numbers, unread = parsed(frame[name])
-            if unread is not None and np.isnan(numbers).all():
+            if unread is not None and np.isnan(numbers).all() and not are_clocks(frame[name]):
                 words.append(str(name))
     return words
 

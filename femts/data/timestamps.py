@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from femts.data.codes import jump_of_codes, named_parts, times_of
+from femts.data.codes import jump_of_codes, named_parts, note_on, times_of
 from femts.data.periods import first_days
 from femts.errors import UsageError
 from femts.text import shown
@@ -126,15 +126,16 @@ def _numbered(column: pd.Series, freq: str | None, where: str) -> tuple[pd.Index
     if not counted:
         parts = named_parts(numbers, freq)
         if parts is not None:
-            names, pattern, note = parts
+            names, pattern, kind = parts
             stamps = _stamps(names, format=pattern) if pattern else _parse(names, where)[0]
             if stamps.isna().any():
                 row = int(np.argmax(stamps.isna()))
                 raise UsageError(
-                    f"{where} has '{numbers[row]}' at data row {row + 1}, which its year does not have where "
-                    f"{note.partition(';')[0]}; write the first day of each, such as 2024-12-30."
+                    f"{where} has '{numbers[row]}' at data row {row + 1} among stamps that are read as {kind}, but its "
+                    "year has fewer; write the first day of each, such as 2024-12-30."
                 )
-            return pd.DatetimeIndex(stamps), (note,)
+            times = pd.DatetimeIndex(stamps)
+            return times, (note_on(kind, numbers, times),)
         if like_dates(numbers, sure=freq is not None):
             return None
         jump = jump_of_codes(numbers) if freq is None else None
@@ -144,7 +145,7 @@ def _numbered(column: pd.Series, freq: str | None, where: str) -> tuple[pd.Index
         if jump is not None:
             row = int(np.argmax(numbers == jump[1]))
             raise UsageError(
-                f"{where} has whole numbers for stamps that jump again and again to just past a round one, such as from "
+                f"{where} has whole numbers for stamps that jump again and again to just past a round one, as from "
                 f"{jump[0]} to {jump[1]} (data row {row + 1}), so they are codes of times and no counts; write them as "
                 "2024-12-31 23:00:00, or number the steps from 0."
             )
