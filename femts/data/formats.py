@@ -46,7 +46,7 @@ def _pandas(table: Any) -> pd.DataFrame:
     except MemoryError:
         raise
     except Exception:  # the metadata may hold anything, and pyarrow does not check it
-        return table.to_pandas(ignore_metadata=True)
+        return table.replace_schema_metadata(None).to_pandas()
 
 
 @contextmanager
