@@ -113,7 +113,11 @@ def jump_of_codes(numbers: NDArray[np.int64]) -> tuple[int, int] | None:
         parts = numbers % base
         landed = parts[over + 1] == parts.min()
         ended = len(over) == 1 and parts[0] == parts[over + 1] == 1 and parts[over[0]] in _ENDS.get(base, ())
-        if (steps[over] > usual).all() and (ended or (len(over) > 1 and 2 * landed.sum() > len(over))):
+        again = len(over) > 1 and 2 * landed.sum() > len(over)
+        # A count with holes may lack what comes before a few round numbers by chance.
+        within = np.delete(steps, over) == usual
+        often = len(over) > 11 or 10 * within.sum() > 9 * len(within)
+        if (steps[over] > usual).all() and (ended or (again and often)):
             return int(numbers[over[0]]), int(numbers[over[0] + 1])
         base *= 10
     return None

@@ -139,8 +139,8 @@ def _numbered(column: pd.Series, freq: str | None, where: str) -> tuple[pd.Index
         if like_dates(numbers, sure=freq is not None):
             return None
         jump = jump_of_codes(numbers) if freq is None else None
-        found = times_of(numbers, sure=freq is not None) if jump is None else None
-        if found is not None:
+        found = times_of(numbers, sure=freq is not None)
+        if found is not None and (jump is None or numbers.max() < 10**6):  # of ten digits are short dates with a clock
             return found[0], (found[1],)
         if jump is not None:
             row = int(np.argmax(numbers == jump[1]))
