@@ -103,12 +103,12 @@ def check_numbers(piece: pd.DataFrame, dialect: Dialect, stamps: Sequence[str], 
 
 
 def may_be_thousands(column: pd.Series) -> bool:
-    """Tell if a column of numbers may have been 1.027 beside 960 as text, that is: all are below 1000, and some have
-    decimals, at most three."""
+    """Tell if a column of numbers may have been 1.027 beside 960 as text, that is: all are below 1000 and have at most
+    three decimals; whole ones have some, where no cell is empty, by their type."""
     if not pd.api.types.is_float_dtype(column):
         return False
     size = np.abs(column.dropna().to_numpy(dtype=np.float64))
-    if (size == np.floor(size)).all():
+    if not len(size) or (len(size) < len(column) and (size == np.floor(size)).all()):
         return False
     return bool((size < 1000).all() and (np.abs(size * 1000 - np.round(size * 1000)) < 1e-6).all())
 
@@ -132,6 +132,7 @@ def check_thousands(columns: Iterable[pd.DataFrame], where: str, decimal: str = 
     for piece in columns:
         for name in map(str, piece.columns):
             cells = piece[name].dropna().drop_duplicates().str.strip()
+            cells = cells[cells.str.lower() != "nan"]
             if name in settled or not len(cells):
                 continue
             marked, whole = cells.str.fullmatch(grouped), cells.str.fullmatch(small)

@@ -102,6 +102,7 @@ def _text_pieces(path: Path, form: Form, cells: int | None) -> Iterator[pd.DataF
                 doubtful = [name for name in piece.columns if name not in settled and may_be_thousands(piece[name])]
                 if doubtful:
                     with ExitStack() as again:
+                        again.enter_context(warnings.catch_warnings(action="ignore"))  # rows to come have their turn
                         columns = _csv(path, again, chunksize=AGAIN, dtype=str, usecols=doubtful, **how)
                         check_thousands(again.enter_context(columns), place(path), dialect.decimal)
                     settled.update(doubtful)

@@ -113,9 +113,9 @@ def _plain(column: pd.Series) -> pd.Series:
 def _numbered(column: pd.Series, freq: str | None, where: str) -> tuple[pd.Index, tuple[str, ...]] | None:
     """The stamps of a column of numbers, with notes; None for anything else, and for years, months and days that
     are read as text."""
-    text = as_text(column)
-    if pd.api.types.is_datetime64_any_dtype(column) or not len(text):
+    if pd.api.types.is_datetime64_any_dtype(column) or not len(column):
         return None
+    text = as_text(column)
     counted = freq is not None and freq.isdecimal()
     if not text.str.fullmatch(r"-?\d{1,18}|[1-4]\d{18}").all():
         if counted or not text.str.fullmatch(r"\d{5,10}(\.\d+)?").all():
