@@ -96,6 +96,20 @@ def _unnamed(folder: Path) -> int | None:
         return None
 
 
+def check_folder(folder: Path) -> None:
+    """UsageError unless a folder is at `folder`, or can be made there: what stands in its way is named."""
+    for path in (folder, *folder.parents):
+        if os.path.isdir(path):
+            return
+        if os.path.lexists(path):
+            what = "a file"
+            if os.path.islink(path):
+                end = "which is a file" if os.path.exists(path) else "which leads nowhere"
+                what = f"a link to {os.readlink(path)}, {end}"
+            within = "" if path == folder else f"would be in {path}, which "
+            raise UsageError(f"The output {folder} {within}is {what}; name a folder.")
+
+
 def remove_parts(folder: Path) -> None:
     """Remove what killed writes have left in `folder`; nobody else may write there."""
     for part in folder.glob(f".*{PART}"):
@@ -152,11 +166,10 @@ def _lock(folder: Path) -> int:
 
 def _made(folder: Path) -> list[Path]:
     """Make `folder` and those above it; what was made, the innermost first."""
+    check_folder(folder)
     missing = [path for path in (folder, *folder.parents) if not os.path.exists(path)]
     try:
         folder.mkdir(parents=True, exist_ok=True)
-    except FileExistsError as error:
-        raise UsageError(f"The output {folder} is a file; name a folder.") from error
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise RunFailure(f"Could not write {folder}: {reason}; choose another folder.") from error

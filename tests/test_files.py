@@ -206,8 +206,18 @@ def test_a_folder_that_was_made_for_nothing_is_removed(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="is a file; name a folder"):
         locked(tmp_path / "file").__enter__()
-    with pytest.raises(RunFailure, match=r"Could not write .*file/run: Not a directory"):
-        locked(tmp_path / "file" / "run").__enter__()
+    (tmp_path / "gone").symlink_to("nowhere")
+    (tmp_path / "circle").symlink_to("circle")
+    (tmp_path / "to_file").symlink_to("file")
+    for name, words in {
+        "file/run": "would be in .*file, which is a file",
+        "gone": "is a link to nowhere, which leads nowhere",
+        "gone/run": "would be in .*gone, which is a link to nowhere, which leads nowhere",
+        "circle": "is a link to circle, which leads nowhere",
+        "to_file": "is a link to file, which is a file",
+    }.items():
+        with pytest.raises(UsageError, match=f"{words}; name a folder"):
+            locked(tmp_path / name).__enter__()
 
 
 def test_a_name_that_no_folder_can_have(tmp_path: Path) -> None:

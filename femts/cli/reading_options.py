@@ -106,12 +106,13 @@ def _parse_columns(value: object) -> dict[str, str]:
     """`time=when,value=sales`, the same as a mapping, or nothing."""
     if isinstance(value, Mapping):
         return {str(key): str(name) for key, name in value.items() if name is not None}
-    pairs = dict(part.partition("=")[::2] for part in parts(str(value))) if value is not None else {}
-    for key, name in pairs.items():
-        if key not in ("time", "series", "value") or not name:
+    pairs: dict[str, str] = {}
+    for key, _, name in (part.partition("=") for part in ([] if value is None else parts(str(value)))):
+        if key not in ("time", "series", "value") or not name or key in pairs:
             raise UsageError(
-                f"Columns '{shown(value)}' cannot be read; write --columns time=NAME,series=NAME,value=NAME."
+                f"Columns '{shown(value)}' cannot be read; write --columns time=NAME,series=NAME,value=NAME, each once."
             )
+        pairs[key] = name
     return pairs
 
 

@@ -53,6 +53,7 @@ def read_yaml(path: Path, what: str) -> Any:
                 raise UsageError(
                     f"{what} {path} has lists in lists in line {line}, more than {MOST_DEEP} deep; write them flat."
                 )
+        _check_keys(yaml.compose(text, yaml.SafeLoader), f"{what} {path}")
         return yaml.safe_load(text)
     except UsageError:
         raise
@@ -60,6 +61,23 @@ def read_yaml(path: Path, what: str) -> Any:
         mark = getattr(error, "problem_mark", None)
         line = f" in line {mark.line + 1}" if mark else ""
         raise UsageError(f"{what} {path} is not YAML{line}; write it as 'key: value' lines.") from error
+
+
+def _check_keys(node: Any, where: str) -> None:
+    """UsageError for a key that stands twice in one mapping of a YAML node, of which the first would be lost."""
+    if isinstance(node.value if node is not None else "", str):
+        return
+    lines: dict[str, int] = {}
+    for each in node.value:
+        key, value = each if isinstance(each, tuple) else (None, each)
+        if key is not None:
+            name, line = str(key.value), key.start_mark.line + 1
+            if name in lines:
+                raise UsageError(
+                    f"{where} has the key '{shown(name)}' twice, in lines {lines[name]} and {line}; keep one of them."
+                )
+            lines[name] = line
+        _check_keys(value, where)
 
 
 def is_single(value: object) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -100,6 +100,59 @@ def check_numbers(piece: pd.DataFrame, dialect: Dialect, stamps: Sequence[str], 
             if thousands:
                 raise UsageError(f"{says}; leave out marks between thousands.")
             raise UsageError(f"{says}, but other numbers with decimals after a comma; write all of them in one way.")
+
+
+def may_be_thousands(column: pd.Series) -> bool:
+    """Tell if a column of numbers may have been 1.027 beside 960 as text, that is: all are below 1000 and have at most
+    three decimals; whole ones have some, where no cell is empty, by their type."""
+    if not pd.api.types.is_float_dtype(column):
+        return False
+    size = np.abs(column.dropna().to_numpy(dtype=np.float64))
+    if not len(size) or (len(size) < len(column) and (size == np.floor(size)).all()):
+        return False
+    return bool((size < 1000).all() and (np.abs(size * 1000 - np.round(size * 1000)) < 1e-6).all())
+
+
+def check_thousands(columns: Iterable[pd.DataFrame], where: str, decimal: str = ".") -> None:
+    """Refuse marks that could stand before decimals or between thousands, such as in 1.027 beside 960.
+
+    Args:
+        columns: text in pieces, each with the same columns; the index counts the rows.
+        where: what the table is, to begin a message with.
+        decimal: the mark.
+
+    Raises:
+        UsageError: each marked number of a column has three digits after its mark, and there are others without one, of
+            up to three digits; the text names the first.
+    """
+    grouped, small = rf"[+-]?[1-9]\d{{0,2}}{re.escape(decimal)}\d{{3}}", r"[+-]?\d{1,3}"
+    first: dict[str, tuple[int, str]] = {}
+    plain: dict[str, str] = {}
+    settled: set[str] = set()
+    for piece in columns:
+        for name in map(str, piece.columns):
+            cells = piece[name].dropna().drop_duplicates().str.strip()
+            cells = cells[cells.str.lower() != "nan"]
+            if name in settled or not len(cells):
+                continue
+            marked, whole = cells.str.fullmatch(grouped), cells.str.fullmatch(small)
+            if not (marked | whole).all():
+                settled.add(name)  # 1.5 or 1027
+                continue
+            if marked.any() and name not in first:
+                first[name] = int(cells.index[int(np.argmax(marked))]), cells[marked].iloc[0]
+            others = cells[whole & (cells.str.strip("+-0") != "")]
+            if len(others):
+                plain.setdefault(name, others.iloc[0])
+        if len(settled) == piece.shape[1]:
+            return
+    for name in first.keys() & plain.keys() - settled:
+        row, cell = first[name]
+        raise UsageError(
+            f"{where} has '{cell}' in column '{shown(name)}' at data row {row + 1} beside '{plain[name]}', so its mark "
+            "could stand between thousands or before decimals; leave out marks between thousands, or write all of its "
+            "numbers with decimals."
+        )
 
 
 def _rows(sample: str, mark: str) -> list[list[str]]:

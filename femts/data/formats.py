@@ -6,6 +6,7 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -22,22 +23,30 @@ def parquet_pieces(path: Path, cells: int | None) -> Iterator[pd.DataFrame]:
     check_file(path)
     try:
         with parquet_library(path):
-            if cells is None:
-                table = pd.read_parquet(path)
-                table.attrs = {}  # a file keeps those of the frame that it was made of
-                yield table
-                return
             from pyarrow.parquet import ParquetFile
         with ParquetFile(path) as file:
+            if cells is None:
+                yield _pandas(file.read())
+                return
             schema = file.schema_arrow
-            yield schema.empty_table().to_pandas()
+            yield _pandas(schema.empty_table())
             for batch in file.iter_batches(max(1, cells // max(1, len(schema.names)))):
-                yield batch.to_pandas()
+                yield _pandas(batch)
     except UsageError:
         raise
     except (OSError, ValueError) as error:  # pyarrow's own errors are of these kinds
         reason = shown(str(error).strip().partition("\n")[0])
         raise UsageError(f"File {path} cannot be read as Parquet ({reason}); write it anew, or as CSV.") from error
+
+
+def _pandas(table: Any) -> pd.DataFrame:
+    """An Arrow table or batch as a frame, without the pandas metadata that its writer left where that does not fit."""
+    try:
+        return table.to_pandas()
+    except MemoryError:
+        raise
+    except Exception:  # the metadata may hold anything, and pyarrow does not check it
+        return table.replace_schema_metadata(None).to_pandas()
 
 
 @contextmanager

@@ -11,10 +11,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from femts.data.describe import count
+from femts.data.dialect import check_thousands
 from femts.data.formats import PARQUET, parquet_library
 from femts.data.grid import check_step, grid_of, order_of, step_of
+from femts.data.naming import holds_dates
 from femts.data.schema import PLAIN, Schema
-from femts.data.timestamps import as_text, read_stamps
+from femts.data.timestamps import are_clocks, as_text, read_stamps
 from femts.errors import UsageError
 from femts.files import write_file
 from femts.text import shown
@@ -51,9 +53,17 @@ def check_frame(
     form = schema.form
     time = form.time_of(frame)
     if time not in frame.columns:
+        first = str(frame.columns[0]) if form.time is None and len(frame.columns) > 2 else ""
+        if first and _words(frame) == [first] and frame[first].is_unique and not holds_dates(frame[first]):
+            raise UsageError(
+                f"{where} has a series in each row, such as '{shown(frame[first].iloc[0])}', and needs a row for each "
+                f"step; turn rows and columns, and number the steps from 0 in a column '{shown(time)}': with pandas, "
+                f"table.set_index('{shown(first)}').T.reset_index(drop=True).rename_axis('{shown(time)}')."
+            )
         raise UsageError(
             f"{where} has no '{shown(time)}' column (it has {_few(frame.columns)}); "
-            "name the column of time stamps so, or say which it is (--columns time=NAME) when training, or give the "
+            "name the column of time stamps so, or say which it is (--columns time=NAME) when training, or, where rows "
+            f"without stamps are in order of time, number them from 0 in a column '{shown(time)}', or give the "
             f"columns {form.series}, {form.time or 'ds'}, {form.value}."
         )
     if time != "date" and "date" in frame.columns:
@@ -62,6 +72,8 @@ def check_frame(
     if form.is_long(frame):
         frame, notes = _to_wide(frame, where, schema, freq)
     else:
+        if columns is None:
+            _check_words(frame, time, where)
         frame = frame.rename(columns={time: "date"})
     values = check_values(frame.drop(columns="date"), columns, where, schema.na)
     dates, more = read_stamps(frame["date"], where, freq)
@@ -86,6 +98,39 @@ def check_frame(
     values.insert(0, "date", dates)
     values.attrs["notes"] = (*notes, *more)
     return values
+
+
+def _check_words(frame: pd.DataFrame, time: str, where: str) -> None:
+    """UsageError for columns of words in a wide table, which may name the series of a long one."""
+    words = _words(frame.drop(columns=time))
+    if not words:
+        return
+    numbers = [name for name in frame.columns if name != time and name not in words]
+    if frame[time].duplicated().any() and numbers:
+        one, joined = shown(words[0]), ""
+        if len(words) > 1:
+            one, joined = "NAME", "put one column NAME in their place that joins them, and "
+        raise UsageError(
+            f"{where} has several rows a date, and words in {_few(words)}: where these name the series, {joined}say so "
+            f"by --columns 'time={shown(time)},series={one}' --target '{shown(numbers[0])}'."
+        )
+    example = shown(next(cell for cell in frame[words[0]] if not pd.isna(cell)))
+    leave = f", or name those to forecast, which leaves others out: --target '{','.join(map(shown, numbers[:6]))}'"
+    raise UsageError(
+        f"{where} has the text '{example}' in column '{shown(words[0])}' at data row "
+        f"{int(frame[words[0]].notna().to_numpy().argmax()) + 1}; leave the column out{leave if numbers else ''}."
+    )
+
+
+def _words(frame: pd.DataFrame) -> list[str]:
+    """Names of the columns that have text, and neither a number nor times of day."""
+    words = []
+    for name in frame.columns:
+        if not pd.api.types.is_numeric_dtype(frame[name]):
+            numbers, unread = parsed(frame[name])
+            if unread is not None and np.isnan(numbers).all() and not are_clocks(frame[name]):
+                words.append(str(name))
+    return words
 
 
 def check_values(
@@ -172,6 +217,14 @@ def parsed(column: pd.Series, na: Sequence[float] = ()) -> tuple[NDArray[np.floa
     return _without(numbers.to_numpy(dtype=np.float64), na), unread if unread.any() else None
 
 
+def check_marks(column: pd.Series, name: str, where: str) -> None:
+    """UsageError where the numbers of a column of text have marks that could stand between thousands."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        column = column.astype(object)
+    if not pd.api.types.is_numeric_dtype(column) and pd.api.types.infer_dtype(column, skipna=True) == "string":
+        check_thousands([column.reset_index(drop=True).to_frame(name)], where)
+
+
 def sentinels(na: Sequence[float], dtype: Any) -> list[float]:
     """The numbers `na` as a column of `dtype` holds them: -999.9 is another number in single precision."""
     if not pd.api.types.is_float_dtype(dtype) or dtype.itemsize >= 8:
@@ -187,6 +240,7 @@ def _without(numbers: NDArray[np.float64], na: Sequence[float]) -> NDArray[np.fl
 
 def _numbers(column: pd.Series, name: str, where: str, na: Sequence[float] = ()) -> np.ndarray:
     numbers, unread = parsed(column, na)
+    check_marks(column, name, where)
     if unread is not None:
         row = int(np.argmax(unread))
         place = f"in column '{shown(name)}' at data row {row + 1}"

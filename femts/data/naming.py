@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from femts.data.codes import named_parts, times_of
 from femts.data.form import Form
 from femts.data.periods import first_days
 from femts.data.timestamps import are_clocks, as_text, like_dates, read_dates
@@ -15,7 +16,10 @@ from femts.errors import UsageError
 from femts.text import shown
 
 SAMPLE = 20  # cells of a column that are looked at
-_NAMES = ("year", "date", "day", "month", "time", "period", "jahr", "datum", "tag", "monat", "année", "año")
+_NAMES = (
+    *("year", "quarter", "month", "week", "day", "date", "datetime", "time", "timestamp", "period", "epoch"),
+    *("jahr", "quartal", "monat", "woche", "tag", "datum", "zeit", "année", "año"),
+)
 _WORDS = re.compile(
     r"jan(uary)?|feb(ruary)?|mar(ch)?|apr(il)?|may|june?|july?|aug(ust)?|sept?(ember)?|oct(ober)?|nov(ember)?|dec(ember)?|"
     r"(mon|tues?|wed(nes)?|thu(rs)?|fri|sat(ur)?|sun)(day)?|[tz]|am|pm|utc|gmt|st|nd|rd|th"
@@ -106,15 +110,18 @@ def _is_date(cell: str) -> bool:
 
 
 def _are_counted(column: pd.Series) -> bool:
-    """Tell whether whole numbers are years, months (202412) or days (20241231): in order, or under
-    a name that says so."""
-    numbers = pd.to_numeric(as_text(column), errors="coerce").to_numpy(dtype=np.float64)
-    if not len(numbers) or not np.isfinite(numbers).all() or not (numbers == np.floor(numbers)).all():
+    """Tell whether numbers are years, months (202412), days (20241231), Unix time and the like: in order, or under
+    a name that says so, as days of a spreadsheet are."""
+    numbers = pd.to_numeric(as_text(column), errors="coerce").to_numpy()
+    if not len(numbers) or not np.isfinite(numbers).all():
         return False
-    if not like_dates(numbers.astype(np.int64)):
+    named = str(column.name).lower() in _NAMES
+    whole = numbers.astype(np.int64) if (numbers == np.floor(numbers)).all() else None
+    read = whole is not None and (like_dates(whole) or named_parts(whole) is not None)
+    if not read and times_of(numbers, days=named) is None:
         return False
     steps = np.diff(numbers)
-    return bool((steps > 0).all() or (steps < 0).all()) or str(column.name).lower() in _NAMES
+    return bool((steps > 0).all() or (steps < 0).all()) or named
 
 
 def _dated(table: pd.DataFrame) -> str | None:

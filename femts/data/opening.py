@@ -84,7 +84,11 @@ def check_file(path: Path) -> bytes:
 
 def raw(path: Path) -> BinaryIO:
     """The bytes as they are; those of standard input are kept, as it can be read only once."""
-    return path.open("rb") if path != STDIN else io.BytesIO(_piped(sys.stdin))
+    if path != STDIN:
+        return path.open("rb")
+    if sys.stdin is None or sys.stdin.closed:
+        raise UsageError("The standard input is closed; send a table to it, as by < FILE, or name the file.")
+    return io.BytesIO(_piped(sys.stdin))
 
 
 @lru_cache(maxsize=1)

@@ -20,7 +20,7 @@ from femts.data.panel_series import LongRows, read_series
 from femts.data.schema import Reading, Schema
 from femts.data.splits import PARTS, SHORTEST, Split, horizon_split, ratio_split
 from femts.data.static import read_static
-from femts.data.timestamps import read_dates
+from femts.data.timestamps import read_stamps
 from femts.errors import UsageError
 from femts.text import shown
 
@@ -186,7 +186,7 @@ def read_panel(
     check_unique(frame.columns, where)  # a role may name the stamps or the series
     roles, form = schema.roles, schema.form
     time = form.time or "ds"
-    dates = read_dates(frame[time], where, freq)
+    dates, more = read_stamps(frame[time], where, freq)
     rows = LongRows.of(frame, form.series, dates, where)
     freq = freq or rows.step(where)
     named = replace(schema, roles=replace(roles, target=roles.target or (form.value,)))
@@ -195,7 +195,7 @@ def read_panel(
     if roles.static:
         static = read_static(frame, roles.static, rows.row_codes, rows.names)
     sha256 = sha256 or _hash(series, static)
-    return Panel(name, series, freq, sha256, schema, (*notes, *_notes(series)), static=static)
+    return Panel(name, series, freq, sha256, schema, (*notes, *more, *_notes(series)), static=static)
 
 
 def _settled(frame: pd.DataFrame, schema: Schema, where: str) -> tuple[pd.DataFrame, Schema, tuple[str, ...]]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pandas.tseries.frequencies import to_offset
 
 from femts.data.dataset import Dataset
-from femts.data.frames import LARGEST, check_frame, parsed
+from femts.data.frames import LARGEST, check_frame, check_marks, parsed
 from femts.data.grid import NANOSECONDS, season_of, step_of
 from femts.data.loading import with_roles
 from femts.data.roles import NO_ROLES
@@ -120,7 +120,7 @@ def read_series(rows: LongRows, schema: Schema, freq: str, where: str) -> dict[s
     """
     roles = schema.roles
     columns = (*roles.target, *roles.past, *roles.future)
-    values, odd = _cells(rows.frame, columns, schema.na)
+    values, odd = _cells(rows.frame, columns, schema.na, where)
     at = _positions(rows, freq)
     again = np.zeros(len(at), dtype=np.bool_)
     again[1:] = (np.diff(at) == 0) & (np.diff(rows.codes) == 0)
@@ -151,11 +151,14 @@ def read_series(rows: LongRows, schema: Schema, freq: str, where: str) -> dict[s
     return _datasets(rows.names, whole, stamps, (schema, freq))
 
 
-def _cells(frame: pd.DataFrame, columns: Sequence[str], na: Sequence[float]) -> tuple[Array, NDArray[np.bool_]]:
+def _cells(
+    frame: pd.DataFrame, columns: Sequence[str], na: Sequence[float], where: str
+) -> tuple[Array, NDArray[np.bool_]]:
     """Numbers (rows, K) of `columns`, NaN where missing, and the rows in which one is none that can be read."""
     values, odd = np.empty((len(frame), len(columns))), np.zeros(len(frame), dtype=np.bool_)
     for k, name in enumerate(columns):
         values[:, k], unread = parsed(frame[name], na)
+        check_marks(frame[name], name, where)
         odd |= False if unread is None else unread
     with np.errstate(invalid="ignore"):
         odd |= (np.abs(values) > LARGEST).any(1)

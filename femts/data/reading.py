@@ -13,7 +13,16 @@ from typing import Any
 
 import pandas as pd
 
-from femts.data.dialect import COMMAS, OTHERS, SAMPLE, check_numbers, dialect_of, text_of
+from femts.data.dialect import (
+    COMMAS,
+    OTHERS,
+    SAMPLE,
+    check_numbers,
+    check_thousands,
+    dialect_of,
+    may_be_thousands,
+    text_of,
+)
 from femts.data.form import USUAL, Form
 from femts.data.formats import EXCEL, PARQUET, excel_table, parquet_pieces
 from femts.data.frames import check_unique, check_values
@@ -24,6 +33,7 @@ from femts.text import shown
 
 MOST_COMMENTS = 100  # lines
 ALL = 2**40  # rows, more than any file has
+AGAIN = 2**12  # rows that are read at a time to look at their text
 
 
 def read_table(path: str | Path, form: Form = USUAL) -> pd.DataFrame:
@@ -69,22 +79,10 @@ def _text_pieces(path: Path, form: Form, cells: int | None) -> Iterator[pd.DataF
         if not {"date", "ds", form.time} & set(header):
             words += ["Unnamed: 0" if nameless else name for name in header[:1]]
         rows = ALL if cells is None else max(1, cells // max(1, len(header)))
+        how: dict[str, Any] = {"sep": dialect.separator, "decimal": dialect.decimal, "skiprows": comments}
         with ExitStack() as stack:
-            source = opened_text(path)
-            reader = stack.enter_context(
-                pd.read_csv(
-                    source if isinstance(source, Path) else stack.enter_context(source),
-                    sep=dialect.separator,
-                    decimal=dialect.decimal,
-                    encoding="utf-8-sig",
-                    compression=None,  # by its name a plain file would count as packed
-                    index_col=False,
-                    skiprows=comments,
-                    low_memory=False,
-                    dtype=dict.fromkeys(words, str),
-                    chunksize=rows,
-                )
-            )
+            reader = stack.enter_context(_csv(path, stack, chunksize=rows, dtype=dict.fromkeys(words, str), **how))
+            settled: set[str] = set()
             dated = False
             while True:
                 # A row longer than the header is cut short, with this warning.
@@ -101,6 +99,13 @@ def _text_pieces(path: Path, form: Form, cells: int | None) -> Iterator[pd.DataF
                 _check_header(header[1:] if dated else header, path)
                 if dialect != COMMAS:
                     check_numbers(piece, dialect, words, path)
+                doubtful = [name for name in piece.columns if name not in settled and may_be_thousands(piece[name])]
+                if doubtful:
+                    with ExitStack() as again:
+                        again.enter_context(warnings.catch_warnings(action="ignore"))  # rows to come have their turn
+                        columns = _csv(path, again, chunksize=AGAIN, dtype=str, usecols=doubtful, **how)
+                        check_thousands(again.enter_context(columns), place(path), dialect.decimal)
+                    settled.update(doubtful)
                 yield piece
     except DAMAGE as error:
         raise damaged(path, error) from error
@@ -113,6 +118,19 @@ def _text_pieces(path: Path, form: Form, cells: int | None) -> Iterator[pd.DataF
         raise UsageError(
             f"{place(path)} is not a table ({shown(detail)}); give every row the header's cells."
         ) from error
+
+
+def _csv(path: Path, stack: ExitStack, **how: Any) -> Any:
+    """The rows of a text file in pieces, by pandas; `stack` closes what packs it."""
+    source = opened_text(path)
+    return pd.read_csv(
+        source if isinstance(source, Path) else stack.enter_context(source),
+        encoding="utf-8-sig",
+        compression=None,  # by its name a plain file would count as packed
+        index_col=False,
+        low_memory=False,
+        **how,
+    )
 
 
 def _comments(path: Path) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from femts.data.codes import jump_of_codes, named_parts, note_on, times_of
 from femts.data.periods import first_days
 from femts.errors import UsageError
 from femts.text import shown
@@ -20,6 +21,7 @@ MOST_NUMBER = 2**53  # of a stamp that is a number: no larger one is sure to dif
 _WRITE = "write it as 2024-12-31 23:00:00"
 _OFFSET = r"\s*(?:[zZ]|[+-]\d{2}(?::?\d{2}){0,2})$"
 _DOTTED = r"\s*\d{1,2}\.\s?\d{1,2}\.\s?\d{2,4}\b"  # nobody writes the month before the first dot
+_SHORT = r"\s*(\d{1,2})([-/.])\s?(\d{1,2})\2\s?(\d{2})(?!\d)\s*(.*)"  # a date whose year has two digits, and a time
 _YEAR = re.compile(r"\d{4}(?=-\d{2}(-\d{2}|$))")
 _DIGITS = {10: "%Y%m%d%H", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}  # stamps such as 2024123123, by their length
 _HALF_DAY = re.compile(r"(?<![\d.:])(\d{1,2})((?::\d{2}(?::\d{2}(?:\.\d+)?)?)?)\s*([aApP])\.?[mM]\b\.?")
@@ -45,9 +47,9 @@ def read_stamps(
         UsageError: a cell is no date, or could be two; the text says which.
     """
     column = _plain(column)
-    counted = _counted(column, freq, where)
-    if counted is not None:
-        return counted, ()
+    numbered = _numbered(column, freq, where)
+    if numbered is not None:
+        return numbered
     notes: tuple[str, ...] = ()
     dates = column
     if not pd.api.types.is_datetime64_any_dtype(column):
@@ -108,12 +110,45 @@ def _plain(column: pd.Series) -> pd.Series:
     return column
 
 
-def _counted(column: pd.Series, freq: str | None, where: str) -> pd.Index | None:
-    """Whole numbers, written as such; None for anything else and, where `freq` is no number, for
-    years, days and months."""
-    if pd.api.types.is_datetime64_any_dtype(column) or not as_text(column).str.fullmatch(r"-?\d{1,18}").all():
+def _numbered(column: pd.Series, freq: str | None, where: str) -> tuple[pd.Index, tuple[str, ...]] | None:
+    """The stamps of a column of numbers, with notes; None for anything else, and for years, months and days that
+    are read as text."""
+    if pd.api.types.is_datetime64_any_dtype(column) or not len(column):
         return None
-    numbers = pd.Index(as_text(column).astype("int64"))
+    text = as_text(column)
+    counted = freq is not None and freq.isdecimal()
+    if not text.str.fullmatch(r"-?\d{1,18}|[1-4]\d{18}").all():
+        if counted or not text.str.fullmatch(r"\d{5,10}(\.\d+)?").all():
+            return None
+        found = times_of(text.astype("float64").to_numpy(), sure=freq is not None)
+        return None if found is None else (found[0], (found[1],))
+    numbers = text.astype("int64").to_numpy()
+    if not counted:
+        parts = named_parts(numbers, freq)
+        if parts is not None:
+            names, pattern, kind = parts
+            stamps = _stamps(names, format=pattern) if pattern else _parse(names, where)[0]
+            if stamps.isna().any():
+                row = int(np.argmax(stamps.isna()))
+                raise UsageError(
+                    f"{where} has '{numbers[row]}' at data row {row + 1} among stamps that are read as {kind}, but its "
+                    "year has fewer; write the first day of each, such as 2024-12-30."
+                )
+            times = pd.DatetimeIndex(stamps)
+            return times, (note_on(kind, numbers, times),)
+        if like_dates(numbers, sure=freq is not None):
+            return None
+        jump = jump_of_codes(numbers) if freq is None else None
+        found = times_of(numbers, sure=freq is not None)
+        if found is not None and (jump is None or numbers.max() < 10**6):  # of ten digits are short dates with a clock
+            return found[0], (found[1],)
+        if jump is not None:
+            row = int(np.argmax(numbers == jump[1]))
+            raise UsageError(
+                f"{where} has whole numbers for stamps that jump again and again to just past a round one, as from "
+                f"{jump[0]} to {jump[1]} (data row {row + 1}), so they are codes of times and no counts; write them as "
+                "2024-12-31 23:00:00, or number the steps from 0."
+            )
     beyond = np.abs(numbers) > MOST_NUMBER
     if beyond.any():
         row = int(np.argmax(beyond))
@@ -121,9 +156,7 @@ def _counted(column: pd.Series, freq: str | None, where: str) -> pd.Index | None
             f"{where} has the stamp {numbers[row]} at data row {row + 1}, beyond {MOST_NUMBER}; number the steps from "
             "0."
         )
-    if freq is not None and freq.isdecimal():
-        return numbers
-    return None if like_dates(numbers.to_numpy(), sure=freq is not None) else numbers
+    return pd.Index(numbers), ()
 
 
 def like_dates(numbers: NDArray[np.int64], sure: bool = False) -> bool:
@@ -131,14 +164,15 @@ def like_dates(numbers: NDArray[np.int64], sure: bool = False) -> bool:
     (202412): several of several years, unless that is `sure`."""
     if not len(numbers):
         return False
-    if any(numbers.min() >= low and numbers.max() < high for low, high in LIKE_DATES):
+    years, days = (bool(numbers.min() >= low and numbers.max() < high) for low, high in LIKE_DATES)
+    if days or (years and (sure or jump_of_codes(numbers) is None)):
         return True
     if numbers.min() >= 10**9 and _from_digits(pd.Series(numbers).astype(str)) is not None:
         return True
-    years, months = np.divmod(numbers, 100)
-    if not ((years >= LIKE_DATES[0][0]) & (years < LIKE_DATES[0][1]) & (months >= 1) & (months <= 12)).all():
+    year, month = np.divmod(numbers, 100)
+    if not ((year >= LIKE_DATES[0][0]) & (year < LIKE_DATES[0][1]) & (month >= 1) & (month <= 12)).all():
         return False
-    return sure or (len(np.unique(years)) > 1 and len(np.unique(months)) > 1)
+    return sure or (len(np.unique(year)) > 1 and len(np.unique(month)) > 1)
 
 
 def _from_digits(text: pd.Series) -> pd.Series | None:
@@ -177,6 +211,9 @@ def _parse(cells: pd.Series, where: str) -> tuple[pd.Series, tuple[str, ...]]:
             if iso.notna().any() or text.str.fullmatch(r"\d+(\.\d+)?").any():
                 return iso, ()
             _check_years(cells, where)
+            short = _of_short_years(text, where)
+            if short is not None:
+                return short, ()
             day_first = _stamps(text, dayfirst=True)
             if day_first.notna().all() and text.str.match(_DOTTED).all():
                 return day_first, ()
@@ -191,6 +228,43 @@ def _parse(cells: pd.Series, where: str) -> tuple[pd.Series, tuple[str, ...]]:
             f"{where} has dates such as '{shown(cells.iloc[row])}' whose day could be the month; {_WRITE}."
         )
     return min((month_first, day_first), key=lambda dates: int(dates.isna().sum())), ()
+
+
+def _of_short_years(text: pd.Series, where: str) -> pd.Series | None:
+    """Stamps of dates whose years have two digits, which pandas reads cell by cell; None where they have four."""
+    parts = text.str.extract(rf"^{_SHORT}$")
+    if parts[0].isna().any():
+        return None
+    clock = parts[4].str.replace(r"^(\d):", r"0\1:", regex=True)
+    orders, dotted = {"day": (3, 2, 0)}, bool((parts[1] == ".").all())
+    if not dotted:
+        orders["month"] = (3, 0, 2)
+    if (parts[[0, 2]].map(len) == 2).all(axis=None):
+        orders["year"] = (0, 2, 3)
+    read = {}
+    for first, (year, month, day) in orders.items():
+        century = np.where(parts[year].astype(int) < 69, "20", "19")
+        date = century + parts[year].str.zfill(2) + "-" + parts[month].str.zfill(2) + "-" + parts[day].str.zfill(2)
+        read[first] = _stamps((date + " " + clock).str.strip(), format="ISO8601")
+    whole = {first: dates for first, dates in read.items() if dates.notna().all()}
+    if "year" in whole and len(whole) > 1:  # 20/07/31: in the wrong order every day is in another year
+        ordered = [first for first, dates in whole.items() if _in_order(dates)]
+        if ordered and ("year" not in ordered or ordered == ["year"]):
+            whole = {first: dates for first, dates in whole.items() if (first == "year") == ("year" in ordered)}
+    dates = next(iter(whole.values()), None)
+    for other in whole.values():
+        if dates is not None and not dates.equals(other) and not dotted:
+            row = int(np.argmax(dates != other))
+            raise UsageError(
+                f"{where} has dates such as '{shown(text.iloc[row])}' whose day could be the month or the year; "
+                f"{_WRITE}."
+            )
+    return min(read.values(), key=lambda each: int(each.isna().sum())) if dates is None else dates
+
+
+def _in_order(dates: pd.Series) -> bool:
+    distinct = pd.Index(dates.unique())
+    return distinct.is_monotonic_increasing or distinct.is_monotonic_decreasing
 
 
 def _of_several_offsets(text: pd.Series, where: str, error: ValueError) -> tuple[pd.Series, tuple[str, ...]]:

@@ -1,4 +1,5 @@
-"""Stamps in several columns: a year beside a quarter, or a month, a day and an hour; a date beside a time of day."""
+"""Stamps in several columns: a year beside a quarter, an ISO week, or a month, a day and an hour; a date beside a time
+of day."""
 
 from __future__ import annotations
 
@@ -9,9 +10,12 @@ from femts.data.form import Form
 from femts.data.timestamps import are_clocks, as_text
 from femts.text import shown
 
-_LAST = {"year": 2261, "quarter": 4, "month": 12, "day": 31, "hour": 23}  # of each part; all but hours begin at 1
+_LAST = {"year": 2261, "quarter": 4, "month": 12, "week": 53, "day": 31, "hour": 23}  # of each part
 _MARK = "columns of its stamps"
-_WAYS = (("year", "quarter"), ("year", "month", "day", "hour"), ("year", "month", "day"), ("year", "month"))
+_WAYS = (  # the finest first
+    *(("year", "month", "day", "hour"), ("year", "month", "day")),
+    *(("year", "week"), ("year", "month"), ("year", "quarter")),
+)
 _CLOCKS = (("date", "time"), ("datum", "uhrzeit"), ("datum", "zeit"))
 
 
@@ -51,6 +55,8 @@ def _dated(frame: pd.DataFrame, parts: list[str]) -> pd.Series:
         days = _days(frame[parts[0]]).str.replace(r"^(\d{4})(\d{2})(\d{2})$", r"\1-\2-\3", regex=True)
         return days + " " + as_text(frame[parts[1]]).str.strip().str.replace(r"^(\d):", r"0\1:", regex=True)
     numbers = {name.lower(): frame[name].astype(float).astype(int) for name in parts}
+    if "week" in numbers:
+        return numbers["year"].map("{:04d}-W".format) + numbers["week"].map("{:02d}".format)
     month = numbers["quarter"] * 3 - 2 if "quarter" in numbers else numbers["month"]
     stamps = numbers["year"].map("{:04d}".format) + month.map("-{:02d}".format)
     stamps += numbers["day"].map("-{:02d}".format) if "day" in numbers else "-01"
@@ -87,5 +93,5 @@ def _are_parts(column: pd.Series | pd.DataFrame, part: str) -> bool:
         numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
     except (TypeError, ValueError, OverflowError):
         return False
-    first = {"year": 1678, "hour": 0}.get(part, 1)
+    first = {"year": 1678, "hour": 0, "week": 0}.get(part, 1)  # week 0 of a year is refused by its row
     return bool(((numbers >= first) & (numbers <= _LAST[part]) & (numbers == np.floor(numbers))).all())

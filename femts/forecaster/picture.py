@@ -11,6 +11,7 @@ from femts.config.arguments import check_kind, check_names
 from femts.data.frames import check_frame
 from femts.data.grid import season_of
 from femts.data.naming import form_again
+from femts.data.timestamps import read_dates
 from femts.forecaster.trained import Single
 from femts.plotting import Picture, forecast_picture
 
@@ -44,7 +45,10 @@ def to_draw(forecaster: Single, table: pd.DataFrame) -> pd.DataFrame:
     """A history or a forecast in wide form, its stamps in `date`, bounds as `NAME-lo-80`."""
     form = form_again(table, forecaster.config.schema.form)
     if form.series not in table.columns:
-        return table.rename(columns={form.time_of(table): "date"})
+        wide = table.rename(columns={form.time_of(table): "date"})
+        if forecaster.freq is None or "date" not in wide.columns:
+            return wide
+        return wide.assign(date=read_dates(wide["date"], "The table to draw", forecaster.freq))
     names = [form.series, form.time or "ds"]
     parts = []
     for name in (form.value, *(c for c in table.columns if str(c).startswith(f"{form.value}-"))):

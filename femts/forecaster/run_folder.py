@@ -24,7 +24,7 @@ from femts.config.rules import fingerprint
 from femts.config.training import TrainingConfig
 from femts.data.schema import PLAIN, Schema
 from femts.errors import RunFailure, UsageError
-from femts.files import PART, write_file
+from femts.files import PART, check_folder, write_file
 from femts.text import strict_json
 
 if TYPE_CHECKING:
@@ -142,8 +142,7 @@ def _plain(value: Any) -> Any:
 def check_new_folder(folder: Path) -> None:
     """UsageError unless a new run can be written to `folder`: it is missing, empty, or a run that
     never got anywhere."""
-    if os.path.exists(folder) and not os.path.isdir(folder):
-        raise UsageError(f"The output {folder} is a file; name a folder.")
+    check_folder(folder)
     names = {path.name for path in folder.iterdir() if path.suffix != PART} if os.path.isdir(folder) else set()
     if METRICS in names:
         raise UsageError(f"Folder {folder} already holds a finished run; choose another folder or remove it.")

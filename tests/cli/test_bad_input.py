@@ -51,6 +51,7 @@ CASES = {
     "config with an unknown setting": Case("train --config setting.yaml", r"'training.lrr'; did you mean 'lr'"),
     "config with a bad value": Case("train --config value.yaml", r"'training.lr' takes a number, not 'fast'"),
     "config with a number for a name": Case("train --config number.yaml", r"'dataset: 7', which is not a name"),
+    "config with a key twice": Case("train --config twice.yaml", r"the key 'lr' twice, in lines 3 and 5; keep one"),
     "config with a flat training": Case("train --config flat.yaml", r"'training: fast'"),
     "final that is no flag": Case("train --config final.yaml", r"Argument 'final' is .*often.*True or False"),
     # horizons and look-backs
@@ -84,6 +85,9 @@ CASES = {
     "sentinel that has no end": Case(f"{OWN} good.csv --na nan,-1", r"Sentinel nan is not finite; leave such cells"),
     "columns that are no columns": Case(
         f"{OWN} good.csv --columns when", r"Columns 'when' cannot be read; write --columns time=NAME"
+    ),
+    "a kind of column twice": Case(
+        f"{OWN} good.csv --columns time=date,time=load", r"'time=date,time=load' cannot be read; .*each once"
     ),
     "a name that is not there": Case(f"{OWN} good.csv --columns time=when", r"good.csv has no 'when' column"),
     "table too short": Case(f"{OWN} short.csv", r"does not fit"),

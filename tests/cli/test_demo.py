@@ -50,7 +50,7 @@ def test_what_it_prints_can_be_typed(place: Path, capsys: pytest.CaptureFixture[
     ("out", "says"),
     [
         ("full", "Folder full is not empty; name a new or empty one with --out."),
-        ("file", "The output file is a file; name a folder with --out."),
+        ("file", "The output file is a file; name a folder."),
         ("-x", "Folder -x reads as an option; name another one with --out."),
     ],
 )

@@ -115,7 +115,7 @@ def test_hours_are_hours_however_they_are_written(how: str) -> None:
 
 
 def test_digits_that_are_no_stamps_stay_numbers_and_one_mistake_is_told() -> None:
-    for first in (1577836800, 2020010124, 1234567890, 3020010100):
+    for first in (60000, 4820010124, 10**11, 30 * 10**9):
         numbers = pd.Series(np.arange(first, first + 400))
         assert read_dates(numbers).tolist() == numbers.tolist()
     assert read_dates(pd.Series([2020010100, 2020010101]), freq="1").tolist() == [2020010100, 2020010101]

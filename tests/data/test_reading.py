@@ -88,6 +88,36 @@ def test_a_table_comes_by_standard_input(name: str, tmp_path: Path, monkeypatch:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
     with pytest.raises(UsageError, match=r"The standard input is empty; give a table"):
         load_dataset("-")
+    sys.stdin.close()
+    for closed in (sys.stdin, None):  # None where the process began without one
+        monkeypatch.setattr(sys, "stdin", closed)
+        with pytest.raises(UsageError, match=r"The standard input is closed; send a table to it"):
+            load_dataset("-")
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        b'{"index_columns": [{"kind": "range", "name": null, "start": 0, "stop": 1e99, "step": 1}], "columns": []}',
+        b'{"index_columns": ["date"], "column_indexes": [], "columns": [{"name": "x", "field_name": "x", '
+        b'"pandas_type": "object", "numpy_type": "object", "metadata": null}]}',
+        b'{"index_columns": ["gone"], "columns": 5}',
+        b"{}",
+        b"null",
+        b"\xff no JSON",
+    ],
+)
+def test_parquet_is_read_without_pandas_metadata_that_do_not_fit(metadata: bytes, tmp_path: Path) -> None:
+    pq = pytest.importorskip("pyarrow.parquet")
+    import pyarrow as pa
+
+    dates = pd.date_range("2024-01-01", periods=50)
+    table = pa.table({"date": dates, "x": np.arange(50.0)}).replace_schema_metadata({b"pandas": metadata})
+    pq.write_table(table, tmp_path / "mine.parquet")
+    data = load_dataset(tmp_path / "mine.parquet")
+    assert data.dates is not None and list(data.dates) == list(dates) and data.values[:, 0].tolist() == list(range(50))
+    pieces = pd.concat(table_pieces(tmp_path / "mine.parquet", cells=20))
+    assert pieces["x"].tolist() == list(range(50))
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")

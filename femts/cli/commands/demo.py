@@ -11,7 +11,7 @@ import typer
 
 from femts.cli.command import app, command
 from femts.errors import UsageError
-from femts.files import write_file
+from femts.files import check_folder, write_file
 from femts.text import printable
 
 ROWS = 2000
@@ -42,8 +42,7 @@ def _make_folder(folder: Path) -> None:
     """Make `folder`, with those above it; UsageError where it is a file, holds anything, or reads as an option."""
     if str(folder).startswith("-"):  # `femts predict -x/run` would not be typed
         raise UsageError(f"Folder {folder} reads as an option; name another one with --out.")
-    if os.path.exists(folder) and not os.path.isdir(folder):
-        raise UsageError(f"The output {folder} is a file; name a folder with --out.")
+    check_folder(folder)
     if os.path.isdir(folder) and any(folder.iterdir()):
         raise UsageError(f"Folder {folder} is not empty; name a new or empty one with --out.")
     folder.mkdir(parents=True, exist_ok=True)
