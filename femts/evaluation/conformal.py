@@ -96,7 +96,8 @@ def calibrate(
         made = made or _difficulty(held, windows, index)
         half_widths[:, some] = _half_widths(held, windows, index, disjoint, made[1])
     assert made is not None
-    return Intervals(finite, half_widths, count, disjoint, made[0], windows.names), scores
+    names = windows.names if len(windows.names) > 1 else ("",)  # one alone is that of any name
+    return Intervals(finite, half_widths, count, disjoint, made[0], names), scores
 
 
 class _Held:

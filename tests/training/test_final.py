@@ -80,9 +80,9 @@ def test_the_last_rows_change_the_forecast_and_not_what_was_chosen(model: str) -
     assert essence(same[0])["weights"] == essence(same[1])["weights"]
     assert same[0].metrics["val"] == same[1].metrics["val"]
     assert same[0].metrics["kept_step"] == same[1].metrics["kept_step"]
-    first, second = (run.predict(FRAME.tail(60))["s0"] for run in (one, other))
+    first, second = (run.predict(FRAME.tail(60), 600)["s0"] for run in (one, other))
     assert not np.allclose(first, second)
-    first, second = (run.predict(FRAME.tail(60))["s0"] for run in same)
+    first, second = (run.predict(FRAME.tail(60), 600)["s0"] for run in same)
     np.testing.assert_array_equal(first, second)
 
 
@@ -165,7 +165,10 @@ def test_quantiles_known_columns_and_transforms_go_through(tmp_path: Path) -> No
     assert forecast.equals(made.predict(table, level=[80], future=future))
     assert (forecast.drop(columns="date") >= 0).all(axis=None)
     assert again.scored is not None
-    assert again.preprocess.scaler.mean[0] != again.scored.preprocess.scaler.mean[0]
+    assert again.preprocess.scaler.mean[0] == again.scored.preprocess.scaler.mean[0], "units stay"
+    effects = again.preprocess.effects, again.scored.preprocess.effects
+    assert effects[0] is not None and effects[1] is not None
+    assert not np.array_equal(effects[0].weight, effects[1].weight), "and effects are those of all rows"
 
 
 def _step(table: Any) -> Any:
