@@ -17,10 +17,11 @@ from femts.data.panel_effects import joined, own_effects, shared_effects
 from femts.data.preprocess import Preprocess
 from femts.data.raw import Raw, raw_rows
 from femts.data.resident import ScaledSeries
-from femts.data.scaler import Scaler
+from femts.data.scaler import usual_scale
 from femts.data.spans import Span, span
+from femts.data.splits import Split
 from femts.data.static import StaticCodes
-from femts.data.windows import PanelWindows
+from femts.data.windows import PanelWindows, counted_of
 from femts.errors import UsageError
 from femts.text import shown
 
@@ -43,13 +44,13 @@ class PanelPreprocess:
 
     @classmethod
     def fit(cls, panel: Panel, static: StaticCodes | None = None) -> PanelPreprocess:
-        """Fit to the training rows of each series; to all rows of one that has no value in them.
+        """Fit to the training rows of each series; to further rows of one that does not vary in them.
 
         Args:
             panel: the series and their splits.
             static: codes of the static columns; None fits them to the series.
         """
-        series = {name: fit_series(data) for name, data in panel.series.items()}
+        series = fit_scales(panel)
         effects = shared_effects(panel, series)
         if effects is not None:
             alone = len(series) == 1
@@ -63,7 +64,13 @@ class PanelPreprocess:
 
     def of(self, name: str, data: Dataset) -> Preprocess:
         """The preprocessing of the series `name`; one that is new is scaled by its own rows, those of `data`."""
-        return self.series.get(name) or replace(fit_series(data), effects=self.effects, reads_raw=self.reads_raw)
+        if name in self.series:
+            return self.series[name]
+        rows = len(data.values)
+        whole = replace(data, split=Split((0, rows), (rows, rows), (rows, rows)))
+        like = usual_scale(one.scaler for one in self.series.values())
+        fitted = Preprocess.fit_scale(whole, whole.values, like)
+        return replace(fitted, effects=self.effects, reads_raw=self.reads_raw)
 
     @property
     def reads_raw(self) -> bool:
@@ -100,21 +107,14 @@ class PanelPreprocess:
         return cls(columns, series, effects, static)
 
 
-def fit_series(data: Dataset) -> Preprocess:
-    """Scale of one series, which may have no training row with a value, or no value at all; without effects."""
-    train = slice(*data.split.train)
-    seen = data.values[train]
-    rows = train if len(seen) and not np.isnan(seen).all(0).any() else slice(0, len(data.values))
-    values = data.values[rows]
-    if np.isnan(values).all(0).any():
-        return Preprocess(
-            data.columns,
-            Scaler(np.zeros(len(data.columns)), np.ones(len(data.columns))),
-            None,
-            None,
-            data.schema.domain,
-        )
-    return Preprocess.fit_scale(data, values)
+def fit_scales(panel: Panel) -> dict[str, Preprocess]:
+    """Scale of each series, without effects; one that does not vary is scaled as the others usually are."""
+    series = {name: Preprocess.fit_scale(data, data.train_values) for name, data in panel.series.items()}
+    like = usual_scale(one.scaler for one in series.values())
+    return {
+        name: one if one.scaler.own.all() else Preprocess.fit_scale(data, data.train_values, like)
+        for (name, data), one in zip(panel.series.items(), series.values(), strict=True)
+    }
 
 
 def panel_windows(
@@ -184,8 +184,9 @@ def _resident(panel: Panel, preprocess: PanelPreprocess) -> ScaledSeries:
     resident = None if offsets is None else torch.from_numpy(offsets).float()
     seen = torch.from_numpy(np.concatenate(observed)) if gaps else None
     rows = Raw(*map(torch.cat, zip(*raw, strict=True))) if raw else None
-    limits = Limits.of([preprocess.series[name] for name in panel.series], panel.targets)
-    return ScaledSeries(values, seen, resident, panel.targets, rows, limits)
+    each = [preprocess.series[name] for name in panel.series]
+    limits, counted = Limits.of(each, panel.targets), counted_of(each, panel.targets)
+    return ScaledSeries(values, seen, resident, panel.targets, rows, limits, counted)
 
 
 def panel_offsets(rows: Sequence[tuple[Preprocess, Dataset]]) -> Array | None:
@@ -215,14 +216,16 @@ def panel_training_rows(panel: Panel, windows: PanelWindows, distance: int) -> t
     """Training rows of all series (rows, C) and their observed mask, with `distance` rows that are
     missing between two series.
 
-    For what is fitted in closed form: no window that forecasts a row reads one of another series.
+    For what is fitted in closed form: no window that forecasts a row reads one of another series, and a series that
+    does not vary there shows nothing to fit, so it is left out (`Windows.counts`).
     """
     values, observed = windows.resident.values, windows.resident.observed
+    counted = [True] * len(panel.series) if windows.counted is None else windows.counted.any(1).tolist()
     pieces, masks, begin = [], [], 0
-    for data in panel.series.values():
+    for data, counts in zip(panel.series.values(), counted, strict=True):
         rows = slice(begin + data.split.train[0], begin + data.split.train[1])
         begin += len(data.values)
-        if rows.stop > rows.start:
+        if rows.stop > rows.start and counts:
             pieces.append(values[rows])
             masks.append(torch.ones_like(values[rows], dtype=torch.bool) if observed is None else observed[rows])
     if len(pieces) == 1:

@@ -51,7 +51,7 @@ class Preprocess:
 
     @classmethod
     def fit(cls, data: Dataset) -> Preprocess:
-        """Fit to the training rows of `data`, and to no others."""
+        """Fit to the training rows of `data`, and to no others but for a channel that does not vary there."""
         return cls.fit_rows(data, data.train_values, slice(*data.split.train))
 
     @classmethod
@@ -65,13 +65,17 @@ class Preprocess:
         return replace(plain, effects=effects)
 
     @classmethod
-    def fit_scale(cls, data: Dataset, values: Array) -> Preprocess:
-        """Transform and scale alone, fitted to `values` (n, C), rows of `data`; known columns have no effect."""
-        domain, targets = data.schema.domain, data.targets
-        power = PowerTransform.fit(
-            domain.transform, values[:, :targets], data.columns, f"Data set '{shown(data.name)}'"
-        )
-        return cls(data.columns, Scaler.fit(_transformed(values, power)), None, power, domain)
+    def fit_scale(cls, data: Dataset, values: Array, like: Array | None = None) -> Preprocess:
+        """Transform and scale alone, fitted to `values` (n, C), rows of `data`; known columns have no effect.
+
+        A channel that does not vary there is scaled by the rows before the test part, by all up to its end, or `like`
+        other series, as `Scaler.fit_first` says.
+        """
+        domain, targets, test = data.schema.domain, data.targets, data.split.test
+        known = values if not np.isnan(values).all(0).any() else data.values
+        power = PowerTransform.fit(domain.transform, known[:, :targets], data.columns, f"Data set '{shown(data.name)}'")
+        rows = [_transformed(each, power) for each in (values, data.values[: test[0]], data.values[: test[1]])]
+        return cls(data.columns, Scaler.fit_first(rows, like), None, power, domain)
 
     def reading(self, raw: bool) -> Preprocess:
         """The same, for a model that reads values before scaling, or not."""

@@ -22,6 +22,7 @@ class ScaledSeries:
         targets: how many of the channels, the first ones, are scored; None for all.
         raw: the rows (N, C) before scaling, where a model reads them so.
         limits: of the forecasts of each series; None where nothing limits them.
+        counted: (S, T) bool of S series and T targets, whose errors mean scaled errors are made of; None for all.
     """
 
     values: Tensor
@@ -30,8 +31,11 @@ class ScaledSeries:
     targets: int | None = None
     raw: Raw | None = None
     limits: Limits | None = None
+    counted: Tensor | None = None
 
     def to(self, device: torch.device | str) -> ScaledSeries:
         """A copy on `device`."""
-        observed, offsets = (None if each is None else each.to(device) for each in (self.observed, self.offsets))
-        return ScaledSeries(self.values.to(device), observed, offsets, self.targets, self.raw, self.limits)
+        observed, offsets, counted = (
+            None if each is None else each.to(device) for each in (self.observed, self.offsets, self.counted)
+        )
+        return ScaledSeries(self.values.to(device), observed, offsets, self.targets, self.raw, self.limits, counted)
