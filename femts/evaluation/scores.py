@@ -131,9 +131,9 @@ def scores_frame(
     seasonal = seasonal_error(train_values, sums.season)
     raw_mae = sums.means("raw")["mae"]
     mase = _ratio(raw_mae, np.broadcast_to(seasonal, raw_mae.shape))
-    frames, count, own = [], sums.count.numpy(), sums.preprocess.scaler.own[: len(columns)]
-    if "channel" not in by and own.any():
-        count = count * own  # what has no scale of its own is in no mean over channels
+    frames, every, own = [], sums.count.numpy(), sums.preprocess.scaler.own[: len(columns)]
+    # What has no scale of its own is in no mean of scaled errors over channels.
+    counted = every if "channel" in by or not own.any() else every * own
     for units in ("scaled", "raw"):
         cells = sums.means(units) | {"mase": mase}
         # Widths and pinball losses of a transformed or bounded target have no one factor to raw units.
@@ -146,9 +146,9 @@ def scores_frame(
             cells[f"coverage-{level:g}"] = covered.coverage[k]
             cells[f"width-{level:g}"] = covered.width[k] * factor
             cells[f"pinball-{level:g}"] = covered.pinball[k] * factor
-        frame = _grouped(cells, count, columns, by)
+        frame = _grouped(cells, counted if units == "scaled" else every, columns, by)
         if "channel" not in by:
-            frame["mase"] = _over_channels(mase, count, by)
+            frame["mase"] = _over_channels(mase, counted, by)
         frame["skill"] = 1 - _ratio(frame["mse"].to_numpy(), frame.pop("naive").to_numpy())
         frame["rmse"] = np.sqrt(frame["mse"])
         frame["units"], frame["windows"] = units, sums.windows
