@@ -108,7 +108,7 @@ class PanelPreprocess:
 
 
 def fit_scales(panel: Panel) -> dict[str, Preprocess]:
-    """Scale of each series, without effects; one that does not vary is scaled as the others usually are."""
+    """Scale of each series, without effects; a constant one is scaled by its level, as the others usually are."""
     series = {name: Preprocess.fit_scale(data, data.train_values) for name, data in panel.series.items()}
     like = usual_scale(one.scaler for one in series.values())
     return {

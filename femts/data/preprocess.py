@@ -68,8 +68,8 @@ class Preprocess:
     def fit_scale(cls, data: Dataset, values: Array, like: Array | None = None) -> Preprocess:
         """Transform and scale alone, fitted to `values` (n, C), rows of `data`; known columns have no effect.
 
-        A channel that does not vary there is scaled by the rows before the test part, by all up to its end, or `like`
-        other series, as `Scaler.fit_first` says.
+        A channel that does not vary there is scaled by the rows before the test part, by all up to its end, or by its
+        level, `like` other series; see `Scaler.fit_first`.
         """
         domain, targets, test = data.schema.domain, data.targets, data.split.test
         known = values if not np.isnan(values).all(0).any() else data.values

@@ -68,8 +68,8 @@ class Scaler:
         Args:
             rows: (n, C) each, NaN where missing: the training rows, and two or more sets to fall back on. A channel
                 that varies in none has the mean of the second.
-            like: scales of other series as `usual_scale` gives them, for a channel that varies in none; None
-                takes what it deviates, or else its level.
+            like: (C,) scales of other series relative to their level (`usual_scale`), for a channel that is constant
+                in all of them; None takes its level itself, and for a level of 0 the scale is 1.
         """
         train, *wider = rows
         own = varies(train)
@@ -82,10 +82,8 @@ class Scaler:
         for c in np.flatnonzero(~own):
             column = next((each[:, c] for each in wider if varies(each[:, c : c + 1])[0]), None)
             mean[c], deviation = _exactly(wider[0][:, c] if column is None else column)
-            if column is None and like is not None:
-                size = np.hypot(mean[c], deviation)
-                deviation = max(deviation, float(like[0, c] * size if size > 0 else like[1, c]))
-            scale[c] = deviation or abs(mean[c]) or 1.0
+            level = abs(mean[c])
+            scale[c] = deviation or (0.0 if like is None else like[c] * level) or level or 1.0
         return cls(mean, scale, own)
 
     def transform(self, values: Values) -> Values:
@@ -150,15 +148,12 @@ def _varies(values: NDArray[np.float64]) -> Any:
 
 
 def usual_scale(scalers: Iterable[Scaler]) -> NDArray[np.float64]:
-    """Median scale of a channel in several series, relative to its root mean square and as it is, (2, C).
-
-    Of those that have one of their own; 0 where none has.
-    """
+    """Median scale of a channel in several series, relative to its root mean square, (C,), of those that have one of
+    their own; 0 where none has."""
     each = list(scalers)
     mean, scale, own = (np.stack([getattr(one, name) for one in each]) for name in ("mean", "scale", "own"))
-    usual, some = np.zeros((2, mean.shape[1])), own.any(axis=0)
-    both = np.stack([scale / np.hypot(mean, scale), scale])
-    usual[:, some] = np.nanmedian(np.where(own, both, np.nan)[:, :, some], axis=1)
+    usual, some = np.zeros(mean.shape[1]), own.any(axis=0)
+    usual[some] = np.nanmedian(np.where(own, scale / np.hypot(mean, scale), np.nan)[:, some], axis=0)
     return usual
 
 

@@ -79,16 +79,16 @@ def scale_notes(forecaster: Forecaster | PanelForecaster) -> list[str]:
     what = "series" if isinstance(of, PanelForecaster) else "columns"
     flat = tuple(name for name, varies in own.items() if not varies)
     if flat:
-        left_out = ", and left out of mean errors" if len(flat) < len(own) else ""
+        left_out = "left out of mean errors, as " if len(flat) < len(own) else ""
         notes.append(
-            f"{len(flat)} of {len(own)} {what} hardly vary in the training rows, so they are scaled by later rows or "
-            f"by their level{left_out}: {names(flat)}"
+            f"{left_out}training rows that hardly vary tell no scale: {names(flat)} ({len(flat)} of {len(own)} "
+            f"{what}), scaled by later rows or by level instead"
         )
     outgrown = tuple(of.metrics.get("outgrown", ()))
     if outgrown:
         notes.append(
-            f"{len(outgrown)} of {len(own)} {what} are mostly more than {FAR:g} deviations from their training rows in "
-            f"the validation rows, so no choice counts them: {names(outgrown)}"
+            f"left out where validation errors choose, as most validation rows are more than {FAR:g} deviations from "
+            f"the training rows: {names(outgrown)} ({len(outgrown)} of {len(own)} {what})"
         )
     dominant = of.metrics.get("dominant")
     if dominant:
