@@ -25,7 +25,7 @@ else:
     Values = TypeVar("Values")
 
 
-FEWEST, SHARE = 3, 0.01  # rows, and part of all rows, that have to differ from the rest
+FEWEST, SHARE = 3, 0.02  # rows, and part of all rows, that have to differ from the rest
 SAME = 1e-8  # of a value; rows that differ from it by less are equal to it
 
 

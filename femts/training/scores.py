@@ -41,7 +41,7 @@ def take_scores(
     model.to(device)
     past, future = windows["val"].to(device), windows["test"].to(device)
     pinball = [PinballSums(model.quantiles, past.series.device)] if model.quantiles else []
-    intervals, val = calibrate(model, past, batch_size=batch_size, also=pinball)
+    intervals, val = calibrate(model, past.within_scale(), batch_size=batch_size, also=pinball)
     val |= {"pinball": pinball[0].mean} if pinball else {}
     covered = CoverageSums(intervals.levels, intervals.half_widths, model.quantiles, future, model.most_windows)
     naive = _naive_sums(forecaster, future, data)
