@@ -30,6 +30,10 @@ class GapWarning(UserWarning):
     """A history that lacks values was filled before it was forecast from."""
 
 
+class ScaleWarning(UserWarning):
+    """A series or column has no scale of its own in its training rows, or leaves it later on."""
+
+
 class AgeWarning(UserWarning):
     """A history goes on for more than a horizon after the last row that the model learned from."""
 

@@ -18,10 +18,11 @@ from femts.data.phase import phases
 from femts.data.preprocess import Preprocess
 from femts.data.raw import Raw, raw_rows
 from femts.data.resident import ScaledSeries, SeriesFacts
-from femts.data.scaler import Scaler
+from femts.data.scaler import usual_scale
 from femts.data.spans import Span, span
+from femts.data.splits import Split
 from femts.data.static import StaticCodes
-from femts.data.windows import PanelWindows, location
+from femts.data.windows import PanelWindows, counted_of, location
 from femts.errors import UsageError
 from femts.text import shown
 
@@ -44,7 +45,7 @@ class PanelPreprocess:
 
     @classmethod
     def fit(cls, panel: Panel, units: PanelPreprocess | None = None) -> PanelPreprocess:
-        """Fit to the training rows of each series; to all rows of one that has no value in them.
+        """Fit to the training rows of each series; to further rows of one that does not vary in them.
 
         Args:
             panel: the series and their splits.
@@ -53,8 +54,10 @@ class PanelPreprocess:
         """
         known = {} if units is None else units.series
         series = {
-            name: replace(known[name], effects=None, reads_raw=False) if name in known else fit_series(data)
-            for name, data in panel.series.items()
+            name: known[name].kept(panel.series[name].train_values)
+            if name in known and known[name].scaler.own.all()
+            else one
+            for name, one in fit_scales(panel).items()
         }
         effects = shared_effects(panel, series)
         if effects is not None:
@@ -70,7 +73,13 @@ class PanelPreprocess:
 
     def of(self, name: str, data: Dataset) -> Preprocess:
         """The preprocessing of the series `name`; one that is new is scaled by its own rows, those of `data`."""
-        return self.series.get(name) or replace(fit_series(data), effects=self.effects, reads_raw=self.reads_raw)
+        if name in self.series:
+            return self.series[name]
+        rows = len(data.values)
+        whole = replace(data, split=Split((0, rows), (rows, rows), (rows, rows)))
+        like = usual_scale(one.scaler for one in self.series.values())
+        fitted = Preprocess.fit_scale(whole, whole.values, like)
+        return replace(fitted, effects=self.effects, reads_raw=self.reads_raw)
 
     @property
     def reads_raw(self) -> bool:
@@ -107,21 +116,14 @@ class PanelPreprocess:
         return cls(columns, series, effects, static)
 
 
-def fit_series(data: Dataset) -> Preprocess:
-    """Scale of one series, which may have no training row with a value, or no value at all; without effects."""
-    train = slice(*data.split.train)
-    seen = data.values[train]
-    rows = train if len(seen) and not np.isnan(seen).all(0).any() else slice(0, len(data.values))
-    values = data.values[rows]
-    if np.isnan(values).all(0).any():
-        return Preprocess(
-            data.columns,
-            Scaler(np.zeros(len(data.columns)), np.ones(len(data.columns))),
-            None,
-            None,
-            data.schema.domain,
-        )
-    return Preprocess.fit_scale(data, values)
+def fit_scales(panel: Panel) -> dict[str, Preprocess]:
+    """Scale of each series, without effects; a constant one is scaled by its level, as the others usually are."""
+    series = {name: Preprocess.fit_scale(data, data.train_values) for name, data in panel.series.items()}
+    like = usual_scale(one.scaler for one in series.values())
+    return {
+        name: one if one.scaler.own.all() else Preprocess.fit_scale(data, data.train_values, like)
+        for (name, data), one in zip(panel.series.items(), series.values(), strict=True)
+    }
 
 
 def panel_windows(
@@ -200,7 +202,8 @@ def _resident(panel: Panel, preprocess: PanelPreprocess) -> ScaledSeries:
         panel.season,
         torch.from_numpy(np.concatenate(known)).int() if known else None,
     )
-    return ScaledSeries(values, seen, resident, panel.targets, rows, Limits.of(series, panel.targets), facts)
+    limits, counted = Limits.of(series, panel.targets), counted_of(series, panel.targets)
+    return ScaledSeries(values, seen, resident, panel.targets, rows, limits, counted, facts)
 
 
 def panel_offsets(rows: Sequence[tuple[Preprocess, Dataset]]) -> Array | None:
@@ -230,14 +233,16 @@ def panel_training_rows(panel: Panel, windows: PanelWindows, distance: int) -> t
     """Training rows of all series (rows, C) and their observed mask, with `distance` rows that are
     missing between two series.
 
-    For what is fitted in closed form: no window that forecasts a row reads one of another series.
+    For what is fitted in closed form: no window that forecasts a row reads one of another series, and a series that
+    does not vary there shows nothing to fit, so it is left out (`Windows.counts`).
     """
     values, observed = windows.resident.values, windows.resident.observed
+    counted = [True] * len(panel.series) if windows.counted is None else windows.counted.any(1).tolist()
     pieces, masks, begin = [], [], 0
-    for data in panel.series.values():
+    for data, counts in zip(panel.series.values(), counted, strict=True):
         rows = slice(begin + data.split.train[0], begin + data.split.train[1])
         begin += len(data.values)
-        if rows.stop > rows.start:
+        if rows.stop > rows.start and counts:
             pieces.append(values[rows])
             masks.append(torch.ones_like(values[rows], dtype=torch.bool) if observed is None else observed[rows])
     if len(pieces) == 1:

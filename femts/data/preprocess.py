@@ -51,13 +51,16 @@ class Preprocess:
 
     @classmethod
     def fit(cls, data: Dataset, units: Preprocess | None = None) -> Preprocess:
-        """Fit to the training rows of `data`, and to no others; with `units` their transform and scale stay."""
+        """Fit to the training rows of `data`, and to no others but for a channel that does not vary there.
+
+        With `units` their transform and scale stay.
+        """
         return cls.fit_rows(data, data.train_values, slice(*data.split.train), units)
 
     @classmethod
     def fit_rows(cls, data: Dataset, values: Array, rows: slice, units: Preprocess | None = None) -> Preprocess:
         """Fit to `values` (n, C), which are those of `rows` of `data`; with `units` their transform and scale stay."""
-        plain = cls.fit_scale(data, values) if units is None else replace(units, effects=None, reads_raw=False)
+        plain = cls.fit_scale(data, values) if units is None else units.kept(values)
         if data.covariates is None:
             return plain
         covariates, dates = data.covariates[rows], None if data.dates is None else data.dates[rows]
@@ -65,13 +68,27 @@ class Preprocess:
         return replace(plain, effects=effects)
 
     @classmethod
-    def fit_scale(cls, data: Dataset, values: Array) -> Preprocess:
-        """Transform and scale alone, fitted to `values` (n, C), rows of `data`; known columns have no effect."""
-        domain, targets = data.schema.domain, data.targets
-        power = PowerTransform.fit(
-            domain.transform, values[:, :targets], data.columns, f"Data set '{shown(data.name)}'"
-        )
-        return cls(data.columns, Scaler.fit(_transformed(values, power)), None, power, domain)
+    def fit_scale(cls, data: Dataset, values: Array, like: Array | None = None) -> Preprocess:
+        """Transform and scale alone, fitted to `values` (n, C), rows of `data`; known columns have no effect.
+
+        A channel that does not vary there is scaled by the rows before the test part, by all up to its end, or by its
+        level, `like` other series; see `Scaler.fit_first`.
+        """
+        domain, targets, test = data.schema.domain, data.targets, data.split.test
+        known = values if not np.isnan(values).all(0).any() else data.values
+        power = PowerTransform.fit(domain.transform, known[:, :targets], data.columns, f"Data set '{shown(data.name)}'")
+        rows = [_transformed(each, power) for each in (values, data.values[: test[0]], data.values[: test[1]])]
+        return cls(data.columns, Scaler.fit_first(rows, like), None, power, domain)
+
+    def kept(self, values: Array) -> Preprocess:
+        """The same transform and scale, but for channels that had no scale of their own, which are fitted to `values`
+        (n, C); known columns have no effect."""
+        scaler, own = self.scaler, self.scaler.own
+        if not own.all():
+            fitted = Scaler.fit_first([_transformed(values, self.power)] * 3)
+            mean, scale = np.where(own, scaler.mean, fitted.mean), np.where(own, scaler.scale, fitted.scale)
+            scaler = Scaler(mean, scale, own | fitted.own)
+        return replace(self, scaler=scaler, effects=None, reads_raw=False)
 
     def reading(self, raw: bool) -> Preprocess:
         """The same, for a model that reads values before scaling, or not."""

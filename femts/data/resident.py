@@ -55,6 +55,7 @@ class ScaledSeries:
         targets: how many of the channels, the first ones, are scored; None for all.
         raw: the rows (N, C) before scaling, where a model reads them so.
         limits: of the forecasts of each series; None where nothing limits them.
+        counted: (S, T) bool of S series and T targets, whose errors mean scaled errors are made of; None for all.
         facts: about the series; None for values alone. They stay on the CPU.
     """
 
@@ -64,9 +65,12 @@ class ScaledSeries:
     targets: int | None = None
     raw: Raw | None = None
     limits: Limits | None = None
+    counted: Tensor | None = None
     facts: SeriesFacts | None = None
 
     def to(self, device: torch.device | str) -> ScaledSeries:
         """A copy on `device`."""
-        observed, offsets = (None if each is None else each.to(device) for each in (self.observed, self.offsets))
-        return replace(self, values=self.values.to(device), observed=observed, offsets=offsets)
+        observed, offsets, counted = (
+            None if each is None else each.to(device) for each in (self.observed, self.offsets, self.counted)
+        )
+        return replace(self, values=self.values.to(device), observed=observed, offsets=offsets, counted=counted)

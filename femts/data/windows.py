@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 
 import numpy as np
@@ -18,6 +19,8 @@ from femts.data.spans import span, spread
 from femts.data.static import with_static
 from femts.errors import UsageError
 from femts.text import shown
+
+FAR = 10.0  # deviations from the mean of the training rows
 
 
 class Windows:
@@ -55,6 +58,7 @@ class Windows:
             )
         self.seq_len, self.pred_len, self.start, self.stop, self.overhang = seq_len, pred_len, start, stop, overhang
         self._steps = torch.arange(start, start + seq_len + pred_len, device=self.series.device)
+        self.counted = self.resident.counted
 
     @property
     def masked(self) -> bool:
@@ -98,6 +102,39 @@ class Windows:
             return None
         before, after = seen[..., : self.targets].split([self.seq_len, self.pred_len], dim=1)
         return after & before.any(1, keepdim=True)
+
+    def counts(self, index: Tensor) -> Tensor | None:
+        """Mask of the targets of the windows `index` that mean errors over several targets or series are made of,
+        (B or 1, 1, T); None for all.
+
+        Others have no scale of their own (`Scaler.own`), so what they err in it would decide the mean.
+        """
+        return None if self.counted is None else self.counted[:, None]
+
+    def within_scale(self) -> Windows:
+        """The same windows, for a choice by their mean error, which the targets of a series do not count for either of
+        which most values to be forecast are more than `FAR` deviations from the training rows; where none is left,
+        they do."""
+        values, observed = self.series[:, : self.targets], self.resident.observed
+        far = values.abs() > FAR
+        if not far.any():
+            return self
+        seen = torch.ones_like(far) if observed is None else observed[:, : self.targets]
+        ends = [torch.nn.functional.pad(each.cumsum(0), (0, 0, 1, 0)) for each in (far & seen, seen)]
+        first, stop = self._forecast_rows()
+        beyond, whole = (each[stop] - each[first] for each in ends)
+        near = 2 * beyond <= whole
+        there = whole > 0 if self.counted is None else (whole > 0) & self.counted
+        if near.all() or not (near & there).any():
+            return self
+        windows = copy.copy(self)
+        windows.counted = near if self.counted is None else near & self.counted
+        return windows
+
+    def _forecast_rows(self) -> tuple[Tensor, Tensor]:
+        """First row that is forecast and one past the last one, of each series, (S,)."""
+        ends = torch.tensor([[self.start + self.seq_len], [self.stop]], device=self.series.device)
+        return ends[0].clamp(max=self.stop), ends[1]
 
     def taken_off(self, index: Tensor) -> Tensor | None:
         """Offsets of the windows `index`, look-backs and what followed (B, L + P, C); None where there are none."""
@@ -174,7 +211,10 @@ class Windows:
 
     def to(self, device: torch.device | str) -> Windows:
         """The same windows over a copy of the series on `device`."""
-        return Windows(self.resident.to(device), self.seq_len, self.pred_len, self.start, self.stop, self.overhang)
+        resident = self.resident.to(device)
+        moved = Windows(resident, self.seq_len, self.pred_len, self.start, self.stop, self.overhang)
+        moved.counted = None if self.counted is None else self.counted.to(device)
+        return moved
 
 
 class PanelWindows(Windows):
@@ -208,6 +248,8 @@ class PanelWindows(Windows):
         within = (begin >= first) & (begin + count - 1 + seq_len + pred_len <= stop)
         self._complete = series.observed is None and bool((within | (count == 0)).all())
         self._steps = torch.arange(seq_len + pred_len, device=self.series.device)
+        if self.counted is not None and not self.counted[count > 0].any():
+            self.counted = None  # none that counts has a window here
 
     def __len__(self) -> int:
         return int(self.ends[-1])
@@ -230,6 +272,16 @@ class PanelWindows(Windows):
     def series_of(self, index: Tensor) -> Tensor:
         """As `Windows.series_of`."""
         return torch.searchsorted(self.ends, index.to(self.ends.device).contiguous(), right=True)
+
+    def counts(self, index: Tensor) -> Tensor | None:
+        """As `Windows.counts`, those of the series that each window is of."""
+        return None if self.counted is None else self.counted[self.series_of(index)][:, None]
+
+    def _forecast_rows(self) -> tuple[Tensor, Tensor]:
+        first, stop, begin, count = self.spans.unbind(1)
+        after = torch.minimum(begin + self.seq_len + count - 1 + self.pred_len, stop)
+        begin = torch.maximum(begin + self.seq_len, first)
+        return begin, torch.where(count > 0, after, begin)
 
     def limits(self, index: Tensor) -> Limits | None:
         """As `Windows.limits`, those of the series that each window is of."""
@@ -293,7 +345,9 @@ class PanelWindows(Windows):
         """The same windows over a copy of the series on `device`."""
         static = None if self.static is None else self.static.to(device)
         resident, spans = self.resident.to(device), self.spans.to(device)
-        return PanelWindows(resident, self.seq_len, self.pred_len, spans, self.names, static)
+        moved = PanelWindows(resident, self.seq_len, self.pred_len, spans, self.names, static)
+        moved.counted = None if self.counted is None else self.counted.to(device)
+        return moved
 
 
 def part_windows(
@@ -322,7 +376,10 @@ def part_windows(
         windows: Windows = PanelWindows(series, seq_len, pred_len, spans, (dataset.name,))
     else:
         windows = Windows(series, seq_len, pred_len, start, stop, dataset.split.overhang(part, pred_len))
-    if not any(_any_scored(windows, index) for index in torch.arange(len(windows)).split(64)):
+    every = torch.arange(len(windows)).split(64)
+    if windows.counted is not None and not any(_any_scored(windows, index, counted=True) for index in every):
+        windows.counted = None
+    if not any(_any_scored(windows, index) for index in every):
         raise UsageError(
             f"No value of '{dataset.name}' is there in its {part} rows, or none with a value in its look-back of "
             f"{seq_len}; bring a table without such a gap."
@@ -330,9 +387,9 @@ def part_windows(
     return windows
 
 
-def _any_scored(windows: Windows, index: Tensor) -> bool:
-    scored = windows.scored(index)
-    return scored is None or bool(scored.any())
+def _any_scored(windows: Windows, index: Tensor, counted: bool = False) -> bool:
+    scored, counts = windows.scored(index), windows.counts(index) if counted else None
+    return scored is None or bool((scored if counts is None else scored & counts).any())
 
 
 def _resident(dataset: Dataset, preprocess: Preprocess) -> ScaledSeries:
@@ -342,7 +399,7 @@ def _resident(dataset: Dataset, preprocess: Preprocess) -> ScaledSeries:
     values = torch.from_numpy(preprocess.transform(dataset.values, taken_off, where)).float()
     observed = None if dataset.observed is None else torch.from_numpy(dataset.observed)
     raw = raw_rows(preprocess, dataset.values, taken_off) if preprocess.reads_raw else None
-    limits = Limits.of([preprocess], dataset.targets)
+    limits, counted = Limits.of([preprocess], dataset.targets), counted_of([preprocess], dataset.targets)
     phase = phases(dataset.dates, dataset.freq, dataset.season)
     facts = SeriesFacts(
         (dataset.name,),
@@ -350,9 +407,15 @@ def _resident(dataset: Dataset, preprocess: Preprocess) -> ScaledSeries:
         dataset.season,
         None if phase is None else torch.from_numpy(phase).int(),
     )
-    return ScaledSeries(values, observed, offsets, dataset.targets, raw, limits, facts)
+    return ScaledSeries(values, observed, offsets, dataset.targets, raw, limits, counted, facts)
 
 
 def location(series: Sequence[Preprocess], targets: int) -> Tensor:
     """Mean over scale of the first T channels of each series, (S, T) float64."""
     return torch.from_numpy(np.stack([one.scaler.mean[:targets] / one.scaler.scale[:targets] for one in series]))
+
+
+def counted_of(series: Sequence[Preprocess], targets: int) -> Tensor | None:
+    """Which targets of several series have a scale of their own, (S, T), the first ones; None where all or none has."""
+    own = np.stack([one.scaler.own[:targets] for one in series])
+    return None if own.all() or not own.any() else torch.from_numpy(own)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,13 @@ from femts.evaluation.metrics import ErrorSums
 from femts.evaluation.scores import seasonal_error
 from femts.evaluation.series_scores import SeriesSums
 
+TIMES = 10  # the mean squared error of the others, from which on one that makes most of all is named
+
 
 class NaiveErrors(ABC):
     """Float64 sums of the errors of the seasonal naive forecast; memory does not grow with the windows.
+
+    Beside them, the squared errors of the model, by target, or series of a panel.
 
     Args:
         season: steps of a season; a look-back that is shorter repeats its last value.
@@ -42,6 +47,25 @@ class NaiveErrors(ABC):
     def mase(self) -> float:
         """Mean absolute error of the model over that of the seasonal naive forecast on the training rows."""
 
+    @abstractmethod
+    def _shares(self) -> tuple[Sequence[str], NDArray[np.float64], NDArray[np.float64]]:
+        """Names of targets or series, their sums of squared errors in scaled units, and of how many values."""
+
+    def dominant(self) -> dict[str, Any] | None:
+        """The target or series whose squared errors are most of all, and `TIMES` those of the others on average.
+
+        Returns:
+            `name`, its part of all squared errors as `error`, and of all values as `values`; None where there is none.
+        """
+        names, squares, values = self._shares()
+        if len(names) < 2 or not squares.sum() > 0:
+            return None
+        k = int(squares.argmax())
+        error, part = float(squares[k] / squares.sum()), float(values[k] / values.sum())
+        if error <= 0.5 or error * (1 - part) <= TIMES * (1 - error) * part:
+            return None
+        return {"name": names[k], "error": error, "values": part}
+
     def beside(self, mse: float) -> dict[str, Any]:
         """Errors of the seasonal naive forecast beside the `mse` of the model.
 
@@ -61,6 +85,8 @@ class NaiveErrors(ABC):
 class NaiveSums(NaiveErrors):
     """Sums over the windows of a table.
 
+    What a mean over the targets leaves out is missing here (`Accumulator`).
+
     Args:
         preprocess: between scaled and raw units.
         train_values: training rows (rows, T) of the targets, raw units.
@@ -68,15 +94,18 @@ class NaiveSums(NaiveErrors):
         seq_len: L, steps of look-back.
     """
 
+    pools = True
+
     def __init__(self, preprocess: Preprocess, train_values: NDArray[np.float64], season: int, seq_len: int) -> None:
         super().__init__(season, seq_len)
         self._preprocess, targets = preprocess, train_values.shape[1]
         self._change = torch.from_numpy(seasonal_error(train_values, season))
         self._scale = torch.from_numpy(preprocess.scaler.scale[:targets])
-        self._absolute, self._count = torch.zeros(2, targets, dtype=torch.float64)
+        self._absolute, self._squared, self._count = torch.zeros(3, targets, dtype=torch.float64)
 
     def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
         super().add(x, forecast, target)
+        self._squared += (forecast.float() - target.float()).square_().nansum((0, 1), dtype=torch.float64).cpu()
         if self._preprocess.linear:  # then a raw error is a scaled one times the scale
             error = (forecast.float() - target.float()).abs_().nansum((0, 1), dtype=torch.float64).cpu() * self._scale
         else:
@@ -88,6 +117,9 @@ class NaiveSums(NaiveErrors):
     def mase(self) -> float:
         some = (self._count > 0) & (self._change > 0)
         return float((self._absolute / self._count / self._change)[some].mean())
+
+    def _shares(self) -> tuple[Sequence[str], NDArray[np.float64], NDArray[np.float64]]:
+        return self._preprocess.columns[: len(self._count)], self._squared.numpy(), self._count.numpy()
 
 
 class PanelNaiveSums(NaiveErrors):
@@ -102,10 +134,18 @@ class PanelNaiveSums(NaiveErrors):
     def __init__(self, panel: Panel, series: SeriesSums, seq_len: int) -> None:
         super().__init__(panel.season, seq_len)
         self.panel, self.series = panel, series
+        self._squared, self._values = torch.zeros(2, len(series.names), dtype=torch.float64)
 
     def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
-        super().add(x, forecast, target)
+        counts = self.series.counts(len(x))
+        pooled = target if counts is None else target.masked_fill(~counts.to(target.device), torch.nan)
+        super().add(x, forecast, pooled)
+        self._squared += self.series.sum_by_series((forecast.float() - pooled.float()).square_().nansum((1, 2)))
+        self._values += self.series.sum_by_series((~pooled.isnan()).sum((1, 2)))
         self.series.add(x, forecast, target, quantiles)
 
     def mase(self) -> float:
-        return float(self.series.frame(self.panel)["mase"].mean())
+        return self.series.ratios(self.panel)["mase"]
+
+    def _shares(self) -> tuple[Sequence[str], NDArray[np.float64], NDArray[np.float64]]:
+        return self.series.names, self._squared.numpy(), self._values.numpy()

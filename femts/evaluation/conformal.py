@@ -156,6 +156,8 @@ def _difficulty(held: _Held, windows: Windows, index: Tensor) -> tuple[Difficult
     context = windows.context(index[::stride])
     errors, forecasts = (each[..., ::stride].transpose(2, 0, 1) for each in (held.errors, held.forecasts))
     season = 1 if windows.resident.facts is None else windows.resident.facts.season
+    counted = np.ones((len(windows.names), windows.targets), dtype=np.bool_)
+    counted = counted if windows.counted is None else windows.counted.cpu().numpy()
     forecast = torch.from_numpy(forecasts)
     lowest = torch.minimum(forecast.amin(1, keepdim=True), context.recent) + context.location
     sample = Sample(
@@ -170,6 +172,7 @@ def _difficulty(held: _Held, windows: Windows, index: Tensor) -> tuple[Difficult
         len(windows.names),
         season,
         windows.recent_steps,
+        counted,
         (lowest > 0).all(0)[0].numpy(),
     )
     kinds = [CONSTANT] * windows.targets if held.learned is not None else choose_kinds(sample)
@@ -191,6 +194,8 @@ def _half_widths(
             held.errors[..., some] /= divisor
             if held.learned is not None:
                 held.learned[..., some] /= divisor
+    if windows.counted is not None and len(windows.names) > 1:  # errors of other series do not compare with theirs
+        held.errors[:, ~windows.counted[windows.series_of(index)].T.cpu().numpy()] = np.nan
     if held.few:
         widths = student_widths(held.errors, held.levels, disjoint)
         return widths if held.learned is None else widths - np.nan_to_num(np.nanmean(held.learned, axis=-1))

@@ -100,6 +100,7 @@ class CoverageSums:
 
     def __init__(self, bounds: Bounds) -> None:
         self.levels, self._bounds = bounds.intervals.levels, bounds
+        self.pools = len(bounds.windows.names) > 1  # several series, each in its own scaled units
         shape = (len(self.levels), bounds.windows.pred_len, bounds.windows.targets)
         self._inside, self._beyond, self._spans = torch.zeros(3, *shape, dtype=torch.float64)
         self._observed, self._absolute = torch.zeros(2, *shape[1:], dtype=torch.float64)

@@ -81,10 +81,11 @@ def relative_level(values: Tensor, location: Tensor) -> Tensor:
     return ((values.cpu().double() + location).abs() / mean).clamp_min(LOWEST)
 
 
-def shrink(sizes: Array, noise: Array) -> tuple[Array, Array]:
+def shrink(sizes: Array, noise: Array, counted: NDArray[np.bool_] | None = None) -> tuple[Array, Array]:
     """Factors by the mean `sizes` (G, C) of the errors of G groups, whose logarithms have the variance `noise` (G, C).
 
-    Each is drawn to the geometric mean of all, the more, the less the groups differ beyond their noise.
+    Each is drawn to the geometric mean of all that are `counted` (G, C), the more, the less these differ beyond their
+    noise.
 
     Returns:
         The factors, for errors to come, and others by which to divide the errors that `sizes` come from: those are
@@ -92,10 +93,10 @@ def shrink(sizes: Array, noise: Array) -> tuple[Array, Array]:
     """
     usable = np.isfinite(sizes) & (sizes > 0)
     logs = np.log(np.where(usable, sizes, 1.0))
-    count = usable.sum(0)
-    middle = _mean(logs, usable)
-    spread = np.clip(logs - middle, -np.log(FARTHEST), np.log(FARTHEST))
-    between = _mean(spread**2, usable) * count / np.maximum(count - 1, 1) - _mean(noise, usable)
+    compared = usable if counted is None else usable & counted
+    count = compared.sum(0)
+    spread = np.clip(logs - _mean(logs, compared), -np.log(FARTHEST), np.log(FARTHEST))
+    between = _mean(spread**2, compared) * count / np.maximum(count - 1, 1) - _mean(noise, compared)
     between = np.where(count > 1, np.maximum(between, 0.0), 0.0)
     weight = np.divide(between, between + noise, out=np.zeros_like(noise), where=(between + noise > 0) & usable)
     spread = np.where(sizes == 0, -np.log(FARTHEST), np.where(usable, spread, 0.0))
@@ -125,6 +126,7 @@ class Sample:
         series: G, how many there are.
         season: phases of it; 1 for none.
         recent: as in `Difficulty`.
+        counted: (G, C), which series have a scale of their own, so that their sizes compare with others.
         positive: (C,), channels whose forecasts and recent values are all above 0 in raw units.
     """
 
@@ -136,6 +138,7 @@ class Sample:
     series: int
     season: int
     recent: int
+    counted: NDArray[np.bool_]
     positive: NDArray[np.bool_]
 
     def of(self, windows: NDArray[np.bool_]) -> Sample:
@@ -212,7 +215,7 @@ def _series_factors(sized: Array, sample: Sample) -> tuple[Array, Array]:
     free = np.where(several, 1 - 1 / np.maximum(filled[owner], 1), 0.0).sum(0)
     squares = np.where(several, away, 0.0).sum(0)
     one = np.divide(squares, free, out=np.full(channels, HALF_NORMAL), where=free > 0)
-    return shrink(sizes, one / np.maximum(filled, 1))
+    return shrink(sizes, one / np.maximum(filled, 1), sample.counted)
 
 
 HALF_NORMAL = np.pi / 2 - 1  # squared coefficient of variation of the size of one normal error

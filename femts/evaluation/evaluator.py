@@ -23,7 +23,11 @@ SERIES_PER_BATCH_ON_CPU = 512
 
 
 class Accumulator(Protocol):
-    """Accumulator of what else can be summed up in the same pass."""
+    """Accumulator of what else can be summed up in the same pass.
+
+    One that has `pools`, a true attribute, sums over several targets or series in scaled units; for it, targets that
+    do not count there (`Windows.counts`) are missing.
+    """
 
     def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
         """Add windows: look-backs (B, L, C), forecasts (B, P, C) and what followed (B, P, C) of C
@@ -83,11 +87,24 @@ def evaluate(
     with _scoring(model, device):
         for index in scored[share.rank :: share.world].split(windows_at_a_time(windows.series, batch_size)):
             x, forecast, y, observed, quantiles = forecast_windows(model, windows, index)
-            sums.add(forecast, y, observed)
+            counted = _counted(windows, index, y, observed)
+            sums.add(forecast, y, counted)
             for more in also:
-                more.add(x, forecast, _masked(y, observed), quantiles)
+                more.add(x, forecast, _masked(y, counted if _pools(more) else observed), quantiles)
     sums.sums = share.reduce(sums.sums)
     return {"mse": sums.mse, "mae": sums.mae, "windows": len(scored)}
+
+
+def _counted(windows: Windows, index: Tensor, y: Tensor, observed: Tensor | None) -> Tensor | None:
+    """Mask of the targets `y` that are observed and count for a mean over all; None for all."""
+    counts = windows.counts(index)
+    if counts is None:
+        return observed
+    return counts.expand_as(y) if observed is None else observed & counts
+
+
+def _pools(accumulator: Accumulator) -> bool:
+    return getattr(accumulator, "pools", False)
 
 
 def _masked(y: Tensor, observed: Tensor | None) -> Tensor:
@@ -126,12 +143,14 @@ def evaluate_horizons(
             begin = torch.arange(first, len(longest)) if most is None else longest.spread(most)
             for index in begin.to(device).split(batch_size):
                 x, forecast, y, observed, _ = forecast_windows(model, longest, index)
+                counted = _counted(longest, index, y, observed)
                 for steps in (steps for steps in sums if steps <= longest.pred_len):
-                    mask = None if observed is None else observed[:, :steps]
+                    mask = None if counted is None else counted[:, :steps]
                     sums[steps].add(forecast[:, :steps], y[:, :steps], mask)
                     counts[steps] += len(index)
                     for more in () if also is None else also[steps]:
-                        more.add(x, forecast[:, :steps], _masked(y[:, :steps], mask))
+                        real = _masked(y, counted if _pools(more) else observed)
+                        more.add(x, forecast[:, :steps], real[:, :steps])
             if most is not None:
                 break
             first = len(longest)

@@ -83,6 +83,8 @@ def conformal_bounds(
 class PinballSums:
     """Float64 sums of the pinball loss of a model's own quantiles, as they come out of it."""
 
+    pools = True
+
     def __init__(self, quantiles: Sequence[float], device: torch.device | str = "cpu") -> None:
         self.quantiles = tuple(quantiles)
         kind = torch.device(device).type

@@ -46,10 +46,11 @@ class DetailSums:
         channels: C, the first ones of `preprocess`.
         preprocess: between scaled and raw units.
         season: steps of a season, for the seasonal naive forecast.
+        pools: over several series, each in its own scaled units.
     """
 
-    def __init__(self, steps: int, channels: int, preprocess: Preprocess, season: int) -> None:
-        self.season, self.windows, self.preprocess = season, 0, preprocess
+    def __init__(self, steps: int, channels: int, preprocess: Preprocess, season: int, pools: bool = False) -> None:
+        self.season, self.windows, self.preprocess, self.pools = season, 0, preprocess, pools
         self.scaled, self.raw = _Errors(steps, channels), _Errors(steps, channels)
         self._symmetric = torch.zeros(steps, channels, dtype=torch.float64)
         self.count, self.scale = torch.zeros(steps, channels, dtype=torch.float64), preprocess.scaler.scale[:channels]
@@ -130,7 +131,9 @@ def scores_frame(
     seasonal = seasonal_error(train_values, sums.season)
     raw_mae = sums.means("raw")["mae"]
     mase = _ratio(raw_mae, np.broadcast_to(seasonal, raw_mae.shape))
-    frames = []
+    frames, every, own = [], sums.count.numpy(), sums.preprocess.scaler.own[: len(columns)]
+    # What has no scale of its own is in no mean of scaled errors over channels.
+    counted = every if "channel" in by or not own.any() else every * own
     for units in ("scaled", "raw"):
         cells = sums.means(units) | {"mase": mase}
         # Widths and pinball losses of a transformed or bounded target have no one factor to raw units.
@@ -143,9 +146,9 @@ def scores_frame(
             cells[f"coverage-{level:g}"] = covered.coverage[k]
             cells[f"width-{level:g}"] = covered.width[k] * factor
             cells[f"pinball-{level:g}"] = covered.pinball[k] * factor
-        frame = _grouped(cells, sums.count.numpy(), columns, by)
+        frame = _grouped(cells, counted if units == "scaled" else every, columns, by)
         if "channel" not in by:
-            frame["mase"] = _over_channels(mase, sums.count.numpy(), by)
+            frame["mase"] = _over_channels(mase, counted, by)
         frame["skill"] = 1 - _ratio(frame["mse"].to_numpy(), frame.pop("naive").to_numpy())
         frame["rmse"] = np.sqrt(frame["mse"])
         frame["units"], frame["windows"] = units, sums.windows

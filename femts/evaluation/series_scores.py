@@ -40,11 +40,12 @@ class SeriesSums:
     ) -> None:
         self.names = windows.names
         self.number = windows.series_of(windows.spread(most)).cpu()
-        self.counts = torch.bincount(self.number, minlength=len(self.names))
+        self.windows = torch.bincount(self.number, minlength=len(self.names))
         self.preprocess, self.season, self.bounds = preprocess, season, bounds
         levels = 0 if bounds is None else len(bounds.intervals.levels)
         self.sums = torch.zeros(4, len(self.names), dtype=torch.float64)  # squares, absolutes, naive squares, values
         self.inside, self.width = torch.zeros(2, levels, len(self.names), dtype=torch.float64)
+        self.counted = None if windows.counted is None else windows.counted.cpu()
         self._limits, self._done = windows.resident.limits, 0
 
     def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
@@ -69,18 +70,34 @@ class SeriesSums:
                 self.inside[k, number] += ((low[some] <= reached[some]) & (reached[some] <= high[some])).sum()
                 self.width[k, number] += (one.inverse(high[some]) - one.inverse(low[some]))[observed].sum()
 
+    def counts(self, windows: int) -> Tensor | None:
+        """As `Windows.counts`, of so many windows that are to be added next."""
+        return None if self.counted is None else self.counted[self.number[self._done : self._done + windows]][:, None]
+
+    def sum_by_series(self, values: Tensor) -> Tensor:
+        """Sums by series (S,) of `values` (B,) of windows that are to be added next."""
+        sums = torch.zeros(len(self.names), dtype=torch.float64)
+        return sums.index_add(0, self.number[self._done : self._done + len(values)], values.cpu().double())
+
+    def ratios(self, panel: Panel) -> dict[str, float]:
+        """Means of `mase` and `rmsse` over the series that have them, and a scale of their own."""
+        frame = self.frame(panel)
+        if self.counted is not None:
+            frame = frame[self.counted.any(1).numpy()[self.windows > 0]]
+        return {name: float(frame[name].mean()) for name in ("mase", "rmsse")}
+
     def frame(self, panel: Panel, levels: Sequence[float] = ()) -> pd.DataFrame:
         """One row a series with windows, in raw units; see `PanelForecaster.scores`."""
         squared, absolute, naive, values = self.sums.numpy()
         rows = list[tuple[object, ...]]()
         for number, (name, data) in enumerate(panel.series.items()):
-            if not self.counts[number]:
+            if not self.windows[number]:
                 continue
             count = values[number] or np.nan
             scale, square = seasonal_changes(data.train_values[:, : data.targets], data.season)
             mse, mae = squared[number] / count, absolute[number] / count
             skill = 1 - squared[number] / naive[number] if naive[number] > 0 else np.nan
-            cells = [int(self.counts[number]), mse, mae, mae / scale, np.sqrt(mse) / square, skill]
+            cells = [int(self.windows[number]), mse, mae, mae / scale, np.sqrt(mse) / square, skill]
             for level in levels:
                 assert self.bounds is not None
                 k = self.bounds.intervals.levels.index(level)

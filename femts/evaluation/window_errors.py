@@ -12,6 +12,8 @@ MOST = 200  # numbers that stay of all windows or series
 class WindowErrors:
     """Squared errors of each window, in the order in which the evaluator hands them on; two numbers a window."""
 
+    pools = True
+
     def __init__(self) -> None:
         self._sums = list[Tensor]()
 

@@ -25,7 +25,7 @@ def new_intervals(
     if own is not None:
         return own
     windows = score_windows(forecaster, "val", calibrated_steps(forecaster, pred_len), data)
-    return intervals_of(forecaster, windows, level)
+    return intervals_of(forecaster, windows.within_scale(), level)
 
 
 def own_intervals(forecaster: Trained[Any, Any], pred_len: int | None, level: Sequence[float]) -> Intervals | None:

@@ -108,14 +108,15 @@ def score_details(
         return series.frame(panel, levels)
     sums = detail_sums(forecaster, windows, panel)
     score(forecaster, windows, [sums, *([] if covered is None else [covered]), *([] if groups else [series])])
-    return details_frame(forecaster, sums, groups, covered, levels).assign(**_mean_ratios(groups, series, panel))
+    frame = details_frame(forecaster, sums, groups, covered, levels)
+    return frame if groups else frame.assign(**series.ratios(panel))
 
 
 def detail_sums(forecaster: Many, windows: PanelWindows, panel: Panel) -> DetailSums:
     """Accumulator of the errors of all series, in the scaled units of each."""
     columns = len(forecaster.columns)
     scaled = Preprocess(forecaster.columns, Scaler(np.zeros(columns), np.ones(columns)))
-    return DetailSums(windows.pred_len, windows.targets, scaled, panel.season)
+    return DetailSums(windows.pred_len, windows.targets, scaled, panel.season, pools=True)
 
 
 def details_frame(
@@ -129,13 +130,6 @@ def details_frame(
     nothing = np.empty((0, len(forecaster.targets)))
     frame = scores_frame(sums, forecaster.targets, nothing, groups, covered, levels)
     return frame[frame["units"] == "scaled"].drop(columns=["smape", "mase"]).reset_index(drop=True)
-
-
-def _mean_ratios(groups: Sequence[str], series: SeriesSums, panel: Panel) -> dict[str, float]:
-    """`mase` and `rmsse`, means over the series that have them; nothing for rows of other groups."""
-    if groups:
-        return {}
-    return {name: float(series.frame(panel)[name].mean()) for name in ("mase", "rmsse")}
 
 
 def check_panel_groups(by: str | Sequence[str] | None) -> tuple[str, ...]:

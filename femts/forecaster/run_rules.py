@@ -88,7 +88,7 @@ _EFFECTS = fields(
 )
 _DATA = fields({}, {"sha256": text, "split": fields({"train": SPAN, "val": SPAN, "test": SPAN})})
 _POWER = {"power": fields({"shift": number(0, 1), "powers": several(number(-2, 2))}), "domain": DOMAIN}
-_SCALER = fields({"mean": NUMBERS, "scale": SCALES}, {"effects": _EFFECTS})
+_SCALER = fields({"mean": NUMBERS, "scale": SCALES}, {"own": several(flag), "effects": _EFFECTS})
 PREPROCESS = fields(
     {"scaler": _SCALER, "columns": several(text, 1), "freq": maybe(text), "data": _DATA}, {**_POWER, "until": text}
 )
@@ -132,6 +132,8 @@ _MEMBER_RUN = fields(
 _MAYBE = {
     "auto": fields({**_AUTO, "tried": several(_TRIED, 1)}, {"order": entries(anything)}),
     "naive": NAIVE,
+    "outgrown": several(text, 1),
+    "dominant": fields({"name": text, "error": number(0, 1), "values": number(0, 1)}),
     "devices": whole(1),
     "kernels": entries(text),
     "known": entries(number()),

@@ -153,7 +153,7 @@ class Trainer:
             job.model.load_state_dict(job.state.model)
         self.loss = fabric.setup_module(_Loss(job, fabric.device))
         job.model.train()
-        self.val = None if job.val is None else job.val.to(self.device)
+        self.val = None if job.val is None else job.val.within_scale().to(self.device)
         optimizer = adamw(job.model, job.config, self.device)
         if job.state.optimizer:
             optimizer.load_state_dict(job.state.optimizer)

@@ -10,8 +10,9 @@ import torch
 
 from femts._version import __version__
 from femts.data.dataset import Dataset
+from femts.data.describe import names
 from femts.data.panel import Panel
-from femts.data.windows import PanelWindows, Windows
+from femts.data.windows import FAR, PanelWindows, Windows
 from femts.evaluation.beside import NaiveErrors
 from femts.evaluation.conformal import calibrate
 from femts.evaluation.coverage import Bounds, CoverageSums
@@ -20,6 +21,7 @@ from femts.evaluation.quantiles import PinballSums
 from femts.forecaster import panel_scoring, scoring
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.panel_forecaster import PanelForecaster
+from femts.text import shown
 from femts.training.device import Place
 
 REPORTED_LEVELS = (80.0, 95.0)  # percent; their coverage of the test part is in `metrics.json`
@@ -31,13 +33,15 @@ def take_scores(
     """Calibrate the intervals of `forecaster` on the validation windows, and score it once on the test windows.
 
     Returns:
-        `val`, `test`, `naive` (`NaiveErrors.beside`) and what the `intervals` cover, as in `metrics.json`.
+        `val`, `test`, `naive` (`NaiveErrors.beside`) and what the `intervals` cover, as in `metrics.json`; where there
+        are any, what is `outgrown`, names of targets or series that a choice by validation errors leaves out
+        (`Windows.within_scale`), and what is `dominant` (`NaiveErrors.dominant`).
     """
     model, batch_size = forecaster.model, forecaster.config.training.eval_batch_size
     model.to(device)
     past, future = windows["val"].to(device), windows["test"].to(device)
     pinball = [PinballSums(model.quantiles, past.series.device)] if model.quantiles else []
-    intervals, val = calibrate(model, past, batch_size=batch_size, also=pinball)
+    intervals, val = calibrate(model, past.within_scale(), batch_size=batch_size, also=pinball)
     val |= {"pinball": pinball[0].mean} if pinball else {}
     covered = CoverageSums(Bounds(intervals, future, model.quantiles, model.most_windows))
     naive = _naive_sums(forecaster, future, data)
@@ -51,7 +55,51 @@ def take_scores(
     }
     missing = intervals.without(forecaster.targets)
     within |= {"missing": missing} if missing else {}
-    return {"val": val, "test": test, "naive": naive.beside(test["mse"]), "intervals": within}
+    odd = {"outgrown": _outgrown(forecaster, past), "dominant": naive.dominant()}
+    scores = {"val": val, "test": test, "naive": naive.beside(test["mse"]), "intervals": within}
+    return scores | {name: said for name, said in odd.items() if said}
+
+
+def _outgrown(forecaster: Forecaster | PanelForecaster, windows: Windows) -> list[str]:
+    """Names of the targets or series that `windows` count, and windows for a choice do not."""
+    chosen = windows.within_scale().counted
+    if chosen is None or chosen is windows.counted:
+        return []
+    gone = ~chosen if windows.counted is None else windows.counted & ~chosen
+    if isinstance(windows, PanelWindows) and isinstance(forecaster, PanelForecaster):
+        return [name for name, left_out in zip(windows.names, gone.any(1).tolist(), strict=True) if left_out]
+    return [name for name, left_out in zip(forecaster.targets, gone[0].tolist(), strict=True) if left_out]
+
+
+def scale_notes(forecaster: Forecaster | PanelForecaster) -> list[str]:
+    """Sentences on targets, or series of a panel, whose training rows do not tell the scale of their errors."""
+    of, notes = forecaster.scored or forecaster, list[str]()
+    if isinstance(of, PanelForecaster):
+        own = {name: bool(one.scaler.own[: len(of.targets)].all()) for name, one in of.preprocess.series.items()}
+    else:
+        own = dict(zip(of.targets, of.preprocess.scaler.own.tolist(), strict=False))
+    what = "series" if isinstance(of, PanelForecaster) else "columns"
+    flat = tuple(name for name, varies in own.items() if not varies)
+    if flat:
+        left_out = "left out of mean errors, as " if len(flat) < len(own) else ""
+        notes.append(
+            f"{left_out}training rows that hardly vary tell no scale: {names(flat)} ({len(flat)} of {len(own)} "
+            f"{what}), scaled by later rows or by level instead"
+        )
+    outgrown = tuple(of.metrics.get("outgrown", ()))
+    if outgrown:
+        notes.append(
+            f"left out where validation errors choose, as most validation rows are more than {FAR:g} deviations from "
+            f"the training rows: {names(outgrown)} ({len(outgrown)} of {len(own)} {what})"
+        )
+    dominant = of.metrics.get("dominant")
+    if dominant:
+        error, values = (f"{100 * dominant[key]:.3g} %" for key in ("error", "values"))
+        notes.append(
+            f"'{shown(dominant['name'])}', with {values} of the values, makes {error} of the squared test error, so "
+            f"the mean says little of the other {what}"
+        )
+    return notes
 
 
 def circumstances(forecaster: Forecaster | PanelForecaster, place: Place) -> dict[str, Any]:

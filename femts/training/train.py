@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,12 +16,13 @@ from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset
 from femts.data.panel import Panel
 from femts.data.source import load_source
-from femts.errors import UsageError
+from femts.errors import ScaleWarning, UsageError
 from femts.forecaster.forecaster import Forecaster
 from femts.training.choice.run import choose
 from femts.training.order import Order, carry_out, nothing
 from femts.training.outset import ready
 from femts.training.resolve import Lengths
+from femts.training.scores import scale_notes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,7 +77,8 @@ def train(
         progress: show a line on stderr where that is a terminal.
         data_root: where data of the catalogue is looked for.
         say: takes a sentence on what a reader should know: what is odd about the data, which
-            lengths were chosen, and why.
+            lengths were chosen, and why. Without it, a `ScaleWarning` names series or columns
+            whose training rows do not tell the scale of their errors.
 
     Returns:
         The forecaster, of a panel a `PanelForecaster`, with `metrics` (test errors in scaled units), `validations` and
@@ -102,4 +105,10 @@ def train(
     order = replace(order, lengths=Lengths(pred_len, seq_len, protocol), out=folder, resume=resume, final=final)
     order = replace(order, progress=progress, say=say or nothing)
     run = choose if order.model == AUTO else carry_out
-    return cast(Forecaster, run(order, ready(data, pred_len)))
+    made = run(order, ready(data, pred_len))
+    for note in scale_notes(made):
+        if say is None:
+            warnings.warn(f"{note}.", ScaleWarning, stacklevel=2)
+        else:
+            say(note)
+    return cast(Forecaster, made)

@@ -52,6 +52,8 @@ def window_errors(model: ForecastModel, windows: Windows, scale: Tensor | None, 
         for index in windows.spread(model.most_windows).to(device).split(batch_size):
             _, forecast, y, mask, _ = forecast_windows(model, windows, index)
             observed = torch.ones_like(y, dtype=torch.bool) if mask is None else mask
+            counts = windows.counts(index)
+            observed = observed if counts is None else observed & counts
             error = (forecast.float() - y.float()).cpu().double().abs() * observed.cpu()
             raw = error if scale is None else error * scale
             sums.append(

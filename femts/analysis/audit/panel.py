@@ -13,7 +13,7 @@ from femts.analysis.audit.checks import TOLERANCE, Check, distance, sample, scor
 from femts.analysis.audit.fits import Rows, closed_form, fit_check, fit_distance
 from femts.analysis.backtest.panel import first_rows
 from femts.data.panel import Panel
-from femts.data.panel_preprocess import PanelPreprocess, fit_series, panel_training_rows
+from femts.data.panel_preprocess import PanelPreprocess, fit_scales, panel_training_rows
 from femts.data.splits import PARTS, Split
 from femts.errors import GapWarning
 from femts.forecaster.forecasting import Ends
@@ -67,7 +67,7 @@ def check_scaler(forecaster: PanelForecaster, panel: Panel) -> Check:
     parts = {"the training rows": "train", "validation rows as well": "val", "test rows as well": "test"}
     distances = {}
     for rows, part in parts.items():
-        fits = {name: fit_series(data) for name, data in _learning(panel, part).series.items()}
+        fits = fit_scales(_learning(panel, part))
         distances[rows] = max(fit_distance(stored[name], one) for name, one in fits.items())
     return fit_check("scaler", distances)
 
@@ -94,20 +94,25 @@ def _learning(panel: Panel, last: str) -> Panel:
     return replace(panel, series=series)
 
 
-def check_count(forecaster: PanelForecaster, panel: Panel, counted: int) -> Check:
+def check_count(forecaster: PanelForecaster, panel: Panel, values_counted: int) -> Check:
     """Every window of the later parts must be there, be scored, and have been scored in the training."""
     steps, counts = forecaster.config.pred_len, {}
     for part in PARTS[1:]:
+        many = [
+            max(0, stop - start - steps + 1) if start > 0 else 0
+            for start, stop in (getattr(data.split, part) for data in panel.series.values())
+        ]
+        windows = score_windows(forecaster, part, None, panel) if sum(many) else None
+        counted = None if windows is None or windows.counted is None else windows.counted.cpu().numpy()
         values = list[int]()  # of each window
-        for data in panel.series.values():
+        for number, data in enumerate(panel.series.values()):
             start, stop = getattr(data.split, part)
-            many = max(0, stop - start - steps + 1) if start > 0 else 0
             targets = data.values[:stop, : panel.targets]
-            values += values_scored(targets, start, many, forecaster.config.seq_len, steps).tolist()
-        windows = score_windows(forecaster, part, None, panel) if values else None
+            targets = targets if counted is None else targets[:, counted[number]]
+            values += values_scored(targets, start, many[number], forecaster.config.seq_len, steps).tolist()
         counts[part] = (0 if windows is None else len(windows), len(values))
     scored = range(0) if windows is None else windows.spread(forecaster.model.most_windows).tolist()
-    counts["values scored"] = (counted, sum(values[number] for number in scored))
+    counts["values scored"] = (values_counted, sum(values[number] for number in scored))
     if "test" in forecaster.metrics:
         counts["in the stored score"] = (int(forecaster.metrics["test"]["windows"]), len(scored))
     says = ", ".join(f"{count} of {whole} {what}" for what, (count, whole) in counts.items())

@@ -196,6 +196,7 @@ def _check_count(forecaster: Forecaster, data: Dataset, counted: int) -> Check:
             counts[part] = (len(windows), rows - config.seq_len - config.pred_len + 1)
     first, stop = data.split.test
     values, most = data.values[:stop, : data.targets], forecaster.model.most_windows
+    values = values if windows.counted is None else values[:, windows.counted[0].numpy()]
     scored = values_scored(values, first, counts["test"][1], config.seq_len, config.pred_len)
     counts["values scored"] = (counted, int(scored[windows.spread(most).numpy()].sum()))
     if "test" in forecaster.metrics:

@@ -62,7 +62,7 @@ class Baseline:
     """Accumulator of another model's errors, which forecasts from the look-backs that the evaluator hands on."""
 
     def __init__(self, model: ForecastModel, sums: DetailSums) -> None:
-        self.model, self.sums = model, sums
+        self.model, self.sums, self.pools = model, sums, sums.pools
 
     def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
         self.sums.add(x, self.model.forecast(x, target.shape[1]), target)

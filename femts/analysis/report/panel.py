@@ -46,6 +46,7 @@ class PanelMeasured:
         test: `mse`, `mae` and `windows`, as `PanelForecaster.evaluate` gives them.
         sums: errors of the model and of the naive ones, by name.
         series: a row a series as `PanelForecaster.scores` gives them, those with the highest MASE first.
+        ratios: means of `mase` and `rmsse` over the series that have them.
         overall: the row of the model over all series and steps, with what the intervals cover.
         levels: percent; what is covered, rising.
         season: steps of a season of the data.
@@ -55,6 +56,7 @@ class PanelMeasured:
     test: dict[str, float | int]
     sums: dict[str, DetailSums]
     series: pd.DataFrame
+    ratios: dict[str, float]
     overall: pd.DataFrame
     levels: tuple[float, ...]
     season: int
@@ -84,7 +86,7 @@ def panel_page(forecaster: PanelForecaster, panel: Panel) -> str:
         intervals=interval_rows(contenders[model], measured.levels),
         series=series if len(series) <= 2 * MOST_SERIES else [*series[:MOST_SERIES], *series[-MOST_SERIES:]],
         all_series=len(measured.series),
-        ratios=measured.series[["mase", "rmsse"]].mean().to_dict(),
+        ratios=measured.ratios,
         better=float((measured.series["skill"] > 0).mean()),
         rows={"all": sum(rows), "least": min(rows), "most": max(rows)},
         missing=sum(int((~data.observed).sum()) for data in panel.series.values() if data.observed is not None),
@@ -105,7 +107,8 @@ def _measure(forecaster: PanelForecaster, panel: Panel, windows: PanelWindows) -
     sums = {config.model: own, **{name: other.sums for name, other in others.items()}}
     ordered = beside.series.frame(panel).sort_values("mase", ascending=False, kind="stable", ignore_index=True)
     overall = details_frame(forecaster, own, (), covered, levels)
-    return PanelMeasured(test, sums, ordered, overall, levels, panel.season, beside.beside(test["mse"]))
+    ratios = beside.series.ratios(panel)
+    return PanelMeasured(test, sums, ordered, ratios, overall, levels, panel.season, beside.beside(test["mse"]))
 
 
 def _samples(forecaster: PanelForecaster, panel: Panel, windows: PanelWindows, ranked: pd.DataFrame) -> dict[str, Any]:

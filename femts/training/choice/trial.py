@@ -77,6 +77,8 @@ def mean_error(forecasts: Sequence[Array], targets: Sequence[Array], limits: Seq
 class _Collected:
     """Accumulator that keeps forecasts and targets as they are."""
 
+    pools = True
+
     def __init__(self) -> None:
         self._forecasts, self._targets = list[Tensor](), list[Tensor]()
 
@@ -121,7 +123,7 @@ def try_candidate(
             trained = _trained(candidate, order, fold, share, place)
             latest = latest or trained
             collected = _Collected()
-            windows = score_windows(trained, "val", None, fold)
+            windows = score_windows(trained, "val", None, fold).within_scale()
             limits.append(windows.limits(windows.spread(most)))
             windows.resident = replace(windows.resident, limits=None)
             evaluate(trained.model, windows, trained.config.training.eval_batch_size, some=most, also=[collected])

@@ -1,0 +1,148 @@
+"""Series and columns whose training rows tell no scale: they decide no mean, are named, and are forecast sanely."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.typing import NDArray
+
+import femts
+
+ROWS, TRAIN, TEST, P = 70, 42, 56, 7  # two weeks each for validation and test
+DAYS = pd.date_range("2024-01-01", periods=ROWS)
+
+
+def shop(number: int, level: float = 1000.0) -> NDArray[np.float64]:
+    rng, day = np.random.default_rng(number), np.arange(ROWS)
+    return np.asarray(level * (1 + 0.3 * np.sin(2 * np.pi * day / 7) + 0.05 * rng.normal(size=ROWS)))
+
+
+def panel(**further: NDArray[np.float64]) -> pd.DataFrame:
+    series = {f"s{number}": shop(number) for number in range(5)} | further
+    parts = [pd.DataFrame({"unique_id": n, "ds": DAYS[-len(y) :], "y": y}) for n, y in series.items()]
+    return pd.concat(parts, ignore_index=True)
+
+
+def wide(**further: NDArray[np.float64]) -> pd.DataFrame:
+    return pd.DataFrame({"date": DAYS, **{f"s{number}": shop(number) for number in range(4)}, **further})
+
+
+def first(rows: Any, number: int = 9) -> NDArray[np.float64]:
+    """A shop whose training rows are `rows`."""
+    values = shop(number)
+    values[:TRAIN] = rows
+    return values
+
+
+def ones(*rows: int) -> NDArray[np.float64]:
+    """Zeros, but for a 1 in some of the training rows."""
+    values = np.zeros(TRAIN)
+    values[list(rows)] = 1
+    return values
+
+
+ODD = {
+    "launched after the training rows": first(0),
+    "launched in the test rows": np.where(np.arange(ROWS) < TEST, 0, shop(9)),
+    "one value among zeros": first(ones(5)),
+    "two values among zeros": first(ones(5, 20)),
+    "a row more than the horizon": shop(9)[-P - 1 :],
+    "constant but for its last digits": first(1000 + 1e-6 * np.sin(np.arange(TRAIN))),
+    "no values in its training rows": first(np.nan),
+    "constant": np.full(ROWS, 5.0),
+}
+
+
+def trained(table: pd.DataFrame, model: str = "ridge", **more: Any) -> tuple[Any, list[str]]:
+    """The forecaster, and what it warns of in its scales."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        made = femts.train(table, model, P, seq_len=14, device="cpu", **more)
+    return made, [str(each.message) for each in caught if issubclass(each.category, femts.ScaleWarning)]
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_such_a_series_changes_no_score_of_the_others_and_is_named(kind: str) -> None:
+    model = "seasonal_naive" if len(ODD[kind]) < ROWS else "ridge"  # the shortest series limits how far that one maps
+    alone, silent = trained(panel(), model)
+    made, said = trained(panel(odd=ODD[kind]), model)
+    assert not silent and len(said) == 1 and "odd (1 of 6 series)" in said[0]
+    for part, scores in {"val": ("mse", "mae"), "test": ("mse", "mae"), "naive": ("mse", "mae", "mase")}.items():
+        for score in scores:
+            assert made.metrics[part][score] == pytest.approx(alone.metrics[part][score], rel=1e-4), (part, score)
+    assert made.evaluate() == made.metrics["test"]
+    whole, alone_whole = made.scores(by=None), alone.scores(by=None)
+    for score in ("mse", "mase", "rmsse"):
+        assert whole[score].item() == pytest.approx(alone_whole[score].item(), rel=1e-4)
+    of_odd = made.scores(by="series").set_index("series").loc["odd"]
+    assert np.isfinite(of_odd["mse"]), "its own error in raw units is told all the same"
+    ahead = made.predict(panel(odd=ODD[kind])).set_index("unique_id").loc["odd", "y"]
+    assert ahead.between(-500, 2500).all()
+
+
+def test_a_choice_of_models_is_the_one_without_such_a_series() -> None:
+    alone, made = (trained(panel(**odd), "auto")[0] for odd in ({}, {"odd": ODD["one value among zeros"]}))
+    assert made.metrics["auto"]["taken"] == alone.metrics["auto"]["taken"]
+    assert made.metrics["auto"]["error"] == pytest.approx(alone.metrics["auto"]["error"], rel=1e-4)
+    assert made.metrics["test"]["mse"] == pytest.approx(alone.metrics["test"]["mse"], rel=1e-4)
+
+
+@pytest.mark.parametrize("model", ["seasonal_naive", "dlinear"])
+def test_what_outgrows_its_training_rows_chooses_nothing_and_is_named_beside_the_mean(model: str) -> None:
+    grown = shop(9)
+    grown[TRAIN:] *= 1000
+    made, said = trained(panel(grown=grown), model, max_steps=5)
+    assert made.metrics["val"]["mse"] < 10 < made.metrics["test"]["mse"], "the headline stays the mean over all"
+    assert all(row["val_mse"] < 10 for row in made.validations)
+    assert made.metrics["outgrown"] == ["grown"] and made.metrics["dominant"]["name"] == "grown"
+    assert len(said) == 2 and all("grown" in each for each in said)
+
+
+def test_rare_demand_two_values_a_trend_and_a_few_rows_have_scales_of_their_own() -> None:
+    day = np.arange(ROWS)
+    demand, binary = np.where(day % 9 == 0, 3.0, 0.0), (day % 7 == 0) * 1.0
+    _, said = trained(panel(demand=demand, binary=binary, trend=100 * day.astype(np.float64), short=shop(9)[-P - 4 :]))
+    assert not said
+
+
+@pytest.mark.parametrize("kind", ["launched after the training rows", "launched in the test rows", "constant"])
+def test_such_a_column_changes_no_score_of_the_others_and_is_named(kind: str) -> None:
+    alone, silent = trained(wide(), "seasonal_naive")
+    made, said = trained(wide(odd=ODD[kind]), "seasonal_naive")
+    assert not silent and len(said) == 1 and "odd (1 of 5 columns)" in said[0]
+    for part, score in (("val", "mse"), ("test", "mse"), ("naive", "mse"), ("naive", "mase")):
+        assert made.metrics[part][score] == pytest.approx(alone.metrics[part][score], rel=1e-6), (part, score)
+    scaled = made.scores().query("units == 'scaled'")
+    assert scaled["mse"].item() == pytest.approx(made.evaluate()["mse"])
+    by = made.scores(by="channel").query("units == 'raw'").set_index("channel")
+    assert np.isfinite(by.loc["odd", "mse"])
+
+
+def test_where_nothing_has_a_scale_everything_is_scored() -> None:
+    made, said = trained(wide()[["date"]].assign(odd=ODD["launched after the training rows"]), "naive")
+    assert made.metrics["test"]["mse"] < 10 and "left out of mean errors" not in said[0]
+
+
+def test_a_saved_run_knows_them_again_and_passes_its_audit(tmp_path: Path) -> None:
+    file = tmp_path / "panel.csv"
+    panel(odd=ODD["one value among zeros"]).to_csv(file, index=False)
+    made, _ = trained(femts.load_panel(file), "ridge", out=tmp_path / "run", final=True)
+    again = femts.load(tmp_path / "run")
+    assert again.evaluate() == made.evaluate() == made.metrics["test"]
+    assert femts.audit(tmp_path / "run").failed == ()
+
+
+@pytest.mark.parametrize(
+    "rows", [np.full(30, 500.0), np.array([480.0, 520.0]), np.array([500.0]), 500 * np.eye(1, 30)[0]]
+)
+def test_a_new_series_without_a_scale_is_forecast_about_its_level(rows: NDArray[np.float64]) -> None:
+    made, _ = trained(panel(), "dlinear", max_steps=20)
+    new = pd.DataFrame({"unique_id": "new", "ds": DAYS[: len(rows)], "y": rows})
+    with warnings.catch_warnings(action="ignore"):
+        ahead = made.predict(new)["y"]
+    assert ahead.between(rows.min() - 250, rows.max() + 250).all()
