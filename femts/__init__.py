@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from femts.data.listing import datasets
     from femts.data.loading import load_dataset
     from femts.data.panel import Panel, load_panel
-    from femts.errors import AgeWarning, CellWarning, FemtsError, GapWarning, RunFailure, UsageError
+    from femts.errors import AgeWarning, CellWarning, FemtsError, GapWarning, RunFailure, UnitsWarning, UsageError
     from femts.experiments.run import pairs, table
     from femts.forecaster.combine import mean_of
     from femts.forecaster.forecaster import Forecaster
@@ -46,7 +46,16 @@ _NAMES = {
     "femts.data.listing": ("datasets",),
     "femts.data.loading": ("load_dataset",),
     "femts.data.panel": ("Panel", "load_panel"),
-    "femts.errors": ("AgeWarning", "CellWarning", "FemtsError", "GapWarning", "RunFailure", "UsageError"),
+    "femts.errors": (
+        "AgeWarning",
+        "CellWarning",
+        "FemtsError",
+        "GapWarning",
+        "RunFailure",
+        "UnitsWarning",
+        "UnitsWarning",
+        "UsageError",
+    ),
     "femts.experiments.run": ("pairs", "table"),
     "femts.forecaster.combine": ("mean_of",),
     "femts.forecaster.forecaster": ("Forecaster",),
@@ -81,6 +90,7 @@ __all__ = [
     "PanelForecaster",
     "Prior",
     "RunFailure",
+    "UnitsWarning",
     "SegmentForecaster",
     "Trained",
     "UsageError",
