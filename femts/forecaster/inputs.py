@@ -265,9 +265,9 @@ def tell_units(recent: Iterable[tuple[str, Preprocess, NDArray[np.float64]]], ta
             if not len(some) or preprocess.scaler.scale[column] == 1:  # of a constant, which has no size of its own
                 continue
             most, away = some.max(), abs(mean[column]) > 0.95 * size  # three deviations from 0
-            level = float(np.median(some) if most > UNIT * size else most) / size  # a single value is an outlier
-            if level > UNIT or (away and 0 < level < 1 / UNIT):
-                odd.append((series or name, level))
+            if most > UNIT * size or (away and 0 < most < size / UNIT):
+                odd.append((series or name, float(np.median(some)) / size))
+    odd = [(name, level) for name, level in odd if level > UNIT or 0 < level < 1 / UNIT]  # not for a single value
     if odd:
         name, level = odd[0]
         times = "large" if level > 1 else "small"
