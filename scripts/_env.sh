@@ -38,8 +38,12 @@ ensure_env() {
     # torch first and alone: a machine that keeps its own build of exactly this version gives that one to plain pip.
     "${pip[@]}" "$(grep -E '^torch==' constraints.txt)"
     "${pip[@]}" -c constraints.txt -e '.[dev]'
-    "${pip[@]}" --no-deps -r constraints-stats.txt
+    # A folder of its own, which Python looks into and pip does not: `pip check` then finds an environment in order.
+    rm -rf .venv/stats
+    "${pip[@]}" --no-deps --target .venv/stats -r constraints-stats.txt
+    rm -rf .venv/stats/*.dist-info
+    echo "$PWD/.venv/stats" >"$(echo .venv/lib/python3*/site-packages)/femts-stats.pth"
     # On all cores, where pip would compile on one; some packages carry files that are no Python of this version.
-    .venv/bin/python -m compileall -qq -j 0 .venv/lib femts || true
+    .venv/bin/python -m compileall -qq -j 0 .venv/lib .venv/stats femts || true
     echo "$want" >"$stamp"
 }

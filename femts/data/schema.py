@@ -116,7 +116,7 @@ class Schema:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types for YAML."""
-        further = {"split": self.split.to_dict(), "domain": self.domain.to_dict()}
+        further: dict[str, Any] = {"split": self.split.to_dict(), "domain": self.domain.to_dict()}
         further |= {"season": list(self.season), "freq": self.freq, "panel": self.panel}
         always = {"na": list(self.na), "columns": self.form.named(), "roles": self.roles.to_dict()}
         return always | {name: value for name, value in further.items() if value or value is False}

@@ -91,7 +91,7 @@ def test_a_step_that_the_stamps_do_not_show_can_be_given() -> None:
     with pytest.warns(femts.errors.GapWarning):
         assert list(trained.predict(some)["date"].diff().dropna().unique()) == [pd.Timedelta(days=1)]
     assert femts.load_dataset(days.iloc[::2], freq="D").values.shape == (299, 1), "guessed to be of every second day"
-    assert femts.load_dataset(days.head(2).assign(date=[1, 3]), freq=1).freq == "1"
+    assert femts.load_dataset(days.head(2).assign(date=[1, 3]), freq="1").freq == "1"
     assert femts.load_dataset(waves("2B"), freq="2B").season == 5, "shown as of two days, with gaps"
     panel = pd.concat([some.assign(unique_id=name) for name in "ab"]).rename(columns={"date": "ds"})
     assert femts.load_panel(panel, freq="D").freq == "D"
