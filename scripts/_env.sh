@@ -38,12 +38,10 @@ ensure_env() {
     # torch first and alone: a machine that keeps its own build of exactly this version gives that one to plain pip.
     "${pip[@]}" "$(grep -E '^torch==' constraints.txt)"
     "${pip[@]}" -c constraints.txt -e '.[dev]'
-    # A folder of its own, which Python looks into and pip does not: `pip check` then finds an environment in order.
-    rm -rf .venv/stats
-    "${pip[@]}" --no-deps --target .venv/stats -r constraints-stats.txt
-    rm -rf .venv/stats/*.dist-info
-    echo "$PWD/.venv/stats" >"$(echo .venv/lib/python3*/site-packages)/femts-stats.pth"
+    "${pip[@]}" --no-deps -r constraints-stats.txt
+    # So that `pip check` tells of other conflicts alone; what these ask for is kept beside it.
+    sed -i.asked '/^Requires-Dist: pandas</d' .venv/lib/python3*/site-packages/{fugue,statsforecast}-*.dist-info/METADATA
     # On all cores, where pip would compile on one; some packages carry files that are no Python of this version.
-    .venv/bin/python -m compileall -qq -j 0 .venv/lib .venv/stats femts || true
+    .venv/bin/python -m compileall -qq -j 0 .venv/lib femts || true
     echo "$want" >"$stamp"
 }
