@@ -19,7 +19,16 @@ if TYPE_CHECKING:
     from femts.data.listing import datasets
     from femts.data.loading import load_dataset
     from femts.data.panel import Panel, load_panel
-    from femts.errors import AgeWarning, CellWarning, FemtsError, GapWarning, RunFailure, ScaleWarning, UsageError
+    from femts.errors import (
+        AgeWarning,
+        CellWarning,
+        FemtsError,
+        GapWarning,
+        RunFailure,
+        ScaleWarning,
+        UnitsWarning,
+        UsageError,
+    )
     from femts.experiments.run import pairs, table
     from femts.forecaster.combine import mean_of
     from femts.forecaster.forecaster import Forecaster
@@ -53,6 +62,7 @@ _NAMES = {
         "GapWarning",
         "RunFailure",
         "ScaleWarning",
+        "UnitsWarning",
         "UsageError",
     ),
     "femts.experiments.run": ("pairs", "table"),
@@ -92,6 +102,7 @@ __all__ = [
     "ScaleWarning",
     "SegmentForecaster",
     "Trained",
+    "UnitsWarning",
     "UsageError",
     "__version__",
     "audit",

@@ -38,6 +38,10 @@ class AgeWarning(UserWarning):
     """A history goes on for more than a horizon after the last row that the model learned from."""
 
 
+class UnitsWarning(UserWarning):
+    """A history has values of another size than the rows that the model learned from, as in another unit."""
+
+
 class CellWarning(UserWarning):
     """Cells of a table have failed, and have no score."""
 

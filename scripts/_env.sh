@@ -39,6 +39,8 @@ ensure_env() {
     "${pip[@]}" "$(grep -E '^torch==' constraints.txt)"
     "${pip[@]}" -c constraints.txt -e '.[dev]'
     "${pip[@]}" --no-deps -r constraints-stats.txt
+    # So that `pip check` tells of other conflicts alone; what these ask for is kept beside it.
+    sed -i.asked '/^Requires-Dist: pandas</d' .venv/lib/python3*/site-packages/{fugue,statsforecast}-*.dist-info/METADATA
     # On all cores, where pip would compile on one; some packages carry files that are no Python of this version.
     .venv/bin/python -m compileall -qq -j 0 .venv/lib femts || true
     echo "$want" >"$stamp"

@@ -14,7 +14,7 @@ import typer
 
 from femts.cli.command import app, load_commands
 from femts.cli.streams import NO_MEMORY, check_memory, check_streams, out_of_memory
-from femts.errors import AgeWarning, FemtsError, GapWarning, UsageError
+from femts.errors import AgeWarning, FemtsError, GapWarning, UnitsWarning, UsageError
 from femts.text import printable, sentence, shown
 
 INTERRUPTED = 130
@@ -78,7 +78,7 @@ def _warnings_as_notes() -> Iterator[None]:
     def form(
         message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
     ) -> str:
-        if issubclass(category, GapWarning | AgeWarning):
+        if issubclass(category, GapWarning | AgeWarning | UnitsWarning):
             return f"note: {printable(str(message).removesuffix('.'))}\n"
         return plain(message, category, filename, lineno, line)
 

@@ -50,6 +50,15 @@ class ReadingOptions:
     transform: Annotated[str | None, option("Make skewed values even before they are scaled.", "none|log1p|boxcox")] = (
         None
     )
+    season: Annotated[
+        str | None,
+        option(
+            "Steps of a season; of several all models take the first, and mstl all.", "N[,N...]", default="by the step"
+        ),
+    ] = None
+    freq: Annotated[
+        str | None, option("Step between rows, such as h, W-WED or MS.", "STEP", default="as the stamps show")
+    ] = None
     panel: Annotated[
         bool | None,
         typer.Option(
@@ -81,7 +90,7 @@ class ReadingOptions:
         }
         from femts.data.schema import Schema  # pandas takes long to import
 
-        further = ("split", "val_rows", "test_rows", "test_from", "min", "max", "transform")
+        further = ("split", "val_rows", "test_rows", "test_from", "min", "max", "transform", "season", "freq")
         schema = Schema.of(
             **{name: value for name, value in reading.items() if value},
             **{k: getattr(self, k) for k in further},

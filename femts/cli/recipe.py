@@ -207,7 +207,7 @@ def _flatten(top: dict[str, Any], path: Path) -> tuple[dict[str, Any], dict[str,
     settings: dict[str, Any] = {}
     if isinstance(top.get("dataset"), dict):  # the form of a run's own config.yaml
         data = top["dataset"]
-        top |= {key: data[key] for key in ("na", "columns") if key in data}
+        top |= {key: data[key] for key in ("na", "columns", "season", "freq") if key in data}
         top |= {
             "panel": data.get("panel"),
             **(data.get("roles") or {}),

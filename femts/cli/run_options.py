@@ -14,7 +14,7 @@ import typer
 from femts.cli.options import DataRoot, names, option
 from femts.cli.output import final_note, say_notes
 from femts.config.values import whole_number
-from femts.errors import AgeWarning, GapWarning, UsageError
+from femts.errors import AgeWarning, GapWarning, UnitsWarning, UsageError
 from femts.forecaster.run_folder import CONFIG
 from femts.text import shown
 
@@ -59,10 +59,11 @@ def read_history(table: Path, forecaster: Forecaster, steps: int = 0) -> pd.Data
 
 @contextmanager
 def gaps_as_notes() -> Iterator[None]:
-    """Say what is warned of a history, gaps and age, as notes once a forecast is made of it: a refusal stands alone."""
+    """Say what is warned of a history, gaps, age, units, as notes once a forecast is made of it: a refusal stands
+    alone."""
     with warnings.catch_warnings(record=True) as gaps:
-        warnings.simplefilter("always", GapWarning)
-        warnings.simplefilter("always", AgeWarning)
+        for kind in (GapWarning, AgeWarning, UnitsWarning):
+            warnings.simplefilter("always", kind)
         yield
     say_notes([str(gap.message).removesuffix(".") for gap in gaps])
 

@@ -42,7 +42,8 @@ def check_frame(
         frame: wide (`date` and value columns), or long (`unique_id, ds, y`), which is made wide, one column a series.
         schema: what stands for a missing value, and what the columns are called.
         columns: the value columns that must be there, in the order in which they are returned; None takes what comes.
-        freq: the step that the dates must have, a pandas frequency; None wants any even step, and three rows to see it.
+        freq: the step that the dates must have, a pandas frequency; None takes that of the schema, or without one any
+            even step, and three rows to see it.
         where: what the table is, to begin a message with.
 
     Raises:
@@ -50,7 +51,7 @@ def check_frame(
     """
     frame = frame.set_axis([str(c) for c in frame.columns], axis=1)
     check_unique(frame.columns, where)
-    form = schema.form
+    form, freq = schema.form, freq or schema.freq
     time = form.time_of(frame)
     if time not in frame.columns:
         first = str(frame.columns[0]) if form.time is None and len(frame.columns) > 2 else ""
@@ -85,7 +86,7 @@ def check_frame(
     if freq is None:
         freq = step_of(dates, where)
     else:
-        check_step(dates, freq, where)
+        check_step(dates, freq, where, given=schema.freq is not None)
     grid = grid_of(dates, freq)
     if len(grid) > len(dates):
         if len(grid) > 2 * len(dates):

@@ -11,13 +11,29 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.tseries.frequencies import to_offset
 
+from femts.config.values import check_plain
 from femts.data.describe import count
 from femts.data.timestamps import MOST_NUMBER, YEARS
 from femts.errors import UsageError
+from femts.text import shown
 
 STRETCHES = (12, 3)  # stamps that a step is read from where others are missing; twelve business days have a weekend
 MOST_MISSING, ISLAND = 10, 3  # stamps for each that is there, and dates beside the longest hole
 _QUARTERS = re.compile(r"^(\d*B?QS-)(OCT|NOV|DEC)$")
+_SECONDS = {"D": 86_400, "h": 3600, "min": 60, "s": 1}  # in steps of one length, by the base of a frequency
+_A_YEAR = {
+    "W": 52,
+    "SMS": 24,
+    "SME": 24,
+    "MS": 12,
+    "ME": 12,
+    "BMS": 12,
+    "BME": 12,
+    "QS": 4,
+    "QE": 4,
+    "BQS": 4,
+    "BQE": 4,
+}
 NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 
@@ -82,18 +98,18 @@ def step_of(dates: pd.Index, where: str = "The frame") -> str:
     )
 
 
-def few_missing(dates: pd.Index, freq: str) -> bool:
+def few_missing(dates: pd.Index, freq: str, sure: bool = False) -> bool:
     """Tell if ordered `dates` are enough of the stamps of the step `freq` from the first of them to the last.
 
-    That is half of them; or a tenth, where nine of ten dates follow each other and the others lie
-    in long holes, the longest of which has several dates on either side: a stray one is a mistake.
+    That is half of them; or a tenth, where the step is `sure`, or where nine of ten dates follow each other and the
+    others lie in long holes, the longest of which has several dates on either side: a stray one is a mistake.
     Where the step has one length the stamps are counted, not made: a stray one would make billions.
     """
     stamps = _stamps_between(dates, freq)
     if stamps <= 2 * len(dates):
         return True
-    if stamps > MOST_MISSING * len(dates):
-        return False
+    if sure or stamps > MOST_MISSING * len(dates):
+        return stamps <= MOST_MISSING * len(dates)
     distances = np.diff(grid_of(dates, freq).get_indexer(dates))
     longest = int(np.argmax(distances))
     return (
@@ -170,37 +186,76 @@ def _first_quarter(step: re.Match[str]) -> str:
     return step[1] + {"OCT": "JAN", "NOV": "FEB", "DEC": "MAR"}[step[2]]
 
 
-def check_step(dates: pd.Index, freq: str, where: str = "The frame") -> None:
-    """Refuse `dates` that are not stamps of the step `freq` with a UsageError that says where; some may be missing."""
+def check_step(dates: pd.Index, freq: str, where: str = "The frame", given: bool = False) -> None:
+    """Refuse `dates` that are not stamps of the step `freq`, of the training data or `given` by a user, with a
+    UsageError that says where; some may be missing."""
     if not len(dates):
         raise UsageError(f"{where} has no data rows; give at least one.")
-    if not few_missing(dates, freq):
+    whose, remedy = "of the training data", "put the rows on that grid"
+    if given:
+        whose, remedy = "of --freq", "give the step of the rows, or put them on that grid"
+    if not few_missing(dates, freq, given):
         row = int(np.argmax(dates[1:] - dates[:-1]))
         raise UsageError(
-            f"{where} does not keep the step '{freq}' of the training data at data row {row + 2} ({dates[row + 1]}): "
-            f"more than half of the stamps are missing, most of them after {dates[row]}; put the rows on that grid."
+            f"{where} does not keep the step '{freq}' {whose} at data row {row + 2} ({dates[row + 1]}): "
+            f"{'nine in ten' if given else 'more than half'} of the stamps are missing, most of them after "
+            f"{dates[row]}; {remedy}."
         )
     wrong = ~np.asarray(dates.isin(grid_of(dates, freq)))
     if wrong.any():
         row = int(np.argmax(wrong))
         raise UsageError(
-            f"{where} does not keep the step '{freq}' of the training data at data row {row + 1} ({dates[row]}); "
-            "put the rows on that grid."
+            f"{where} does not keep the step '{freq}' {whose} at data row {row + 1} ({dates[row]}); {remedy}."
         )
 
 
 def season_of(freq: str | None) -> int:
-    """Steps in the season of a pandas frequency: a day for steps below it, a week for days, a year above; else 1."""
+    """Steps in the season of a pandas frequency, 1 for none: a day for steps below it, a week for those below a week,
+    a year for longer ones.
+
+    Of steps that do not divide a day or a week (5 h, 7 min, 3 days), the fewest that make whole ones, to a part in
+    200 of one, up to four weeks.
+    """
     offset = to_offset(freq) if freq and not freq.isdecimal() else None
     if offset is None:
         return 1
-    months = {"MS": 12, "ME": 12, "BMS": 12, "BME": 12, "QS": 4, "QE": 4, "BQS": 4, "BQE": 4}
-    base = offset.rule_code.split("-")[0]
-    if base in months:
-        return months[base] // offset.n if months[base] % offset.n == 0 else 1
-    if base not in ("h", "min", "s"):
-        return {"D": 7, "B": 5, "W": 52}.get(base, 1) if offset.n == 1 else 1
-    return max(1, int(pd.Timedelta(days=1) / pd.Timedelta(offset.nanos, unit="ns")))
+    base, step, day, week = offset.rule_code.split("-")[0], int(offset.n), 1, 5
+    if base in _SECONDS:
+        step, day, week = step * _SECONDS[base], _SECONDS["D"], 7 * _SECONDS["D"]
+        if step % week == 0:
+            base, step = "W", step // week
+    if base in _A_YEAR:
+        return _A_YEAR[base] // step if _A_YEAR[base] % step == 0 else 1
+    if base not in (*_SECONDS, "B"):
+        return 1
+    cycle = day if step < day else week
+    for span in range(cycle, 4 * week + 1, cycle):
+        steps = round(span / step)
+        if abs(steps * step - span) <= cycle / 200:
+            return steps
+    return 1
+
+
+def read_step(freq: object) -> str | None:
+    """A step that a user gave, as `step_of` writes it: a pandas frequency, or a number; UsageError where it is none."""
+    if freq is None:
+        return None
+    check_plain(freq, "Argument 'freq'")
+    text = str(freq).strip()
+    try:
+        if text.isdecimal():
+            step: Any = int(text) if 0 < int(text) <= MOST_NUMBER else None
+        else:
+            with warnings.catch_warnings(action="ignore"):  # of pandas 2, which still reads some that pandas 3 does not
+                step = to_offset(text)
+        if step is not None and (isinstance(step, int) or step.n > 0):
+            return str(step) if isinstance(step, int) else _QUARTERS.sub(_first_quarter, str(step.freqstr))
+    except (ValueError, TypeError, OverflowError):
+        pass
+    raise UsageError(
+        f"Step '{shown(freq)}' is no frequency of pandas; write --freq h, 15min, D, W-WED, MS or the like, or a whole "
+        "number for rows that are numbered."
+    )
 
 
 def past_date(last: Any, freq: str, n: int) -> Any:

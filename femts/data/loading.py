@@ -19,7 +19,7 @@ from femts.data.catalog import CATALOG, DatasetCard, card
 from femts.data.dataset import Dataset
 from femts.data.download import fetch, file_sha256
 from femts.data.frames import check_frame, sentinels
-from femts.data.grid import season_of, step_of
+from femts.data.grid import step_of
 from femts.data.opened import Opened, open_table
 from femts.data.opening import STDIN
 from femts.data.roles import NO_ROLES, Roles
@@ -56,6 +56,8 @@ def load_dataset(
             `future`: columns that are known for the steps to come as well, such as holidays;
             `femts.data.effects` says how they act. Where targets are named, columns without a role are left out.
             `calendar`: let the hour of the week and the season of the year act likewise.
+            `season`: steps of a season, or of several (24, or [24, 168]), where the step does not tell it, and 1 for
+            none; `freq`: the step, where the stamps do not show it. `femts.data.schema.Schema` says how they are used.
 
     Returns:
         The data set, its values (rows, C) in raw units, split in three; `notes` say what is odd about it.
@@ -121,7 +123,11 @@ def table_dataset(opened: Opened, schema: Schema) -> Dataset:
     schema = replace(schema, form=opened.form)
     frame = check_frame(schema.roles.narrow(opened.frame, opened.form, opened.where), schema, where=opened.where)
     data = make_dataset(
-        frame, opened.name, step_of(pd.Index(frame["date"])), replace(schema, roles=NO_ROLES), opened.sha256
+        frame,
+        opened.name,
+        schema.freq or step_of(pd.Index(frame["date"])),
+        replace(schema, roles=NO_ROLES),
+        opened.sha256,
     )
     data = _checked(replace(data, notes=(*opened.notes, *frame.attrs["notes"]), source=opened.source))
     published = next((c for c in CATALOG.values() if c.sha256 == data.sha256 and c.split != ratio_split(c.rows)), None)
@@ -152,13 +158,15 @@ def make_dataset(frame: pd.DataFrame, name: str, freq: str, schema: Schema, sha2
         freq=freq,
         split=schema.split.split(dates, len(frame), f"'{shown(name)}'"),
         sha256=sha256,
-        season=season_of(freq),
+        season=schema.season_of(freq),
         schema=schema,
     )
 
 
 def _from_catalogue(entry: DatasetCard, root: str | Path | None, download: bool, schema: Schema) -> Dataset:
     notes: tuple[str, ...] = ()
+    if schema.freq not in (None, entry.freq):
+        raise UsageError(f"{entry.name} has the step '{entry.freq}', not '{schema.freq}'; leave --freq out.")
     if entry.make is not None:
         table, sha256, place, remedy = entry.make(), "", "What is made", "mend its card"
     else:
@@ -186,10 +194,10 @@ def _from_catalogue(entry: DatasetCard, root: str | Path | None, download: bool,
             freq=None if when is None else entry.freq,
             split=schema.split.split(when, entry.rows, entry.name) if schema.split.given else entry.split,
             sha256=sha256,
-            season=entry.season,
+            season=schema.season[0] if schema.season else entry.season,
             notes=notes,
             source=entry.name,
-            schema=Schema(na=schema.na, split=schema.split, domain=schema.domain),
+            schema=Schema(na=schema.na, split=schema.split, domain=schema.domain, season=schema.season),
         )
     )
 

@@ -185,7 +185,7 @@ def read_panel(
     frame, schema, notes = _settled(frame, schema, where)
     check_unique(frame.columns, where)  # a role may name the stamps or the series
     roles, form = schema.roles, schema.form
-    time = form.time or "ds"
+    time, freq = form.time or "ds", freq or schema.freq
     dates, more = read_stamps(frame[time], where, freq)
     rows = LongRows.of(frame, form.series, dates, where)
     freq = freq or rows.step(where)

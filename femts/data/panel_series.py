@@ -12,7 +12,7 @@ from pandas.tseries.frequencies import to_offset
 
 from femts.data.dataset import Dataset
 from femts.data.frames import LARGEST, check_frame, check_marks, parsed
-from femts.data.grid import NANOSECONDS, season_of, step_of
+from femts.data.grid import NANOSECONDS, step_of
 from femts.data.loading import with_roles
 from femts.data.roles import NO_ROLES
 from femts.data.schema import Schema
@@ -230,7 +230,7 @@ def _datasets(
         freq=freq,
         split=ratio_split(len(whole)),
         sha256="",
-        season=season_of(freq),
+        season=schema.season_of(freq),
         schema=replace(schema.wide(), roles=NO_ROLES),
     )
     first = with_roles(first, replace(roles, static=()))

@@ -8,9 +8,10 @@ from math import isfinite
 from typing import Any, TypedDict
 
 from femts.config.arguments import check_flag
-from femts.config.values import check_plain
+from femts.config.values import check_plain, whole_number
 from femts.data.domain import ANY, Domain
 from femts.data.form import USUAL, Form
+from femts.data.grid import read_step, season_of
 from femts.data.roles import NAMED, NO_ROLES, Roles, names_of
 from femts.data.split_rule import USUAL_SPLIT, SplitRule
 from femts.errors import UsageError, suggest
@@ -34,6 +35,8 @@ class Reading(TypedDict, total=False):
     min: float
     max: float
     transform: str
+    season: Sequence[int] | int
+    freq: str
     panel: bool
 
 
@@ -47,6 +50,9 @@ class Schema:
         roles: what the columns are for.
         split: wishes for the rows of training, validation and test.
         domain: bounds of the targets, and how they are transformed.
+        season: steps of each season that the user knows of, 1 for none; empty leaves it to the step. Of several, the
+            first is the season of models, look-backs, the seasonal naive forecast and MASE, and `mstl` takes off all.
+        freq: the step between stamps, a pandas frequency or a number; None reads it from the stamps.
         panel: True where one model learns from each series by itself, False where the series are
             columns of one; None takes the first for a long table and the second for a wide one.
     """
@@ -56,6 +62,8 @@ class Schema:
     roles: Roles = NO_ROLES
     split: SplitRule = USUAL_SPLIT
     domain: Domain = ANY
+    season: tuple[int, ...] = ()
+    freq: str | None = None
     panel: bool | None = None
 
     @classmethod
@@ -67,7 +75,7 @@ class Schema:
                 `series` and `value` where they are not `date`, or `unique_id, ds, y`; `target`,
                 `past`, `future` and `static`, names of columns by what they are for, and `calendar`, as in
                 `Roles`; `split`, `val_rows`, `test_rows` and `test_from` as in `SplitRule`; `min`,
-                `max` and `transform` as in `Domain`; `panel` as above.
+                `max` and `transform` as in `Domain`; `season`, `freq` and `panel` as above.
 
         Raises:
             UsageError: another argument, or a value that none of them takes.
@@ -84,6 +92,8 @@ class Schema:
             roles,
             SplitRule.of(*(reading.get(name) for name in ("split", "val_rows", "test_rows", "test_from"))),
             Domain.of(*(reading.get(name) for name in ("min", "max", "transform"))),
+            _seasons(reading.get("season")),
+            read_step(reading.get("freq")),
             None if reading.get("panel") is None else check_flag(reading["panel"], "panel"),
         )
 
@@ -93,6 +103,8 @@ class Schema:
             "na": list(self.na),
             "columns": {key: name for key, name in self.form.named().items() if getattr(USUAL, key) != name},
             **self.roles.to_dict(),
+            "season": list(self.season),
+            "freq": self.freq,
         }
         panel = {} if self.panel is None else {"panel": self.panel}
         return (
@@ -104,7 +116,8 @@ class Schema:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types for YAML."""
-        further = {"split": self.split.to_dict(), "domain": self.domain.to_dict(), "panel": self.panel}
+        further: dict[str, Any] = {"split": self.split.to_dict(), "domain": self.domain.to_dict()}
+        further |= {"season": list(self.season), "freq": self.freq, "panel": self.panel}
         always = {"na": list(self.na), "columns": self.form.named(), "roles": self.roles.to_dict()}
         return always | {name: value for name, value in further.items() if value or value is False}
 
@@ -113,7 +126,13 @@ class Schema:
         """The inverse of `to_dict`."""
         split, domain = SplitRule.from_dict(record.get("split", {})), Domain.from_dict(record.get("domain", {}))
         read = tuple(record["na"]), Form.of(record["columns"]), Roles.of(record["roles"])
-        return cls(*read, split, domain, record.get("panel"))
+        return cls(
+            *read, split, domain, tuple(record.get("season", ())), read_step(record.get("freq")), record.get("panel")
+        )
+
+    def season_of(self, freq: str | None) -> int:
+        """Steps in the season of data of the step `freq`: the first that the user knows of, or that of the step."""
+        return self.season[0] if self.season else season_of(freq)
 
     def wide(self) -> Schema:
         """The schema of the same table once `check_frame` has made it wide."""
@@ -121,6 +140,20 @@ class Schema:
 
 
 PLAIN = Schema()
+
+
+def _seasons(season: object) -> tuple[int, ...]:
+    """Steps of each season by the argument `season`: a number, or several in a list or a text."""
+    check_plain(season, "Argument 'season'")
+    given = season if isinstance(season, list | tuple) else [] if season is None else str(season).split(",")
+    steps = tuple(whole_number(each, "Argument 'season'") for each in given)
+    seasons = tuple(each for each in steps if each is not None and each >= 1)
+    if len(set(seasons)) < len(given):
+        raise UsageError(
+            f"Season '{shown(season)}' is no number of steps, or of several different ones; write season=24 or "
+            "season=[24, 168], and 1 for none."
+        )
+    return seasons
 
 
 def _sentinels(na: object) -> tuple[float, ...]:

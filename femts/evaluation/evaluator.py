@@ -13,7 +13,7 @@ from torch import Tensor
 from femts.data.windows import Windows
 from femts.evaluation.memory import kept_memory
 from femts.evaluation.metrics import ErrorSums
-from femts.mixers.ops.precision import low_precision_products
+from femts.mixers.ops.precision import full_precision
 from femts.models.base import ForecastModel
 
 # A forecaster that folds channels into the batch sees windows x channels sequences: more than this
@@ -193,12 +193,7 @@ def _scoring(model: ForecastModel, device: torch.device) -> Iterator[None]:
     was_training = model.training
     model.eval()
     try:
-        with (
-            torch.no_grad(),
-            torch.autocast(device.type, enabled=False),
-            low_precision_products(enabled=False),
-            kept_memory(device.type),
-        ):
+        with torch.no_grad(), full_precision(device.type), kept_memory(device.type):
             yield
     finally:
         model.train(was_training)

@@ -92,9 +92,9 @@ class DetailSums:
 
 
 def _symmetric(forecast: Tensor, target: Tensor, zero: Tensor) -> Tensor:
-    """Error in percent of the mean size of forecast and target, NaN where both are within `zero` of 0."""
+    """Error in percent of the mean size of forecast and target, 0 where both are within `zero` of 0."""
     size = forecast.abs() + target.abs()
-    return torch.where(size > zero, 200 * (forecast - target).abs() / size, torch.nan)
+    return torch.where(size > zero, 200 * (forecast - target).abs() / size, 0.0)
 
 
 def seasonal_error(values: Array, season: int) -> Array:

@@ -104,6 +104,8 @@ RECORD: Rule = fields(
                         "min": number(),
                         "max": number(),
                         "transform": text,
+                        "season": several(whole(1), 1),
+                        "freq": text,
                         "panel": flag,
                     },
                 )
@@ -127,7 +129,13 @@ RECORD: Rule = fields(
                         "columns": entries(text),
                         "roles": entries(anything),
                     },
-                    {"split": entries(anything), "domain": entries(anything), "panel": flag},
+                    {
+                        "split": entries(anything),
+                        "domain": entries(anything),
+                        "season": several(whole(1), 1),
+                        "freq": text,
+                        "panel": flag,
+                    },
                 ),
                 "model": fields({"name": text, "seq_len": STEPS, "pred_len": STEPS, "n_channels": STEPS}, closed=False),
                 "pred_len": STEPS,

@@ -27,6 +27,7 @@ from torch import Tensor
 
 from femts.errors import UsageError
 from femts.mixers import FreeEnergyMixer
+from femts.mixers.ops.precision import full_precision
 from femts.models.base import ForecastModel
 from femts.models.fem import SegmentForecaster
 from femts.models.mean import MeanModel
@@ -84,7 +85,7 @@ def explained(model: SegmentForecaster, x: Tensor) -> list[Explained]:
     hooks = [layer.register_forward_pre_hook(record) for layer in layers]
     model.eval()
     try:
-        with torch.no_grad():
+        with torch.no_grad(), full_precision(x.device.type):
             model(x)
             return [_explained(layer, tokens) for layer, tokens in zip(layers, inputs, strict=True)]
     finally:

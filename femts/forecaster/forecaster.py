@@ -58,7 +58,8 @@ class Forecaster(Trained[Preprocess, Dataset]):
                 and not changed. Gaps are filled as in training, those at their start from the rows before,
                 and a `GapWarning` says how many; a target without a value in all L, such as a series that
                 has ended, has no forecast. That the history ends more than P steps after the last row learned
-                from, an `AgeWarning` says.
+                from, an `AgeWarning` says; that its values are fifty times as large or small as those
+                rows, as in another unit, a `UnitsWarning`.
             horizon: steps to forecast, P by default; beyond P the model reads its own forecasts as history.
             level: percent, such as [80, 95]; adds intervals (`femts.evaluation.intervals`, `...quantiles`).
             future: the columns known in advance, if there are any, in a table like `history` with the steps to come.

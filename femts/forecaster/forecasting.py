@@ -19,9 +19,10 @@ from femts.errors import RunFailure, UsageError
 from femts.evaluation.intervals import with_bounds
 from femts.explain.posterior import explainable, explanation
 from femts.forecaster.bounds import Ahead, Ends, raw_bounds
-from femts.forecaster.inputs import in_form_of, known_ahead, look_back, tell_age, tell_ended
+from femts.forecaster.inputs import in_form_of, known_ahead, look_back, tell_age, tell_ended, tell_units
 from femts.forecaster.scoring import calibrated
 from femts.forecaster.trained import Single, Trained
+from femts.mixers.ops.precision import full_precision
 from femts.models.base import Forecasts
 
 Array = NDArray[np.float64]
@@ -45,8 +46,11 @@ def forecast_scaled(
 
 
 def forecast_model(forecaster: Trained[Any, Any], scaled: Tensor, steps: int, raw: Raw | None = None) -> Forecasts:
-    """Forecast `steps` from look-backs (B, L, C), those before scaling in `raw` for a model that reads these."""
-    with torch.no_grad():
+    """Forecast `steps` from look-backs (B, L, C), those before scaling in `raw` for a model that reads these.
+
+    In float32, as scores are, also within the autocast of a caller.
+    """
+    with torch.no_grad(), full_precision(scaled.device.type):
         return forecaster.model.eval().forecasts(scaled, steps, None if raw is None else raw.last())
 
 
@@ -89,6 +93,7 @@ def forecast_table(
     else:
         when = future_dates(past.when[-1], freq, steps)
         tell_age(past.when[-1], forecaster.until, freq, config)
+    tell_units([("", forecaster.preprocess, past.values[past.before :])], targets)
     in_advance = np.concatenate([past.covariates, known_ahead(future, config, when, freq)])
     offsets = forecaster.preprocess.offsets(in_advance, past.when.append(when))
     after = None if offsets is None else offsets[len(past.when) :]

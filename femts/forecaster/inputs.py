@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,12 +16,15 @@ from femts.data.frames import check_frame, check_unique, check_values
 from femts.data.grid import steps_between
 from femts.data.interchange import is_table, to_frame
 from femts.data.naming import form_again
+from femts.data.preprocess import Preprocess
 from femts.data.recent import last_stamps, last_steps
 from femts.data.schema import Schema
 from femts.data.timestamps import read_dates
-from femts.errors import AgeWarning, GapWarning, UsageError
+from femts.errors import AgeWarning, GapWarning, UnitsWarning, UsageError
 from femts.forecaster.run_folder import RunConfig
 from femts.text import shown
+
+UNIT = 50  # between sizes, which no usual trend or jump makes
 
 
 @dataclass(frozen=True)
@@ -243,6 +246,37 @@ def tell_age(last: object, until: str | None, freq: str | None, config: RunConfi
     else:
         return
     warnings.warn(text, AgeWarning, stacklevel=4)
+
+
+def tell_units(recent: Iterable[tuple[str, Preprocess, NDArray[np.float64]]], targets: Sequence[str]) -> None:
+    """Warn of values of another size than those of the training rows, as in another unit: `UNIT` times as large, or as
+    small where those were never near 0. A trend or a jump does less.
+
+    Args:
+        recent: for each series, or for a table whose name is empty, its preprocessing and last rows (L, C), raw units.
+        targets: names of the first T columns.
+    """
+    odd, ends = list[tuple[str, float]](), np.repeat([[0.0], [-1.0], [1.0]], len(targets), axis=1)
+    for series, preprocess, values in recent:
+        mean, low, high = preprocess.restore(ends)
+        sizes = np.hypot(mean, (high - low) / 2)
+        for column, (name, size) in enumerate(zip(targets, sizes, strict=True)):
+            some = np.abs(values[~np.isnan(values[:, column]), column])
+            if not len(some) or preprocess.scaler.scale[column] == 1:  # of a constant, which has no size of its own
+                continue
+            most, away = some.max(), abs(mean[column]) > 0.95 * size  # three deviations from 0
+            if most > UNIT * size or (away and 0 < most < size / UNIT):
+                odd.append((series or name, float(np.median(some)) / size))
+    odd = [(name, level) for name, level in odd if level > UNIT or 0 < level < 1 / UNIT]  # not for a single value
+    if odd:
+        name, level = odd[0]
+        times = "large" if level > 1 else "small"
+        more = f" and {len(odd) - 1} more" * (len(odd) > 1)
+        text = (
+            f"The recent history is some {float(f'{max(level, 1 / level):.0e}'):,.0f} times as {times} as the training "
+            f"rows in '{shown(name)}'{more}; check its units."
+        )
+        warnings.warn(text, UnitsWarning, stacklevel=4)
 
 
 def tell_ended(names: Sequence[str], steps: int) -> None:

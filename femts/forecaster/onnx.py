@@ -24,6 +24,7 @@ from femts.errors import UsageError
 from femts.files import write_file
 from femts.forecaster.forecasting import forecast_array
 from femts.forecaster.trained import Single
+from femts.mixers.ops.precision import full_precision
 from femts.mixers.ops.scan import prefixes
 
 BOUND = 1e-4  # scaled units by which a graph may differ from torch
@@ -142,7 +143,8 @@ def _graph(forecaster: Single, steps: int) -> bytes:
     try:
         for logger in chatty:
             logger.setLevel(logging.ERROR)
-        with warnings.catch_warnings(action="ignore"), without_traces(), torch.no_grad():
+        quiet = warnings.catch_warnings(action="ignore")
+        with quiet, without_traces(), torch.no_grad(), full_precision("cpu"):
             program: Any = torch.onnx.export(
                 RawForecast(forecaster, steps),
                 (example,),

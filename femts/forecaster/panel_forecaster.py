@@ -59,7 +59,8 @@ class PanelForecaster(Trained[PanelPreprocess, Panel]):
             history: raw units, a long table like that of the training, of any of its series and of
                 new ones. The last L steps of each are read; what is missing in them, or before a
                 series began, is filled as in training. That the latest end is more than P steps after
-                the last row learned from, an `AgeWarning` says.
+                the last row learned from, an `AgeWarning` says; that values are fifty times as large
+                or small as those rows, as in another unit, a `UnitsWarning`.
             horizon: steps to forecast, P by default; beyond P the model reads its own forecasts as history.
             level: percent, such as [80, 95]; adds intervals.
             future: a long table of the columns known in advance, with the steps to come of each

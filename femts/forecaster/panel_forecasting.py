@@ -26,7 +26,7 @@ from femts.errors import GapWarning, RunFailure, UsageError, suggest
 from femts.evaluation.evaluator import windows_at_a_time
 from femts.forecaster.bounds import Ahead, Ends, raw_bounds
 from femts.forecaster.forecasting import forecast_model
-from femts.forecaster.inputs import tell_age, tell_ended
+from femts.forecaster.inputs import tell_age, tell_ended, tell_units
 from femts.forecaster.panel_inputs import ends_of, known_ahead_of, steps_ahead, tell_stopped, tell_young
 from femts.forecaster.scoring import calibrated
 from femts.forecaster.trained import Many
@@ -65,6 +65,9 @@ def forecast_panel(
         calibrated(forecaster).at(ends.needed, steps)
     tell_age(max(ends_of(panel)), forecaster.until, forecaster.freq, forecaster.config)
     tell_stopped(panel, forecaster.config.pred_len)
+    scales, length = forecaster.preprocess.series, forecaster.config.seq_len
+    known = [(name, scales[name], data.values[-length:]) for name, data in panel.series.items() if name in scales]
+    tell_units(known, forecaster.targets)
     if any(ends):
         tell_young(panel, forecaster.preprocess.series, forecaster.config.seq_len)
     ahead = steps_ahead(panel, steps)

@@ -9,7 +9,6 @@ import pandas as pd
 
 from femts.config.arguments import check_kind, check_names
 from femts.data.frames import check_frame
-from femts.data.grid import season_of
 from femts.data.naming import form_again
 from femts.data.timestamps import read_dates
 from femts.forecaster.trained import Single
@@ -37,7 +36,7 @@ def draw_forecast(
     if actual is not None:
         check_kind(actual, pd.DataFrame, "What happened", "give a DataFrame like the history")
     past, ahead = to_draw(forecaster, history), to_draw(forecaster, forecast)
-    happened, season = None if actual is None else to_draw(forecaster, actual), season_of(forecaster.freq)
+    happened, season = None if actual is None else to_draw(forecaster, actual), forecaster.season
     return forecast_picture(past, ahead, happened, shown, season)
 
 

@@ -66,7 +66,7 @@ _CONFIG = fields(
                 "columns": fields({}, {"time": text, "series": text, "value": text}),
                 "roles": fields({}, {**dict.fromkeys(("target", "past", "future", "static"), NAMES), "calendar": flag}),
             },
-            {"split": SPLIT, "domain": DOMAIN, "panel": flag},
+            {"split": SPLIT, "domain": DOMAIN, "season": several(whole(1), 1), "freq": text, "panel": flag},
         ),
         "model": fields({"name": text, **_SHAPE}, {"members": several(_MEMBER, 1)}, closed=False),
         "pred_len": STEPS,

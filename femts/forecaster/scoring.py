@@ -176,8 +176,8 @@ def score_details(
         columns `step` (from 1) and `channel` as asked for, `windows`, `mse`, `mae`, `rmse` and
 
         - `smape`: of raw values, mean of 200 |y - f| / (|y| + |f|), percent (Makridakis et al., the M4
-          competition); NaN in scaled units, which put 0 anywhere, and where a forecast and its
-          target both are 0.
+          competition), in which a forecast of 0 for a 0 counts as 0, as in utilsforecast and
+          sktime; NaN in scaled units, which put 0 anywhere.
         - `mase`: absolute error over that of the seasonal naive forecast on the training rows
           (Hyndman & Koehler, 2006), or of the naive one where these are no longer than a season;
           NaN where those repeat their season exactly. Of several channels the mean of theirs.

@@ -13,6 +13,7 @@ import pandas as pd
 import torch
 
 from femts.config.arguments import check_path
+from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset
 from femts.data.panel import Panel
 from femts.data.panel_preprocess import PanelPreprocess
@@ -87,6 +88,12 @@ class Trained(ABC, Generic[P, D]):
     def targets(self) -> tuple[str, ...]:
         """Names of the T columns that are forecast."""
         return self.columns[: len(self.columns) - len(self.config.schema.roles.past)]
+
+    @property
+    def season(self) -> int:
+        """Steps in the season of the training data."""
+        entry, schema = CATALOG.get(self.config.source or ""), self.config.schema
+        return entry.season if entry is not None and not schema.season else schema.season_of(self.freq)
 
     @property
     def members(self) -> tuple[Self, ...]:

@@ -97,12 +97,13 @@ class FreeEnergyMixer(nn.Module):
         """Mix tokens.
 
         Args:
-            x: (B, T, D).
-            attention_mask: (B, T), True (or 1) for tokens that may be read; None means all.
+            x: (B, T, D); B or T may be 0.
+            attention_mask: (B, T), True (or 1) for tokens that may be read; None means all. Padding on
+                either side changes nothing for the other tokens; one left out in between keeps its place.
             rows: the Q tokens whose outputs are wanted; queries, gates and the output are made for no others.
 
         Returns:
-            (B, Q, D); rows that see no token are 0.
+            (B, Q, D), empty where `x` is; rows that see no token are 0.
 
         Raises:
             ValueError: tokens or a mask of another shape or type, or a mask with floats other than 0 and 1.

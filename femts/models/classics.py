@@ -31,7 +31,7 @@ QUANTILES = (0.005, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975, 0.995) 
 
 @dataclass(frozen=True)
 class ClassicConfig(ModelConfig):
-    """Settings of `auto_ets`, `auto_theta` and `mstl`.
+    """Settings of `auto_ets` and `auto_theta`.
 
     Attributes:
         season: steps of one season, 1 for none; None takes the season of the data.
@@ -44,6 +44,18 @@ class ClassicConfig(ModelConfig):
     def for_data(self, season: int, rows: int) -> Self:
         """The season of the data where none is set."""
         return replace(self, season=season) if self.season is None else self
+
+
+@dataclass(frozen=True)
+class MstlConfig(ClassicConfig):
+    """Settings of `mstl`: also those of `ClassicConfig`.
+
+    Attributes:
+        further: steps of seasons beside `season`; None takes those of the data. One that a look-back does not hold
+            twice is left out of its fit.
+    """
+
+    further: tuple[Count, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -78,7 +90,8 @@ class Classic(ForecastModel):
         config = self.config
         if config.season is None:
             raise UsageError("This model has no season yet; set model.season to the steps of one season, or to 1.")
-        return Fit(self.library, config.season, steps, self.levels, getattr(config, "approximation", None))
+        further = getattr(config, "further", None) or ()
+        return Fit(self.library, config.season, steps, self.levels, getattr(config, "approximation", None), further)
 
     def forward(self, x: Tensor) -> Tensor:
         """Forecast: raw `x` (B, L, C), NaN where missing -> (B, P Q, C), or (B, P, C) without quantiles."""
@@ -118,6 +131,7 @@ class AutoTheta(Classic):
 class Mstl(Classic):
     """Seasons by loess, then AutoETS; without a season AutoETS alone."""
 
+    Config = MstlConfig
     library = "MSTL"
 
 

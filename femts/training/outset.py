@@ -23,6 +23,7 @@ from femts.files import locked
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.panel_forecaster import PanelForecaster
 from femts.forecaster.run_folder import RunConfig
+from femts.mixers.ops.precision import full_precision
 from femts.models.base import ForecastModel
 from femts.models.registry import build_model
 from femts.training.device import Place
@@ -118,7 +119,7 @@ def ready(data: Dataset | Panel, pred_len: int | str | None) -> Dataset | Panel:
 def at_place(place: Place) -> Iterator[None]:
     """Around a training: memory is kept, and the caller's random state stays as it was."""
     devices = [torch.cuda.current_device()] if place.device == "cuda" else []
-    with torch.random.fork_rng(devices=devices), kept_memory(place.device):
+    with torch.random.fork_rng(devices=devices), kept_memory(place.device), full_precision(place.device):
         yield
 
 

@@ -118,6 +118,8 @@ def resolve_run(
     steps, protocol = horizon(data, lengths.pred_len).steps, lengths.protocol
     check_past(model, data.schema.roles.past)
     model_settings = {**model_settings, **_static(model, data, model_settings.get("n_static"))}
+    if data.schema.season[1:] and hasattr(model_card(model).model_class.Config, "further"):
+        model_settings = {"further": data.schema.season[1:], **model_settings}
     back = look_back(data, model, lengths._replace(pred_len=steps)).steps
     config = build_config(
         model,

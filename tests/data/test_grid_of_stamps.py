@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from femts.data.grid import future_dates, grid_of, order_of, past_date, season_of, step_of
+from femts.data.grid import future_dates, grid_of, order_of, past_date, step_of
 from femts.data.loading import load_dataset
 from femts.data.timestamps import read_dates
 from femts.errors import UsageError
@@ -59,27 +59,6 @@ def test_a_step_that_pandas_names_but_does_not_generate_is_refused() -> None:
     office = hours[(hours.hour >= 8) & (hours.hour < 16) & (hours.dayofweek < 5)]
     with pytest.raises(UsageError, match="uneven step"):
         step_of(office)
-
-
-@pytest.mark.parametrize(
-    ("freq", "season"),
-    [
-        *(("h", 24), ("2h", 12), ("15min", 96), ("10min", 144), ("s", 86400), ("48h", 1)),
-        *(
-            ("D", 7),
-            ("2D", 1),
-            ("B", 5),
-            ("W-SUN", 52),
-            ("MS", 12),
-            ("ME", 12),
-            ("QS-JAN", 4),
-            ("YS-JAN", 1),
-            (None, 1),
-        ),
-    ],
-)
-def test_season(freq: str | None, season: int) -> None:
-    assert season_of(freq) == season
 
 
 @pytest.mark.parametrize(

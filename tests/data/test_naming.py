@@ -12,7 +12,7 @@ from data_cases import wide
 
 import femts
 from femts.data.frames import check_frame
-from femts.data.grid import future_dates, season_of, step_of
+from femts.data.grid import future_dates, step_of
 from femts.data.loading import load_dataset
 from femts.data.naming import holds_dates
 from femts.data.timestamps import read_dates, read_stamps
@@ -51,11 +51,6 @@ def test_stamps_of_every_kind_are_found_and_continued(name: str) -> None:
     assert (data.freq, data.season, data.columns, data.schema.form.time) == (freq, season, ("x",), "When")
     assert data.notes[0] == "column 'When' holds dates, so it is taken for the stamps"
     assert data.dates is not None and str(future_dates(data.dates[-1], freq, 1)[0].date()) == following
-
-
-@pytest.mark.parametrize(("freq", "season"), [("2MS", 6), ("BQE-DEC", 4), ("5MS", 1), ("YE-DEC", 1), ("2QS-JAN", 2)])
-def test_season_of_other_steps(freq: str, season: int) -> None:
-    assert season_of(freq) == season
 
 
 @pytest.mark.parametrize(

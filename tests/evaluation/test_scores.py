@@ -118,6 +118,14 @@ def test_a_look_back_shorter_than_a_season_has_no_seasonal_forecast(model: DLine
     assert table["skill"].isna().all() and table["mase"].notna().all()
 
 
+def test_one_pair_of_zeros_counts_as_no_error_in_smape() -> None:
+    y, f = torch.tensor([[[0.0], [2.0], [4.0]]]), torch.tensor([[[0.0], [1.0], [4.0]]])
+    sums = DetailSums(3, 1, Preprocess(("a",), Scaler(np.zeros(1), np.ones(1))), 1)
+    sums.add(torch.ones(1, 4, 1), f, y)
+    table = scores_frame(sums, ("a",), np.arange(9.0)[:, None]).set_index("units")
+    assert table.loc["raw", "smape"] == pytest.approx(200 / 3 / 3)
+
+
 def test_zero_denominators_are_nan() -> None:
     """Channel `b` repeats its season and is 0 raw, so it divides by nothing; `a` is not touched by that."""
     raw = RAW.copy()
@@ -127,7 +135,8 @@ def test_zero_denominators_are_nan() -> None:
     sums = DetailSums(P, C, preprocess, SEASON)
     evaluate(SeasonalNaive(SeasonalNaiveConfig(L, P, C, SEASON)), windows, also=[sums])
     table = scores_frame(sums, COLUMNS, raw[10:TRAIN], ("channel",)).set_index(["units", "channel"])
-    assert table.loc["raw", "b"][["smape", "mase", "skill"]].isna().all()
+    assert table.loc["raw", "b"][["mase", "skill"]].isna().all()
+    assert table.loc["raw", "b"]["smape"] == 0, "a forecast of 0 for a 0 is no error"
     assert np.isfinite(table.loc["raw", "b"][["mse", "mae", "rmse"]].astype(float)).all()
     assert table.loc["scaled"]["smape"].isna().all()
     assert table.loc["raw", "a"].notna().all()

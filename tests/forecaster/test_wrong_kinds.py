@@ -150,7 +150,7 @@ OTHERS = {
     "CATALOG",
 }
 OTHERS |= {"DatasetCard", "register", "register_prior", "visible", "__version__", "Forecaster", "Forecaster.device"}
-OTHERS |= {"AgeWarning", "CellWarning", "GapWarning", "FemtsError", "RunFailure", "UsageError"}
+OTHERS |= {"AgeWarning", "CellWarning", "GapWarning", "FemtsError", "RunFailure", "UnitsWarning", "UsageError"}
 OTHERS |= {"Cutoffs", "ModelConfig"}
 OTHERS |= {"Panel", "PanelForecaster", "Trained"}
 

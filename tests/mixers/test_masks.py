@@ -78,20 +78,19 @@ def test_a_batch_of_nothing_but_padding_is_zero(prior: str, causal: bool, dtype:
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("padding", [3, 130], ids=["pad3", "pad130"])
 def test_padding_changes_nothing_for_the_tokens(prior: str, causal: bool, side: str, padding: int) -> None:
-    """An absent token neither feeds nor fades, so padding may stand on either side.
-
-    Rotary scores of softmax are relative, so there they may stay on; the positive features of
-    `linear` and `gla` come after the rotation (appendix H.2) and know where they stand.
-    """
-    rope = side == "right" or prior not in ("linear", "gla")
-    layer, x = make_layer(prior, "CLTG", causal=causal, use_rope=rope), make_input(length=7)
+    """An absent token neither feeds nor fades, and places count from the first that is there, so padding may stand
+    on either side, also beside a token that is left out in between."""
+    layer, x = make_layer(prior, "CLTG", causal=causal), make_input(length=7).requires_grad_()
     pad = 5 * make_input(length=padding, seed=9)
-    keep, skip = torch.ones(2, 7, dtype=torch.bool), torch.zeros(2, padding, dtype=torch.bool)
+    keep, skip = torch.tensor([[1] * 7, [1, 1, 0, 1, 1, 1, 1]]).bool(), torch.zeros(2, padding, dtype=torch.bool)
     order = [0, 1] if side == "left" else [1, 0]
     padded = torch.cat([[pad, x][i] for i in order], dim=1)
     mask = torch.cat([[skip, keep][i] for i in order], dim=1)
-    got = layer(padded, mask)[mask].unflatten(0, (2, 7))
-    torch.testing.assert_close(got, layer(x), rtol=1e-9, atol=1e-11)
+    got, expected = layer(padded, mask)[mask], layer(x, keep)[keep]
+    torch.testing.assert_close(got, expected, rtol=1e-9, atol=1e-11)
+    gradients = (torch.autograd.grad(y.square().sum(), [x, *layer.parameters()]) for y in (got, expected))
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-11)
 
 
 @over_directions
@@ -167,3 +166,16 @@ def test_diagnostics_take_a_mask(prior: str, causal: bool) -> None:
     assert torch.isfinite(q).all() and torch.isfinite(beta).all()
     assert (q[0] == 0).all() and (q[1, :, 2] == 0).all()
     assert (q[1].sum(1) - 1).abs().max() < 1e-12
+
+
+@over_priors
+@over_directions
+@pytest.mark.parametrize("shape", [(0, 5), (0, 150), (0, 1100), (2, 0)], ids=lambda shape: "x".join(map(str, shape)))
+def test_an_empty_batch_gives_an_empty_result_with_gradients(prior: str, causal: bool, shape: tuple[int, int]) -> None:
+    layer = make_layer(prior, "CLTG", causal=causal)
+    for mask in (None, torch.ones(shape)):
+        x = torch.zeros(*shape, layer.config.n_embd, dtype=torch.float64, requires_grad=True)
+        y = layer(x, mask)
+        y.sum().backward()
+        assert y.shape == x.shape == gradient_of(x).shape
+        assert all((p.grad == 0).all() for p in layer.parameters() if p.grad is not None)

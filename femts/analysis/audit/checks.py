@@ -11,6 +11,7 @@ from torch import Tensor
 
 from femts.data.windows import Windows
 from femts.evaluation.evaluator import evaluate
+from femts.mixers.ops.precision import full_precision
 from femts.models.base import ForecastModel, Forecasts
 
 TOLERANCE = 1e-5  # relative, of scores and forecasts: what float32 sums of another order may differ by
@@ -111,7 +112,7 @@ def check_channels(model: ForecastModel, windows: Windows) -> Check:
         return Check(name, None, "there is one channel alone")
     noise = 10 + torch.randn(*x.shape[:2], channels, generator=torch.Generator().manual_seed(0))
     moved = 0.0
-    with torch.no_grad():
+    with torch.no_grad(), full_precision(x.device.type):
         usual = model.forecasts(x, windows.pred_len, raw).points
         for channel in sorted({0, channels // 2, channels - 1}):
             others = noise.clone()

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from femts.data.windows import Windows
 from femts.evaluation.evaluator import SERIES_PER_BATCH, forecast_windows
+from femts.mixers.ops.precision import full_precision
 from femts.models.base import ForecastModel
 
 
@@ -48,7 +49,7 @@ def window_errors(model: ForecastModel, windows: Windows, scale: Tensor | None, 
     """
     device, sums = windows.series.device, []
     batch_size = max(1, min(batch_size, SERIES_PER_BATCH // windows.series.shape[1]))
-    with torch.no_grad():
+    with torch.no_grad(), full_precision(device.type):
         for index in windows.spread(model.most_windows).to(device).split(batch_size):
             _, forecast, y, mask, _ = forecast_windows(model, windows, index)
             observed = torch.ones_like(y, dtype=torch.bool) if mask is None else mask

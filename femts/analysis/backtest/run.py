@@ -19,7 +19,7 @@ from femts.config.arguments import check_callable, check_flag, check_kind, check
 from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset
 from femts.data.frames import check_frame, check_values
-from femts.data.grid import season_of, steps_between
+from femts.data.grid import steps_between
 from femts.data.interchange import is_table, to_frame
 from femts.data.naming import form_again
 from femts.data.panel import Panel
@@ -80,7 +80,7 @@ def backtest(
         raise UsageError("The data are a Panel, and this model was trained on a single table; pass one.")
     steps = forecaster.config.pred_len if cutoffs.horizon is None else cutoffs.horizon
     frame, where, of_training = _table(forecaster, data)
-    season = _season(forecaster)
+    season = forecaster.season
     needed = max(forecaster.config.fewest_rows, season)
     starts = cutoff_rows(len(frame), cutoffs, steps, needed, where)
     say = say or (lambda _: None)
@@ -194,12 +194,6 @@ def _rows_learned(forecaster: Forecaster, frame: pd.DataFrame, of_training: bool
         if later is not None:
             return len(frame) - later + int(split["test"][0] - split["train"][1])
     return int(split["test"][0]) if of_training else 0
-
-
-def _season(forecaster: Forecaster) -> int:
-    """Steps in the season of the training data."""
-    entry = CATALOG.get(forecaster.config.source or "")
-    return season_of(forecaster.freq) if entry is None else entry.season
 
 
 def _stamp(past: pd.DataFrame) -> Any:

@@ -63,7 +63,6 @@ def predict(
     steps = None if asked.horizon is None else parse_steps(asked.horizon)
     check_single(run)
     from femts.data.frames import write_table
-    from femts.data.grid import season_of
     from femts.forecaster.load import load
 
     forecaster = load(run)
@@ -71,8 +70,7 @@ def predict(
     quantiles = None if asked.quantiles is None else parse_quantiles(asked.quantiles)
     named = check_series(forecaster, series)
     with gaps_as_notes():
-        season = season_of(forecaster.freq)
-        drawn = 0 if plot is None else 2 * max(season, steps or forecaster.config.pred_len)
+        drawn = 0 if plot is None else 2 * max(forecaster.season, steps or forecaster.config.pred_len)
         history = read_history(table, forecaster, drawn)
         further = {"series": named} if forecaster.config.schema.panel else {}
         future = None if asked.future is None else _read_ahead(asked.future, forecaster)

@@ -19,9 +19,9 @@ def path_sums(g: Tensor, causal: bool) -> Tensor:
     return sums
 
 
-def rotated(x: Tensor, theta: float) -> Tensor:
-    """Rotary positions as complex numbers: pair j turns by t * theta^(-j / pairs). `x` (B, T, H, d)."""
+def rotated(x: Tensor, theta: float, start: int | Tensor = 0) -> Tensor:
+    """Rotary positions as complex numbers: pair j turns by t * theta^(-j / pairs), t from `start`. `x` (B, T, H, d)."""
     half = x.shape[-1] // 2
-    angle = torch.arange(x.shape[1])[:, None, None] * theta ** (-torch.arange(half, dtype=x.dtype) / half)
+    angle = (start + torch.arange(x.shape[1]))[..., None, None] * theta ** (-torch.arange(half, dtype=x.dtype) / half)
     turned = torch.complex(x[..., :half], x[..., half:]) * torch.polar(torch.ones_like(angle), angle)
     return torch.cat([turned.real, turned.imag], dim=-1)

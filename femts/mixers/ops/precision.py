@@ -29,6 +29,13 @@ def low_precision_products(enabled: bool = True) -> Iterator[None]:
         _low.reset(before)
 
 
+@contextmanager
+def full_precision(device: str) -> Iterator[None]:
+    """Compute in the types of the tensors on `device`, whatever autocast or bfloat16 products the caller is within."""
+    with torch.autocast(device, enabled=False), low_precision_products(enabled=False):
+        yield
+
+
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """`F.linear` of `x` (..., in), by a bfloat16 product where these are on: (..., out) in float32 all the same."""
     if not _lowers(x):

@@ -6,18 +6,18 @@ import torch
 from torch import Tensor
 
 
-def rotate(x: Tensor, theta: float, start: int = 0, stride: int = 1) -> Tensor:
+def rotate(x: Tensor, theta: float, start: int | Tensor = 0, stride: int = 1) -> Tensor:
     """Rotate channel pairs (j, j + d/2) of `x` (B, T, H, d), d even, by angles that grow with the position.
 
     The score of two rotated vectors depends on the difference of their positions alone. `start` is
-    the position of the first token, `stride` that from one to the next. Angles are formed in
+    the position of the first token, a number or (B, 1), `stride` that from one to the next. Angles are formed in
     float64 where the device has it: in float32 the thousandth position is off by 1e-4.
     """
     half = x.shape[-1] // 2
     kind = torch.float32 if x.device.type == "mps" else torch.float64
     frequency = theta ** (-torch.arange(half, device=x.device, dtype=kind) / half)
     position = start + stride * torch.arange(x.shape[1], device=x.device, dtype=kind)
-    angle = position[:, None, None] * frequency  # (T, 1, half)
+    angle = position[..., None, None] * frequency  # (T, 1, half) or (B, T, 1, half)
     cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
     first, second = x[..., :half], x[..., half:]
     return torch.cat([first * cos - second * sin, first * sin + second * cos], dim=-1)

@@ -53,16 +53,18 @@ def selective_scan(u: Tensor, delta: Tensor, rate: Tensor, b: Tensor, c: Tensor,
     if chunk >= length:
         return _scan(fed, log_decay, b, c)[0]
     pad = -length % chunk
+    parts = (batch, (length + pad) // chunk)
     fed, log_decay, b, c = (
-        F.pad(x, (0, 0) * (x.dim() - 2) + (0, pad)).reshape(-1, chunk, *x.shape[2:]) for x in (fed, log_decay, b, c)
+        F.pad(x, (0, 0) * (x.dim() - 2) + (0, pad)).unflatten(1, (parts[1], chunk)).flatten(0, 1)
+        for x in (fed, log_decay, b, c)
     )
     within, last = _scan(fed, log_decay, b, c)
     reach = log_decay.cumsum(1).exp()  # from before a chunk to each of its tokens: (B chunks, chunk, N, E)
-    states = last.view(batch, -1, b.shape[-1], stacks, width)
-    carry = decayed_sum(states, log_decay.sum(1).view(batch, -1, b.shape[-1], 1, width))
+    states = last.unflatten(0, parts).unflatten(-1, (stacks, width))
+    carry = decayed_sum(states, log_decay.sum(1).unflatten(0, parts).unsqueeze(-2))
     before = torch.cat([torch.zeros_like(carry[:, :1]), carry[:, :-1]], dim=1).flatten(0, 1)  # (B chunks, N, K, E)
     across = torch.einsum("btne,bnke->btke", bounded(c.unsqueeze(-1) * reach), before)
-    return (within + across).reshape(batch, -1, stacks, width)[:, :length]
+    return (within + across).unflatten(0, parts).flatten(1, 2)[:, :length]
 
 
 def _scan(u: Tensor, log_decay: Tensor, b: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:

@@ -103,6 +103,14 @@ def is_dense(k: Tensor) -> bool:
     return k.shape[1] <= DENSE_UP_TO
 
 
+def first_place(mask: Tensor) -> Tensor:
+    """The place (B, 1) of the first token where the first that `mask` (B, T) keeps has place 0.
+
+    Features depend on the place itself, so padding on the left must not move it.
+    """
+    return -(mask.cumsum(1) == 0).sum(1, keepdim=True)
+
+
 def decay_matrix(log_decay: Tensor, causal: bool = True) -> Tensor:
     """All decays between two tokens: (B, T, H) -> (B, T query, H, T key), 0 where a key is not visible."""
     length = log_decay.shape[1]
@@ -120,9 +128,9 @@ def chunked_scores(q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor | None, st
     batch, length, heads, _ = q.shape
     pad = -length % CHUNK
     n_chunks = (length + pad) // CHUNK
-    q, k, v = (F.pad(x, (0, 0, 0, 0, 0, pad)).reshape(batch * n_chunks, CHUNK, heads, -1) for x in (q, k, v))
+    q, k, v = (F.pad(x, (0, 0, 0, 0, 0, pad)).unflatten(1, (n_chunks, CHUNK)).flatten(0, 1) for x in (q, k, v))
     g = q.new_zeros(batch, length, heads) if log_decay is None else log_decay
-    g = F.pad(g, (0, 0, 0, pad)).reshape(batch * n_chunks, CHUNK, heads)
+    g = F.pad(g, (0, 0, 0, pad)).unflatten(1, (n_chunks, CHUNK)).flatten(0, 1)
     matrix = decay_matrix(g)
     reach = matrix[..., 0] * g[:, :1].exp()  # from before the chunk to each of its tokens
     to_end = matrix[:, -1].transpose(1, 2)  # (B n, key, H)
@@ -135,7 +143,7 @@ def chunked_scores(q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor | None, st
     state = decayed_sum(state, through)
     before = torch.cat([torch.zeros_like(state[:, :1]), state[:, :-1]], dim=1).flatten(0, 1)
     across = torch.einsum("bthd,bhdc->bthc", bounded(q * reach.unsqueeze(-1)), before)
-    return (inside + across).reshape(batch, n_chunks * CHUNK, heads, -1)[:, :length]
+    return (inside + across).unflatten(0, (batch, n_chunks)).flatten(1, 2)[:, :length]
 
 
 class LinearState(NamedTuple):
@@ -160,14 +168,14 @@ class LinearPrior(Prior):
         """Logarithm g <= 0 of the decay of each token and head, (..., H), or None."""
         return None
 
-    def _features(self, params: Params, start: int = 0, rows: slice = slice(None)) -> tuple[Tensor, Tensor]:
+    def _features(self, params: Params, start: int | Tensor = 0, rows: slice = slice(None)) -> tuple[Tensor, Tensor]:
         q, k = query_key(params, self.config, start, rows)
         # Laid out in memory as their product wants them; their gradients then are, too.
         q, k = q.transpose(1, 2).contiguous().transpose(1, 2), k.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)
         return tuple(F.relu(at_least_float32(x)) + self.config.eps for x in (q, k))  # type: ignore[return-value]
 
     def log_scores(self, params: Params, keep: Tensor) -> Tensor:
-        q, k = (F.relu(x) + self.config.eps for x in dense_query_key(params, self.config))
+        q, k = (F.relu(x) + self.config.eps for x in dense_query_key(params, self.config, first_place(keep[..., 0])))
         scores = torch.einsum("bthd,bihd->btih", q, k).log()
         g = self.log_decay(params)
         return scores if g is None else scores + path_sums(keep * g, self.config.causal)  # eq. 28
@@ -183,7 +191,7 @@ class LinearPrior(Prior):
         return super().bind_rows({**params, "q": q}, mask, rows)
 
     def _bind(self, params: Params, mask: Tensor | None, rows: slice) -> BoundLinear:
-        q, k = self._features(params, rows=rows)
+        q, k = self._features(params, 0 if mask is None else first_place(mask), rows)
         g = self.log_decay(params)
         if mask is not None:  # a token that nobody may read counts as absent: no mass and no decay
             k = k.masked_fill(~mask[:, :, None, None], 0.0)

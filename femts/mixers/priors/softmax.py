@@ -173,9 +173,10 @@ class SoftmaxPrior(Prior):
 
 
 def query_key(
-    params: Params, config: FreeEnergyMixerConfig, start: int = 0, rows: slice = slice(None)
+    params: Params, config: FreeEnergyMixerConfig, start: int | Tensor = 0, rows: slice = slice(None)
 ) -> tuple[Tensor, Tensor]:
-    """q, of `rows` alone, and k in heads, (B, T, H, d_k), rotated by their positions, the first of which is `start`."""
+    """q, of `rows` alone, and k in heads, (B, T, H, d_k), rotated by their positions, the first of which is `start`, a
+    number or (B, 1)."""
     q, k = (params[name].unflatten(-1, (config.n_head, -1)) for name in ("q", "k"))
     if config.use_rope:
         first, _, stride = rows.indices(k.shape[1])
@@ -183,7 +184,7 @@ def query_key(
     return q, k
 
 
-def dense_query_key(params: Params, config: FreeEnergyMixerConfig) -> tuple[Tensor, Tensor]:
+def dense_query_key(params: Params, config: FreeEnergyMixerConfig, start: int | Tensor = 0) -> tuple[Tensor, Tensor]:
     """q and k in heads, (B, T, H, d_k), rotated as complex numbers: the definition of `query_key`."""
     q, k = (params[name].unflatten(-1, (config.n_head, -1)) for name in ("q", "k"))
-    return (rotated(q, config.rope_theta), rotated(k, config.rope_theta)) if config.use_rope else (q, k)
+    return (rotated(q, config.rope_theta, start), rotated(k, config.rope_theta, start)) if config.use_rope else (q, k)

@@ -35,6 +35,7 @@ class Fit:
         steps: to forecast.
         levels: percent of the intervals that are wanted, rising.
         approximation: of likelihoods while AutoARIMA searches; None for long series alone, as R does.
+        further: steps of more seasons for MSTL.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Fit:
     steps: int
     levels: tuple[float, ...] = ()
     approximation: bool | None = None
+    further: tuple[int, ...] = ()
 
     def model(self, rows: int) -> Any:
         """The library's model for a series of so many `rows`."""
@@ -51,8 +53,12 @@ class Fit:
             long = rows > LONG or self.season > LONG_SEASON
             chosen = long if self.approximation is None else self.approximation
             return models.AutoARIMA(season_length=self.season, approximation=chosen)
-        if self.name == "MSTL" and self.season == 1:
-            return models.AutoETS(model="ZZN")  # its forecaster of the trend: there is no season to take off
+        if self.name == "MSTL":
+            seasons = [self.season, *(each for each in self.further if 2 * each <= rows)]
+            seasons = [each for each in seasons if each > 1]
+            if not seasons:
+                return models.AutoETS(model="ZZN")  # its forecaster of the trend: there is no season to take off
+            return models.MSTL(season_length=seasons if len(seasons) > 1 else seasons[0])
         if self.name == "CrostonSBA":
             return models.CrostonSBA()
         return getattr(models, self.name)(season_length=self.season)

@@ -1,0 +1,57 @@
+"""Within the autocast of a caller, forecasts, scores and trainings are those of the run's own precision, to the bit."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import femts
+
+SETTINGS = {"model.d_model": 16, "model.n_layers": 1, "model.n_heads": 2}
+
+
+def low() -> AbstractContextManager[None]:
+    return torch.autocast("cpu", dtype=torch.bfloat16)
+
+
+def waves(rows: int = 300) -> pd.DataFrame:
+    hour = np.arange(rows)
+    dates = pd.date_range("2024", periods=rows, freq="h")
+    return pd.DataFrame({"date": dates, "a": 5 + np.sin(hour / 4), "b": 3 + np.cos(hour / 4)})
+
+
+@pytest.mark.parametrize("model", ["fem_sm", "fem_sm_ridge", "dlinear"])
+def test_every_door_of_a_table_gives_the_same_within_autocast(model: str) -> None:
+    table = waves()
+    look_back = table[["a", "b"]].to_numpy()[None, -48:]
+
+    def made() -> list[object]:
+        settings = SETTINGS if model != "dlinear" else {}
+        forecaster = femts.train(table, model, 12, seq_len=48, max_steps=4, settings=settings)
+        cutoffs = femts.Cutoffs(windows=2, step=12)
+        return [
+            forecaster.predict(table, 12, [80]).iloc[:, 1:].to_numpy(),
+            forecaster.predict_array(look_back),
+            list(forecaster.evaluate().values()),
+            forecaster.metrics["test"]["mse"],
+            femts.backtest(forecaster, table, cutoffs=cutoffs)["forecast"].to_numpy(),
+            forecaster.explain(table).select_dtypes("number").to_numpy() if model == "fem_sm" else 0,
+        ]
+
+    plain = made()
+    with low():
+        lowered = made()
+    for one, other in zip(plain, lowered, strict=True):
+        np.testing.assert_array_equal(one, other)  # type: ignore[arg-type]
+
+
+def test_a_panel_gives_the_same_within_autocast() -> None:
+    panel = waves(120).melt("date", var_name="unique_id", value_name="y").rename(columns={"date": "ds"})
+    forecaster = femts.train(panel, "fem_sm", 12, seq_len=24, max_steps=4, settings=SETTINGS)
+    plain = forecaster.predict(panel)
+    with low():
+        pd.testing.assert_frame_equal(forecaster.predict(panel), plain, check_exact=True)
