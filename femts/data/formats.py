@@ -19,6 +19,8 @@ from femts.text import shown
 PARQUET = (".parquet", ".pq")
 EXCEL = (".xlsx", ".xlsm")
 PLACE = 16  # bytes that a cell takes while it is read, in two forms at once
+ROWS = 2**16  # of words, looked at at a time
+COLUMN = 2**13  # bytes that pyarrow takes for each column that it reads
 UNPACKED = 3  # bytes of cells for each of their XML
 ROOM, MOST_EMPTY = 2**24, 100  # places that the rows of a sheet may span, in all and for each cell with something in it
 
@@ -28,18 +30,23 @@ def parquet_pieces(path: Path, cells: int | None) -> Iterator[pd.DataFrame]:
     check_file(path)
     try:
         with parquet_library(path):
-            _check_size(path, cells is None)
-            if cells is None:
-                table = pd.read_parquet(path)
-                table.attrs = {}  # a file keeps those of the frame that it was made of
-                yield table
-                return
             from pyarrow.parquet import ParquetFile
         with ParquetFile(path) as file:
-            schema = file.schema_arrow
-            yield schema.empty_table().to_pandas()
-            for batch in file.iter_batches(max(1, cells // max(1, len(schema.names)))):
-                yield batch.to_pandas()
+            facts, schema = file.metadata, file.schema_arrow
+        check_columns(facts.num_columns, path)
+        check_room(COLUMN * facts.num_columns, path)
+        if cells is None:
+            unpacked = sum(facts.row_group(number).total_byte_size for number in range(facts.num_row_groups))
+            check_room(max(unpacked, PLACE * facts.num_rows * facts.num_columns), path)
+            check_room(sum(size for _, size in _batches(path, schema, ROWS, alone=True)), path)
+            table = pd.read_parquet(path)
+            table.attrs = {}  # a file keeps those of the frame that it was made of
+            yield table
+            return
+        yield schema.empty_table().to_pandas()
+        for batch, size in _batches(path, schema, max(1, cells // max(1, len(schema.names)))):
+            check_room(size, path)
+            yield batch.cast(schema).to_pandas()
     except UsageError:
         raise
     except (OSError, ValueError) as error:  # pyarrow's own errors are of these kinds
@@ -47,17 +54,21 @@ def parquet_pieces(path: Path, cells: int | None) -> Iterator[pd.DataFrame]:
         raise UsageError(f"File {path} cannot be read as Parquet ({reason}); write it anew, or as CSV.") from error
 
 
-def _check_size(path: Path, whole: bool) -> None:
-    """Refuse a file of more columns than any has, or, where it is read `whole`, of more cells than memory holds: packed
-    by runs and dictionaries, they may take next to nothing of the file."""
+def _batches(path: Path, schema: Any, rows: int, alone: bool = False) -> Iterator[tuple[Any, int]]:
+    """So many rows at a time of a Parquet file, or of its words `alone`, these in dictionaries, where a long one may
+    stand for millions of rows; and how many bytes they take without."""
+    from pyarrow import compute, types
     from pyarrow.parquet import ParquetFile
 
-    with ParquetFile(path) as file:
-        facts = file.metadata
-        check_columns(facts.num_columns, path)
-        if whole:
-            unpacked = sum(facts.row_group(number).total_byte_size for number in range(facts.num_row_groups))
-            check_room(max(unpacked, PLACE * facts.num_rows * facts.num_columns), path)
+    kinds = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
+    words = [field.name for field in schema if any(is_kind(field.type) for is_kind in kinds)]
+    if alone and not words:
+        return
+    with ParquetFile(path, read_dictionary=words) as file:
+        for batch in file.iter_batches(rows, columns=words if alone else None):
+            columns = (batch.column(name) for name in words)
+            lengths = (compute.binary_length(each.dictionary).take(each.indices) for each in columns)
+            yield batch, sum(compute.sum(each).as_py() or 0 for each in lengths)
 
 
 @contextmanager

@@ -21,8 +21,10 @@ from femts.text import shown
 STDIN = Path("-")
 DAMAGE = (EOFError, OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, NotImplementedError)
 MOST_COLUMNS = 2**20
-MOST_LINE = 2**24  # bytes
+MOST_LINE, MOST_CELL = 2**24, 2**18  # bytes
+MOST_EACH = 2**10  # bytes of a cell, on the average over many rows
 CELL = 24  # bytes that a cell takes while it is read, beside its text
+_ENDS, _MARKS = (b"\n", b"\r"), (b",", b";", b"\t", b"|")  # of lines, and between cells
 _HEAD = 8192  # bytes that are looked at
 _CHUNK = 2**18  # bytes that are unpacked at a time
 _PART = 2**10  # bytes of a zstd file, which unpack to 32 MiB at most
@@ -43,10 +45,10 @@ def name_of(path: Path) -> str:
 class TextBytes(io.RawIOBase):
     """The bytes of a file of text, unpacked as they are read. What memory could not hold is refused while it comes."""
 
-    def __init__(self, path: Path, source: BinaryIO, most: int | None) -> None:
-        self._path, self._source, self._most = path, source, most
+    def __init__(self, path: Path, source: BinaryIO, cells: int | None) -> None:
+        self._path, self._source, self._cells = path, source, cells
         self._held = memoryview(b"")
-        self._line, self._begun = 0, False
+        self._line, self._cell, self._begun = 0, 0, False
         self.start_piece()
 
     def start_piece(self) -> None:
@@ -82,15 +84,18 @@ class TextBytes(io.RawIOBase):
             self._begun = True
         if b"\0" in chunk:
             raise UsageError(f"{place(self._path)} is binary; save it as CSV text in UTF-8.")
-        end = max(chunk.rfind(b"\n"), chunk.rfind(b"\r"))
+        end = max(map(chunk.rfind, _ENDS))
         self._line = len(chunk) + (self._line if end < 0 else -1 - end)
-        if self._line > MOST_LINE:
+        end = max(end, *map(chunk.rfind, _MARKS))
+        self._cell = len(chunk) + (self._cell if end < 0 else -1 - end)
+        if self._line > MOST_LINE or self._cell > MOST_CELL:
+            what, most = ("line", MOST_LINE) if self._line > MOST_LINE else ("cell", MOST_CELL)
             raise UsageError(
-                f"{place(self._path)} has a line of more than {MOST_LINE >> 20} MiB; put each row on a line of its own."
+                f"{place(self._path)} has a {what} of more than {most >> 10} KiB; put each row on a line of its own, "
+                "with marks between its cells."
             )
-        cells = chunk.count(b"\n") + max(map(chunk.count, (b",", b";", b"\t", b"|")))
-        self._taken += len(chunk) + CELL * cells
-        if self._most is not None and self._taken > self._most:
+        self._taken += len(chunk) + CELL * (sum(map(chunk.count, _ENDS)) + max(map(chunk.count, _MARKS)))
+        if self._cells is not None and self._taken > max(MOST_EACH * self._cells, 16 * MOST_LINE):
             raise UsageError(
                 f"{place(self._path)} has {self._taken >> 20} MiB where a few rows should be; close its quotes, and "
                 "leave out blank lines."
@@ -99,13 +104,18 @@ class TextBytes(io.RawIOBase):
 
 
 def check_room(needed: int, path: Path, room: int | None = None) -> None:
-    """Refuse a file that takes so many bytes at least where there is not so much memory."""
+    """Refuse a file that takes at least so many bytes where there is not so much room; by default in all memory."""
     room = available_memory() if room is None else room
     if needed > room:
-        raise UsageError(
-            f"{place(path)} takes more memory than there is ({room >> 20} MiB); bring fewer rows or columns, or take a "
-            "machine with more."
-        )
+        raise too_large(path, f" ({room >> 20} MiB)")
+
+
+def too_large(path: Path, room: str = "") -> UsageError:
+    """A refusal of a file that memory does not hold."""
+    return UsageError(
+        f"{place(path)} takes more memory than there is{room}; bring fewer rows or columns, or take a machine with "
+        "more."
+    )
 
 
 def check_columns(columns: int, path: Path) -> None:
@@ -114,12 +124,12 @@ def check_columns(columns: int, path: Path) -> None:
         raise UsageError(f"{place(path)} has {columns} columns; bring {MOST_COLUMNS} at most.")
 
 
-def opened_text(path: Path, most: int | None = None) -> TextBytes:
+def opened_text(path: Path, cells: int | None = None) -> TextBytes:
     """The bytes of a file that holds text, plain or packed, or of standard input.
 
     Args:
         path: the file.
-        most: bytes that may be held at once, where it is read in pieces; None wants no more than memory has.
+        cells: about as many as are read at a time; None reads all at once.
 
     Raises:
         UsageError: missing, a folder, empty or damaged, and while it is read binary, an archive of several files, or
@@ -128,7 +138,7 @@ def opened_text(path: Path, most: int | None = None) -> TextBytes:
     head = check_file(path)
     unpack = next((unpack for magic, unpack in _PACKED.items() if head.startswith(magic)), raw)
     try:
-        return TextBytes(path, unpack(path), most)
+        return TextBytes(path, unpack(path), cells)
     except DAMAGE as error:
         raise damaged(path, error) from error
 

@@ -17,13 +17,12 @@ from femts.data.form import USUAL, Form
 from femts.data.formats import EXCEL, PARQUET, excel_table, parquet_pieces
 from femts.data.frames import check_unique, check_values
 from femts.data.naming import holds_dates
-from femts.data.opening import MOST_LINE, check_columns, opened_text, place
+from femts.data.opening import check_columns, opened_text, place, too_large
 from femts.errors import UsageError
 from femts.text import shown
 
 MOST_COMMENTS = 100  # lines
 ALL = 2**40  # rows, more than any file has
-MOST_BYTES = 2**10  # that a cell takes, on the average over many rows
 
 
 def read_table(path: str | Path, form: Form = USUAL) -> pd.DataFrame:
@@ -46,12 +45,15 @@ def table_pieces(path: str | Path, form: Form = USUAL, cells: int | None = None)
     What is wrong with a row is raised when its piece is read.
     """
     path = Path(path)
-    if path.suffix.lower() in PARQUET:
-        yield from parquet_pieces(path, cells)
-    elif path.suffix.lower() in EXCEL:
-        yield excel_table(path)
-    else:
-        yield from _text_pieces(path, form, cells)
+    try:
+        if path.suffix.lower() in PARQUET:
+            yield from parquet_pieces(path, cells)
+        elif path.suffix.lower() in EXCEL:
+            yield excel_table(path)
+        else:
+            yield from _text_pieces(path, form, cells)
+    except MemoryError as error:
+        raise too_large(path) from error
 
 
 def _text_pieces(path: Path, form: Form, cells: int | None) -> Iterator[pd.DataFrame]:
@@ -71,7 +73,7 @@ def _text_pieces(path: Path, form: Form, cells: int | None) -> Iterator[pd.DataF
             words += ["Unnamed: 0" if nameless else name for name in header[:1]]
         rows = ALL if cells is None else max(1, cells // max(1, len(header)))
         with ExitStack() as stack:
-            source = stack.enter_context(opened_text(path, _most(cells)))
+            source = stack.enter_context(opened_text(path, cells))
             reader = stack.enter_context(
                 pd.read_csv(
                     source,
@@ -115,11 +117,6 @@ def _text_pieces(path: Path, form: Form, cells: int | None) -> Iterator[pd.DataF
         ) from error
 
 
-def _most(cells: int | None) -> int | None:
-    """Bytes that a piece of about `cells` cells may take; a few rows at least, of a table with many columns."""
-    return None if cells is None else max(MOST_BYTES * cells, 16 * MOST_LINE)
-
-
 def _comments(path: Path) -> int:
     """Lines before the header that begin with `#`; none where the last of them has as many cells as the next line."""
     with text_of(opened_text(path)) as file:
@@ -150,7 +147,7 @@ def headless_pieces(path: str | Path, cells: int | None = None) -> Iterator[pd.D
             with opened_text(path) as source:
                 width = pd.read_csv(source, nrows=1, **how).shape[1]
         rows = ALL if cells is None else max(1, cells // width)
-        with opened_text(path, _most(cells)) as source, pd.read_csv(source, chunksize=rows, **how) as reader:
+        with opened_text(path, cells) as source, pd.read_csv(source, chunksize=rows, **how) as reader:
             for piece in reader:
                 source.start_piece()
                 yield piece

@@ -178,9 +178,8 @@ def test_matrix_without_header_gzipped_or_not(tmp_path: Path) -> None:
     [
         ("s.txt", b"1,2\n3,x\n", "the text 'x' in column '1' at data row 2"),
         ("s.txt", b"1,2\n3,4,5\n", "cannot be read as a matrix"),
-        ("s.txt.gz", b"1,2\n3,4\n", "cannot be read as a matrix"),
-        ("s.txt.gz", b"\x1f\x8b\x08\x00", "cannot be read as a matrix"),
-        ("s.txt.gz", gzip.compress(b"1,2\n", mtime=0)[:10] + b"\xff" * 20, "cannot be read as a matrix"),
+        ("s.txt.gz", b"\x1f\x8b\x08\x00", "is damaged"),
+        ("s.txt.gz", gzip.compress(b"1,2\n", mtime=0)[:10] + b"\xff" * 20, "is damaged"),
     ],
 )
 def test_bad_matrix_is_refused(tmp_path: Path, name: str, content: bytes, words: str) -> None:
