@@ -88,7 +88,7 @@ class _Standard(NamedTuple):
 
 
 def _standard(values: NDArray[np.float64]) -> _Standard:
-    """What scikit-learn's StandardScaler fits, to the bit; its checks take milliseconds, and a panel has many series."""
+    """As StandardScaler of scikit-learn fits, to the bit; its checks take milliseconds, and a panel has many series."""
     missing = np.isnan(values)
     total = np.nansum if missing.any() else np.sum
     with np.errstate(invalid="ignore", divide="ignore"):
