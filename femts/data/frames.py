@@ -166,8 +166,11 @@ def _few(names: Sequence[Any]) -> str:
 def parsed(column: pd.Series, na: Sequence[float] = ()) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None]:
     """The numbers of a column, NaN where there is none or one of `na`, and which cells are a text
     that is none; None for none."""
-    if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_complex_dtype(column):
-        return _without(column.to_numpy(dtype=np.float64, na_value=np.nan), sentinels(na, column.dtype)), None
+    if isinstance(column.dtype, pd.SparseDtype):
+        column = column.sparse.to_dense()
+    kind = column.dtype
+    if pd.api.types.is_bool_dtype(kind) or (pd.api.types.is_numeric_dtype(kind) and kind.kind != "c"):
+        return _without(column.to_numpy(dtype=np.float64, na_value=np.nan), sentinels(na, kind)), None
     text = as_text(column)  # dates and the like would turn into whatever number stands behind them
     numbers = pd.to_numeric(text, errors="coerce")
     unread = (numbers.isna() & column.notna() & (text.str.strip().str.lower() != "nan")).to_numpy()

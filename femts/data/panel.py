@@ -21,7 +21,7 @@ from femts.data.schema import Reading, Schema
 from femts.data.splits import PARTS, SHORTEST, Split, horizon_split, ratio_split
 from femts.data.static import read_static
 from femts.data.timestamps import read_dates
-from femts.errors import UsageError
+from femts.errors import UsageError, memory_checked
 from femts.text import shown
 
 
@@ -133,6 +133,7 @@ def _usual_split(rows: int, pred_len: int) -> Split:
     return Split(train=(0, train), val=(train, train), test=(train, rows))
 
 
+@memory_checked()
 def load_panel(source: str | Path | pd.DataFrame, schema: Schema | None = None, **reading: Unpack[Reading]) -> Panel:
     """A panel from a file or a DataFrame: a long table of series (`unique_id, ds, y`), or a wide
     one, a series a column.
