@@ -156,7 +156,7 @@ def check_values(
         frame = frame[list(columns)]
     if not len(frame.columns):
         raise UsageError(f"{where} has no value columns; add at least one column of numbers.")
-    checked = pd.DataFrame({c: _numbers(frame[c], c, where, na) for c in frame.columns})
+    checked = _all_numbers(frame, where, na)
     bad = np.isinf(checked.to_numpy())
     if bad.any():
         row, column = np.argwhere(bad)[0]
@@ -197,9 +197,11 @@ def write_table(frame: pd.DataFrame, path: str | Path) -> Path:
 
 def check_unique(names: Sequence[str], where: str) -> None:
     """UsageError for a name that two columns have."""
-    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
-    if twice is not None:
-        raise UsageError(f"{where} has two columns named '{shown(twice)}'; rename one.")
+    seen = set[str]()
+    for name in names:
+        if name in seen:
+            raise UsageError(f"{where} has two columns named '{shown(name)}'; rename one.")
+        seen.add(name)
 
 
 def _few(names: Sequence[Any]) -> str:
@@ -210,8 +212,11 @@ def _few(names: Sequence[Any]) -> str:
 def parsed(column: pd.Series, na: Sequence[float] = ()) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None]:
     """The numbers of a column, NaN where there is none or one of `na`, and which cells are a text
     that is none; None for none."""
-    if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_complex_dtype(column):
-        return _without(column.to_numpy(dtype=np.float64, na_value=np.nan), sentinels(na, column.dtype)), None
+    if isinstance(column.dtype, pd.SparseDtype):
+        column = column.sparse.to_dense()
+    kind = column.dtype
+    if pd.api.types.is_bool_dtype(kind) or (pd.api.types.is_numeric_dtype(kind) and kind.kind != "c"):
+        return _without(column.to_numpy(dtype=np.float64, na_value=np.nan), sentinels(na, kind)), None
     text = as_text(column)  # dates and the like would turn into whatever number stands behind them
     numbers = pd.to_numeric(text, errors="coerce")
     unread = (numbers.isna() & column.notna() & (text.str.strip().str.lower() != "nan")).to_numpy()
@@ -247,6 +252,20 @@ def _numbers(column: pd.Series, name: str, where: str, na: Sequence[float] = ())
         place = f"in column '{shown(name)}' at data row {row + 1}"
         raise UsageError(f"{where} has the text '{shown(column.iloc[row])}' {place}; put a number there.")
     return numbers
+
+
+def _all_numbers(frame: pd.DataFrame, where: str, na: Sequence[float]) -> pd.DataFrame:
+    """The numbers of all columns, those of one kind of number at once: there may be very many columns."""
+    numbers = np.empty(frame.shape[::-1]).T  # column by column
+    kinds = frame.dtypes.to_numpy()
+    for kind in dict.fromkeys(kinds):
+        (places,) = np.nonzero(kinds == kind)
+        if isinstance(kind, np.dtype) and kind.kind in "biuf":
+            numbers[:, places] = _without(frame.iloc[:, places].to_numpy(np.float64), sentinels(na, kind))
+            continue
+        for place in places:
+            numbers[:, place] = _numbers(frame.iloc[:, place], frame.columns[place], where, na)
+    return pd.DataFrame(numbers, columns=frame.columns)
 
 
 def _to_wide(frame: pd.DataFrame, where: str, schema: Schema, freq: str | None) -> tuple[pd.DataFrame, tuple[str, ...]]:

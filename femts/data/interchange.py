@@ -41,6 +41,8 @@ def to_frame(table: Any, where: str = "The frame", form: Form | None = USUAL) ->
             )
         return frame if form is None else dated
     frame = table if isinstance(table, pd.DataFrame) else _exchanged(table, where)
+    if frame.columns.nlevels > 1:
+        frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
     return frame if form is None else joined(_with_stamps(frame, form), form)
 
 
@@ -67,7 +69,7 @@ def _exchanged(table: Any, where: str) -> pd.DataFrame:
 def _with_stamps(frame: pd.DataFrame, form: Form) -> pd.DataFrame:
     """The frame with levels of its index that hold stamps or names of series as first columns, where it lacks these."""
     names = [str(column) for column in frame.columns]
-    if frame.columns.nlevels > 1 or (isinstance(frame.index, pd.RangeIndex) and frame.index.name is None):
+    if isinstance(frame.index, pd.RangeIndex) and frame.index.name is None:
         return frame
     usual = {form.time, form.series, "date", "ds"} - {None, *names}
     levels = {

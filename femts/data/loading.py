@@ -25,10 +25,11 @@ from femts.data.opening import STDIN
 from femts.data.roles import NO_ROLES, Roles
 from femts.data.schema import Reading, Schema
 from femts.data.splits import ratio_split
-from femts.errors import UsageError
+from femts.errors import UsageError, memory_checked
 from femts.text import shown
 
 
+@memory_checked()
 def load_dataset(
     source: str | Path | pd.DataFrame,
     data_root: str | Path | None = None,

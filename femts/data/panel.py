@@ -13,7 +13,7 @@ import pandas as pd
 
 from femts.config.arguments import check_kind
 from femts.data.dataset import Dataset
-from femts.data.frames import check_frame, check_unique, parsed
+from femts.data.frames import check_frame, check_unique, check_values
 from femts.data.naming import settle
 from femts.data.opened import Opened, open_table
 from femts.data.panel_series import LongRows, read_series
@@ -21,7 +21,7 @@ from femts.data.schema import Reading, Schema
 from femts.data.splits import PARTS, SHORTEST, Split, horizon_split, ratio_split
 from femts.data.static import read_static
 from femts.data.timestamps import read_stamps
-from femts.errors import UsageError
+from femts.errors import UsageError, memory_checked
 from femts.text import shown
 
 
@@ -133,6 +133,7 @@ def _usual_split(rows: int, pred_len: int) -> Split:
     return Split(train=(0, train), val=(train, train), test=(train, rows))
 
 
+@memory_checked()
 def load_panel(source: str | Path | pd.DataFrame, schema: Schema | None = None, **reading: Unpack[Reading]) -> Panel:
     """A panel from a file or a DataFrame: a long table of series (`unique_id, ds, y`), or a wide
     one, a series a column.
@@ -233,7 +234,8 @@ def _hash(series: Mapping[str, Dataset], static: pd.DataFrame | None) -> str:
     content = hashlib.sha256(b"" if static is None else static.to_csv().encode())
     for key, data in series.items():
         content.update(f"{key} {data.columns} {len(data.values)}".encode())
-        for array in (data.values, data.covariates, None if data.dates is None else data.dates.to_numpy()):
+        stamps = data.dates.asi8 if isinstance(data.dates, pd.DatetimeIndex) else data.dates
+        for array in (data.values, data.covariates, stamps):
             content.update(b"" if array is None else np.ascontiguousarray(array).tobytes())
     return content.hexdigest()
 
@@ -243,12 +245,11 @@ def _as_long(frame: pd.DataFrame, schema: Schema, time: str, where: str) -> pd.D
     form = schema.form
     if time not in frame.columns:
         check_frame(frame, schema, where=where)  # says what is missing
-    if schema.na:  # before columns of single precision become one with others
-        single = frame.drop(columns=time).select_dtypes("floating")
-        frame = frame.assign(**{name: parsed(single[name], schema.na)[0] for name in single})
-    long = frame.melt(id_vars=[time], value_name="\0")  # a column may have any other name
-    long.columns = pd.Index([form.time or "ds", form.series, form.value])
-    return long[[form.series, form.time or "ds", form.value]]
+    values = check_values(frame.drop(columns=time), None, where, schema.na)
+    rows, columns = values.shape
+    stamps = frame[time].iloc[np.tile(np.arange(rows), columns)].reset_index(drop=True)
+    names = values.columns.repeat(rows)
+    return pd.DataFrame({form.series: names, form.time or "ds": stamps, form.value: values.to_numpy().ravel("F")})
 
 
 def _notes(series: Mapping[str, Dataset]) -> tuple[str, ...]:

@@ -135,10 +135,14 @@ def read_series(rows: LongRows, schema: Schema, freq: str, where: str) -> dict[s
     filled = np.full((int(stops[-1]), len(columns)), np.nan)
     filled[place[usual]] = values[rows.order[usual]]
     dates = _stamps(rows, steps, begin, freq)
+    firsts, shared = _numbers_of(rows.stamps)[rows.starts].tolist(), dict[tuple[int, int], pd.Index]()
     for number, (stop, count) in enumerate(zip(stops.tolist(), steps.tolist(), strict=True)):
         if not slow[number]:
             pieces.append(filled[stop - count : stop])
-            stamps.append(dates[stop - count : stop])
+            span = firsts[number], count
+            if span not in shared:  # most panels have few, and an index takes longer to make than numbers
+                shared[span] = dates[stop - count : stop]
+            stamps.append(shared[span])
             continue
         some = np.sort(rows.order[rows.starts[number] : rows.starts[number] + counts[number]])
         series = f"Series '{shown(rows.names[number])}' of {where}"

@@ -37,10 +37,10 @@ class PowerTransform:
         Raises:
             UsageError: values that it does not take; the text begins with `where`.
         """
-        from scipy.stats import boxcox_normmax
-
         if transform == "none":
             return None
+        from scipy.stats import boxcox_normmax
+
         made = cls(1.0 if transform == "log1p" else 0.0, np.zeros(values.shape[-1]))
         made.check(values, columns, where)
         if transform == "log1p":

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import csv
 import warnings
-import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
@@ -27,7 +26,7 @@ from femts.data.form import USUAL, Form
 from femts.data.formats import EXCEL, PARQUET, excel_table, parquet_pieces
 from femts.data.frames import check_unique, check_values
 from femts.data.naming import holds_dates
-from femts.data.opening import DAMAGE, damaged, opened_text, place
+from femts.data.opening import TextBytes, check_columns, opened_text, place, too_large
 from femts.errors import UsageError
 from femts.text import shown
 
@@ -56,12 +55,15 @@ def table_pieces(path: str | Path, form: Form = USUAL, cells: int | None = None)
     What is wrong with a row is raised when its piece is read.
     """
     path = Path(path)
-    if path.suffix.lower() in PARQUET:
-        yield from parquet_pieces(path, cells)
-    elif path.suffix.lower() in EXCEL:
-        yield excel_table(path)
-    else:
-        yield from _text_pieces(path, form, cells)
+    try:
+        if path.suffix.lower() in PARQUET:
+            yield from parquet_pieces(path, cells)
+        elif path.suffix.lower() in EXCEL:
+            yield excel_table(path)
+        else:
+            yield from _text_pieces(path, form, cells)
+    except MemoryError as error:
+        raise too_large(path) from error
 
 
 def _text_pieces(path: Path, form: Form, cells: int | None) -> Iterator[pd.DataFrame]:
@@ -74,6 +76,7 @@ def _text_pieces(path: Path, form: Form, cells: int | None) -> Iterator[pd.DataF
             with text_of(opened_text(path)) as file:
                 _ = [file.readline(SAMPLE) for _ in range(comments)]
                 dialect, header = dialect_of(file.read(SAMPLE), path)
+        check_columns(len(header), path)
         nameless = header[:1] == [""] and "" not in header[1:]
         words = ["date", "ds", form.series, *([] if form.time is None else [form.time])]
         if not {"date", "ds", form.time} & set(header):
@@ -81,7 +84,8 @@ def _text_pieces(path: Path, form: Form, cells: int | None) -> Iterator[pd.DataF
         rows = ALL if cells is None else max(1, cells // max(1, len(header)))
         how: dict[str, Any] = {"sep": dialect.separator, "decimal": dialect.decimal, "skiprows": comments}
         with ExitStack() as stack:
-            reader = stack.enter_context(_csv(path, stack, chunksize=rows, dtype=dict.fromkeys(words, str), **how))
+            source = stack.enter_context(opened_text(path, cells))
+            reader = stack.enter_context(_csv(source, chunksize=rows, dtype=dict.fromkeys(words, str), **how))
             settled: set[str] = set()
             dated = False
             while True:
@@ -90,6 +94,7 @@ def _text_pieces(path: Path, form: Form, cells: int | None) -> Iterator[pd.DataF
                     piece = next(reader, None)
                 if piece is None:
                     return
+                source.start_piece()
                 dated = dated or (nameless and not {"date", "ds"} & set(header) and holds_dates(piece.iloc[:, 0]))
                 if dated:
                     piece = piece.rename(columns={piece.columns[0]: "date"})
@@ -103,12 +108,11 @@ def _text_pieces(path: Path, form: Form, cells: int | None) -> Iterator[pd.DataF
                 if doubtful:
                     with ExitStack() as again:
                         again.enter_context(warnings.catch_warnings(action="ignore"))  # rows to come have their turn
-                        columns = _csv(path, again, chunksize=AGAIN, dtype=str, usecols=doubtful, **how)
-                        check_thousands(again.enter_context(columns), place(path), dialect.decimal)
+                        text = again.enter_context(opened_text(path, AGAIN))
+                        columns = again.enter_context(_csv(text, chunksize=AGAIN, dtype=str, usecols=doubtful, **how))
+                        check_thousands(_started(columns, text), place(path), dialect.decimal)
                     settled.update(doubtful)
                 yield piece
-    except DAMAGE as error:
-        raise damaged(path, error) from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{place(path)} is not UTF-8 text (byte {error.start}); save it as CSV in UTF-8.") from error
     except (pd.errors.ParserError, pd.errors.ParserWarning, pd.errors.EmptyDataError, csv.Error) as error:
@@ -120,17 +124,23 @@ def _text_pieces(path: Path, form: Form, cells: int | None) -> Iterator[pd.DataF
         ) from error
 
 
-def _csv(path: Path, stack: ExitStack, **how: Any) -> Any:
-    """The rows of a text file in pieces, by pandas; `stack` closes what packs it."""
-    source = opened_text(path)
+def _csv(source: TextBytes, **how: Any) -> Any:
+    """The rows of a text file in pieces, by pandas."""
     return pd.read_csv(
-        source if isinstance(source, Path) else stack.enter_context(source),
+        source,
         encoding="utf-8-sig",
         compression=None,  # by its name a plain file would count as packed
         index_col=False,
         low_memory=False,
         **how,
     )
+
+
+def _started(pieces: Iterable[pd.DataFrame], source: TextBytes) -> Iterator[pd.DataFrame]:
+    """The `pieces`, each of which may take as much of `source` as the first."""
+    for piece in pieces:
+        source.start_piece()
+        yield piece
 
 
 def _comments(path: Path) -> int:
@@ -157,20 +167,15 @@ def headless_pieces(path: str | Path, cells: int | None = None) -> Iterator[pd.D
     """The matrix of `read_headless`, not yet checked, about `cells` cells at a time; by default all at once."""
     path = Path(path)
     try:
-        packed = path.suffix == ".gz"
-        how: Any = {"header": None, "encoding": "utf-8-sig", "compression": "gzip" if packed else None}
-        width = 1 if cells is None else pd.read_csv(path if packed else opened_text(path), nrows=1, **how).shape[1]
+        how: Any = {"header": None, "encoding": "utf-8-sig", "compression": None}
+        width = 1
+        if cells is not None:
+            with opened_text(path) as source:
+                width = pd.read_csv(source, nrows=1, **how).shape[1]
         rows = ALL if cells is None else max(1, cells // width)
-        with pd.read_csv(path if packed else opened_text(path), chunksize=rows, **how) as reader:
-            yield from reader
-    except (
-        pd.errors.ParserError,
-        pd.errors.EmptyDataError,
-        UnicodeDecodeError,
-        EOFError,
-        OSError,
-        zlib.error,
-    ) as error:
+        with opened_text(path, cells) as source, pd.read_csv(source, chunksize=rows, **how) as reader:
+            yield from _started(reader, source)
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
         reason = shown(str(error).strip())
         raise UsageError(f"File {path} cannot be read as a matrix of numbers ({reason}); get it anew.") from error
 

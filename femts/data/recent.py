@@ -23,6 +23,7 @@ from femts.data.timestamps import read_dates
 from femts.errors import UsageError
 
 CELLS = 2**20  # read at a time
+MOST_REPEATED = 2**24  # cells of rows that repeat a stamp
 
 
 class _Stamps(UsageError):
@@ -154,6 +155,8 @@ def _last_by_time(pieces: Iterable[pd.DataFrame], count: int, freq: str, form: F
         rows, ends = [*(rows if ends else []), piece], [*ends, stamps]
         joined = ends[0].append(ends[1:])
         distinct = joined.unique().sort_values()
+        if (len(joined) - len(distinct)) * piece.shape[1] > MOST_REPEATED:
+            break  # who checks these rows says so, and more of them would take all memory
         if len(distinct) > count:
             recent = [end >= distinct[-count] for end in ends]
             rows = [part[here].copy() for part, here in zip(rows, recent, strict=True) if here.any()]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from femts.config.arguments import check_kind
-from femts.errors import UsageError
+from femts.errors import UsageError, memory_checked
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.members import MEMBERS, member_record
 from femts.forecaster.panel_forecaster import PanelForecaster
@@ -31,6 +31,7 @@ _SHARED: dict[str, Callable[[Trained[Any, Any]], object]] = {
 }
 
 
+@memory_checked()
 def mean_of(forecasters: Sequence[T]) -> T:
     """Combine trained forecasters into one, whose forecast is the mean of theirs.
 

@@ -15,6 +15,7 @@ from femts.config.values import check_steps
 from femts.data.dataset import Dataset
 from femts.data.describe import count, names
 from femts.data.preprocess import Preprocess
+from femts.errors import memory_checked
 from femts.evaluation.intervals import Intervals
 from femts.forecaster import calibration, scoring
 from femts.forecaster.forecasting import Array, Ends, explain_table, forecast_array, forecast_table
@@ -42,6 +43,7 @@ class Forecaster(Trained[Preprocess, Dataset]):
         """Columns that are forecast, in words."""
         return f"{count(len(self.targets), 'column')} to forecast: {names(self.targets)}"
 
+    @memory_checked()
     def predict(
         self,
         history: pd.DataFrame,
@@ -76,6 +78,7 @@ class Forecaster(Trained[Preprocess, Dataset]):
         """
         return forecast_table(self, history, horizon, Ends.of(level, quantiles), future)
 
+    @memory_checked()
     def explain(self, history: pd.DataFrame) -> pd.DataFrame:
         """Explain which past segments each channel chose for the P steps that follow `history`, and how sharply.
 
@@ -110,6 +113,7 @@ class Forecaster(Trained[Preprocess, Dataset]):
         forecast = self.predict(history, horizon, drawn.get("level"), drawn.get("future"))
         return draw_forecast(self, history, forecast, drawn.get("actual"), drawn.get("columns"))
 
+    @memory_checked()
     def predict_array(self, x: ArrayLike, horizon: int | None = None, offsets: Array | None = None) -> Array:
         """Forecast many look-backs at once, as arrays.
 
@@ -132,6 +136,7 @@ class Forecaster(Trained[Preprocess, Dataset]):
     def _own_data(self, dataset: object, data_root: str | Path | None = None) -> Dataset:
         return scoring.own_data(self, dataset, data_root)
 
+    @memory_checked()
     def evaluate(self, part: str = "test", pred_len: int | None = None, dataset: Source | None = None) -> Scores:
         """Scores over every window of `part`, in scaled units.
 
@@ -148,6 +153,7 @@ class Forecaster(Trained[Preprocess, Dataset]):
         """
         return scoring.score(*scoring.scored_part(self, part, pred_len, dataset)[:2])
 
+    @memory_checked()
     def scores(
         self,
         part: str = "test",
@@ -172,6 +178,7 @@ class Forecaster(Trained[Preprocess, Dataset]):
         of, windows, data = scoring.scored_part(self, part, pred_len, dataset)
         return scoring.score_details(of, windows, by, level, data)
 
+    @memory_checked()
     def coverage(
         self,
         part: str = "test",
@@ -193,6 +200,7 @@ class Forecaster(Trained[Preprocess, Dataset]):
         of, windows, _ = scoring.scored_part(self, part, pred_len, dataset)
         return scoring.score_coverage(of, windows, level)
 
+    @memory_checked()
     def calibrate(
         self, pred_len: int | None = None, level: Sequence[float] = (), dataset: Source | None = None
     ) -> Intervals:
@@ -213,6 +221,7 @@ class Forecaster(Trained[Preprocess, Dataset]):
         self.intervals = calibration.calibrate_again(self, pred_len, level, dataset)
         return self.intervals
 
+    @memory_checked()
     def export(self, path: str | Path, horizon: int | None = None) -> Exported:
         """Write the model as ONNX to `path`, raw units in, `horizon` steps of them out; see `femts.forecaster.onnx`."""
         from femts.forecaster.onnx import export

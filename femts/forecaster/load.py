@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from femts.config.arguments import check_path
+from femts.errors import memory_checked
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.panel_forecaster import PanelForecaster
 from femts.forecaster.saved_run import read_config
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     import torch
 
 
+@memory_checked()
 def load(folder: str | Path, device: str | torch.device = "cpu") -> Forecaster:
     """The forecaster in a run folder, verified by its hashes and read without pickle.
 

@@ -13,6 +13,7 @@ from femts.config.arguments import check_path
 from femts.data.describe import names
 from femts.data.panel import Panel
 from femts.data.panel_preprocess import PanelPreprocess
+from femts.errors import memory_checked
 from femts.evaluation.intervals import Intervals
 from femts.forecaster import calibration, panel_scoring, scoring
 from femts.forecaster.forecaster import Forecaster
@@ -44,6 +45,7 @@ class PanelForecaster(Trained[PanelPreprocess, Panel]):
         series = tuple(self.preprocess.series)
         return f"{len(series)} series: {names(series)}"
 
+    @memory_checked()
     def predict(
         self,
         history: pd.DataFrame,
@@ -98,6 +100,7 @@ class PanelForecaster(Trained[PanelPreprocess, Panel]):
         forecast = self.predict(history, horizon, drawn.get("level"), drawn.get("future"))
         return draw_panel(self, history, forecast, drawn.get("actual"), drawn.get("series"))
 
+    @memory_checked()
     def explain(self, history: pd.DataFrame, series: Sequence[str] | None = None) -> pd.DataFrame:
         """Explain which past segments each series of `history` chose for the P steps that follow it, and how sharply.
 
@@ -129,6 +132,7 @@ class PanelForecaster(Trained[PanelPreprocess, Panel]):
         """
         return series_view(self, name)
 
+    @memory_checked()
     def evaluate(
         self, part: str = "test", pred_len: int | None = None, dataset: PanelSource | None = None
     ) -> dict[str, float | int]:
@@ -147,6 +151,7 @@ class PanelForecaster(Trained[PanelPreprocess, Panel]):
         """
         return scoring.score(*scoring.scored_part(self, part, pred_len, dataset)[:2])
 
+    @memory_checked()
     def scores(
         self,
         part: str = "test",
@@ -176,6 +181,7 @@ class PanelForecaster(Trained[PanelPreprocess, Panel]):
         of, windows, panel = scoring.scored_part(self, part, pred_len, dataset)
         return panel_scoring.score_details(of, windows, by, level, panel)
 
+    @memory_checked()
     def coverage(
         self,
         part: str = "test",
@@ -197,6 +203,7 @@ class PanelForecaster(Trained[PanelPreprocess, Panel]):
         of, windows, _ = scoring.scored_part(self, part, pred_len, dataset)
         return scoring.coverage_frame(of, windows, level)
 
+    @memory_checked()
     def calibrate(
         self, pred_len: int | None = None, level: Sequence[float] = (), dataset: PanelSource | None = None
     ) -> Intervals:
@@ -218,6 +225,7 @@ class PanelForecaster(Trained[PanelPreprocess, Panel]):
         self.intervals = calibration.calibrate_again(self, pred_len, level, dataset)
         return self.intervals
 
+    @memory_checked()
     def export(self, series: str, path: str | Path, horizon: int | None = None) -> Exported:
         """Write the model as ONNX to `path` for the one of the `series`, `horizon` steps in a forecast; see `of`."""
         return self.of(series).export(path, horizon)

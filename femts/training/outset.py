@@ -12,7 +12,7 @@ import torch
 
 from femts.data.dataset import Dataset
 from femts.data.panel import Panel
-from femts.data.panel_preprocess import PanelPreprocess, panel_training_rows, panel_windows
+from femts.data.panel_preprocess import PanelPreprocess, panel_spans, panel_training_rows, panel_windows
 from femts.data.preprocess import Preprocess
 from femts.data.source import split_for
 from femts.data.splits import PARTS, check_room
@@ -65,6 +65,8 @@ class Outset:
         lengths, windows = (config.seq_len, config.pred_len), dict[str, Windows]()
         if isinstance(data, Panel):
             assert units is None or isinstance(units, PanelPreprocess)
+            for part in parts:  # before each of many series is fitted
+                panel_spans(data, part, *lengths)
             series = PanelPreprocess.fit(data, units).reading(config.reads_raw)
             first = panel_windows(data, series, "train", *lengths)
             windows["train"] = first

@@ -16,7 +16,7 @@ from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset
 from femts.data.panel import Panel
 from femts.data.source import load_source
-from femts.errors import ScaleWarning, UsageError
+from femts.errors import ScaleWarning, UsageError, memory_checked
 from femts.forecaster.forecaster import Forecaster
 from femts.training.choice.run import choose
 from femts.training.order import Order, carry_out, nothing
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+@memory_checked()
 def train(
     dataset: Dataset | Panel | str | Path | pd.DataFrame,
     model: str | None = None,

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 from bad_cases import OWN
+from pages import ROOT
 from small_tables import small_table
 
 from femts.cli import main
-from femts.cli.streams import out_of_memory
+from femts.errors import out_of_memory
 
 
 @pytest.fixture(scope="module")
@@ -28,8 +29,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _run(place: Path, command: str, shell: str, **variables: str) -> subprocess.CompletedProcess[str]:
     line = shell.format(f"{sys.executable} -m femts {command}")
-    root = str(Path(__file__).resolve().parents[2])
-    environment = {**os.environ, "PYTHONPATH": root, "OMP_NUM_THREADS": "1", **variables}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **variables}
     return subprocess.run(["sh", "-c", line], cwd=place, env=environment, capture_output=True, text=True, check=False)
 
 
@@ -70,6 +70,30 @@ def test_too_little_memory_is_one_sentence(place: Path, kilobytes: int) -> None:
     start = few if kilobytes < 1200 * 1024 else "; take fewer rows or columns"
     assert done.stderr.startswith(f"femts: There is not enough memory{start}") and done.stdout == ""
     assert done.stderr.count("\n") == 1
+
+
+IN_PYTHON = """
+import resource
+import numpy as np, pandas as pd, femts
+values = pd.DataFrame(np.random.default_rng(0).normal(size=(2000, 300)), columns=[f"c{i}" for i in range(300)])
+values.insert(0, "date", pd.date_range("2024", periods=2000, freq="h"))
+naive = femts.train(values.iloc[:, :3], "naive", 24, seq_len=48)
+many = np.zeros((20_000, 48, 2))
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + 2**23,) * 2)
+for call in (lambda: femts.train(values, "fem_sm", 24, seq_len=48, max_steps=1), lambda: naive.predict_array(many)):
+    try:
+        call()
+    except femts.RunFailure as error:
+        print(error)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="RLIMIT_AS limits memory on Linux")
+def test_too_little_memory_is_the_same_sentence_in_python() -> None:
+    done = subprocess.run([sys.executable, "-c", IN_PYTHON], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert [line.partition(";")[0] for line in done.stdout.splitlines()] == ["There is not enough memory"] * 2
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import gzip
+import time
+from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +12,12 @@ import pytest
 from data_cases import wide
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
+import femts
 from femts.data.frames import check_frame, check_values, write_table
+from femts.data.loading import load_dataset
+from femts.data.panel import load_panel
 from femts.data.reading import read_headless, read_table
 from femts.errors import RunFailure, UsageError
 
@@ -178,9 +185,8 @@ def test_matrix_without_header_gzipped_or_not(tmp_path: Path) -> None:
     [
         ("s.txt", b"1,2\n3,x\n", "the text 'x' in column '1' at data row 2"),
         ("s.txt", b"1,2\n3,4,5\n", "cannot be read as a matrix"),
-        ("s.txt.gz", b"1,2\n3,4\n", "cannot be read as a matrix"),
-        ("s.txt.gz", b"\x1f\x8b\x08\x00", "cannot be read as a matrix"),
-        ("s.txt.gz", gzip.compress(b"1,2\n", mtime=0)[:10] + b"\xff" * 20, "cannot be read as a matrix"),
+        ("s.txt.gz", b"\x1f\x8b\x08\x00", "is damaged"),
+        ("s.txt.gz", gzip.compress(b"1,2\n", mtime=0)[:10] + b"\xff" * 20, "is damaged"),
     ],
 )
 def test_bad_matrix_is_refused(tmp_path: Path, name: str, content: bytes, words: str) -> None:
@@ -215,3 +221,41 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path, table: pd.DataF
         write_table(table, tmp_path)
     with pytest.raises(UsageError, match="in a folder that does not exist"):
         write_table(table, tmp_path / "no" / "out.csv")
+
+
+SPARSE_AND_OTHERS: dict[str, Callable[[NDArray[np.float64]], object]] = {
+    "sparse": pd.arrays.SparseArray,
+    "sparse, zeros left out": lambda values: pd.arrays.SparseArray(values, fill_value=0.0),
+    "sparse whole numbers": lambda values: pd.arrays.SparseArray(values.astype(int)),
+    "nullable": lambda values: pd.array(values.astype(int), dtype="Int64"),
+    "categories": pd.Categorical,
+    "decimals": lambda values: [Decimal(str(value)) for value in values],
+    "float16": lambda values: values.astype(np.float16),
+}
+
+
+@pytest.mark.parametrize("kind", SPARSE_AND_OTHERS)
+def test_numbers_of_every_kind_are_read(kind: str) -> None:
+    values = np.arange(40.0) % 5
+    frame = pd.DataFrame({"date": pd.date_range("2024", periods=40), "y": SPARSE_AND_OTHERS[kind](values)})
+    np.testing.assert_array_equal(load_dataset(frame, na=4).values[:, 0], np.where(values == 4, np.nan, values))
+    long = frame.rename(columns={"date": "ds"}).assign(unique_id="s")
+    np.testing.assert_array_equal(load_panel(long).series["s"].values[:, 0], values)
+
+
+def test_columns_of_several_levels_go_by_their_text() -> None:
+    frame = pd.DataFrame({("date", ""): pd.date_range("2024", periods=40), ("a", "x"): np.arange(40.0)})
+    assert load_dataset(frame).columns == ("('a', 'x')",)
+
+
+def test_twenty_thousand_columns_and_ids_take_seconds() -> None:
+    """The time of neither goes by their square, nor by a fit of each, where a series is too short to learn from."""
+    many, began = 20_000, time.process_time()
+    values = pd.DataFrame(np.random.default_rng(0).normal(size=(50, many)), columns=[f"c{i}" for i in range(many)])
+    dated = pd.concat([values, pd.Series(pd.date_range("2024", periods=50), name="date")], axis=1)
+    assert len(load_dataset(dated).columns) == many
+    ids, days = np.repeat(np.arange(many), 3), np.tile(pd.date_range("2024", periods=3), many)
+    panel = load_panel(pd.DataFrame({"unique_id": ids, "ds": days, "y": np.arange(3.0 * many)}))
+    with pytest.raises(UsageError, match=r"has a window of 7 steps .* \(the longest has 3 rows\)"):
+        femts.train(panel, "naive", 7, seq_len=14)
+    assert time.process_time() - began < 20

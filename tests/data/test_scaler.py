@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
+from sklearn.preprocessing import StandardScaler
 
 from femts.data.scaler import Scaler
 from femts.errors import UsageError
@@ -37,6 +38,19 @@ def test_json_keeps_every_bit(values: NDArray[np.float64]) -> None:
     scaler = Scaler.fit(values)
     again = Scaler.from_dict(json.loads(json.dumps(scaler.to_dict())))
     assert np.array_equal(again.mean, scaler.mean) and np.array_equal(again.scale, scaler.scale)
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e6, 1e15])
+@pytest.mark.parametrize("gaps", [False, True])
+def test_it_is_that_of_scikit_learn_to_the_bit(shift: float, gaps: bool) -> None:
+    rng = np.random.default_rng(2)
+    values = rng.normal(size=(997, 5)) + shift
+    if gaps:
+        values[rng.random(values.shape) < 0.2] = np.nan
+    expected, scaler = StandardScaler().fit(values), Scaler.fit(values)
+    varying = expected.scale_ != 1  # what scikit-learn takes for constant is fitted more exactly
+    np.testing.assert_array_equal(scaler.mean[varying], expected.mean_[varying])
+    np.testing.assert_array_equal(scaler.scale[varying], expected.scale_[varying])
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

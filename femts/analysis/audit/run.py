@@ -31,7 +31,7 @@ from femts.data.panel import Panel
 from femts.data.preprocess import Preprocess
 from femts.data.splits import PARTS
 from femts.data.windows import Windows, part_windows
-from femts.errors import AgeWarning, GapWarning
+from femts.errors import AgeWarning, GapWarning, memory_checked
 from femts.evaluation.evaluator import Share, evaluate
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.load import load
@@ -67,6 +67,7 @@ class Audit:
         return {"passed": not self.failed, **asdict(self)}
 
 
+@memory_checked()
 def audit(
     forecaster_or_run: Forecaster | PanelForecaster | str | Path,
     dataset: Source | Panel | None = None,

@@ -25,7 +25,7 @@ from femts.data.naming import form_again
 from femts.data.panel import Panel
 from femts.data.reading import read_headless
 from femts.data.splits import Split
-from femts.errors import AgeWarning, UsageError
+from femts.errors import AgeWarning, UsageError, memory_checked
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.panel_forecaster import PanelForecaster, PanelSource
 from femts.forecaster.scoring import read_like
@@ -35,6 +35,7 @@ from femts.text import shown
 KINDS = (Forecaster, PanelForecaster)
 
 
+@memory_checked()
 def backtest(
     forecaster: Forecaster | PanelForecaster,
     data: Source | Panel,
@@ -108,6 +109,7 @@ def backtest(
     return together(forecasts, say)
 
 
+@memory_checked()
 def backtest_scores(
     frame: pd.DataFrame, forecaster: Forecaster | PanelForecaster, by: str | None = None
 ) -> pd.DataFrame:

@@ -10,6 +10,7 @@ from femts.analysis.report.panel import panel_page
 from femts.analysis.report.samples import sample_windows
 from femts.config.arguments import check_path
 from femts.data.panel import Panel
+from femts.errors import memory_checked
 from femts.files import write_file
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.load import load
@@ -20,6 +21,7 @@ from femts.forecaster.trained import Source
 OWN = "report it on its own data"
 
 
+@memory_checked()
 def report(
     forecaster_or_run: Forecaster | PanelForecaster | str | Path,
     path: str | Path,

@@ -19,7 +19,7 @@ from femts.config.arguments import check_callable, check_kind, check_path
 from femts.config.model import DEFAULT_MODEL
 from femts.config.training import parse_span
 from femts.config.values import check_count
-from femts.errors import RunFailure, UsageError
+from femts.errors import RunFailure, UsageError, memory_checked
 from femts.files import locked, write_file
 from femts.progress import progress_line
 from femts.text import shown
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 TRIALS = 30  # of a study that neither a number nor a time bounds
 
 
+@memory_checked()
 def tune(
     dataset: Dataset | Panel | str | Path | pd.DataFrame,
     model: str = DEFAULT_MODEL,
