@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-CHUNK = 2048  # windows at a time
+CHUNK = 2048  # windows or gaps at a time
 
 _Sums = tuple[Tensor, ...]  # the fields of `Moments` before they are divided
 
@@ -186,11 +186,15 @@ def _products(series: Tensor, parts: Sequence[Tensor], steps: int) -> Tensor:
     """
     further = {number: part for number, part in enumerate(parts) if not _is_sparse(part)}
     weights = sum((part for number, part in enumerate(parts) if number not in further), torch.zeros_like(parts[0]))
-    some = weights.nonzero().flatten()
-    rows = F.pad(series, (0, steps)).unfold(0, steps, 1)[some]
-    products = (rows * weights[some, None]).T @ rows
+    windows, products = F.pad(series, (0, steps)).unfold(0, steps, 1), series.new_zeros(steps, steps)
+    for some in weights.nonzero().flatten().split(CHUNK):
+        rows = windows[some]
+        products += (rows * weights[some, None]).T @ rows
     if further:
-        whole, moved = torch.empty_like(products), _products(series, [_changes(part) for part in further.values()], steps)
+        whole, moved = (
+            torch.empty_like(products),
+            _products(series, [_changes(part) for part in further.values()], steps),
+        )
         weights = sum(further.values(), torch.zeros_like(parts[0]))
         whole[0] = whole[:, 0] = _lagged(weights * series[: len(weights)], series, steps)
         for row in range(1, steps):
@@ -212,9 +216,11 @@ def _level_products(series: Tensor, weights: Tensor, before: int, after: int) ->
 
 
 def _level_terms(series: Tensor, weights: Tensor, before: int, after: int, n: int) -> Tensor:
-    some, steps = weights.nonzero().flatten(), torch.arange(after)
-    begin = some[:, None] - before - steps  # of the windows that forecast row `some` as their step `steps`
-    last = series[(begin + before - 1).clamp(min=0)] * weights[some, None] * ((begin >= 0) & (begin < n))
-    rows = F.pad(series, (before + after, 0)).unfold(0, before + after, 1)[some]  # those that end just before it
-    products = last.T @ rows  # (H, L + H): look-back step i of the windows of forecast step h is in column H - h + i
+    ending = F.pad(series, (before + after, 0)).unfold(0, before + after, 1)  # just before a row
+    products = series.new_zeros(after, before + after)
+    for some in weights.nonzero().flatten().split(CHUNK):
+        begin = some[:, None] - before - torch.arange(after)  # of the windows that forecast these rows, by the step
+        last = series[(begin + before - 1).clamp(min=0)] * weights[some, None] * ((begin >= 0) & (begin < n))
+        products += last.T @ ending[some]
+    # Look-back step i of the windows of forecast step h is in column H - h + i of row h.
     return products.as_strided((before, after), (1, before + after - 1), after)

@@ -37,7 +37,15 @@ def test_all_windows(rows: int) -> None:
 
 @pytest.mark.parametrize(
     "missing",
-    [(), (30,), (0, 1, 2), (79,), tuple(range(20, 60)), (0, 5, *range(20, 26), 40, 42, 60, 77, 78, 79), range(0, 80, 2)],
+    [
+        (),
+        (30,),
+        (0, 1, 2),
+        (79,),
+        tuple(range(20, 60)),
+        (0, 5, *range(20, 26), 40, 42, 60, 77, 78, 79),
+        range(0, 80, 2),
+    ],
 )
 def test_steps_that_are_not_real_do_not_count(missing: Sequence[int]) -> None:
     observed = torch.ones(ROWS, dtype=torch.bool)
