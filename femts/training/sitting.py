@@ -10,7 +10,7 @@ from femts.files import remove_parts
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.load import load
 from femts.forecaster.panel_forecaster import PanelForecaster
-from femts.forecaster.run_folder import CHECKPOINT, CONFIG, METRICS, SCORED, begin_run
+from femts.forecaster.run_folder import CHECKPOINT, METRICS, SCORED, begin_run
 from femts.mixers.kernels import recorded
 from femts.training.fit import Course, fit
 from femts.training.outset import Outset
@@ -117,7 +117,7 @@ class Sitting:
         """The training that is scored, in a folder within that of the run."""
         folder, resume = None if self.folder is None else self.folder / SCORED, self.order.resume
         if folder is None or not resume or not (folder / METRICS).is_file():
-            return self._find(outset, folder, folder is not None and resume and (folder / CONFIG).is_file())
+            return self._find(outset, folder, resume)
         forecaster: Forecaster | PanelForecaster = load(folder, self.order.place.device)
         if forecaster.data != outset.data.record:
             raise changed_data(outset.config.dataset, folder)

@@ -21,10 +21,11 @@ from femts.training.choice.candidates import shortlist, windows_to_score
 from femts.training.choice.folder import order_record, trials_folder
 from femts.training.choice.rule import RULE, best_mean, error_of
 from femts.training.choice.trial import Tried, scoring_seconds, try_candidate
-from femts.training.order import Order
+from femts.training.order import Order, finished
 from femts.training.outset import Outset, at_place
 from femts.training.refit import held_out_intervals, refit
 from femts.training.resolve import horizon, horizon_notes, resolve_run, thinned_notes
+from femts.training.resume import Finished
 from femts.training.scores import circumstances, take_scores
 from femts.training.stopping import Interrupted
 
@@ -47,8 +48,8 @@ def choose(order: Order, data: Dataset | Panel) -> Forecaster | PanelForecaster:
     """
     pred_len = horizon(data, order.lengths.pred_len).steps
     record = order_record(order, data, pred_len)
-    with trials_folder(order, record) as folder:
-        try:
+    try:
+        with trials_folder(order, record) as folder:
             for note in (*data.notes, *horizon_notes(data, order.lengths.pred_len)):
                 order.say(note)
             with at_place(order.place):
@@ -57,16 +58,15 @@ def choose(order: Order, data: Dataset | Panel) -> Forecaster | PanelForecaster:
                 made.metrics["auto"]["order"] = record
                 if order.final:
                     made = _on_all_rows(made, data)
-        except (Interrupted, KeyboardInterrupt) as error:
-            remedy = "nothing was kept" if order.out is None else f"{order.out} goes on with --resume"
-            raise Interrupted(f"Choosing was interrupted; {remedy}.") from error
-        except UsageError:
-            if folder is not None and not order.resume:  # what was there before this call stays
-                shutil.rmtree(folder, ignore_errors=True)
-            raise
-        if order.out is not None:
-            made.write(order.out)
-            shutil.rmtree(order.out / CANDIDATES, ignore_errors=True)
+            if order.out is not None:
+                made.write(order.out)
+                shutil.rmtree(order.out / CANDIDATES, ignore_errors=True)
+    except (Interrupted, KeyboardInterrupt) as error:
+        remedy = "nothing was kept" if order.out is None else f"{order.out} goes on with --resume"
+        raise Interrupted(f"Choosing was interrupted; {remedy}.") from error
+    except Finished:
+        assert order.out is not None
+        return finished(order, order.out, data)
     return made
 
 

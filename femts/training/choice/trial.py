@@ -20,7 +20,7 @@ from femts.evaluation.evaluator import evaluate
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.load import load
 from femts.forecaster.panel_forecaster import PanelForecaster
-from femts.forecaster.run_folder import CONFIG, METRICS
+from femts.forecaster.run_folder import METRICS
 from femts.forecaster.scoring import score_windows
 from femts.training.choice.candidates import Candidate
 from femts.training.order import Order, carry_out
@@ -156,5 +156,4 @@ def _trained(
     if folder is not None and (folder / METRICS).is_file():
         before: Forecaster | PanelForecaster = load(folder, order.place.device)
         return before
-    begun = folder is not None and (folder / CONFIG).is_file()
-    return carry_out(order.to(candidate.model, seconds, folder, begun), fold)
+    return carry_out(order.to(candidate.model, seconds, folder, folder is not None), fold)
