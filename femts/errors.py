@@ -3,11 +3,30 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import errno
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from femts.text import MOST, sentence, shown
 
 MOST_CHOICES = 40  # that a sentence names
+NO_MEMORY = (
+    "There is not enough memory; take fewer rows or columns, a shorter --seq-len or --pred-len, a smaller "
+    "training.batch_size and training.eval_batch_size, or a machine with more."
+)
+# What libraries say where the system gives no memory, under `ulimit -v` also to their shared objects and threads.
+_SIGNS = (
+    "can't allocate memory",
+    "out of memory",
+    "not enough memory",
+    "cannot allocate memory",
+    "unable to allocate",
+    "failed to allocate",
+    "bad_alloc",
+    "failed to map segment",
+    "can't start new thread",
+    "storage size calculation overflowed",
+)
 
 
 class FemtsError(Exception):
@@ -36,6 +55,33 @@ class AgeWarning(UserWarning):
 
 class CellWarning(UserWarning):
     """Cells of a table have failed, and have no score."""
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Tell if `error`, or what it comes from, says that memory ran out, on the CPU or on another device."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, MemoryError) or getattr(seen, "errno", None) == errno.ENOMEM:
+            return True
+        if isinstance(seen, RuntimeError | ImportError | SystemError | OSError) and not isinstance(seen, FemtsError):
+            text = str(seen).lower()
+            if any(sign in text for sign in _SIGNS):
+                return True
+        seen = seen.__cause__ or seen.__context__
+    return False
+
+
+@contextmanager
+def memory_checked() -> Iterator[None]:
+    """Raise one `RunFailure` for all the errors by which libraries say that memory ran out; also a decorator."""
+    try:
+        yield
+    except FemtsError:
+        raise
+    except Exception as error:
+        if not out_of_memory(error):
+            raise
+        raise RunFailure(NO_MEMORY) from error
 
 
 def suggest(name: str, choices: Iterable[str]) -> str:

@@ -13,8 +13,8 @@ from typing import cast
 import typer
 
 from femts.cli.command import app, load_commands
-from femts.cli.streams import NO_MEMORY, check_memory, check_streams, out_of_memory
-from femts.errors import AgeWarning, FemtsError, GapWarning, UsageError
+from femts.cli.streams import check_memory, check_streams
+from femts.errors import AgeWarning, FemtsError, GapWarning, UsageError, memory_checked
 from femts.text import printable, sentence, shown
 
 INTERRUPTED = 130
@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         check_streams()
         check_memory()
-        with _warnings_as_notes():
+        with memory_checked(), _warnings_as_notes():
             status = command.main(args=argv, prog_name="femts", standalone_mode=False)
         sys.stdout.flush()  # a full disk or a reader that left shows here, not in the interpreter's last breath
     except FemtsError as error:
@@ -50,8 +50,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except typer.Abort:
         return _fail("interrupted", INTERRUPTED)
     except OSError as error:
-        if out_of_memory(error):
-            return _fail(NO_MEMORY, 1)
         if error.errno is None:  # no word of the system's
             raise
         _drop_output()
@@ -61,10 +59,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         if error.errno in _NAMES:
             return _fail(f"{shown(where)} cannot be used: {error.strerror}; name another file or folder.", 2)
         return _fail(f"Could not write {where}: {error.strerror}; make room there or choose another place.", 1)
-    except (MemoryError, RuntimeError, ImportError, SystemError) as error:
-        if not out_of_memory(error):
-            raise
-        return _fail(NO_MEMORY, 1)
     if status == INTERRUPTED:
         return _fail("interrupted", INTERRUPTED)
     return status if isinstance(status, int) else 0

@@ -8,21 +8,7 @@ import sys
 
 from femts.errors import RunFailure, UsageError
 
-NO_MEMORY = (
-    "There is not enough memory; take fewer rows or columns, a shorter --seq-len or --pred-len, a smaller "
-    "training.batch_size and training.eval_batch_size, or a machine with more."
-)
 TORCH_TAKES = 1200 * 2**20  # bytes of addresses; given less, its import may end the process without a word
-# What libraries say where the system gives no memory, under `ulimit -v` also to their shared objects and threads.
-_SIGNS = (
-    "can't allocate memory",
-    "out of memory",
-    "cannot allocate memory",
-    "unable to allocate",
-    "failed to map segment",
-    "can't start new thread",
-    "storage size calculation overflowed",
-)
 
 
 def check_streams() -> None:
@@ -48,14 +34,3 @@ def check_memory() -> None:
             f"There is not enough memory: the limit of this shell is {limit >> 20} MiB (ulimit -v), and torch takes "
             f"{TORCH_TAKES >> 20}; raise it."
         )
-
-
-def out_of_memory(error: BaseException) -> bool:
-    """Tell if `error`, or what it comes from, says that memory ran out."""
-    seen: BaseException | None = error
-    while seen is not None:
-        text = str(seen).lower()
-        if isinstance(seen, MemoryError) or any(sign in text for sign in _SIGNS):
-            return True
-        seen = seen.__cause__ or seen.__context__
-    return False

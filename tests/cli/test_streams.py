@@ -12,7 +12,7 @@ from bad_cases import OWN
 from small_tables import small_table
 
 from femts.cli import main
-from femts.cli.streams import out_of_memory
+from femts.errors import out_of_memory
 
 
 @pytest.fixture(scope="module")
