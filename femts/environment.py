@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -74,6 +75,45 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
+def available_memory(root: Path = Path("/")) -> int:
+    """Bytes that this process may still take: the least of what the machine, its control groups (a container's limit)
+    and the shell's limit (`ulimit -v`) leave. `root` is where the system's files are."""
+    rooms = [*_group_rooms(root)]
+    free = re.search(r"^MemAvailable:\s*(\d+) kB", _facts(root / "proc/meminfo"), re.MULTILINE)
+    page = os.sysconf("SC_PAGE_SIZE")
+    rooms.append(int(free[1]) << 10 if free else page * os.sysconf("SC_PHYS_PAGES"))
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit not in (resource.RLIM_INFINITY, -1):
+        rooms.append(limit - page * int((_facts(root / "proc/self/statm").split() or ["0"])[0]))
+    return max(0, min(rooms))
+
+
+def _group_rooms(root: Path) -> Iterator[int]:
+    """What each limit of memory leaves, of the process's control group and of those around it, in either version."""
+    for line in _facts(root / "proc/self/cgroup").splitlines():
+        _, kinds, path = line.split(":", 2)
+        if kinds and "memory" not in kinds.split(","):
+            continue
+        top = root / "sys/fs/cgroup" / ("memory" if kinds else "")
+        most, used = ("limit_in_bytes", "usage_in_bytes") if kinds else ("max", "current")
+        group = top / path.strip("/")
+        for folder in (group, *group.parents):
+            limit, taken = _facts(folder / f"memory.{most}").strip(), _facts(folder / f"memory.{used}").strip()
+            if limit.isdecimal() and taken.isdecimal():
+                cache = re.search(r"^inactive_file (\d+)", _facts(folder / "memory.stat"), re.MULTILINE)
+                yield int(limit) - int(taken) + (int(cache[1]) if cache else 0)
+            if folder == top:
+                break
+
+
+def _facts(path: Path) -> str:
+    """Text of a file of the system's; empty where it has none."""
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
+
+
 @contextmanager
 def cpu_threads(count: int | None = None) -> Iterator[None]:
     """Within it torch computes with `count` threads, None for those it has; after it with as many as before."""
@@ -88,8 +128,7 @@ def cpu_threads(count: int | None = None) -> Iterator[None]:
 
 
 def _cpu_name() -> str:
-    facts = Path("/proc/cpuinfo")
-    model = re.search(r"^model name\s*:\s*(.+)$", facts.read_text(), re.MULTILINE) if facts.is_file() else None
+    model = re.search(r"^model name\s*:\s*(.+)$", _facts(Path("/proc/cpuinfo")), re.MULTILINE)
     return model[1].strip() if model else platform.processor() or platform.machine()
 
 

@@ -8,12 +8,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 import numpy as np
 import pandas as pd
 
-from femts.data.opening import place
+from femts.data.opening import TextBytes, place
 from femts.errors import UsageError
 from femts.text import shown
 
@@ -44,10 +44,9 @@ class Dialect:
 COMMAS = Dialect()
 
 
-def text_of(source: Path | BinaryIO) -> io.TextIOWrapper:
-    """The text of a file or of a stream of bytes, in UTF-8, its ends of lines as they are."""
-    stream = source.open("rb") if isinstance(source, Path) else source
-    return io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
+def text_of(stream: TextBytes) -> io.TextIOWrapper:
+    """The text of a stream of bytes, in UTF-8, its ends of lines as they are."""
+    return io.TextIOWrapper(cast(BinaryIO, stream), encoding="utf-8-sig", newline="")
 
 
 def dialect_of(sample: str, path: Path) -> tuple[Dialect, list[str]]:

@@ -9,17 +9,23 @@ import lzma
 import sys
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO, cast
 
+from femts.environment import available_memory
 from femts.errors import UsageError
 from femts.text import shown
 
 STDIN = Path("-")
 DAMAGE = (EOFError, OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, NotImplementedError)
+MOST_COLUMNS = 2**20
+MOST_LINE = 2**24  # bytes
+CELL = 24  # bytes that a cell takes while it is read, beside its text
 _HEAD = 8192  # bytes that are looked at
+_CHUNK = 2**18  # bytes that are unpacked at a time
+_PART = 2**10  # bytes of a zstd file, which unpack to 32 MiB at most
 
 
 def place(path: Path) -> str:
@@ -34,22 +40,95 @@ def name_of(path: Path) -> str:
     return Path(path.stem).stem if path.suffix.lower() in (".gz", ".bz2", ".xz", ".zip", ".zst") else path.stem
 
 
-def opened_text(path: Path) -> Path | BinaryIO:
-    """A file that holds text: its path where it is plain, and a stream of its bytes where it is packed, or is `-`.
+class TextBytes(io.RawIOBase):
+    """The bytes of a file of text, unpacked as they are read. What memory could not hold is refused while it comes."""
+
+    def __init__(self, path: Path, source: BinaryIO, most: int | None) -> None:
+        self._path, self._source, self._most = path, source, most
+        self._held = memoryview(b"")
+        self._line, self._begun = 0, False
+        self.start_piece()
+
+    def start_piece(self) -> None:
+        """Count anew what is held in memory at once."""
+        self._taken, self._room = 0, available_memory()
+
+    def readable(self) -> bool:
+        """As `io` has it."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """As `io` has it; UsageError for what is no text, damaged, or too large."""
+        if not self._held:
+            try:
+                chunk = self._source.read(_CHUNK)
+            except DAMAGE as error:
+                raise damaged(self._path, error) from error
+            self._check(chunk)
+            self._held = memoryview(chunk)
+        part = self._held[: len(buffer)]
+        buffer[: len(part)] = part
+        self._held = self._held[len(part) :]
+        return len(part)
+
+    def close(self) -> None:
+        """As `io` has it."""
+        self._source.close()
+        super().close()
+
+    def _check(self, chunk: bytes) -> None:
+        if not self._begun:
+            _check_head(chunk, self._path)
+            self._begun = True
+        if b"\0" in chunk:
+            raise UsageError(f"{place(self._path)} is binary; save it as CSV text in UTF-8.")
+        end = max(chunk.rfind(b"\n"), chunk.rfind(b"\r"))
+        self._line = len(chunk) + (self._line if end < 0 else -1 - end)
+        if self._line > MOST_LINE:
+            raise UsageError(
+                f"{place(self._path)} has a line of more than {MOST_LINE >> 20} MiB; put each row on a line of its own."
+            )
+        cells = chunk.count(b"\n") + max(map(chunk.count, (b",", b";", b"\t", b"|")))
+        self._taken += len(chunk) + CELL * cells
+        if self._most is not None and self._taken > self._most:
+            raise UsageError(
+                f"{place(self._path)} has {self._taken >> 20} MiB where a few rows should be; close its quotes, and "
+                "leave out blank lines."
+            )
+        check_room(self._taken, self._path, self._room)
+
+
+def check_room(needed: int, path: Path, room: int | None = None) -> None:
+    """Refuse a file that takes so many bytes at least where there is not so much memory."""
+    room = available_memory() if room is None else room
+    if needed > room:
+        raise UsageError(
+            f"{place(path)} takes more memory than there is ({room >> 20} MiB); bring fewer rows or columns, or take a "
+            "machine with more."
+        )
+
+
+def check_columns(columns: int, path: Path) -> None:
+    """Refuse a table of more columns than any has."""
+    if columns > MOST_COLUMNS:
+        raise UsageError(f"{place(path)} has {columns} columns; bring {MOST_COLUMNS} at most.")
+
+
+def opened_text(path: Path, most: int | None = None) -> TextBytes:
+    """The bytes of a file that holds text, plain or packed, or of standard input.
+
+    Args:
+        path: the file.
+        most: bytes that may be held at once, where it is read in pieces; None wants no more than memory has.
 
     Raises:
-        UsageError: missing, a folder, empty, damaged, binary, or an archive of several files.
+        UsageError: missing, a folder, empty or damaged, and while it is read binary, an archive of several files, or
+            too large.
     """
     head = check_file(path)
-    unpack = next((unpack for magic, unpack in _PACKED.items() if head.startswith(magic)), None)
-    if unpack is None:
-        _check_head(head, path)
-        return path if path != STDIN else raw(path)
+    unpack = next((unpack for magic, unpack in _PACKED.items() if head.startswith(magic)), raw)
     try:
-        stream = unpack(path)
-        _check_head(stream.read(_HEAD), path)
-        stream.seek(0)
-        return stream
+        return TextBytes(path, unpack(path), most)
     except DAMAGE as error:
         raise damaged(path, error) from error
 
@@ -89,14 +168,16 @@ def raw(path: Path) -> BinaryIO:
 
 @lru_cache(maxsize=1)
 def _piped(stdin: TextIO) -> bytes:
-    return stdin.buffer.read()
+    content, room = bytearray(), available_memory() // 2  # it is copied once
+    while chunk := stdin.buffer.read(_CHUNK):
+        content += chunk
+        check_room(len(content), STDIN, room)
+    return bytes(content)
 
 
 def _check_head(head: bytes, path: Path) -> None:
     if any(head.startswith(magic) for magic in _PACKED):
         raise UsageError(f"{place(path)} is packed twice; unpack it and name the CSV file in it.")
-    if b"\0" in head:
-        raise UsageError(f"{place(path)} is binary; save it as CSV text in UTF-8.")
     if not head.strip():
         raise UsageError(f"{place(path)} is empty; give a table with a header and rows.")
 
@@ -116,24 +197,49 @@ def _zipped(path: Path) -> BinaryIO:
 
 
 def _zstandard(path: Path) -> BinaryIO:
-    """All of it at once: the library's stream does not say when a file is cut short."""
     try:
         from zstandard import ZstdDecompressor, ZstdError
     except ImportError as error:
         raise UsageError(f"{place(path)} is packed by zstd; run pip install zstandard, or unpack it.") from error
-    with raw(path) as file:
-        rest = file.read()
-    parts = []
-    try:
-        while rest:
-            frame = ZstdDecompressor().decompressobj()
-            parts.append(frame.decompress(rest))
-            if not frame.eof:
-                raise EOFError("it ends early")
-            rest = frame.unused_data
-    except ZstdError as error:
-        raise EOFError(str(error)) from error
-    return io.BytesIO(b"".join(parts))
+
+    def unpacked() -> Iterator[bytes]:
+        """What each little part of the file unpacks to: of a larger one that may be all memory. The library's own
+        stream does not say when a file is cut short."""
+        frame = None
+        with raw(path) as file:
+            while part := file.read(_PART):
+                while part:
+                    frame = frame or ZstdDecompressor().decompressobj()
+                    try:
+                        yield frame.decompress(part)
+                    except ZstdError as error:
+                        raise EOFError(str(error)) from error
+                    part, frame = (frame.unused_data, None) if frame.eof else (b"", frame)
+        if frame is not None:
+            raise EOFError("it ends early")
+
+    return cast(BinaryIO, io.BufferedReader(_Parts(unpacked()), _CHUNK))
+
+
+class _Parts(io.RawIOBase):
+    """A stream of the bytes that come in `parts`."""
+
+    def __init__(self, parts: Iterator[bytes]) -> None:
+        self._parts, self._held = parts, memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._held:
+            part = next(self._parts, None)
+            if part is None:
+                return 0
+            self._held = memoryview(part)
+        size = min(len(buffer), len(self._held))
+        buffer[:size] = self._held[:size]
+        self._held = self._held[size:]
+        return size
 
 
 def _stream(unpacking: Callable[..., Any]) -> Callable[[Path], BinaryIO]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import warnings
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from itertools import islice
@@ -18,12 +17,13 @@ from femts.data.form import USUAL, Form
 from femts.data.formats import EXCEL, PARQUET, excel_table, parquet_pieces
 from femts.data.frames import check_unique, check_values
 from femts.data.naming import holds_dates
-from femts.data.opening import DAMAGE, damaged, opened_text, place
+from femts.data.opening import MOST_LINE, check_columns, opened_text, place
 from femts.errors import UsageError
 from femts.text import shown
 
 MOST_COMMENTS = 100  # lines
 ALL = 2**40  # rows, more than any file has
+MOST_BYTES = 2**10  # that a cell takes, on the average over many rows
 
 
 def read_table(path: str | Path, form: Form = USUAL) -> pd.DataFrame:
@@ -64,16 +64,17 @@ def _text_pieces(path: Path, form: Form, cells: int | None) -> Iterator[pd.DataF
             with text_of(opened_text(path)) as file:
                 _ = [file.readline(SAMPLE) for _ in range(comments)]
                 dialect, header = dialect_of(file.read(SAMPLE), path)
+        check_columns(len(header), path)
         nameless = header[:1] == [""] and "" not in header[1:]
         words = ["date", "ds", form.series, *([] if form.time is None else [form.time])]
         if not {"date", "ds", form.time} & set(header):
             words += ["Unnamed: 0" if nameless else name for name in header[:1]]
         rows = ALL if cells is None else max(1, cells // max(1, len(header)))
         with ExitStack() as stack:
-            source = opened_text(path)
+            source = stack.enter_context(opened_text(path, _most(cells)))
             reader = stack.enter_context(
                 pd.read_csv(
-                    source if isinstance(source, Path) else stack.enter_context(source),
+                    source,
                     sep=dialect.separator,
                     decimal=dialect.decimal,
                     encoding="utf-8-sig",
@@ -92,6 +93,7 @@ def _text_pieces(path: Path, form: Form, cells: int | None) -> Iterator[pd.DataF
                     piece = next(reader, None)
                 if piece is None:
                     return
+                source.start_piece()
                 dated = dated or (nameless and not {"date", "ds"} & set(header) and holds_dates(piece.iloc[:, 0]))
                 if dated:
                     piece = piece.rename(columns={piece.columns[0]: "date"})
@@ -102,8 +104,6 @@ def _text_pieces(path: Path, form: Form, cells: int | None) -> Iterator[pd.DataF
                 if dialect != COMMAS:
                     check_numbers(piece, dialect, words, path)
                 yield piece
-    except DAMAGE as error:
-        raise damaged(path, error) from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{place(path)} is not UTF-8 text (byte {error.start}); save it as CSV in UTF-8.") from error
     except (pd.errors.ParserError, pd.errors.ParserWarning, pd.errors.EmptyDataError, csv.Error) as error:
@@ -113,6 +113,11 @@ def _text_pieces(path: Path, form: Form, cells: int | None) -> Iterator[pd.DataF
         raise UsageError(
             f"{place(path)} is not a table ({shown(detail)}); give every row the header's cells."
         ) from error
+
+
+def _most(cells: int | None) -> int | None:
+    """Bytes that a piece of about `cells` cells may take; a few rows at least, of a table with many columns."""
+    return None if cells is None else max(MOST_BYTES * cells, 16 * MOST_LINE)
 
 
 def _comments(path: Path) -> int:
@@ -139,20 +144,17 @@ def headless_pieces(path: str | Path, cells: int | None = None) -> Iterator[pd.D
     """The matrix of `read_headless`, not yet checked, about `cells` cells at a time; by default all at once."""
     path = Path(path)
     try:
-        packed = path.suffix == ".gz"
-        how: Any = {"header": None, "encoding": "utf-8-sig", "compression": "gzip" if packed else None}
-        width = 1 if cells is None else pd.read_csv(path if packed else opened_text(path), nrows=1, **how).shape[1]
+        how: Any = {"header": None, "encoding": "utf-8-sig", "compression": None}
+        width = 1
+        if cells is not None:
+            with opened_text(path) as source:
+                width = pd.read_csv(source, nrows=1, **how).shape[1]
         rows = ALL if cells is None else max(1, cells // width)
-        with pd.read_csv(path if packed else opened_text(path), chunksize=rows, **how) as reader:
-            yield from reader
-    except (
-        pd.errors.ParserError,
-        pd.errors.EmptyDataError,
-        UnicodeDecodeError,
-        EOFError,
-        OSError,
-        zlib.error,
-    ) as error:
+        with opened_text(path, _most(cells)) as source, pd.read_csv(source, chunksize=rows, **how) as reader:
+            for piece in reader:
+                source.start_piece()
+                yield piece
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
         reason = shown(str(error).strip())
         raise UsageError(f"File {path} cannot be read as a matrix of numbers ({reason}); get it anew.") from error
 
