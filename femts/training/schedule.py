@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from femts.config.training import TrainingConfig
 
 _SCORING_TO_TRAINING = 0.4  # seconds a window; a guess that holds until the first validation is timed
+RESERVED = 0.25  # part of a limit of time that the final scores get at most; they are of fewer windows then
+VALIDATING = 0.03  # part of it that a validation gets at most
 _FEW = 5  # steps; of fewer, each may have been held up by the machine
 
 
@@ -74,6 +76,13 @@ class Budget:
         """Take in a validation."""
         self._per_window = seconds_per_window
 
+    def validated(self, most: int | None) -> int | None:
+        """Windows of a validation: `most`, None for all of them, or as many as there is time for."""
+        if self.seconds is None or self._per_window is None:
+            return most
+        fitting = max(1, int(VALIDATING * self.seconds / self._per_window))
+        return fitting if most is None else min(most, fitting)
+
     def time_spent(self) -> float:
         """Part of the time for training that is over, 1 when the final scores have to begin; 0 without a limit."""
         if self.seconds is None:
@@ -81,7 +90,8 @@ class Budget:
         per_window = self._per_window
         if per_window is None:
             per_window = _SCORING_TO_TRAINING * self._fastest if self._noted >= _FEW else 0.0
-        reserve = 1.2 * self._scored * per_window  # a little more than measured: other processes run too
+        # A little more than measured: other processes run too.
+        reserve = min(1.2 * self._scored * per_window, RESERVED * self.seconds)
         span = self._called + self.seconds - reserve - self._began
         now = time.monotonic() - self._began
         return 1.0 if now >= span else now / span

@@ -17,6 +17,7 @@ from femts.training.outset import Outset
 from femts.training.refit import held_out_intervals, learn_all
 from femts.training.resume import changed_data, find_state
 from femts.training.state import TrainState
+from femts.training.thinning import most_scored, scored_on
 
 if TYPE_CHECKING:
     from femts.training.order import Order
@@ -94,7 +95,8 @@ class Sitting:
         last = after[0].forecaster
         if self.order.out is not None and first.folder is not None and first.state is not None:
             forecaster.write(first.folder)
-        intervals = held_out_intervals(forecaster)
+        with scored_on(forecaster.model, most_scored(forecaster.metrics)):
+            intervals = held_out_intervals(forecaster)
         learn_all(last, forecaster, after[0].outset, self._course(after[0]))
         last.intervals = intervals
         return last

@@ -136,7 +136,9 @@ def _train_all(
     from femts.training.train import train as fit
 
     single = len(recipe.pred_lens) <= 1
-    limit = None if single or isinstance(data, Panel) else _check_horizons(recipe, data)
+    limit = recipe.settings.get("training.max_time")
+    if not single and not isinstance(data, Panel):
+        limit = _check_horizons(recipe, data)
     said = set[str]()
     runs = {pred_len: folder if single else folder / str(pred_len) for pred_len in _horizons(recipe, data)}
     records, settings = dict[int, dict[str, Any]](), dict(recipe.settings)
@@ -173,6 +175,9 @@ def _train_all(
             say_notes([f"of the changes over a season, what is known in advance explains: {parts}"])
         if record["stopped"] == "max_time":
             say_notes([f"{run} had time for {record['steps']} steps; the learning rate fell to zero over them"])
+        if "thinned" in record:
+            counts = " and ".join(f"{record[part]['windows']} of {n} {part}" for part, n in record["thinned"].items())
+            say_notes([f"{run} had time to score {counts} windows, evenly spread; a longer --max-time scores more"])
     if not single:
         scores = {pred_len: record["test"] for pred_len, record in records.items()}
         summary: dict[str, Any] = {"pred_len": {str(p): s for p, s in scores.items()}, "mean": mean_scores(scores)}
