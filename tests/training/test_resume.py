@@ -169,9 +169,7 @@ def test_a_damaged_checkpoint_cannot_be_resumed(begun: Path) -> None:
 
 
 @pytest.mark.parametrize("left", [(), ("",), (".0.part",), ("candidates/.0.part",)])
-def test_where_nothing_has_begun_a_run_is_started(
-    whole: dict[str, Any], left: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_where_nothing_has_begun_a_run_is_started(whole: dict[str, Any], left: tuple[str, ...], tmp_path: Path) -> None:
     for name in left:
         (tmp_path / "run" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "run" / name).touch() if name else (tmp_path / "run").mkdir()
