@@ -40,15 +40,15 @@ def scores_within(
     device: str,
 ) -> dict[str, Any]:
     """As `take_scores`, but by the `deadline` of `time.monotonic()`: a few windows are scored first, and from the time
-    that they took follows how many more there is time for. None scores all windows at once.
+    that they took follows how many more there is time for. All are scored at once by None, and where they are few.
 
     Returns:
         The same, and where not all windows were scored, how many there are by part, as `thinned`.
     """
-    if deadline is None:
-        return take_scores(forecaster, windows, data, device)
     model, most = forecaster.model, FEWEST
     whole = _counts(model, windows)
+    if deadline is None or max(whole.values()) <= 2 * FEWEST:
+        return take_scores(forecaster, windows, data, device)
     while True:
         began = time.monotonic()
         with scored_on(model, most):
