@@ -31,7 +31,7 @@ from femts.training.device import Place, seed_device
 from femts.training.ema import RunningAverage
 from femts.training.optimizer import adamw
 from femts.training.processes import InProcess, launched
-from femts.training.schedule import Budget, Chosen, learning_rate
+from femts.training.schedule import VALIDATING, Budget, Chosen, learning_rate
 from femts.training.state import TrainState
 from femts.training.stopping import StopSignals, asked_to_stop
 
@@ -40,7 +40,7 @@ with without_traces():
     from lightning_fabric.loggers import TensorBoardLogger
     from lightning_fabric.strategies import DDPStrategy
 
-TIMED = 4  # windows that say how long a validation takes
+TIMED, MORE = 4, 8  # windows that say how long a validation takes, and times as many where that was a moment
 CHECK_EVERY = 50  # steps between two looks at the losses; each look waits for the device
 AGREE_EVERY = 10  # steps between two agreements of several processes to stop
 
@@ -287,14 +287,22 @@ class Trainer:
             state.stopped = "early"
 
     def _validation_windows(self, val: Windows) -> int | None:
-        """Windows to validate on, the same in every process; within a limit of time a few are timed first."""
-        budget, most = self.job.budget, self.config.val_windows
+        """Windows to validate on, the same in every process; within a limit of time a few are timed first, and more as
+        long as they take little of it."""
+        budget, most, some = self.job.budget, self.config.val_windows, TIMED
         if budget.seconds is None:
             return most
-        began = time.monotonic()
-        timed = evaluate(self.average.model, val, self.config.eval_batch_size, some=TIMED)["windows"]
-        budget.note_scoring((time.monotonic() - began) / timed)
-        return self.fabric.broadcast(budget.validated(most))
+        seconds, whole = VALIDATING * budget.seconds, len(val.spread(most))
+        while True:
+            began = time.monotonic()
+            timed = int(evaluate(self.average.model, val, self.config.eval_batch_size, some=some)["windows"])
+            took = time.monotonic() - began
+            if timed >= whole or took > seconds / MORE:
+                break
+            some *= MORE
+        budget.note_scoring(took / timed)
+        fitting: int = self.fabric.broadcast(max(1, int(seconds * timed / took)))
+        return most if fitting >= whole else fitting
 
     def save(self) -> None:
         """Complete the state and, where there is a folder, write it; one process does."""

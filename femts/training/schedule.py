@@ -76,13 +76,6 @@ class Budget:
         """Take in a validation."""
         self._per_window = seconds_per_window
 
-    def validated(self, most: int | None) -> int | None:
-        """Windows of a validation: `most`, None for all of them, or as many as there is time for."""
-        if self.seconds is None or self._per_window is None:
-            return most
-        fitting = max(1, int(VALIDATING * self.seconds / self._per_window))
-        return fitting if most is None else min(most, fitting)
-
     def time_spent(self) -> float:
         """Part of the time for training that is over, 1 when the final scores have to begin; 0 without a limit."""
         if self.seconds is None:
