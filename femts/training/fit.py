@@ -13,7 +13,6 @@ from femts.forecaster.panel_forecaster import PanelForecaster
 from femts.training.batches import StepBatches
 from femts.training.device import Place
 from femts.training.outset import Outset
-from femts.training.room import check_room
 from femts.training.schedule import Budget
 from femts.training.scores import circumstances
 from femts.training.state import TrainState
@@ -71,9 +70,6 @@ def fit(forecaster: Forecaster | PanelForecaster, outset: Outset, course: Course
         scored = place.devices * (1 + later) * alone
         budget = Budget(training.steps(epoch), course.limit, course.started, scored)
         folder, progress = course.folder, course.progress
-        if place.device == "cpu":
-            left = None if course.limit is None else course.started + course.limit - time.monotonic()
-            check_room(model, first, training, left)
         state = run_steps(Job(model, first, windows["val"], training, place, state, folder, budget, progress))
         if state.stopped == "interrupted":
             raise KeyboardInterrupt

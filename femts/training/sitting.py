@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,10 +13,11 @@ from femts.forecaster.load import load
 from femts.forecaster.panel_forecaster import PanelForecaster
 from femts.forecaster.run_folder import CHECKPOINT, METRICS, SCORED, begin_run
 from femts.mixers.kernels import recorded
-from femts.training.fit import Course, fit
+from femts.training.fit import Course, fit, is_trained
 from femts.training.outset import Outset
 from femts.training.refit import held_out_intervals, learn_all
 from femts.training.resume import changed_data, find_state
+from femts.training.room import check_room
 from femts.training.state import TrainState
 from femts.training.thinning import most_scored, scored_on
 
@@ -68,6 +70,7 @@ class Sitting:
 
         Raises:
             UsageError: the folder cannot take them; nothing was written.
+            RunFailure: there is too little memory or time for them; nothing was written.
         """
         if whole is None:
             trainings: tuple[Begun, ...] = (self._find(outset, self.folder, self.order.resume),)
@@ -111,6 +114,10 @@ class Sitting:
         forecaster = outset.forecaster()
         record, saved = forecaster.preprocess_record(), None if self.order.out is None else folder
         state = find_state(outset.config, record, saved, resume, forecaster.model)
+        if self.order.place.device == "cpu" and is_trained(forecaster.model) and not state.complete:
+            limit, spent = self.order.limit, time.monotonic() - self.order.started
+            left = None if limit is None else limit - spent
+            check_room(forecaster.model, outset.windows["train"], outset.config.training, left)
         if not state.model:
             outset.fit_closed_form(forecaster.model)
         return Begun(forecaster, outset, state, folder)

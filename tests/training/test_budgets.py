@@ -130,7 +130,8 @@ def test_the_summary_says_of_how_many_windows_the_scores_are(
 def test_what_memory_cannot_hold_is_refused_before_it_is_begun(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("femts.training.room.available_memory", lambda: 2**20)
     with pytest.raises(RunFailure, match=r"not enough memory: this training would take [\d,]+ MiB, and 1 are free"):
-        small_run("fem_sm")
+        small_run("fem_sm", out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_of_a_slow_model_validations_are_of_fewer_windows(monkeypatch: pytest.MonkeyPatch) -> None:
