@@ -17,7 +17,7 @@ PART = ".part"  # how a file ends that is not yet in its place
 _NOT_HERE = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT)  # of a file system without unnamed files
 
 
-def write_file(path: str | Path, content: bytes) -> None:
+def write_file(path: str | Path, content: bytes | memoryview) -> None:
     """Write `content` to `path`, whole or not at all, as far as it is a file.
 
     A link stays, and what it names is replaced; a file that is there keeps its mode. Where `path`
@@ -53,12 +53,12 @@ def _target(path: Path) -> tuple[Path | None, int | None]:
     return (real, stat.S_IMODE(status.st_mode)) if stat.S_ISREG(status.st_mode) else (None, None)
 
 
-def _write_to(path: Path, content: bytes) -> None:
+def _write_to(path: Path, content: bytes | memoryview) -> None:
     with open(os.open(path, os.O_WRONLY | os.O_APPEND), "wb") as file:
         file.write(content)
 
 
-def _replace(path: Path, content: bytes, mode: int | None) -> None:
+def _replace(path: Path, content: bytes | memoryview, mode: int | None) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{secrets.token_hex(8)}{PART}")
     descriptor, named = _unnamed(path.parent), False

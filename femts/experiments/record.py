@@ -23,26 +23,21 @@ MOST_VALIDATED = 2048  # windows, evenly spread, of a roll-out on the validation
 def train_cell(cell: Cell, work: Path, device: str, data_root: str | None) -> dict[str, Any]:
     """Train `cell`, or go on with what its run folder `work` has reached, and make its record."""
     from femts.data.source import split_for
-    from femts.forecaster.load import load
-    from femts.forecaster.run_folder import METRICS, has_begun
     from femts.training.train import train
 
     data = split_for(cell.load(data_root), cell.pred_len)
-    if (work / METRICS).is_file():  # it ended between its last line and its record
-        forecaster = load(work)
-    else:
-        forecaster = train(
-            data,
-            cell.model,
-            cell.pred_len,
-            seq_len=cell.seq_len,
-            protocol=cell.protocol,
-            out=work,
-            seed=cell.seed,
-            device=device,
-            resume=has_begun(work),
-            settings=cell.settings,
-        )
+    forecaster = train(
+        data,
+        cell.model,
+        cell.pred_len,
+        seq_len=cell.seq_len,
+        protocol=cell.protocol,
+        out=work,
+        seed=cell.seed,
+        device=device,
+        resume=True,
+        settings=cell.settings,
+    )
     return make_record(cell, forecaster, data)
 
 

@@ -139,6 +139,7 @@ _MAYBE = {
     "known": entries(number()),
     "data_sha256": text,
     "schedule": fields(dict.fromkeys(("steps", "epoch"), whole(1))),
+    "thinned": entries(whole(1)),
     "members": several(fields({"config": _MEMBER_RUN, "metrics": entries(anything)}), 1),
 }
 _BARE = {"format": whole(), "files": entries(digest), "history": several(ROW), "sha256": digest}

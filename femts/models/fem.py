@@ -32,6 +32,7 @@ from femts.models.registry import register
 
 MAIN = slice(1, None, 2)  # the main tokens among [context, main, context, ...]
 LAST = slice(-1, None)  # the last of them
+AT_ONCE = 512  # channels that are forecast together: more take memory, and no less time
 
 
 @dataclass(frozen=True)
@@ -187,8 +188,13 @@ class SegmentForecaster(ForecastModel):
         nn.init.normal_(self.channel_position, std=0.02)
 
     def forward(self, x: Tensor) -> Tensor:
-        segments, mean, std = self._segments(x)
-        return self._forecast(self._predict(segments, LAST, static=self._static(x))[:, :, -1], mean, std)
+        (segments, mean, std), static = self._segments(x), self._static(x)
+        if segments.shape[1] <= AT_ONCE:
+            predicted = self._predict(segments, LAST, static=static)
+        else:
+            some = torch.arange(segments.shape[1], device=x.device).split(AT_ONCE)
+            predicted = torch.cat([self._predict(segments, LAST, each, static) for each in some], dim=1)
+        return self._forecast(predicted[:, :, -1], mean, std)
 
     def loss(self, x: Tensor, y: Tensor, observed: Tensor | None = None, channels: Tensor | None = None) -> Tensor:
         """Loss of the training: of the forecast, in scaled units, and of what follows each earlier

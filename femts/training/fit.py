@@ -15,8 +15,9 @@ from femts.training.batches import StepBatches
 from femts.training.device import Place
 from femts.training.outset import Outset
 from femts.training.schedule import Budget
-from femts.training.scores import circumstances, take_scores
+from femts.training.scores import circumstances
 from femts.training.state import TrainState
+from femts.training.thinning import scores_within
 
 if TYPE_CHECKING:
     from femts.config.training import TrainingConfig
@@ -77,7 +78,9 @@ def fit(forecaster: Forecaster | PanelForecaster, outset: Outset, course: Course
     if is_trained(model):
         model.load_state_dict(weights)
     model.to(place.device)
-    scores = take_scores(forecaster, windows, outset.data, place.device)
+    now = time.monotonic()
+    deadline = None if course.limit is None else now + (course.started + course.limit - now) / (1 + later)
+    scores = scores_within(deadline, forecaster, windows, outset.data, place.device)
     forecaster.validations = tuple(state.validations)
     forecaster.metrics = {
         **circumstances(forecaster, place),

@@ -31,7 +31,7 @@ from femts.training.device import Place, seed_device
 from femts.training.ema import RunningAverage
 from femts.training.optimizer import adamw
 from femts.training.processes import InProcess, launched
-from femts.training.schedule import Budget, Chosen, learning_rate
+from femts.training.schedule import VALIDATING, Budget, Chosen, learning_rate
 from femts.training.state import TrainState
 from femts.training.stopping import StopSignals, asked_to_stop
 
@@ -40,6 +40,7 @@ with without_traces():
     from lightning_fabric.loggers import TensorBoardLogger
     from lightning_fabric.strategies import DDPStrategy
 
+TIMED, MORE = 4, 8  # windows that say how long a validation takes, and times as many where that was a moment
 CHECK_EVERY = 50  # steps between two looks at the losses; each look waits for the device
 AGREE_EVERY = 10  # steps between two agreements of several processes to stop
 
@@ -162,6 +163,7 @@ class Trainer:
         sizes = (len(job.train), self.config.batch_size, self.config.accumulate)
         self.batches = StepBatches(*sizes, self.config.seed, (fabric.global_rank, fabric.world_size), self.device)
         self.until = job.chosen or Chosen(job.budget.steps, job.budget.steps, self.batches.epoch)
+        self._validated: tuple[int | None] | None = None  # windows of each validation, so that their scores compare
         self._losses: list[tuple[Tensor, int, int]] = []  # loss, windows, step; reading one waits for the device
 
     def step(self) -> None:
@@ -246,11 +248,13 @@ class Trainer:
             return
         learned, began = self.model.quantiles, time.monotonic()
         pinball = PinballSums(learned, self.device) if learned else None
+        if self._validated is None:
+            self._validated = (self._validation_windows(self.val),)
         scores = evaluate(
             self.average.model,
             self.val,
             config.eval_batch_size,
-            some=config.val_windows,
+            some=self._validated[0],
             share=Share(fabric.global_rank, fabric.world_size, self._summed),
             also=() if pinball is None else [pinball],
         )
@@ -281,6 +285,24 @@ class Trainer:
             state.best = {name: value.detach().cpu().clone() for name, value in self.average.model.state_dict().items()}
         if not state.complete and state.worse_for(config.keep) >= config.patience:
             state.stopped = "early"
+
+    def _validation_windows(self, val: Windows) -> int | None:
+        """Windows to validate on, the same in every process; within a limit of time a few are timed first, and more as
+        long as they take little of it."""
+        budget, most, some = self.job.budget, self.config.val_windows, TIMED
+        if budget.seconds is None:
+            return most
+        seconds, whole = VALIDATING * budget.seconds, len(val.spread(most))
+        while True:
+            began = time.monotonic()
+            timed = int(evaluate(self.average.model, val, self.config.eval_batch_size, some=some)["windows"])
+            took = time.monotonic() - began
+            if timed >= whole or took > seconds / MORE:
+                break
+            some *= MORE
+        budget.note_scoring(took / timed)
+        fitting: int = self.fabric.broadcast(max(1, int(seconds * timed / took)))
+        return most if fitting >= whole else fitting
 
     def save(self) -> None:
         """Complete the state and, where there is a folder, write it; one process does."""

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from femts.config.arguments import check_text
 from femts.config.model import AUTO, DEFAULT_MODEL
@@ -16,12 +16,13 @@ from femts.data.panel import Panel
 from femts.data.source import all_rows
 from femts.errors import UsageError
 from femts.forecaster.forecaster import Forecaster
+from femts.forecaster.load import load
 from femts.forecaster.panel_forecaster import PanelForecaster
-from femts.forecaster.saved_run import read_config
 from femts.text import shown
 from femts.training.device import Place, resolve_place
 from femts.training.outset import Outset, at_place, working_folder
 from femts.training.resolve import Lengths, length_notes, resolve_run, resolve_training, thinned_notes
+from femts.training.resume import Finished, check_resumable
 from femts.training.sitting import Sitting
 from femts.training.stopping import Interrupted
 
@@ -101,11 +102,14 @@ def carry_out(order: Order, data: Dataset | Panel) -> Forecaster | PanelForecast
         whole = Outset.of(all_rows(data), replace(config, final=True), ("train",), outset.preprocess)
     out, place = order.out, order.place
     with at_place(place):
-        if order.resume and out is not None:
-            read_config(out)  # or the lock would make a folder to refuse
+        check_resumable(out, order.resume)
         with working_folder(out, place) as folder:
             sitting = Sitting(order, folder)
-            begun = sitting.begin(outset, whole)
+            try:
+                begun = sitting.begin(outset, whole)
+            except Finished:
+                assert out is not None
+                return finished(order, out, data)
             if order.most_windows is not None:
                 model = begun[0].forecaster.model
                 model.most_windows = min(order.most_windows, model.most_windows or order.most_windows)
@@ -122,3 +126,14 @@ def carry_out(order: Order, data: Dataset | Panel) -> Forecaster | PanelForecast
             if out is not None and folder is not None:
                 forecaster.write(folder)
     return forecaster
+
+
+def finished(order: Order, out: Path, data: Dataset | Panel) -> Forecaster | PanelForecaster:
+    """The forecaster in `out`, which is what `order` asks for and was trained on `data`; says that nothing is left to
+    do."""
+    order.say(f"run {out} is finished; nothing is left to do")
+    made: Forecaster | PanelForecaster = load(out, order.place.device)
+    made._dataset = cast(Any, all_rows(data) if order.final else data)
+    if made.scored is not None:
+        made.scored._dataset = cast(Any, data)
+    return made

@@ -31,7 +31,7 @@ F = TypeVar("F", Forecaster, PanelForecaster)
 T = TypeVar("T", bound=Trained[Any, Any])
 
 
-def refit(forecaster: F, data: Dataset | Panel) -> F:
+def refit(forecaster: F, data: Dataset | Panel, limit: float | None = None) -> F:
     """Train on all rows of `data`, by what the training of `forecaster` chose on its validation part.
 
     Look-back, settings and seed stay, and so do transform and scale. The learning rate takes the
@@ -41,6 +41,7 @@ def refit(forecaster: F, data: Dataset | Panel) -> F:
         forecaster: a trained one; of one that is itself a refit, that which was scored.
         data: has the same columns; its split does not matter. For a forecaster of a panel a panel, of any series;
             words of its static columns that `forecaster` does not have count as none.
+        limit: seconds that it may take; None is no limit.
 
     Returns:
         A new forecaster, beside which `forecaster` is `scored`, and which has its metrics and intervals.
@@ -55,7 +56,7 @@ def refit(forecaster: F, data: Dataset | Panel) -> F:
         raise UsageError("'{}' is {}, and this model was trained on {}; pass one.".format(shown(data.name), *kinds))
     for one in scored.members or (scored,):
         chosen_by(one)  # before any of them takes its time
-    return _again(scored, all_rows(data))
+    return _again(scored, all_rows(data), limit)
 
 
 def _again(scored: T, data: Dataset | Panel, limit: float | None = None, progress: bool = False) -> T:

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from femts.config.model import AUTO
 from femts.config.rules import Misfit
 from femts.config.training import TrainingConfig
 from femts.errors import UsageError
 from femts.forecaster.restore import check_tensors
-from femts.forecaster.run_folder import CHECKPOINT, METRICS, RunConfig, check_new_folder
+from femts.forecaster.run_folder import CHECKPOINT, CONFIG, METRICS, ORDER, RunConfig, check_new_folder
 from femts.forecaster.saved_run import read_config, read_metrics, read_preprocess
 from femts.models.base import ForecastModel
 from femts.training.optimizer import adamw
@@ -22,7 +23,7 @@ _FREE = {"training.max_time", "training.device", "training.devices", "training.e
 _OF_A_STEP = ("params", "lr", "fused", "foreach")  # of the optimiser: what a step or a device decides, not the recipe
 
 
-class Finished(UsageError):
+class Finished(Exception):
     """The run that was to go on is finished; it is of the same settings and data."""
 
 
@@ -30,42 +31,41 @@ def find_state(
     config: RunConfig, preprocess: Mapping[str, Any], out: Path | None, resume: bool, model: ForecastModel
 ) -> TrainState:
     """State to start from: the beginning, or with `resume` where the run of `model` in `out`
-    stands. Nothing is written.
+    stands, if one has begun there. Nothing is written.
 
     Raises:
-        UsageError: `out` holds another run, or with `resume` none, or one of other settings or data.
+        UsageError: `out` holds another run, or with `resume` one of other settings or data.
         Finished: with `resume`, it holds this one, and there is nothing left to do.
     """
-    if not resume:
-        if out is not None:
-            check_new_folder(out)
-        return TrainState()
     if out is None:
-        raise UsageError("To resume, name the run folder with --out (out= in Python).")
-    before = read_config(out)
-    check_same(before.to_dict(), config.to_dict(), out)
+        check_resumable(out, resume)
+        return TrainState()
     begun, finished = (out / CHECKPOINT).is_file(), (out / METRICS).is_file()
+    if resume and ("auto" in read_metrics(out) if finished else (out / ORDER).is_file()):
+        check_same({"model": {"name": AUTO}}, {"model": {"name": config.model}}, out)
+    if not resume or not (out / CONFIG).is_file():
+        check_new_folder(out)
+        return TrainState()
+    check_same(read_config(out).to_dict(), config.to_dict(), out)
     if (begun or finished) and read_preprocess(out)["data"] != preprocess["data"]:
         raise changed_data(config.dataset, out)
     state = TrainState.load(out / CHECKPOINT) if begun else TrainState()
     if state.model:
         _check_fits(state, model, config.training, out / CHECKPOINT)
-    if finished:
-        _check_unfinished(read_metrics(out), state, out)
+    if finished and (not state.model or state.complete):
+        raise Finished
     return state
+
+
+def check_resumable(out: Path | None, resume: bool) -> None:
+    """UsageError where a run is to go on that is kept nowhere."""
+    if resume and out is None:
+        raise UsageError("To resume, name the run folder with --out (out= in Python).")
 
 
 def changed_data(dataset: str, out: Path) -> UsageError:
     """Error that is said where the run in `out` began with other data."""
     return UsageError(f"The data '{dataset}' changed since run {out} began; train again in a new folder.")
-
-
-def _check_unfinished(metrics: Mapping[str, Any], state: TrainState, out: Path) -> None:
-    if not state.model or state.complete:
-        score = metrics["test"]["mse"]
-        raise Finished(
-            f"Run {out} is finished ({state.step} steps, test MSE {score:.4f}); use it, or train in a new folder."
-        )
 
 
 def _check_fits(state: TrainState, model: ForecastModel, config: TrainingConfig, path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,13 +11,15 @@ from femts.files import remove_parts
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.load import load
 from femts.forecaster.panel_forecaster import PanelForecaster
-from femts.forecaster.run_folder import CHECKPOINT, CONFIG, METRICS, SCORED, begin_run
+from femts.forecaster.run_folder import CHECKPOINT, METRICS, SCORED, begin_run
 from femts.mixers.kernels import recorded
-from femts.training.fit import Course, fit
+from femts.training.fit import Course, fit, is_trained
 from femts.training.outset import Outset
 from femts.training.refit import held_out_intervals, learn_all
 from femts.training.resume import changed_data, find_state
+from femts.training.room import check_room
 from femts.training.state import TrainState
+from femts.training.thinning import most_scored, scored_on
 
 if TYPE_CHECKING:
     from femts.training.order import Order
@@ -67,6 +70,7 @@ class Sitting:
 
         Raises:
             UsageError: the folder cannot take them; nothing was written.
+            RunFailure: there is too little memory or time for them; nothing was written.
         """
         if whole is None:
             trainings: tuple[Begun, ...] = (self._find(outset, self.folder, self.order.resume),)
@@ -94,7 +98,8 @@ class Sitting:
         last = after[0].forecaster
         if self.order.out is not None and first.folder is not None and first.state is not None:
             forecaster.write(first.folder)
-        intervals = held_out_intervals(forecaster)
+        with scored_on(forecaster.model, most_scored(forecaster.metrics)):
+            intervals = held_out_intervals(forecaster)
         learn_all(last, forecaster, after[0].outset, self._course(after[0]))
         last.intervals = intervals
         return last
@@ -109,6 +114,10 @@ class Sitting:
         forecaster = outset.forecaster()
         record, saved = forecaster.preprocess_record(), None if self.order.out is None else folder
         state = find_state(outset.config, record, saved, resume, forecaster.model)
+        if self.order.place.device == "cpu" and is_trained(forecaster.model) and not state.complete:
+            limit, spent = self.order.limit, time.monotonic() - self.order.started
+            left = None if limit is None else limit - spent
+            check_room(forecaster.model, outset.windows["train"], outset.config.training, left)
         if not state.model:
             outset.fit_closed_form(forecaster.model)
         return Begun(forecaster, outset, state, folder)
@@ -117,7 +126,7 @@ class Sitting:
         """The training that is scored, in a folder within that of the run."""
         folder, resume = None if self.folder is None else self.folder / SCORED, self.order.resume
         if folder is None or not resume or not (folder / METRICS).is_file():
-            return self._find(outset, folder, folder is not None and resume and (folder / CONFIG).is_file())
+            return self._find(outset, folder, resume)
         forecaster: Forecaster | PanelForecaster = load(folder, self.order.place.device)
         if forecaster.data != outset.data.record:
             raise changed_data(outset.config.dataset, folder)

@@ -114,10 +114,14 @@ class TrainState:
 
     def save(self, path: Path) -> None:
         """Write atomically; RunFailure naming `path` when the disk refuses."""
+        head = f"{_NAME} {FORMAT} {{}}\n"
         written = io.BytesIO()  # torch.save to a path turns a full disk into an error without a reason
+        written.write(head.format("0" * 64).encode())
+        begin = written.tell()
         torch.save({f.name: getattr(self, f.name) for f in fields(self)}, written)
-        content = written.getvalue()
-        write_file(path, f"{_NAME} {FORMAT} {hashlib.sha256(content).hexdigest()}\n".encode() + content)
+        content = written.getbuffer()  # no copy, as of a large model it takes memory
+        content[:begin] = head.format(hashlib.sha256(content[begin:]).hexdigest()).encode()
+        write_file(path, content)
 
     @classmethod
     def load(cls, path: Path) -> TrainState:

@@ -73,7 +73,8 @@ def train(
         final: then train once more, on all rows there are, with what was chosen: for a forecaster
             that is put to use. The one that was scored is its `scored`, and its intervals come from
             the errors of that one on validation and test rows.
-        resume: continue the run in `out`; on a CPU the result is the same to the bit as without the break.
+        resume: continue the run in `out`, if it was interrupted, start it where there is none, and read it where it is
+            finished; on a CPU the result is the same to the bit as without a break.
         settings: `model.*` and `training.*` by name, values typed or as text.
         progress: show a line on stderr where that is a terminal.
         data_root: where data of the catalogue is looked for.
@@ -86,7 +87,8 @@ def train(
         intervals.
 
     Raises:
-        UsageError: something asked for does not exist or does not fit; nothing was written.
+        UsageError: something asked for does not exist or does not fit, or `out` holds the run of other settings or
+            data; nothing was written.
         RunFailure: the loss became NaN or infinite, the disk is full, or (as `Interrupted`) a signal came.
     """
     started = time.monotonic()

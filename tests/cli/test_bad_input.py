@@ -251,9 +251,8 @@ CASES = {
     "output exists": Case(f"{TRAIN} --out run", r"run already holds a finished run"),
     "output is a file": Case(f"{TRAIN} --out good.csv", r"good.csv is a file"),
     "output holds other things": Case(f"{TRAIN} --out wrong", r"wrong holds files that are no run"),
-    "nothing to resume": Case(f"{TRAIN} --resume", r"no run runs/synthetic-naive-96 to resume"),
-    "nothing to resume there": Case(f"{TRAIN} --resume --out none", r"no run folder none"),
-    "finished, not to be resumed": Case(f"{OWN} good.csv --resume --out run", r"run is finished"),
+    "resumed where other things are": Case(f"{TRAIN} --resume --out wrong", r"wrong holds files that are no run"),
+    "finished with another recipe": Case(f"{OWN} good.csv --resume --out run --seed 7", r"run was begun with .*seed"),
     "resumed with another recipe": Case(
         f"{OWN} good.csv --resume --out half --seed 7", r"half was begun with .*seed=42, not 7"
     ),

@@ -77,6 +77,21 @@ def test_what_is_finished_stays_and_what_is_missing_is_added(
     assert (place / "each" / "36" / "metrics.json").is_file()
 
 
+@pytest.mark.parametrize("out", ["--out each", ""])
+@pytest.mark.parametrize("model", ["ridge", "auto"])
+def test_one_command_starts_a_run_and_says_that_it_is_done(
+    place: Path, capsys: pytest.CaptureFixture[str], model: str, out: str
+) -> None:
+    command = f"train --dataset m.csv --model {model} --pred-len 12 --max-steps 2 --resume {out}".split()
+    assert main(command) == 0
+    first = capsys.readouterr()
+    assert main(command) == 0
+    again = capsys.readouterr()
+    assert again.out == first.out and "is finished; nothing is left to do" in again.err
+    assert main([*command, "--seed", "7"]) == 2
+    assert "begun with training.seed=42, not 7" in capsys.readouterr().err
+
+
 def test_a_horizon_that_was_killed_before_it_said_what_it_is_begins_anew(place: Path) -> None:
     assert main([*EACH.replace("12,24", "12").split(), "--model", "naive", "--dataset", "m.csv"]) == 0
     (place / "each").rename(place / "12")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+import torch
 from model_cases import check_single_channels
 
-from femts.models.registry import model_card, model_names
+from femts.models.registry import build_config, build_model, model_card, model_names
 
 DRAWING = [name for name in model_names() if model_card(name).model_class.draws_channels]
 
@@ -14,6 +15,16 @@ DRAWING = [name for name in model_names() if model_card(name).model_class.draws_
 @pytest.mark.parametrize("name", DRAWING)
 def test_losses_of_single_channels_add_up_to_that_of_all(name: str, gaps: bool) -> None:
     check_single_channels(name, gaps)
+
+
+@pytest.mark.parametrize("name", ["fem_sm", "fem_gla_ridge"])
+def test_a_wide_table_is_forecast_a_few_channels_at_a_time(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    model = build_model(name, build_config(name, seq_len=24, pred_len=6, n_channels=5, settings={"d_model": 16})).eval()
+    x = torch.randn(3, 24, 5)
+    at_once = model.forecast(x, 12)
+    monkeypatch.setattr("femts.models.fem.AT_ONCE", 2)
+    torch.testing.assert_close(model.forecast(x, 12), at_once)
 
 
 def test_the_mixers_and_patchtst_draw() -> None:

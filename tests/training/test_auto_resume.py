@@ -17,7 +17,6 @@ from femts.forecaster.run_folder import CANDIDATES
 from femts.training.choice import run as choice
 from femts.training.choice.candidates import Candidate
 from femts.training.choice.trial import Tried
-from femts.training.resume import Finished
 from femts.training.stopping import Interrupted
 from femts.training.train import train
 
@@ -130,10 +129,13 @@ def test_an_order_that_cannot_be_read_is_refused(begun: Path) -> None:
 
 def test_a_finished_choice_knows_its_order(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    chosen(out=run, final=True)
+    made, said = chosen(out=run, final=True), list[str]()
     before = files(run)
-    with pytest.raises(Finished, match="is finished"):
-        chosen(out=run, resume=True, final=True)
+    again = chosen(out=run, resume=True, final=True, say=said.append)
+    assert said == [f"run {run} is finished; nothing is left to do"]
+    assert again.metrics == made.metrics and again.scored is not None
+    with pytest.raises(UsageError, match=r"begun with model\.name=auto, not ridge"):
+        train(months(), "ridge", 12, out=run, resume=True)
     with pytest.raises(UsageError, match="begun with final=True, not False"):
         chosen(out=run, resume=True)
     with pytest.raises(UsageError, match="data 'frame' changed since"):

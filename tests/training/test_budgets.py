@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from small_runs import DATA, MODELS, TRAIN, VAL, essence, small_run
+from small_runs import DATA, MODELS, TEST, TRAIN, VAL, essence, small_run
 
 import femts
-from femts.errors import UsageError
+from femts.cli import main
+from femts.errors import RunFailure
+from femts.training import fit, loop, thinning
 from femts.training.loop import Trainer
 
 
@@ -80,11 +83,68 @@ def test_a_limit_of_time_ends_at_a_rate_of_zero_and_the_run_is_finished(tmp_path
     assert run.metrics["stopped"] == "max_time" and run.metrics["steps"] > 10
     assert run.validations[-1]["lr"] == 0.0 and run.validations[-1]["step"] == run.metrics["steps"]
     assert femts.load(tmp_path / "run").evaluate("val", dataset=DATA) == run.metrics["val"]
-    with pytest.raises(UsageError, match="is finished"):
-        small_run(out=tmp_path / "run", **changes, resume=True)
+    again = small_run(out=tmp_path / "run", **changes, resume=True)
+    assert again.metrics == run.metrics
 
 
 def test_time_that_is_up_at_once_still_gives_a_step_and_scores() -> None:
     run = small_run(max_time="0.001s")
     assert (run.metrics["stopped"], run.metrics["steps"]) == ("max_time", 1)
     assert run.metrics["val"]["windows"] == VAL and math.isfinite(run.metrics["test"]["mse"])
+
+
+@pytest.mark.parametrize("model", ["ridge", "fem_sm"])
+@pytest.mark.parametrize("final", [False, True])
+def test_where_time_is_up_scores_and_intervals_are_of_fewer_windows(
+    model: str, final: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(thinning, "GRACE", 0.0)
+    run = small_run(model, max_time="0.001s", final=final, out=tmp_path / "run")
+    some = thinning.FEWEST
+    assert run.metrics["thinned"] == {"val": VAL, "test": TEST}
+    assert run.metrics["val"]["windows"] == run.metrics["test"]["windows"] == some
+    assert run.intervals is not None and run.intervals.windows == (2 * some if final else some)
+    assert run.evaluate("test")["windows"] == TEST, "only the training is short of time"
+    assert femts.load(tmp_path / "run").metrics["thinned"] == run.metrics["thinned"]
+
+
+def test_the_summary_says_of_how_many_windows_the_scores_are(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    within = fit.scores_within
+    monkeypatch.setattr(thinning, "GRACE", 0.0)
+    monkeypatch.setattr(fit, "scores_within", lambda deadline, *rest: within(deadline and 0.0, *rest))
+    monkeypatch.chdir(tmp_path)
+    command = ["train", "--dataset", "synthetic", "--model", "naive", "--pred-len", "24", "--max-time"]
+    assert main([*command, "1m", "--out", "short"]) == 0
+    assert re.search(
+        r"note: short had time to score 16 of \d+ val and 16 of \d+ test windows, evenly", capsys.readouterr().err
+    )
+    monkeypatch.setattr(fit, "scores_within", within)
+    assert main([*command, "10m", "--out", "long"]) == main([*command[:-1], "--out", "whole"]) == 0
+    assert "had time" not in capsys.readouterr().err
+    metrics = [femts.load(name).metrics for name in ("long", "whole")]
+    assert metrics[0]["test"] == metrics[1]["test"] and metrics[0]["intervals"] == metrics[1]["intervals"]
+
+
+def test_what_memory_cannot_hold_is_refused_before_it_is_begun(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("femts.training.room.available_memory", lambda: 2**20)
+    with pytest.raises(RunFailure, match=r"not enough memory: this training would take [\d,]+ MiB, and 1 are free"):
+        small_run("fem_sm", out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_of_a_slow_model_validations_are_of_fewer_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    scored = list[int]()
+
+    def slow(*arguments: Any, **options: Any) -> Any:
+        found = evaluate(*arguments, **options)
+        scored.append(int(found["windows"]))
+        time.sleep(0.02 * found["windows"])
+        return found
+
+    evaluate = loop.evaluate
+    monkeypatch.setattr(loop, "evaluate", slow)
+    small_run(max_time="10s")
+    first, *others = scored
+    assert first == loop.TIMED and len(set(others)) == 1 and others[0] <= 0.03 * 10 / 0.02 < VAL

@@ -109,10 +109,13 @@ def test_killed_between_the_last_epoch_and_the_scores(whole: dict[str, Any], tmp
 
 
 def test_a_finished_run_says_so(tmp_path: Path) -> None:
-    small_run(out=tmp_path / "run")
+    made, said = small_run(out=tmp_path / "run"), list[str]()
     before = (tmp_path / "run" / "metrics.json").read_bytes()
-    with pytest.raises(UsageError, match=r"run is finished \(33 steps, test MSE \d\.\d{4}\); use it, or"):
-        small_run(out=tmp_path / "run", resume=True)
+    again = small_run(out=tmp_path / "run", resume=True, say=said.append)
+    assert said == [f"run {tmp_path / 'run'} is finished; nothing is left to do"]
+    assert essence(again) == essence(made) and again.evaluate("test") == made.evaluate("test")
+    with pytest.raises(UsageError, match=r"begun with training\.seed=42, not 7"):
+        small_run(out=tmp_path / "run", resume=True, seed=7)
     with pytest.raises(UsageError, match=r"already holds a finished run"):
         small_run(out=tmp_path / "run")
     assert (tmp_path / "run" / "metrics.json").read_bytes() == before
@@ -165,14 +168,23 @@ def test_a_damaged_checkpoint_cannot_be_resumed(begun: Path) -> None:
         small_run(out=begun, resume=True)
 
 
-def test_there_must_be_something_to_resume(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no run folder"):
-        small_run(out=tmp_path / "nowhere", resume=True)
-    with pytest.raises(UsageError, match="is not a femts run"):
+@pytest.mark.parametrize("left", [(), ("",), (".0.part",), ("candidates/.0.part",)])
+def test_where_nothing_has_begun_a_run_is_started(whole: dict[str, Any], left: tuple[str, ...], tmp_path: Path) -> None:
+    for name in left:
+        (tmp_path / "run" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "run" / name).touch() if name else (tmp_path / "run").mkdir()
+    assert essence(small_run(out=tmp_path / "run", resume=True)) == whole["dlinear"]
+
+
+def test_what_is_no_run_is_not_resumed(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").touch()
+    with pytest.raises(UsageError, match="holds files that are no run"):
         small_run(out=tmp_path, resume=True)
+    with pytest.raises(UsageError, match="is a file"):
+        small_run(out=tmp_path / "notes.txt", resume=True)
     with pytest.raises(UsageError, match="name the run folder"):
         small_run(resume=True)
-    assert list(tmp_path.iterdir()) == []
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
 def test_what_a_killed_write_left_is_swept_away(begun: Path) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from femts.analysis.tune.space import SEQ_LEN
 from femts.analysis.tune.study import COMPLETE, FAILED, PRUNED, Trial
 from femts.errors import FemtsError, UsageError
-from femts.forecaster.run_folder import CONFIG, METRICS
+from femts.forecaster.run_folder import METRICS
 from femts.forecaster.saved_run import read_metrics
 from femts.training.stopping import Interrupted, watched
 from femts.training.train import train
@@ -95,7 +95,7 @@ def _score(plan: Plan, trial: Trial, origin: int, watch: _Watch) -> float:
                 seq_len=trial.values.get(SEQ_LEN, question.recipe[SEQ_LEN]),
                 protocol=question.protocol,
                 out=folder,
-                resume=folder is not None and (folder / CONFIG).is_file(),
+                resume=folder is not None,
                 settings=settings,
             )
         metrics, validations = forecaster.metrics, forecaster.validations

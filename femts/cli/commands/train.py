@@ -28,9 +28,9 @@ from femts.cli.output import (
     scores_table,
 )
 from femts.cli.recipe import Recipe, RecipeOptions, TrainingOptions, make_recipe
-from femts.errors import RunFailure, UsageError
+from femts.errors import RunFailure
 from femts.files import write_file
-from femts.forecaster.run_folder import METRICS, check_new_folder, has_begun
+from femts.forecaster.run_folder import METRICS, check_new_folder
 from femts.forecaster.saved_run import read_metrics
 from femts.text import printable, strict_json
 
@@ -49,11 +49,12 @@ def train(
     data_root: DataRoot = None,
     out: Annotated[Path | None, option("Folder of the run; runs/DATASET-MODEL-HORIZON unless given.", "DIR")] = None,
     training: TrainingOptions,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run if it has begun.")] = False,
 ) -> None:
     """Train a model and print its test scores.
 
-    A run that was interrupted goes on where it stood with the same command and --resume.
+    With --resume the same command starts a run, goes on with one that was interrupted, and of one that is finished
+    says so and prints its scores: it can be repeated until it exits with 0.
     """
     plan = make_recipe(recipe, training)
     if out is not None and not resume:
@@ -82,20 +83,17 @@ def train(
 
 @contextmanager
 def _folder(out: Path | None, recipe: Recipe, data: Dataset | Panel, resume: bool) -> Iterator[Path]:
-    """Folder of the run: `out`, with `resume` the last folder of its name, else a new one that no
-    other run can have."""
+    """Folder of the run: `out`, with `resume` the last folder of its name, else, or where there is none, a new one that
+    no other run can have."""
     if out is not None:
         yield out
         return
     first = _DEFAULT_PLACE / replace(recipe, pred_lens=_horizons(recipe, data)).default_name
-    numbered = (first if n == 1 else Path(f"{first}-{n}") for n in count(1))
-    if resume:
-        taken = list(takewhile(Path.exists, numbered))
-        if not taken:
-            raise UsageError(f"There is no run {first} to resume; name its folder with --out.")
+    taken = list(takewhile(Path.exists, _numbered(first))) if resume else []
+    if taken:
         yield taken[-1]
         return
-    folder = next(filter(_made, numbered))
+    folder = next(filter(_made, _numbered(first)))
     if folder != first:
         print(f"{printable(first)} exists, so this run goes to {printable(folder)}")
     try:
@@ -105,6 +103,10 @@ def _folder(out: Path | None, recipe: Recipe, data: Dataset | Panel, resume: boo
             folder.rmdir()
             folder.parent.rmdir()
         raise
+
+
+def _numbered(first: Path) -> Iterator[Path]:
+    return (first if n == 1 else Path(f"{first}-{n}") for n in count(1))
 
 
 def _made(folder: Path) -> bool:
@@ -131,11 +133,12 @@ def _train_all(
     """Train one model for each horizon; returns their records. Several get a folder each, and a summary."""
     from femts.config.training import parse_span
     from femts.data.panel import Panel
-    from femts.training.resume import Finished
     from femts.training.train import train as fit
 
     single = len(recipe.pred_lens) <= 1
-    limit = None if single or isinstance(data, Panel) else _check_horizons(recipe, data)
+    limit = recipe.settings.get("training.max_time")
+    if not single and not isinstance(data, Panel):
+        limit = _check_horizons(recipe, data)
     said = set[str]()
     runs = {pred_len: folder if single else folder / str(pred_len) for pred_len in _horizons(recipe, data)}
     records, settings = dict[int, dict[str, Any]](), dict(recipe.settings)
@@ -148,7 +151,7 @@ def _train_all(
             seq_len=recipe.seq_len,
             protocol=recipe.protocol,
             out=run,
-            resume=resume and (single or has_begun(run)),
+            resume=resume,
             final=recipe.final,
             settings=settings,
             progress=True,
@@ -157,8 +160,7 @@ def _train_all(
 
     finished = [p for p, run in runs.items() if not single and resume and (run / METRICS).is_file()]
     for pred_len in finished:  # all of them before hours are spent on the others
-        with suppress(Finished):  # of these settings and data, or it says what was other
-            train_one(pred_len, runs[pred_len])
+        train_one(pred_len, runs[pred_len])  # of these settings and data, or it says what was other
     left = [p for p in runs if p not in finished]
     for pred_len, run in runs.items():
         if pred_len in left:
@@ -173,6 +175,9 @@ def _train_all(
             say_notes([f"of the changes over a season, what is known in advance explains: {parts}"])
         if record["stopped"] == "max_time":
             say_notes([f"{run} had time for {record['steps']} steps; the learning rate fell to zero over them"])
+        if "thinned" in record:
+            counts = " and ".join(f"{record[part]['windows']} of {n} {part}" for part, n in record["thinned"].items())
+            say_notes([f"{run} had time to score {counts} windows, evenly spread; a longer --max-time scores more"])
     if not single:
         scores = {pred_len: record["test"] for pred_len, record in records.items()}
         summary: dict[str, Any] = {"pred_len": {str(p): s for p, s in scores.items()}, "mean": mean_scores(scores)}

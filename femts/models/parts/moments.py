@@ -6,13 +6,14 @@ correlation, gives the others, and a series of any length costs little more than
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
-CHUNK = 2048  # windows at a time
+CHUNK = 2048  # windows or gaps at a time
 
 _Sums = tuple[Tensor, ...]  # the fields of `Moments` before they are divided
 
@@ -69,19 +70,17 @@ def window_moments(
         after: forecast H in steps.
         observed: which of them are real, (rows,); None if all are. A window counts by how much of
             what it forecasts is real, and with each later step only where that is.
-        most: where more windows than that forecast something that is not real, so many are drawn of all.
+        most: windows that are drawn of all where there are so many gaps that these take less time than sums over the
+            gaps; gaps that are fewer are counted exactly, whatever their lengths.
     """
     series = series.double()
     if observed is None or bool(observed.all()):
         return _means(*_all_windows(series, before, after))
     real = observed.to(series.dtype)
-    missing = torch.cat([real.new_zeros(1), (1 - real).cumsum(0)])
-    touched = (missing[before + after :] - missing[before:-after]).nonzero().flatten()
+    parts = _parts(real)
+    if 3 * sum(_points(part) for part in parts) <= most:  # each takes as long as three windows
+        return _means(*_real_windows(series, real, parts, before, after))
     windows = series.unfold(0, before + after, 1)  # a view, as those of the weights are
-    if len(touched) <= most:
-        every = _all_windows(series, before, after)
-        unreal = _some_windows(windows, (1 - real)[before:].unfold(0, after, 1), touched, before)
-        return _means(*(a - b for a, b in zip(every, unreal, strict=True)))
     drawn = torch.randperm(len(windows), generator=torch.Generator().manual_seed(0))[:most]  # each phase of each season
     return _means(*_some_windows(windows, real[before:].unfold(0, after, 1), drawn, before))
 
@@ -123,3 +122,105 @@ def _all_windows(series: Tensor, before: int, after: int) -> _Sums:
     whole += (last[before - 1] - last[:before])[:, None]
     future = squares - 2 * last[before:] + last[before - 1]
     return whole[:, :before], whole[:, before:], future, torch.full_like(future, n)
+
+
+def _parts(real: Tensor) -> tuple[Tensor, Tensor]:
+    """Two masks whose sum is `real` (rows,): 1 but for the long gaps, and -1 in each gap that is quicker to add up
+    value by value than by its two ends."""
+    missing = 1 - real
+    alone = missing * (1 - F.pad(missing[1:], (0, 1))) * (1 - F.pad(missing[:-1], (1, 0)))
+    return real + alone, -alone
+
+
+def _points(weights: Tensor) -> int:
+    """Terms in which sums that `weights` (n,) weigh come to be computed."""
+    return min(int(weights.count_nonzero()), int(_changes(weights).count_nonzero()))
+
+
+def _is_sparse(weights: Tensor) -> bool:
+    """True where adding up what `weights` weigh takes no longer than adding up what changes with them."""
+    return bool(weights.count_nonzero() <= _changes(weights).count_nonzero())
+
+
+def _changes(weights: Tensor) -> Tensor:
+    """What `weights` (n,) change by, from the 0 before them to the 0 after them: (n + 1,)."""
+    return torch.diff(weights, prepend=weights.new_zeros(1), append=weights.new_zeros(1))
+
+
+def _real_windows(series: Tensor, real: Tensor, parts: Sequence[Tensor], before: int, after: int) -> _Sums:
+    """The sums of `_some_windows` over all windows, by the masks `parts` of sum `real`: in time that grows with the
+    number of gaps, not with their lengths, nor with the windows that they touch."""
+    n, values = len(series) - before - after + 1, real * series
+    past = _products(series, [_moving_sums(part[before:], after) for part in parts], before) / after
+    level = torch.stack([_level_products(series, part, before, after) for part in parts]).sum(0)
+    ahead = series.new_empty(before, after)  # products of look-back steps and real forecast steps
+    ahead[0], ahead[:, 0] = _lagged(series[:n], values[before:], after), _lagged(values[before:][:n], series, before)
+    moved = torch.outer(series[n:][: before - 1], values[before + n :])
+    moved -= torch.outer(series[: before - 1], values[before:][: after - 1])
+    for row in range(1, before):
+        ahead[row, 1:] = ahead[row - 1, :-1] + moved[row - 1]
+    last = past[-1].clone()
+    past += last[-1] - last - last[:, None]
+    squares, counts = (_moving_sums(each[before:], n) for each in (values * series, real))
+    cross, future = ahead - level - ahead[-1] + level[-1], squares - 2 * ahead[-1] + level[-1]
+    return past, cross, future, counts
+
+
+def _moving_sums(values: Tensor, n: int) -> Tensor:
+    """Sums of each `n` neighbours of `values`."""
+    sums = F.pad(values.cumsum(0), (1, 0))
+    return sums[n:] - sums[:-n]
+
+
+def _lagged(first: Tensor, second: Tensor, lags: int) -> Tensor:
+    """Sums over t of `first` at t times `second` at t + j, for the j below `lags`."""
+    size = 1 << (len(first) + len(second) - 1).bit_length()
+    return torch.fft.irfft(torch.fft.rfft(second, size) * torch.fft.rfft(first, size).conj(), size)[:lags]
+
+
+def _products(series: Tensor, parts: Sequence[Tensor], steps: int) -> Tensor:
+    """Sums over t of the weights at t, which are the sum of `parts`, times the products of the `steps` of `series` from
+    t on: (steps, steps).
+
+    Those of the next steps differ by what weights change by, where they seldom change.
+    """
+    further = {number: part for number, part in enumerate(parts) if not _is_sparse(part)}
+    weights = sum((part for number, part in enumerate(parts) if number not in further), torch.zeros_like(parts[0]))
+    windows, products = F.pad(series, (0, steps)).unfold(0, steps, 1), series.new_zeros(steps, steps)
+    for some in weights.nonzero().flatten().split(CHUNK):
+        rows = windows[some]
+        products += (rows * weights[some, None]).T @ rows
+    if further:
+        whole, moved = (
+            torch.empty_like(products),
+            _products(series, [_changes(part) for part in further.values()], steps),
+        )
+        weights = sum(further.values(), torch.zeros_like(parts[0]))
+        whole[0] = whole[:, 0] = _lagged(weights * series[: len(weights)], series, steps)
+        for row in range(1, steps):
+            torch.sub(whole[row - 1, :-1], moved[row - 1, :-1], out=whole[row, 1:])
+        products += whole
+    return products
+
+
+def _level_products(series: Tensor, weights: Tensor, before: int, after: int) -> Tensor:
+    """Sums over the windows of the products of look-back steps and the last of them, weighed for each forecast step by
+    its row's `weights` (rows,): (L, H)."""
+    n = len(series) - before - after + 1
+    if _is_sparse(weights):
+        return _level_terms(series, weights, before, after, n)
+    first = _lagged(weights[before:][:n] * series[before - 1 :][:n], series, before)
+    further = _level_terms(series, torch.diff(weights, prepend=weights[:1]), before, after, n)
+    further[:, 0] = first  # and each further step adds what the weights change by
+    return further.cumsum(1)
+
+
+def _level_terms(series: Tensor, weights: Tensor, before: int, after: int, n: int) -> Tensor:
+    ending = F.pad(series, (before + after, 0)).unfold(0, before + after, 1)  # just before a row
+    products = series.new_zeros(after, before + after)
+    for some in weights.nonzero().flatten().split(CHUNK):
+        begin = some[:, None] - before - torch.arange(after)  # of the windows that forecast these rows, by the step
+        last = series[(begin + before - 1).clamp(min=0)] * weights[some, None] * ((begin >= 0) & (begin < n))
+        products += last.T @ ending[some]
+    # Look-back step i of the windows of forecast step h is in column H - h + i of row h.
+    return products.as_strided((before, after), (1, before + after - 1), after)

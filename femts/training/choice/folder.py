@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -18,13 +19,11 @@ from femts.data.panel import Panel
 from femts.data.protocols import default_protocol
 from femts.errors import UsageError
 from femts.files import locked, write_file
-from femts.forecaster.run_folder import CANDIDATES, METRICS, check_new_folder, json_bytes
+from femts.forecaster.run_folder import CANDIDATES, METRICS, ORDER, check_new_folder, has_begun, json_bytes
 from femts.forecaster.saved_run import read_config, read_metrics
 from femts.text import strict_json
 from femts.training.order import Order
-from femts.training.resume import Finished, changed_data, check_same
-
-ORDER = f"{CANDIDATES}/order.json"
+from femts.training.resume import Finished, changed_data, check_resumable, check_same
 
 
 def order_record(order: Order, data: Dataset | Panel, pred_len: int) -> dict[str, Any]:
@@ -53,35 +52,38 @@ def trials_folder(order: Order, record: Mapping[str, Any]) -> Iterator[Path | No
         record: of this order, which is written to a new folder and compared with that of an old one.
 
     Raises:
-        UsageError: the folder is not new, or with `resume` holds no choice, or that of another order.
+        UsageError: the folder is not new, or with `resume` holds something else, or the choice of another order.
         Finished: with `resume`, it holds this one, and nothing is left to do.
     """
     out = order.out
+    check_resumable(out, order.resume)
     if out is None:
-        if order.resume:
-            raise UsageError("To resume, name the run folder with --out (out= in Python).")
         yield None
         return
-    if order.resume:
-        _check_same_order(out, record)
-    else:
-        check_new_folder(out)
     with locked(out):
-        if not order.resume:
+        begun = order.resume and has_begun(out)
+        if begun:
+            _check_same_order(out, record)
+        else:
+            check_new_folder(out)
             write_file(out / ORDER, json_bytes(record))
-        yield out / CANDIDATES
+        try:
+            yield out / CANDIDATES
+        except UsageError:
+            if not begun:  # what was there before this call stays
+                shutil.rmtree(out / CANDIDATES, ignore_errors=True)
+            raise
 
 
 def _check_same_order(out: Path, record: Mapping[str, Any]) -> None:
-    finished = (out / METRICS).is_file()
-    if not finished and not (out / ORDER).is_file():
-        raise UsageError(f"Folder {out} holds no run with --model {AUTO}; choose a new folder, without --resume.")
-    before = _finished_order(out) if finished else _begun_order(out)
+    finished, chosen = (out / METRICS).is_file(), (out / ORDER).is_file()
+    before = _finished_order(out) if finished else _begun_order(out) if chosen else read_config(out).to_dict()
     check_same({**before, "data": record["data"]}, record, out)
     if before.get("data") != record["data"]:
         raise changed_data(record["dataset"]["name"], out)
     if finished:
-        raise Finished(f"Folder {out} is finished; choose a new folder, without --resume.")
+        shutil.rmtree(out / CANDIDATES, ignore_errors=True)  # it may have been killed after its last line
+        raise Finished
 
 
 def _begun_order(out: Path) -> Mapping[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any, cast
 from femts.data.dataset import Dataset
 from femts.data.origins import before_test, most_origins
 from femts.data.panel import Panel
-from femts.errors import UsageError
+from femts.errors import RunFailure, UsageError
 from femts.forecaster.combine import mean_of
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.panel_forecaster import PanelForecaster
@@ -20,18 +20,20 @@ from femts.forecaster.run_folder import CANDIDATES
 from femts.training.choice.candidates import shortlist, windows_to_score
 from femts.training.choice.folder import order_record, trials_folder
 from femts.training.choice.rule import RULE, best_mean, error_of
-from femts.training.choice.trial import Tried, scoring_seconds, try_candidate
-from femts.training.order import Order
+from femts.training.choice.trial import Tried, try_candidate
+from femts.training.order import Order, finished
 from femts.training.outset import Outset, at_place
 from femts.training.refit import held_out_intervals, refit
 from femts.training.resolve import horizon, horizon_notes, resolve_run, thinned_notes
-from femts.training.scores import circumstances, take_scores
+from femts.training.resume import Finished
+from femts.training.schedule import RESERVED
+from femts.training.scores import circumstances
 from femts.training.stopping import Interrupted
+from femts.training.thinning import most_scored, scored_on, scores_within
 
 ORIGINS = 3  # ends of the rows that are learned from, where they are few
 FEW = 2000  # of them
 _OF_TRAINING = ("kept_step", "steps", "stopped", "schedule", "members", "kernels")
-MARGIN = 1.25  # of the time that the scores are thought to take
 LEAST = 1.0  # seconds that a trial needs of a model that is not made in a moment
 
 
@@ -47,8 +49,8 @@ def choose(order: Order, data: Dataset | Panel) -> Forecaster | PanelForecaster:
     """
     pred_len = horizon(data, order.lengths.pred_len).steps
     record = order_record(order, data, pred_len)
-    with trials_folder(order, record) as folder:
-        try:
+    try:
+        with trials_folder(order, record) as folder:
             for note in (*data.notes, *horizon_notes(data, order.lengths.pred_len)):
                 order.say(note)
             with at_place(order.place):
@@ -56,17 +58,16 @@ def choose(order: Order, data: Dataset | Panel) -> Forecaster | PanelForecaster:
                 made = _taken(order, data, tried)
                 made.metrics["auto"]["order"] = record
                 if order.final:
-                    made = _on_all_rows(made, data)
-        except (Interrupted, KeyboardInterrupt) as error:
-            remedy = "nothing was kept" if order.out is None else f"{order.out} goes on with --resume"
-            raise Interrupted(f"Choosing was interrupted; {remedy}.") from error
-        except UsageError:
-            if folder is not None and not order.resume:  # what was there before this call stays
-                shutil.rmtree(folder, ignore_errors=True)
-            raise
-        if order.out is not None:
-            made.write(order.out)
-            shutil.rmtree(order.out / CANDIDATES, ignore_errors=True)
+                    made = _on_all_rows(order, made, data)
+            if order.out is not None:
+                made.write(order.out)
+                shutil.rmtree(order.out / CANDIDATES, ignore_errors=True)
+    except (Interrupted, KeyboardInterrupt) as error:
+        remedy = "nothing was kept" if order.out is None else f"{order.out} goes on with --resume"
+        raise Interrupted(f"Choosing was interrupted; {remedy}.") from error
+    except Finished:
+        assert order.out is not None
+        return finished(order, order.out, data)
     return made
 
 
@@ -77,7 +78,7 @@ def _try_all(order: Order, data: Dataset | Panel, pred_len: int, folder: Path | 
     limit, candidates = order.limit, shortlist(data, pred_len, origins, order.limit)
     order, tried = replace(order, lengths=order.lengths._replace(pred_len=pred_len)), list[Tried]()
     learners = [each for each in candidates if each.learns and not each.reason]
-    scores = 0.0 if limit is None else MARGIN * sum(scoring_seconds(each, order, data) for each in learners)
+    scores = 0.0 if limit is None else RESERVED * limit
     for candidate in candidates:
         left = None if limit is None else order.started + limit - time.monotonic()
         if left is not None and candidate in learners:
@@ -105,7 +106,8 @@ def _taken(order: Order, data: Dataset | Panel, tried: Sequence[Tried]) -> Forec
     taken = best_mean(tried)
     if not taken:
         reason = next((each.reason for each in tried if each.reason), "Their forecasts are not finite")
-        raise UsageError(f"No model could be tried. {reason.rstrip('.')}.")
+        failure = RunFailure if any(each.failed for each in tried) else UsageError
+        raise failure(f"No model could be tried. {reason.rstrip('.')}.")
     members = [_settled(order, data, each) for each in taken]
     made: Forecaster | PanelForecaster = members[0] if len(members) == 1 else mean_of(cast(Any, members))
     of_training = {key: made.metrics[key] for key in _OF_TRAINING if key in made.metrics}
@@ -114,7 +116,10 @@ def _taken(order: Order, data: Dataset | Panel, tried: Sequence[Tried]) -> Forec
         steps = sum(each.metrics["steps"] for each in members)
         of_training |= {"kept_step": None, "stopped": None, "steps": steps, "kernels": kernels}
     windows = Outset.of(data, made.config).windows
-    scores = take_scores(made, windows, data, order.place.device)
+    now = time.monotonic()
+    share = RESERVED if order.final else 1.0  # the rest is for the training on all rows
+    deadline = None if order.limit is None else now + share * (order.started + order.limit - now)
+    scores = scores_within(deadline, made, windows, data, order.place.device)
     made.metrics = {
         **circumstances(made, order.place),
         **of_training,
@@ -156,8 +161,13 @@ def _settled(order: Order, data: Dataset | Panel, tried: Tried) -> Forecaster | 
     return made
 
 
-def _on_all_rows(scored: Forecaster | PanelForecaster, data: Dataset | Panel) -> Forecaster | PanelForecaster:
-    """As `scored`, trained on all rows of `data`."""
-    made = refit(cast(Any, scored), data)
-    made.intervals = held_out_intervals(scored)
+def _on_all_rows(
+    order: Order, scored: Forecaster | PanelForecaster, data: Dataset | Panel
+) -> Forecaster | PanelForecaster:
+    """As `scored`, trained on all rows of `data` in the time that is left."""
+    with scored_on(scored.model, most_scored(scored.metrics)):
+        intervals = held_out_intervals(scored)
+    left = None if order.limit is None else max(LEAST, order.started + order.limit - time.monotonic())
+    made = refit(cast(Any, scored), data, left)
+    made.intervals = intervals
     return made

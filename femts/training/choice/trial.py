@@ -15,21 +15,18 @@ from torch import Tensor
 from femts.data.dataset import Dataset
 from femts.data.limits import Limits
 from femts.data.panel import Panel
-from femts.errors import FemtsError
+from femts.errors import FemtsError, RunFailure, memory_checked
 from femts.evaluation.evaluator import evaluate
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.load import load
 from femts.forecaster.panel_forecaster import PanelForecaster
-from femts.forecaster.run_folder import CONFIG, METRICS
+from femts.forecaster.run_folder import METRICS
 from femts.forecaster.scoring import score_windows
 from femts.training.choice.candidates import Candidate
 from femts.training.order import Order, carry_out
-from femts.training.outset import Outset
-from femts.training.resolve import resolve_run
 from femts.training.stopping import Interrupted
 
 Array = NDArray[np.float64]
-FEW = 32  # windows to measure the time of scoring on
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +42,7 @@ class Tried:
             several forecasts ends at them, and not each by itself.
         seconds: that the trial took.
         reason: for leaving it out; empty for one that was tried.
+        failed: it was begun, and failed for a reason that is not the caller's, such as want of memory.
     """
 
     model: str
@@ -54,6 +52,7 @@ class Tried:
     limits: tuple[Limits | None, ...] = ()
     seconds: float = 0.0
     reason: str = ""
+    failed: bool = False
 
     @property
     def error(self) -> float:
@@ -118,38 +117,25 @@ def try_candidate(
     limits = list[Limits | None]()
     share, order = None if seconds is None else seconds / len(folds), replace(order, most_windows=most)
     try:
-        for number, fold in enumerate(folds):
-            place = None if folder is None else folder / candidate.model / str(number)
-            trained = _trained(candidate, order, fold, share, place)
-            latest = latest or trained
-            collected = _Collected()
-            windows = score_windows(trained, "val", None, fold).within_scale()
-            limits.append(windows.limits(windows.spread(most)))
-            windows.resident = replace(windows.resident, limits=None)
-            evaluate(trained.model, windows, trained.config.training.eval_batch_size, some=most, also=[collected])
-            forecast, target = collected.arrays
-            forecasts.append(forecast)
-            targets.append(target)
+        with memory_checked():
+            for number, fold in enumerate(folds):
+                place = None if folder is None else folder / candidate.model / str(number)
+                trained = _trained(candidate, order, fold, share, place)
+                latest = latest or trained
+                collected = _Collected()
+                windows = score_windows(trained, "val", None, fold).within_scale()
+                limits.append(windows.limits(windows.spread(most)))
+                windows.resident = replace(windows.resident, limits=None)
+                evaluate(trained.model, windows, trained.config.training.eval_batch_size, some=most, also=[collected])
+                forecast, target = collected.arrays
+                forecasts.append(forecast)
+                targets.append(target)
     except Interrupted:
         raise
     except FemtsError as error:
-        return Tried(candidate.model, seconds=time.monotonic() - began, reason=str(error))
+        failed = isinstance(error, RunFailure)
+        return Tried(candidate.model, seconds=time.monotonic() - began, reason=str(error), failed=failed)
     return Tried(candidate.model, latest, tuple(forecasts), tuple(targets), tuple(limits), time.monotonic() - began)
-
-
-def scoring_seconds(candidate: Candidate, order: Order, data: Dataset | Panel) -> float:
-    """Seconds that it takes to score a network on all validation and test windows of `data`, measured on some
-    before it is trained."""
-    config = resolve_run(
-        data, candidate.model, order.lengths, {}, order.to(candidate.model, None, None, False).training
-    )
-    outset = Outset.of(data, config)
-    model, windows = outset.forecaster().model.to(order.place.device), outset.windows["val"].to(order.place.device)
-    evaluate(model, windows, some=FEW)  # what is done once at the first call
-    began = time.monotonic()
-    scored = evaluate(model, windows, some=FEW)["windows"]
-    each = (time.monotonic() - began) / scored
-    return each * (len(outset.windows["val"]) + len(outset.windows["test"]))
 
 
 def _trained(
@@ -158,5 +144,4 @@ def _trained(
     if folder is not None and (folder / METRICS).is_file():
         before: Forecaster | PanelForecaster = load(folder, order.place.device)
         return before
-    begun = folder is not None and (folder / CONFIG).is_file()
-    return carry_out(order.to(candidate.model, seconds, folder, begun), fold)
+    return carry_out(order.to(candidate.model, seconds, folder, folder is not None), fold)

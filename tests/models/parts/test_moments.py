@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 import torch
 from torch import Tensor
@@ -33,14 +35,25 @@ def test_all_windows(rows: int) -> None:
     assert_same(window_moments(SERIES[:rows], L, H), by_hand(SERIES[:rows]))
 
 
-@pytest.mark.parametrize("missing", [(), (30,), (0, 1, 2), (79,), tuple(range(20, 60))])
-def test_steps_that_are_not_real_do_not_count(missing: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(
+    "missing",
+    [
+        (),
+        (30,),
+        (0, 1, 2),
+        (79,),
+        tuple(range(20, 60)),
+        (0, 5, *range(20, 26), 40, 42, 60, 77, 78, 79),
+        range(0, 80, 2),
+    ],
+)
+def test_steps_that_are_not_real_do_not_count(missing: Sequence[int]) -> None:
     observed = torch.ones(ROWS, dtype=torch.bool)
     observed[list(missing)] = False
     assert_same(window_moments(SERIES, L, H, observed), by_hand(SERIES, observed))
 
 
-def test_of_very_many_touched_windows_those_drawn_say_the_same() -> None:
+def test_of_very_many_gaps_windows_that_are_drawn_say_the_same() -> None:
     series = torch.randn(6000, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     observed = torch.rand(6000, generator=torch.Generator().manual_seed(2)) > 0.2
     some, every = (window_moments(series, L, H, observed, most) for most in (3000, 6000))
