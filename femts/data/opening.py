@@ -94,7 +94,7 @@ class TextBytes(io.RawIOBase):
                 f"{place(self._path)} has a {what} of more than {most >> 10} KiB; put each row on a line of its own, "
                 "with marks between its cells."
             )
-        self._taken += len(chunk) + CELL * (sum(map(chunk.count, _ENDS)) + max(map(chunk.count, _MARKS)))
+        self._taken += len(chunk) + CELL * (max(map(chunk.count, _ENDS)) + max(map(chunk.count, _MARKS)))
         if self._cells is not None and self._taken > max(MOST_EACH * self._cells, 16 * MOST_LINE):
             raise UsageError(
                 f"{place(self._path)} has {self._taken >> 20} MiB where a few rows should be; close its quotes, and "

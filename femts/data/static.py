@@ -128,7 +128,7 @@ class StaticColumn:
                 f"static column '{shown(self.name)}' has words that the training did not have, the first "
                 f"'{shown(unknown.iloc[0])}'; they count as none.",
                 GapWarning,
-                stacklevel=5,
+                stacklevel=10,
             )
         return (text.to_numpy()[:, None] == np.array(self.words, dtype=object)[None]).astype(np.float64)
 

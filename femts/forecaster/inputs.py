@@ -224,7 +224,7 @@ def _tell_gaps(values: pd.DataFrame, where: str, rule: str) -> None:
         warnings.warn(
             f"{where} lacks {count} of {values.size} values, the first in column '{first}'; {rule}.",
             GapWarning,
-            stacklevel=4,
+            stacklevel=6,
         )
 
 
@@ -245,7 +245,7 @@ def tell_age(last: object, until: str | None, freq: str | None, config: RunConfi
         text = f"The history ends {distance} steps after the last row learned from ({until}); {remedy}."
     else:
         return
-    warnings.warn(text, AgeWarning, stacklevel=4)
+    warnings.warn(text, AgeWarning, stacklevel=5)
 
 
 def tell_units(recent: Iterable[tuple[str, Preprocess, NDArray[np.float64]]], targets: Sequence[str]) -> None:
@@ -282,4 +282,4 @@ def tell_units(recent: Iterable[tuple[str, Preprocess, NDArray[np.float64]]], ta
 def tell_ended(names: Sequence[str], steps: int) -> None:
     """Warn of targets that have no value in the last `steps` steps."""
     some = ", ".join(f"'{shown(name)}'" for name in names[:6]) + f" and {len(names) - 6} more" * (len(names) > 6)
-    warnings.warn(f"{some}: no value in the last {steps} steps, so none in the forecast.", GapWarning, stacklevel=3)
+    warnings.warn(f"{some}: no value in the last {steps} steps, so none in the forecast.", GapWarning, stacklevel=5)

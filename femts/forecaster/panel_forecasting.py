@@ -144,7 +144,7 @@ def ready_series(forecaster: Many, panel: Panel, in_advance: Array | None, ahead
         text = (
             f"{len(new)} of {len(panel.series)} series are new, the first '{new[0]}'; each is scaled by its own rows."
         )
-        warnings.warn(text, GapWarning, stacklevel=6)
+        warnings.warn(text, GapWarning, stacklevel=7)
     recent = np.stack([last_rows(data.values, length) for data in panel.series.values()])
     rows = {name: _rows_read(data, length) for name, data in panel.series.items()}
     before, after = _offsets(rows.values(), preprocess, in_advance, ahead, length)

@@ -47,7 +47,7 @@ def tell_stopped(panel: Panel, most: int) -> None:
             f"{len(stopped)} of {len(ends)} series ended more than {most} steps before {last}, the first "
             f"'{shown(name)}' at {end}; a forecast begins where its series ends."
         )
-        warnings.warn(text, AgeWarning, stacklevel=4)
+        warnings.warn(text, AgeWarning, stacklevel=5)
 
 
 def tell_young(panel: Panel, learned: Container[str], length: int) -> None:
@@ -61,7 +61,7 @@ def tell_young(panel: Panel, learned: Container[str], length: int) -> None:
             f"{len(young)} of {len(enough)} series are too short for intervals that hold, the first '{shown(name)}' of "
             f"{rows} rows; read them as too narrow up to {length} rows."
         )
-        warnings.warn(text, GapWarning, stacklevel=4)
+        warnings.warn(text, GapWarning, stacklevel=5)
 
 
 def known_ahead_of(
