@@ -43,12 +43,11 @@ def student_widths(errors: NDArray[np.floating], levels: Sequence[float], disjoi
 
 def _rising(squares: NDArray[np.float64], count: NDArray[np.float64]) -> NDArray[np.float64]:
     """Roots of mean squares (S, C) of `count` errors each, rising with the step; NaN for a channel without any."""
-    from sklearn.isotonic import IsotonicRegression
+    from scipy.optimize import isotonic_regression
 
     steps, scale = np.arange(len(squares)), np.full(squares.shape, np.nan)
     for channel, observed in enumerate(count.T > 0):
         if observed.any():
-            fit = IsotonicRegression(out_of_bounds="clip")
-            fit.fit(steps[observed], squares[observed, channel], count[observed, channel])
-            scale[:, channel] = np.sqrt(fit.predict(steps))
+            fit = isotonic_regression(squares[observed, channel], weights=count[observed, channel])
+            scale[:, channel] = np.sqrt(np.interp(steps, steps[observed], fit.x))
     return scale

@@ -65,8 +65,7 @@ def test_a_forecaster_of_all_rows_covers_fresh_ones(
     model: str, settings: dict[str, Any], kind: str, tmp_path: Path
 ) -> None:
     frame = table(noisy(kind))
-    steps = {"max_steps": 200} if settings else {}
-    run = femts.train(frame.iloc[:ROWS], model, P, seq_len=96, final=True, settings=settings, **steps)
+    run = femts.train(frame.iloc[:ROWS], model, P, seq_len=96, final=True, settings=settings, max_steps=200)
     covered = coverage(run, frame)
     assert 0.68 < covered < 0.92
     run.calibrate(dataset=frame.iloc[:ROWS])
