@@ -263,9 +263,8 @@ def test_beside_known_columns_the_bounds_are_those_that_are_scored(model: str) -
     table = run.predict(frame[:-12], level=[80], quantiles=[0.5], future=frame[-12:])
     assert list(table) == ["date", "load", "load-lo-80", "load-hi-80", "load-q-50"]
     levels = run.intervals.levels
-    for level, (lower, upper) in zip(
-        levels, conformal_bounds(last, LEARNED, levels, run.intervals.half_widths), strict=True
-    ):
+    corrections = list(torch.from_numpy(run.intervals.half_widths).double())
+    for level, (lower, upper) in zip(levels, conformal_bounds(last, LEARNED, levels, corrections), strict=True):
         if level == 80:
             for name, bound in (("lo", lower), ("hi", upper)):
                 expected = run.preprocess.inverse(bound[0].numpy())[:, 0]
