@@ -56,7 +56,7 @@ class FreeEnergyMixerConfig:
         use_rope: rotary positions on q and k of `softmax`, `linear`, `gla`; the other priors have
             no q and k. The weights of `softmax` then depend on `t - i` alone. Those of `linear` and
             `gla`, which take their features after the rotation (appendix H.2), also depend on t, counted
-            from the first token that the mask keeps: where a shifted series must be read alike,
+            from the first token that the mask keeps. Where a shifted series must be read alike,
             choose False (`gla` still fades by distance) or another prior.
         rope_theta: base of the rotary frequencies.
         conv_hidden: width of the conditioner.
