@@ -16,7 +16,7 @@ from femts.data.windows import Windows
 from femts.environment import available_memory
 from femts.errors import RunFailure
 from femts.models.base import ForecastModel
-from femts.training.thinning import FEWEST
+from femts.training.schedule import FEWEST
 
 COPIES = 10  # of the weights: gradients, two moments, average and best ones, and the last four and themselves as saved
 STEP = 3.0  # times that a step takes as long as its forecasts

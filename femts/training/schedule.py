@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from femts.config.training import TrainingConfig
 
 _SCORING_TO_TRAINING = 0.4  # seconds a window; a guess that holds until the first validation is timed
+FEWEST = 16  # windows of a part that are scored however little time is left, and at least one of each series
 RESERVED = 0.25  # part of a limit of time that the final scores get at most; they are of fewer windows then
 VALIDATING = 0.03  # part of it that a validation gets at most
 _FEW = 5  # steps; of fewer, each may have been held up by the machine
@@ -84,7 +85,8 @@ class Budget:
         if per_window is None:
             per_window = _SCORING_TO_TRAINING * self._fastest if self._noted >= _FEW else 0.0
         # A little more than measured: other processes run too.
-        reserve = min(1.2 * self._scored * per_window, RESERVED * self.seconds)
+        scored = 1.2 * per_window * self._scored
+        reserve = min(scored, max(RESERVED * self.seconds, 1.2 * per_window * 2 * FEWEST))
         span = self._called + self.seconds - reserve - self._began
         now = time.monotonic() - self._began
         return 1.0 if now >= span else now / span

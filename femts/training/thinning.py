@@ -13,9 +13,9 @@ from femts.data.windows import Windows
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.panel_forecaster import PanelForecaster
 from femts.models.base import ForecastModel
+from femts.training.schedule import FEWEST
 from femts.training.scores import take_scores
 
-FEWEST = 16  # windows of a part that are scored however little time is left, and at least one of each series
 GRACE = 1.0  # seconds that there always are for scores
 _SURE = 0.8  # part of the time that is left for which more windows are taken on: other processes run, too
 

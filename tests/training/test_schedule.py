@@ -39,10 +39,14 @@ def test_without_a_limit_no_time_is_spent() -> None:
 def test_a_budget_of_time_keeps_what_the_scores_take() -> None:
     now = time.monotonic()
     assert Budget(10, 60, now - 61, 0).time_spent() == 1.0
-    budget = Budget(10, 60, now, 100)
+    budget = Budget(10, 60, now - 50, 100)
     assert budget.time_spent() < 0.01
-    budget.note_scoring(0.6)  # 100 windows would take the minute
+    budget.note_scoring(0.1)  # 100 windows would take the ten seconds that are left
     assert budget.time_spent() == 1.0
+    many, few = Budget(10, 60, now - 40, 10**6), Budget(10, 60, now - 46, 10**6)
+    for budget in (many, few):
+        budget.note_scoring(0.01)  # the hours that all windows would take are not kept, but a quarter of a minute
+    assert many.time_spent() < 0.01 and few.time_spent() == 1.0
 
 
 def test_until_a_validation_is_timed_the_fastest_of_some_steps_tells() -> None:

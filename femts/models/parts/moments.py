@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 CHUNK = 2048  # windows or gaps at a time
+AT_ONCE = 64  # blocks of a series
 
 _Sums = tuple[Tensor, ...]  # the fields of `Moments` before they are divided
 
@@ -174,8 +175,16 @@ def _moving_sums(values: Tensor, n: int) -> Tensor:
 
 def _lagged(first: Tensor, second: Tensor, lags: int) -> Tensor:
     """Sums over t of `first` at t times `second` at t + j, for the j below `lags`."""
-    size = 1 << (len(first) + len(second) - 1).bit_length()
-    return torch.fft.irfft(torch.fft.rfft(second, size) * torch.fft.rfft(first, size).conj(), size)[:lags]
+    size = 1 << (4 * lags).bit_length()  # of a block, far shorter than a long series: it stays in the cache
+    step = size - lags
+    blocks = -(-len(first) // step)
+    first = F.pad(first, (0, blocks * step - len(first))).view(blocks, step)
+    second = F.pad(second, (0, max(0, blocks * step + lags - len(second)))).unfold(0, size, step)[:blocks]
+    spectrum = sum(
+        (torch.fft.rfft(after) * torch.fft.rfft(before, size).conj()).sum(0)
+        for before, after in zip(first.split(AT_ONCE), second.split(AT_ONCE), strict=True)
+    )
+    return torch.fft.irfft(spectrum, size)[:lags]
 
 
 def _products(series: Tensor, parts: Sequence[Tensor], steps: int) -> Tensor:
