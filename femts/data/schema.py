@@ -11,7 +11,6 @@ from femts.config.arguments import check_flag
 from femts.config.values import check_plain, whole_number
 from femts.data.domain import ANY, Domain
 from femts.data.form import USUAL, Form
-from femts.data.grid import read_step, season_of
 from femts.data.roles import NAMED, NO_ROLES, Roles, names_of
 from femts.data.split_rule import USUAL_SPLIT, SplitRule
 from femts.errors import UsageError, suggest
@@ -93,7 +92,7 @@ class Schema:
             SplitRule.of(*(reading.get(name) for name in ("split", "val_rows", "test_rows", "test_from"))),
             Domain.of(*(reading.get(name) for name in ("min", "max", "transform"))),
             _seasons(reading.get("season")),
-            read_step(reading.get("freq")),
+            _step(reading.get("freq")),
             None if reading.get("panel") is None else check_flag(reading["panel"], "panel"),
         )
 
@@ -127,11 +126,13 @@ class Schema:
         split, domain = SplitRule.from_dict(record.get("split", {})), Domain.from_dict(record.get("domain", {}))
         read = tuple(record["na"]), Form.of(record["columns"]), Roles.of(record["roles"])
         return cls(
-            *read, split, domain, tuple(record.get("season", ())), read_step(record.get("freq")), record.get("panel")
+            *read, split, domain, tuple(record.get("season", ())), _step(record.get("freq")), record.get("panel")
         )
 
     def season_of(self, freq: str | None) -> int:
         """Steps in the season of data of the step `freq`: the first that the user knows of, or that of the step."""
+        from femts.data.grid import season_of  # pandas takes long to import
+
         return self.season[0] if self.season else season_of(freq)
 
     def wide(self) -> Schema:
@@ -140,6 +141,15 @@ class Schema:
 
 
 PLAIN = Schema()
+
+
+def _step(freq: object) -> str | None:
+    """As `femts.data.grid.read_step`, without pandas, which takes long to import, where no step is given."""
+    if freq is None:
+        return None
+    from femts.data.grid import read_step
+
+    return read_step(freq)
 
 
 def _seasons(season: object) -> tuple[int, ...]:

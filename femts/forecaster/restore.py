@@ -264,7 +264,7 @@ def _intervals(run: SavedRun, content: bytes) -> Intervals:
         rising = all(low < high for low, high in zip((0.0, *levels), (*levels, 100.0), strict=True))
         # A correction of learned quantiles may be negative, and a channel without values in validation has none.
         whole = np.isnan(widths).all(axis=(0, 1)) | np.isfinite(widths).all(axis=(0, 1))
-        numbers = widths.dtype == np.float32 and bool(whole.all())
+        numbers = widths.dtype == np.float32 and bool(whole.all()) and not np.isnan(widths).all()
         difficulty, targets = intervals.difficulty, widths.shape[2]
         factors = (*difficulty.series.ravel(), *difficulty.phases.ravel())
         numbers &= all(0 < factor < np.inf for factor in factors)

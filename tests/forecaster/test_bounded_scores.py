@@ -106,7 +106,7 @@ def test_validation_and_calibration_are_of_bounded_forecasts() -> None:
     assert run.metrics["val"]["mae"] == pytest.approx(error.mean(), rel=1e-4)
     inside = (said["y-lo-80"] <= truth) & (truth <= said["y-hi-80"])
     reached = truth <= 1  # the interval ends at the bound
-    assert inside[reached].mean() == pytest.approx(0.8, abs=0.1)
+    assert inside[reached].mean() >= 0.79
 
 
 def test_a_run_with_bounds_passes_its_audit() -> None:

@@ -150,7 +150,16 @@ OTHERS = {
     "CATALOG",
 }
 OTHERS |= {"DatasetCard", "register", "register_prior", "visible", "__version__", "Forecaster", "Forecaster.device"}
-OTHERS |= {"AgeWarning", "CellWarning", "GapWarning", "FemtsError", "RunFailure", "UnitsWarning", "UsageError"}
+OTHERS |= {
+    "AgeWarning",
+    "CellWarning",
+    "GapWarning",
+    "FemtsError",
+    "RunFailure",
+    "ScaleWarning",
+    "UnitsWarning",
+    "UsageError",
+}
 OTHERS |= {"Cutoffs", "ModelConfig"}
 OTHERS |= {"Panel", "PanelForecaster", "Trained"}
 

@@ -66,8 +66,7 @@ def test_models_without_parameters_skip_fitting_and_still_make_a_run(model: str,
     assert run.metrics["kept_step"] is run.metrics["stopped"] is None
     again = femts.load(tmp_path / "run")
     assert again.evaluate("test", dataset=DATA) == run.metrics["test"]
-    with pytest.raises(UsageError, match="is finished"):
-        small_run(model, out=tmp_path / "run", resume=True)
+    assert essence(small_run(model, out=tmp_path / "run", resume=True)) == essence(run)
 
 
 def test_what_has_a_closed_form_sees_the_training_rows_alone() -> None:
@@ -195,7 +194,7 @@ def test_a_loss_that_is_no_number_stops_training_and_never_becomes_best(
 
     def poisoned(self: DLinear, *batch: Any) -> torch.Tensor:
         nonlocal calls
-        calls += 1
+        calls += self.training
         return loss(self, *batch) * (float("nan") if calls == 11 + 4 else 1.0)
 
     monkeypatch.setattr(DLinear, "loss", poisoned)
