@@ -195,7 +195,8 @@ def _half_widths(
             if held.learned is not None:
                 held.learned[..., some] /= divisor
     if windows.counted is not None and len(windows.names) > 1:  # errors of other series do not compare with theirs
-        held.errors[:, ~windows.counted[windows.series_of(index)].T.cpu().numpy()] = np.nan
+        out = ~windows.counted[windows.series_of(index)].T.cpu().numpy()
+        held.errors[:, out & ~out.all(1, keepdims=True)] = np.nan
     if held.few:
         widths = student_widths(held.errors, held.levels, disjoint)
         return widths if held.learned is None else widths - np.nan_to_num(np.nanmean(held.learned, axis=-1))
