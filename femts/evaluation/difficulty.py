@@ -28,7 +28,8 @@ Array = NDArray[np.float64]
 
 CONSTANT, LEVEL, RECENT, PHASE = 0, 1, 2, 3
 KINDS = ("constant", "level", "recent level", "phase")
-LOWEST = 0.1  # of the training mean: the size of errors does not fall with the level below it
+NEAR_ZERO = 0.1  # deviations: a training mean nearer to 0 is no level that others compare with
+RARE = 0.01  # part of the levels that are lower than what counts as the lowest
 FARTHEST = 1e3  # times smaller or larger than others, at which a size is taken as that
 MOST_PHASES = 1024  # of a season; of a longer one, none has enough errors
 CHOSEN_BY = (50.0, 80.0, 95.0)  # levels, percent, whose loss is compared
@@ -42,18 +43,21 @@ class Difficulty:
         kinds: (C,) int64, place in `KINDS`, by channel.
         series: (G, C) float64, of each series; 1 for the typical one.
         phases: (season, C) float64, of each phase; (0, C) where no channel has such.
+        lowest: (C,) float64, relative level below which errors are not taken to fall, as none was seen there.
         recent: steps before a forecast that the recent level is the mean of.
     """
 
     kinds: NDArray[np.int64]
     series: Array
     phases: Array
+    lowest: Array
     recent: int = 1
 
     @classmethod
     def even(cls, series: int, channels: int) -> Difficulty:
         """One width for all."""
-        return cls(np.zeros(channels, dtype=np.int64), np.ones((series, channels)), np.ones((0, channels)))
+        kinds, lowest = np.zeros(channels, dtype=np.int64), np.ones(channels)
+        return cls(kinds, np.ones((series, channels)), np.ones((0, channels)), lowest)
 
     @property
     def constant(self) -> bool:
@@ -68,7 +72,8 @@ class Difficulty:
             some = torch.from_numpy(np.flatnonzero(self.kinds == kind))
             if kind in (LEVEL, RECENT):
                 values = forecast if kind == LEVEL else context.recent
-                factor[..., some] *= relative_level(values[..., some], context.location[..., some])
+                level = relative_level(values[..., some], context.location[..., some])
+                factor[..., some] *= torch.maximum(level, torch.from_numpy(self.lowest[some.numpy()]))
             elif context.phase is not None:
                 factor[..., some] *= torch.from_numpy(self.phases)[context.phase[:, : forecast.shape[1]]][..., some]
         return factor
@@ -77,8 +82,7 @@ class Difficulty:
 def relative_level(values: Tensor, location: Tensor) -> Tensor:
     """Size of raw values beside that of the training mean, by the scaled `values` (B, P or 1, C) and the `location`
     (B, 1, C) of that mean; float64."""
-    mean = location.abs().clamp_min(LOWEST)
-    return ((values.cpu().double() + location).abs() / mean).clamp_min(LOWEST)
+    return (values.cpu().double() + location).abs() / location.abs().clamp_min(NEAR_ZERO)
 
 
 def shrink(sizes: Array, noise: Array, counted: NDArray[np.bool_] | None = None) -> tuple[Array, Array]:
@@ -157,7 +161,14 @@ class Sample:
 
     def sized(self, kind: int) -> Array:
         """Errors divided by a level, where `kind` is one."""
-        return self.errors / self.levels[kind] if kind in self.levels else self.errors
+        return self.errors / np.maximum(self.levels[kind], self.lowest(kind)) if kind in self.levels else self.errors
+
+    def lowest(self, kind: int) -> Array:
+        """As in `Difficulty`, (C,)."""
+        if kind not in self.levels:
+            return np.ones(self.errors.shape[-1])
+        levels = self.levels[kind].reshape(-1, self.errors.shape[-1])
+        return np.maximum(np.quantile(levels, RARE, axis=0), np.finfo(np.float32).tiny)
 
 
 def _positions(number: NDArray[np.int64], series: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -183,7 +194,8 @@ def estimate(sample: Sample, kinds: Sequence[int]) -> tuple[Difficulty, Difficul
         number = sample.context.series.numpy()
         phases, own_phases = _phase_factors(sized / own_series[number][:, None], sample, chosen)
     kind_of = np.array(kinds, dtype=np.int64)
-    made = Difficulty(kind_of, series, phases, sample.recent)
+    lowest = np.array([sample.lowest(kind)[c] for c, kind in enumerate(kinds)])
+    made = Difficulty(kind_of, series, phases, lowest, sample.recent)
     return made, replace(made, series=own_series, phases=own_phases)
 
 
@@ -292,7 +304,7 @@ def _widths(difficulty: Difficulty, sample: Sample) -> Array:
     factor = np.broadcast_to(difficulty.series[sample.context.series.numpy()][:, None], sample.errors.shape)
     levels = np.ones(())
     for kind, each in sample.levels.items():
-        levels = levels * np.where(difficulty.kinds == kind, each, 1.0)
+        levels = levels * np.where(difficulty.kinds == kind, np.maximum(each, difficulty.lowest), 1.0)
     if (difficulty.kinds == PHASE).any():
         assert sample.context.phase is not None
         phase = sample.context.phase[:, : sample.errors.shape[1]].numpy()

@@ -220,6 +220,7 @@ class Intervals:
             "kinds": self.difficulty.kinds,
             "series": self.difficulty.series,
             "phases": self.difficulty.phases,
+            "lowest": self.difficulty.lowest,
             # Not as metadata: that is text without a promised order, and a million names are data.
             "names": np.frombuffer(json.dumps(list(self.names)).encode(), dtype=np.uint8),
         }
@@ -235,6 +236,6 @@ class Intervals:
             read["half_widths"],
             windows,
             disjoint,
-            Difficulty(read["kinds"], read["series"], read["phases"], recent),
+            Difficulty(read["kinds"], read["series"], read["phases"], read["lowest"], recent),
             tuple(json.loads(read["names"].tobytes())),
         )

@@ -266,10 +266,10 @@ def _intervals(run: SavedRun, content: bytes) -> Intervals:
         whole = np.isnan(widths).all(axis=(0, 1)) | np.isfinite(widths).all(axis=(0, 1))
         numbers = widths.dtype == np.float32 and bool(whole.all()) and not np.isnan(widths).all()
         difficulty, targets = intervals.difficulty, widths.shape[2]
-        factors = (*difficulty.series.ravel(), *difficulty.phases.ravel())
+        factors = (*difficulty.series.ravel(), *difficulty.phases.ravel(), *difficulty.lowest.ravel())
         numbers &= all(0 < factor < np.inf for factor in factors)
         fitting &= difficulty.series.shape == (len(intervals.names), targets)
-        fitting &= difficulty.phases.shape[1:] == difficulty.kinds.shape == (targets,)
+        fitting &= difficulty.phases.shape[1:] == difficulty.kinds.shape == difficulty.lowest.shape == (targets,)
         fitting &= set(difficulty.kinds.tolist()) <= set(range(len(KINDS)))
         fitting &= PHASE not in difficulty.kinds or len(difficulty.phases) > 1
     except (*_UNREADABLE, IndexError) as error:
