@@ -159,14 +159,8 @@ class Sample:
         long = count * self.stride >= 2 * self.steps
         return np.where(long[number], 2 * position >= count[number], number % 2 == 1)
 
-    def sized(self, kind: int) -> Array:
-        """Errors divided by a level, where `kind` is one."""
-        return self.errors / np.maximum(self.levels[kind], self.lowest(kind)) if kind in self.levels else self.errors
-
     def lowest(self, kind: int) -> Array:
-        """As in `Difficulty`, (C,)."""
-        if kind not in self.levels:
-            return np.ones(self.errors.shape[-1])
+        """Lowest level of a `kind` that is one, as in `Difficulty`, (C,)."""
         levels = self.levels[kind].reshape(-1, self.errors.shape[-1])
         return np.maximum(np.quantile(levels, RARE, axis=0), np.finfo(np.float32).tiny)
 
@@ -183,18 +177,21 @@ def _positions(number: NDArray[np.int64], series: int) -> tuple[NDArray[np.int64
 def estimate(sample: Sample, kinds: Sequence[int]) -> tuple[Difficulty, Difficulty]:
     """Difficulty by the errors of `sample`, of these `kinds` by channel: for errors to come, and to divide those of the
     sample by; see `shrink`."""
-    channels = sample.errors.shape[-1]
-    sized = np.stack([sample.sized(kind)[..., c] for c, kind in enumerate(kinds)], axis=-1)
+    kind_of, channels = np.array(kinds, dtype=np.int64), sample.errors.shape[-1]
+    sized, lowest = sample.errors, np.ones(channels)
+    for kind, levels in sample.levels.items():
+        some = kind_of == kind
+        if some.any():
+            lowest = np.where(some, sample.lowest(kind), lowest)
+            sized = np.where(some, sample.errors / np.maximum(levels, lowest), sized)
     with np.errstate(invalid="ignore", divide="ignore"):
         sized = sized / _nanmean(sized, 0)  # errors of later steps are larger
     series, own_series = _series_factors(sized, sample)
     phases = own_phases = np.ones((0, channels))
-    chosen = np.array(kinds) == PHASE
+    chosen = kind_of == PHASE
     if chosen.any():
         number = sample.context.series.numpy()
         phases, own_phases = _phase_factors(sized / own_series[number][:, None], sample, chosen)
-    kind_of = np.array(kinds, dtype=np.int64)
-    lowest = np.array([sample.lowest(kind)[c] for c, kind in enumerate(kinds)])
     made = Difficulty(kind_of, series, phases, lowest, sample.recent)
     return made, replace(made, series=own_series, phases=own_phases)
 
