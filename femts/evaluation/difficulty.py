@@ -32,6 +32,7 @@ NEAR_ZERO = 0.1  # deviations: a training mean nearer to 0 is no level that othe
 RARE = 0.01  # part of the levels that are lower than what counts as the lowest
 FARTHEST = 1e3  # times smaller or larger than others, at which a size is taken as that
 MOST_PHASES = 1024  # of a season; of a longer one, none has enough errors
+HALF_NORMAL = np.pi / 2 - 1  # squared coefficient of variation of the size of one normal error
 CHOSEN_BY = (50.0, 80.0, 95.0)  # levels, percent, whose loss is compared
 
 
@@ -225,9 +226,6 @@ def _series_factors(sized: Array, sample: Sample) -> tuple[Array, Array]:
     squares = np.where(several, away, 0.0).sum(0)
     one = np.divide(squares, free, out=np.full(channels, HALF_NORMAL), where=free > 0)
     return shrink(sizes, one / np.maximum(filled, 1), sample.counted)
-
-
-HALF_NORMAL = np.pi / 2 - 1  # squared coefficient of variation of the size of one normal error
 
 
 def _phase_factors(sized: Array, sample: Sample, chosen: NDArray[np.bool_]) -> tuple[Array, Array]:

@@ -81,23 +81,23 @@ def scale_notes(forecaster: Forecaster | PanelForecaster) -> list[str]:
     what = "series" if isinstance(of, PanelForecaster) else "columns"
     flat = tuple(name for name, varies in own.items() if not varies)
     if flat:
-        left_out = "left out of mean errors, as " if len(flat) < len(own) else ""
+        left_out = " and left out of mean errors" if len(flat) < len(own) else ""
         notes.append(
-            f"{left_out}training rows that hardly vary tell no scale: {names(flat)} ({len(flat)} of {len(own)} "
-            f"{what}), scaled by later rows or by level instead"
+            f"{len(flat)} of {len(own)} {what} hardly vary in the training rows, so they are scaled by later rows or "
+            f"by their level{left_out}: {names(flat)}"
         )
     outgrown = tuple(of.metrics.get("outgrown", ()))
     if outgrown:
         notes.append(
-            f"left out where validation errors choose, as most validation rows are more than {FAR:g} deviations from "
-            f"the training rows: {names(outgrown)} ({len(outgrown)} of {len(own)} {what})"
+            f"{len(outgrown)} of {len(own)} {what} lie more than {FAR:g} deviations from their training rows in most "
+            f"validation rows, so they do not count where validation errors choose: {names(outgrown)}"
         )
     dominant = of.metrics.get("dominant")
     if dominant:
         error, values = (f"{100 * dominant[key]:.3g} %" for key in ("error", "values"))
         notes.append(
-            f"'{shown(dominant['name'])}', with {values} of the values, makes {error} of the squared test error, so "
-            f"the mean says little of the other {what}"
+            f"'{shown(dominant['name'])}' holds {values} of the values and {error} of the squared test error, so the "
+            f"mean says little about the other {what}"
         )
     return notes
 
