@@ -155,13 +155,15 @@ class Windows:
 
     def context(self, index: Tensor) -> Context:
         """Context of the forecasts of the windows `index`, on the CPU."""
-        series, facts, recent = self.series_of(index).cpu(), self.resident.facts, self._recent(index)
+        series, facts = self.series_of(index).cpu(), self.resident.facts
+        rows, within = self._rows_and_nearest(index)
+        recent = self._recent(within[:, self.seq_len - self.recent_steps : self.seq_len])
         if facts is None:
             return Context(series, torch.zeros_like(recent), recent)
         location = facts.location[series][:, None]
         if facts.phase is None:
             return Context(series, location, recent)
-        rows, within = (each[:, self.seq_len :].cpu() for each in self._rows_and_nearest(index))
+        rows, within = (each[:, self.seq_len :].cpu() for each in (rows, within))
         return Context(series, location, recent, (facts.phase[within] + rows - within) % facts.season)
 
     @property
@@ -170,9 +172,8 @@ class Windows:
         season = 1 if self.resident.facts is None else self.resident.facts.season
         return min(self.seq_len, season if season > 1 else self.pred_len)
 
-    def _recent(self, index: Tensor) -> Tensor:
-        """Mean of the last values before the forecasts (B, 1, T) float64, effects put back, on the CPU."""
-        rows = self._rows_and_nearest(index)[1][:, self.seq_len - self.recent_steps : self.seq_len]
+    def _recent(self, rows: Tensor) -> Tensor:
+        """Mean (B, 1, T) float64 of the targets in `rows` (B, n), effects put back, on the CPU."""
         values, offsets = self.series[rows][..., : self.targets], self.resident.offsets
         values = values if offsets is None else values + offsets[rows][..., : self.targets]
         return values.cpu().double().mean(1, keepdim=True)

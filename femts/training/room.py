@@ -25,7 +25,7 @@ SHORT = 30.0  # seconds that a training is given in any case
 HOPELESS = 4.0  # times that there is, which nothing but a guess that is wrong would leave room for
 
 
-def check_room(model: ForecastModel, windows: Windows, training: TrainingConfig, limit: float | None) -> None:
+def check_resources(model: ForecastModel, windows: Windows, training: TrainingConfig, limit: float | None) -> None:
     """RunFailure where `model` would need more memory to be trained on `windows` than there is, or, for one step and
     the fewest scores, far more time than `limit`, in seconds."""
     channels, drawn, was_training = windows.series.shape[1], training.channels, model.training

@@ -17,7 +17,7 @@ from femts.training.fit import Course, fit, is_trained
 from femts.training.outset import Outset
 from femts.training.refit import held_out_intervals, learn_all
 from femts.training.resume import changed_data, find_state
-from femts.training.room import check_room
+from femts.training.room import check_resources
 from femts.training.state import TrainState
 from femts.training.thinning import most_scored, scored_on
 
@@ -117,7 +117,7 @@ class Sitting:
         if self.order.place.device == "cpu" and is_trained(forecaster.model) and not state.complete:
             limit, spent = self.order.limit, time.monotonic() - self.order.started
             left = None if limit is None else limit - spent
-            check_room(forecaster.model, outset.windows["train"], outset.config.training, left)
+            check_resources(forecaster.model, outset.windows["train"], outset.config.training, left)
         if not state.model:
             outset.fit_closed_form(forecaster.model)
         return Begun(forecaster, outset, state, folder)
