@@ -262,7 +262,7 @@ def tell_units(recent: Iterable[tuple[str, Preprocess, NDArray[np.float64]]], ta
         sizes = np.hypot(mean, (high - low) / 2)
         for column, (name, size) in enumerate(zip(targets, sizes, strict=True)):
             some = np.abs(values[~np.isnan(values[:, column]), column])
-            if not len(some) or preprocess.scaler.scale[column] == 1:  # of a constant, which has no size of its own
+            if not len(some) or not preprocess.scaler.own[column]:
                 continue
             most, away = some.max(), abs(mean[column]) > 0.95 * size  # three deviations from 0
             if most > UNIT * size or (away and 0 < most < size / UNIT):
