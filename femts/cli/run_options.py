@@ -69,9 +69,9 @@ def gaps_as_notes() -> Iterator[None]:
 
 
 def load_run(run: Path, device: str, dataset: str | None = None) -> Forecaster:
-    """The forecaster of a run of one horizon on `device`, of a panel a `PanelForecaster`; `dataset`
+    """The forecaster of a run of one horizon on `device`; `dataset`
     says where its data are now."""
-    from femts.forecaster.load import load
+    from femts.forecaster.forecaster import load
     from femts.training.device import named_place
 
     check_single(run)
@@ -104,13 +104,12 @@ def check_series(forecaster: Forecaster, series: str | None) -> tuple[str, ...] 
 
 def one_series(forecaster: Forecaster, series: str | None) -> Forecaster:
     """View of the one series that `--series` names, of a panel; else the forecaster itself."""
-    from femts.forecaster.panel_forecaster import PanelForecaster
 
-    if not isinstance(forecaster, PanelForecaster):
+    if not forecaster.config.schema.panel:
         check_series(forecaster, series)
         return forecaster
     if series is None:
-        first = shown(next(iter(forecaster.preprocess.series)))
+        first = shown(forecaster.series[0])
         raise UsageError(f"This run is of a panel; name one of its series, as by --series '{first}'.")
     return forecaster.of(series)
 

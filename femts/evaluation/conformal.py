@@ -76,7 +76,7 @@ def calibrate(
     Raises:
         RunFailure: forecasts are not finite.
     """
-    (count, disjoint), steps, channels = scored_windows(model, windows), windows.pred_len, windows.targets
+    (count, disjoint), steps, channels = scored_windows(model, windows), windows.pred_len, windows.n_targets
     if model.levels:
         return Intervals.of_model(model, steps, channels), evaluate(model, windows, batch_size, also=also)
     few = are_few(count, disjoint)
@@ -156,7 +156,7 @@ def _difficulty(held: _Held, windows: Windows, index: Tensor) -> tuple[Difficult
     context = windows.context(index[::stride])
     errors, forecasts = (each[..., ::stride].transpose(2, 0, 1) for each in (held.errors, held.forecasts))
     season = 1 if windows.resident.facts is None else windows.resident.facts.season
-    counted = np.ones((len(windows.names), windows.targets), dtype=np.bool_)
+    counted = np.ones((len(windows.names), windows.n_targets), dtype=np.bool_)
     counted = counted if windows.counted is None else windows.counted.cpu().numpy()
     forecast = torch.from_numpy(forecasts)
     lowest = torch.minimum(forecast.amin(1, keepdim=True), context.recent) + context.location
@@ -175,7 +175,7 @@ def _difficulty(held: _Held, windows: Windows, index: Tensor) -> tuple[Difficult
         counted,
         (lowest > 0).all(0)[0].numpy(),
     )
-    kinds = [CONSTANT] * windows.targets if held.learned is not None else choose_kinds(sample)
+    kinds = [CONSTANT] * windows.n_targets if held.learned is not None else choose_kinds(sample)
     return estimate(sample, kinds)
 
 

@@ -101,7 +101,7 @@ class CoverageSums:
     def __init__(self, bounds: Bounds) -> None:
         self.levels, self._bounds = bounds.intervals.levels, bounds
         self.pools = len(bounds.windows.names) > 1  # several series, each in its own scaled units
-        shape = (len(self.levels), bounds.windows.pred_len, bounds.windows.targets)
+        shape = (len(self.levels), bounds.windows.pred_len, bounds.windows.n_targets)
         self._inside, self._beyond, self._spans = torch.zeros(3, *shape, dtype=torch.float64)
         self._observed, self._absolute = torch.zeros(2, *shape[1:], dtype=torch.float64)
         self._missing = torch.from_numpy(bounds.intervals.missing)
@@ -183,7 +183,7 @@ class RawWidths:
 
     def __init__(self, bounds: Bounds, preprocess: Preprocess) -> None:
         self._bounds, self._preprocess = bounds, preprocess
-        shape = (len(bounds.intervals.levels), bounds.windows.pred_len, bounds.windows.targets)
+        shape = (len(bounds.intervals.levels), bounds.windows.pred_len, bounds.windows.n_targets)
         self._sums, self._count = torch.zeros(shape, dtype=torch.float64), torch.zeros(shape[1:], dtype=torch.float64)
 
     def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:

@@ -80,12 +80,12 @@ def evaluate(
     Returns:
         `mse` and `mae` in scaled units and the number of `windows`.
     """
-    device, also, share = windows.series.device, list(also), share or Share()
+    device, also, share = windows.rows.device, list(also), share or Share()
     sums = ErrorSums(device)
     numbers = some if isinstance(some, Tensor) else windows.spread(some or model.most_windows)
     scored = numbers.to(device)
     with _scoring(model, device):
-        for index in scored[share.rank :: share.world].split(windows_at_a_time(windows.series, batch_size)):
+        for index in scored[share.rank :: share.world].split(windows_at_a_time(windows.rows, batch_size)):
             x, forecast, y, observed, quantiles = forecast_windows(model, windows, index)
             counted = _counted(windows, index, y, observed)
             sums.add(forecast, y, counted)
@@ -134,8 +134,8 @@ def evaluate_horizons(
     Returns:
         What `evaluate` returns, by horizon P, in the order of `windows`.
     """
-    device = windows[0].series.device
-    batch_size = windows_at_a_time(windows[0].series, batch_size)
+    device = windows[0].rows.device
+    batch_size = windows_at_a_time(windows[0].rows, batch_size)
     sums = {each.pred_len: ErrorSums(device) for each in windows}
     counts, first, most = dict.fromkeys(sums, 0), 0, most or model.most_windows
     with _scoring(model, device):
@@ -174,13 +174,13 @@ def forecast_windows(model: ForecastModel, windows: Windows, index: Tensor) -> S
     x, y = windows.gather(index)
     made = model.forecasts(x, windows.pred_len, windows.raw(index) if model.reads_raw else None)
     forecast, quantiles = made.points, made.quantiles
-    observed, offsets = windows.scored(index), windows.taken_off(index)
+    observed, offsets = windows.scored(index), windows.offsets(index)
     if offsets is not None:
         before, after = offsets.split([x.shape[1], windows.pred_len], dim=1)
         x, forecast, y = x[..., : before.shape[-1]] + before, forecast + after, y + after
         quantiles = None if quantiles is None else quantiles + after[:, :, None]
-    x, forecast, y = (each[..., : windows.targets] for each in (x, forecast, y))
-    quantiles = None if quantiles is None else quantiles[..., : windows.targets]
+    x, forecast, y = (each[..., : windows.n_targets] for each in (x, forecast, y))
+    quantiles = None if quantiles is None else quantiles[..., : windows.n_targets]
     limits = windows.limits(index)
     if limits is not None:
         forecast, quantiles = limits.clip(forecast), None if quantiles is None else limits.clip(quantiles)
@@ -199,7 +199,7 @@ def _scoring(model: ForecastModel, device: torch.device) -> Iterator[None]:
         model.train(was_training)
 
 
-def windows_at_a_time(series: Tensor, batch_size: int) -> int:
-    """Windows of `series` (rows, C) to score at once: `batch_size`, fewer where there are many channels."""
-    most = SERIES_PER_BATCH_ON_CPU if series.device.type == "cpu" else SERIES_PER_BATCH
-    return max(1, min(batch_size, most // series.shape[1]))
+def windows_at_a_time(rows: Tensor, batch_size: int) -> int:
+    """Windows of `rows` (N, C) to score at once: `batch_size`, fewer where there are many channels."""
+    most = SERIES_PER_BATCH_ON_CPU if rows.device.type == "cpu" else SERIES_PER_BATCH
+    return max(1, min(batch_size, most // rows.shape[1]))

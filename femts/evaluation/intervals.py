@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -152,6 +152,13 @@ class Intervals:
     def without(self, targets: Sequence[str]) -> list[str]:
         """Those of the `targets` (C,) that have no intervals."""
         return [name for name, missing in zip(targets, self.missing, strict=True) if missing]
+
+    def of(self, name: str) -> Intervals:
+        """Those of one series by its name, as intervals of a single table."""
+        series = np.ones((1, self.half_widths.shape[2]))
+        if name in self.names:
+            series = self.difficulty.series[[self.names.index(name)]]
+        return replace(self, difficulty=replace(self.difficulty, series=series), names=("",))
 
     def numbers(self, names: Sequence[str]) -> Tensor:
         """Numbers (len(names),) of the series `names` as a `Context` has them: -1 for one whose errors are not here."""

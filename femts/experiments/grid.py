@@ -21,7 +21,6 @@ from femts.experiments.subject import Subject
 
 if TYPE_CHECKING:
     from femts.data.dataset import Dataset
-    from femts.data.panel import Panel
 
 # Settings that change where and how fast a cell runs, or how long it may, but not what it is.
 PLACE = ("device", "devices", "compile", "max_time", "eval_batch_size")
@@ -104,19 +103,19 @@ class Cell(Job):
     def summary(self, record: Mapping[str, Any]) -> str:
         return f"test MSE {record['test']['mse']:.4f}"
 
-    def load(self, data_root: str | Path | None = None) -> Dataset | Panel:
+    def load(self, data_root: str | Path | None = None) -> Dataset:
         """The data.
 
         Raises:
             UsageError: it is not there, or a file of one's own has changed since the cell was made.
         """
-        from femts.data.schema import Schema
-        from femts.data.source import load_source
+
+        from femts.data.loading import load_dataset
 
         if self.own is None:
-            return load_source(self.dataset, data_root)
+            return load_dataset(self.dataset, data_root)
         reading = {key: value for key, value in self.own.items() if key not in ("source", "sha256")}
-        data = load_source(self.own["source"], data_root, Schema.of(**reading))
+        data = load_dataset(self.own["source"], data_root, **reading)
         if data.sha256 != self.own["sha256"]:
             raise UsageError(f"File {data.source} has changed since the table was begun; call 'femts table' again.")
         return data

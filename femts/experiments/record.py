@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from femts.data.dataset import Dataset
-from femts.data.panel import Panel
 from femts.data.protocols import HORIZONS
 from femts.environment import commit, place
 from femts.evaluation.window_errors import WindowErrors
@@ -15,17 +14,15 @@ from femts.experiments.record_rules import RECORD_FORMAT, cell_of
 from femts.experiments.samples import sample_forecasts
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.scoring import score, score_beside, scored_part
-from femts.forecaster.trained import Trained
 
 MOST_VALIDATED = 2048  # windows, evenly spread, of a roll-out on the validation part; the test part is scored whole
 
 
 def train_cell(cell: Cell, work: Path, device: str, data_root: str | None) -> dict[str, Any]:
     """Train `cell`, or go on with what its run folder `work` has reached, and make its record."""
-    from femts.data.source import split_for
     from femts.training.train import train
 
-    data = split_for(cell.load(data_root), cell.pred_len)
+    data = cell.load(data_root).for_horizon(cell.pred_len)
     forecaster = train(
         data,
         cell.model,
@@ -41,7 +38,7 @@ def train_cell(cell: Cell, work: Path, device: str, data_root: str | None) -> di
     return make_record(cell, forecaster, data)
 
 
-def make_record(cell: Cell, forecaster: Trained[Any, Any], data: Dataset | Panel) -> dict[str, Any]:
+def make_record(cell: Cell, forecaster: Forecaster, data: Dataset) -> dict[str, Any]:
     """The record of `cell` from its trained forecaster and the data that it was trained on."""
     metrics, (rolled, window_errors) = forecaster.metrics, _rolled(forecaster, data)
     return {
@@ -52,7 +49,7 @@ def make_record(cell: Cell, forecaster: Trained[Any, Any], data: Dataset | Panel
         "naive": metrics["naive"],
         "rolled": rolled,
         "window_errors": window_errors,
-        "series_errors": _errors_by_series(forecaster, data) if isinstance(data, Panel) else {},
+        "series_errors": _errors_by_series(forecaster, data) if data.schema.panel else {},
         "kept_step": metrics["kept_step"],
         "steps": metrics["steps"],
         "stopped": metrics["stopped"],
@@ -68,7 +65,7 @@ def make_record(cell: Cell, forecaster: Trained[Any, Any], data: Dataset | Panel
     }
 
 
-def _rolled(forecaster: Trained[Any, Any], data: Dataset | Panel) -> tuple[dict[str, Any], dict[str, Any]]:
+def _rolled(forecaster: Forecaster, data: Dataset) -> tuple[dict[str, Any], dict[str, Any]]:
     """Scores at longer horizons, and errors of the test part by window, thinned, both by horizon.
 
     The scores, `val` and `test` with the seasonal naive forecast beside the latter, are those of a
@@ -76,11 +73,11 @@ def _rolled(forecaster: Trained[Any, Any], data: Dataset | Panel) -> tuple[dict[
     them where models of shorter ones may compete with it, validated on the same windows as they are.
     A panel has neither, and a model that scores some windows alone no errors.
     """
-    if isinstance(data, Panel) or not isinstance(forecaster, Forecaster) or forecaster.model.most_windows is not None:
+    if data.schema.panel or forecaster.model.most_windows is not None:
         return {}, {}
     own, look_back = forecaster.config.pred_len, forecaster.config.seq_len
     rivals = [p for p in HORIZONS if p > own or p == own > HORIZONS[0]] if forecaster.model.rolls_out else []
-    fitting = [p for p in rivals if all(data.split.windows(part, look_back, p) for part in ("val", "test"))]
+    fitting = [p for p in rivals if all(data.split.windows(part, look_back, p)[0, 3] for part in ("val", "test"))]
     errors = {p: WindowErrors() for p in dict.fromkeys((own, *fitting))}
     test, naive = score_beside(forecaster, "test", tuple(errors), data, also=errors)
     val = score_beside(forecaster, "val", fitting, data, MOST_VALIDATED)[0] if fitting else {}
@@ -88,11 +85,11 @@ def _rolled(forecaster: Trained[Any, Any], data: Dataset | Panel) -> tuple[dict[
     return rolled, {str(p): each.thinned() for p, each in errors.items()}
 
 
-def _errors_by_series(forecaster: Trained[Any, Any], panel: Panel) -> dict[str, Any]:
+def _errors_by_series(forecaster: Forecaster, data: Dataset) -> dict[str, Any]:
     """Errors of the test part by series, thinned, by horizon; none of a model that scores some windows alone."""
     if forecaster.model.most_windows is not None:
         return {}
-    of, windows, _ = scored_part(forecaster, "test", None, panel)
+    of, windows, _ = scored_part(forecaster, "test", None, data)
     errors = WindowErrors()
     score(of, windows, [errors])
     return {str(windows.pred_len): errors.thinned(windows.series_of(windows.spread(None)).cpu())}

@@ -39,13 +39,10 @@ def check_roll_out(cells: Sequence[Cell], roll_out: Sequence[int], data_root: st
 
 
 def _check_parts(cell: Cell, own: Sequence[int], data_root: str | Path | None) -> None:
-    from femts.data.dataset import for_horizon
-    from femts.data.panel import Panel
-
     data = cell.load(data_root)
-    if isinstance(data, Panel):  # its models are not rolled out
+    if data.schema.panel:  # its models are not rolled out
         return
-    if len({for_horizon(data, steps).split for steps in own}) > 1:
+    if any(data.for_horizon(steps).split != data.for_horizon(own[0]).split for steps in own):
         raise UsageError(
             f"The parts of {cell.dataset} depend on the horizon, for it is short, so models of {_listed(own)} steps do "
             "not forecast the same rows; give the parts by '--split' or '--val-rows' and '--test-rows', or leave "

@@ -8,8 +8,6 @@ from typing import Any
 from femts.config.model import AUTO
 from femts.config.rules import Misfit
 from femts.data.dataset import Dataset
-from femts.data.panel import Panel
-from femts.data.source import split_for
 from femts.environment import cores, cpu_threads
 from femts.errors import UsageError
 from femts.experiments.grid import Cell
@@ -47,7 +45,7 @@ def verify_record(record: Mapping[str, Any], device: str = "auto", data_root: st
     except Misfit as error:
         raise UsageError(f"The record is damaged: {error}; bring back the one that 'femts table' wrote.") from error
     cell = Cell(**record["cell"])
-    data = split_for(cell.load(data_root), cell.pred_len)
+    data = cell.load(data_root).for_horizon(cell.pred_len)
     if data.sha256 != record["data"]["sha256"]:
         raise UsageError(
             f"The data of {cell.dataset} are not those of the record (sha256 {record['data']['sha256'][:12]}...)."
@@ -68,7 +66,7 @@ def _verdict(
     return Verdict("test MSE", record["test"]["mse"], repeated, differences, deviations, SCOPE.within)
 
 
-def _run_again(cell: Cell, data: Dataset | Panel, device: str, threads: int) -> dict[str, Any]:
+def _run_again(cell: Cell, data: Dataset, device: str, threads: int) -> dict[str, Any]:
     """The record of `cell` as it is made here and now."""
     from femts.training.train import train
 
@@ -80,9 +78,9 @@ def _run_again(cell: Cell, data: Dataset | Panel, device: str, threads: int) -> 
         return make_record(cell, forecaster, data)
 
 
-def _untrue_claims(record: Mapping[str, Any], cell: Cell, data: Dataset | Panel) -> tuple[str, ...]:
+def _untrue_claims(record: Mapping[str, Any], cell: Cell, data: Dataset) -> tuple[str, ...]:
     """List what the record says wrongly of its configuration, its data and the size of its model."""
-    from femts.forecaster.restore import outline
+    from femts.models.registry import build_model
     from femts.training.resolve import Lengths, resolve_run, resolve_training
 
     if cell.model == AUTO:  # its configuration is known when the models have been tried
@@ -94,9 +92,7 @@ def _untrue_claims(record: Mapping[str, Any], cell: Cell, data: Dataset | Panel)
     if untrue:
         return untrue
     try:
-        model = outline(config, record["parameters"])
-    except Misfit as error:
-        return (str(error),)
+        model = build_model(config.model, config.model_config, config.quantiles)
     except ValueError as error:
         raise UsageError(f"The model of the record cannot be built: {error}.") from error
     count = sum(parameter.numel() for parameter in model.parameters())

@@ -30,7 +30,7 @@ from femts.text import strict_json
 if TYPE_CHECKING:
     from femts.models.base import ForecastModel
 
-FORMAT = 4  # raised when an older femts could not read the folder; not the version of the package
+FORMAT = 5  # raised when an older femts could not read the folder; not the version of the package
 CONFIG, WEIGHTS, PREPROCESS = "config.yaml", "model.safetensors", "preprocess.json"
 METRICS, ROWS, CHECKPOINT = "metrics.json", "metrics.csv", "checkpoints/last.ckpt"
 HASHED = (CONFIG, WEIGHTS, PREPROCESS)

@@ -149,7 +149,7 @@ class MeanModel(ForecastModel):
     def _of_member(self, model: ForecastModel, x: Tensor, steps: int, raw: Raw | None) -> Tensor:
         rows, channels = slice(-model.config.seq_len, None), self.config.n_channels
         x = x[:, rows] if _static(model.config) else x[:, rows, :channels]
-        cut = Raw(*(each[..., rows, :] for each in raw)) if raw is not None and model.reads_raw else None
+        cut = raw._replace(values=raw.values[:, rows]) if raw is not None and model.reads_raw else None
         return model.forecasts(x, steps, cut).points
 
 

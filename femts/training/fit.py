@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from femts.evaluation.conformal import passes
 from femts.evaluation.intervals import LEVELS
 from femts.forecaster.forecaster import Forecaster
-from femts.forecaster.panel_forecaster import PanelForecaster
 from femts.training.batches import StepBatches
 from femts.training.device import Place
 from femts.training.outset import Outset
@@ -45,7 +44,7 @@ class Course:
     progress: bool = False
 
 
-def fit(forecaster: Forecaster | PanelForecaster, outset: Outset, course: Course, later: int = 0) -> None:
+def fit(forecaster: Forecaster, outset: Outset, course: Course, later: int = 0) -> None:
     """Train the forecaster's model, give it its best weights, and fill in scores and circumstances.
 
     Args:
@@ -66,7 +65,7 @@ def fit(forecaster: Forecaster | PanelForecaster, outset: Outset, course: Course
 
         count, tested = (len(windows[part].spread(model.most_windows)) for part in ("val", "test"))
         learned = len(LEVELS) if model.quantiles else 0
-        calibration = count * passes(count, outset.config.pred_len, first.targets, learned=learned)
+        calibration = count * passes(count, outset.config.pred_len, first.n_targets, learned=learned)
         alone = calibration + tested  # the work of one process, where validations are shared
         scored = place.devices * (1 + later) * alone
         budget = Budget(training.steps(epoch), course.limit, course.started, scored)
@@ -105,7 +104,7 @@ def _schedule(training: TrainingConfig, state: TrainState, epoch: int) -> dict[s
     return {"steps": max(steps, state.step), "epoch": epoch}
 
 
-def _explained(forecaster: Forecaster | PanelForecaster) -> dict[str, Any]:
+def _explained(forecaster: Forecaster) -> dict[str, Any]:
     """Part of each target that the known columns explain; see `femts.data.effects.Effects`."""
     effects = forecaster.preprocess.effects
     return {} if effects is None else {"known": dict(zip(forecaster.targets, effects.explained.tolist(), strict=False))}

@@ -177,7 +177,7 @@ class Trainer:
         whole = len(range(rank, config.batch_size, self.fabric.world_size))
         channels = None
         if config.channels is not None:
-            drawn = drawn_channels(config.channels, self.job.train.series.shape[1], config.seed, state.step)
+            drawn = drawn_channels(config.channels, self.job.train.rows.shape[1], config.seed, state.step)
             channels = drawn.to(self.device)
         for number, share in enumerate(shares, start=1):
             with self.fabric.no_backward_sync(self.loss, enabled=number < len(shares)):

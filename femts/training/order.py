@@ -6,18 +6,14 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from femts.config.arguments import check_text
 from femts.config.model import AUTO, DEFAULT_MODEL
 from femts.config.training import TrainingConfig, parse_span
 from femts.data.dataset import Dataset
-from femts.data.panel import Panel
-from femts.data.source import all_rows
 from femts.errors import UsageError
-from femts.forecaster.forecaster import Forecaster
-from femts.forecaster.load import load
-from femts.forecaster.panel_forecaster import PanelForecaster
+from femts.forecaster.forecaster import Forecaster, load
 from femts.text import shown
 from femts.training.device import Place, resolve_place
 from femts.training.outset import Outset, at_place, working_folder
@@ -94,12 +90,12 @@ class Order:
         return None if self.training.max_time is None else parse_span(self.training.max_time)
 
 
-def carry_out(order: Order, data: Dataset | Panel) -> Forecaster | PanelForecaster:
+def carry_out(order: Order, data: Dataset) -> Forecaster:
     """Train the model of `order` on `data`, which are split for it, and score it; see `train`."""
     config = resolve_run(data, order.model, order.lengths, order.settings, order.training)
     outset, whole = Outset.of(data, config), None
     if order.final:
-        whole = Outset.of(all_rows(data), replace(config, final=True), ("train",), outset.preprocess)
+        whole = Outset.of(data.all_rows(), replace(config, final=True), ("train",), outset.preprocess)
     out, place = order.out, order.place
     with at_place(place):
         check_resumable(out, order.resume)
@@ -128,12 +124,12 @@ def carry_out(order: Order, data: Dataset | Panel) -> Forecaster | PanelForecast
     return forecaster
 
 
-def finished(order: Order, out: Path, data: Dataset | Panel) -> Forecaster | PanelForecaster:
+def finished(order: Order, out: Path, data: Dataset) -> Forecaster:
     """The forecaster in `out`, which is what `order` asks for and was trained on `data`; says that nothing is left to
     do."""
     order.say(f"run {out} is finished; nothing is left to do")
-    made: Forecaster | PanelForecaster = load(out, order.place.device)
-    made._dataset = cast(Any, all_rows(data) if order.final else data)
+    made: Forecaster = load(out, order.place.device)
+    made._dataset = data.all_rows() if order.final else data
     if made.scored is not None:
-        made.scored._dataset = cast(Any, data)
+        made.scored._dataset = data
     return made

@@ -11,17 +11,13 @@ from pathlib import Path
 import torch
 
 from femts.data.dataset import Dataset
-from femts.data.panel import Panel
-from femts.data.panel_preprocess import PanelPreprocess, panel_spans, panel_training_rows, panel_windows
 from femts.data.preprocess import Preprocess
-from femts.data.source import split_for
 from femts.data.splits import PARTS, check_room
-from femts.data.windows import PanelWindows, Windows, part_windows
+from femts.data.windows import Windows, check_windows, part_windows, training_rows
 from femts.errors import UsageError
 from femts.evaluation.memory import kept_memory
 from femts.files import locked
 from femts.forecaster.forecaster import Forecaster
-from femts.forecaster.panel_forecaster import PanelForecaster
 from femts.forecaster.run_folder import RunConfig
 from femts.mixers.ops.precision import full_precision
 from femts.models.base import ForecastModel
@@ -41,18 +37,14 @@ class Outset:
         windows: by part, those of the training among them.
     """
 
-    data: Dataset | Panel
+    data: Dataset
     config: RunConfig
-    preprocess: Preprocess | PanelPreprocess
+    preprocess: Preprocess
     windows: dict[str, Windows]
 
     @classmethod
     def of(
-        cls,
-        data: Dataset | Panel,
-        config: RunConfig,
-        parts: Sequence[str] = PARTS,
-        units: Preprocess | PanelPreprocess | None = None,
+        cls, data: Dataset, config: RunConfig, parts: Sequence[str] = PARTS, units: Preprocess | None = None
     ) -> Outset:
         """The outset of a run of `config` on `data`, with windows of `parts`.
 
@@ -63,58 +55,33 @@ class Outset:
             UsageError: lengths that do not fit the data.
         """
         lengths, windows = (config.seq_len, config.pred_len), dict[str, Windows]()
-        if isinstance(data, Panel):
-            assert units is None or isinstance(units, PanelPreprocess)
-            for part in parts:  # before each of many series is fitted
-                panel_spans(data, part, *lengths)
-            series = PanelPreprocess.fit(data, units).reading(config.reads_raw)
-            first = panel_windows(data, series, "train", *lengths)
-            windows["train"] = first
-            windows |= {part: panel_windows(data, series, part, *lengths, first) for part in parts if part != "train"}
-            return cls(data, config, series, windows)
-        assert units is None or isinstance(units, Preprocess)
+        for part in parts:  # before many series are fitted
+            check_windows(data, part, *lengths, config.reads_raw)
         preprocess = Preprocess.fit(data, units).reading(config.reads_raw)
         for part in parts:
             windows[part] = part_windows(data, preprocess, part, *lengths, windows.get("train"))
         return cls(data, config, preprocess, windows)
 
-    def forecaster(self) -> Forecaster | PanelForecaster:
+    def forecaster(self) -> Forecaster:
         """A forecaster whose model has its first weights, which follow from the seed alone."""
         torch.manual_seed(self.config.training.seed)
         model, data = _initial_model(self.config), self.data
-        if isinstance(data, Panel):
-            assert isinstance(self.preprocess, PanelPreprocess)
-            panel = PanelForecaster(model, self.config, self.preprocess, data.freq, data.record, _dataset=data)
-            panel.until = data.learned_until
-            panel.series_until = {
-                name: str(one.dates[one.split.test[0] - 1])
-                for name, one in data.series.items()
-                if one.dates is not None and one.split.test[0] > 0
-            }
-            return panel
-        assert isinstance(self.preprocess, Preprocess)
         made = Forecaster(model, self.config, self.preprocess, data.freq, data.record, _dataset=data)
-        made.until = data.learned_until
+        made.until, made.series_until = data.learned_last, tuple(data.learned_until(1))
         return made
 
     def fit_closed_form(self, model: ForecastModel) -> None:
         """Fit what `model` has in closed form to the training rows."""
-        data, windows = self.data, self.windows["train"]
-        if isinstance(data, Panel):
-            assert isinstance(windows, PanelWindows)
-            rows = panel_training_rows(data, windows, max(self.config.seq_len, data.train_rows))
-        else:
-            train, observed = slice(*data.split.train), windows.resident.observed
-            rows = windows.series[train], None if observed is None else observed[train]
-        model.prepare(*rows)
+        distance = max(self.config.seq_len, int(self.data.train_lengths.max()))
+        model.prepare(*training_rows(self.data, self.windows["train"], distance))
 
 
-def ready(data: Dataset | Panel, pred_len: int | str | None) -> Dataset | Panel:
+def ready(data: Dataset, pred_len: int | str | None) -> Dataset:
     """The data, split for this horizon."""
     steps = horizon(data, pred_len).steps
-    if isinstance(data, Dataset) and not data.fixed_split:
+    if not data.schema.panel and not data.fixed_split:
         check_room(data.rows, steps, data.name)
-    return split_for(data, steps)
+    return data.for_horizon(steps)
 
 
 @contextmanager

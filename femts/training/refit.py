@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from femts.data.dataset import Dataset
-from femts.data.panel import Panel
-from femts.data.source import all_rows, held_out
 from femts.data.splits import PARTS
 from femts.errors import UsageError
 from femts.evaluation.intervals import Intervals
 from femts.forecaster import calibration
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.members import MEMBERS, member_record
-from femts.forecaster.panel_forecaster import PanelForecaster
 from femts.forecaster.run_folder import SCORED
-from femts.forecaster.trained import Trained
 from femts.models.base import ForecastModel
 from femts.models.mean import MeanConfig, MeanModel
 from femts.text import shown
@@ -27,11 +23,8 @@ from femts.training.outset import Outset, at_place, working_folder
 from femts.training.schedule import Budget, Chosen
 from femts.training.state import TrainState
 
-F = TypeVar("F", Forecaster, PanelForecaster)
-T = TypeVar("T", bound=Trained[Any, Any])
 
-
-def refit(forecaster: F, data: Dataset | Panel, limit: float | None = None) -> F:
+def refit(forecaster: Forecaster, data: Dataset, limit: float | None = None) -> Forecaster:
     """Train on all rows of `data`, by what the training of `forecaster` chose on its validation part.
 
     Look-back, settings and seed stay, and so do transform and scale. The learning rate takes the
@@ -39,8 +32,8 @@ def refit(forecaster: F, data: Dataset | Panel, limit: float | None = None) -> F
 
     Args:
         forecaster: a trained one; of one that is itself a refit, that which was scored.
-        data: has the same columns; its split does not matter. For a forecaster of a panel a panel, of any series;
-            words of its static columns that `forecaster` does not have count as none.
+        data: has the same columns; its split does not matter. Of a long table it may have any series; words of its static
+            columns that `forecaster` does not have count as none.
         limit: seconds that it may take; None is no limit.
 
     Returns:
@@ -51,15 +44,15 @@ def refit(forecaster: F, data: Dataset | Panel, limit: float | None = None) -> F
         RunFailure: as in `femts.training.train.train`.
     """
     scored = forecaster.scored or forecaster
-    if isinstance(data, Panel) != isinstance(forecaster, PanelForecaster):
-        kinds = ("a panel", "a single table") if isinstance(data, Panel) else ("a single table", "a panel")
-        raise UsageError("'{}' is {}, and this model was trained on {}; pass one.".format(shown(data.name), *kinds))
+    if bool(data.schema.panel) != bool(forecaster.config.schema.panel):
+        kinds = ("series of their own", "columns of one") if data.schema.panel else ("one series", "several")
+        raise UsageError("'{}' has {}, and this model was trained on {}; pass such.".format(shown(data.name), *kinds))
     for one in scored.members or (scored,):
         chosen_by(one)  # before any of them takes its time
-    return _again(scored, all_rows(data), limit)
+    return _again(scored, data.all_rows(), limit)
 
 
-def _again(scored: T, data: Dataset | Panel, limit: float | None = None, progress: bool = False) -> T:
+def _again(scored: Forecaster, data: Dataset, limit: float | None = None, progress: bool = False) -> Forecaster:
     """The forecaster `scored`, trained anew on `data`, within so many seconds."""
     config = replace(scored.config, dataset=data.name, source=data.source, final=True)
     place = resolve_place(replace(config.training, device=cast(Any, scored.device.type)))
@@ -68,10 +61,10 @@ def _again(scored: T, data: Dataset | Panel, limit: float | None = None, progres
         made = outset.forecaster()
         outset.fit_closed_form(made.model)
         learn_all(made, scored, outset, Course(place, TrainState(), folder, time.monotonic(), limit, progress))
-    return cast(T, made)
+    return made
 
 
-def chosen_by(forecaster: Trained[Any, Any]) -> Chosen | None:
+def chosen_by(forecaster: Forecaster) -> Chosen | None:
     """Point of the schedule that the training of `forecaster` kept; None for a model that takes no steps.
 
     Raises:
@@ -88,7 +81,7 @@ def chosen_by(forecaster: Trained[Any, Any]) -> Chosen | None:
     return Chosen(step, schedule["steps"], schedule["epoch"])
 
 
-def learn_all(forecaster: Trained[Any, Any], scored: Trained[Any, Any], outset: Outset, course: Course) -> None:
+def learn_all(forecaster: Forecaster, scored: Forecaster, outset: Outset, course: Course) -> None:
     """Train the model of `forecaster` as `scored` was, up to the step that was kept; scores and
     intervals stay those of `scored`.
 
@@ -111,7 +104,7 @@ def learn_all(forecaster: Trained[Any, Any], scored: Trained[Any, Any], outset: 
     forecaster.model.to(course.place.device).eval()
     members = {MEMBERS: forecaster.metrics[MEMBERS]} if MEMBERS in forecaster.metrics else {}
     forecaster.scored, forecaster.intervals, forecaster.validations = scored, scored.intervals, scored.validations
-    series = {"series": len(outset.data.series)} if isinstance(outset.data, Panel) else {}
+    series = {"series": len(outset.data)} if outset.data.schema.panel else {}
     forecaster.metrics = {
         **scored.metrics,
         **members,
@@ -143,10 +136,10 @@ def _learn(model: ForecastModel, chosen: Chosen | None, outset: Outset, course: 
 
 
 def _learn_members(
-    forecaster: Trained[Any, Any], scored: Trained[Any, Any], outset: Outset, course: Course
+    forecaster: Forecaster, scored: Forecaster, outset: Outset, course: Course
 ) -> tuple[int, str | None]:
     """Train each member of a mean anew; returns the steps of all, and why they stopped."""
-    learned = list[Trained[Any, Any]]()
+    learned = list[Forecaster]()
     for member in scored.members:
         left, spent = len(scored.members) - len(learned), time.monotonic() - course.started
         limit = None if course.limit is None else (course.limit - spent) / left
@@ -159,6 +152,6 @@ def _learn_members(
     return sum(one["steps"] for one in final), "max_time" if short else final[0]["stopped"]
 
 
-def held_out_intervals(forecaster: Forecaster | PanelForecaster) -> Intervals:
+def held_out_intervals(forecaster: Forecaster) -> Intervals:
     """Intervals from the errors of `forecaster` on its validation and test rows, for one that learns from all rows."""
-    return calibration.new_intervals(forecaster, None, (), held_out(forecaster.training_data()))
+    return calibration.new_intervals(forecaster, None, (), forecaster.training_data().held_out())

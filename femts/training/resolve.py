@@ -12,7 +12,6 @@ from femts.config.training import TrainingConfig
 from femts.config.values import check_plain, left_open, whole_number
 from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset
-from femts.data.panel import Panel
 from femts.data.protocols import (
     Choice,
     check_protocol,
@@ -100,7 +99,7 @@ class Lengths(NamedTuple):
 
 
 def resolve_run(
-    data: Dataset | Panel,
+    data: Dataset,
     model: str,
     lengths: Lengths,
     model_settings: Mapping[str, Any],
@@ -136,7 +135,7 @@ def resolve_run(
     return RunConfig(data.name, data.source, model, config, name, training, data.schema)
 
 
-def horizon(data: Dataset | Panel, pred_len: object) -> Choice:
+def horizon(data: Dataset, pred_len: object) -> Choice:
     """Horizon of a run on `data`: `pred_len`, or where that is None or `auto`, by the step of the data.
 
     Raises:
@@ -152,7 +151,7 @@ def horizon(data: Dataset | Panel, pred_len: object) -> Choice:
     return Choice(steps)
 
 
-def look_back(data: Dataset | Panel, model: str, lengths: Lengths) -> Choice:
+def look_back(data: Dataset, model: str, lengths: Lengths) -> Choice:
     """Look-back of a run of `model` on `data`, where it is None or `auto` by the protocol; by
     default that of the data. A model that reads raw values takes all rows, as far as it takes them
     unasked, whatever the protocol: it leaves none to learn from.
@@ -177,7 +176,7 @@ def look_back(data: Dataset | Panel, model: str, lengths: Lengths) -> Choice:
     return Choice(steps)
 
 
-def length_notes(data: Dataset | Panel, model: str, lengths: Lengths) -> list[str]:
+def length_notes(data: Dataset, model: str, lengths: Lengths) -> list[str]:
     """Sentences on the horizon and on the look-back, as far as nobody gave them; arguments as in `train`."""
     steps = horizon(data, lengths.pred_len).steps
     back = look_back(data, model, lengths._replace(pred_len=steps))
@@ -185,7 +184,7 @@ def length_notes(data: Dataset | Panel, model: str, lengths: Lengths) -> list[st
     return horizon_notes(data, lengths.pred_len) + notes
 
 
-def horizon_notes(data: Dataset | Panel, pred_len: object) -> list[str]:
+def horizon_notes(data: Dataset, pred_len: object) -> list[str]:
     """A sentence on the horizon where nobody gave it."""
     ahead = horizon(data, pred_len)
     return [f"horizon {ahead.steps}, {ahead.reason}; --pred-len takes another"] * bool(ahead.reason)
@@ -201,7 +200,7 @@ def thinned_notes(model: ForecastModel, windows: Mapping[str, Windows]) -> list[
     return [f"scores are of {counts} windows, evenly spread{remedy}"]
 
 
-def _published(data: Dataset | Panel) -> bool:
+def _published(data: Dataset) -> bool:
     """Tell data of the catalogue, whose lengths are those of the literature, from those of a user."""
     return data.source in CATALOG
 
@@ -215,10 +214,9 @@ def _drawn(model: str, asked: int | None, channels: int) -> int | None:
     return None if asked is None or asked >= channels else asked
 
 
-def _static(model: str, data: Dataset | Panel, asked: object) -> dict[str, int]:
+def _static(model: str, data: Dataset, asked: object) -> dict[str, int]:
     """Settings that follow from the static columns of `data`; UsageError for a model that takes none."""
-    table = data.static if isinstance(data, Panel) else None
-    width = 0 if table is None else StaticCodes.fit(table).width
+    width = 0 if data.static is None else StaticCodes.fit(data.static).width
     if asked is not None and whole_number(asked, "Setting 'model.n_static'") != width:
         raise UsageError("Setting 'model.n_static' follows from the static columns (--static); leave it out.")
     if not width:

@@ -7,31 +7,22 @@ from pathlib import Path
 from typing import Any
 
 from femts.config.model import AUTO
-from femts.config.rules import Misfit
-from femts.config.training import TrainingConfig
 from femts.errors import UsageError
-from femts.forecaster.restore import check_tensors
 from femts.forecaster.run_folder import CHECKPOINT, CONFIG, METRICS, ORDER, RunConfig, check_new_folder
 from femts.forecaster.saved_run import read_config, read_metrics, read_preprocess
-from femts.models.base import ForecastModel
-from femts.training.optimizer import adamw
-from femts.training.state import TrainState, damaged
+from femts.training.state import TrainState
 
 # What may differ when a run goes on: how far and where, never what is learned from what.
 _FREE = {"training.max_time", "training.device", "training.devices", "training.eval_batch_size"}
-
-_OF_A_STEP = ("params", "lr", "fused", "foreach")  # of the optimiser: what a step or a device decides, not the recipe
 
 
 class Finished(Exception):
     """The run that was to go on is finished; it is of the same settings and data."""
 
 
-def find_state(
-    config: RunConfig, preprocess: Mapping[str, Any], out: Path | None, resume: bool, model: ForecastModel
-) -> TrainState:
-    """State to start from: the beginning, or with `resume` where the run of `model` in `out`
-    stands, if one has begun there. Nothing is written.
+def find_state(config: RunConfig, preprocess: Mapping[str, Any], out: Path | None, resume: bool) -> TrainState:
+    """State to start from: the beginning, or with `resume` where the run in `out` stands, if one has begun there.
+    Nothing is written.
 
     Raises:
         UsageError: `out` holds another run, or with `resume` one of other settings or data.
@@ -50,8 +41,6 @@ def find_state(
     if (begun or finished) and read_preprocess(out)["data"] != preprocess["data"]:
         raise changed_data(config.dataset, out)
     state = TrainState.load(out / CHECKPOINT) if begun else TrainState()
-    if state.model:
-        _check_fits(state, model, config.training, out / CHECKPOINT)
     if finished and (not state.model or state.complete):
         raise Finished
     return state
@@ -66,26 +55,6 @@ def check_resumable(out: Path | None, resume: bool) -> None:
 def changed_data(dataset: str, out: Path) -> UsageError:
     """Error that is said where the run in `out` began with other data."""
     return UsageError(f"The data '{dataset}' changed since run {out} began; train again in a new folder.")
-
-
-def _check_fits(state: TrainState, model: ForecastModel, config: TrainingConfig, path: Path) -> None:
-    """UsageError unless the tensors of `state` are those of `model`, and the optimiser is that of `config`."""
-    expected = model.state_dict()
-    try:
-        for name in ("model", "average", *(["best"] if state.best_step is not None else [])):
-            check_tensors(getattr(state, name), expected, name)
-        tried = adamw(model, config, next(model.parameters()).device)
-        before = [{key: value for key, value in group.items() if key not in _OF_A_STEP} for group in tried.param_groups]
-        tried.load_state_dict(state.optimizer)
-        if [
-            {key: group.get(key) for key in recipe} for group, recipe in zip(tried.param_groups, before, strict=True)
-        ] != before:
-            raise Misfit("optimizer", tried.param_groups, "by the recipe")
-        for parameter in (each for group in tried.param_groups for each in group["params"]):
-            moments = {key: value for key, value in tried.state[parameter].items() if key != "step"}
-            check_tensors(moments, dict.fromkeys(("exp_avg", "exp_avg_sq"), parameter), "optimizer")
-    except (Misfit, ValueError, LookupError, TypeError, AttributeError, RuntimeError) as error:
-        raise damaged(path) from error
 
 
 def check_same(before: Mapping[str, Any], now: Mapping[str, Any], out: Path) -> None:

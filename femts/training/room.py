@@ -28,7 +28,7 @@ HOPELESS = 4.0  # times that there is, which nothing but a guess that is wrong w
 def check_resources(model: ForecastModel, windows: Windows, training: TrainingConfig, limit: float | None) -> None:
     """RunFailure where `model` would need more memory to be trained on `windows` than there is, or, for one step and
     the fewest scores, far more time than `limit`, in seconds."""
-    channels, drawn, was_training = windows.series.shape[1], training.channels, model.training
+    channels, drawn, was_training = windows.rows.shape[1], training.channels, model.training
     model.eval()
     memory, seconds = _of_a_window(model, windows, drawn)
     forecast = seconds

@@ -11,40 +11,35 @@ import torch
 from femts._version import __version__
 from femts.data.dataset import Dataset
 from femts.data.describe import names
-from femts.data.panel import Panel
-from femts.data.windows import FAR, PanelWindows, Windows
-from femts.evaluation.beside import NaiveErrors
+from femts.data.windows import FAR, Windows
 from femts.evaluation.conformal import calibrate
 from femts.evaluation.coverage import Bounds, CoverageSums
 from femts.evaluation.evaluator import evaluate
 from femts.evaluation.quantiles import PinballSums
-from femts.forecaster import panel_scoring, scoring
 from femts.forecaster.forecaster import Forecaster
-from femts.forecaster.panel_forecaster import PanelForecaster
+from femts.forecaster.scoring import naive_sums
 from femts.text import shown
 from femts.training.device import Place
 
 REPORTED_LEVELS = (80.0, 95.0)  # percent; their coverage of the test part is in `metrics.json`
 
 
-def take_scores(
-    forecaster: Forecaster | PanelForecaster, windows: Mapping[str, Windows], data: Dataset | Panel, device: str
-) -> dict[str, Any]:
+def take_scores(forecaster: Forecaster, windows: Mapping[str, Windows], data: Dataset, device: str) -> dict[str, Any]:
     """Calibrate the intervals of `forecaster` on the validation windows, and score it once on the test windows.
 
     Returns:
-        `val`, `test`, `naive` (`NaiveErrors.beside`) and what the `intervals` cover, as in `metrics.json`; where there
+        `val`, `test`, `naive` (`NaiveSums.beside`) and what the `intervals` cover, as in `metrics.json`; where there
         are any, what is `outgrown`, names of targets or series that a choice by validation errors leaves out
-        (`Windows.within_scale`), and what is `dominant` (`NaiveErrors.dominant`).
+        (`Windows.within_scale`), and what is `dominant` (`NaiveSums.dominant`).
     """
     model, batch_size = forecaster.model, forecaster.config.training.eval_batch_size
     model.to(device)
     past, future = windows["val"].to(device), windows["test"].to(device)
-    pinball = [PinballSums(model.quantiles, past.series.device)] if model.quantiles else []
+    pinball = [PinballSums(model.quantiles, past.rows.device)] if model.quantiles else []
     intervals, val = calibrate(model, past.within_scale(), batch_size=batch_size, also=pinball)
     val |= {"pinball": pinball[0].mean} if pinball else {}
     covered = CoverageSums(Bounds(intervals, future, model.quantiles, model.most_windows))
-    naive = _naive_sums(forecaster, future, data)
+    naive = naive_sums(forecaster, future, data)
     test = evaluate(model, future, batch_size, also=[covered, naive])
     model.eval()
     forecaster.intervals = intervals
@@ -60,25 +55,25 @@ def take_scores(
     return scores | {name: said for name, said in odd.items() if said}
 
 
-def _outgrown(forecaster: Forecaster | PanelForecaster, windows: Windows) -> list[str]:
+def _outgrown(forecaster: Forecaster, windows: Windows) -> list[str]:
     """Names of the targets or series that `windows` count, and windows for a choice do not."""
     chosen = windows.within_scale().counted
     if chosen is None or chosen is windows.counted:
         return []
     gone = ~chosen if windows.counted is None else windows.counted & ~chosen
-    if isinstance(windows, PanelWindows) and isinstance(forecaster, PanelForecaster):
+    if len(windows.names) > 1:
         return [name for name, left_out in zip(windows.names, gone.any(1).tolist(), strict=True) if left_out]
     return [name for name, left_out in zip(forecaster.targets, gone[0].tolist(), strict=True) if left_out]
 
 
-def scale_notes(forecaster: Forecaster | PanelForecaster) -> list[str]:
+def scale_notes(forecaster: Forecaster) -> list[str]:
     """Sentences on targets, or series of a panel, whose training rows do not tell the scale of their errors."""
     of, notes = forecaster.scored or forecaster, list[str]()
-    if isinstance(of, PanelForecaster):
-        own = {name: bool(one.scaler.own[: len(of.targets)].all()) for name, one in of.preprocess.series.items()}
-    else:
-        own = dict(zip(of.targets, of.preprocess.scaler.own.tolist(), strict=False))
-    what = "series" if isinstance(of, PanelForecaster) else "columns"
+    varies = of.preprocess.scaler.own[:, : len(of.targets)]
+    several = len(of.series) > 1
+    own = dict(zip(of.series, varies.all(1).tolist(), strict=True))
+    own = own if several else dict(zip(of.targets, varies[0].tolist(), strict=True))
+    what = "series" if several else "columns"
     flat = tuple(name for name, varies in own.items() if not varies)
     if flat:
         left_out = " and left out of mean errors" if len(flat) < len(own) else ""
@@ -102,7 +97,7 @@ def scale_notes(forecaster: Forecaster | PanelForecaster) -> list[str]:
     return notes
 
 
-def circumstances(forecaster: Forecaster | PanelForecaster, place: Place) -> dict[str, Any]:
+def circumstances(forecaster: Forecaster, place: Place) -> dict[str, Any]:
     """Circumstances of a training, as in `metrics.json`: data, model, lengths, seed, device and versions."""
     config = forecaster.config
     return {
@@ -119,11 +114,3 @@ def circumstances(forecaster: Forecaster | PanelForecaster, place: Place) -> dic
         "versions": {"femts": __version__, "torch": torch.__version__, "python": platform.python_version()},
         "data_sha256": forecaster.data["sha256"],
     }
-
-
-def _naive_sums(forecaster: Forecaster | PanelForecaster, windows: Windows, data: Dataset | Panel) -> NaiveErrors:
-    if isinstance(forecaster, Forecaster):
-        assert isinstance(data, Dataset)
-        return scoring.naive_sums(forecaster, data)
-    assert isinstance(data, Panel) and isinstance(windows, PanelWindows)
-    return panel_scoring.naive_sums(forecaster, windows, data)

@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from femts.files import remove_parts
-from femts.forecaster.forecaster import Forecaster
-from femts.forecaster.load import load
-from femts.forecaster.panel_forecaster import PanelForecaster
+from femts.forecaster.forecaster import Forecaster, load
 from femts.forecaster.run_folder import CHECKPOINT, METRICS, SCORED, begin_run
 from femts.mixers.kernels import recorded
 from femts.training.fit import Course, fit, is_trained
@@ -38,7 +36,7 @@ class Begun:
         folder: what keeps it; None keeps nothing.
     """
 
-    forecaster: Forecaster | PanelForecaster
+    forecaster: Forecaster
     outset: Outset
     state: TrainState | None
     folder: Path | None
@@ -81,7 +79,7 @@ class Sitting:
             begun.write()
         return trainings
 
-    def finish(self, trainings: tuple[Begun, ...]) -> Forecaster | PanelForecaster:
+    def finish(self, trainings: tuple[Begun, ...]) -> Forecaster:
         """Train and score; what a `--final` run scores is written before the training on all rows begins.
 
         Raises:
@@ -113,7 +111,7 @@ class Sitting:
     def _find(self, outset: Outset, folder: Path | None, resume: bool) -> Begun:
         forecaster = outset.forecaster()
         record, saved = forecaster.preprocess_record(), None if self.order.out is None else folder
-        state = find_state(outset.config, record, saved, resume, forecaster.model)
+        state = find_state(outset.config, record, saved, resume)
         if self.order.place.device == "cpu" and is_trained(forecaster.model) and not state.complete:
             limit, spent = self.order.limit, time.monotonic() - self.order.started
             left = None if limit is None else limit - spent
@@ -127,7 +125,7 @@ class Sitting:
         folder, resume = None if self.folder is None else self.folder / SCORED, self.order.resume
         if folder is None or not resume or not (folder / METRICS).is_file():
             return self._find(outset, folder, resume)
-        forecaster: Forecaster | PanelForecaster = load(folder, self.order.place.device)
+        forecaster: Forecaster = load(folder, self.order.place.device)
         if forecaster.data != outset.data.record:
             raise changed_data(outset.config.dataset, folder)
         forecaster._dataset = outset.data

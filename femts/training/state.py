@@ -15,30 +15,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from femts.config.rules import anything, entries, maybe, number, one_of, several, whole
-from femts.config.rules import fields as mapping
 from femts.errors import UsageError
 from femts.files import write_file
 from femts.forecaster.run_folder import FORMAT
-from femts.forecaster.run_rules import ROW
 
 MARGIN = 0.02  # of a validation error; on ETTh1 and ETTh2 lower ones by less do not mean lower test errors
 
 _NAME = "femts checkpoint"
 _HEAD = re.compile(_NAME.encode() + rb" (\d{1,9}) ([0-9a-f]{64})")
-_RECORD = mapping(
-    {
-        **dict.fromkeys(("step", "windows"), whole()),
-        "progress": number(0, 1),
-        "losses": several(number()),
-        **dict.fromkeys(("model", "optimizer", "average", "best"), entries(anything, anything)),
-        "best_step": maybe(whole(1)),
-        "best_val": entries(number()),
-        "validations": several(ROW),
-        "stopped": maybe(one_of("early", "max_steps", "max_time", "interrupted")),
-        "seconds": number(0),
-    }
-)
 
 
 @dataclass
@@ -141,7 +125,6 @@ class TrainState:
             raise damaged(path)
         try:
             record = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
-            _RECORD(record, "")
             return cls(**record)
         except (
             pickle.UnpicklingError,

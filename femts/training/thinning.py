@@ -8,10 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from femts.data.dataset import Dataset
-from femts.data.panel import Panel
 from femts.data.windows import Windows
 from femts.forecaster.forecaster import Forecaster
-from femts.forecaster.panel_forecaster import PanelForecaster
 from femts.models.base import ForecastModel
 from femts.training.schedule import FEWEST
 from femts.training.scores import take_scores
@@ -34,9 +32,9 @@ def scored_on(model: ForecastModel, most: int | None) -> Iterator[None]:
 
 def scores_within(
     deadline: float | None,
-    forecaster: Forecaster | PanelForecaster,
+    forecaster: Forecaster,
     windows: Mapping[str, Windows],
-    data: Dataset | Panel,
+    data: Dataset,
     device: str,
 ) -> dict[str, Any]:
     """As `take_scores`, but by the `deadline` of `time.monotonic()`: a few windows are scored first, and from the time

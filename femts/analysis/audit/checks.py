@@ -105,9 +105,9 @@ def check_order(model: ForecastModel, windows: Windows, batch_size: int) -> Chec
 def check_channels(model: ForecastModel, windows: Windows) -> Check:
     """The forecast of a channel may not depend on others where the model's class says so."""
     name = "other channels"
-    numbers = sample(windows).to(windows.series.device)
+    numbers = sample(windows).to(windows.rows.device)
     x, raw = windows.gather(numbers)[0], windows.raw(numbers) if model.reads_raw else None
-    channels = windows.series.shape[-1]  # without what describes a series
+    channels = windows.rows.shape[-1]  # without what describes a series
     if channels < 2:
         return Check(name, None, "there is one channel alone")
     noise = 10 + torch.randn(*x.shape[:2], channels, generator=torch.Generator().manual_seed(0))

@@ -10,10 +10,9 @@ from typing import Any
 from femts.analysis.tune.space import FIXED, SEQ_LEN, Dimension, Space, make_dimension, own_search
 from femts.config.arguments import check_kind
 from femts.data.dataset import Dataset
-from femts.data.origins import before_test
-from femts.data.panel import Panel
+from femts.data.loading import load_dataset
 from femts.data.protocols import look_back_choices
-from femts.data.source import load_source
+from femts.data.windows import check_windows
 from femts.errors import UsageError, suggest
 from femts.forecaster.run_folder import RunConfig
 from femts.models.registry import build_model
@@ -48,7 +47,7 @@ class Question:
     settings: Mapping[str, Any]
     space: Space
     recipe: Mapping[str, Any]
-    rows: Sequence[Dataset | Panel]
+    rows: Sequence[Dataset]
     data: Mapping[str, Any]
     fingerprint: Mapping[str, Any]
     notes: tuple[str, ...]
@@ -98,13 +97,12 @@ def make_question(
     _check_settings(search, settings, seq_len)
     resolve_place(training)
     dimensions = {key: make_dimension(key, values, model) for key, values in search.items()}
-    data = dataset if isinstance(dataset, Dataset | Panel) else load_source(dataset, data_root)
+    data = dataset if isinstance(dataset, Dataset) else load_dataset(dataset, data_root)
     steps = horizon(data, pred_len).steps
     data = ready(data, steps)
     config = resolve_run(data, model, Lengths(steps, seq_len, protocol), model_settings, training)
-    if isinstance(data, Dataset):
-        for part in ("train", "val"):
-            data.split.check(data.name, part, config.seq_len, steps)
+    for part in ("train", "val"):
+        check_windows(data, part, config.seq_len, steps, config.reads_raw)
     trained = is_trained(build_model(model, config.model_config, config.quantiles))
     space = _space(model, trained, dimensions, settings)
     if SEQ_LEN not in space and seq_len in (None, "auto") and space:
@@ -119,7 +117,7 @@ def make_question(
         settings=dict(settings),
         space=space,
         recipe=_recipe(config),
-        rows=before_test(data, steps, origins),
+        rows=data.before_test(steps, origins),
         data={**({} if data.source is None else {"dataset": data.source}), **data.schema.reading()},
         fingerprint=data.record,
         notes=data.notes,

@@ -30,14 +30,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from femts.data.dataset import Dataset
-    from femts.data.panel import Panel
 
 TRIALS = 30  # of a study that neither a number nor a time bounds
 
 
 @memory_checked()
 def tune(
-    dataset: Dataset | Panel | str | Path | pd.DataFrame,
+    dataset: Dataset | str | Path | pd.DataFrame,
     model: str = DEFAULT_MODEL,
     pred_len: int | str | None = None,
     *,

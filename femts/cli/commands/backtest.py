@@ -63,9 +63,8 @@ def backtest(
     horizon = None if cutoffs.horizon is None else count("--horizon", cutoffs.horizon)
     windows = None if cutoffs.windows is None else count("--windows", cutoffs.windows)
     step = None if cutoffs.step is None else count("--step", cutoffs.step)
-    from femts.analysis.backtest.cutoffs import Cutoffs
-    from femts.analysis.backtest.run import backtest as run_backtest
-    from femts.analysis.backtest.run import backtest_scores
+    from femts.analysis.backtest import Cutoffs, backtest_scores
+    from femts.analysis.backtest import backtest as run_backtest
     from femts.data.frames import write_table
     from femts.data.loading import is_path, load_dataset
 

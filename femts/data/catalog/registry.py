@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from femts.data.splits import Split, ratio_split
 from femts.errors import UsageError, suggest
 from femts.plugins import note_module
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from femts.data.splits import Split
 
 
 def dated_table(path: Path) -> pd.DataFrame:
@@ -57,7 +58,7 @@ class DatasetCard:
     freq: str
     season: int
     description: str
-    split_rule: Callable[[int], Split] = ratio_split
+    split_rule: Callable[[int], Split] | None = None
     filename: str = ""
     read: Callable[[Path], pd.DataFrame] = dated_table
     make: Callable[[], pd.DataFrame] | None = None
@@ -78,7 +79,9 @@ class DatasetCard:
     @property
     def split(self) -> Split:
         """Row ranges of the three parts."""
-        return self.split_rule(self.rows)
+        from femts.data.splits import ratio_split  # numpy takes long to import
+
+        return (self.split_rule or ratio_split)(self.rows)
 
 
 CATALOG: dict[str, DatasetCard] = {}

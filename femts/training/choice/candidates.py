@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from femts.data.dataset import Dataset
-from femts.data.panel import Panel
 from femts.errors import UsageError
 from femts.models.registry import check_library, model_card
 
@@ -56,7 +55,7 @@ LEARNED = Candidate("fem_sm_ridge", learns=True)
 LEARNED_OF_PANEL = Candidate("fem_sm", learns=True)  # where a line from look-back to horizon fits no series well
 
 
-def shortlist(data: Dataset | Panel, pred_len: int, origins: int, seconds: float | None) -> tuple[Candidate, ...]:
+def shortlist(data: Dataset, pred_len: int, origins: int, seconds: float | None) -> tuple[Candidate, ...]:
     """Candidates for `data`, quick ones first; one that is left out says why.
 
     Args:
@@ -68,12 +67,12 @@ def shortlist(data: Dataset | Panel, pred_len: int, origins: int, seconds: float
     Raises:
         UsageError: static columns, and too few windows for the models that take them.
     """
-    series = list(data.series.values()) if isinstance(data, Panel) else [data]
-    columns, rows = len(series) * data.targets, data.typical_rows
-    zeros = np.concatenate([each.train_values[:, : each.targets].ravel() for each in series]) == 0
-    classics = CLASSICS + (INTERMITTENT,) * (len(zeros) > 0 and float(zeros.mean()) >= SPARSE)
-    scored = max(min(SCORED, 4 * data.rows // pred_len) * data.targets, 2 * columns)
-    fits = origins * max(1, WINDOWS // len(series)) * columns + scored
+    series, targets = len(data), data.n_targets
+    columns, rows = series * targets, data.typical_rows
+    zeros = data.train_values[:, :targets] == 0
+    classics = CLASSICS + (INTERMITTENT,) * (zeros.size > 0 and float(zeros.mean()) >= SPARSE)
+    scored = max(min(SCORED, 4 * data.rows // pred_len) * targets, 2 * columns)
+    fits = origins * max(1, WINDOWS // series) * columns + scored
     patience = PATIENCE if seconds is None else min(PATIENCE, seconds / 4)
     chosen = [*NAIVE, FITTED]
     for each in classics if rows <= LONG else ():
@@ -85,15 +84,15 @@ def shortlist(data: Dataset | Panel, pred_len: int, origins: int, seconds: float
         if each.model == "mstl" and data.season == 1:
             reason = "without a season it is auto_ets"
         chosen.append(Candidate(each.model, each.fit, reason=reason))
-    windows = sum(max(0, each.train_rows - pred_len) for each in series) * data.targets
-    few = _too_few(windows, len(series))
-    learned = (LEARNED, LEARNED_OF_PANEL) if len(series) > 1 else (LEARNED,)
+    windows = int(np.maximum(0, data.train_lengths - pred_len).sum()) * targets
+    few = _too_few(windows, series)
+    learned = (LEARNED, LEARNED_OF_PANEL) if series > 1 else (LEARNED,)
     listed = (*chosen, *(replace(each, reason=few) for each in learned))
-    return _that_take_static(listed, data) if isinstance(data, Panel) and data.static is not None else listed
+    return _that_take_static(listed, data) if data.static is not None else listed
 
 
-def _that_take_static(candidates: Sequence[Candidate], panel: Panel) -> tuple[Candidate, ...]:
-    """`candidates` for a `panel` with static columns: who takes none is left out, and if all are, that is refused."""
+def _that_take_static(candidates: Sequence[Candidate], data: Dataset) -> tuple[Candidate, ...]:
+    """`candidates` for `data` with static columns: who takes none is left out, and if all are, that is refused."""
     left = tuple(
         each if each.reason or model_card(each.model).model_class.takes_static else replace(each, reason=NO_STATIC)
         for each in candidates
@@ -101,7 +100,7 @@ def _that_take_static(candidates: Sequence[Candidate], panel: Panel) -> tuple[Ca
     if all(each.reason for each in left):
         raise UsageError(
             f"Of the models to choose from only networks take static columns, and {left[-1].reason}; leave out "
-            f"--static {','.join(panel.schema.roles.static)}, or name a model, such as --model {left[-1].model}."
+            f"--static {','.join(data.schema.roles.static)}, or name a model, such as --model {left[-1].model}."
         )
     return left
 

@@ -15,7 +15,6 @@ from femts.config.rules import Misfit, read_json
 from femts.config.values import left_open
 from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset
-from femts.data.panel import Panel
 from femts.data.protocols import default_protocol
 from femts.errors import UsageError
 from femts.files import locked, write_file
@@ -26,7 +25,7 @@ from femts.training.order import Order
 from femts.training.resume import Finished, changed_data, check_resumable, check_same
 
 
-def order_record(order: Order, data: Dataset | Panel, pred_len: int) -> dict[str, Any]:
+def order_record(order: Order, data: Dataset, pred_len: int) -> dict[str, Any]:
     """Record of what a choice follows from, in plain types: `data`, how they are read, lengths and recipe."""
     back, protocol = order.lengths.seq_len, order.lengths.protocol
     record = {

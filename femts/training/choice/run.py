@@ -7,15 +7,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from femts.data.dataset import Dataset
-from femts.data.origins import before_test, most_origins
-from femts.data.panel import Panel
 from femts.errors import RunFailure, UsageError
 from femts.forecaster.combine import mean_of
 from femts.forecaster.forecaster import Forecaster
-from femts.forecaster.panel_forecaster import PanelForecaster
 from femts.forecaster.run_folder import CANDIDATES
 from femts.training.choice.candidates import shortlist, windows_to_score
 from femts.training.choice.folder import order_record, trials_folder
@@ -37,7 +34,7 @@ _OF_TRAINING = ("kept_step", "steps", "stopped", "schedule", "members", "kernels
 LEAST = 1.0  # seconds that a trial needs of a model that is not made in a moment
 
 
-def choose(order: Order, data: Dataset | Panel) -> Forecaster | PanelForecaster:
+def choose(order: Order, data: Dataset) -> Forecaster:
     """Try models on the rows of `data` before the test part, take the best of them by `RULE`, and score it once.
 
     Returns:
@@ -71,10 +68,10 @@ def choose(order: Order, data: Dataset | Panel) -> Forecaster | PanelForecaster:
     return made
 
 
-def _try_all(order: Order, data: Dataset | Panel, pred_len: int, folder: Path | None) -> list[Tried]:
+def _try_all(order: Order, data: Dataset, pred_len: int, folder: Path | None) -> list[Tried]:
     """All candidates after their trials."""
-    origins = min(ORIGINS, most_origins(data)) if data.rows <= FEW else 1
-    folds = before_test(data, pred_len, origins)
+    origins = min(ORIGINS, data.most_origins) if data.rows <= FEW else 1
+    folds = data.before_test(pred_len, origins)
     limit, candidates = order.limit, shortlist(data, pred_len, origins, order.limit)
     order, tried = replace(order, lengths=order.lengths._replace(pred_len=pred_len)), list[Tried]()
     learners = [each for each in candidates if each.learns and not each.reason]
@@ -101,7 +98,7 @@ def _words(tried: Tried, naive: float) -> str:
     return f"{tried.model}: {beside} ({tried.seconds:.1f} s)"
 
 
-def _taken(order: Order, data: Dataset | Panel, tried: Sequence[Tried]) -> Forecaster | PanelForecaster:
+def _taken(order: Order, data: Dataset, tried: Sequence[Tried]) -> Forecaster:
     """The forecaster of the candidates that are taken, on all of `data`, with its scores."""
     taken = best_mean(tried)
     if not taken:
@@ -109,7 +106,7 @@ def _taken(order: Order, data: Dataset | Panel, tried: Sequence[Tried]) -> Forec
         failure = RunFailure if any(each.failed for each in tried) else UsageError
         raise failure(f"No model could be tried. {reason.rstrip('.')}.")
     members = [_settled(order, data, each) for each in taken]
-    made: Forecaster | PanelForecaster = members[0] if len(members) == 1 else mean_of(cast(Any, members))
+    made: Forecaster = members[0] if len(members) == 1 else mean_of(members)
     of_training = {key: made.metrics[key] for key in _OF_TRAINING if key in made.metrics}
     if len(members) > 1:
         kernels = {name: used for each in members for name, used in each.metrics["kernels"].items()}
@@ -144,7 +141,7 @@ def _record(tried: Tried) -> dict[str, Any]:
     return {"model": tried.model, **error, "seconds": round(tried.seconds, 3)}
 
 
-def _settled(order: Order, data: Dataset | Panel, tried: Tried) -> Forecaster | PanelForecaster:
+def _settled(order: Order, data: Dataset, tried: Tried) -> Forecaster:
     """The forecaster of a candidate as one of `data`, whose training rows it learned from."""
     before = tried.forecaster
     assert before is not None
@@ -161,13 +158,11 @@ def _settled(order: Order, data: Dataset | Panel, tried: Tried) -> Forecaster | 
     return made
 
 
-def _on_all_rows(
-    order: Order, scored: Forecaster | PanelForecaster, data: Dataset | Panel
-) -> Forecaster | PanelForecaster:
+def _on_all_rows(order: Order, scored: Forecaster, data: Dataset) -> Forecaster:
     """As `scored`, trained on all rows of `data` in the time that is left."""
     with scored_on(scored.model, most_scored(scored.metrics)):
         intervals = held_out_intervals(scored)
     left = None if order.limit is None else max(LEAST, order.started + order.limit - time.monotonic())
-    made = refit(cast(Any, scored), data, left)
+    made = refit(scored, data, left)
     made.intervals = intervals
     return made

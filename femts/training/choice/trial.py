@@ -14,12 +14,9 @@ from torch import Tensor
 
 from femts.data.dataset import Dataset
 from femts.data.limits import Limits
-from femts.data.panel import Panel
 from femts.errors import FemtsError, RunFailure, memory_checked
 from femts.evaluation.evaluator import evaluate
-from femts.forecaster.forecaster import Forecaster
-from femts.forecaster.load import load
-from femts.forecaster.panel_forecaster import PanelForecaster
+from femts.forecaster.forecaster import Forecaster, load
 from femts.forecaster.run_folder import METRICS
 from femts.forecaster.scoring import score_windows
 from femts.training.choice.candidates import Candidate
@@ -46,7 +43,7 @@ class Tried:
     """
 
     model: str
-    forecaster: Forecaster | PanelForecaster | None = None
+    forecaster: Forecaster | None = None
     forecasts: tuple[Array, ...] = ()
     targets: tuple[Array, ...] = ()
     limits: tuple[Limits | None, ...] = ()
@@ -95,7 +92,7 @@ class _Collected:
 def try_candidate(
     candidate: Candidate,
     order: Order,
-    folds: Sequence[Dataset | Panel],
+    folds: Sequence[Dataset],
     most: int,
     seconds: float | None,
     folder: Path | None,
@@ -139,9 +136,9 @@ def try_candidate(
 
 
 def _trained(
-    candidate: Candidate, order: Order, fold: Dataset | Panel, seconds: float | None, folder: Path | None
-) -> Forecaster | PanelForecaster:
+    candidate: Candidate, order: Order, fold: Dataset, seconds: float | None, folder: Path | None
+) -> Forecaster:
     if folder is not None and (folder / METRICS).is_file():
-        before: Forecaster | PanelForecaster = load(folder, order.place.device)
+        before: Forecaster = load(folder, order.place.device)
         return before
     return carry_out(order.to(candidate.model, seconds, folder, folder is not None), fold)

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from pandas.tseries.frequencies import to_offset
 
-from femts.data.dataset import Dataset
-from femts.data.frames import LARGEST, check_frame, check_marks, parsed
+from femts.data.frames import LARGEST, check_frame, check_marks, check_unique, check_values, parsed
 from femts.data.grid import NANOSECONDS, step_of
-from femts.data.loading import with_roles
+from femts.data.naming import settle
 from femts.data.roles import NO_ROLES
 from femts.data.schema import Schema
-from femts.data.splits import Split, ratio_split
+from femts.data.static import read_static
+from femts.data.timestamps import read_stamps
 from femts.errors import UsageError
 from femts.text import shown
 
@@ -24,8 +25,95 @@ Array = NDArray[np.float64]
 DAY = 24 * 3600 * 10**9
 
 
+class LongTable(NamedTuple):
+    """Rows of a long table, series by series and in order of time, with the rows that the step skips.
+
+    Attributes:
+        values: (N, K) float64: targets, columns known up to now, and those known in advance.
+        spans: (S, 2), first row of each series and one past its last.
+        series: their names.
+        stamps: of each row.
+        freq: the step.
+        schema: with the names of its columns.
+        static: as `read_static` gives it; None without static columns.
+        notes: what a user should be told once.
+    """
+
+    values: Array
+    spans: NDArray[np.int64]
+    series: tuple[str, ...]
+    stamps: pd.Index
+    freq: str
+    schema: Schema
+    static: pd.DataFrame | None
+    notes: tuple[str, ...]
+
+
+def read_long(frame: pd.DataFrame, schema: Schema, where: str, freq: str | None = None) -> LongTable:
+    """The rows of a long table, or of a wide one, a series a column, with the step `freq`, which the longest series
+    shows unless it is given.
+
+    Raises:
+        UsageError: a series, a stamp or a cell is not as it must be; the text names it.
+    """
+    frame = frame.set_axis([str(column) for column in frame.columns], axis=1)
+    check_unique(frame.columns, where)
+    frame, schema, notes = _settled(frame, schema, where)
+    check_unique(frame.columns, where)  # a role may name the stamps or the series
+    roles, form = schema.roles, schema.form
+    freq = freq or schema.freq
+    dates, more = read_stamps(frame[form.time or "ds"], where, freq)
+    rows = _SortedRows.of(frame, form.series, dates, where)
+    freq = freq or rows.step(where)
+    columns = (*(roles.target or (form.value,)), *roles.past, *roles.future)
+    values, spans, stamps = _series(rows, schema, columns, freq, where)
+    static = read_static(frame, roles.static, rows.row_codes, rows.names) if roles.static else None
+    return LongTable(values, spans, tuple(rows.names), stamps, freq, schema, static, (*notes, *more))
+
+
+def _settled(frame: pd.DataFrame, schema: Schema, where: str) -> tuple[pd.DataFrame, Schema, tuple[str, ...]]:
+    """A long table of what is to be read, its schema with the names of its columns, and notes on them."""
+    notes: tuple[str, ...] = ()
+    form, roles = schema.form, schema.roles
+    if not {form.series, form.time or "ds"} <= set(frame.columns):
+        form, notes = settle(frame, form, where)
+        if form.time is None and {form.series, "date"} <= set(frame.columns):
+            form = replace(form, time="date")
+    schema = replace(schema, form=form)
+    time = form.time or "ds"
+    columns = [str(column) for column in frame.columns if column not in (form.series, time)]
+    if {form.series, time} <= set(frame.columns) and (roles.target or form.value in columns):
+        named = replace(roles, target=roles.target or (form.value,)).check(columns, where)
+        further = [column for column in columns if column not in named]
+        if further and not roles.target:
+            raise UsageError(
+                f"{where} has the further column '{shown(further[0])}'; name it for --past, --future or --static, or "
+                "leave it out."
+            )
+        return frame[[form.series, time, *named]], schema, notes
+    if roles.any:
+        lacking = next((n for n in (form.series, time, form.value) if n not in frame.columns), form.value)
+        raise UsageError(
+            f"{where} has no column '{shown(lacking)}', so it is no long table, and columns of others have no roles in "
+            "a panel; bring a long one, or leave --panel out."
+        )
+    return _as_long(frame, schema, form.time_of(frame), where), schema, notes
+
+
+def _as_long(frame: pd.DataFrame, schema: Schema, time: str, where: str) -> pd.DataFrame:
+    """A wide table as a long one."""
+    form = schema.form
+    if time not in frame.columns:
+        check_frame(frame, schema, where=where)  # says what is missing
+    values = check_values(frame.drop(columns=time), None, where, schema.na)
+    rows, columns = values.shape
+    stamps = frame[time].iloc[np.tile(np.arange(rows), columns)].reset_index(drop=True)
+    names = values.columns.repeat(rows)
+    return pd.DataFrame({form.series: names, form.time or "ds": stamps, form.value: values.to_numpy().ravel("F")})
+
+
 @dataclass(frozen=True, eq=False)
-class LongRows:
+class _SortedRows:
     """Rows of a long table, sorted by series and then by stamp.
 
     Attributes:
@@ -47,12 +135,8 @@ class LongRows:
     starts: NDArray[np.intp]
 
     @classmethod
-    def of(cls, frame: pd.DataFrame, series: str, dates: pd.Index, where: str) -> LongRows:
-        """Rows of `frame`, whose column `series` has names.
-
-        Raises:
-            UsageError: there are no rows, or one has no name.
-        """
+    def of(cls, frame: pd.DataFrame, series: str, dates: pd.Index, where: str) -> _SortedRows:
+        """Rows of `frame`, whose column `series` has names; UsageError where there are no rows, or one has no name."""
         codes, names = number_series(frame[series], where)
         if not names:
             raise UsageError(f"{where} has no rows; bring a table with some.")
@@ -104,22 +188,17 @@ def number_series(column: pd.Series, where: str) -> tuple[NDArray[np.intp], list
     return codes, names
 
 
-def read_series(rows: LongRows, schema: Schema, freq: str, where: str) -> dict[str, Dataset]:
-    """A data set for each series: in order of time, with the rows that the step `freq` skips, which have no values.
+def _series(
+    rows: _SortedRows, schema: Schema, columns: Sequence[str], freq: str, where: str
+) -> tuple[Array, NDArray[np.int64], pd.Index]:
+    """Values, spans and stamps of all series: in order of time, with the rows that the step `freq` skips, which have no
+    values.
 
     All rows are looked at at once; a series that is odd in any way is then checked by itself.
-
-    Args:
-        rows: of all series.
-        schema: its roles name every target.
-        freq: the step.
-        where: what the table is, to begin a message with.
 
     Raises:
         UsageError: a stamp or a cell of a series is not as it must be; the text names the first such series.
     """
-    roles = schema.roles
-    columns = (*roles.target, *roles.past, *roles.future)
     values, odd = _cells(rows.frame, columns, schema.na, where)
     at = _positions(rows, freq)
     again = np.zeros(len(at), dtype=np.bool_)
@@ -127,32 +206,43 @@ def read_series(rows: LongRows, schema: Schema, freq: str, where: str) -> dict[s
     begin, counts = at[rows.starts], rows.counts
     steps = at[rows.starts + counts - 1] - begin + 1
     slow = rows.any_of(odd[rows.order] | again | (at < 0)) | (steps > 2 * counts) | ("date" in columns)
-    plain = replace(schema.wide(), roles=NO_ROLES)
-    pieces, stamps = list[Array](), list[pd.Index]()
     steps = np.where(slow, 0, steps)
     stops = steps.cumsum()
     place, usual = (stops - steps - begin)[rows.codes] + at, ~slow[rows.codes]
     filled = np.full((int(stops[-1]), len(columns)), np.nan)
     filled[place[usual]] = values[rows.order[usual]]
-    dates = _stamps(rows, steps, begin, freq)
-    firsts, shared = _numbers_of(rows.stamps)[rows.starts].tolist(), dict[tuple[int, int], pd.Index]()
+    stamps = _stamps(rows, steps, begin, freq)
+    if slow.any():
+        filled, stamps, stops = _with_odd(rows, schema, columns, (freq, where), slow, (filled, stamps, stops, steps))
+    return filled, np.stack([np.append(0, stops[:-1]), stops], axis=1).astype(np.int64), stamps
+
+
+def _with_odd(
+    rows: _SortedRows,
+    schema: Schema,
+    columns: Sequence[str],
+    step: tuple[str, str],
+    slow: NDArray[np.bool_],
+    read: tuple[Array, pd.Index, NDArray[np.int64], NDArray[np.int64]],
+) -> tuple[Array, pd.Index, NDArray[np.int64]]:
+    """What was `read` of the usual series, with those that are `slow` in their places, each checked by itself."""
+    freq, where = step
+    filled, stamps, stops, steps = read
+    plain = replace(schema.wide(), roles=NO_ROLES)
+    pieces, dates, lengths = list[Array](), list[pd.Index](), steps.copy()
     for number, (stop, count) in enumerate(zip(stops.tolist(), steps.tolist(), strict=True)):
         if not slow[number]:
             pieces.append(filled[stop - count : stop])
-            span = firsts[number], count
-            if span not in shared:  # most panels have few, and an index takes longer to make than numbers
-                shared[span] = dates[stop - count : stop]
-            stamps.append(shared[span])
+            dates.append(stamps[stop - count : stop])
             continue
-        some = np.sort(rows.order[rows.starts[number] : rows.starts[number] + counts[number]])
-        series = f"Series '{shown(rows.names[number])}' of {where}"
+        some = np.sort(rows.order[rows.starts[number] : rows.starts[number] + rows.counts[number]])
         table = rows.frame[list(columns)].iloc[some]
         table.insert(0, "date", rows.dates[some], allow_duplicates=True)
-        checked = check_frame(table, plain, columns, freq, series)
-        stamps.append(pd.Index(checked.pop("date")))
+        checked = check_frame(table, plain, columns, freq, f"Series '{shown(rows.names[number])}' of {where}")
+        dates.append(pd.Index(checked.pop("date")))
         pieces.append(checked.to_numpy(dtype=np.float64))
-    whole = filled if not slow.any() else np.concatenate(pieces)
-    return _datasets(rows.names, whole, stamps, (schema, freq))
+        lengths[number] = len(checked)
+    return np.concatenate(pieces), dates[0].append(dates[1:]), lengths.cumsum()
 
 
 def _cells(
@@ -194,7 +284,7 @@ def _grid(stamps: pd.Index, freq: str) -> pd.Index:
     return pd.date_range(stamps.min(), stamps.max(), freq=freq).as_unit(stamps.unit)
 
 
-def _positions(rows: LongRows, freq: str) -> NDArray[np.int64]:
+def _positions(rows: _SortedRows, freq: str) -> NDArray[np.int64]:
     """Steps of `freq` from a beginning that the rows of a series share; -1 for stamps between two steps."""
     step = _even(rows.stamps, freq)
     if step is None:
@@ -205,7 +295,7 @@ def _positions(rows: LongRows, freq: str) -> NDArray[np.int64]:
     return np.where(after % step == 0, after // step, -1)
 
 
-def _stamps(rows: LongRows, steps: NDArray[np.int64], begin: NDArray[np.int64], freq: str) -> pd.Index:
+def _stamps(rows: _SortedRows, steps: NDArray[np.int64], begin: NDArray[np.int64], freq: str) -> pd.Index:
     """Stamps of `steps` steps of each series, one series after the other, from its position `begin` on."""
     if steps.sum() == len(rows.codes):  # there is no gap
         return rows.stamps
@@ -218,38 +308,3 @@ def _stamps(rows: LongRows, steps: NDArray[np.int64], begin: NDArray[np.int64], 
         return pd.Index(numbers)
     dates = pd.DatetimeIndex(numbers.view(f"M8[{rows.stamps.unit}]"))
     return dates if rows.stamps.tz is None else dates.tz_localize("UTC").tz_convert(rows.stamps.tz)
-
-
-def _datasets(
-    names: Sequence[str], whole: Array, stamps: Sequence[pd.Index], read: tuple[Schema, str]
-) -> dict[str, Dataset]:
-    """Data sets of the rows of all series, `whole`, one after the other."""
-    schema, freq = read
-    roles = schema.roles
-    first = Dataset(
-        name="panel",
-        values=whole,
-        dates=stamps[0],
-        columns=(*roles.target, *roles.past, *roles.future),
-        freq=freq,
-        split=ratio_split(len(whole)),
-        sha256="",
-        season=schema.season_of(freq),
-        schema=replace(schema.wide(), roles=NO_ROLES),
-    )
-    first = with_roles(first, replace(roles, static=()))
-    series, begin, splits = dict[str, Dataset](), 0, dict[int, Split]()
-    for name, dates in zip(names, stamps, strict=True):
-        rows = slice(begin, begin + len(dates))
-        begin += len(dates)
-        if schema.split.test_from is not None or len(dates) not in splits:
-            splits[len(dates)] = schema.split.split_series(dates, len(dates), f"Series '{shown(name)}'")
-        series[name] = replace(
-            first,
-            name=name,
-            values=first.values[rows],
-            covariates=None if first.covariates is None else first.covariates[rows],
-            dates=dates,
-            split=splits[len(dates)],
-        )
-    return series
