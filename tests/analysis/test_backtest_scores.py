@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from femts.analysis.backtest.cutoffs import Cutoffs, cutoff_rows, scores, together
+from femts.analysis.backtest import Cutoffs, cutoff_rows, scores, together
 from femts.errors import UsageError
 
 

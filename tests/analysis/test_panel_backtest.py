@@ -11,20 +11,20 @@ import pytest
 from small_panels import P, panel_forecaster, panel_table
 
 import femts
-from femts.data.panel import load_panel
+from femts.data.loading import load_dataset
 from femts.errors import UsageError
-from femts.forecaster.panel_forecaster import PanelForecaster
+from femts.forecaster.forecaster import Forecaster
 
 TABLE, DAY = panel_table(), pd.Timedelta(days=1)
 
 
 @pytest.fixture(scope="module")
-def ridge() -> PanelForecaster:
+def ridge() -> Forecaster:
     return panel_forecaster("ridge")
 
 
 @pytest.mark.parametrize("horizon", [3, P, 10])
-def test_each_forecast_is_what_predict_makes_of_the_rows_before(ridge: PanelForecaster, horizon: int) -> None:
+def test_each_forecast_is_what_predict_makes_of_the_rows_before(ridge: Forecaster, horizon: int) -> None:
     said = list[str]()
     cutoffs = femts.Cutoffs(windows=2, step=5, horizon=horizon)
     frame = femts.backtest(ridge, TABLE, cutoffs, say=said.append)
@@ -43,12 +43,12 @@ def test_each_forecast_is_what_predict_makes_of_the_rows_before(ridge: PanelFore
     assert "series, the first 'tiny', are left out at cutoffs that have less than a season of 7 rows" in said[0]
 
 
-def test_the_last_windows_of_all_series_have_the_scores_of_the_evaluator(ridge: PanelForecaster) -> None:
+def test_the_last_windows_of_all_series_have_the_scores_of_the_evaluator(ridge: Forecaster) -> None:
     panel, errors = ridge.training_data(), []
-    assert ridge.preprocess.series["long"].scaler.scale[0] > 0
+    assert ridge.preprocess_of["long"].scaler.scale[0] > 0
     frame = femts.backtest(ridge, panel, femts.Cutoffs(windows=1, step=1))
     for name, rows in frame.groupby("series"):
-        one = ridge.preprocess.series[str(name)]
+        one = ridge.preprocess_of[str(name)]
         pair = (one.rescale(rows[[column]].to_numpy()) for column in ("forecast", "actual"))
         errors.append(np.square(np.subtract(*pair)))
     scores = femts.backtest_scores(frame, ridge)
@@ -62,7 +62,7 @@ def test_the_last_windows_of_all_series_have_the_scores_of_the_evaluator(ridge: 
     assert row["mae_raw"].item() == pytest.approx((long["forecast"] - long["actual"]).abs().mean())
 
 
-def test_rows_after_a_cutoff_do_not_matter(ridge: PanelForecaster) -> None:
+def test_rows_after_a_cutoff_do_not_matter(ridge: Forecaster) -> None:
     other = TABLE.copy()
     late = other.groupby("unique_id").cumcount(ascending=False) < P
     other.loc[late, "y"] = 1e6
@@ -70,7 +70,7 @@ def test_rows_after_a_cutoff_do_not_matter(ridge: PanelForecaster) -> None:
     np.testing.assert_array_equal(frames[0]["forecast"], frames[1]["forecast"])
 
 
-def test_series_that_are_new_are_forecast_and_have_raw_errors(ridge: PanelForecaster) -> None:
+def test_series_that_are_new_are_forecast_and_have_raw_errors(ridge: Forecaster) -> None:
     new = TABLE.query("unique_id == 'long'").assign(unique_id="stranger")
     with pytest.warns(femts.GapWarning, match="1 of 1 series are new"):
         frame = femts.backtest(ridge, new, femts.Cutoffs(windows=1, step=1))
@@ -78,9 +78,7 @@ def test_series_that_are_new_are_forecast_and_have_raw_errors(ridge: PanelForeca
     assert scores["mae_raw"].notna().all() and scores["mae_scaled"].isna().all()
 
 
-def test_rows_that_the_model_knows_are_said_to_be_known_in_a_grown_table(
-    ridge: PanelForecaster, tmp_path: Path
-) -> None:
+def test_rows_that_the_model_knows_are_said_to_be_known_in_a_grown_table(ridge: Forecaster, tmp_path: Path) -> None:
     days = TABLE.groupby("unique_id")["ds"].transform("max")
     grown = pd.concat([TABLE, TABLE[TABLE["ds"] > days - pd.Timedelta(days=P)].assign(ds=lambda x: x["ds"] + P * DAY)])
     final = panel_forecaster("ridge", final=True)
@@ -103,7 +101,7 @@ def test_rows_that_the_model_knows_are_said_to_be_known_in_a_grown_table(
         assert notes == [noted] * (noted > 0), (said, windows)
 
 
-def test_what_cannot_be_had_is_a_sentence(ridge: PanelForecaster) -> None:
+def test_what_cannot_be_had_is_a_sentence(ridge: Forecaster) -> None:
     one = femts.Cutoffs(windows=1, step=1)
     with pytest.raises(UsageError, match="No series of 'frame' has a season of 7 rows before a forecast of 400"):
         femts.backtest(ridge, TABLE, femts.Cutoffs(windows=1, step=1, horizon=400))
@@ -115,7 +113,7 @@ def test_what_cannot_be_had_is_a_sentence(ridge: PanelForecaster) -> None:
     wide = femts.train(
         TABLE.query("unique_id == 'long'")[["ds", "y"]].rename(columns={"ds": "date"}), "naive", P, seq_len=14
     )
-    with pytest.raises(UsageError, match="The data are a Panel, and this model was trained on a single table"):
-        femts.backtest(wide, load_panel(TABLE), one)
+    with pytest.raises(UsageError, match="The data are a Dataset, and this model was trained on a single table"):
+        femts.backtest(wide, load_dataset(TABLE, panel=True), one)
     with pytest.raises(UsageError, match="A backtest is not grouped by 'series'"):
         femts.backtest_scores(femts.backtest(ridge, TABLE, one).assign(column="y"), wide, by="series")

@@ -8,26 +8,26 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from femts.analysis.report.panel import MOST_SERIES, SECTIONS
 from packed import unpack
 from small_panels import panel_forecaster, panel_table
 
 import femts
-from femts.analysis.report.panel import MOST_SERIES, SECTIONS
-from femts.data.panel import load_panel
-from femts.data.panel_preprocess import PanelPreprocess
+from femts.data.loading import load_dataset
 from femts.data.scaler import Scaler
+from femts.data.windows import Preprocess
 from femts.errors import UsageError
-from femts.forecaster.panel_forecaster import PanelForecaster
+from femts.forecaster.forecaster import Forecaster
 
 TABLE = panel_table()
 
 
 @pytest.fixture(scope="module")
-def ridge() -> PanelForecaster:
+def ridge() -> Forecaster:
     return panel_forecaster("ridge")
 
 
-def result(forecaster: PanelForecaster) -> dict[str, bool | None]:
+def result(forecaster: Forecaster) -> dict[str, bool | None]:
     return {check.name: check.passed for check in femts.audit(forecaster).checks}
 
 
@@ -49,20 +49,20 @@ def test_a_sound_run_passes(model: str) -> None:
 
 def test_a_domain_is_audited_as_it_is_forecast() -> None:
     table = TABLE.assign(y=TABLE["y"].where(TABLE["unique_id"] != "long", 0.0))
-    bounded = femts.train(load_panel(table, min=1e-3), "dlinear", 7, seq_len=14, max_steps=2)
+    bounded = femts.train(load_dataset(table, min=1e-3, panel=True), "dlinear", 7, seq_len=14, max_steps=2)
     assert not femts.audit(bounded).failed
 
 
-def test_a_scale_of_later_rows_is_found(ridge: PanelForecaster) -> None:
+def test_a_scale_of_later_rows_is_found(ridge: Forecaster) -> None:
     leaky = copy.copy(ridge)
     series = dict(ridge.preprocess.series)
     values = ridge.training_data().series["long"].values
     series["long"] = replace(series["long"], scaler=Scaler(values.mean(0), values.std(0)))
-    leaky.preprocess = PanelPreprocess(ridge.columns, series)
+    leaky.preprocess = Preprocess(ridge.columns, series)
     assert result(leaky)["scaler"] is False
 
 
-def test_other_weights_and_lost_windows_are_found(ridge: PanelForecaster) -> None:
+def test_other_weights_and_lost_windows_are_found(ridge: Forecaster) -> None:
     leaky = copy.deepcopy(ridge)
     for weight in (*leaky.model.parameters(), *leaky.model.buffers()):
         weight.data += 1.0
@@ -71,14 +71,14 @@ def test_other_weights_and_lost_windows_are_found(ridge: PanelForecaster) -> Non
     assert (found["closed-form weights"], found["stored score"], found["every window"]) == (False, False, False)
 
 
-def test_other_data_are_no_subject(ridge: PanelForecaster, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="Panel 'frame' is not what this model was trained on; audit it on its own"):
+def test_other_data_are_no_subject(ridge: Forecaster, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="Dataset 'frame' is not what this model was trained on; audit it on its own"):
         femts.audit(ridge, TABLE.iloc[3:])
     with pytest.raises(UsageError, match="report it on its own data"):
         femts.report(ridge, tmp_path / "page.html", TABLE.iloc[3:])
 
 
-def test_the_page_has_scores_series_and_samples(ridge: PanelForecaster, tmp_path: Path) -> None:
+def test_the_page_has_scores_series_and_samples(ridge: Forecaster, tmp_path: Path) -> None:
     first = femts.report(ridge, tmp_path / "page.html").read_text()
     assert femts.report(ridge, tmp_path / "again.html").read_text() == first
     for place in SECTIONS.values():
@@ -89,9 +89,7 @@ def test_the_page_has_scores_series_and_samples(ridge: PanelForecaster, tmp_path
     assert f"{ridge.metrics['test']['mse']:.4f}" in first and "each of 4 series" in first
 
 
-def test_samples_are_the_last_test_windows_the_worst_first(
-    ridge: PanelForecaster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_samples_are_the_last_test_windows_the_worst_first(ridge: Forecaster, monkeypatch: pytest.MonkeyPatch) -> None:
     from femts.analysis.report import panel
 
     kept = {}
@@ -114,7 +112,7 @@ def test_samples_are_the_last_test_windows_the_worst_first(
 
 
 def test_no_series_is_said_to_be_worse_than_a_season_that_the_look_back_does_not_hold(
-    ridge: PanelForecaster, tmp_path: Path
+    ridge: Forecaster, tmp_path: Path
 ) -> None:
     said = "Series better than the season before"
     assert said in femts.report(ridge, tmp_path / "season.html").read_text()

@@ -14,7 +14,6 @@ from small_tables import small_table
 from femts.analysis.report import report
 from femts.data.loading import load_dataset
 from femts.forecaster.forecaster import Forecaster
-from femts.forecaster.panel_forecaster import PanelForecaster
 from femts.training.train import train
 
 
@@ -48,7 +47,7 @@ def test_what_is_worse_than_the_naive_forecast_is_said_first(tmp_path: Path) -> 
 def test_intervals_are_said_to_be_what_they_are(
     model: str, settings: dict[str, object], said: str, panel: bool, tmp_path: Path
 ) -> None:
-    forecaster: Forecaster | PanelForecaster
+    forecaster: Forecaster
     if panel:
         forecaster = panel_forecaster(model, settings=settings)
     else:

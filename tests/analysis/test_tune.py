@@ -119,9 +119,9 @@ def test_a_panel_is_tuned_as_one() -> None:
 
 
 def load_dataset_panel(frame: pd.DataFrame) -> Any:
-    from femts.data.panel import load_panel
+    from femts.data.loading import load_dataset
 
-    return load_panel(frame)
+    return load_dataset(frame, panel=True)
 
 
 def test_the_command_leaves_a_recipe_that_repeats_the_score(

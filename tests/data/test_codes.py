@@ -49,10 +49,10 @@ def test_numbers_of_times_are_read_alike_in_training_and_later(name: str, tmp_pa
     table.to_csv(tmp_path / "mine.csv", index=False)
     for source in (table, tmp_path / "mine.csv", table.astype({"date": str})):
         data = femts.load_dataset(source)
-        assert data.dates is not None and data.dates.equals(times) and data.freq == times.inferred_freq
+        assert data.stamps is not None and data.stamps.equals(times) and data.freq == times.inferred_freq
         assert sum(f"its stamps are read as {kind} (" in note for note in data.notes) == 1
     long = pd.concat([table.assign(shop=shop) for shop in ("a", "b")])
-    panel = femts.load_panel(long, columns={"time": "date", "series": "shop", "value": "x"})
+    panel = femts.load_dataset(long, columns={"time": "date", "series": "shop", "value": "x"}, panel=True)
     assert panel.freq == data.freq and any(kind in note for note in panel.notes)
     made = femts.train(table, "naive", 4, seq_len=8)
     ahead = made.predict(table)["date"]
@@ -164,7 +164,7 @@ def test_text_in_frames_is_held_to_the_same() -> None:
     for each in (wide, wide.astype("category").assign(date=DAYS[:40])):
         with pytest.raises(UsageError, match=r"has '1\.027' in column 'y' at data row 1 beside '960'"):
             femts.load_dataset(each)
-    for load in (femts.load_panel, femts.load_dataset):
+    for load in (femts.load_dataset, femts.load_dataset):
         with pytest.raises(UsageError, match=r"has '1\.027' in column 'y' at data row 1 beside '5'"):
             load(table)
     numbers = wide.assign(y=pd.Series([1.027, 960] * 20, dtype=object))
@@ -175,7 +175,7 @@ def test_a_year_beside_a_week() -> None:
     parts = [pd.Timestamp.isocalendar(week) for week in WEEKS]
     table = pd.DataFrame({"Year": [p.year for p in parts], "week": [p.week for p in parts], "x": np.arange(262.0)})
     data = femts.load_dataset(table.assign(month=1))
-    assert data.dates is not None and data.dates.equals(WEEKS) and data.columns == ("x", "month")
+    assert data.stamps is not None and data.stamps.equals(WEEKS) and data.columns == ("x", "month")
     with pytest.raises(UsageError, match="has '2018-W00' where data row 1 should have a date"):
         femts.load_dataset(table.assign(week=table["week"] - 1))
 
@@ -224,5 +224,9 @@ def test_a_remedy_works_when_it_is_followed(name: str) -> None:
     with pytest.raises(UsageError, match=words):
         femts.load_dataset(table)
     table, reading = _followed(name, table)
-    data = femts.load_panel(table, **reading) if "columns" in reading else femts.load_dataset(table, **reading)
+    data = (
+        femts.load_dataset(table, **reading, panel=True)
+        if "columns" in reading
+        else femts.load_dataset(table, **reading)
+    )
     assert data.rows == 60

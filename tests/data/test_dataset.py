@@ -72,7 +72,7 @@ def test_a_file_without_an_ending_is_found(
 def test_synthetic_needs_no_file() -> None:
     data = load_dataset("Synthetic")
     assert (data.name, data.values.shape, data.freq, data.season) == ("synthetic", (8760, 6), "h", 24)
-    assert data.sha256 == load_dataset("synthetic").sha256 and data.dates is not None
+    assert data.sha256 == load_dataset("synthetic").sha256 and data.stamps is not None
 
 
 def solar_text(rows: int, channels: int) -> str:
@@ -84,7 +84,7 @@ def test_solar_unpacked_is_taken_by_its_form_and_says_that_it_is_unverified(tmp_
     (tmp_path / "solar_AL.txt").write_text(solar_text(52560, 137))
     data = load_dataset("solar", data_root=tmp_path)
     assert data.values.shape == (52560, 137) and data.values[1, 2] == 3.2
-    assert data.dates is None and data.freq is None and "date" not in data.frame().columns
+    assert data.stamps is None and data.freq is None and "date" not in data.frame().columns
     assert any("no hash is published" in note for note in data.notes)
     windows = part_windows(data, Preprocess.fit(data), "test", 96, 96)
     assert len(windows) == 10417
@@ -126,8 +126,8 @@ def test_real_file_has_the_form_of_its_card(name: str, real_root: Path) -> None:
 
 def test_weather_keeps_its_sentinels_and_its_repeated_stamp(real_root: Path) -> None:
     data = load_dataset("Weather", data_root=real_root, download=False)
-    assert data.dates is not None
-    assert int((data.values == -9999).sum()) == 81 and int(data.dates.duplicated().sum()) == 1
+    assert data.stamps is not None
+    assert int((data.values == -9999).sum()) == 81 and int(data.stamps.duplicated().sum()) == 1
 
 
 def test_a_catalogue_file_given_by_its_path_says_what_that_means(real_root: Path) -> None:

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 import femts
 from femts.data.frames import check_frame, check_values, write_table
 from femts.data.loading import load_dataset
-from femts.data.panel import load_panel
 from femts.data.reading import read_headless, read_table
 from femts.errors import RunFailure, UsageError
 
@@ -240,7 +239,7 @@ def test_numbers_of_every_kind_are_read(kind: str) -> None:
     frame = pd.DataFrame({"date": pd.date_range("2024", periods=40), "y": SPARSE_AND_OTHERS[kind](values)})
     np.testing.assert_array_equal(load_dataset(frame, na=4).values[:, 0], np.where(values == 4, np.nan, values))
     long = frame.rename(columns={"date": "ds"}).assign(unique_id="s")
-    np.testing.assert_array_equal(load_panel(long).series["s"].values[:, 0], values)
+    np.testing.assert_array_equal(load_dataset(long, panel=True).series["s"].values[:, 0], values)
 
 
 def test_columns_of_several_levels_go_by_their_text() -> None:

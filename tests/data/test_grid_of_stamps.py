@@ -90,7 +90,7 @@ def test_hours_are_hours_however_they_are_written(how: str) -> None:
     hours = pd.date_range("2020-01-01", periods=400, freq="h")
     stamps = pd.Series(hours.strftime(how))
     data = load_dataset(pd.DataFrame({"date": stamps, "x": np.arange(400.0)}))
-    assert data.freq == "h" and data.rows == 400 and data.dates is not None and (data.dates == hours).all()
+    assert data.freq == "h" and data.rows == 400 and data.stamps is not None and (data.stamps == hours).all()
 
 
 def test_digits_that_are_no_stamps_stay_numbers_and_one_mistake_is_told() -> None:

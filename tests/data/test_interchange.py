@@ -50,7 +50,7 @@ def test_stamps_may_be_the_index(name: str) -> None:
     data = load_dataset(table)
     np.testing.assert_array_equal(data.values, plain.values)
     assert data.columns == ("a", "b") and data.freq == "h"
-    assert data.dates is not None and data.dates.equals(plain.dates)
+    assert data.stamps is not None and data.stamps.equals(plain.stamps)
     forecast = femts.train(table, "naive", seq_len=6, pred_len=3, device="cpu").predict(table)
     expected = femts.train(plain, "naive", seq_len=6, pred_len=3, device="cpu").predict(wide(60))
     np.testing.assert_array_equal(forecast.iloc[:3, -1], expected["a" if "series" in name else "b"])
@@ -86,7 +86,7 @@ def test_frames_of_other_libraries(library: str) -> None:
     for frame in (wide(60), long()):
         plain, other = load_dataset(frame), load_dataset(turned(frame))
         np.testing.assert_array_equal(other.values, plain.values)
-        assert other.columns == plain.columns and list(other.dates) == list(plain.dates)  # type: ignore[arg-type]
+        assert other.columns == plain.columns and list(other.stamps) == list(plain.stamps)  # type: ignore[arg-type]
         made = femts.train(turned(frame), "naive", seq_len=6, pred_len=3, device="cpu")
         pd.testing.assert_frame_equal(made.predict(turned(frame)), made.predict(frame), check_dtype=False)
 

@@ -90,11 +90,11 @@ def test_a_sentence_or_an_answer(
     else:
         assert (
             isinstance(data, Dataset)
-            and data.dates is not None
+            and data.stamps is not None
             and not np.isinf(data.values).any()
-            and len(data.values) == len(data.dates)
+            and len(data.values) == len(data.stamps)
         )
-        assert pd.Index(data.dates).is_monotonic_increasing and pd.Index(data.dates).is_unique
+        assert pd.Index(data.stamps).is_monotonic_increasing and pd.Index(data.stamps).is_unique
         assert not np.isnan(data.train_values).all(axis=0).any()
     pd.testing.assert_frame_equal(frame, before)
 

@@ -50,7 +50,7 @@ def test_stamps_of_every_kind_are_found_and_continued(name: str) -> None:
     data = load_dataset(pd.DataFrame({"When": stamps, "x": np.arange(len(stamps)) * 1.5}))
     assert (data.freq, data.season, data.columns, data.schema.form.time) == (freq, season, ("x",), "When")
     assert data.notes[0] == "column 'When' holds dates, so it is taken for the stamps"
-    assert data.dates is not None and str(future_dates(data.dates[-1], freq, 1)[0].date()) == following
+    assert data.stamps is not None and str(future_dates(data.stamps[-1], freq, 1)[0].date()) == following
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,11 @@ import torch
 
 import femts
 from femts.data.dataset import Dataset
-from femts.data.panel import load_panel, panel_for_horizon
-from femts.data.panel_preprocess import PanelPreprocess, panel_windows
+from femts.data.loading import load_dataset
 from femts.data.schema import Schema
-from femts.data.source import load_source
+from femts.data.windows import Preprocess
 from femts.errors import GapWarning, UsageError
-from femts.forecaster.panel_forecaster import PanelForecaster
+from femts.forecaster.forecaster import Forecaster
 from femts.training.train import train
 
 L, P = 14, 7
@@ -47,9 +46,9 @@ def table() -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def made(model: str, frame: pd.DataFrame | None = None, **more: Any) -> PanelForecaster:
-    forecaster = train(load_panel(table() if frame is None else frame), model, **(QUICK | more))
-    assert isinstance(forecaster, PanelForecaster)
+def made(model: str, frame: pd.DataFrame | None = None, **more: Any) -> Forecaster:
+    forecaster = train(load_dataset(table() if frame is None else frame, panel=True), model, **(QUICK | more))
+    assert isinstance(forecaster, Forecaster)
     return forecaster
 
 
@@ -80,8 +79,8 @@ def test_a_panel_of_one_series_is_the_wide_table_of_it(model: str, roles: str) -
     one = one[["unique_id", "ds", *dict.fromkeys(["y", *named])]].drop(index=[40, 41])
     same = one.drop(columns="unique_id").rename(columns={"ds": "date"})
     history, ahead, wide_history, wide_ahead = one[:-P], one[-P:], same[:-P], same[-P:]
-    panel = train(load_panel(one, **reading), model, **QUICK)
-    assert isinstance(panel, PanelForecaster)
+    panel = train(load_dataset(one, **reading, panel=True), model, **QUICK)
+    assert isinstance(panel, Forecaster)
     wide = train(femts.load_dataset(same, **reading), model, **QUICK)
     assert panel.metrics.get("known") == wide.metrics.get("known")
     assert ("known" in panel.metrics) == bool(reading.get("future") or reading.get("calendar"))
@@ -129,16 +128,16 @@ def test_a_new_series_is_scaled_by_its_own_rows() -> None:
 
 
 def test_windows_stay_within_their_series_and_their_part() -> None:
-    panel = panel_for_horizon(load_panel(table()), P)
-    preprocess = PanelPreprocess.fit(panel)
+    panel = panel_for_horizon(load_dataset(table(), panel=True), P)
+    preprocess = Preprocess.fit(panel)
     for part in ("train", "val", "test"):
-        windows = panel_windows(panel, preprocess, part, L, P)
+        windows = part_windows(panel, preprocess, part, L, P)
         index = torch.arange(len(windows))
         seen, (x, y) = windows.seen(index), windows.gather(index)
         assert seen is not None
         for number in index.tolist():
             name = windows.names[int(windows.series_of(index[number : number + 1]))]
-            data, one = panel.series[name], preprocess.series[name]
+            data, one = panel[name], preprocess.series[name]
             scaled = one.transform(data.values)[:, 0]
             values, mask = torch.cat([x[number], y[number]])[:, 0], seen[number, :, 0]
             real = values[mask].numpy()
@@ -148,7 +147,7 @@ def test_windows_stay_within_their_series_and_their_part() -> None:
             low, high = getattr(data.split, part)
             assert mask[L:].any() and first + len(real) <= high, "nothing beyond the part is seen"
             assert first + int(mask[:L].sum()) >= low
-    counts = {part: len(panel_windows(panel, preprocess, part, L, P)) for part in ("train", "val", "test")}
+    counts = {part: len(part_windows(panel, preprocess, part, L, P)) for part in ("train", "val", "test")}
     assert counts["test"] == sum(max(0, d.split.test[1] - d.split.test[0] - P + 1) for d in panel.series.values())
 
 
@@ -168,8 +167,8 @@ def test_later_rows_do_not_reach_the_weights() -> None:
 def test_it_is_saved_and_loaded(tmp_path: Path) -> None:
     path = tmp_path / "panel.csv"
     table().to_csv(path, index=False)
-    forecaster = train(load_panel(path), "dlinear", out=tmp_path / "run", **QUICK)
-    again = PanelForecaster.load(tmp_path / "run")
+    forecaster = train(load_dataset(path, panel=True), "dlinear", out=tmp_path / "run", **QUICK)
+    again = Forecaster.load(tmp_path / "run")
     pd.testing.assert_frame_equal(again.predict(table(), level=[80]), forecaster.predict(table(), level=[80]))
     assert again.evaluate() == {key: forecaster.metrics["test"][key] for key in ("mse", "mae", "windows")}
     assert again.training_data().series.keys() == LENGTHS.keys()
@@ -181,7 +180,7 @@ def test_scores_of_each_series_are_in_its_units() -> None:
     scores = forecaster.scores().set_index("series")
     panel = forecaster.training_data()
     for name, row in scores.iterrows():
-        data = panel.series[str(name)]
+        data = panel[str(name)]
         low, high = data.split.test
         errors = [data.values[o : o + P, 0] - data.values[o - 1, 0] for o in range(low, high - P + 1)]
         assert row["windows"] == len(errors)
@@ -196,9 +195,9 @@ def test_scores_of_each_series_are_in_its_units() -> None:
 
 def test_a_wide_table_is_a_panel_of_its_columns() -> None:
     wide = pd.DataFrame({"date": pd.date_range("2020-01-01", periods=200), "a": np.sin(np.arange(200.0)), "b": 5.0})
-    panel = load_panel(wide)
+    panel = load_dataset(wide, panel=True)
     assert list(panel.series) == ["a", "b"] and panel.columns == ("y",)
-    np.testing.assert_array_equal(panel.series["a"].values[:, 0], wide["a"])
+    np.testing.assert_array_equal(panel["a"].values[:, 0], wide["a"])
 
 
 @pytest.mark.parametrize(
@@ -230,15 +229,15 @@ def test_a_wide_table_is_a_panel_of_its_columns() -> None:
 )
 def test_a_panel_that_cannot_be_is_refused(frame: Any, reading: dict[str, Any], says: str) -> None:
     with pytest.raises(UsageError, match=says):
-        load_panel(frame, **reading)
+        load_dataset(frame, **reading, panel=True)
 
 
 def test_a_long_table_is_a_panel_and_a_wide_one_is_not(tmp_path: Path) -> None:
     table().to_csv(tmp_path / "panel.csv", index=False)
     said: list[str] = []
-    assert isinstance(train(tmp_path / "panel.csv", "naive", **QUICK, say=said.append), PanelForecaster)
+    assert isinstance(train(tmp_path / "panel.csv", "naive", **QUICK, say=said.append), Forecaster)
     assert "the table is long, so one model learns from each series by itself; --multivariate joins them" in said
-    joined = load_source(tmp_path / "panel.csv", schema=Schema.of(panel=False))
+    joined = load_dataset(tmp_path / "panel.csv", schema=Schema.of(panel=False))
     assert isinstance(joined, Dataset)
     assert joined.columns == tuple(LENGTHS)
     with pytest.raises(UsageError, match=r"A data set is one series of columns, and no panel; load it by femts\.load_"):
@@ -253,7 +252,7 @@ def test_the_default_look_back_is_that_of_a_series_of_middle_length() -> None:
 def test_stamps_that_mostly_repeat_are_told_of_their_series() -> None:
     twice = pd.concat([table(), table()])
     with pytest.raises(UsageError, match="Series 'long' of The frame repeats 300 dates, the first"):
-        load_panel(twice)
+        load_dataset(twice, panel=True)
 
 
 def test_no_series_is_long_enough() -> None:
@@ -264,5 +263,5 @@ def test_no_series_is_long_enough() -> None:
 def test_gaps_are_filled_as_in_a_wide_table() -> None:
     holed = table().drop(index=[50, 51, 120])
     forecaster = made("dlinear", holed)
-    assert "1 of them with gaps" in load_panel(holed).notes[-1]
+    assert "1 of them with gaps" in load_dataset(holed, panel=True).notes[-1]
     assert np.isfinite(forecaster.predict(holed)["y"]).all()

@@ -13,11 +13,11 @@ import torch
 
 import femts
 from femts.cli import main
-from femts.data.panel import load_panel
-from femts.data.panel_preprocess import PanelPreprocess
+from femts.data.loading import load_dataset
 from femts.data.static import StaticCodes, read_static
+from femts.data.windows import Preprocess
 from femts.errors import GapWarning, UsageError
-from femts.forecaster.panel_forecaster import PanelForecaster
+from femts.forecaster.forecaster import Forecaster
 from femts.training.train import train
 
 L, P = 14, 7
@@ -44,9 +44,9 @@ def cut(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     return frame[~last], frame[last]
 
 
-def made(model: str, frame: pd.DataFrame, settings: dict[str, Any] | None = None, **reading: Any) -> PanelForecaster:
-    forecaster = train(load_panel(frame, target="y", **reading), model, settings=settings or {}, **QUICK)
-    assert isinstance(forecaster, PanelForecaster)
+def made(model: str, frame: pd.DataFrame, settings: dict[str, Any] | None = None, **reading: Any) -> Forecaster:
+    forecaster = train(load_dataset(frame, target="y", **reading, panel=True), model, settings=settings or {}, **QUICK)
+    assert isinstance(forecaster, Forecaster)
     return forecaster
 
 
@@ -68,11 +68,11 @@ def test_a_known_column_makes_the_forecast_better() -> None:
 
 
 def test_effects_are_shared_unless_a_series_has_clearly_its_own() -> None:
-    alike = PanelPreprocess.fit(load_panel(table(40), target="y", future="promo"))
+    alike = Preprocess.fit(load_dataset(table(40), target="y", future="promo", panel=True))
     assert all(one.effects is alike.effects for one in alike.series.values()), "too short for one of their own"
-    other = PanelPreprocess.fit(load_panel(table(400, effect=(3, 3, 3, -3)), target="y", future="promo"))
+    other = Preprocess.fit(load_panel(table(400, effect=(3, 3, 3, -3)), target="y", future="promo"))
     assert other.series["s3"].effects is not other.effects
-    again = PanelPreprocess.from_dict(other.to_dict())
+    again = Preprocess.from_dict(other.to_dict())
     assert again.to_dict() == other.to_dict()
     assert again.series["s3"].effects is not again.effects
 
@@ -150,17 +150,17 @@ def test_without_static_columns_the_model_is_what_it_was() -> None:
 
 def test_known_columns_pass_the_audit_and_static_ones_must_be_those_of_the_training() -> None:
     frame = table()
-    known = train(load_panel(frame, target="y", future="promo"), "ridge", **QUICK)
+    known = train(load_dataset(frame, target="y", future="promo", panel=True), "ridge", **QUICK)
     audit = femts.audit(known)
     assert not audit.failed, audit
-    placed = train(load_panel(frame, target="y", static="region"), "fem_sm", **QUICK, settings=SMALL)
+    placed = train(load_dataset(frame, target="y", static="region", panel=True), "fem_sm", **QUICK, settings=SMALL)
     with pytest.raises(UsageError, match=r"other static columns than the training data \(region\)"):
-        placed.evaluate(dataset=load_panel(frame, target="y"))
+        placed.evaluate(dataset=load_dataset(frame, target="y", panel=True))
 
 
 def test_several_targets_of_each_series() -> None:
     frame = table().assign(other=lambda rows: rows["y"].to_numpy() * 2 + 1)
-    panel = load_panel(frame, target=["y", "other"], static="region")
+    panel = load_dataset(frame, target=["y", "other"], static="region", panel=True)
     forecaster = train(panel, "naive" if panel.static is None else "fem_sm", settings=SMALL, **QUICK)
     forecast = forecaster.predict(frame, level=[80])
     assert list(forecast.columns[2:5]) == ["y", "y-lo-80", "y-hi-80"] and "other-hi-80" in forecast

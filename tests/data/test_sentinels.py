@@ -33,7 +33,10 @@ def test_a_sentinel_is_seen_in_the_precision_of_its_column(dtype: str) -> None:
     frame = table(dtype)
     assert np.isnan(femts.load_dataset(frame, na=[SENTINEL]).values[:, 0]).sum() == 10
     assert np.isnan(femts.load_dataset(long(frame), na=[SENTINEL]).values).sum() == 10
-    for panel in (femts.load_panel(long(frame), na=[SENTINEL]), femts.load_panel(frame, na=[SENTINEL], panel=True)):
+    for panel in (
+        femts.load_dataset(long(frame), na=[SENTINEL], panel=True),
+        femts.load_dataset(frame, na=[SENTINEL], panel=True, panel=True),
+    ):
         assert sum(np.isnan(data.values).sum() for data in panel.series.values()) == 10
 
 

@@ -60,8 +60,8 @@ def panel() -> pd.DataFrame:
     ],
 )
 def test_a_series_that_the_wish_leaves_without_test_has_none(wish: dict[str, Any], splits: dict[str, Split]) -> None:
-    data = femts.load_panel(panel(), **wish)
-    assert {name: data.series[name].split for name in splits} == splits
+    data = femts.load_dataset(panel(), **wish, panel=True)
+    assert {name: data[name].split for name in splits} == splits
 
 
 @pytest.mark.parametrize(
@@ -81,13 +81,13 @@ def test_a_series_that_the_wish_leaves_without_test_has_none(wish: dict[str, Any
 )
 def test_a_split_without_any_test_is_refused(wish: dict[str, Any], says: str) -> None:
     with pytest.raises(UsageError, match=says):
-        femts.load_panel(panel(), **wish)
+        femts.load_dataset(panel(), **wish, panel=True)
 
 
 def test_the_message_of_a_series_begins_so() -> None:
     numbered = panel().assign(ds=lambda table: table.groupby("unique_id").cumcount())
     with pytest.raises(UsageError, match=r"^Series 'early' has no dates, so --test-from 2017 says nothing"):
-        femts.load_panel(numbered, test_from="2017")
+        femts.load_dataset(numbered, test_from="2017", panel=True)
 
 
 @pytest.mark.parametrize("wish", ["--test-from 2017-01-01", "--test-rows 12"])

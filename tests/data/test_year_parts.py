@@ -28,7 +28,7 @@ def test_a_year_and_its_quarter_are_one_stamp_in_a_file_and_in_a_frame(tmp_path:
     for source in (tmp_path / "macro.csv", quarters()):
         data = load_dataset(source)
         assert (data.freq, data.columns, data.season) == ("QS-JAN", ("gdp",), 4)
-        assert data.dates is not None and data.dates.equals(QUARTERS)
+        assert data.stamps is not None and data.stamps.equals(QUARTERS)
         assert data.notes[0] == "columns 'Year' and 'quarter' are taken together for the stamps"
 
 
@@ -44,7 +44,7 @@ def test_a_forecast_and_a_backtest_read_them_as_the_training_did() -> None:
 def test_days_and_hours_are_joined_too() -> None:
     parts = {name: getattr(HOURS, name) for name in ("year", "month", "day", "hour")}
     data = load_dataset(pd.DataFrame({"No": np.arange(90.0), **parts, "pm": np.sin(np.arange(90.0))}))
-    assert data.dates is not None and data.dates.equals(HOURS) and data.columns == ("No", "pm")
+    assert data.stamps is not None and data.stamps.equals(HOURS) and data.columns == ("No", "pm")
     days = {name: HOURS[::24].__getattribute__(name) for name in ("year", "month", "day")}
     assert year_parts(pd.DataFrame(days), USUAL) == ["year", "month", "day"]
 
@@ -66,7 +66,7 @@ def test_a_date_beside_a_time_of_day_is_one_stamp(name: str, tmp_path: Path) -> 
     table.to_csv(tmp_path / "mine.csv", index=False)
     for source in (tmp_path / "mine.csv", table):
         data = load_dataset(source)
-        assert (data.freq, data.columns) == ("h", ("load",)) and data.dates is not None and data.dates.equals(hours)
+        assert (data.freq, data.columns) == ("h", ("load",)) and data.stamps is not None and data.stamps.equals(hours)
         assert data.notes[0] == f"columns '{date}' and '{time}' are taken together for the stamps"
     made = femts.train(tmp_path / "mine.csv", "naive", 4, seq_len=8)
     assert made.predict(table)["date"].iloc[0] == hours[-1] + pd.Timedelta("1h")
@@ -79,9 +79,9 @@ def test_cells_of_dates_and_of_times_and_those_of_a_panel() -> None:
     hours = pd.date_range("2024-01-30", periods=96, freq="h")
     cells = pd.DataFrame({"Date": hours.normalize(), "Time": hours.time, "load": np.arange(96.0)})
     data = load_dataset(cells)
-    assert data.dates is not None and data.dates.equals(hours)
+    assert data.stamps is not None and data.stamps.equals(hours)
     shops = pd.concat([cells.assign(shop=shop) for shop in ("a", "b")])
-    panel = femts.load_panel(shops)
+    panel = femts.load_dataset(shops, panel=True)
     assert list(panel.series) == ["a", "b"] and panel.freq == "h"
     assert len(femts.train(panel, "naive", 4, seq_len=8).predict(shops)) == 8
 

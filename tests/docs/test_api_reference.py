@@ -22,7 +22,7 @@ from small_tables import small_table
 import femts
 from femts.cli import app
 from femts.config.training import TrainingConfig
-from femts.data.panel import load_panel
+from femts.data.loading import load_dataset
 from femts.errors import FemtsError
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "api_reference.py"
@@ -122,9 +122,9 @@ def _layer() -> femts.FreeEnergyMixer:
     return femts.FreeEnergyMixer(femts.FreeEnergyMixerConfig(n_embd=8, n_head=2, causal=False))
 
 
-def _of_a_panel() -> femts.PanelForecaster:
-    panel = load_panel(small_table())
-    return cast(femts.PanelForecaster, femts.train(panel, "naive", 6, seq_len=12))
+def _of_a_panel() -> femts.Forecaster:
+    panel = load_dataset(small_table(), panel=True)
+    return cast(femts.Forecaster, femts.train(panel, "naive", 6, seq_len=12))
 
 
 BEYOND_THE_CAP = 1e5 * torch.randn(1, 9, 8, generator=torch.Generator().manual_seed(0))
@@ -136,7 +136,7 @@ MISTAKES: dict[str, Callable[[femts.Forecaster], object]] = {
     "datasets": lambda fc: femts.datasets("a\0b"),
     "load": lambda fc: femts.load("none"),
     "load_dataset": lambda fc: femts.load_dataset("ETTh11"),
-    "load_panel": lambda fc: femts.load_panel("none.csv"),
+    "load_panel": lambda fc: femts.load_dataset("none.csv", panel=True),
     "mean_of": lambda fc: femts.mean_of([fc]),
     "models": lambda fc: femts.models("fem_gal"),
     "register": lambda fc: femts.register("ridge", "taken")(type(fc.model)),
@@ -154,14 +154,14 @@ MISTAKES: dict[str, Callable[[femts.Forecaster], object]] = {
     "Forecaster.coverage": lambda fc: fc.coverage(level=[100]),
     "Forecaster.calibrate": lambda fc: fc.calibrate(level=[0]),
     "Trained.training_data": lambda fc: fc.training_data(),
-    "PanelForecaster.predict": lambda fc: _of_a_panel().predict(small_table(), 0),
-    "PanelForecaster.evaluate": lambda fc: _of_a_panel().evaluate("tset"),
-    "PanelForecaster.plot": lambda fc: _of_a_panel().plot(small_table(), series=["wind"]),
-    "PanelForecaster.explain": lambda fc: _of_a_panel().explain(small_table()),
-    "PanelForecaster.of": lambda fc: _of_a_panel().of("wind"),
-    "PanelForecaster.coverage": lambda fc: _of_a_panel().coverage(level=[100]),
-    "PanelForecaster.calibrate": lambda fc: _of_a_panel().calibrate(level=[0]),
-    "PanelForecaster.scores": lambda fc: _of_a_panel().scores("tset"),
+    "Forecaster.predict": lambda fc: _of_a_panel().predict(small_table(), 0),
+    "Forecaster.evaluate": lambda fc: _of_a_panel().evaluate("tset"),
+    "Forecaster.plot": lambda fc: _of_a_panel().plot(small_table(), series=["wind"]),
+    "Forecaster.explain": lambda fc: _of_a_panel().explain(small_table()),
+    "Forecaster.of": lambda fc: _of_a_panel().of("wind"),
+    "Forecaster.coverage": lambda fc: _of_a_panel().coverage(level=[100]),
+    "Forecaster.calibrate": lambda fc: _of_a_panel().calibrate(level=[0]),
+    "Forecaster.scores": lambda fc: _of_a_panel().scores("tset"),
     "ForecastModel.error": lambda fc: fc.model.error(torch.zeros(1, 1, 2), torch.zeros(1, 3, 2)),
     "ForecastModel.forecast_quantiles": lambda fc: fc.model.forecast_quantiles(torch.zeros(1, 24, 2), 3),
     "ForecastModel.forward": lambda fc: femts.ForecastModel(fc.config.model_config)(torch.zeros(1, 24, 2)),

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from small_panels import panel_forecaster
-
 from femts.forecaster.panel_scoring import score_beside
+from small_panels import panel_forecaster
 
 
 def test_the_errors_are_those_of_the_model_of_that_name_and_mase_is_that_of_the_scores() -> None:

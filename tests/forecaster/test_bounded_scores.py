@@ -14,13 +14,12 @@ import torch
 import femts
 from femts.data.domain import Domain
 from femts.data.limits import Limits
-from femts.data.panel import load_panel
+from femts.data.loading import load_dataset
 from femts.data.power import PowerTransform
 from femts.data.preprocess import Preprocess
 from femts.data.scaler import Scaler
 from femts.errors import AgeWarning
 from femts.forecaster.forecaster import Forecaster
-from femts.forecaster.panel_forecaster import PanelForecaster
 from femts.training.choice.rule import error_of
 from femts.training.choice.trial import Tried
 
@@ -125,11 +124,11 @@ def panel() -> pd.DataFrame:
 @pytest.mark.parametrize("calendar", [False, True])
 def test_a_panel_is_scored_as_it_is_forecast(calendar: bool) -> None:
     table = panel()
-    data = load_panel(table, min=0, calendar=calendar)
+    data = load_dataset(table, min=0, calendar=calendar, panel=True)
     run = femts.train(data, "ridge", **QUICK)
-    assert isinstance(run, PanelForecaster)
+    assert isinstance(run, Forecaster)
     windows = int(run.metrics["test"]["windows"]) // 2
-    rows, errors, insides, ends = data.series["a"].split.test[0], list[Any](), list[Any](), list[Any]()
+    rows, errors, insides, ends = data["a"].split.test[0], list[Any](), list[Any](), list[Any]()
     for i in range(windows):
         with warnings.catch_warnings(action="ignore", category=AgeWarning):
             said = run.predict(table.groupby("unique_id").head(rows + i), level=[80])

@@ -124,7 +124,7 @@ def test_a_panel(static: bool, tmp_path: Path) -> None:
     table = panel_table()
     if static:
         table = table.assign(kind=table["unique_id"].str.len())
-    panel = femts.load_panel(table, static=["kind"] if static else [])
+    panel = femts.load_dataset(table, static=["kind"] if static else [], panel=True)
     names = ("fem_sm", "fem_sm_ridge") if static else MIXED
     members = small_members(panel, names, 7)
     made = femts.mean_of(members)
@@ -142,7 +142,7 @@ def test_a_panel(static: bool, tmp_path: Path) -> None:
     assert len(femts.backtest(made, panel, femts.Cutoffs(windows=2, step=7)))
     if not static:
         single = table[table["unique_id"] == "long"].rename(columns={"ds": "date"})[["date", "y"]]
-        assert isinstance(loaded, femts.PanelForecaster)
+        assert isinstance(loaded, femts.Forecaster)
         alone = loaded.of("long")
         np.testing.assert_allclose(alone.predict(single)["y"], forecasts(alone.members, single)[:, 0], rtol=1e-6)
 
@@ -185,7 +185,7 @@ def with_changed(one: Any, **changes: Any) -> Any:
 
 def test_what_has_no_mean_is_one_sentence(data: Any, members: list[Any], made: femts.Forecaster) -> None:
     *_, ridge, fem = members
-    panel = small_members(femts.load_panel(panel_table()), ("naive",), 7)[0]
+    panel = small_members(femts.load_dataset(panel_table(), panel=True), ("naive",), 7)[0]
     scaler = copy.deepcopy(ridge.preprocess.scaler)
     scaler.mean[0] += 1
     scaled = with_changed(ridge, preprocess=replace(ridge.preprocess, scaler=scaler))

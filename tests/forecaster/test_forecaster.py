@@ -19,8 +19,7 @@ from femts.data.splits import ratio_split
 from femts.data.synthetic import synthetic_frame
 from femts.errors import UsageError
 from femts.evaluation.evaluator import evaluate
-from femts.forecaster.forecaster import Forecaster
-from femts.forecaster.load import load
+from femts.forecaster.forecaster import Forecaster, load
 from femts.forecaster.scoring import score_windows
 from femts.training.train import train
 

@@ -10,19 +10,19 @@ import pytest
 from small_panels import LENGTHS, L, P, panel_forecaster, panel_table
 
 from femts.errors import UsageError
-from femts.forecaster.panel_forecaster import PanelForecaster
+from femts.forecaster.forecaster import Forecaster
 
 TABLE = panel_table()
 TINY = {"model.n_layers": 1, "model.d_model": 16, "model.n_heads": 2}
 
 
 @pytest.fixture(scope="module")
-def fem() -> PanelForecaster:
+def fem() -> Forecaster:
     return panel_forecaster("fem_sm", settings=TINY)
 
 
 @pytest.fixture(scope="module")
-def ridge() -> PanelForecaster:
+def ridge() -> Forecaster:
     return panel_forecaster("ridge")
 
 
@@ -30,7 +30,7 @@ def wide(name: str) -> pd.DataFrame:
     return TABLE.query("unique_id == @name")[["ds", "y"]].rename(columns={"ds": "date"})
 
 
-def test_a_view_forecasts_its_series_as_the_panel_does(fem: PanelForecaster) -> None:
+def test_a_view_forecasts_its_series_as_the_panel_does(fem: Forecaster) -> None:
     together = fem.predict(TABLE, level=[80], quantiles=[0.1]).set_index("unique_id")
     for name in ("long", "young"):
         alone = fem.of(name).predict(wide(name), level=[80], quantiles=[0.1])
@@ -39,7 +39,7 @@ def test_a_view_forecasts_its_series_as_the_panel_does(fem: PanelForecaster) -> 
             np.testing.assert_allclose(alone[column], together.loc[name, column], rtol=1e-5)
 
 
-def test_a_view_has_the_data_and_scores_of_its_series(ridge: PanelForecaster) -> None:
+def test_a_view_has_the_data_and_scores_of_its_series(ridge: Forecaster) -> None:
     own = ridge.of("long")
     assert own.training_data().rows == LENGTHS["long"] and own.config.dataset == "long"
     raw = own.scores().set_index("units").loc["raw"]
@@ -48,9 +48,9 @@ def test_a_view_has_the_data_and_scores_of_its_series(ridge: PanelForecaster) ->
         assert raw[column] == pytest.approx(row[column], rel=1e-5), column
 
 
-def test_a_view_needs_no_data_to_forecast(ridge: PanelForecaster, tmp_path: Path) -> None:
+def test_a_view_needs_no_data_to_forecast(ridge: Forecaster, tmp_path: Path) -> None:
     ridge.save(tmp_path / "run")
-    view = PanelForecaster.load(tmp_path / "run").of("long")
+    view = Forecaster.load(tmp_path / "run").of("long")
     pd.testing.assert_frame_equal(view.predict(wide("long")), ridge.of("long").predict(wide("long")))
     with pytest.raises(UsageError, match="was passed as an object"):
         view.evaluate()
@@ -58,7 +58,7 @@ def test_a_view_needs_no_data_to_forecast(ridge: PanelForecaster, tmp_path: Path
         ridge.of("lonk")
 
 
-def test_scores_over_all_are_means_of_the_windows(ridge: PanelForecaster) -> None:
+def test_scores_over_all_are_means_of_the_windows(ridge: Forecaster) -> None:
     whole, by_step = ridge.scores(by=None, level=[80]), ridge.scores(by="step")
     test = ridge.evaluate()
     assert whole["mse"].item() == pytest.approx(by_step["mse"].mean(), rel=1e-3) and len(by_step) == P  # a gap
@@ -69,7 +69,7 @@ def test_scores_over_all_are_means_of_the_windows(ridge: PanelForecaster) -> Non
         ridge.scores(by="channel")
 
 
-def test_what_intervals_cover_is_the_same_by_step_and_by_series(ridge: PanelForecaster) -> None:
+def test_what_intervals_cover_is_the_same_by_step_and_by_series(ridge: Forecaster) -> None:
     overall = ridge.scores(by=None, level=[80])
     by_series = ridge.scores(level=[80]).query("series != 'short'")
     table = ridge.coverage(level=[80])
@@ -86,8 +86,8 @@ def test_what_intervals_cover_is_the_same_by_step_and_by_series(ridge: PanelFore
     assert np.average(widths, weights=every["windows"]) == pytest.approx(table["width"].mean(), rel=1e-2)  # a gap
 
 
-def test_calibrating_takes_all_series(ridge: PanelForecaster) -> None:
-    fresh = PanelForecaster(
+def test_calibrating_takes_all_series(ridge: Forecaster) -> None:
+    fresh = Forecaster(
         ridge.model, ridge.config, ridge.preprocess, ridge.freq, ridge.data, _dataset=ridge.training_data()
     )
     made = fresh.calibrate(level=[70])
@@ -101,7 +101,7 @@ def test_calibrating_takes_all_series(ridge: PanelForecaster) -> None:
     assert fresh.calibrate(9).steps == 9 and fresh.evaluate(pred_len=9)["windows"] > 0
 
 
-def test_an_explanation_names_its_series(fem: PanelForecaster, ridge: PanelForecaster) -> None:
+def test_an_explanation_names_its_series(fem: Forecaster, ridge: Forecaster) -> None:
     both = fem.explain(TABLE, ["young", "long"])
     assert list(both["series"].unique()) == ["young", "long"]
     for name in ("long", "young"):
@@ -117,7 +117,7 @@ def test_an_explanation_names_its_series(fem: PanelForecaster, ridge: PanelForec
         ridge.explain(TABLE)
 
 
-def test_a_picture_has_a_panel_a_series_with_its_own_dates(ridge: PanelForecaster) -> None:
+def test_a_picture_has_a_panel_a_series_with_its_own_dates(ridge: Forecaster) -> None:
     figure = ridge.plot(TABLE.iloc[:-3], level=[80], actual=TABLE)
     assert [panel.get_title(loc="left") for panel in figure.axes] == list(LENGTHS)
     ends = TABLE.iloc[:-3].groupby("unique_id")["ds"].max()
@@ -131,7 +131,7 @@ def test_a_picture_has_a_panel_a_series_with_its_own_dates(ridge: PanelForecaste
         ridge.plot(TABLE, series=["none"])
 
 
-def test_one_series_is_exported(ridge: PanelForecaster, tmp_path: Path) -> None:
+def test_one_series_is_exported(ridge: Forecaster, tmp_path: Path) -> None:
     onnxruntime = pytest.importorskip("onnxruntime")
     pytest.importorskip("onnxscript")
     made = ridge.export("long", tmp_path / "long.onnx")

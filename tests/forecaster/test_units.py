@@ -31,7 +31,7 @@ def table(values: np.ndarray) -> pd.DataFrame:
     return pd.DataFrame({"date": pd.date_range("2024", periods=len(values), freq="h"), "y": values})
 
 
-def hints(forecaster: femts.Forecaster | femts.PanelForecaster, history: pd.DataFrame) -> list[str]:
+def hints(forecaster: femts.Forecaster | femts.Forecaster, history: pd.DataFrame) -> list[str]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         forecaster.predict(history)

@@ -18,8 +18,8 @@ import pytest
 from small_tables import small_table
 
 import femts
-from femts import FemtsError, Forecaster, PanelForecaster
-from femts.data.panel import load_panel
+from femts import FemtsError, Forecaster
+from femts.data.loading import load_dataset
 
 THINGS: dict[str, Any] = {
     "None": None,
@@ -56,8 +56,8 @@ def forecaster() -> Forecaster:
 
 
 @pytest.fixture(scope="module")
-def panel() -> PanelForecaster:
-    return cast(PanelForecaster, femts.train(load_panel(TABLE), **QUICK))
+def panel() -> Forecaster:
+    return cast(Forecaster, femts.train(load_dataset(TABLE, panel=True), **QUICK))
 
 
 @pytest.fixture(autouse=True)
@@ -74,7 +74,7 @@ CALLS: dict[str, tuple[Callable[[Forecaster], Callable[..., Any]], dict[str, Any
     "datasets": (lambda f: femts.datasets, {}),
     "load": (lambda f: femts.load, {"folder": "none"}),
     "load_dataset": (lambda f: femts.load_dataset, {"source": TABLE}),
-    "load_panel": (lambda f: femts.load_panel, {"source": TABLE}),
+    "load_panel": (lambda f: femts.load_dataset, {"source": TABLE}),
     "mean_of": (lambda f: femts.mean_of, {}),
     "models": (lambda f: femts.models, {}),
     "pairs": (
@@ -102,7 +102,7 @@ CALLS: dict[str, tuple[Callable[[Forecaster], Callable[..., Any]], dict[str, Any
     "Forecaster.write": (lambda f: f.write, {"folder": Path("run")}),
 }
 CALLS |= {
-    f"PanelForecaster.{name}": (methodcaller("__getattribute__", name), usual)
+    f"Forecaster.{name}": (methodcaller("__getattribute__", name), usual)
     for name, usual in {
         "calibrate": {},
         "coverage": {},
@@ -138,7 +138,7 @@ FURTHER = {
         "say",
     ),
     "Forecaster.plot": ("level", "future", "actual", "columns"),
-    "PanelForecaster.plot": ("level", "actual", "series"),
+    "Forecaster.plot": ("level", "actual", "series"),
 }
 OTHERS = {
     "BoundPrior",
@@ -161,7 +161,7 @@ OTHERS |= {
     "UsageError",
 }
 OTHERS |= {"Cutoffs", "ModelConfig"}
-OTHERS |= {"Panel", "PanelForecaster", "Trained"}
+OTHERS |= {"Dataset", "Forecaster", "Trained"}
 
 
 def _arguments(name: str) -> list[str]:
@@ -173,7 +173,7 @@ def _arguments(name: str) -> list[str]:
 def test_nothing_public_is_left_out() -> None:
     methods = {
         f"{kind.__name__}.{name}"
-        for kind in (Forecaster, PanelForecaster)
+        for kind in (Forecaster, Forecaster)
         for name in dir(kind)
         if name[0] != "_" and inspect.isroutine(getattr(kind, name))
     }
@@ -182,10 +182,10 @@ def test_nothing_public_is_left_out() -> None:
 
 @pytest.mark.parametrize(("name", "argument"), [(name, argument) for name in CALLS for argument in _arguments(name)])
 def test_a_thing_of_another_kind_gets_an_answer_or_a_sentence(
-    forecaster: Forecaster, panel: PanelForecaster, name: str, argument: str
+    forecaster: Forecaster, panel: Forecaster, name: str, argument: str
 ) -> None:
     function, usual = CALLS[name]
-    called: Any = panel if name.startswith("PanelForecaster") else forecaster
+    called: Any = panel if name.startswith("Forecaster") else forecaster
     before = dict(vars(called))
     for kind, thing in THINGS.items():
         given = {**usual, argument: thing}

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from odd_panels import ODD_ROLES, USUAL_ROLES, panels
 
 import femts
-from femts.data.panel import load_panel
+from femts.data.loading import load_dataset
 
 SMALL = {"model.d_model": 16, "model.n_heads": 2, "model.n_layers": 1}
 MODELS = st.sampled_from(["naive", "ridge", "dlinear", "fem_sm", "fem_sm"])
@@ -37,7 +37,7 @@ def test_a_panel_answers_or_says_why(frame: Any, later: Any, future: Any, roles:
     history = frame if later is None else later
     ahead = frame if future is None else future
     given = [(each, copied(each)) for each in (frame, history, ahead)]
-    panel = attempt(lambda: load_panel(frame, **roles))
+    panel = attempt(lambda: load_dataset(frame, **roles, panel=True))
     made = None
     if panel is not None:
         made = attempt(
@@ -64,7 +64,7 @@ def test_a_panel_answers_or_says_why(frame: Any, later: Any, future: Any, roles:
 @given(frame=panels(odd=False), roles=mostly(st.just({"target": ["y"]}), USUAL_ROLES), drop=st.integers(0, 9))
 def test_series_read_at_once_are_those_read_one_by_one(frame: pd.DataFrame, roles: dict[str, Any], drop: int) -> None:
     frame = frame.drop(index=frame.index[5 :: drop + 3]) if drop else frame
-    together = attempt(lambda: load_panel(frame, **roles))
+    together = attempt(lambda: load_dataset(frame, **roles, panel=True))
     if together is None:
         return
     for name, data in together.series.items():
@@ -73,7 +73,7 @@ def test_series_read_at_once_are_those_read_one_by_one(frame: pd.DataFrame, role
         expected = attempt(partial(femts.data.frames.check_frame, wide, freq=together.freq))
         if expected is None:  # its stamps alone may leave open which number is the day
             continue
-        assert pd.Index(expected["date"]).equals(data.dates)
+        assert pd.Index(expected["date"]).equals(data.stamps)
         np.testing.assert_array_equal(expected[list(data.columns)], data.values)
         if data.covariates is not None:
             np.testing.assert_array_equal(expected[list(data.schema.roles.future)], data.covariates)

@@ -55,7 +55,7 @@ def test_the_same_instants_in_another_zone(berlin: femts.Forecaster, zone: str) 
 
 
 def test_a_panel_in_another_zone() -> None:
-    forecaster = femts.train(femts.load_panel(panel(table()), calendar=True), "ridge", **QUICK)
+    forecaster = femts.train(femts.load_dataset(panel(table()), calendar=True), "ridge", **QUICK)
     usual, other = (forecaster.predict(panel(table(zone))) for zone in (ZONE, "UTC"))
     np.testing.assert_allclose(load(other), load(usual))
     with pytest.raises(

@@ -73,7 +73,7 @@ def test_known_columns_are_of_the_instants_of_the_history(known: femts.Forecaste
 def test_a_panel_asks_nothing_of_other_rows_either() -> None:
     frame = table().rename(columns={"date": "ds", "load": "y"})
     frame = pd.concat([frame.assign(unique_id=name) for name in ("a", "b")], ignore_index=True)
-    forecaster = femts.train(femts.load_panel(frame, target="y", future="open"), "ridge", **QUICK)
+    forecaster = femts.train(femts.load_dataset(frame, target="y", future="open", panel=True), "ridge", **QUICK)
     cut = frame["ds"].iloc[-P]
     history, future = frame[frame["ds"] < cut], frame[frame["ds"] >= cut].drop(columns="y")
     usual = forecaster.predict(history, future=future)

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import femts
-from femts.data.panel import load_panel
+from femts.data.loading import load_dataset
 from femts.data.roles import Roles
 from femts.data.schema import Schema
 from femts.errors import GapWarning, UsageError
@@ -103,8 +103,8 @@ def test_each_series_of_a_panel_is_fitted_from_its_own_first_row(name: str, tmp_
     panel = pd.concat(rows).rename(columns={"date": "ds", "sales": "y"})
     file = tmp_path / "panel.csv"
     panel.to_csv(file, index=False)
-    forecaster = train(load_panel(file), name, 6, device="cpu")
-    assert femts.audit(forecaster, load_panel(file)).failed == ()
+    forecaster = train(load_dataset(file, panel=True), name, 6, device="cpu")
+    assert femts.audit(forecaster, load_dataset(file, panel=True)).failed == ()
     forecast = forecaster.predict(pd.read_csv(file), level=[80])
     for key, each in tables.items():
         own = library(name, each["sales"].to_numpy(), 6)["mean"]
@@ -113,7 +113,7 @@ def test_each_series_of_a_panel_is_fitted_from_its_own_first_row(name: str, tmp_
     whole = forecaster.scores().set_index("series")
     assert len(whole) >= 2
     if name != "croston_sba":  # one window of each series: its last
-        thin = train(load_panel(file), name, 6, settings={"model.windows": 1}, device="cpu").scores()
+        thin = train(load_dataset(file, panel=True), name, 6, settings={"model.windows": 1}, device="cpu").scores()
         assert set(thin["series"]) == set(whole.index) and set(thin["windows"]) == {1}
         last = library(name, tables["a"]["sales"].to_numpy()[:66], 6)["mean"]
         error = np.abs(last - tables["a"]["sales"].to_numpy()[66:]).mean()
@@ -131,12 +131,12 @@ def test_a_panel_is_backtested_after_what_is_known_is_taken_off(name: str) -> No
         rows.append(pd.DataFrame({"unique_id": f"s{number}", "ds": table["date"], "y": table["sales"], "promo": promo}))
         rows[-1]["y"] += 100 * promo
     long, schema = pd.concat(rows, ignore_index=True), Schema(roles=Roles(future=("promo",)))
-    forecaster = train(load_panel(long, schema), name, 6, device="cpu")
-    assert femts.audit(forecaster, load_panel(long, schema)).failed == ()
+    forecaster = train(load_dataset(long, schema, panel=True), name, 6, device="cpu")
+    assert femts.audit(forecaster, load_dataset(long, schema, panel=True)).failed == ()
     past = long.groupby("unique_id").head(66)
     later = long.groupby("unique_id").tail(6)
     forecast = forecaster.predict(past, future=later.drop(columns="y"))
-    tested = femts.backtest(forecaster, load_panel(long, schema), femts.Cutoffs(windows=1, step=6))
+    tested = femts.backtest(forecaster, load_dataset(long, schema, panel=True), femts.Cutoffs(windows=1, step=6))
     np.testing.assert_allclose(tested["forecast"], forecast["y"], rtol=1e-6)
     raised = later["promo"].to_numpy() == 1
     assert np.abs(tested["forecast"] - tested["actual"]).mean() < 40

@@ -11,7 +11,6 @@ import pytest
 from femts.data.loading import load_dataset
 from femts.data.synthetic import synthetic_frame
 from femts.forecaster.forecaster import Forecaster
-from femts.forecaster.panel_forecaster import PanelForecaster
 from femts.training.loop import Trainer
 from femts.training.train import train
 
@@ -42,7 +41,7 @@ def small_run(model: str = "dlinear", **changes: Any) -> Forecaster:
     return train(DATA, model, **{**SMALL, **changes}, settings=settings)
 
 
-def essence(forecaster: Forecaster | PanelForecaster) -> dict[str, Any]:
+def essence(forecaster: Forecaster) -> dict[str, Any]:
     """All that two equal runs must share to the bit: scores, history without its times, weights, intervals."""
     history = [{k: v for k, v in row.items() if k != "seconds"} for row in forecaster.validations]
     kept = {k: forecaster.metrics[k] for k in ("kept_step", "steps", "stopped", "val", "test")}

@@ -16,7 +16,6 @@ from femts.data.dataset import Dataset
 from femts.data.loading import load_dataset
 from femts.errors import RunFailure, UsageError
 from femts.forecaster.forecaster import Forecaster
-from femts.forecaster.panel_forecaster import PanelForecaster
 from femts.forecaster.run_folder import CANDIDATES
 from femts.training.choice import run as choice
 from femts.training.choice import trial
@@ -142,7 +141,7 @@ def test_interrupted_and_resumed_it_is_the_same(
 
 def test_a_panel_is_chosen_for_as_a_whole(tmp_path: Path) -> None:
     made = train(panel_table(), "auto", P, max_steps=5, out=tmp_path / "run")
-    assert isinstance(made, PanelForecaster)
+    assert isinstance(made, Forecaster)
     assert made.metrics["auto"]["origins"] == 1
     loaded = femts.load(tmp_path / "run")
     pd.testing.assert_frame_equal(loaded.predict(panel_table()), made.predict(panel_table()))

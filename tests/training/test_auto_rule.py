@@ -12,9 +12,7 @@ from small_panels import panel_table
 
 from femts.data.dataset import Dataset
 from femts.data.loading import load_dataset
-from femts.data.panel import Panel, load_panel
 from femts.data.schema import Schema
-from femts.data.source import split_for
 from femts.errors import UsageError
 from femts.training.choice.candidates import MANY_WINDOWS, WINDOWS, shortlist, windows_to_score
 from femts.training.choice.rule import best_mean, error_of
@@ -103,13 +101,13 @@ def test_long_tables_get_networks_and_no_classic() -> None:
     assert windows_to_score(shortlist(table(120), 12, 3, None)) == WINDOWS
 
 
-def panel(series: int, rows: int, **schema: Any) -> Panel:
+def panel(series: int, rows: int, **schema: Any) -> Dataset:
     stamps = np.tile(pd.date_range("1990-01-01", periods=rows, freq="MS"), series)
     long = pd.DataFrame({"unique_id": np.repeat([f"s{n}" for n in range(series)], rows), "ds": stamps})
     long = long.assign(y=RNG.normal(size=series * rows))
     if schema:
         long["kind"] = np.where(long.unique_id == "s0", "one", "other")
-    return cast(Panel, split_for(load_panel(long, schema=Schema.of(**schema)), 12))
+    return cast(Dataset, split_for(load_dataset(long, schema=Schema.of(**schema), panel=True), 12))
 
 
 @pytest.mark.parametrize(
@@ -135,7 +133,7 @@ def test_seldom_demand_brings_its_model() -> None:
 
 
 def test_slow_ones_are_left_out_of_many_series_and_say_why() -> None:
-    panel = load_panel(panel_table())
+    panel = load_dataset(panel_table(), panel=True)
     many = panel.with_series({f"{name}{n}": one for n in range(100) for name, one in panel.series.items()})
     left_out = [each for each in shortlist(split_for(many, 7), 7, 1, None) if each.model == "auto_arima"]
     assert "fits would take about" in left_out[0].reason

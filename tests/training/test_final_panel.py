@@ -15,10 +15,10 @@ from small_panels import LENGTHS, L, P, panel_forecaster, panel_table
 from small_runs import essence, signal_at
 
 import femts
-from femts.data.panel import load_panel, panel_for_horizon
+from femts.data.loading import load_dataset
 from femts.data.splits import PARTS
 from femts.errors import AgeWarning, GapWarning, UsageError
-from femts.forecaster.panel_forecaster import PanelForecaster
+from femts.forecaster.forecaster import Forecaster
 from femts.training import refit as again
 from femts.training.refit import refit
 from femts.training.state import TrainState
@@ -45,16 +45,16 @@ def both(forecaster: Any) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def plain() -> PanelForecaster:
+def plain() -> Forecaster:
     return panel_forecaster("dlinear")
 
 
 @pytest.fixture(scope="module")
-def whole() -> PanelForecaster:
+def whole() -> Forecaster:
     return panel_forecaster("dlinear", final=True)
 
 
-def test_scores_are_those_of_a_run_without_it(whole: PanelForecaster, plain: PanelForecaster) -> None:
+def test_scores_are_those_of_a_run_without_it(whole: Forecaster, plain: Forecaster) -> None:
     assert whole.scored is not None
     rows = sum(LENGTHS.values())
     assert essence(whole.scored) == essence(plain)
@@ -63,7 +63,7 @@ def test_scores_are_those_of_a_run_without_it(whole: PanelForecaster, plain: Pan
     assert whole.metrics["scored"] == {"folder": "scored", **plain.data["split"], "series": len(LENGTHS)}
     assert whole.metrics["final"]["rows"] == rows and whole.metrics["final"]["steps"] == plain.metrics["kept_step"]
     assert whole.data["split"] == {"train": [0, rows], "val": [rows, rows], "test": [rows, rows]}
-    assert all(data.split.train == (0, LENGTHS[name]) for name, data in whole.training_data().series.items())
+    assert all(data.split.train.tolist() == [[0, LENGTHS[name]]] for name, data in whole.training_data().series.items())
     learned = plain.data["split"]["train"][1]
     assert f"learned from: all {rows} rows; scores are of one on {learned} of them" in repr(whole)
 
@@ -83,7 +83,7 @@ def test_the_last_rows_change_the_forecast_and_not_what_was_chosen(model: str) -
     np.testing.assert_array_equal(*pairs[1])
 
 
-def test_intervals_come_from_the_errors_on_validation_and_test_rows(whole: PanelForecaster) -> None:
+def test_intervals_come_from_the_errors_on_validation_and_test_rows(whole: Forecaster) -> None:
     assert whole.scored is not None and whole.intervals is not None
     panel = whole.scored.training_data()
     ends = {name: replace(d.split, val=(d.split.val[0], d.split.test[1])) for name, d in panel.series.items()}
@@ -92,13 +92,13 @@ def test_intervals_come_from_the_errors_on_validation_and_test_rows(whole: Panel
     windows = sum(max(0, stop - start - P + 1) for start, stop in (split.val for split in ends.values()) if start)
     assert whole.scored.intervals is not None
     assert whole.intervals.windows == windows > whole.scored.intervals.windows
-    made = PanelForecaster(**vars(whole.scored)).calibrate(dataset=held_out)
+    made = Forecaster(**vars(whole.scored)).calibrate(dataset=held_out)
     assert made.to_bytes() == whole.intervals.to_bytes()
 
 
-def test_all_scores_are_of_the_scored_one(plain: PanelForecaster, tmp_path: Path) -> None:
+def test_all_scores_are_of_the_scored_one(plain: Forecaster, tmp_path: Path) -> None:
     run = panel_forecaster("dlinear", final=True)
-    panel = load_panel(TABLE)
+    panel = load_dataset(TABLE, panel=True)
     assert run.evaluate(dataset=panel) == plain.metrics["test"]
     assert run.scores(level=[80], dataset=panel).equals(plain.scores(level=[80]))
     assert run.coverage(dataset=panel).equals(plain.coverage())
@@ -139,7 +139,7 @@ def test_both_are_kept_and_found_again(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("call", [3, STEPS + 3], ids=["first", "second"])
-def test_killed_in_either_training_and_resumed(call: int, whole: PanelForecaster, python: Any, tmp_path: Path) -> None:
+def test_killed_in_either_training_and_resumed(call: int, whole: Forecaster, python: Any, tmp_path: Path) -> None:
     out = tmp_path / "run"
     assert python(_KILLED, out, call).returncode == -signal.SIGKILL
     assert (out / "scored" / "metrics.json").is_file() == (call > STEPS)
@@ -150,9 +150,7 @@ def test_killed_in_either_training_and_resumed(call: int, whole: PanelForecaster
 
 
 @pytest.mark.parametrize("call", [2, STEPS + 2])
-def test_interrupted_and_resumed(
-    call: int, whole: PanelForecaster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_interrupted_and_resumed(call: int, whole: Forecaster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     out = tmp_path / "run"
     with monkeypatch.context() as patch:
         signal_at(patch, call, signal.SIGINT)
@@ -173,7 +171,7 @@ def test_time_is_shared_by_both_trainings() -> None:
     assert 0 < made.metrics["final"]["steps"] <= made.metrics["kept_step"]
 
 
-def test_the_age_of_what_was_learned_is_said(whole: PanelForecaster, plain: PanelForecaster) -> None:
+def test_the_age_of_what_was_learned_is_said(whole: Forecaster, plain: Forecaster) -> None:
     last = TABLE["ds"].max()
     assert whole.until == str(last)
     learned = plain.of("long").data["split"]["train"][1]
@@ -189,7 +187,7 @@ def test_the_age_of_what_was_learned_is_said(whole: PanelForecaster, plain: Pane
         femts.backtest(plain, TABLE, femts.Cutoffs(windows=2, step=P))
 
 
-def test_a_series_that_has_stopped_is_named(plain: PanelForecaster) -> None:
+def test_a_series_that_has_stopped_is_named(plain: Forecaster) -> None:
     with pytest.warns(AgeWarning, match=r"^3 of 4 series ended more than 7 steps before 2020-10-26 .*'short' at 2020"):
         plain.predict(TABLE)
     stamps = TABLE.groupby("unique_id")["ds"].max()
@@ -199,7 +197,7 @@ def test_a_series_that_has_stopped_is_named(plain: PanelForecaster) -> None:
     assert not [each for each in told if "ended" in str(each.message)]
 
 
-def test_a_series_too_short_for_its_intervals_is_named(plain: PanelForecaster) -> None:
+def test_a_series_too_short_for_its_intervals_is_named(plain: Forecaster) -> None:
     new = TABLE.query("unique_id == 'long'").assign(unique_id="new")
     with pytest.warns(
         GapWarning, match="^1 of 5 series are too short for intervals that hold, the first 'tiny' of 6 rows"
@@ -215,22 +213,22 @@ def test_a_series_too_short_for_its_intervals_is_named(plain: PanelForecaster) -
 def test_static_columns_known_ones_and_own_splits_go_through(tmp_path: Path) -> None:
     table = TABLE.query("unique_id in ['long', 'short']")
     table = table.assign(kind=np.where(table["unique_id"] == "long", "big", "small"), open=table["ds"].dt.day % 3)
-    panel = load_panel(table, target=["y"], future=["open"], static=["kind"], val_rows=P, test_rows=P)
+    panel = load_dataset(table, target=["y"], future=["open"], static=["kind"], val_rows=P, test_rows=P, panel=True)
     usual: dict[str, Any] = {"seq_len": L, "max_steps": 3, "device": "cpu", "settings": TINY, "final": True}
     made = femts.train(panel, "fem_sm", P, **usual, out=tmp_path / "run")
     read = femts.load(tmp_path / "run")
     assert both(read) == both(made) and made.intervals is not None and made.intervals.windows == 2 * (P + 1)
     few = femts.Cutoffs(windows=1, step=1)
-    some = panel.with_series({"short": panel.series["short"]})  # of the words of `kind` it has one
+    some = panel.with_series({"short": panel["short"]})  # of the words of `kind` it has one
     assert femts.backtest(made, some, few, refit=True)["forecast"].notna().all()
 
 
 def test_a_backtest_trains_once_a_cutoff_on_the_rows_before_it(
-    plain: PanelForecaster, monkeypatch: pytest.MonkeyPatch
+    plain: Forecaster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen, said = list[tuple[dict[str, int], PanelForecaster]](), list[str]()
+    seen, said = list[tuple[dict[str, int], Forecaster]](), list[str]()
 
-    def watched(forecaster: PanelForecaster, data: Any) -> PanelForecaster:
+    def watched(forecaster: Forecaster, data: Any) -> Forecaster:
         made = refit(forecaster, data)
         seen.append(({name: one.rows for name, one in data.series.items()}, made))
         return made
@@ -252,18 +250,18 @@ def test_a_backtest_trains_once_a_cutoff_on_the_rows_before_it(
     np.testing.assert_array_equal(other["forecast"], frame.query("window == 2")["forecast"])
 
 
-def test_a_refit_on_all_rows_is_the_final_fit(whole: PanelForecaster, plain: PanelForecaster) -> None:
-    made = refit(plain, load_panel(TABLE))
+def test_a_refit_on_all_rows_is_the_final_fit(whole: Forecaster, plain: Forecaster) -> None:
+    made = refit(plain, load_dataset(TABLE, panel=True))
     assert essence(made)["weights"] == essence(whole)["weights"] and made.data == whole.data
     said = list[str]()
     femts.backtest(whole, whole.training_data(), femts.Cutoffs(windows=1, step=1), say=said.append)
     assert "forecasts of 3 series are of rows" in said[-1] and "refit, or take the run that was scored" in said[-1]
 
 
-def test_what_cannot_be_is_refused_in_a_sentence(plain: PanelForecaster) -> None:
-    bare = PanelForecaster(**{**vars(plain), "metrics": {}})
+def test_what_cannot_be_is_refused_in_a_sentence(plain: Forecaster) -> None:
+    bare = Forecaster(**{**vars(plain), "metrics": {}})
     with pytest.raises(UsageError, match="does not say by which steps it was trained"):
-        refit(bare, load_panel(TABLE))
+        refit(bare, load_dataset(TABLE, panel=True))
     wide = femts.load_dataset(TABLE.query("unique_id == 'long'")[["ds", "y"]].rename(columns={"ds": "date"}))
     with pytest.raises(UsageError, match="'frame' is a single table, and this model was trained on a panel; pass one"):
         refit(plain, wide)
