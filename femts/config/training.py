@@ -64,6 +64,9 @@ class TrainingConfig:
         max_time: longest time for the whole call (`90s`, `9m`, `1h30m`); where it is shorter than the budget takes, the
             schedule is laid out over it.
         eval_batch_size: windows scored at a time.
+        covariates: how columns known in advance, and the calendar, reach a model: `model` gives them to it as inputs, and
+            refuses one that cannot read them; `regress` takes their linear effect off before it; `auto` does the first
+            where the model can.
         loss: `mse` learns a mean. `mae`, the absolute error, learns a median, which single large values
             draw less. `pinball` learns `quantiles`, and the median is the forecast.
         quantiles: levels that `pinball` learns; these bound the intervals of 50, 80, 90 and 95 percent.
@@ -98,6 +101,7 @@ class TrainingConfig:
     compile: bool = False
     max_time: str | None = None
     eval_batch_size: Count = 256
+    covariates: Literal["auto", "model", "regress"] = "auto"
     loss: Literal["mse", "mae", "pinball"] = "mse"
     quantiles: tuple[float, ...] = (0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975)
 

@@ -15,6 +15,7 @@ from femts.data.dataset import Dataset
 from femts.data.domain import ANY, Domain
 from femts.data.effects import Effects
 from femts.data.effects_fit import fit_effects, fit_own
+from femts.data.known import NOTHING, KnownInputs, Reads, calendar_marks
 from femts.data.power import PowerTransform
 from femts.data.scaler import Scaler, Values
 from femts.data.static import StaticCodes
@@ -47,6 +48,7 @@ class Preprocess:
         power: transform of the targets, the first channels; None where there is none.
         domain: bounds of the targets.
         static: codes of the static columns; None where there are none.
+        known: known columns and marks of the calendar as the model reads them; None where it reads none.
         reads_raw: made for a model that reads values before scaling, where a look-back may begin before its series.
     """
 
@@ -58,30 +60,40 @@ class Preprocess:
     power: PowerTransform | None = None
     domain: Domain = ANY
     static: StaticCodes | None = None
+    known: KnownInputs | None = None
     reads_raw: bool = False
 
     @classmethod
-    def fit(cls, data: Dataset, units: Preprocess | None = None) -> Preprocess:
+    def fit(cls, data: Dataset, units: Preprocess | None = None, reads: Reads = NOTHING) -> Preprocess:
         """Fit to the training rows of each series of `data`, and to no others but for a channel that does not vary
         there.
 
         Args:
             data: the series and their split.
-            units: whose transform and scale stay, where a series has some of its own, and codes of static columns for
-                all; None fits them.
+            units: whose transform and scale stay, where a series has some of its own, and codes of static and known
+                columns for all; None fits them.
+            reads: what the model reads of that which is known in advance; effects of the rest are fitted.
         """
-        made = cls._fit_units(data, units)
-        static = None if units is None else units.static
+        made, roles = cls._fit_units(data, units), data.schema.roles
+        static, known = (None, None) if units is None else (units.static, units.known)
         if static is None and data.static is not None:
             static = StaticCodes.fit(data.static)
-        made = replace(made, static=static)
+        made = replace(made, static=static, known=known)
         if not data.has_known:
             return made
+        calendar = roles.calendar and not reads.calendar
         rows = [np.arange(first, stop) for first, stop in data.part("train").tolist()]
         lengths, some = list(map(len, rows)), np.concatenate(rows)
         of_rows = made.at(np.repeat(np.arange(len(data)), lengths))
-        scaled, covariates = of_rows.scale(data.values[some]), data.covariates[some]
-        stamps, calendar = None if data.stamps is None else data.stamps[some], data.schema.roles.calendar
+        covariates, stamps = data.covariates[some], None if data.stamps is None else data.stamps[some]
+        if known is None and any(reads):
+            marks = calendar_marks(data.freq) if reads.calendar else ()
+            known = KnownInputs.fit(covariates if reads.columns else covariates[:, :0], stamps, marks)
+            made = replace(made, known=known)
+        if not calendar and (reads.columns or not roles.future):
+            return made
+        covariates = covariates[:, :0] if reads.columns else covariates
+        scaled = of_rows.scale(data.values[some])
         season, own = data.season, dict[int, Effects]()
         shared = fit_effects(scaled, covariates, stamps, season, calendar, lengths)
         if len(data) > 1:
@@ -188,6 +200,8 @@ class Preprocess:
         """
         if self.effects is None:
             return None
+        if self.known is not None and len(self.known.mean):  # these are the model's
+            covariates = covariates[:, :0]
         if covariates.shape[1] != len(self.effects.knots):
             raise UsageError(f"{where} was loaded without its known columns; load it with the roles of the training.")
         offsets = self.effects.of(covariates, stamps)
@@ -284,7 +298,8 @@ class Preprocess:
             "series": list(self.series),
             "scaler": self.scaler.to_dict(),
         }
-        for name, part in (("effects", self.effects), ("power", self.power), ("static", self.static)):
+        parts = {"effects": self.effects, "power": self.power, "static": self.static, "known": self.known}
+        for name, part in parts.items():
             record |= {} if part is None else {name: part.to_dict()}
         record |= {} if self.domain == ANY else {"domain": self.domain.to_dict()}
         own = {str(number): effects.to_dict() for number, effects in self.own_effects.items()}
@@ -306,6 +321,7 @@ class Preprocess:
             PowerTransform.from_dict(record["power"]) if "power" in record else None,
             Domain.from_dict(record.get("domain", {})),
             StaticCodes.from_dict(record["static"]) if "static" in record else None,
+            KnownInputs.from_dict(record["known"]) if "known" in record else None,
         )
 
 

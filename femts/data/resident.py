@@ -58,6 +58,7 @@ class ScaledSeries:
         counted: (S, T) bool of S series and T targets, whose errors mean scaled errors are made of; None for all.
         facts: about the series; None for values alone. They stay on the CPU.
         static: E inputs that do not change within a series, (S, E); None where there are none.
+        known: K inputs of each row that are known in advance, (N, K); None where the model reads none.
     """
 
     values: Tensor
@@ -69,12 +70,13 @@ class ScaledSeries:
     counted: Tensor | None = None
     facts: SeriesFacts | None = None
     static: Tensor | None = None
+    known: Tensor | None = None
 
     def to(self, device: torch.device | str) -> ScaledSeries:
         """A copy on `device`."""
         moved = {
             name: getattr(self, name).to(device)
-            for name in ("values", "observed", "offsets", "counted", "static")
+            for name in ("values", "observed", "offsets", "counted", "static", "known")
             if getattr(self, name) is not None
         }
         return replace(self, **moved)

@@ -8,13 +8,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from femts.data.batch import Batch
 from femts.data.dataset import Dataset
 from femts.data.limits import Limits
 from femts.data.phase import phases
 from femts.data.preprocess import Preprocess
 from femts.data.raw import Raw
 from femts.data.resident import Context, ScaledSeries, SeriesFacts
-from femts.data.static import with_static
 from femts.errors import UsageError
 from femts.text import shown
 
@@ -92,16 +92,25 @@ class Windows:
             return torch.zeros_like(index)
         return torch.searchsorted(self.ends, index.to(self.ends.device).contiguous(), right=True)
 
-    def gather(self, index: Tensor) -> tuple[Tensor, Tensor]:
-        """Windows number `index` (B,), int64: the look-backs x (B, L, C) and what followed, y (B, P, C). Static inputs
-        follow the channels of the look-backs, (B, L, C + E).
+    def batch(self, index: Tensor) -> Batch:
+        """Windows number `index` (B,), int64, with all that is known of them.
 
         Raises:
             IndexError: a number outside [0, len); checked for an index on the CPU, where it costs no synchronisation.
         """
-        x, y = self._cut(self.rows, self._nearest(index)).split([self.seq_len, self.pred_len], dim=1)
-        static = self.resident.static
-        return (x if static is None else with_static(x, static[self.series_of(index)])), y
+        lengths, rows, resident = [self.seq_len, self.pred_len], self._nearest(index), self.resident
+        past, future = self._cut(self.rows, rows).split(lengths, dim=1)
+        seen = self.seen(index)
+        before, after = (None, None) if seen is None else seen.split(lengths, dim=1)
+        return Batch(
+            past,
+            before,
+            None if resident.known is None else self._cut(resident.known, rows),
+            None if resident.static is None else resident.static[self.series_of(index)],
+            future,
+            after,
+            None if resident.raw is None else self._raw(index, resident.raw),
+        )
 
     def seen(self, index: Tensor) -> Tensor | None:
         """Observed mask of the windows `index`, look-backs and what followed (B, L + P, C); None
@@ -191,13 +200,9 @@ class Windows:
         values = values if offsets is None else values + offsets[rows][..., : self.n_targets]
         return values.cpu().double().mean(1, keepdim=True)
 
-    def raw(self, index: Tensor) -> Raw:
-        """Look-backs (B, L, C) of the windows `index` before scaling; those of a series without
-        such rows are its values."""
-        if self.resident.raw is None:
-            values = self.gather(index)[0].cpu().double()
-            return Raw(values, torch.zeros_like(values[:1, :1]), torch.ones_like(values[:1, :1]))
-        values, mean, scale = self.resident.raw
+    def _raw(self, index: Tensor, resident: Raw) -> Raw:
+        """Look-backs (B, L, C) of the windows `index` before scaling."""
+        values, mean, scale = resident
         rows, nearest = (each[:, : self.seq_len].cpu() for each in (self._rows(index), self._nearest(index)))
         series = self.series_of(index).cpu()
         return Raw(values[nearest].where((rows == nearest)[..., None], torch.nan), mean[series], scale[series])
@@ -318,6 +323,9 @@ def resident(data: Dataset, preprocess: Preprocess) -> ScaledSeries:
     shape, targets = data.values.shape, data.n_targets
     scaled, offsets = np.empty(shape, dtype=np.float32), None
     raw = np.empty(shape) if preprocess.reads_raw else None
+    known = None
+    if preprocess.known is not None:
+        known = np.empty((len(data.values), preprocess.known.width), dtype=np.float32)
     for series, rows in data.chunks():
         numbers = data.codes(series)
         stamps = None if data.stamps is None else data.stamps[rows]
@@ -330,6 +338,8 @@ def resident(data: Dataset, preprocess: Preprocess) -> ScaledSeries:
         if taken is not None:
             offsets = np.empty(shape, dtype=np.float32) if offsets is None else offsets
             offsets[rows] = taken
+        if known is not None and preprocess.known is not None:
+            known[rows] = preprocess.known.encode(data.covariates[rows], stamps)
         if raw is not None:
             raw[rows] = own.unscaled(values, taken)
     mean, scale = (torch.from_numpy(each) for each in (preprocess.scaler.mean, preprocess.scaler.scale))
@@ -352,6 +362,7 @@ def resident(data: Dataset, preprocess: Preprocess) -> ScaledSeries:
             None if phase is None else torch.from_numpy(phase).int(),
         ),
         static,
+        None if known is None else torch.from_numpy(known),
     )
 
 

@@ -171,13 +171,14 @@ class Scored(NamedTuple):
 def forecast_windows(model: ForecastModel, windows: Windows, index: Tensor) -> Scored:
     """Forecasts of the windows `index` (B,) and what followed, offsets put back, as `predict` returns them: a roll-out
     goes on from what a model says, and ends at the limits only then."""
-    x, y = windows.gather(index)
-    made = model.forecasts(x, windows.pred_len, windows.raw(index) if model.reads_raw else None)
+    batch = windows.batch(index)
+    x, y, made = batch.past, batch.future, model.forecasts(batch, windows.pred_len)
+    assert y is not None
     forecast, quantiles = made.points, made.quantiles
     observed, offsets = windows.scored(index), windows.offsets(index)
     if offsets is not None:
         before, after = offsets.split([x.shape[1], windows.pred_len], dim=1)
-        x, forecast, y = x[..., : before.shape[-1]] + before, forecast + after, y + after
+        x, forecast, y = x + before, forecast + after, y + after
         quantiles = None if quantiles is None else quantiles + after[:, :, None]
     x, forecast, y = (each[..., : windows.n_targets] for each in (x, forecast, y))
     quantiles = None if quantiles is None else quantiles[..., : windows.n_targets]

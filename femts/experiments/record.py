@@ -76,7 +76,7 @@ def _rolled(forecaster: Forecaster, data: Dataset) -> tuple[dict[str, Any], dict
     if data.schema.panel or forecaster.model.most_windows is not None:
         return {}, {}
     own, look_back = forecaster.config.pred_len, forecaster.config.seq_len
-    rivals = [p for p in HORIZONS if p > own or p == own > HORIZONS[0]] if forecaster.model.rolls_out else []
+    rivals = [p for p in HORIZONS if p > own or p == own > HORIZONS[0]] if forecaster.model.supports.recursive else []
     fitting = [p for p in rivals if all(data.split.windows(part, look_back, p)[0, 3] for part in ("val", "test"))]
     errors = {p: WindowErrors() for p in dict.fromkeys((own, *fitting))}
     test, naive = score_beside(forecaster, "test", tuple(errors), data, also=errors)

@@ -72,7 +72,7 @@ def scores_some(model: str) -> bool:
 
 
 def _rolls_out(model: str) -> bool:
-    return model == AUTO or model_card(model).model_class.rolls_out
+    return model == AUTO or model_card(model).model_class.supports.recursive
 
 
 def _varied(cells: Sequence[Cell]) -> list[str]:

@@ -14,11 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from femts.config.values import check_steps
+from femts.data.batch import Batch
 from femts.data.dataset import Dataset
 from femts.data.grid import last_dates
 from femts.data.preprocess import Preprocess
-from femts.data.raw import Raw, raw_look_backs
-from femts.data.static import with_static
+from femts.data.raw import raw_look_backs
 from femts.errors import RunFailure, UsageError
 from femts.evaluation.evaluator import windows_at_a_time
 from femts.evaluation.intervals import with_bounds
@@ -39,13 +39,10 @@ AT_A_TIME = 256  # series
 os.register_at_fork(after_in_child=partial(torch.set_num_threads, 1))
 
 
-def forecast_model(forecaster: Forecaster, scaled: Tensor, steps: int, raw: Raw | None = None) -> Forecasts:
-    """Forecast `steps` from look-backs (B, L, C), those before scaling in `raw` for a model that reads these.
-
-    In float32, as scores are, also within the autocast of a caller.
-    """
-    with torch.no_grad(), full_precision(scaled.device.type):
-        return forecaster.model.eval().forecasts(scaled, steps, raw)
+def forecast_batch(forecaster: Forecaster, batch: Batch, steps: int) -> Forecasts:
+    """Forecast `steps` of the windows of `batch`, in float32, as scores are, also within the autocast of a caller."""
+    with torch.no_grad(), full_precision(batch.past.device.type):
+        return forecaster.model.eval().forecasts(batch, steps)
 
 
 def forecast_array(forecaster: Forecaster, look_backs: ArrayLike, steps: int, offsets: Array | None = None) -> Array:
@@ -67,15 +64,15 @@ def forecast_array(forecaster: Forecaster, look_backs: ArrayLike, steps: int, of
     if values.ndim != 3 or values.shape[1:] != (length, channels):
         expected = f"(windows, {length}, {channels})"
         raise UsageError(f"The look-backs have shape {values.shape}; this model takes {expected}.")
-    if (offsets is None) != (preprocess.effects is None):
+    if (offsets is None) != (preprocess.effects is None) or preprocess.known is not None:
         raise UsageError(
-            "predict_array takes offsets= for a model that was trained with columns known in advance, and for no "
-            "other; use predict, which sees to it."
+            "predict_array takes offsets= for a model before which the effects of known columns are taken off, and for "
+            "no other; use predict, which sees to it."
         )
     past = None if offsets is None else offsets[:, :length]
     scaled = torch.from_numpy(preprocess.transform(values, past)).float().to(forecaster.device)
-    raw = raw_look_backs(preprocess, values, past) if forecaster.model.reads_raw else None
-    points = forecast_model(forecaster, scaled, steps, raw).points[..., : len(forecaster.targets)]
+    raw = raw_look_backs(preprocess, values, past) if forecaster.model.supports.raw else None
+    points = forecast_batch(forecaster, Batch(scaled, raw=raw), steps).points[..., : len(forecaster.targets)]
     made = points.cpu().double().numpy()
     return preprocess.inverse(made, None if offsets is None else offsets[:, length:])
 
@@ -137,15 +134,13 @@ class LookBacks:
     Attributes:
         preprocess: of the S series.
         recent: (S, L, C) raw units, NaN where missing or before a series began.
-        scaled: (S, L, C + E), with static inputs after the channels.
-        raw: the same before scaling, for a model that reads them so; else None.
+        batch: the same as windows without what followed, with the known inputs of the steps to come.
         offsets: of the steps to come (S, steps, C); None where nothing is known in advance.
     """
 
     preprocess: Preprocess
     recent: Array
-    scaled: Tensor
-    raw: Raw | None
+    batch: Batch
     offsets: Array | None
 
 
@@ -170,10 +165,36 @@ def look_backs(forecaster: Forecaster, data: Dataset, in_advance: Array, ahead: 
     if before is not None and carried[1] is not None:
         taken = np.concatenate([carried[1][:, None], before], axis=1)
     scaled = torch.from_numpy(preprocess.transform(values, taken, where)[:, 1:]).float()
+    static = None
     if preprocess.static is not None and data.static is not None:
-        scaled = with_static(scaled, torch.from_numpy(preprocess.static.encode(data.static)))
-    raw = raw_look_backs(preprocess, recent, before) if forecaster.model.reads_raw else None
-    return LookBacks(preprocess, recent, scaled.to(forecaster.device), raw, after)
+        static = torch.from_numpy(preprocess.static.encode(data.static)).to(forecaster.device)
+    raw = raw_look_backs(preprocess, recent, before) if forecaster.model.supports.raw else None
+    known = _known(preprocess, data, rows, in_advance, ahead)
+    known = None if known is None else known.to(forecaster.device)
+    return LookBacks(preprocess, recent, Batch(scaled.to(forecaster.device), None, known, static, raw=raw), after)
+
+
+def _known(
+    preprocess: Preprocess, data: Dataset, rows: NDArray[np.int64], in_advance: Array, ahead: pd.Index
+) -> Tensor | None:
+    """Known inputs (S, L + steps, K) of the `rows` (S, L) of each series, and of the steps ahead; None without any."""
+    if preprocess.known is None:
+        return None
+    covariates, stamps = _rows_and_ahead(data, rows, in_advance, ahead)
+    return torch.from_numpy(preprocess.known.encode(covariates, stamps)).unflatten(0, (len(rows), -1))
+
+
+def _rows_and_ahead(
+    data: Dataset, rows: NDArray[np.int64], in_advance: Array, ahead: pd.Index
+) -> tuple[Array, pd.Index | None]:
+    """Known columns and stamps of the `rows` (S, L) of each series and of the steps ahead, (S (L + steps), K) and as
+    long."""
+    (series, length), steps = rows.shape, len(ahead) // len(rows)
+    covariates = np.concatenate([data.covariates[rows], in_advance], axis=1).reshape(series * (length + steps), -1)
+    if data.stamps is None:
+        return covariates, None
+    later = len(data.stamps) + np.arange(series * steps).reshape(series, steps)
+    return covariates, data.stamps.append(ahead)[np.concatenate([rows, later], axis=1).ravel()]
 
 
 def _offsets(
@@ -185,17 +206,11 @@ def _offsets(
     """
     if preprocess.effects is None:
         return None, None
-    (series, length), steps = rows.shape, in_advance.shape[1]
-    covariates = np.concatenate([data.covariates[rows], in_advance], axis=1).reshape(series * (length + steps), -1)
-    stamps = data.stamps
-    if stamps is not None:
-        both = stamps.append(ahead)
-        later = len(stamps) + np.arange(series * steps).reshape(series, steps)
-        stamps = both[np.concatenate([rows, later], axis=1).ravel()]
-    numbers = np.repeat(np.arange(series), length + steps)
+    (series, length), (covariates, stamps) = rows.shape, _rows_and_ahead(data, rows, in_advance, ahead)
+    numbers = np.repeat(np.arange(series), len(covariates) // series)
     offsets = preprocess.offsets(covariates, stamps, numbers, "The history")
     assert offsets is not None
-    before, after = np.split(offsets.reshape(series, length + steps, -1), [length], axis=1)
+    before, after = np.split(offsets.reshape(series, -1, offsets.shape[1]), [length], axis=1)
     return before, after
 
 
@@ -233,11 +248,8 @@ def forecast_series(forecaster: Forecaster, data: Dataset, ahead: pd.Index, in_a
     """
     steps, ready = len(ahead) // len(data), look_backs(forecaster, data, in_advance, ahead)
     pieces = list[Forecasts]()
-    for some in torch.arange(len(data)).split(windows_at_a_time(ready.scaled[0], AT_A_TIME)):
-        raw = ready.raw
-        if raw is not None:
-            raw = Raw(raw.values[some], *(each[some] if len(each) > 1 else each for each in (raw.mean, raw.scale)))
-        pieces.append(forecast_model(forecaster, ready.scaled[some.to(ready.scaled.device)], steps, raw))
+    for some in torch.arange(len(data)).split(windows_at_a_time(ready.batch.past[0], AT_A_TIME)):
+        pieces.append(forecast_batch(forecaster, ready.batch.some(some), steps))
     quantiles = [piece.quantiles for piece in pieces if piece.quantiles is not None]
     scaled = Forecasts(torch.cat([piece.points for piece in pieces]), torch.cat(quantiles) if quantiles else None)
     if not bool(scaled.points[..., : len(forecaster.targets)].isfinite().all()):
@@ -251,12 +263,12 @@ def explain_table(forecaster: Forecaster, history: pd.DataFrame, series: list[st
     data = inputs.read_history(forecaster, history, series).data
     here = inputs.steps_ahead(data, 0)
     nothing = np.empty((len(data), 0, len(forecaster.config.schema.roles.future)))
-    read, tables = look_backs(forecaster, data, nothing, here).scaled, list[pd.DataFrame]()
+    read, tables = look_backs(forecaster, data, nothing, here).batch, list[pd.DataFrame]()
     for number, (first, stop) in enumerate(data.spans.tolist()):
         assert data.stamps is not None
         when = data.stamps[first:stop]
         when = when[-length:] if data.freq is None else last_dates(when, data.freq, length)
-        table = explanation(model, read[number : number + 1], forecaster.columns, when)
+        table = explanation(model, read.some(torch.tensor([number])), forecaster.columns, when)
         if data.schema.panel:
             table.insert(0, "series", data.series[number])
         tables.append(table)

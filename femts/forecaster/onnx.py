@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from femts._version import __version__
+from femts.data.batch import Batch
 from femts.data.power import SMALL
 from femts.data.preprocess import Preprocess
 from femts.environment import without_traces
@@ -66,7 +67,7 @@ class RawForecast(nn.Module):
     def forward(self, history: Tensor) -> Tensor:
         scaled = (self._even(history) - self.mean) / self.scale
         (filled,) = prefixes((scaled,), lambda before, here: (torch.where(here[0].isnan(), before[0], here[0]),))
-        forecast: Tensor = self.model.forecast(torch.where(filled.isnan(), 0.0, filled), self.steps)
+        forecast: Tensor = self.model.forecast(Batch(torch.where(filled.isnan(), 0.0, filled)), self.steps)
         raw = self._raw((forecast * self.scale + self.mean)[..., : self.targets])
         raw = raw if self.low is None and self.high is None else raw.clamp(self.low, self.high)
         return torch.where(history[..., : self.targets].isnan().all(1, keepdim=True), torch.nan, raw)
@@ -115,13 +116,13 @@ def export(forecaster: Forecaster, path: str | Path, horizon: int | None = None)
             f"This run is of {len(forecaster.series)} series, and a graph is of one; name it, as by --series "
             f"'{shown(forecaster.series[0])}' (series= in Python)."
         )
-    if forecaster.model.reads_raw:
+    if forecaster.model.supports.raw:
         members = ", ".join(f"'{each.config.model}'" for each in forecaster.members if each.config.reads_raw)
         subject = f"Model '{forecaster.config.model}'" + (f", by its members {members}," if members else "")
         raise UsageError(
             f"{subject} is fitted to each look-back anew, which a graph cannot do; export another, such as ridge."
         )
-    if forecaster.preprocess.effects is not None:
+    if forecaster.preprocess.effects is not None or forecaster.preprocess.known is not None:
         raise UsageError(
             "A run that knows columns or the calendar in advance cannot be exported, as a graph has no place for them; "
             "export one trained without --future and --calendar."

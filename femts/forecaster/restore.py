@@ -64,4 +64,4 @@ def restore(folder: str | Path) -> Restored:
     scored = restore(folder / SCORED) if run.config.final else None
     if scored is not None and scored.run.config != replace(run.config, final=False):
         raise changed(folder, f"{SCORED}/{CONFIG} is of another run")
-    return Restored(run, model.eval(), preprocess.reading(model.reads_raw), intervals, scored)
+    return Restored(run, model.eval(), preprocess.reading(model.supports.raw), intervals, scored)

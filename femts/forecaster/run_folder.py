@@ -28,6 +28,7 @@ from femts.files import PART, check_folder, write_file
 from femts.text import strict_json
 
 if TYPE_CHECKING:
+    from femts.data.known import Reads
     from femts.models.base import ForecastModel
 
 FORMAT = 5  # raised when an older femts could not read the folder; not the version of the package
@@ -87,7 +88,17 @@ class RunConfig:
     @property
     def reads_raw(self) -> bool:
         """True where the model reads values before scaling."""
-        return self._model_class.reads_raw_by(self.model_config)
+        return self._model_class.supports_of(self.model_config).raw
+
+    @property
+    def reads(self) -> Reads:
+        """What the model reads of that which is known in advance."""
+        from femts.data.known import NOTHING, Reads  # numpy takes long to import
+
+        if self.training.covariates == "regress":
+            return NOTHING
+        supports, roles = self._model_class.supports_of(self.model_config), self.schema.roles
+        return Reads(bool(roles.future) and supports.known, roles.calendar and (supports.known or supports.calendar))
 
     @property
     def fewest_rows(self) -> int:

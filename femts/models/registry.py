@@ -145,7 +145,7 @@ def check_library(name: str) -> None:
 
 def check_learns_quantiles(name: str) -> None:
     """UsageError for a model that cannot be trained by the pinball loss."""
-    if not model_card(name).model_class.learns_quantiles:
+    if not model_card(name).model_class.supports.quantiles:
         raise UsageError(
             f"Model '{name}' cannot learn quantiles by training.loss=pinball; leave that out, for intervals do not "
             "need it, or take a model such as fem_sm or dlinear."

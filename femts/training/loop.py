@@ -138,9 +138,9 @@ class _Loss(nn.Module):
         """Mean loss of the windows `index` (B,); only `whole` batches are compiled, for each
         further size would be anew."""
         loss = self._compiled if self._compiled is not None and whole else self.model.loss
-        x, y = self.windows.gather(index)
+        batch = self.windows.batch(index)
         with low_precision_products(self._low):  # on a CPU, autocast over everything loses what products gain
-            value: Tensor = loss(x, y, self.windows.seen(index), channels)
+            value: Tensor = loss(batch, channels)
         return value
 
 

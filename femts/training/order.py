@@ -17,7 +17,7 @@ from femts.forecaster.forecaster import Forecaster, load
 from femts.text import shown
 from femts.training.device import Place, resolve_place
 from femts.training.outset import Outset, at_place, working_folder
-from femts.training.resolve import Lengths, length_notes, resolve_run, resolve_training, thinned_notes
+from femts.training.resolve import Lengths, known_notes, length_notes, resolve_run, resolve_training, thinned_notes
 from femts.training.resume import Finished, check_resumable
 from femts.training.sitting import Sitting
 from femts.training.stopping import Interrupted
@@ -80,7 +80,8 @@ class Order:
         it says nothing, and is scored on as few windows as this one."""
         other = Order.of(model, *self.asked, time.monotonic())
         limit = None if seconds is None else f"{max(1, int(seconds))}s"
-        training = replace(other.training, max_time=limit)
+        # All candidates alike, or they have no mean: not all of them read what is known in advance.
+        training = replace(other.training, max_time=limit, covariates="regress")
         same = {"lengths": self.lengths, "progress": self.progress, "most_windows": self.most_windows}
         return replace(other, training=training, out=out, resume=resume, **same)  # type: ignore[arg-type]
 
@@ -110,7 +111,8 @@ def carry_out(order: Order, data: Dataset) -> Forecaster:
                 model = begun[0].forecaster.model
                 model.most_windows = min(order.most_windows, model.most_windows or order.most_windows)
             thinned = thinned_notes(begun[0].forecaster.model, outset.windows)
-            for note in (*data.notes, *length_notes(data, order.model, order.lengths), *thinned):
+            lengths = length_notes(data, order.model, order.lengths)
+            for note in (*data.notes, *lengths, *known_notes(data, config), *thinned):
                 order.say(note)
             try:
                 forecaster = sitting.finish(begun)

@@ -57,7 +57,7 @@ class Outset:
         lengths, windows = (config.seq_len, config.pred_len), dict[str, Windows]()
         for part in parts:  # before many series are fitted
             check_windows(data, part, *lengths, config.reads_raw)
-        preprocess = Preprocess.fit(data, units).reading(config.reads_raw)
+        preprocess = Preprocess.fit(data, units, config.reads).reading(config.reads_raw)
         for part in parts:
             windows[part] = part_windows(data, preprocess, part, *lengths, windows.get("train"))
         return cls(data, config, preprocess, windows)

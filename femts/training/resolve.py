@@ -12,6 +12,7 @@ from femts.config.training import TrainingConfig
 from femts.config.values import check_plain, left_open, whole_number
 from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset
+from femts.data.known import KnownInputs, Reads
 from femts.data.protocols import (
     Choice,
     check_protocol,
@@ -117,6 +118,7 @@ def resolve_run(
     steps, protocol = horizon(data, lengths.pred_len).steps, lengths.protocol
     check_past(model, data.schema.roles.past)
     model_settings = {**model_settings, **_static(model, data, model_settings.get("n_static"))}
+    model_settings = {**model_settings, **_known(model, data, model_settings.get("n_known"), training.covariates)}
     if data.schema.season[1:] and hasattr(model_card(model).model_class.Config, "further"):
         model_settings = {"further": data.schema.season[1:], **model_settings}
     back = look_back(data, model, lengths._replace(pred_len=steps)).steps
@@ -162,7 +164,7 @@ def look_back(data: Dataset, model: str, lengths: Lengths) -> Choice:
     pred_len, seq_len, protocol = lengths
     name = check_protocol(default_protocol(_published(data)) if protocol is None else protocol)
     card = model_card(model).model_class
-    if card.reads_raw:
+    if card.supports.raw:
         preset = every_row(data.rows, card.most_rows)
     else:
         preset = default_look_back(name, int(pred_len or 1), data.typical_rows, data.season)
@@ -207,10 +209,10 @@ def _published(data: Dataset) -> bool:
 
 def _drawn(model: str, asked: int | None, channels: int) -> int | None:
     """Channels to draw for each step; None for all of them."""
-    if asked is not None and not model_card(model).model_class.draws_channels:
+    if asked is not None and not model_card(model).model_class.supports.subsampling:
         raise UsageError(f"Model '{model}' learns from all channels at every step; leave training.channels out.")
     if asked is None:
-        asked = _DRAWN if channels > _MANY and model_card(model).model_class.draws_channels else None
+        asked = _DRAWN if channels > _MANY and model_card(model).model_class.supports.subsampling else None
     return None if asked is None or asked >= channels else asked
 
 
@@ -221,7 +223,7 @@ def _static(model: str, data: Dataset, asked: object) -> dict[str, int]:
         raise UsageError("Setting 'model.n_static' follows from the static columns (--static); leave it out.")
     if not width:
         return {}
-    if not model_card(model).model_class.takes_static:
+    if not model_card(model).model_class.supports.static:
         raise UsageError(
             f"Model '{model}' takes no static columns; take one that does, such as fem_sm, or leave out --static "
             f"{','.join(data.schema.roles.static)}."
@@ -229,9 +231,42 @@ def _static(model: str, data: Dataset, asked: object) -> dict[str, int]:
     return {"n_static": width}
 
 
+def _known(model: str, data: Dataset, asked: object, covariates: str) -> dict[str, int]:
+    """Settings that follow from what is known in advance of `data`; UsageError for a model that is to read it and
+    cannot."""
+    if asked is not None:
+        raise UsageError("Setting 'model.n_known' follows from --future and --calendar; leave it out.")
+    roles, supports = data.schema.roles, model_card(model).model_class.supports
+    if covariates == "regress" or not roles.in_advance:
+        return {}
+    reads = Reads(bool(roles.future) and supports.known, roles.calendar and (supports.known or supports.calendar))
+    if covariates == "model" and reads != Reads(bool(roles.future), roles.calendar):
+        named = ", ".join(map(shown, roles.future)) if roles.future and not supports.known else "the calendar"
+        raise UsageError(
+            f"Model '{model}' cannot read {named} for the steps to come; take one that does, such as fem_sm or tide, or "
+            "leave training.covariates at auto, which takes the linear effect off before it."
+        )
+    width = KnownInputs.width_of(reads, len(roles.future), data.freq)
+    return {"n_known": width} if width else {}
+
+
+def known_notes(data: Dataset, config: RunConfig) -> list[str]:
+    """A sentence on how what is known in advance reaches the model."""
+    roles, reads = data.schema.roles, config.reads
+    names = [*map(shown, roles.future), *["the calendar"] * roles.calendar]
+    read = [*map(shown, roles.future if reads.columns else ()), *["the calendar"] * reads.calendar]
+    rest = [name for name in names if name not in read]
+    notes = [f"'{config.model}' reads {', '.join(read)} as inputs"] if read else []
+    if rest:
+        notes.append(
+            f"the linear effect of {', '.join(rest)} is fitted and taken off before '{config.model}', and put back after it"
+        )
+    return notes
+
+
 def check_past(model: str, past: Sequence[str]) -> None:
     """UsageError where columns `past` are to be read by a model that reads none but the one it forecasts."""
-    if past and model_card(model).model_class.channel_independent:
+    if past and model_card(model).model_class.supports.channels == 1:
         raise UsageError(
             f"Model '{model}' forecasts each column from itself alone, so --past {','.join(past)} would change "
             "nothing; take one that reads all columns, such as fem_sm, or leave it out."

@@ -60,11 +60,11 @@ def _of_a_window(model: ForecastModel, windows: Windows, drawn: int | None) -> t
         return kept
 
     index, channels = torch.zeros(1, dtype=torch.long), None if drawn is None else torch.arange(drawn)
-    x, y = windows.gather(index)
+    batch = windows.batch(index)
     for _ in range(TIMED):
         held.clear()
         began = time.monotonic()
         with torch.autograd.graph.saved_tensors_hooks(note, lambda kept: kept):
-            model.loss(x, y, windows.seen(index), channels)
+            model.loss(batch, channels)
         quickest = min(quickest, time.monotonic() - began)
     return sum(size for place, size in held.items() if place not in own), quickest

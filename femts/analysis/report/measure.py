@@ -10,6 +10,7 @@ import pandas as pd
 from torch import Tensor
 
 from femts.config.model import ModelConfig
+from femts.data.batch import Batch
 from femts.data.dataset import Dataset
 from femts.evaluation.coverage import CoverageSums
 from femts.evaluation.evaluator import Accumulator, evaluate
@@ -69,7 +70,7 @@ class Baseline:
         self.model, self.sums, self.pools = model, sums, sums.pools
 
     def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
-        self.sums.add(x, self.model.forecast(x, target.shape[1]), target)
+        self.sums.add(x, self.model.forecast(Batch(x), target.shape[1]), target)
 
 
 def naive_models(config: RunConfig, targets: int, season: int) -> dict[str, ForecastModel]:

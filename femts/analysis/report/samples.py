@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from femts.analysis.audit.checks import scored_forecasts
+from femts.data.batch import Batch
 from femts.data.dataset import Dataset
 from femts.data.grid import last_dates
 from femts.data.windows import Windows
@@ -86,8 +87,8 @@ def sample_windows(forecaster: Forecaster, data: Dataset, ranked: pd.DataFrame) 
             starts = row - model.config.segment * np.arange(model.config.n_segments, 0, -1)
             starts = np.maximum(starts, row - config.seq_len)
             edges = np.stack([starts, np.append(starts[1:], row) - 1], axis=1).ravel()
-            x, _ = windows.gather(torch.tensor([number], device=forecaster.device))
-            sample["read"] = _read(model, x, channels) | {"stamps": _stamps(data, series, edges)}
+            batch = windows.batch(torch.tensor([number], device=forecaster.device))
+            sample["read"] = _read(model, batch, channels) | {"stamps": _stamps(data, series, edges)}
         samples.append(sample)
     return {
         "channels": channels,
@@ -134,10 +135,10 @@ def _explained_model(forecaster: Forecaster) -> tuple[SegmentForecaster | None, 
         return None, str(error)
 
 
-def _read(model: SegmentForecaster, x: torch.Tensor, channels: int) -> dict[str, Any]:
+def _read(model: SegmentForecaster, batch: Batch, channels: int) -> dict[str, Any]:
     """Means over the layers, as in the picture of `femts explain`: weights of N segments, all
     channels' and own by turns."""
-    layers = explained(model, x)
+    layers = explained(model, batch)
     weights = torch.stack([layer.posterior for layer in layers]).mean(0).flatten(1)[:channels]
     beta = torch.stack([layer.temperature for layer in layers]).mean(0)[:channels]
     segments = torch.stack([layer.segments for layer in layers]).log().mean(0).exp()[:channels]

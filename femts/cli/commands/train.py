@@ -203,5 +203,5 @@ def _check_horizons(recipe: Recipe, data: Dataset) -> str | None:
         split = data.for_horizon(pred_len)
         config = resolve_run(split, model, Lengths(pred_len, recipe.seq_len, recipe.protocol), settings, training)
         for part in ("train", "val", "test"):
-            check_windows(split, part, config.seq_len, pred_len, model_card(model).model_class.reads_raw)
+            check_windows(split, part, config.seq_len, pred_len, model_card(model).model_class.supports.raw)
     return training.max_time

@@ -94,7 +94,7 @@ def shortlist(data: Dataset, pred_len: int, origins: int, seconds: float | None)
 def _that_take_static(candidates: Sequence[Candidate], data: Dataset) -> tuple[Candidate, ...]:
     """`candidates` for `data` with static columns: who takes none is left out, and if all are, that is refused."""
     left = tuple(
-        each if each.reason or model_card(each.model).model_class.takes_static else replace(each, reason=NO_STATIC)
+        each if each.reason or model_card(each.model).model_class.supports.static else replace(each, reason=NO_STATIC)
         for each in candidates
     )
     if all(each.reason for each in left):

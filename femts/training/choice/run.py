@@ -146,7 +146,7 @@ def _settled(order: Order, data: Dataset, tried: Tried) -> Forecaster:
     before = tried.forecaster
     assert before is not None
     training = replace(before.config.training, max_time=order.training.max_time)
-    if before.model.reads_raw:  # it has learned nothing, and now there are more rows to look back on
+    if before.model.supports.raw:  # it has learned nothing, and now there are more rows to look back on
         lengths = order.lengths._replace(pred_len=before.config.pred_len)
         config = resolve_run(data, tried.model, lengths, {}, training)
     else:
