@@ -141,7 +141,7 @@ class KnownEffect(nn.Module):
 
     def __init__(self, inputs: int, channels: int) -> None:
         super().__init__()
-        self.hidden, self.out = nn.Linear(inputs, EFFECT_UNITS), nn.Linear(EFFECT_UNITS, channels, bias=False)
+        self.hidden, self.out = nn.Linear(inputs, EFFECT_UNITS), nn.Linear(EFFECT_UNITS, channels)
 
     def forward(self, known: Tensor) -> Tensor:
         effect: Tensor = self.out(F.gelu(self.hidden(known)))

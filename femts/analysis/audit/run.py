@@ -141,11 +141,13 @@ def _changed(forecaster: Forecaster, data: Dataset, series: int, cutoff: int) ->
 def _predicted(forecaster: Forecaster, data: Dataset, series: int, cutoff: int) -> NDArray[np.float64]:
     """Forecast by `predict` from the rows of a series before `cutoff`, (P, T) in raw units; NaN for a target without a
     value."""
-    effects, names, ahead = forecaster.preprocess.effects, forecaster.config.schema.roles.future, None
+    preprocess, names, ahead = forecaster.preprocess, forecaster.config.schema.roles.future, None
     one = data.take(np.array([series]))
-    if effects is not None and names:
+    if names:
+        usual = preprocess.known if forecaster.config.reads.columns else preprocess.effects
+        assert usual is not None
         ahead = one.frame().iloc[cutoff : cutoff + forecaster.config.pred_len].drop(columns=list(forecaster.columns))
-        ahead = ahead.fillna(dict(zip(names, effects.mean, strict=True)))  # as the evaluator, where predict refuses
+        ahead = ahead.fillna(dict(zip(names, usual.mean, strict=True)))  # as the evaluator, where predict refuses
     with warnings.catch_warnings():
         for kind in (GapWarning, AgeWarning, UnitsWarning):
             warnings.simplefilter("ignore", kind)
@@ -156,7 +158,8 @@ def _predicted(forecaster: Forecaster, data: Dataset, series: int, cutoff: int) 
 def _check_scaler(forecaster: Forecaster, data: Dataset) -> Check:
     """The scale of each series must be that of its training rows, and not also that of later ones."""
     parts = {"the training rows": "train", "validation rows as well": "val", "test rows as well": "test"}
-    fits = {rows: Preprocess.fit(data.learning(part)) for rows, part in parts.items()}
+    reads = forecaster.config.reads
+    fits = {rows: Preprocess.fit(data.learning(part), reads=reads) for rows, part in parts.items()}
     return fit_check("scaler", {rows: fit_distance(forecaster.preprocess, one) for rows, one in fits.items()})
 
 
