@@ -72,10 +72,10 @@ def load_run(run: Path, device: str, dataset: str | None = None) -> Forecaster:
     """The forecaster of a run of one horizon on `device`; `dataset`
     says where its data are now."""
     from femts.forecaster.forecaster import load
-    from femts.training.device import named_place
+    from femts.training.accelerator import named_accelerator
 
     check_single(run)
-    place = named_place(device)
+    place = named_accelerator(device)
     forecaster = load(run, place.device)
     for moved in (forecaster, forecaster.scored):
         if dataset is not None and moved is not None:

@@ -53,11 +53,11 @@ def run_cells(cells: Sequence[Job], store: Store, engine: Engine, say: Callable[
     from femts.config.training import parse_span
     from femts.experiments.local import Resources, run_local
     from femts.experiments.ray_engine import run_ray
-    from femts.training.device import named_place
+    from femts.training.accelerator import named_accelerator
 
     started = time.monotonic()
     deadline = None if engine.max_time is None else started + parse_span(engine.max_time)
-    place = named_place(engine.device).device
+    place = named_accelerator(engine.device).device
     free = cores()
     jobs = (4 if place == "cuda" else free) if engine.jobs is None else engine.jobs
     root = None if engine.data_root is None else str(engine.data_root.resolve())

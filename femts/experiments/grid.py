@@ -238,11 +238,11 @@ def _subjects(grid: Grid, data_root: str | Path | None) -> list[Subject]:
 def _changes(model: str, settings: Mapping[str, Any], **shape: int) -> dict[str, Any]:
     """Those of `settings` that are not the model's own anyway; UsageError for one that it cannot take."""
     from femts.models.registry import build_config
-    from femts.training.order import Order
+    from femts.training.fit import FitRequest
     from femts.training.resolve import resolve_training
 
     if model == AUTO:
-        Order.of(model, {}, settings, 0.0)
+        FitRequest.of(model, {}, settings, 0.0)
         return dict(settings)
     own = {"training": resolve_training(model, {}, {})[1], "model": build_config(model, **shape, settings={})}
     try:

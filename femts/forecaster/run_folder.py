@@ -40,7 +40,7 @@ INTERVALS = "intervals.safetensors"  # hashed, too, where `metrics.json` lists i
 INTERVALS_NAME = re.compile(r"intervals(-[0-9a-f]{12})?\.safetensors")  # with a part of their hash, when made anew
 SCORED = "scored"  # folder of the run that is scored, in that of a forecaster that learned from all rows
 CANDIDATES = "candidates"  # folder of the trainings among which `--model auto` chooses, while it does
-ORDER = f"{CANDIDATES}/order.json"  # what such a choice follows from, written before anything else
+REQUEST = f"{CANDIDATES}/request.json"  # what such a choice follows from, written before anything else
 SCORED_WEIGHTS = f"{SCORED}/{WEIGHTS}"  # hashed by the latter
 _OWN = (*HASHED, INTERVALS, METRICS, ROWS, CHECKPOINT)
 RUN_FILES = (*_OWN, *(f"{SCORED}/{name}" for name in _OWN))
@@ -158,7 +158,7 @@ def check_new_folder(folder: Path) -> None:
     names = {path.name for path in folder.iterdir() if path.suffix != PART} if os.path.isdir(folder) else set()
     if METRICS in names:
         raise UsageError(f"Folder {folder} already holds a finished run; choose another folder or remove it.")
-    begun = (CHECKPOINT, f"{SCORED}/{CHECKPOINT}", f"{SCORED}/{METRICS}", ORDER)
+    begun = (CHECKPOINT, f"{SCORED}/{CHECKPOINT}", f"{SCORED}/{METRICS}", REQUEST)
     if any((folder / name).exists() for name in begun):
         raise UsageError(
             f"Folder {folder} holds an unfinished run; continue it with --resume or choose another folder."
@@ -169,7 +169,7 @@ def check_new_folder(folder: Path) -> None:
 
 def has_begun(folder: Path) -> bool:
     """Tell if a training left in `folder` what it is of; one that was killed before has nothing to go on with."""
-    return (folder / CONFIG).is_file() or (folder / ORDER).is_file()
+    return (folder / CONFIG).is_file() or (folder / REQUEST).is_file()
 
 
 def validations_csv(validations: Sequence[Mapping[str, Any]]) -> bytes:

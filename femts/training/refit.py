@@ -14,14 +14,13 @@ from femts.forecaster import calibration
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.members import MEMBERS, member_record
 from femts.forecaster.run_folder import SCORED
-from femts.models.base import ForecastModel
 from femts.models.mean import MeanConfig, MeanModel
 from femts.text import shown
-from femts.training.device import resolve_place
-from femts.training.fit import Course, is_trained
-from femts.training.outset import Outset, at_place, working_folder
+from femts.training.accelerator import find_accelerator
+from femts.training.checkpoint import TrainState
+from femts.training.data_module import DataModule
+from femts.training.fit import Run, first_forecaster, is_trained, run_folder, training_on
 from femts.training.schedule import Budget, Chosen
-from femts.training.state import TrainState
 
 
 def refit(forecaster: Forecaster, data: Dataset, limit: float | None = None) -> Forecaster:
@@ -55,12 +54,13 @@ def refit(forecaster: Forecaster, data: Dataset, limit: float | None = None) -> 
 def _again(scored: Forecaster, data: Dataset, limit: float | None = None, progress: bool = False) -> Forecaster:
     """The forecaster `scored`, trained anew on `data`, within so many seconds."""
     config = replace(scored.config, dataset=data.name, source=data.source, final=True)
-    place = resolve_place(replace(config.training, device=cast(Any, scored.device.type)))
-    outset = Outset.of(data, config, ("train",), scored.preprocess)
-    with at_place(place), working_folder(None, place) as folder:
-        made = outset.forecaster()
-        outset.fit_closed_form(made.model)
-        learn_all(made, scored, outset, Course(place, TrainState(), folder, time.monotonic(), limit, progress))
+    accelerator = find_accelerator(replace(config.training, device=cast(Any, scored.device.type)))
+    module = DataModule.of(data, config, ("train",), scored.preprocess)
+    with training_on(accelerator), run_folder(None, accelerator) as folder:
+        made = first_forecaster(config, module)
+        module.fit_closed_form(made.model)
+        run = Run(made, module, TrainState(), folder, accelerator, time.monotonic(), limit, progress)
+        train_on_all_rows(run, scored)
     return made
 
 
@@ -81,30 +81,38 @@ def chosen_by(forecaster: Forecaster) -> Chosen | None:
     return Chosen(step, schedule["steps"], schedule["epoch"])
 
 
-def learn_all(forecaster: Forecaster, scored: Forecaster, outset: Outset, course: Course) -> None:
-    """Train the model of `forecaster` as `scored` was, up to the step that was kept; scores and
-    intervals stay those of `scored`.
+def train_on_all_rows(run: Run, scored: Forecaster) -> None:
+    """Train the model of `run` as `scored` was, up to the step that was kept; scores and intervals stay those of
+    `scored`.
 
     Args:
-        forecaster: made by `outset`, what it has in closed form already fitted.
+        run: with windows of the training alone, and what it has in closed form already fitted.
         scored: trained on some of the rows.
-        outset: with windows of the training alone.
-        course: how and where.
 
     Raises:
         KeyboardInterrupt: a signal came; the state so far is kept.
         RunFailure: as `femts.training.loop.run_steps`.
     """
-    before, began = course.state.seconds, time.monotonic()
-    if isinstance(forecaster.model, MeanModel):
-        steps, stopped = _learn_members(forecaster, scored, outset, course)
+    assert run.state is not None
+    forecaster, before, began = run.forecaster, run.state.seconds, time.monotonic()
+    if isinstance(run.model, MeanModel):
+        steps, stopped = _train_members(run, scored)
     else:
-        state = _learn(forecaster.model, chosen_by(scored), outset, course)
-        steps, stopped = state.step, state.stopped
-    forecaster.model.to(course.place.device).eval()
+        chosen = chosen_by(scored)
+        if chosen is not None and not run.state.complete:
+            from femts.training.loop import run_steps  # Lightning takes seconds to import
+
+            run.state = run_steps(run, Budget(chosen.steps, run.limit, run.started, 0), chosen=chosen)
+            if run.state.stopped == "interrupted":
+                raise KeyboardInterrupt
+        if chosen is not None:
+            run.model.load_state_dict(run.state.average)
+        steps, stopped = run.state.step, run.state.stopped
+    forecaster.model.to(run.accelerator.device).eval()
     members = {MEMBERS: forecaster.metrics[MEMBERS]} if MEMBERS in forecaster.metrics else {}
     forecaster.scored, forecaster.intervals, forecaster.validations = scored, scored.intervals, scored.validations
-    series = {"series": len(outset.data)} if outset.data.schema.panel else {}
+    data = run.module.data
+    series = {"series": len(data)} if data.schema.panel else {}
     forecaster.metrics = {
         **scored.metrics,
         **members,
@@ -118,35 +126,16 @@ def learn_all(forecaster: Forecaster, scored: Forecaster, outset: Outset, course
     }
 
 
-def _learn(model: ForecastModel, chosen: Chosen | None, outset: Outset, course: Course) -> TrainState:
-    """Train `model` up to the point that was chosen; returns where it stopped."""
-    state = course.state
-    if chosen is not None and not state.complete:
-        from femts.training.loop import Job, run_steps  # Lightning takes seconds to import
-
-        budget = Budget(chosen.steps, course.limit, course.started, 0)
-        train, training, folder = outset.windows["train"], outset.config.training, course.folder
-        place, progress = course.place, course.progress
-        state = run_steps(Job(model, train, None, training, place, state, folder, budget, progress, chosen))
-        if state.stopped == "interrupted":
-            raise KeyboardInterrupt
-    if chosen is not None:
-        model.load_state_dict(state.average)
-    return state
-
-
-def _learn_members(
-    forecaster: Forecaster, scored: Forecaster, outset: Outset, course: Course
-) -> tuple[int, str | None]:
+def _train_members(run: Run, scored: Forecaster) -> tuple[int, str | None]:
     """Train each member of a mean anew; returns the steps of all, and why they stopped."""
     learned = list[Forecaster]()
     for member in scored.members:
-        left, spent = len(scored.members) - len(learned), time.monotonic() - course.started
-        limit = None if course.limit is None else (course.limit - spent) / left
-        learned.append(_again(member, outset.data, limit, course.progress))
-    assert isinstance(outset.config.model_config, MeanConfig)
-    forecaster.model = MeanModel(outset.config.model_config, [one.model for one in learned])
-    forecaster.metrics = {MEMBERS: [member_record(one) for one in learned]}
+        left, spent = len(scored.members) - len(learned), time.monotonic() - run.started
+        limit = None if run.limit is None else (run.limit - spent) / left
+        learned.append(_again(member, run.module.data, limit, run.progress))
+    assert isinstance(run.config.model_config, MeanConfig)
+    run.forecaster.model = MeanModel(run.config.model_config, [one.model for one in learned])
+    run.forecaster.metrics = {MEMBERS: [member_record(one) for one in learned]}
     final = [one.metrics["final"] for one in learned]
     short = any(one["stopped"] == "max_time" for one in final)
     return sum(one["steps"] for one in final), "max_time" if short else final[0]["stopped"]

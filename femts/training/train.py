@@ -17,11 +17,11 @@ from femts.data.dataset import Dataset
 from femts.data.loading import load_dataset
 from femts.errors import ScaleWarning, UsageError, memory_checked
 from femts.forecaster.forecaster import Forecaster
-from femts.training.choice.run import choose
-from femts.training.order import Order, carry_out, nothing
-from femts.training.outset import ready
+from femts.training.data_module import split_for
+from femts.training.evaluate import scale_notes
+from femts.training.fit import FitRequest, fit, nothing
 from femts.training.resolve import Lengths
-from femts.training.scores import scale_notes
+from femts.training.select.run import choose
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -100,14 +100,20 @@ def train(
     if model is None:
         source = dataset.source if isinstance(dataset, Dataset) else dataset
         model = DEFAULT_MODEL if isinstance(source, str) and source in CATALOG else AUTO
-    order = Order.of(model, given, {} if settings is None else settings, started)
-    if order.place.devices > 1 and getattr(multiprocessing.current_process(), "_inheriting", False):
+    request = FitRequest.of(model, given, {} if settings is None else settings, started)
+    if request.accelerator.devices > 1 and getattr(multiprocessing.current_process(), "_inheriting", False):
         raise UsageError("A script that trains on several devices needs its code under `if __name__ == '__main__':`.")
     data = dataset if isinstance(dataset, Dataset) else load_dataset(dataset, data_root)
-    order = replace(order, lengths=Lengths(pred_len, seq_len, protocol), out=folder, resume=resume, final=final)
-    order = replace(order, progress=progress, say=say or nothing)
-    run = choose if order.model == AUTO else carry_out
-    made = run(order, ready(data, pred_len))
+    request = replace(
+        request,
+        lengths=Lengths(pred_len, seq_len, protocol),
+        out=folder,
+        resume=resume,
+        refit=final,
+        progress=progress,
+        say=say or nothing,
+    )
+    made = (choose if request.model == AUTO else fit)(request, split_for(data, pred_len))
     for note in scale_notes(made):
         if say is None:
             warnings.warn(f"{note}.", ScaleWarning, stacklevel=2)

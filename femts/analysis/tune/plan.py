@@ -17,9 +17,9 @@ from femts.errors import UsageError, suggest
 from femts.forecaster.run_folder import RunConfig
 from femts.models.registry import build_model
 from femts.text import shown
-from femts.training.device import resolve_place
+from femts.training.accelerator import find_accelerator
+from femts.training.data_module import split_for
 from femts.training.fit import is_trained
-from femts.training.outset import ready
 from femts.training.resolve import Lengths, horizon, resolve_run, resolve_training
 
 _PARTS = ("model", "training")
@@ -95,11 +95,11 @@ def make_question(
     model, pred_len, seq_len, protocol = asked
     model_settings, training = resolve_training(model, {}, settings)
     _check_settings(search, settings, seq_len)
-    resolve_place(training)
+    find_accelerator(training)
     dimensions = {key: make_dimension(key, values, model) for key, values in search.items()}
     data = dataset if isinstance(dataset, Dataset) else load_dataset(dataset, data_root)
     steps = horizon(data, pred_len).steps
-    data = ready(data, steps)
+    data = split_for(data, steps)
     config = resolve_run(data, model, Lengths(steps, seq_len, protocol), model_settings, training)
     for part in ("train", "val"):
         check_windows(data, part, config.seq_len, steps, config.reads_raw)

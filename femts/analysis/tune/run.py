@@ -23,7 +23,7 @@ from femts.errors import RunFailure, UsageError, memory_checked
 from femts.files import locked, write_file
 from femts.progress import progress_line
 from femts.text import shown
-from femts.training.order import nothing
+from femts.training.fit import nothing
 from femts.training.stopping import Interrupted
 
 if TYPE_CHECKING:

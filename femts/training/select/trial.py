@@ -19,15 +19,15 @@ from femts.evaluation.evaluator import evaluate
 from femts.forecaster.forecaster import Forecaster, load
 from femts.forecaster.run_folder import METRICS
 from femts.forecaster.scoring import score_windows
-from femts.training.choice.candidates import Candidate
-from femts.training.order import Order, carry_out
+from femts.training.fit import FitRequest, fit
+from femts.training.select.candidates import Candidate
 from femts.training.stopping import Interrupted
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Tried:
+class CandidateResult:
     """Candidate after its trial.
 
     Attributes:
@@ -91,33 +91,33 @@ class _Collected:
 
 def try_candidate(
     candidate: Candidate,
-    order: Order,
+    request: FitRequest,
     folds: Sequence[Dataset],
     most: int,
     seconds: float | None,
     folder: Path | None,
-) -> Tried:
+) -> CandidateResult:
     """Train `candidate` at each origin, and forecast at most so many windows of each series after it.
 
     Args:
         candidate: the model.
-        order: whose recipe, look-back and device it takes.
+        request: whose recipe, look-back and device it takes.
         folds: the data as they were known at each origin, the latest first.
         most: windows to forecast at each, spread evenly.
         seconds: that there are for it; None is no limit.
-        folder: keeps the trainings, all of this order; one that is finished there is not made again.
+        folder: keeps the trainings, all of this request; one that is finished there is not made again.
 
     Raises:
         Interrupted: a signal came.
     """
     began, forecasts, targets, latest = time.monotonic(), list[Array](), list[Array](), None
     limits = list[Limits | None]()
-    share, order = None if seconds is None else seconds / len(folds), replace(order, most_windows=most)
+    share = None if seconds is None else seconds / len(folds)
     try:
         with memory_checked():
             for number, fold in enumerate(folds):
                 place = None if folder is None else folder / candidate.model / str(number)
-                trained = _trained(candidate, order, fold, share, place)
+                trained = _trained(candidate, request, fold, most, share, place)
                 latest = latest or trained
                 collected = _Collected()
                 windows = score_windows(trained, "val", None, fold).within_scale()
@@ -131,14 +131,16 @@ def try_candidate(
         raise
     except FemtsError as error:
         failed = isinstance(error, RunFailure)
-        return Tried(candidate.model, seconds=time.monotonic() - began, reason=str(error), failed=failed)
-    return Tried(candidate.model, latest, tuple(forecasts), tuple(targets), tuple(limits), time.monotonic() - began)
+        return CandidateResult(candidate.model, seconds=time.monotonic() - began, reason=str(error), failed=failed)
+    return CandidateResult(
+        candidate.model, latest, tuple(forecasts), tuple(targets), tuple(limits), time.monotonic() - began
+    )
 
 
 def _trained(
-    candidate: Candidate, order: Order, fold: Dataset, seconds: float | None, folder: Path | None
+    candidate: Candidate, request: FitRequest, fold: Dataset, most: int, seconds: float | None, folder: Path | None
 ) -> Forecaster:
     if folder is not None and (folder / METRICS).is_file():
-        before: Forecaster = load(folder, order.place.device)
+        before: Forecaster = load(folder, request.accelerator.device)
         return before
-    return carry_out(order.to(candidate.model, seconds, folder, folder is not None), fold)
+    return fit(request.for_candidate(candidate.model, seconds, folder, most), fold)

@@ -16,7 +16,7 @@ from femts.mixers.kernels import chosen, requested
 
 
 @dataclass(frozen=True)
-class Place:
+class Accelerator:
     """A device that is there (`cpu`, `cuda`, `mps`), a precision (`32`, `bf16`) and the number of processes."""
 
     device: str
@@ -24,7 +24,7 @@ class Place:
     devices: int
 
 
-def resolve_place(training: TrainingConfig) -> Place:
+def find_accelerator(training: TrainingConfig) -> Accelerator:
     """Resolve device and precision; `auto` means CUDA with bf16 where the card has it, else the CPU in float32.
 
     Raises:
@@ -59,12 +59,12 @@ def resolve_place(training: TrainingConfig) -> Place:
         if missing:
             raise UsageError(f"Setting 'training.compile' cannot be had because {missing}; leave it at false.")
     precision = ("bf16" if native else "32") if training.precision == "auto" else training.precision
-    return Place(device, precision, training.devices)
+    return Accelerator(device, precision, training.devices)
 
 
-def named_place(device: str) -> Place:
-    """Resolve a `device` as it is typed, with all else of a training at its defaults; raises as `resolve_place`."""
-    return resolve_place(apply_settings(TrainingConfig(), {"device": device}, where="training"))
+def named_accelerator(device: str) -> Accelerator:
+    """Resolve a `device` as it is typed, with all else of a training at its defaults; raises as `find_accelerator`."""
+    return find_accelerator(apply_settings(TrainingConfig(), {"device": device}, where="training"))
 
 
 def missing_compiler(device: str) -> str | None:

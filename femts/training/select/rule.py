@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from femts.training.choice.candidates import NAIVE
-from femts.training.choice.trial import Tried, mean_error
+from femts.training.select.candidates import NAIVE
+from femts.training.select.trial import CandidateResult, mean_error
 
 NAIVE_NAMES = tuple(each.model for each in NAIVE)
 MOST = 3  # models whose mean is taken
@@ -18,7 +18,7 @@ PRECISE = 100  # windows, from which on there is no slack, and naive models are 
 RULE = f"up to {MOST} models, one by one, whose mean errs least; where few windows decide, rather one more"
 
 
-def best_mean(tried: Sequence[Tried]) -> tuple[Tried, ...]:
+def best_mean(tried: Sequence[CandidateResult]) -> tuple[CandidateResult, ...]:
     """Choose the models of `tried` whose mean forecast is taken.
 
     The first has the lowest error; each further one is that with which the mean of all so far errs
@@ -32,7 +32,7 @@ def best_mean(tried: Sequence[Tried]) -> tuple[Tried, ...]:
     left = [each for each in tried if math.isfinite(each.error)]
     if not left:
         return ()
-    taken: tuple[Tried, ...] = (min(left, key=lambda each: each.error),)
+    taken: tuple[CandidateResult, ...] = (min(left, key=lambda each: each.error),)
     lowest, precise = taken[0].error, sum(map(len, taken[0].targets)) >= PRECISE
     if precise and taken[0].model in NAIVE_NAMES:
         return taken
@@ -46,7 +46,7 @@ def best_mean(tried: Sequence[Tried]) -> tuple[Tried, ...]:
     return taken
 
 
-def error_of(members: Sequence[Tried]) -> float:
-    """Error of the mean of what `members`, at least one, have forecast; see `Tried.error`."""
+def error_of(members: Sequence[CandidateResult]) -> float:
+    """Error of the mean of what `members`, at least one, have forecast; see `CandidateResult.error`."""
     together = [np.mean(each, axis=0) for each in zip(*(one.forecasts for one in members), strict=True)]
     return mean_error(together, members[0].targets, members[0].limits)
