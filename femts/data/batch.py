@@ -23,6 +23,8 @@ class Batch:
         future: (B, P, C), what followed; None where it is to be forecast.
         future_observed: (B, P, C) bool, which of these values are real; None where all are.
         raw: the look-backs before scaling, for a model that reads them so; else None.
+        series: (B,) int64, number of the series of each window; None where they are of no data set.
+        number: (B,) int64, number of each window; None likewise.
     """
 
     past: Tensor
@@ -32,11 +34,19 @@ class Batch:
     future: Tensor | None = None
     future_observed: Tensor | None = None
     raw: Raw | None = None
+    series: Tensor | None = None
+    number: Tensor | None = None
+
+    @property
+    def target(self) -> Tensor:
+        """What followed, of windows that are learned from or scored."""
+        assert self.future is not None, "a batch to forecast from has no targets"
+        return self.future
 
     def some(self, windows: Tensor) -> Batch:
         """Some of the windows by number (n,), an index on the CPU."""
         index = windows.to(self.past.device)
-        names = ("past", "past_observed", "known", "static", "future", "future_observed")
+        names = ("past", "past_observed", "known", "static", "future", "future_observed", "series", "number")
         given = {name: getattr(self, name) for name in names}
         raw = self.raw
         if raw is not None:

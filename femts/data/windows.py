@@ -110,6 +110,8 @@ class Windows:
             future,
             after,
             None if resident.raw is None else self._raw(index, resident.raw),
+            self.series_of(index),
+            index,
         )
 
     def seen(self, index: Tensor) -> Tensor | None:

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
+from femts.data.batch import Batch
 from femts.data.dataset import Dataset
 from femts.data.preprocess import Preprocess
-from femts.data.windows import Windows
 from femts.evaluation.metrics import ErrorSums
-from femts.evaluation.series_scores import SeriesNumbers, seasonal_changes
+from femts.evaluation.series_scores import WindowSeries, seasonal_changes
+from femts.models.base import Forecasts
 
 TIMES = 10  # the mean squared error of the others, from which on one that makes most of all is named
 
@@ -22,20 +22,19 @@ class NaiveSums:
     """Float64 sums of the errors of the seasonal naive forecast, and of those of the model by series and target; memory
     does not grow with the windows.
 
-    What a mean over targets and series leaves out is missing here (`Accumulator`).
+    What a mean over targets and series leaves out is missing here (`Metric`).
 
     Args:
-        windows: the ones that are scored, which the evaluator hands on in their order.
         preprocess: between scaled and raw units.
         data: with the training rows of each series. A look-back that is shorter than a season repeats its last value.
-        most: windows that are scored at most, spread over the series; None for all.
+        seq_len: L, steps of look-back.
     """
 
     pools = True
 
-    def __init__(self, windows: Windows, preprocess: Preprocess, data: Dataset, most: int | None = None) -> None:
-        self.season = data.season if data.season <= windows.seq_len else 1
-        self._numbers, self._preprocess, self._data = SeriesNumbers(windows, most), preprocess, data
+    def __init__(self, preprocess: Preprocess, data: Dataset, seq_len: int) -> None:
+        self.season = data.season if data.season <= seq_len else 1
+        self._preprocess, self._data = preprocess, data
         shape = (len(data), data.n_targets)
         self._absolute, self._squared, self._count = torch.zeros(3, *shape, dtype=torch.float64)
         self._unit = (
@@ -43,14 +42,15 @@ class NaiveSums:
         )
         self._naive: ErrorSums | None = None
 
-    def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
-        """Add windows in scaled units; see `femts.evaluation.evaluator.Accumulator`."""
+    def update(self, forecasts: Forecasts, batch: Batch) -> None:
+        """Add windows in scaled units; see `femts.evaluation.evaluator.Metric`."""
+        x, forecast, target = batch.past, forecasts.points, batch.target
         if self._naive is None:
             self._naive = ErrorSums(target.device)
         steps = torch.arange(target.shape[1], device=x.device) % self.season
         observed = ~target.isnan()
         self._naive.add(x[:, -self.season :][:, steps], target.masked_fill(~observed, 0.0), observed)
-        numbers = self._numbers.next(len(x))
+        numbers = WindowSeries.of_batch(batch, len(self._data))
         self._squared += numbers.sums((forecast.float() - target.float()).square_())
         if self._preprocess.linear:  # then a raw error is a scaled one times the scale
             error = (forecast.float() - target.float()).abs_()

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from femts.data.batch import Batch
 from femts.data.windows import Windows
 from femts.errors import RunFailure
 from femts.evaluation.difficulty import (
@@ -22,11 +23,11 @@ from femts.evaluation.difficulty import (
     estimate,
     relative_level,
 )
-from femts.evaluation.evaluator import Accumulator, evaluate
+from femts.evaluation.evaluator import Metric, evaluate
 from femts.evaluation.few import are_few, student_widths
 from femts.evaluation.intervals import LEVELS, Intervals, rank
 from femts.evaluation.quantiles import conformity_scores, ends_of, quantile_at
-from femts.models.base import ForecastModel
+from femts.models.base import ForecastModel, Forecasts
 
 Floats = NDArray[np.float32]
 
@@ -58,7 +59,7 @@ def calibrate(
     levels: Sequence[float] = LEVELS,
     batch_size: int = 256,
     most: int = MOST_NUMBERS,
-    also: Sequence[Accumulator] = (),
+    also: Sequence[Metric] = (),
 ) -> tuple[Intervals, dict[str, float | int]]:
     """Intervals from the errors of `model` over `windows`, and its scores there.
 
@@ -123,7 +124,8 @@ class _Held:
         self.steps, self.levels, self.few, self.finite = steps, levels, few, True
         self._quantiles, self._seen = quantiles, 0
 
-    def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
+    def update(self, forecasts: Forecasts, batch: Batch) -> None:
+        forecast, target, quantiles = forecasts.points, batch.target, forecasts.quantiles
         self.finite &= bool(forecast.isfinite().all())
         forecast, target = forecast[:, self.steps].float(), target[:, self.steps].float()
         into = slice(self._seen, self._seen + len(forecast))

@@ -16,7 +16,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from femts.data.batch import Batch
 from femts.errors import UsageError
+from femts.models.base import Forecasts
 from femts.models.parts.pinball import pinball
 
 
@@ -90,8 +92,9 @@ class PinballSums:
         kind = torch.device(device).type
         self.sums = torch.zeros(2, dtype=torch.float64, device="cpu" if kind == "mps" else device)  # losses, values
 
-    def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
+    def update(self, forecasts: Forecasts, batch: Batch) -> None:
         """Add windows: `quantiles` (B, S, Q, C) and `target` (B, S, C), scaled, NaN where a target is missing."""
+        target, quantiles = batch.target, forecasts.quantiles
         assert quantiles is not None
         losses = pinball(quantiles.float(), target.float(), self.quantiles).mean(-2).to(self.sums.device)
         self.sums[0] += losses.nansum(dtype=torch.float64)

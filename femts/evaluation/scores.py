@@ -10,12 +10,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from femts.data.batch import Batch
 from femts.data.preprocess import Preprocess
 from femts.data.scaler import Scaler
 from femts.errors import UsageError, suggest
 from femts.evaluation.coverage import CoverageSums
 from femts.evaluation.metrics import mean_of_cells
 from femts.evaluation.series_scores import seasonal_error
+from femts.models.base import Forecasts
 from femts.text import shown
 
 Array = NDArray[np.float64]
@@ -61,9 +63,10 @@ class DetailSums:
         # Scaled values are float32: what is nearer to a raw zero than they resolve is one.
         self._zero = torch.from_numpy(2.0**-20 * (np.abs(self.preprocess.scaler.mean[0, :channels]) + self.scale))
 
-    def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
+    def update(self, forecasts: Forecasts, batch: Batch) -> None:
         """Add windows in scaled units: `x` (B, L, C), `forecast` and `target` (B, S, C), NaN where
         a target is missing."""
+        x, forecast, target = batch.past, forecasts.points, batch.target
         last, forecast, target = (v.cpu().double() for v in (x[:, -self.season :], forecast.float(), target))
         self.windows += len(last)
         observed = ~target.isnan()

@@ -11,10 +11,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from femts.data.batch import Batch
 from femts.data.dataset import Dataset
 from femts.data.preprocess import Preprocess
 from femts.data.windows import Windows
 from femts.evaluation.coverage import Bounds
+from femts.models.base import Forecasts
 
 Array = NDArray[np.float64]
 
@@ -25,26 +27,19 @@ class WindowSeries(NamedTuple):
     of: Tensor
     series: int
 
+    @classmethod
+    def of_batch(cls, batch: Batch, series: int) -> WindowSeries:
+        """Those of a batch of windows."""
+        if batch.series is None:
+            return cls(torch.zeros(len(batch.past), dtype=torch.int64), series)
+        return cls(batch.series.cpu(), series)
+
     def sums(self, values: Tensor) -> Tensor:
         """Sums (S, T) float64 of `values` (B, P, T), NaN where there is none, on the CPU."""
         if self.series == 1:
             return values.nansum((0, 1), dtype=torch.float64).cpu()[None]
         sums = torch.zeros(self.series, values.shape[-1], dtype=torch.float64)
         return sums.index_add(0, self.of, values.nansum(1, dtype=torch.float64).cpu())
-
-
-class SeriesNumbers:
-    """Numbers of the series of `windows`, of at most so many, as the evaluator hands these on in their order."""
-
-    def __init__(self, windows: Windows, most: int | None) -> None:
-        self.series, self._done = len(windows.spans), 0
-        self.all = None if self.series == 1 else windows.series_of(windows.spread(most)).cpu()
-
-    def next(self, count: int) -> WindowSeries:
-        """Those of the next windows."""
-        self._done += count
-        of = torch.zeros(count, dtype=torch.int64) if self.all is None else self.all[self._done - count : self._done]
-        return WindowSeries(of, self.series)
 
 
 class SeriesSums:
@@ -66,12 +61,7 @@ class SeriesSums:
         most: int | None = None,
         bounds: Bounds | None = None,
     ) -> None:
-        self._numbers, self._preprocess, self._data, self._bounds = (
-            SeriesNumbers(windows, most),
-            preprocess,
-            data,
-            bounds,
-        )
+        self._preprocess, self._data, self._bounds = preprocess, data, bounds
         numbers = windows.series_of(windows.spread(most)).cpu()
         self.windows = torch.bincount(numbers, minlength=len(data))
         levels, shape = 0 if bounds is None else len(bounds.intervals.levels), (len(data), data.n_targets)
@@ -79,12 +69,13 @@ class SeriesSums:
         self._inside, self._width = torch.zeros(2, levels, *shape, dtype=torch.float64)
         self._limits, self._counted = windows.resident.limits, windows.counted
 
-    def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
+    def update(self, forecasts: Forecasts, batch: Batch) -> None:
         """Add windows in scaled units: `forecast` and `target` (B, S, T), NaN where a target is missing."""
-        numbers, season = self._numbers.next(len(x)), self._data.season
+        x, forecast, target, _quantiles = batch.past, forecasts.points, batch.target, forecasts.quantiles
+        numbers, season = WindowSeries.of_batch(batch, len(self._data)), self._data.season
         own = self._preprocess.at(numbers.of.numpy())
         last = x[:, -season:, : target.shape[-1]].cpu().double()
-        bounds = [] if self._bounds is None else self._bounds.next(forecast, quantiles)[0]
+        bounds = [] if self._bounds is None else self._bounds.of(forecasts, batch)[0]
         reached = target.cpu() if self._limits is None else self._limits.at(numbers.of).within(target.cpu())
         target, forecast = target.cpu().double(), forecast.cpu().double()
         actual, observed = own.restore(target), ~target.isnan()

@@ -22,7 +22,7 @@ from femts.data.windows import Windows, part_windows
 from femts.errors import UsageError
 from femts.evaluation.beside import NaiveSums
 from femts.evaluation.coverage import Bounds, CoverageSums, RawWidths
-from femts.evaluation.evaluator import Accumulator, evaluate, evaluate_horizons
+from femts.evaluation.evaluator import Metric, evaluate, evaluate_horizons
 from femts.evaluation.intervals import Intervals, check_levels
 from femts.evaluation.scores import DetailSums, check_groups, scores_frame
 from femts.evaluation.series_scores import SeriesSums
@@ -137,14 +137,14 @@ def load_again(forecaster: Forecaster, data_root: str | Path | None) -> Dataset:
     return data
 
 
-def score(forecaster: Forecaster, windows: Windows, also: Sequence[Accumulator] = ()) -> dict[str, float | int]:
+def score(forecaster: Forecaster, windows: Windows, also: Sequence[Metric] = ()) -> dict[str, float | int]:
     """Mean errors over all `windows`, in scaled units."""
     return evaluate(forecaster.model, windows, forecaster.config.training.eval_batch_size, also=also)
 
 
-def naive_sums(forecaster: Forecaster, windows: Windows, data: Dataset) -> NaiveSums:
-    """Accumulator of the errors of the seasonal naive forecast of `data` over `windows`."""
-    return NaiveSums(windows, forecaster.preprocess, data, forecaster.model.most_windows)
+def naive_sums(forecaster: Forecaster, data: Dataset) -> NaiveSums:
+    """Sums of the errors of the seasonal naive forecast of `data`."""
+    return NaiveSums(forecaster.preprocess, data, forecaster.config.seq_len)
 
 
 def score_beside(
@@ -153,7 +153,7 @@ def score_beside(
     horizons: Sequence[int],
     dataset: object = None,
     most: int | None = None,
-    also: Mapping[int, Accumulator] | None = None,
+    also: Mapping[int, Metric] | None = None,
 ) -> tuple[dict[int, dict[str, float | int]], dict[int, dict[str, Any]]]:
     """Scores at several horizons, and beside them the seasonal naive forecast; of one series from one roll-out of each
     window.
@@ -179,7 +179,7 @@ def score_beside(
     windows = [score_windows(forecaster, part, horizons[0], data)]
     for steps in horizons[1:]:
         windows.append(score_windows(forecaster, part, steps, data, windows[0]))
-    sums = {each.pred_len: naive_sums(forecaster, each, data) for each in windows}
+    sums = {each.pred_len: naive_sums(forecaster, data) for each in windows}
     every = {steps: [one] if also is None else [one, also[steps]] for steps, one in sums.items()}
     size = forecaster.config.training.eval_batch_size
     if len(data) == 1:
@@ -234,7 +234,7 @@ def score_details(
         score(forecaster, windows, [by_series])
         return by_series.frame(levels)
     sums, covered = detail_sums(forecaster, windows, data), None
-    also: list[Accumulator] = [sums]
+    also: list[Metric] = [sums]
     if levels:
         covered = CoverageSums(interval_bounds(forecaster, levels, windows))
         also.append(covered)
@@ -245,7 +245,7 @@ def score_details(
 
 
 def detail_sums(forecaster: Forecaster, windows: Windows, data: Dataset) -> DetailSums:
-    """Accumulator of the errors by step and channel; of several series in the scaled units of each."""
+    """Metric of the errors by step and channel; of several series in the scaled units of each."""
     preprocess = forecaster.preprocess if len(data) == 1 else None
     return DetailSums(windows.pred_len, windows.n_targets, preprocess, data.season)
 
@@ -291,7 +291,7 @@ def interval_bounds(forecaster: Forecaster, levels: Sequence[float], windows: Wi
     """Bounds of `windows` at all levels that are calibrated, `levels` among them."""
     intervals, model = calibrated(forecaster), forecaster.model
     intervals.at(levels, windows.pred_len)
-    return Bounds(intervals, windows, model.quantiles, model.most_windows)
+    return Bounds(intervals, windows, model.quantiles)
 
 
 def calibrated(forecaster: Forecaster) -> Intervals:

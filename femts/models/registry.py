@@ -14,7 +14,7 @@ from femts.config.model import AUTO, SHAPE, ModelConfig
 from femts.config.settings import make_config
 from femts.errors import UsageError, suggest
 from femts.models.base import ForecastModel
-from femts.plugins import note_module
+from femts.plugins import load_plugins, note_module
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,7 @@ def _load_all() -> None:
     package = importlib.import_module("femts.models")
     for module in pkgutil.iter_modules(package.__path__):
         importlib.import_module(f"femts.models.{module.name}")
+    load_plugins()
 
 
 def model_names() -> list[str]:

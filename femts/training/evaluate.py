@@ -45,8 +45,8 @@ def take_scores(forecaster: Forecaster, windows: Mapping[str, Windows], data: Da
     pinball = [PinballSums(model.quantiles, past.rows.device)] if model.quantiles else []
     intervals, val = calibrate(model, past.within_scale(), batch_size=batch_size, also=pinball)
     val |= {"pinball": pinball[0].mean} if pinball else {}
-    covered = CoverageSums(Bounds(intervals, future, model.quantiles, model.most_windows))
-    naive = naive_sums(forecaster, future, data)
+    covered = CoverageSums(Bounds(intervals, future, model.quantiles))
+    naive = naive_sums(forecaster, data)
     test = evaluate(model, future, batch_size, also=[covered, naive])
     model.eval()
     forecaster.intervals = intervals

@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from femts.data.batch import Batch
 from femts.data.windows import Windows
 from femts.evaluation.evaluator import evaluate
 from femts.mixers.ops.precision import full_precision
@@ -40,8 +41,9 @@ class _ScoredForecasts:
     def __init__(self) -> None:
         self.points, self.quantiles = list[Tensor](), list[Tensor]()
 
-    def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
-        """As in `femts.evaluation.evaluator.Accumulator`."""
+    def update(self, forecasts: Forecasts, batch: Batch) -> None:
+        """As in `femts.evaluation.evaluator.Metric`."""
+        forecast, quantiles = forecasts.points, forecasts.quantiles
         self.points.append(forecast)
         self.quantiles += [] if quantiles is None else [quantiles]
 

@@ -7,19 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
-from torch import Tensor
 
 from femts.config.model import ModelConfig
 from femts.data.batch import Batch
 from femts.data.dataset import Dataset
 from femts.evaluation.coverage import CoverageSums
-from femts.evaluation.evaluator import Accumulator, evaluate
+from femts.evaluation.evaluator import Metric, evaluate
 from femts.evaluation.scores import DetailSums
 from femts.evaluation.series_scores import SeriesSums
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.run_folder import RunConfig
 from femts.forecaster.scoring import detail_sums, details_frame, interval_bounds, naive_sums, score_windows
-from femts.models.base import ForecastModel
+from femts.models.base import ForecastModel, Forecasts
 from femts.models.naive import Naive, SeasonalNaive, SeasonalNaiveConfig
 
 
@@ -64,13 +63,14 @@ class Measured:
 
 
 class Baseline:
-    """Accumulator of another model's errors, which forecasts from the look-backs that the evaluator hands on."""
+    """Metric of another model's errors, which forecasts from the look-backs that the evaluator hands on."""
 
     def __init__(self, model: ForecastModel, sums: DetailSums) -> None:
         self.model, self.sums, self.pools = model, sums, sums.pools
 
-    def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
-        self.sums.add(x, self.model.forecast(Batch(x), target.shape[1]), target)
+    def update(self, forecasts: Forecasts, batch: Batch) -> None:
+        points = self.model.forecast(Batch(batch.past), batch.target.shape[1])
+        self.sums.update(Forecasts(points, None), batch)
 
 
 def naive_models(config: RunConfig, targets: int, season: int) -> dict[str, ForecastModel]:
@@ -90,12 +90,12 @@ def measure(forecaster: Forecaster, data: Dataset) -> Measured:
     others = naive_models(config, len(targets), data.season)
     own = detail_sums(forecaster, windows, data)
     baselines = {name: Baseline(model, detail_sums(forecaster, windows, data)) for name, model in others.items()}
-    naive = naive_sums(forecaster, windows, data)
+    naive = naive_sums(forecaster, data)
     by_series = SeriesSums(windows, forecaster.preprocess, data, forecaster.model.most_windows)
     covered = None
     if intervals is not None and intervals.levels and intervals.steps >= config.pred_len:
         covered = CoverageSums(interval_bounds(forecaster, intervals.levels, windows))
-    also: list[Accumulator] = [naive, own, by_series, *baselines.values(), *([covered] if covered else [])]
+    also: list[Metric] = [naive, own, by_series, *baselines.values(), *([covered] if covered else [])]
     test = evaluate(forecaster.model, windows, config.training.eval_batch_size, also=also)
     levels = covered.levels if covered else ()
 

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from femts.data.batch import Batch
 from femts.data.dataset import Dataset
 from femts.data.limits import Limits
 from femts.errors import FemtsError, RunFailure, memory_checked
@@ -19,6 +20,7 @@ from femts.evaluation.evaluator import evaluate
 from femts.forecaster.forecaster import Forecaster, load
 from femts.forecaster.run_folder import METRICS
 from femts.forecaster.scoring import score_windows
+from femts.models.base import Forecasts
 from femts.training.fit import FitRequest, fit
 from femts.training.select.candidates import Candidate
 from femts.training.stopping import Interrupted
@@ -71,15 +73,16 @@ def mean_error(forecasts: Sequence[Array], targets: Sequence[Array], limits: Seq
 
 
 class _Collected:
-    """Accumulator that keeps forecasts and targets as they are."""
+    """Metric that keeps forecasts and targets as they are."""
 
     pools = True
 
     def __init__(self) -> None:
         self._forecasts, self._targets = list[Tensor](), list[Tensor]()
 
-    def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
-        """Keep windows; see `femts.evaluation.evaluator.Accumulator`."""
+    def update(self, forecasts: Forecasts, batch: Batch) -> None:
+        """Keep windows; see `femts.evaluation.evaluator.Metric`."""
+        forecast, target = forecasts.points, batch.target
         self._forecasts.append(forecast.cpu().double())
         self._targets.append(target.cpu().double())
 
