@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from femts.analysis.backtest.cutoffs import Cutoffs
     from femts.analysis.backtest.run import backtest, backtest_scores
     from femts.analysis.report import report
-    from femts.analysis.tune.run import tune
+    from femts.analysis.tune import tune
     from femts.config.model import ModelConfig
     from femts.data.catalog import CATALOG, DatasetCard
     from femts.data.listing import datasets
@@ -49,7 +49,7 @@ _NAMES = {
     "femts.analysis.backtest.cutoffs": ("Cutoffs",),
     "femts.analysis.backtest.run": ("backtest", "backtest_scores"),
     "femts.analysis.report": ("report",),
-    "femts.analysis.tune.run": ("tune",),
+    "femts.analysis.tune": ("tune",),
     "femts.config.model": ("ModelConfig",),
     "femts.data.catalog": ("CATALOG", "DatasetCard"),
     "femts.data.listing": ("datasets",),
