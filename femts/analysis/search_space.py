@@ -122,5 +122,7 @@ def contains(space: Space, values: Mapping[str, Any]) -> bool:
 
 def combinations(space: Space) -> list[dict[str, Any]] | None:
     """All values of a space of choices alone; None where there is a range."""
-    choices = [getattr(distribution, "choices", None) for distribution in space.values()]
-    return None if None in choices else [dict(zip(space, values, strict=True)) for values in product(*choices)]
+    if not all(hasattr(distribution, "choices") for distribution in space.values()):
+        return None
+    every = product(*(getattr(distribution, "choices") for distribution in space.values()))  # noqa: B009
+    return [dict(zip(space, values, strict=True)) for values in every]

@@ -277,12 +277,12 @@ def _locked(folder: Path | None, wait: bool = True) -> Iterator[bool]:
 
 def _open_study(record: Mapping[str, Any], folder: Path | None) -> optuna.Study:
     """The study in `folder`, begun where there is none; UsageError where it is of another `record`, or none at all."""
-    optuna = import_optuna()
+    import optuna
+    from sqlalchemy.exc import SQLAlchemyError
+
     pruner = optuna.pruners.MedianPruner(n_startup_trials=PRUNE_AFTER, n_warmup_steps=PRUNE_FROM)
     if folder is None:
         return optuna.create_study(pruner=pruner)
-    from sqlalchemy.exc import SQLAlchemyError
-
     path = folder / STUDY
     check_folder(folder)
     names = sorted(each.name for each in folder.glob("[!.]*"))
@@ -314,9 +314,11 @@ def _open_study(record: Mapping[str, Any], folder: Path | None) -> optuna.Study:
 
 def _sampler(objective: _Objective, number: int) -> optuna.samplers.BaseSampler:
     """The sampler of one trial. It follows from the seed and the number of the trial, also in a resumed study."""
+    import optuna
+
     seed = int(np.random.SeedSequence((objective.settings["training.seed"], number)).generate_state(1)[0])
 
-    class Sampler(import_optuna().samplers.TPESampler):
+    class Sampler(optuna.samplers.TPESampler):
         """TPE over the whole space, also after a first trial outside it, that repeats no combination of choices."""
 
         def infer_relative_search_space(self, study: optuna.Study, trial: Any) -> dict[str, Any]:
@@ -369,13 +371,15 @@ class _Tuner:
 
     def _next(self, n_trials: int | None, held: ExitStack) -> optuna.Trial | None:
         """The next trial, `held` against other processes: one that was broken off, else a new one; None for none."""
+        import optuna
+
         objective, study = self.objective, self.study
         with _locked(self.folder):
             trials = study.trials
             for each in trials[:n_trials]:
                 if not each.state.is_finished() and held.enter_context(_locked(self._work(each.number), wait=False)):
                     study.sampler = _sampler(objective, each.number)
-                    trial = import_optuna().Trial(study, each._trial_id)
+                    trial = optuna.Trial(study, each._trial_id)
                     break
             else:
                 if len(trials) >= (n_trials or inf):
@@ -393,7 +397,9 @@ class _Tuner:
 
     def _evaluate(self, trial: optuna.Trial) -> None:
         """Train at each origin, and tell the study how it went."""
-        optuna, objective, work, started = import_optuna(), self.objective, self._work(trial.number), time.monotonic()
+        import optuna
+
+        objective, work, started = self.objective, self._work(trial.number), time.monotonic()
         state, reason, scores, seen = "COMPLETE", "", list[float](), 0
         reported = self.study.trials[trial.number].intermediate_values  # before it was broken off
 
@@ -432,20 +438,23 @@ class _Tuner:
         text = f"{STATES[state]}{reason and f': {reason}'}"
         if score is not None:
             text = f"validation error {score:.4f}{', the lowest so far' if score == best and trial.number else ''}"
-        values = ", ".join(f"{key} {_short(value)}" for key, value in objective.values(trial).items())
+        values = ", ".join(
+            f"{key} {f'{value:.3g}' if isinstance(value, float) else str(value).lower()}"
+            for key, value in objective.values(trial).items()
+        )
         self.say(f"trial {trial.number}: {text} ({values if trial.number else 'as it is'}; {seconds:.0f} s)")
 
     def result(self, draw: bool = False) -> TuningResult:
         """Result so far, written to the folder; RunFailure where no trial has a score."""
         objective, finished = self.objective, self._finished()
-        scored = [trial for trial in finished if trial.user_attrs["scores"]]
-        if not scored:
-            why = "time was over before the first"
-            if finished:
-                why = f"the first failed: {finished[0].user_attrs['reason'].rstrip('.')}"
-            raise RunFailure(f"No trial has a score, for {why}; give more time or other settings.")
-        best = min(scored, key=lambda trial: trial.value)  # the first of equal ones
-        values = objective.values(best)
+        scores = {
+            trial.number: trial.value for trial in finished if trial.value is not None and trial.user_attrs["scores"]
+        }
+        if not scores:
+            why = f"failed: {finished[0].user_attrs['reason'].rstrip('.')}" if finished else "has not ended"
+            raise RunFailure(f"No trial has a score, for the first {why}; give more time or other settings.")
+        best = min(scores, key=lambda number: scores[number])  # the first of equal ones
+        values = objective.values(self.study.trials[best])
         seq_len = values.pop(SEQ_LEN, objective.default[SEQ_LEN])
         result = TuningResult(
             model=objective.model,
@@ -453,8 +462,8 @@ class _Tuner:
             seq_len=seq_len,
             protocol=objective.protocol,
             settings={**objective.settings, **values},
-            score=best.value,
-            default_score=scored[0].value if scored[0].number == 0 else None,
+            score=scores[best],
+            default_score=scores.get(0),
             trials=self._table(finished),
             data=objective.data,
             folder=self.folder,
@@ -483,10 +492,6 @@ class _Tuner:
         columns = {key: [row[key] for row in rows] for key in rows[0]}
         # None is a value of its own, not a missing one.
         return pd.DataFrame({k: pd.Series(v, dtype=object if None in v else None) for k, v in columns.items()})
-
-
-def _short(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value).lower()
 
 
 def trials_picture(trials: pd.DataFrame, space: Space) -> Picture:

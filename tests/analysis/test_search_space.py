@@ -49,10 +49,9 @@ def test_what_a_model_declares_is_what_it_takes_and_what_the_guide_says(model: s
     for key, values in own_search(model, trained=True).items():
         assert f"`{key}={values}`" in guide
         made: Any = make_distribution(key, values, model)
-        for value in getattr(made, "choices", None) or (made.low, made.high):
-            if key.startswith("model."):
-                name = key.partition(".")[2]
-                build_config(model, seq_len=96, pred_len=24, n_channels=7, settings={name: value})
+        part, _, name = key.partition(".")
+        for value in (getattr(made, "choices", None) or (made.low, made.high)) if part == "model" else ():
+            build_config(model, seq_len=96, pred_len=24, n_channels=7, settings={name: value})
 
 
 def test_a_mixer_with_a_partner_searches_both() -> None:

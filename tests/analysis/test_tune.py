@@ -35,7 +35,6 @@ COMMAND = [
     *"tune --dataset small.csv --model fem_sm --pred-len 12 --out study --set model.n_layers=1 --max-steps 16".split(),
     *"--set model.n_heads=2 --device cpu --search seq_len=24,48 --search model.d_model=8,16 --trials".split(),
 ]
-GRID: dict[str, Any] = {"search": {"seq_len": "24,48", "model.ridge": [0.3, 3]}}
 
 
 def tune_small(data: Any = None, **changes: Any) -> Any:
@@ -44,7 +43,8 @@ def tune_small(data: Any = None, **changes: Any) -> Any:
 
 
 def tune_ridge(**changes: Any) -> Any:
-    return femts.tune(small_table(400), "ridge", 12, **{**GRID, **changes})
+    search = {"seq_len": "24,48", "model.ridge": [0.3, 3]}
+    return femts.tune(small_table(400), "ridge", 12, **{"search": search, **changes})
 
 
 def assert_same_trials(one: pd.DataFrame, other: pd.DataFrame) -> None:
@@ -64,22 +64,21 @@ def test_the_best_is_the_lowest_and_the_first_is_the_recipe_as_it_is() -> None:
     assert set(drawn["seq_len"]) <= {24, 48} and set(drawn["model.d_model"]) <= {8, 16}
 
 
-def test_the_test_part_has_no_say() -> None:
+def test_the_seed_decides_the_trials_and_the_test_part_has_no_say() -> None:
     data = femts.load_dataset(small_table(400))
     values, start = data.values.copy(), data.split.test[0]
     values[start:] = 1e6 * np.random.default_rng(0).normal(size=values[start:].shape)
-    assert_same_trials(*(tune_small(each, trials=4).trials for each in (data, replace(data, values=values))))
-
-
-def test_the_seed_decides_the_trials() -> None:
-    one, same, other = (tune_small(trials=3, seed=seed).trials for seed in (1, 1, 2))
+    one, same, other = (
+        tune_small(each, trials=4, seed=seed).trials
+        for each, seed in ((data, 1), (replace(data, values=values), 1), (data, 2))
+    )
     assert_same_trials(one, same)
     assert (one["training.lr"][1:] != other["training.lr"][1:]).all()
 
 
 def test_trials_worse_than_the_median_are_pruned() -> None:
-    settings = {**SMALL, "training.max_steps": 64}
-    trials = tune_small(search={"training.lr": "1e-7..1e-1"}, settings=settings, trials=14, seq_len=24).trials
+    search, settings = {"training.lr": "1e-7..1e-1"}, {**SMALL, "training.max_steps": 64}
+    trials = tune_small(search=search, settings=settings, trials=12, seq_len=24).trials
     assert (trials["state"] == "pruned").any()
     assert trials["score"].isna().eq(trials["state"] == "pruned").all()
 
@@ -162,10 +161,10 @@ def start(folder: Path, kill_at: int, trials: int) -> subprocess.Popen[bytes]:
 
 def test_a_killed_study_has_the_same_trials_in_the_end(tmp_path: Path) -> None:
     whole, broken = tmp_path / "whole", tmp_path / "broken"
-    assert start(whole, 0, 7).wait() == 0
+    unbroken = start(whole, 0, 6)
     for step in (5, 43, 30):  # within the first trial, and within later ones
-        assert start(broken, step, 7).wait() == -signal.SIGKILL
-    assert start(broken, 0, 7).wait() == 0
+        assert start(broken, step, 6).wait() == -signal.SIGKILL
+    assert [start(broken, 0, 6).wait(), unbroken.wait()] == [0, 0]
     assert_same_trials(*(pd.read_csv(folder / "study" / "trials.csv") for folder in (whole, broken)))
     assert not (broken / "study" / ".work").exists()
 
@@ -194,9 +193,8 @@ def test_a_signal_or_a_limit_of_time_ends_a_study_and_the_next_call_goes_on(
     monkeypatch.setattr(Trainer, "step", step)
     with pytest.raises(Interrupted, match=r"interrupted after 1 trials; the same command goes on"):
         tune_small(out=tmp_path / "study", trials=5)
-    started = time.monotonic()
     late = tune_small(out=tmp_path / "study", trials=None, max_time="2s").trials
-    assert time.monotonic() - started < 10 and 1 <= len(late) < 5
+    assert 1 <= len(late) < 5
     monkeypatch.setattr(Trainer, "step", take)
     trials = tune_small(out=tmp_path / "study", trials=5).trials
     assert_same_trials(trials[: len(late)], late)
