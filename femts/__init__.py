@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from femts.analysis.audit.run import audit
     from femts.analysis.backtest import Cutoffs, backtest, backtest_scores
     from femts.analysis.report import report
-    from femts.analysis.tune.run import tune
+    from femts.analysis.tune import tune
     from femts.config.model import ModelConfig
     from femts.data.catalog import CATALOG, DatasetCard
     from femts.data.dataset import Dataset
@@ -44,7 +44,7 @@ _NAMES = {
     "femts.analysis.audit.run": ("audit",),
     "femts.analysis.backtest": ("Cutoffs", "backtest", "backtest_scores"),
     "femts.analysis.report": ("report",),
-    "femts.analysis.tune.run": ("tune",),
+    "femts.analysis.tune": ("tune",),
     "femts.config.model": ("ModelConfig",),
     "femts.data.catalog": ("CATALOG", "DatasetCard"),
     "femts.data.listing": ("datasets",),
