@@ -24,27 +24,11 @@ from scripts.bench.mixer import bench_mixer, bench_stream
 from scripts.bench.train import bench_train
 
 
-def names(text: str) -> list[str]:
-    """The parts of `a,b,c`."""
-    return text.split(",")
-
-
 def count(text: str) -> int:
     """A whole number of at least 1."""
     if int(text) < 1:
         raise ValueError
     return int(text)
-
-
-def counts(text: str) -> list[int]:
-    """Whole numbers, as `1,2,3`."""
-    return [count(part) for part in names(text)]
-
-
-def setting(text: str) -> tuple[str, str]:
-    """A pair NAME=VALUE."""
-    name, _, value = text.partition("=")
-    return name, value
 
 
 def run(argv: Sequence[str]) -> dict[str, Any]:
@@ -53,18 +37,20 @@ def run(argv: Sequence[str]) -> dict[str, Any]:
     Raises:
         UsageError: a layer or a model that cannot be made.
     """
-    options = vars(_parser().parse_args(argv))
-    bench, threads, _ = options.pop("bench"), options.pop("threads"), options.pop("json")
-    if options.get("precision") == "auto":
-        native = options["device"] == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
-        options["precision"] = "bf16" if native else "32"
+    options = _parser().parse_args(argv)
+    if "precision" not in options:
+        options.precision = "32"
+    elif options.precision == "auto":
+        native = options.device == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+        options.precision = "bf16" if native else "32"
     if "settings" in options:
-        options["settings"] = dict(options["settings"])
-    if threads is not None:
-        torch.set_num_threads(threads)
-    facts = {**machine(options["device"]), "precision": options.get("precision", "32")}
+        options.settings = dict(text.partition("=")[::2] for text in options.settings)
+    if options.threads is not None:
+        torch.set_num_threads(options.threads)
+    facts = {**machine(options.device), "precision": options.precision}
+    asked = {name: value for name, value in vars(options).items() if name not in ("bench", "json")}
     with recorded() as kernels:
-        return {"machine": facts, "kernels": kernels, "settings": options, "rows": list(bench(**options))}
+        return {"machine": facts, "kernels": kernels, "settings": asked, "rows": list(options.bench(options))}
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -89,26 +75,26 @@ def _parser() -> argparse.ArgumentParser:
         return command
 
     mixer, stream = add("mixer", bench_mixer, precision=True), add("stream", bench_stream)
-    mixer.add_argument("--priors", type=names, default=list(prior_names()), metavar="NAME,...")
-    mixer.add_argument("--lengths", type=counts, default=[22, 256, 1024], metavar="T,...", help="tokens of a sequence")
-    mixer.add_argument("--components", type=names, default=names("alone,L,LT,LTG,CLTG,naive"), metavar="SET,...")
+    mixer.add_argument("--priors", nargs="+", default=prior_names())
+    mixer.add_argument("--lengths", nargs="+", type=count, default=(22, 256, 1024), help="tokens of a sequence")
+    mixer.add_argument("--components", nargs="+", default=("alone", "L", "LT", "LTG", "CLTG", "naive"))
     mixer.add_argument("--tokens", type=count, default=4928, help="of a batch")
-    stream.add_argument("--priors", type=names, default=names("linear,gla,rnn_softmax,rnn_decay,mamba"))
-    stream.add_argument("--seen", type=counts, default=[10, 1000, 10000], help="tokens before those that are timed")
+    stream.add_argument("--priors", nargs="+", default=("linear", "gla", "rnn_softmax", "rnn_decay", "mamba"))
+    stream.add_argument("--seen", nargs="+", type=count, default=(10, 1000, 10000), help="tokens before the timed ones")
     for command in (mixer, stream):
         command.add_argument("--d-model", type=count, default=64, help="width of a token")
         command.add_argument("--n-heads", type=count, default=8, help="heads of the prior")
 
     train, data = add("train", bench_train, precision=True), add("data", bench_data)
     for command in (train, data):
-        command.add_argument("--channels", type=counts, default=[7], metavar="C,...", help="of the random data")
+        command.add_argument("--channels", nargs="+", type=count, default=(7,), help="of the random data")
         command.add_argument("--seq-len", type=count, default=1024, help="steps of look-back")
         command.add_argument("--pred-len", type=count, default=96, help="steps to forecast")
-    train.add_argument("--models", type=names, default=names("sm,fem_sm,fem_gla,fem_aft,fem_mamba"), metavar="NAME,...")
+    train.add_argument("--models", nargs="+", default=("sm", "fem_sm", "fem_gla", "fem_aft", "fem_mamba"))
     train.add_argument("--batch-size", type=count, default=32, help="windows of a step")
-    train.add_argument("--set", type=setting, dest="settings", action="append", default=[], metavar="model.NAME=VALUE")
+    train.add_argument("--set", dest="settings", nargs="+", default=(), metavar="model.NAME=VALUE")
     train.add_argument("--compile", dest="compiled", action="store_true", help="steps through torch.compile")
-    data.add_argument("--batch-sizes", type=counts, default=[32, 256], metavar="B,...")
+    data.add_argument("--batch-sizes", nargs="+", type=count, default=(32, 256))
     return parser
 
 

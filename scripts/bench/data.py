@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import product
 from typing import Any
 
 import torch
@@ -30,19 +32,10 @@ class Samples(Dataset[tuple[Tensor, Tensor]]):
         return window[: self.seq_len], window[self.seq_len :]
 
 
-def bench_data(
-    *, channels: Sequence[int], seq_len: int, pred_len: int, batch_sizes: Sequence[int], repeats: int, device: str
-) -> Iterator[dict[str, Any]]:
-    """Batches of windows from random data: a gather where the series lies, against `DataLoader` and a copy.
-
-    Args:
-        channels: channels of the data, one measurement each.
-        seq_len, pred_len: look-back and horizon, steps.
-        batch_sizes: windows of a batch, likewise.
-        repeats: turns.
-        device: `cpu` or `cuda`, where batches are wanted; the samples of the loader come from the CPU.
-    """
-    for count, size in ((count, size) for count in channels for size in batch_sizes):
+def bench_data(options: Namespace) -> Iterator[dict[str, Any]]:
+    """Batches of windows from random data: a gather where the series lies, against `DataLoader` and a copy there."""
+    seq_len, pred_len, device = options.seq_len, options.pred_len, options.device
+    for count, size in product(options.channels, options.batch_sizes):
         series = torch.randn(seq_len + pred_len - 1 + WINDOWS, count)
         resident = Windows(series.to(device), seq_len, pred_len, 0, len(series))
         batches = torch.randperm(WINDOWS).split(size)
@@ -51,7 +44,10 @@ def bench_data(
             "gather": partial(_gather, resident, [batch.to(device) for batch in batches]),
             "loader": partial(_load, loader, device),
         }
-        turns = {name: [turn / len(batches) for turn in each] for name, each in take_turns(cases, repeats, device).items()}
+        turns = {
+            name: [turn / len(batches) for turn in each]
+            for name, each in take_turns(cases, options.repeats, device).items()
+        }
         gather, by_loader = (compare(turns[name], turns["loader"]) for name in ("gather", "loader"))
         yield {
             **{"channels": count, "seq_len": seq_len, "pred_len": pred_len, "batch_size": size},

@@ -19,7 +19,9 @@ def compare(seconds: Sequence[float], reference: Sequence[float]) -> dict[str, f
     Each `spread` is the interquartile range as a part of the median.
     """
     ratios = [own / other for own, other in zip(seconds, reference, strict=True)]
-    (low, median, high), (low_ratio, ratio, high_ratio) = (np.percentile(each, [25, 50, 75]) for each in (seconds, ratios))
+    (low, median, high), (low_ratio, ratio, high_ratio) = (
+        np.percentile(each, [25, 50, 75]) for each in (seconds, ratios)
+    )
     return {
         "seconds": float(median),
         "spread": float((high - low) / median),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from argparse import Namespace
+from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import product
 from typing import Any
 
 import torch
@@ -28,46 +30,29 @@ def layer_config(prior: str, components: str, d_model: int, n_heads: int) -> Fre
     return FreeEnergyMixerConfig(d_model, n_heads, prior, dropout=0.1, use_rope=False, ssm_rank=8, **flags)
 
 
-def bench_mixer(
-    *,
-    priors: Sequence[str],
-    lengths: Sequence[int],
-    components: Sequence[str],
-    tokens: int,
-    d_model: int,
-    n_heads: int,
-    repeats: int,
-    device: str,
-    precision: str,
-) -> Iterator[dict[str, Any]]:
+def bench_mixer(options: Namespace) -> Iterator[dict[str, Any]]:
     """Forward pass, training step and peak memory of a layer, beside those of its prior alone.
 
-    Args:
-        priors: names of selection priors.
-        lengths: tokens T of a sequence.
-        components: see `layer_config`; `naive` computes all components through a dense p, and is null where that
-            would not fit. `alone` is measured in any case.
-        tokens: tokens of a batch, which has `tokens // T` sequences and at least 1.
-        d_model: width of a token.
-        n_heads: heads of the prior.
-        repeats: turns.
-        device: `cpu` or `cuda`.
-        precision: `32` or `bf16`.
+    `naive` computes all components through a dense p; its numbers are null where that would not fit.
     """
-    sets = dict.fromkeys(("alone", *components))
-    configs = {prior: {name: layer_config(prior, name, d_model, n_heads) for name in sets} for prior in priors}
-    for prior, length in ((prior, length) for prior in priors for length in lengths):
-        x = torch.randn(max(1, tokens // length), length, d_model, device=device, requires_grad=True)
+    sets, device = dict.fromkeys(("alone", *options.components)), options.device
+    configs = {
+        prior: {name: layer_config(prior, name, options.d_model, options.n_heads) for name in sets}
+        for prior in options.priors
+    }
+    for prior, length in product(options.priors, options.lengths):
+        batch = max(1, options.tokens // length)
+        x = torch.randn(batch, length, options.d_model, device=device, requires_grad=True)
         layers = {name: FreeEnergyMixer(config).to(device) for name, config in configs[prior].items()}
         fitting = {name: layer for name, layer in layers.items() if name != "naive" or _naive_fits(layer, x)}
-        calls = {name: _calls(layer, x, name == "naive", precision) for name, layer in fitting.items()}
-        forward = take_turns({name: forward for name, (forward, _) in calls.items()}, repeats, device)
-        step = take_turns({name: step for name, (_, step) in calls.items()}, repeats, device)
+        calls = {name: _calls(layer, x, name == "naive", options.precision) for name, layer in fitting.items()}
+        forward = take_turns({name: forward for name, (forward, _) in calls.items()}, options.repeats, device)
+        step = take_turns({name: step for name, (_, step) in calls.items()}, options.repeats, device)
         peak = {name: peak_bytes(step, device) for name, (_, step) in calls.items()}
         for name in layers:
             measured = name in fitting
             yield {
-                **{"prior": prior, "length": length, "batch": len(x), "components": name},
+                **{"prior": prior, "length": length, "batch": batch, "components": name},
                 "forward": compare(forward[name], forward["alone"]) if measured else None,
                 "step": compare(step[name], step["alone"]) if measured else None,
                 "peak_bytes": peak.get(name),
@@ -105,30 +90,26 @@ def _naive_fits(layer: FreeEnergyMixer, x: Tensor) -> bool:
 
 
 @torch.no_grad()
-def bench_stream(
-    *, priors: Sequence[str], seen: Sequence[int], d_model: int, n_heads: int, repeats: int, device: str
-) -> Iterator[dict[str, Any]]:
+def bench_stream(options: Namespace) -> Iterator[dict[str, Any]]:
     """One more token of a stream through a layer with all components, after few and after many, and its state's size.
 
-    Args:
-        priors: names of selection priors.
-        seen: tokens before those that are timed, each really stepped through; ratios are to the first.
-        d_model: width of a token.
-        n_heads: heads of the prior.
-        repeats: turns.
-        device: `cpu` or `cuda`.
+    Every token before those that are timed is really stepped through; ratios are to the first number of them.
     """
-    configs = {prior: layer_config(prior, "CLTG", d_model, n_heads) for prior in priors}
+    device, seen = options.device, options.seen
+    configs = {prior: layer_config(prior, "CLTG", options.d_model, options.n_heads) for prior in options.priors}
     for prior, config in configs.items():
         layer = FreeEnergyMixer(config).to(device).eval()
-        tokens = torch.randn(TOKENS, 1, d_model, device=device)
+        tokens = torch.randn(TOKENS, 1, options.d_model, device=device)
         states, state, count = {}, layer.init_state(1), 0
         for stop in sorted(seen):
             for number in range(count, stop):
                 _, state = layer.step(tokens[number % TOKENS], state)
             states[stop], count = tree_map_only(Tensor, torch.clone, state), stop
         cases = {str(stop): partial(_stream, layer, tokens, state) for stop, state in states.items()}
-        seconds = {name: [turn / TOKENS for turn in turns] for name, turns in take_turns(cases, repeats, device).items()}
+        seconds = {
+            name: [turn / TOKENS for turn in turns]
+            for name, turns in take_turns(cases, options.repeats, device).items()
+        }
         for stop in seen:
             size = sum(leaf.nbytes for leaf in tree_leaves(states[stop]) if isinstance(leaf, Tensor))
             step = compare(seconds[str(stop)], seconds[str(seen[0])])

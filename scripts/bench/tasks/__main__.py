@@ -1,127 +1,78 @@
-"""Cells of the task suite, for the engine of the tables, and their records."""
+"""Small tasks of selection, each mixer beside its prior alone, on the same samples, steps and width.
+
+    python -m scripts.bench.tasks                                     # all; an hour and a half on a busy core
+    python -m scripts.bench.tasks --tasks recall --set length=128     # records of their own
+    python -m scripts.bench.tasks --show                              # the tables of what there is
+    python -m scripts.bench.tasks --verify results/tasks/*/*.json     # train records again and compare
+
+Every finished training is a record in --out; called again, or after an interruption, it goes on with what is left.
+Exit status 1 when a training failed or a record does not hold.
+"""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
-from functools import cache
-from hashlib import sha256
-from itertools import product
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
-from femts.bench.tasks.base import Task, task_class
-from femts.bench.tasks.fit import RECIPE, fit
-from femts.bench.tasks.layer import check_mixer, mixer_layer
-from femts.bench.tasks.record_rules import FORM, FORMAT
-from femts.bench.tasks.sizes import check_sizes
-from femts.config.rules import Misfit, fingerprint
-from femts.config.settings import apply_settings
-from femts.environment import commit, place
-from femts.experiments.job import Job, RecordForm
-from femts.mixers.kernels import recorded
+import joblib
+
+from femts.environment import cores
+from femts.errors import UsageError
+from scripts.bench.tasks import TASKS
+from scripts.bench.tasks.records import make_cells, read, run_and_keep, tables, verify
 
 
-@dataclass(frozen=True)
-class TaskCell(Job):
-    """One training of a mixer on a task.
-
-    Attributes:
-        task: a name of `femts.bench.tasks.base.task_names`.
-        mixer: a name of `femts.bench.tasks.layer.mixer_names`.
-        seed: of weights and samples.
-        settings: fields of the task that differ from its own.
-    """
-
-    task: str
-    mixer: str
-    seed: int
-    settings: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def path(self) -> str:
-        variant = f"-{fingerprint(self.settings)[:8]}" if self.settings else ""
-        return f"{self.task}{variant}/{self.mixer}-seed{self.seed}"
-
-    @property
-    def form(self) -> RecordForm:
-        return FORM
-
-    def sizes(self) -> Task:
-        """The task with its settings."""
-        return apply_settings(task_class(self.task)(), self.settings, "task")
-
-    def check_is_of(self, record: Mapping[str, Any]) -> None:
-        for name, value in {"cell": asdict(self), "task": asdict(self.sizes())}.items():
-            if record[name] != value:
-                raise Misfit(name, record[name], f"{value!r} as its place among the results says")
-
-    def run(self, work: Path, device: str, data_root: str | None) -> dict[str, Any]:
-        """Train from the start, in minutes at most, on one core: the score does not depend on how many there are."""
-        import torch
-
-        torch.set_num_threads(1)
-        task = self.sizes()
-        with recorded() as kernels:
-            outcome = fit(task, self.mixer, self.seed, device)
-        return {
-            "format": FORMAT,
-            "cell": asdict(self),
-            "task": asdict(task),
-            "recipe": RECIPE,
-            "measure": task.MEASURE,
-            **asdict(outcome),
-            "data": task.data(),
-            "code": code(self.task),
-            "kernels": dict(kernels),
-            "place": place(device, "32"),
-            "commit": commit(),
-        }
-
-    def summary(self, record: Mapping[str, Any]) -> str:
-        return f"{record['measure']} {record['score']:.4f}"
+def _options(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m scripts.bench.tasks",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    sizes = sorted({each.name for task in TASKS.values() for each in fields(task)})
+    parser.add_argument(
+        "--tasks", nargs="+", default=tuple(TASKS), choices=TASKS, metavar="NAME", help=", ".join(TASKS)
+    )
+    parser.add_argument("--mixers", nargs="+", default=("fem_sm", "sm", "fem_gla", "gla"), help="of `femts models`")
+    parser.add_argument("--seeds", nargs="+", type=int, default=(42, 1, 2), help="a training each")
+    parser.add_argument("--set", nargs="+", dest="settings", default=(), metavar="SIZE=VALUE", help=", ".join(sizes))
+    parser.add_argument("--out", type=Path, default=Path("results/tasks"), help="folder of the records")
+    parser.add_argument("--jobs", type=int, default=cores(), help="trainings at a time; by default one a core")
+    parser.add_argument("--device", default="cpu", help="where to train")
+    parser.add_argument("--show", action="store_true", help="only print the tables of what there is")
+    parser.add_argument("--verify", nargs="+", type=Path, metavar="RECORD", help="train records again and compare")
+    options = parser.parse_args(argv)
+    options.settings = dict(text.partition("=")[::2] for text in options.settings)
+    if unknown := options.settings.keys() - set(sizes):
+        parser.error(f"no size is called {min(unknown)!r}; choose from {', '.join(sizes)}")
+    return options
 
 
-@cache
-def code(task: str) -> str:
-    """SHA-256 of the sources that decide a score on `task`: of the task, its network and training, and the mixers."""
-    package = Path(__file__).resolve().parents[2]
-    task_kind = task_class(task)
-    kinds: list[Any] = [*task_kind.__mro__, *map(type, task_kind().host("sm").modules()), mixer_layer, fit]
-    own = {Path(inspect.getfile(kind)) for kind in kinds if kind.__module__.startswith(__package__)}
-    files = sorted(own | {*(package / "mixers").rglob("*.py")})
-    return fingerprint({str(path.relative_to(package)): sha256(path.read_bytes()).hexdigest() for path in files})
+def main(argv: Sequence[str] | None = None) -> int:
+    """Exit status 1 when a training failed or a record does not hold, 2 for a mistake."""
+    options, failed = _options(argv), False
+    try:
+        if options.verify:
+            for path, record in [(path, read(path)) for path in options.verify]:
+                holds, words = verify(record, options.device)
+                print(f"{path}: {words}", flush=True)
+                failed |= not holds
+            return int(failed)
+        cells = make_cells(options.tasks, options.mixers, options.seeds, options.settings)
+        if not options.show:
+            left = [cell for cell in cells if not (options.out / cell.path).exists()]
+            runs = (joblib.delayed(run_and_keep)(cell, options.out, options.device) for cell in left)
+            for words, finished in joblib.Parallel(options.jobs, return_as="generator_unordered")(runs):
+                print(words, file=sys.stderr, flush=True)
+                failed |= not finished
+        print(tables(cells, options.out))
+    except UsageError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return int(failed)
 
 
-def make_cells(
-    tasks: Sequence[str], mixers: Sequence[str], seeds: Sequence[int], settings: Mapping[str, Any]
-) -> list[TaskCell]:
-    """All combinations, task by task, a seed that is given twice once.
-
-    Args:
-        tasks, mixers, seeds: see `TaskCell`.
-        settings: sizes of all tasks, by name; a task that lacks one is run without it.
-
-    Raises:
-        UsageError: an unknown name, a setting that no task has, or sizes that no layer or task can have.
-    """
-    for mixer in mixers:
-        check_mixer(mixer)
-    classes = {name: task_class(name) for name in tasks}
-    shared = {key for key in settings if any(_has(kind, key) for kind in classes.values())}
-    cells = list[TaskCell]()
-    for name, kind in classes.items():
-        own = {key: value for key, value in settings.items() if _has(kind, key) or key not in shared}
-        plain, task = kind(), apply_settings(kind(), own, "task")
-        changes = {key: getattr(task, key) for key in own if getattr(task, key) != getattr(plain, key)}
-        if changes:  # a task's own sizes can be
-            check_sizes(task)
-        for mixer in mixers:
-            task.host(mixer)  # refuses widths that do not fit
-        cells += [TaskCell(name, mixer, seed, changes) for mixer, seed in product(mixers, dict.fromkeys(seeds))]
-    return cells
-
-
-def _has(kind: type[Task], name: str) -> bool:
-    return name in {each.name for each in fields(kind)}
+if __name__ == "__main__":
+    sys.exit(main())

@@ -82,17 +82,10 @@ class Block(nn.Module):
 
 
 def stack(
-    mixer: str,
-    width: int,
-    heads: int,
-    layers: int,
-    *,
-    causal: bool = True,
-    rope: bool = False,
-    mlp: Callable[[int], nn.Module] = gelu_mlp,
+    mixer: str, width: int, heads: int, layers: int, mlp: Callable[[int], nn.Module] = gelu_mlp, **how: bool
 ) -> nn.Sequential:
-    """`layers` blocks and the norm after them, (B, T, `width`) -> (B, T, `width`)."""
-    blocks = (Block(mixer_layer(mixer, width, heads, causal=causal, rope=rope), mlp(width)) for _ in range(layers))
+    """`layers` blocks and the norm after them, (B, T, `width`) -> (B, T, `width`); `how` as `mixer_layer` takes it."""
+    blocks = (Block(mixer_layer(mixer, width, heads, **how), mlp(width)) for _ in range(layers))
     return nn.Sequential(*blocks, nn.LayerNorm(width))
 
 

@@ -111,7 +111,7 @@ def fit(task: Task, mixer: str, seed: int, device: str = "cpu") -> dict[str, Any
         `mixer_parameters` among them; `seconds` of the training alone.
 
     Raises:
-        RunFailure: the loss is no number any more.
+        RunFailure: the loss or the score is no number any more.
     """
     torch.manual_seed(seed)
     model = task.host(mixer).to(device)
@@ -120,11 +120,12 @@ def fit(task: Task, mixer: str, seed: int, device: str = "cpu") -> dict[str, Any
     losses = _train(model, optimiser, task, seed, device)
     seconds = perf_counter() - started
     score = _score(model, task, Generator().manual_seed(_TEST_SEED + seed), device)
-    if not isfinite(score):
-        raise RunFailure(f"The score of {mixer} on {task.name} is {score}; try a smaller rate.")
+    tenths = [part.mean().item() for part in losses.tensor_split(10) if len(part)]
+    if not all(map(isfinite, (score, *tenths))):
+        raise RunFailure(f"The score of {mixer} on {task.name} is {score}, its last loss {tenths[-1]}; lower the rate.")
     return {
         "score": score,
-        "losses": [part.mean().item() for part in losses.tensor_split(10) if len(part)],
+        "losses": tenths,
         "parameters": sum(each.numel() for each in model.parameters()),
         "mixer_parameters": sum(each.numel() for name, each in model.named_parameters() if "mixer." in name),
         "seconds": seconds,
