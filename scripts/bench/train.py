@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
-from torch.utils.flop_counter import FlopCounterMode, baddbmm_flop, sdpa_backward_flop, sdpa_flop
+from torch.utils.flop_counter import FlopCounterMode, flop_registry
 
 import femts
 from femts.data.windows import Windows
@@ -22,11 +22,15 @@ from scripts.bench.measure import compare, gemm_rate, peak_bytes, take_turns, ti
 
 STEPS, TRAININGS = 40, 3  # of a training, after which what it costs once is small; its turns at most
 SCORED = {"cpu": 512, "cuda": 4096}  # series that are forecast at a time
-FLOPS = {  # what torch's counter knows by the names of other devices
-    torch.ops.aten.baddbmm_: baddbmm_flop,
-    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: sdpa_flop,
-    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward: sdpa_backward_flop,
-}
+# What torch's counter of operations knows by the names of other devices alone.
+for here, elsewhere in {
+    torch.ops.aten.baddbmm_: torch.ops.aten.baddbmm,
+    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: torch.ops.aten._scaled_dot_product_flash_attention,
+    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward: (
+        torch.ops.aten._scaled_dot_product_flash_attention_backward
+    ),
+}.items():
+    flop_registry[here] = flop_registry[elsewhere]
 
 
 class Step:
@@ -73,8 +77,7 @@ class Step:
 
     def flops(self) -> int:
         """Operations of the matrix products in loss and gradients of one batch, attention included."""
-        counter = FlopCounterMode(display=False, custom_mapping=FLOPS)
-        with counter, torch.compiler.set_stance("force_eager"):
+        with FlopCounterMode(display=False) as counter, torch.compiler.set_stance("force_eager"):
             self._backward()
         self._optimizer.zero_grad()
         return counter.get_total_flops()
