@@ -71,7 +71,7 @@ class Step:
     def forecast(self) -> Tensor:
         """Forecasts of as many windows as are scored at a time."""
         self.model.eval()
-        forecast: Tensor = self.model(self.look_backs)
+        forecast = self.model(self.look_backs)
         self.model.train()
         return forecast
 

@@ -45,8 +45,7 @@ class OneLayer(nn.Module):
         self.embed, self.mixer, self.out = nn.Linear(n_in, width), mixer, nn.Linear(width, n_out)
 
     def forward(self, x: Tensor) -> Tensor:
-        y: Tensor = self.out(self.mixer(self.embed(x), rows=slice(-1, None))[:, -1])
-        return y
+        return self.out(self.mixer(self.embed(x), rows=slice(-1, None))[:, -1])
 
 
 class SwiGLU(nn.Module):
@@ -58,8 +57,7 @@ class SwiGLU(nn.Module):
         self.gate, self.up, self.down = nn.Linear(width, hidden), nn.Linear(width, hidden), nn.Linear(hidden, width)
 
     def forward(self, x: Tensor) -> Tensor:
-        y: Tensor = self.down(F.silu(self.gate(x)) * self.up(x))
-        return y
+        return self.down(F.silu(self.gate(x)) * self.up(x))
 
 
 def gelu_mlp(width: int) -> nn.Module:
@@ -77,8 +75,7 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         x = x + self.mixer(self.mixer_norm(x))
-        y: Tensor = x + self.mlp(self.mlp_norm(x))
-        return y
+        return x + self.mlp(self.mlp_norm(x))
 
 
 def stack(
@@ -101,8 +98,7 @@ class Reader(nn.Module):
     def forward(self, tokens: Tensor) -> Tensor:
         x = self.embed(tokens)
         x = x if self.position is None else x + self.position[: x.shape[1]]
-        y: Tensor = self.out(self.blocks(x))
-        return y
+        return self.out(self.blocks(x))
 
 
 class Compressor(nn.Module):
@@ -116,8 +112,7 @@ class Compressor(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         last = self.blocks(self.embed(tokens))[:, -1:]
-        y: Tensor = self.decoder(last + self.place)
-        return y
+        return self.decoder(last + self.place)
 
 
 class Encoder(nn.Module):
@@ -132,5 +127,4 @@ class Encoder(nn.Module):
 
     def forward(self, patches: Tensor) -> Tensor:
         x = torch.cat([self.token.expand(len(patches), -1, -1), self.embed(patches)], dim=1)
-        y: Tensor = self.out(self.blocks(x + self.position)[:, 0])
-        return y
+        return self.out(self.blocks(x + self.position)[:, 0])

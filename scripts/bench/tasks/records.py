@@ -6,7 +6,7 @@ import json
 import os
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -71,9 +71,9 @@ def make_cells(
     """
     cells = []
     for task in tasks:
-        kinds = {each.name: type(each.default) for each in fields(TASKS[task])}
-        own = {name: kinds[name](value) for name, value in settings.items() if name in kinds}
-        changes = {name: value for name, value in own.items() if value != getattr(TASKS[task], name)}
+        defaults = vars(TASKS[task]())
+        own = {name: type(defaults[name])(value) for name, value in settings.items() if name in defaults}
+        changes = {name: value for name, value in own.items() if value != defaults[name]}
         for mixer in mixers:
             TASKS[task](**changes).host(mixer)  # refuses what cannot be made
             cells += [Cell(task, mixer, seed, changes) for seed in seeds]

@@ -115,29 +115,15 @@ def fit(task: Task, mixer: str, seed: int, device: str = "cpu") -> dict[str, Any
     """
     torch.manual_seed(seed)
     model = task.host(mixer).to(device)
-    optimiser = _optimiser(model, task.rate)  # whose first import is no part of the training's time
-    started = perf_counter()
-    losses = _train(model, optimiser, task, seed, device)
-    seconds = perf_counter() - started
-    score = _score(model, task, Generator().manual_seed(_TEST_SEED + seed), device)
-    tenths = [part.mean().item() for part in losses.tensor_split(10) if len(part)]
-    if not all(map(isfinite, (score, *tenths))):
-        raise RunFailure(f"The score of {mixer} on {task.name} is {score}, its last loss {tenths[-1]}; lower the rate.")
-    return {
-        "score": score,
-        "losses": tenths,
-        "parameters": sum(each.numel() for each in model.parameters()),
-        "mixer_parameters": sum(each.numel() for name, each in model.named_parameters() if "mixer." in name),
-        "seconds": seconds,
-    }
-
-
-def _train(model: nn.Module, optimiser: AdamW, task: Task, seed: int, device: str) -> Tensor:
-    """Losses of all steps."""
-    generator = Generator().manual_seed(seed)
+    without, named = undecayed(model), list(model.named_parameters())
+    groups = [
+        {"params": [each for name, each in named if name not in without], "weight_decay": RECIPE["weight_decay"]},
+        {"params": [each for name, each in named if name in without], "weight_decay": 0.0},
+    ]
+    optimiser = AdamW([group for group in groups if group["params"]], lr=task.rate)
     total, warm_up = task.steps + 1, RECIPE["warm_up"]
     schedule = OneCycleLR(optimiser, task.rate, total_steps=total, pct_start=warm_up, cycle_momentum=False)
-    losses = torch.zeros(task.steps)
+    generator, losses, started = Generator().manual_seed(seed), torch.zeros(task.steps), perf_counter()
     for step in range(task.steps):
         x, y = (each.to(device) for each in task.draw("train", task.batch, generator))
         loss = task.loss(model(x), y)
@@ -147,21 +133,20 @@ def _train(model: nn.Module, optimiser: AdamW, task: Task, seed: int, device: st
         optimiser.step()
         schedule.step()
         losses[step] = loss.detach()
-    return losses
+    seconds = perf_counter() - started
 
-
-def _optimiser(model: nn.Module, rate: float) -> AdamW:
-    """AdamW, without decay where a parameter asks for none."""
-    without = undecayed(model)
-    decayed = [each for name, each in model.named_parameters() if name not in without]
-    plain = [each for name, each in model.named_parameters() if name in without]
-    groups = [{"params": decayed, "weight_decay": RECIPE["weight_decay"]}, {"params": plain, "weight_decay": 0.0}]
-    return AdamW([group for group in groups if group["params"]], lr=rate)
-
-
-@torch.no_grad()
-def _score(model: nn.Module, task: Task, generator: Generator, device: str) -> float:
     model.eval()
-    x, y = task.draw("test", task.scored, generator)
-    answers: list[Tensor] = [model(part.to(device)).cpu() for part in x.split(_AT_ONCE)]
-    return task.score(torch.cat(answers), y)
+    x, y = task.draw("test", task.scored, Generator().manual_seed(_TEST_SEED + seed))
+    with torch.no_grad():
+        answers = [model(part.to(device)).cpu() for part in x.split(_AT_ONCE)]
+    score = task.score(torch.cat(answers), y)
+    tenths = [part.mean().item() for part in losses.tensor_split(10) if len(part)]
+    if not all(map(isfinite, (score, *tenths))):
+        raise RunFailure(f"The score of {mixer} on {task.name} is {score}, its last loss {tenths[-1]}; lower the rate.")
+    return {
+        "score": score,
+        "losses": tenths,
+        "parameters": sum(each.numel() for _, each in named),
+        "mixer_parameters": sum(each.numel() for name, each in named if "mixer." in name),
+        "seconds": seconds,
+    }
