@@ -59,7 +59,7 @@ class TrainingConfig:
             for the order of sums, which the steep features of `linear` and
             `gla` amplify step by step: to 1e-3 of a weight, 1e-7 of a score.
         compile: take the passes of a step through `torch.compile`: a minute or more at the start;
-            whether steps are faster then, `femts bench train --compile` says. The draws of dropout
+            whether steps are faster then, `python -m scripts.bench train --compile` says. The draws of dropout
             differ from those without.
         max_time: longest time for the whole call (`90s`, `9m`, `1h30m`); where it is shorter than the budget takes, the
             schedule is laid out over it.

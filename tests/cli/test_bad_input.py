@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from bad_cases import ABSENT_DEVICE, OWN, TRAIN, Case, check_case
+from bad_cases import OWN, TRAIN, Case, check_case
 from bad_files import write_bad_configs, write_bad_tables
 
 from femts.cli import main
@@ -178,42 +178,6 @@ CASES = {
         "train --dataset synthetic --model ridge --set model.longest=9000",
         r"to 9000 steps does not fit in 6132 training rows",
     ),
-    # measurements
-    "bench of nothing known": Case("bench trian", r"No such command 'trian'; did you mean 'train'"),
-    "unknown prior": Case("bench mixer --priors gla,sofmax", r"'sofmax'; did you mean 'softmax'"),
-    "unknown component set": Case("bench mixer --components CLTG,nave", r"'nave'; did you mean 'naive'"),
-    "component set with T without L": Case("bench mixer --components CT", r"'CT'.* L"),
-    "width that the heads do not divide": Case("bench mixer --d-model 15", r"'model\.d_model' \(15\) takes .* \(8\)"),
-    "length that is no number": Case("bench mixer --lengths 22,long", r"'--lengths' takes a whole number.*'long'"),
-    "length zero": Case("bench mixer --lengths 0", r"'--lengths' .*at least 1, not '0'"),
-    "no tokens": Case("bench mixer --tokens 0", r"'--tokens' takes .*at least 1, not '0'"),
-    "repeats that are no number": Case("bench mixer --repeats many", r"'--repeats' takes a whole number.*'many'"),
-    "no threads": Case("bench data --threads 0", r"'--threads' takes .*at least 1, not '0'"),
-    "measurement where no device is": Case(
-        f"bench mixer --device {ABSENT_DEVICE}", rf"'{ABSENT_DEVICE}' .*--device cpu"
-    ),
-    "measurement on mps": Case("bench data --device mps", r"'mps' does not tell its peak memory.*--device cpu or cuda"),
-    "measurement on an unknown device": Case("bench train --device cpuu", r"'cpuu'; did you mean 'cpu'"),
-    "measurement in an unknown precision": Case("bench mixer --precision 16", r"'16'.*(32|bf16)"),
-    "unknown model, bench": Case("bench train --models sm,fem_gal", r"'fem_gal'; did you mean 'fem_gla'"),
-    "model without weights": Case("bench train --models sm,naive", r"Model 'naive' has no weights.*--models"),
-    "unknown dataset, bench": Case("bench train --datasets ETTh11", r"'ETTh11'.*did you mean 'ETTh[12]'"),
-    "unknown dataset, bench data": Case("bench data --datasets wether", r"'wether'.*did you mean 'Weather'"),
-    "horizon too long to gather": Case("bench data --datasets ETTh1 --pred-len 9000", r"forecast of 9000 "),
-    "training setting in a measurement": Case(
-        "bench train --set training.lr=1", r"'training.lr' has no place.*model.NAME"
-    ),
-    "unknown model setting, bench": Case("bench train --models sm --set model.layers=1", r"'model.layers'.*'n_layers'"),
-    "unknown task": Case("bench tasks --tasks fetsh", r"'fetsh'; did you mean 'fetch'"),
-    "unknown mixer": Case("bench tasks --mixers sm,fem_gal", r"Unknown mixer 'fem_gal'; did you mean 'fem_gla'"),
-    "model that is no mixer": Case("bench tasks --mixers ridge", r"Unknown mixer 'ridge'; choose from .*fem_sm"),
-    "seed of a task that is none": Case("bench tasks --seeds one", r"'--seeds' takes whole numbers .*'one'"),
-    "size that no task has": Case("bench tasks --set step=3", r"'task.step'; did you mean 'steps'"),
-    "size without a value": Case("bench tasks --set steps", r"--set 'steps' has no value; write it as NAME=VALUE"),
-    "size zero": Case("bench tasks --set steps=0", r"'task.steps' takes a whole number of at least 1, not 0"),
-    "width of a task that heads do not divide": Case("bench tasks --set width=30", r"n_embd=30 .* n_head=4"),
-    "format of a task that is none": Case("bench tasks --format html", r"format 'html'; choose from text, md"),
-    "no jobs for tasks": Case("bench tasks --jobs 0", r"'--jobs' takes .*at least 1, not '0'"),
     # tables
     "unknown dataset, table": Case("table --datasets ETTh11", r"'ETTh11'.*did you mean 'ETTh[12]'"),
     "unknown model, table": Case("table --models fem_gal", r"'fem_gal'; did you mean 'fem_gla'"),

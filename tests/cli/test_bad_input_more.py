@@ -38,7 +38,6 @@ CASES = {
     "results that are a file": Case(
         "table --models naive --results stamp1970.csv", r"Results 'stamp1970\.csv' are a file; name a folder"
     ),
-    "tasks that are not there": Case("bench tasks --out nowhere --show", r"no folder of results 'nowhere' to show"),
     # stamps
     "a stamp of 1970": Case(f"{OWN} stamp1970.csv", r"from 1970-01-01 .* to 2024-01-01 01:00:00 \(data rows 1 and 2\)"),
     "a stamp of 2224, predict": Case(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,8 @@ from femts.data.loading import load_dataset
 from femts.errors import UsageError
 from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig
 from femts.models.registry import build_config, build_model, model_names
+from scripts.bench.__main__ import run
+from scripts.bench.measure import peak_bytes
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device, and this machine has none")
 
@@ -100,8 +101,6 @@ def test_report_and_backtest_compute_there(tmp_path: Path) -> None:
 
 
 def test_peak_of_known_allocations_is_exact() -> None:
-    from femts.bench.measure import peak_bytes
-
     size = 1 << 20
     assert (
         peak_bytes(lambda: torch.zeros(size, device="cuda") + torch.ones(size, device="cuda"), "cuda") == 3 * 4 * size
@@ -112,12 +111,11 @@ def test_peak_of_known_allocations_is_exact() -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        "mixer --lengths 8,70 --tokens 140 --d-model 32",
-        "train --datasets synthetic --models sm,fem_mamba --pred-len 336 --batch-size 4",
+        "mixer --lengths 8 70 --tokens 140 --d-model 32",
+        "train --models sm fem_mamba --seq-len 192 --pred-len 24 --batch-size 4",
     ],
 )
-def test_bench_runs(command: str, precision: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(f"bench {command} --repeats 2 --device cuda --precision {precision} --json".split()) == 0
-    record = json.loads(capsys.readouterr().out)
+def test_bench_runs(command: str, precision: str) -> None:
+    record = run(f"{command} --repeats 2 --device cuda --precision {precision}".split())
     assert record["machine"]["device"] == "cuda" and record["machine"]["precision"] == precision
     assert all(row["step"]["seconds"] > 0 and row["peak_bytes"] > 0 for row in record["rows"])

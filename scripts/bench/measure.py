@@ -3,63 +3,38 @@
 from __future__ import annotations
 
 import os
-import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from time import perf_counter
 
+import numpy as np
 import torch
 from torch.profiler import ProfilerActivity, profile
 
 _GEMM_SIZE = {"cpu": 1024, "cuda": 8192}
 
 
-@dataclass(frozen=True)
-class Measured:
-    """One case over all turns, beside a reference case.
+def compare(seconds: Sequence[float], reference: Sequence[float]) -> dict[str, float]:
+    """Median of `seconds`, and of their ratios to the `reference` in the same turns.
 
-    Attributes:
-        seconds: median of the turns.
-        spread: interquartile range of the seconds, as a part of their median.
-        ratio: median of the turns' ratios, this case over the reference in the same turn.
-        ratio_spread: interquartile range of those ratios, as a part of their median.
+    Each `spread` is the interquartile range as a part of the median.
     """
-
-    seconds: float
-    spread: float
-    ratio: float
-    ratio_spread: float
-
-    @classmethod
-    def of(cls, seconds: Sequence[float], reference: Sequence[float]) -> Measured:
-        """From the seconds of every turn and those of the reference in the same turns, as many."""
-        ratios = [own / other for own, other in zip(seconds, reference, strict=True)]
-        return cls(statistics.median(seconds), spread(seconds), statistics.median(ratios), spread(ratios))
-
-
-def spread(values: Sequence[float]) -> float:
-    """Interquartile range over the median; 0 for a single value."""
-    return quartile_range(values) / statistics.median(values)
-
-
-def quartile_range(values: Sequence[float]) -> float:
-    """Interquartile range; 0 for a single value."""
-    if len(values) < 2:
-        return 0.0
-    low, _, high = statistics.quantiles(values, n=4, method="inclusive")
-    return high - low
+    ratios = [own / other for own, other in zip(seconds, reference, strict=True)]
+    (low, median, high), (low_ratio, ratio, high_ratio) = (
+        np.percentile(each, [25, 50, 75]) for each in (seconds, ratios)
+    )
+    return {
+        "seconds": float(median),
+        "spread": float((high - low) / median),
+        "ratio": float(ratio),
+        "ratio_spread": float((high_ratio - low_ratio) / ratio),
+    }
 
 
 def take_turns(cases: Mapping[str, Callable[[], object]], repeats: int, device: str) -> dict[str, list[float]]:
-    """Seconds of each case in each turn.
+    """Seconds of each case in each of `repeats` turns.
 
     Every case is called once to warm up. Then each turn calls all of them, one after the other, so that a machine that
     changes its speed meanwhile changes it for all, and ratios within a turn stay true.
-
-    Args:
-        cases: what to time, by name.
-        repeats: turns, at least 1.
-        device: `cpu` or `cuda`, whose work is waited for around each call.
     """
     for call in cases.values():
         call()
@@ -71,16 +46,15 @@ def take_turns(cases: Mapping[str, Callable[[], object]], repeats: int, device: 
 
 
 def timed(call: Callable[[], object], device: str) -> float:
-    """Seconds of one `call`, with what it left the `device` to do."""
-    synchronise(device)
+    """Seconds of one `call`, with what it left the `device` (`cpu` or `cuda`) to do."""
+    _synchronise(device)
     started = perf_counter()
     call()
-    synchronise(device)
+    _synchronise(device)
     return perf_counter() - started
 
 
-def synchronise(device: str) -> None:
-    """Wait until `device` has done all that it was given; a CPU always has."""
+def _synchronise(device: str) -> None:
     if device == "cuda":
         torch.cuda.synchronize()
 
@@ -92,24 +66,18 @@ def peak_bytes(call: Callable[[], object], device: str) -> int:
     device's libraries take by themselves is not counted.
     """
     if device == "cuda":
-        synchronise(device)
+        torch.cuda.synchronize()
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
         call()
-        synchronise(device)
+        torch.cuda.synchronize()
         return torch.cuda.max_memory_allocated() - before
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # or the profiler writes lines of its own to stderr
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as record:
         call()
     kineto = record.profiler.kineto_results  # type: ignore[union-attr]
-    changes = sorted(
-        (event for event in kineto.events() if event.name() == "[memory]"), key=lambda event: event.start_ns()
-    )
-    now = peak = 0
-    for event in changes:
-        now += event.nbytes()
-        peak = max(peak, now)
-    return peak
+    changes = sorted((event for event in kineto.events() if event.name() == "[memory]"), key=lambda e: e.start_ns())
+    return int(max(np.cumsum([event.nbytes() for event in changes], dtype=np.int64), default=0))
 
 
 def gemm_rate(device: str, dtype: torch.dtype) -> float:
