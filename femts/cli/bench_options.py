@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from femts.bench.mixer import MixerBench
     from femts.bench.tasks.cell import TaskCell
     from femts.bench.train import TrainBench
-    from femts.experiments.engine import Engine
-    from femts.experiments.store import Store
+    from femts.experiments.results import Store
+    from femts.experiments.runner import Engine
 
 Precision = Annotated[str, typer.Option(metavar="auto|32|bf16", help="What to compute in.")]
 Datasets = Annotated[str, typer.Option(metavar="NAME[,NAME...]", help="Shapes of these data sets; no file is read.")]
@@ -144,12 +144,12 @@ class TaskOptions:
 
     def store(self) -> Store:
         """The folder of the records."""
-        from femts.experiments.store import Store
+        from femts.experiments.results import Store
 
         return Store(self.out)
 
     def engine(self) -> Engine:
         """The engine that the options ask for."""
-        from femts.experiments.engine import Engine
+        from femts.experiments.runner import Engine
 
         return Engine("local", None if self.jobs is None else count("--jobs", self.jobs), self.max_time, self.device)

@@ -9,17 +9,17 @@ from functools import cache
 from hashlib import sha256
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from femts.bench.tasks.base import Task, task_class
 from femts.bench.tasks.fit import RECIPE, fit
 from femts.bench.tasks.layer import check_mixer, mixer_layer
-from femts.bench.tasks.record_rules import FORM, FORMAT
+from femts.bench.tasks.record_rules import FORMAT, TaskRecord
 from femts.bench.tasks.sizes import check_sizes
 from femts.config.rules import Misfit, fingerprint
 from femts.config.settings import apply_settings
 from femts.environment import commit, place
-from femts.experiments.job import Job, RecordForm
+from femts.experiments.results import Job
 from femts.mixers.kernels import recorded
 
 
@@ -34,6 +34,10 @@ class TaskCell(Job):
         settings: fields of the task that differ from its own.
     """
 
+    record_format: ClassVar = FORMAT
+    record_model: ClassVar = TaskRecord
+    command: ClassVar = "femts bench tasks"
+
     task: str
     mixer: str
     seed: int
@@ -44,10 +48,6 @@ class TaskCell(Job):
         variant = f"-{fingerprint(self.settings)[:8]}" if self.settings else ""
         return f"{self.task}{variant}/{self.mixer}-seed{self.seed}"
 
-    @property
-    def form(self) -> RecordForm:
-        return FORM
-
     def sizes(self) -> Task:
         """The task with its settings."""
         return apply_settings(task_class(self.task)(), self.settings, "task")
@@ -57,7 +57,7 @@ class TaskCell(Job):
             if record[name] != value:
                 raise Misfit(name, record[name], f"{value!r} as its place among the results says")
 
-    def run(self, work: Path, device: str, data_root: str | None) -> dict[str, Any]:
+    def run(self, work: Path | None, device: str, data_root: str | None) -> dict[str, Any]:
         """Train from the start, in minutes at most, on one core: the score does not depend on how many there are."""
         import torch
 

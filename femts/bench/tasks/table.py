@@ -9,8 +9,8 @@ from typing import Any
 
 from femts.bench.tasks.base import task_class
 from femts.bench.tasks.cell import TaskCell, code
-from femts.experiments.store import Store
-from femts.experiments.table_text import markdown_table
+from femts.experiments.results import Store
+from femts.experiments.tables import as_markdown
 from femts.text import part_of, table
 
 NONE = "-"
@@ -69,7 +69,7 @@ def as_text(entries: Sequence[Entry], markdown: bool = False) -> str:
             [task, f"{measure}{' %' * (measure == 'accuracy')}", str(row[0].asked), *(entry.score for entry in row)]
         )
         costs.append([task, *map(_cost, row)])
-    form = markdown_table if markdown else table
+    form = as_markdown if markdown else table
     return f"{form(['task', 'measure', 'seeds', *mixers], scores)}\n\n{form(['weights, seconds', *mixers], costs)}"
 
 

@@ -7,12 +7,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from femts.bench.tasks.cell import code, make_cells
-from femts.bench.tasks.record_rules import check_record
-from femts.config.rules import Misfit
+from femts.bench.tasks.cell import TaskCell, code, make_cells
 from femts.environment import cpu_threads
-from femts.errors import UsageError
-from femts.experiments.verdict import Scope, Verdict, place_differences
+from femts.experiments.results import check_record
+from femts.experiments.verify import Scope, Verdict, place_differences
 
 TOLERANCE = 0.02  # of a measure's scale, elsewhere or from other sources
 _SCALE = {"error": 1.0, "accuracy": 1.0, "bits": 8.0}  # from a perfect score to that of knowing nothing
@@ -29,12 +27,7 @@ def verify_task(record: Mapping[str, Any], device: str = "auto") -> Verdict:
     """
     from femts.training.device import named_place
 
-    try:
-        check_record(record)
-    except Misfit as error:
-        raise UsageError(
-            f"The record is damaged: {error}; bring back the one that 'femts bench tasks' wrote."
-        ) from error
+    check_record(record, TaskCell, "The record")
     name, mixer, seed = (record["cell"][key] for key in ("task", "mixer", "seed"))
     (cell,) = make_cells([name], [mixer], [seed], record["cell"]["settings"])
     task, scope = cell.sizes(), _scope(record["measure"])

@@ -28,17 +28,17 @@ def verify(
     was, and what differs. Where, when and how long the cell ran is not checked. Exit status 1 when
     one does not hold.
     """
-    from femts.bench.tasks import record_rules as tasks
+    from femts.bench.tasks.cell import TaskCell
     from femts.bench.tasks.verify import verify_task
-    from femts.experiments import record_rules as table
-    from femts.experiments.store import read_record
+    from femts.experiments.cell import Cell
+    from femts.experiments.results import read_record
     from femts.experiments.verify import verify_record
 
-    given = [(path, read_record(path, table.FORM, tasks.FORM)) for path in records]
+    given = [(path, read_record(path, Cell, TaskCell)) for path in records]
     root = None if data_root is None else str(data_root)
     failed = 0
     for path, record in given:
-        is_task = record["format"] == tasks.FORMAT
+        is_task = record["format"] != 1
         verdict = verify_task(record, device) if is_task else verify_record(record, device, root)
         print(printable(f"{path}: {verdict}"), flush=True)
         failed += not verdict.holds
