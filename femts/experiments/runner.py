@@ -279,7 +279,7 @@ def _where(error: Exception) -> str:
 
 def _end_with_the_parent() -> None:
     """The parent holds the other end of the standard input for as long as it lives."""
-    sys.stdin.buffer.read()
+    os.read(sys.stdin.fileno(), 1)  # not by `sys.stdin`, whose lock would be held when the interpreter ends
     os.kill(os.getpid(), signal.SIGTERM)
 
 

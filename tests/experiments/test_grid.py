@@ -11,7 +11,8 @@ from small_grid import small_grid
 from small_tables import small_table
 
 from femts.errors import UsageError
-from femts.experiments.grid import Cell, Grid, make_grid
+from femts.experiments.cell import Cell
+from femts.experiments.grid import Grid, make_grid
 from femts.models.registry import model_card
 
 
