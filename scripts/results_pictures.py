@@ -86,7 +86,7 @@ def measured(folder: Path = RECORDS) -> list[Measured]:
     for dataset in DATASETS:
         for model in (*LOOKS, NAIVE):
             cells = _cells(store, dataset, model)
-            scores = make_scores(cells, store, HORIZONS).dropna(subset="mse") if cells else ()
+            scores: Any = make_scores(cells, store, HORIZONS).dropna(subset="mse") if cells else ()
             if len(scores):
                 by_horizon = {steps: scores[scores["pred_len"] == steps] for steps in HORIZONS}
                 mses = {steps: dict(zip(own["seed"], own["mse"], strict=True)) for steps, own in by_horizon.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -50,10 +50,11 @@ def _csv_cell(value: Any) -> Any:
 
 def to_text(frame: pd.DataFrame, markdown: bool = False) -> str:
     """The same for people: numbers in a few digits, and the lowest of a row marked."""
+    lines: list[str] = []
     if "first" in frame.columns:
-        tables, lines = pair_tables(frame), []
+        tables = pair_tables(frame)
     elif "ours" in frame.columns:
-        tables, lines = published_tables(frame), []
+        tables = published_tables(frame)
     else:
         tables, lines = score_tables(frame), _remarks(frame, markdown)
     return "\n\n".join([*(as_markdown(*each) if markdown else _as_text(*each) for each in tables), *lines])
@@ -152,22 +153,18 @@ def worse_than_naive(scores: pd.DataFrame) -> list[str]:
     ]
 
 
-def pair_tables(pairs: pd.DataFrame) -> Iterator[Shown]:
+def pair_tables(pairs: pd.DataFrame) -> list[Shown]:
     """A table for each data set and pair, a row a horizon, and a last one of all pairs: at how many horizons the first
     is lower, and at how many the interval leaves 0 out."""
-    wins = []
+    tables, wins = list[Shown](), []
     for (dataset, first, second), own in pairs.groupby(["dataset", "first", "second"], sort=False):
         names = ["difference", "95 %", "seeds lower", "windows lower", "seconds"]
-        yield Shown([dataset, first, second, *names], [_pair_row(row) for row in own.itertuples()])
-        counts = (
-            own["difference"].notna(),
-            own["difference"] < 0,
-            own["low"].notna(),
-            own["high"] < 0,
-            own["low"] > 0,
-        )
+        tables.append(Shown([dataset, first, second, *names], [_pair_row(row) for row in own.itertuples()]))
+        measured, with_interval = own["difference"].notna(), own["low"].notna()
+        counts = (measured, own["difference"] < 0, with_interval, own["high"] < 0, own["low"] > 0)
         wins.append([dataset, first, second, *(str(count.sum()) for count in counts)])
-    yield Shown(["", "first", "second", "horizons", "first lower", "with interval", "below 0", "above 0"], wins)
+    head = ["", "first", "second", "horizons", "first lower", "with interval", "below 0", "above 0"]
+    return [*tables, Shown(head, wins)]
 
 
 def _pair_row(row: Any) -> list[str]:

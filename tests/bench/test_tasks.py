@@ -43,7 +43,7 @@ def test_the_tasks_are_those_of_the_issue() -> None:
 def test_a_tiny_cell_of_each_task_has_a_whole_record(task: str, tmp_path: Path) -> None:
     for cell in make_cells([task], ["fem_sm", "gla"], [1], TINY):
         record = json.loads(json.dumps(cell.run(tmp_path, "cpu", None)))
-        cell.form.check(record)
+        cell.record_model.model_validate(record)
         cell.check_is_of(record)
         assert record["task"]["steps"] == 3 and len(record["losses"]) == 3
         assert 0 < record["mixer_parameters"] < record["parameters"]

@@ -29,14 +29,14 @@ from femts.experiments.verify import verify_record
 
 pytestmark = pytest.mark.slow
 
-ONE = Engine(jobs=1, device="cpu")
+TWO = Engine(jobs=2, device="cpu")  # a thread each
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Store:
     """The small grid, undisturbed."""
     store = Store(tmp_path_factory.mktemp("results"))
-    run_cells(small_grid(), store, Engine(jobs=2, device="cpu"), print)
+    run_cells(small_grid(), store, TWO, print)
     return store
 
 
@@ -65,7 +65,7 @@ def test_a_segment_model_is_scored_at_longer_horizons_too(tmp_path: Path) -> Non
     small = {"training.max_epochs": "1", "training.batch_size": "512", "model.d_model": "8", "model.n_layers": "1"}
     settings, store = {**small, "model.n_heads": "1"}, Store(tmp_path)
     cell, longer = (Cell("synthetic", "sm", pred_len, seq_len=192, settings=settings) for pred_len in (96, 192))
-    run_cells([cell, longer], store, ONE, print)
+    run_cells([cell, longer], store, TWO, print)
     record, rival = store.record(cell) or {}, store.record(longer) or {}
     assert list(record["rolled"]) == ["192", "336", "720"]
     assert record["rolled"]["720"]["test"]["windows"] == 1753 - 720
@@ -148,7 +148,7 @@ def test_a_cell_that_crashes_leaves_its_reason_and_the_others_go_on(
     store, good = Store(tmp_path), small_grid(("naive",))[0]
     bad = Cell("synthetic", "dlinear", 12, seq_len=48, settings={"training.lr": "1e30"})
     store.fail(good, "an earlier crash")
-    run_cells([bad, good], store, ONE, print)
+    run_cells([bad, good], store, TWO, print)
     assert "loss" in (store.failure(bad) or "") and not store.finished(bad)
     assert store.finished(good) and store.failure(good) is None
     command = "table --datasets synthetic --models dlinear --pred-lens 12 --seq-len 48 --jobs 1 --device cpu"
@@ -193,7 +193,7 @@ def test_a_cell_that_was_killed_before_it_said_what_it_is_begins_anew(left: str 
     store.work(cell).mkdir(parents=True)
     if left is not None:
         (store.work(cell) / left).write_text("format")
-    run_cells([cell], store, ONE, print)
+    run_cells([cell], store, TWO, print)
     assert store.finished(cell) and store.failure(cell) is None
 
 
