@@ -3,6 +3,7 @@ beside them."""
 
 from __future__ import annotations
 
+import json
 import re
 import reprlib
 import shutil
@@ -276,6 +277,7 @@ class Store:
     def finish(self, cell: Job, record: dict[str, Any]) -> None:
         """Keep the record of a cell and drop its work; RunFailure, with the work kept, for one that
         could not be read again."""
+        record = json.loads(json.dumps(record))  # as it is read again
         try:
             cell.record_model.model_validate(record)
             cell.check_is_of(record)
@@ -302,7 +304,8 @@ def read_record(path: Path, *kinds: type[Job]) -> dict[str, Any]:
         raise UsageError(f"Record {path} is not JSON; {remedy}") from error
     of_format = [kind for kind in kinds if isinstance(record, dict) and record.get("format") == kind.record_format]
     if not of_format:
-        raise UsageError(f"File {path} is no record; {remedy}")
+        formats = " or ".join(str(kind.record_format) for kind in kinds)
+        raise UsageError(f"File {path} is no record of format {formats}; {remedy}")
     check_record(record, of_format[0], f"Record {path}")
     return dict(record)
 
