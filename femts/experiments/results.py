@@ -131,8 +131,9 @@ class Place(Part):
 
 
 class AnyRecord(Part):
-    """What records of every kind say of how they were made."""
+    """What records of every kind have: what was asked for, and how they were made."""
 
+    cell: Any
     seconds: Loss
     parameters: Count
     kernels: dict[str, str]
