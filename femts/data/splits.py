@@ -100,6 +100,11 @@ class Split:
         start, stop = self.part(part)[0].tolist()
         return int(stop - start + self.overhang(part, pred_len)[0] - pred_len) if part == "train" else start
 
+    def fits(self, part: str, seq_len: int, pred_len: int) -> bool:
+        """Tell whether a window of `part` lies within the first series."""
+        _, _, begin, windows = self.windows(part, seq_len, pred_len)[0].tolist()
+        return begin >= 0 and windows > 0
+
     def check_fits(self, name: str, part: str, seq_len: int, pred_len: int) -> None:
         """UsageError when no window of `part` lies within the only series, of `name`; the text says which do."""
         start, stop = self.part(part)[0].tolist()

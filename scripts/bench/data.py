@@ -37,7 +37,7 @@ def bench_data(options: Namespace) -> Iterator[dict[str, Any]]:
     seq_len, pred_len, device = options.seq_len, options.pred_len, options.device
     for count, size in product(options.channels, options.batch_sizes):
         series = torch.randn(seq_len + pred_len - 1 + WINDOWS, count)
-        resident = Windows(series.to(device), seq_len, pred_len, 0, len(series))
+        resident = Windows(series.to(device), seq_len, pred_len)
         batches = torch.randperm(WINDOWS).split(size)
         loader = DataLoader(Samples(series, seq_len, pred_len), batch_sampler=[batch.tolist() for batch in batches])
         cases = {
@@ -59,7 +59,7 @@ def bench_data(options: Namespace) -> Iterator[dict[str, Any]]:
 
 def _gather(windows: Windows, batches: Sequence[Tensor]) -> None:
     for batch in batches:
-        windows.gather(batch)
+        windows.batch(batch)
 
 
 def _load(loader: DataLoader[tuple[Tensor, Tensor]], device: str) -> None:

@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode, flop_registry
 
 import femts
+from femts.data.batch import Batch
 from femts.data.windows import Windows
 from femts.mixers.ops.precision import low_precision_products
 from femts.models.registry import build_config, build_model
@@ -49,7 +50,7 @@ class Step:
             raise femts.UsageError(f"Model '{name}' has no weights, so there is no step to measure; leave it out.")
         windows = STEPS * options.batch_size
         series = torch.randn(options.seq_len + options.pred_len - 1 + windows, channels, device=device)
-        self.windows = Windows(series, options.seq_len, options.pred_len, 0, len(series))
+        self.windows = Windows(series, options.seq_len, options.pred_len)
         self.look_backs = torch.randn(max(1, SCORED[device] // channels), options.seq_len, channels, device=device)
         self._batches = cycle(torch.randperm(windows, device=device).split(options.batch_size))
         self._loss = torch.compile(self.model.loss, dynamic=False) if options.compiled else self.model.loss
@@ -58,7 +59,7 @@ class Step:
     def _backward(self) -> None:
         device, low = self.options.device, self.options.precision == "bf16"
         with torch.autocast(device, torch.bfloat16, enabled=low and device != "cpu"), low_precision_products(low):
-            self._loss(*self.windows.gather(next(self._batches))).backward()
+            self._loss(self.windows.batch(next(self._batches))).backward()
 
     def __call__(self) -> None:
         """Gather, loss, gradients, clipping, AdamW; no gradient is left behind."""
@@ -71,7 +72,7 @@ class Step:
     def forecast(self) -> Tensor:
         """Forecasts of as many windows as are scored at a time."""
         self.model.eval()
-        forecast = self.model(self.look_backs)
+        forecast = self.model(Batch(self.look_backs))
         self.model.train()
         return forecast
 
@@ -98,7 +99,7 @@ class Step:
         rows = 2 * (options.seq_len + options.pred_len)  # so that training has some hundreds of windows
         table = pd.DataFrame(np.random.default_rng(0).standard_normal((rows, self.channels))).add_prefix("c")
         recipe = {"batch_size": options.batch_size, "compile": options.compiled, "val_every": STEPS, "val_windows": 1}
-        if self.model.draws_channels:
+        if self.model.supports.subsampling:
             recipe["channels"] = self.channels  # all, as here, where the recipe would draw some of many
         forecaster = femts.train(
             table.assign(date=range(rows)),

@@ -25,10 +25,11 @@ def verify(
     depend on the place be equal. Says which it was, and what differs. Where, when and how long the
     cell ran is not checked. Exit status 1 when one does not hold.
     """
-    from femts.experiments.store import read_record
+    from femts.experiments.cell import Cell
+    from femts.experiments.results import read_record
     from femts.experiments.verify import verify_record
 
-    given = [(path, read_record(path)) for path in records]
+    given = [(path, read_record(path, Cell)) for path in records]
     root = None if data_root is None else str(data_root)
     failed = 0
     for path, record in given:
