@@ -13,7 +13,8 @@ import numpy as np
 
 from femts.config.model import AUTO
 from femts.data.catalog import CATALOG, card
-from femts.data.loading import is_path
+from femts.data.dataset import Dataset
+from femts.data.loading import is_path, load_dataset
 from femts.data.protocols import (
     HORIZONS,
     LOOK_BACKS,
