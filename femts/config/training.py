@@ -68,7 +68,12 @@ class TrainingConfig:
             refuses one that cannot read them; `regress` takes their linear effect off before it; `auto` does the first
             where the model can.
         loss: `mse` learns a mean. `mae`, the absolute error, learns a median, which single large values
-            draw less. `pinball` learns `quantiles`, and the median is the forecast.
+            draw less. `pinball` learns `quantiles`, and the median is the forecast. Plugins add others.
+        metric: what validations choose by, of those that are registered (`femts.evaluation.metrics`); empty takes the
+            squared error, or with quantiles their pinball loss.
+        scaler: what values are scaled by: `standard`, mean and deviation, or `robust`, median and quartiles. Plugins add
+            others.
+        intervals: what makes half-widths of validation errors: `conformal`, their order statistics. Plugins add others.
         quantiles: levels that `pinball` learns; these bound the intervals of 50, 80, 90 and 95 percent.
     """
 
@@ -102,7 +107,10 @@ class TrainingConfig:
     max_time: str | None = None
     eval_batch_size: Count = 256
     covariates: Literal["auto", "model", "regress"] = "auto"
-    loss: Literal["mse", "mae", "pinball"] = "mse"
+    loss: str = "mse"
+    metric: str = ""
+    scaler: str = "standard"
+    intervals: str = "conformal"
     quantiles: tuple[float, ...] = (0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975)
 
     def __post_init__(self) -> None:

@@ -64,7 +64,9 @@ class Preprocess:
     reads_raw: bool = False
 
     @classmethod
-    def fit(cls, data: Dataset, units: Preprocess | None = None, reads: Reads = NOTHING) -> Preprocess:
+    def fit(
+        cls, data: Dataset, units: Preprocess | None = None, reads: Reads = NOTHING, scaler: str = "standard"
+    ) -> Preprocess:
         """Fit to the training rows of each series of `data`, and to no others but for a channel that does not vary
         there.
 
@@ -73,8 +75,9 @@ class Preprocess:
             units: whose transform and scale stay, where a series has some of its own, and codes of static and known
                 columns for all; None fits them.
             reads: what the model reads of that which is known in advance; effects of the rest are fitted.
+            scaler: registered name of what gives the scale.
         """
-        made, roles = cls._fit_units(data, units), data.schema.roles
+        made, roles = cls._fit_units(data, units, kind=scaler), data.schema.roles
         static, known = (None, None) if units is None else (units.static, units.known)
         if static is None and data.static is not None:
             static = StaticCodes.fit(data.static)
@@ -101,7 +104,9 @@ class Preprocess:
         return replace(made, effects=shared, own_effects=own)
 
     @classmethod
-    def _fit_units(cls, data: Dataset, units: Preprocess | None = None, like: Scaler | None = None) -> Preprocess:
+    def _fit_units(
+        cls, data: Dataset, units: Preprocess | None = None, like: Scaler | None = None, kind: str = "standard"
+    ) -> Preprocess:
         """Transform and scale alone; see `fit`, and for `like` `Scaler.fit`."""
         domain, targets, values = data.schema.domain, data.n_targets, data.values
         places = np.full(len(data), -1) if units is None else units.places(data.series)
@@ -124,12 +129,12 @@ class Preprocess:
             pieces = [values[first:stop], values[begin:test], values[begin:end]]
             return pieces if power is None else [own._transformed(each) for each in pieces]
 
-        scaler = Scaler.fit(map(sets, range(len(data))), len(data.columns), like)
+        scaler = Scaler.fit(map(sets, range(len(data))), len(data.columns), like, kind)
         if units is not None:
             stay = units.scaler.take(places)
             own = stay.own & (places >= 0)[:, None]
             mean, scale = np.where(own, stay.mean, scaler.mean), np.where(own, stay.scale, scaler.scale)
-            scaler = Scaler(mean, scale, own | scaler.own)
+            scaler = replace(scaler, mean=mean, scale=scale, own=own | scaler.own)
         return cls(data.columns, data.series, scaler, power=power, domain=domain)
 
     def places(self, series: Sequence[str]) -> Numbers:
@@ -158,7 +163,7 @@ class Preprocess:
         new = np.flatnonzero(places < 0)
         if not len(new):
             return made
-        fitted = self._fit_units(data.take(new).all_rows(), like=self.scaler)
+        fitted = self._fit_units(data.take(new).all_rows(), like=self.scaler, kind=self.scaler.kind)
         every = fitted.take(np.clip(np.cumsum(places < 0) - 1, 0, None))
         own = {number: each for number, each in made.own_effects.items() if places[number] >= 0}
         return replace(made.with_others(every, new), own_effects=own)
@@ -172,7 +177,8 @@ class Preprocess:
             return made
 
         one, other = self.scaler, others.scaler
-        scaler = Scaler(mixed(one.mean, other.mean), mixed(one.scale, other.scale), mixed(one.own, other.own))
+        mean, scale, own = (mixed(getattr(one, name), getattr(other, name)) for name in ("mean", "scale", "own"))
+        scaler = replace(one, mean=mean, scale=scale, own=own)
         power = self.power
         if power is not None and others.power is not None:
             power = replace(power, powers=mixed(power.powers, others.power.powers))

@@ -8,7 +8,7 @@ is then that of further rows, or in a panel one like the others', and `own` leav
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from femts.errors import UsageError
+from femts.plugins import Registry
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -27,6 +28,16 @@ else:
 
 Array = NDArray[np.float64]
 
+FitScale = Callable[[Array], tuple[Array, Array]]
+SCALERS: Registry[FitScale] = Registry("scaler")
+register_scaler = SCALERS.register
+"""Function decorator: make a scaler available by a name, as `training.scaler`.
+
+It is called with training rows (rows, C) of channels that vary, NaN where a value is missing, and returns a location
+and a positive scale of each, (C,) float64: scaled values are (raw - location) / scale.
+"""
+
+NORMAL_QUARTILES = 1.3489795003921634  # distance of the quartiles of a normal distribution of deviation 1
 FEWEST, SHARE = 3, 0.02  # rows, and part of all rows, that have to differ from the rest
 SAME = 1e-8  # of a value; rows that differ from it by less are equal to it
 
@@ -41,14 +52,18 @@ class Scaler:
         mean: (S, C) float64, in the data's units.
         scale: (S, C) float64, the population standard deviation; 1 for a constant channel.
         own: (S, C) bool, whether the training rows vary enough to tell the scale; mean errors leave the others out.
+        kind: registered name of what gave them.
     """
 
     mean: Array
     scale: Array
     own: NDArray[np.bool_]
+    kind: str = "standard"
 
     @classmethod
-    def fit(cls, series: Iterable[Sequence[Array]], channels: int, like: Scaler | None = None) -> Scaler:
+    def fit(
+        cls, series: Iterable[Sequence[Array]], channels: int, like: Scaler | None = None, kind: str = "standard"
+    ) -> Scaler:
         """Fit each channel of each series to the first of several sets of its rows in which it varies.
 
         Args:
@@ -57,9 +72,12 @@ class Scaler:
             channels: C.
             like: scales of other series; None takes these. A channel that is constant in all sets has the one that is
                 usual among them, for its level; without any, its level itself, and for a level of 0 a scale of 1.
+            kind: registered name of what gives location and scale of a channel that varies.
         """
-        fits = [_fit_first(rows) for rows in series]
-        made = cls(*(np.array([fit[k] for fit in fits]).reshape(-1, channels) for k in range(3)))  # type: ignore[arg-type]
+        fit = SCALERS[kind]
+        fits = [_fit_first(rows, fit) for rows in series]
+        mean, scale, own = (np.array([fit[k] for fit in fits]).reshape(-1, channels) for k in range(3))
+        made = cls(mean, scale, own, kind)
         flat = ~made.own & (made.scale == 0)
         if flat.any():
             usual = (made if like is None else like).usual_scale()
@@ -75,12 +93,7 @@ class Scaler:
 
     def take(self, series: NDArray[np.integer[Any]]) -> Scaler:
         """Those of some series by number, (B, C)."""
-        return Scaler(self.mean[series], self.scale[series], self.own[series])
-
-    def joined(self, other: Scaler) -> Scaler:
-        """Those of these series, and then of others."""
-        pairs = ((self.mean, other.mean), (self.scale, other.scale), (self.own, other.own))
-        return Scaler(*(np.concatenate(pair) for pair in pairs))  # type: ignore[arg-type]
+        return replace(self, mean=self.mean[series], scale=self.scale[series], own=self.own[series])
 
     def transform(self, values: Values) -> Values:
         """Scale `values` (S or n, ..., C), an array or a tensor; a tensor keeps its dtype and device."""
@@ -115,7 +128,7 @@ class Scaler:
     def to_dict(self) -> dict[str, Any]:
         """Plain lists for JSON; Python writes and reads float64 there without loss."""
         own = {} if self.own.all() else {"own": self.own.tolist()}
-        return {"mean": self.mean.tolist(), "scale": self.scale.tolist(), **own}
+        return {"kind": self.kind, "mean": self.mean.tolist(), "scale": self.scale.tolist(), **own}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Scaler:
@@ -133,24 +146,25 @@ class Scaler:
             raise UsageError("The stored scaler needs one finite mean and one positive scale a channel; train again.")
         if own.shape != mean.shape or own.dtype != np.bool_:
             raise UsageError("The stored scaler needs one true or false a channel for `own`; train again.")
-        return cls(mean, scale, own)
+        return cls(mean, scale, own, str(data.get("kind", "standard")))
 
 
-def _fit_first(rows: Sequence[Array]) -> tuple[Array, Array, NDArray[np.bool_]]:
+def _fit_first(rows: Sequence[Array], fit: FitScale) -> tuple[Array, Array, NDArray[np.bool_]]:
     """Mean, scale and whether it is their own, (C,) each, of the channels of one series; a scale of 0 where a channel
     varies in none of the sets of rows."""
     train, *wider = rows
     own = varies(train)
     mean, scale = np.zeros(len(own)), np.ones(len(own))
     if own.any():
-        mean[own], scale[own] = _fit(train if own.all() else train[:, own])
+        mean[own], scale[own] = fit(train if own.all() else train[:, own])
     for c in np.flatnonzero(~own):
         column = next((each[:, c] for each in wider if varies(each[:, c : c + 1])[0]), None)
         mean[c], scale[c] = _exactly(wider[0][:, c] if column is None else column)
     return mean, scale, own
 
 
-def _fit(values: Array) -> tuple[Array, Array]:
+@register_scaler("standard")
+def standard(values: Array) -> tuple[Array, Array]:
     """Mean and standard deviation (C,) of `values` (rows, C)."""
     fitted = _standard(values)
     mean, scale = np.asarray(fitted.mean_, dtype=np.float64), np.asarray(fitted.scale_, dtype=np.float64)
@@ -158,6 +172,15 @@ def _fit(values: Array) -> tuple[Array, Array]:
         mean[c], deviation = _exactly(values[:, c])
         scale[c] = deviation or 1.0
     return mean, scale
+
+
+@register_scaler("robust")
+def robust(values: Array) -> tuple[Array, Array]:
+    """Median and, over that of a normal distribution, the distance of the quartiles (C,) of `values` (rows, C); the
+    standard deviation where that is 0."""
+    low, median, high = np.nanquantile(values, (0.25, 0.5, 0.75), axis=0)
+    scale = (high - low) / NORMAL_QUARTILES
+    return median, np.where(scale > 0, scale, standard(values)[1])
 
 
 def varies(values: NDArray[np.float64]) -> NDArray[np.bool_]:

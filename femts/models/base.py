@@ -13,6 +13,7 @@ from torch.nn import functional as F
 from femts.config.model import ModelConfig
 from femts.data.batch import Batch
 from femts.errors import UsageError
+from femts.models.losses import Loss
 from femts.models.parts.pinball import mean_pinball
 
 
@@ -31,6 +32,14 @@ def mean_error(forecast: Tensor, target: Tensor, observed: Tensor | None = None,
     if observed is None:
         return error(forecast, target)
     return (error(forecast, target, reduction="none") * observed).sum() / observed.sum().clamp(min=1)
+
+
+def _as_windows(outputs: Tensor, target: Tensor, observed: Tensor | None, dim: int) -> tuple[Tensor, Batch]:
+    """Outputs and targets of one shape as forecasts (B, P, C) and a batch of what followed; the steps lie along `dim`."""
+    moved = [None if each is None else each.movedim(dim, 1) for each in (outputs, target, observed)]
+    forecast, future, seen = (None if each is None else each.flatten(2) for each in moved)
+    assert forecast is not None and future is not None
+    return forecast, Batch(future[:, :0], future=future, future_observed=seen)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +94,7 @@ class ForecastModel(nn.Module):
         supports: what it can use of its data.
         training_defaults: fields of `TrainingConfig` that this model wants different.
         absolute: `error` is the absolute one; a training by `training.loss=mae` says so.
+        own_loss: what `error` is instead, where `training.loss` names a registered one.
         most_rows: longest look-back that a model of raw rows takes unasked.
         needs: a library that has to be installed for it, and the extra that brings it.
         levels: percent of its own intervals, rising; its `quantiles` bound them. None for intervals
@@ -97,6 +107,7 @@ class ForecastModel(nn.Module):
     supports: Supports = Supports()
     training_defaults: ClassVar[Mapping[str, Any]] = {}
     absolute: bool = False
+    own_loss: Loss | None = None
     most_rows: ClassVar[int] = 1024
     needs: ClassVar[tuple[str, str] | None] = None
     levels: ClassVar[tuple[float, ...]] = ()
@@ -170,6 +181,8 @@ class ForecastModel(nn.Module):
         shape = list(target.shape)
         shape[dim] *= self.n_outputs
         check_shape(outputs, shape)
+        if self.own_loss is not None:
+            return self.own_loss(*_as_windows(outputs, target, observed, dim))
         if self.quantiles:
             return mean_pinball(outputs, target, self.quantiles, observed, dim)
         return mean_error(outputs, target, observed, self.absolute)

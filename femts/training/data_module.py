@@ -43,7 +43,7 @@ class DataModule:
         lengths, windows = (config.seq_len, config.pred_len), dict[str, Windows]()
         for part in parts:  # before many series are fitted
             check_windows(data, part, *lengths, config.reads_raw)
-        preprocess = Preprocess.fit(data, units, config.reads).reading(config.reads_raw)
+        preprocess = Preprocess.fit(data, units, config.reads, config.training.scaler).reading(config.reads_raw)
         for part in parts:
             windows[part] = part_windows(data, preprocess, part, *lengths, windows.get("train"))
         return cls(data, preprocess, windows)

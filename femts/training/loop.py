@@ -25,6 +25,7 @@ from femts.files import write_file
 from femts.forecaster.run_folder import CHECKPOINT, ROWS, validations_csv
 from femts.mixers.ops.precision import low_precision_products
 from femts.models.base import ForecastModel
+from femts.models.losses import find_loss
 from femts.progress import progress_line
 from femts.training.accelerator import Accelerator, seed_device
 from femts.training.batches import StepBatches, derive_seed, drawn_channels
@@ -145,7 +146,7 @@ class _Loss(nn.Module):
     def __init__(self, loop: Loop, device: torch.device) -> None:
         super().__init__()
         self.model, self.windows = loop.model, loop.train.to(device)
-        self.model.absolute = loop.config.loss == "mae"
+        self.model.absolute, self.model.own_loss = loop.config.loss == "mae", find_loss(loop.config.loss)
         self._low = loop.accelerator.precision == "bf16"
         self._compiled = torch.compile(loop.model.loss, dynamic=False) if loop.config.compile else None
 

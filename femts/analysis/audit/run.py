@@ -158,8 +158,8 @@ def _predicted(forecaster: Forecaster, data: Dataset, series: int, cutoff: int) 
 def _check_scaler(forecaster: Forecaster, data: Dataset) -> Check:
     """The scale of each series must be that of its training rows, and not also that of later ones."""
     parts = {"the training rows": "train", "validation rows as well": "val", "test rows as well": "test"}
-    reads = forecaster.config.reads
-    fits = {rows: Preprocess.fit(data.learning(part), reads=reads) for rows, part in parts.items()}
+    reads, scaler = forecaster.config.reads, forecaster.config.training.scaler
+    fits = {rows: Preprocess.fit(data.learning(part), None, reads, scaler) for rows, part in parts.items()}
     return fit_check("scaler", {rows: fit_distance(forecaster.preprocess, one) for rows, one in fits.items()})
 
 
