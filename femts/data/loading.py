@@ -16,15 +16,15 @@ from pandas.tseries.frequencies import to_offset
 
 from femts.config.arguments import check_kind, check_path
 from femts.data.catalog import CATALOG, DatasetCard, card
+from femts.data.check import check_frame, sentinels
 from femts.data.dataset import Dataset
 from femts.data.download import fetch, file_sha256
-from femts.data.frames import check_frame, sentinels
-from femts.data.grid import step_of
-from femts.data.opened import Opened, open_table
-from femts.data.opening import STDIN
+from femts.data.frequency import step_of
+from femts.data.read import LoadedTable, open_table
 from femts.data.roles import NO_ROLES, Roles
 from femts.data.schema import Reading, Schema
 from femts.data.splits import ratio_split
+from femts.data.unpack import STDIN
 from femts.errors import UsageError, memory_checked
 from femts.text import shown
 
@@ -115,7 +115,7 @@ def _check_known(
                 )
 
 
-def table_dataset(opened: Opened, schema: Schema) -> Dataset:
+def table_dataset(opened: LoadedTable, schema: Schema) -> Dataset:
     """The data set of a user's table, its columns in the roles of `schema`, split as it says.
 
     Raises:

@@ -12,15 +12,15 @@ import numpy as np
 import pandas as pd
 
 from femts.config.arguments import check_kind
+from femts.data.check import check_frame, check_unique, check_values
+from femts.data.columns import infer_columns
 from femts.data.dataset import Dataset
-from femts.data.frames import check_frame, check_unique, check_values
-from femts.data.naming import settle
-from femts.data.opened import Opened, open_table
 from femts.data.panel_series import LongRows, read_series
+from femts.data.read import LoadedTable, open_table
 from femts.data.schema import Reading, Schema
 from femts.data.splits import PARTS, SHORTEST, Split, horizon_split, ratio_split
+from femts.data.stamps import read_stamps
 from femts.data.static import read_static
-from femts.data.timestamps import read_stamps
 from femts.errors import UsageError, memory_checked
 from femts.text import shown
 
@@ -154,7 +154,7 @@ def load_panel(source: str | Path | pd.DataFrame, schema: Schema | None = None, 
     return table_panel(open_table(source, schema.form), schema)
 
 
-def table_panel(opened: Opened, schema: Schema) -> Panel:
+def table_panel(opened: LoadedTable, schema: Schema) -> Panel:
     """The panel of a user's table; UsageError for data that cannot be used."""
     notes = opened.notes
     if schema.panel is None and opened.is_long(schema.roles.target):
@@ -204,7 +204,7 @@ def _settled(frame: pd.DataFrame, schema: Schema, where: str) -> tuple[pd.DataFr
     notes: tuple[str, ...] = ()
     form, roles = schema.form, schema.roles
     if not {form.series, form.time or "ds"} <= set(frame.columns):
-        form, notes = settle(frame, form, where)
+        form, notes = infer_columns(frame, form, where)
         if form.time is None and {form.series, "date"} <= set(frame.columns):
             form = replace(form, time="date")
     schema = replace(schema, form=form)

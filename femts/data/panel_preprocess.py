@@ -11,10 +11,10 @@ import torch
 
 from femts.data.dataset import Dataset
 from femts.data.effects import Array, Effects
+from femts.data.frequency import phases
 from femts.data.limits import Limits
 from femts.data.panel import Panel
 from femts.data.panel_effects import joined, own_effects, shared_effects
-from femts.data.phase import phases
 from femts.data.preprocess import Preprocess
 from femts.data.raw import Raw, raw_rows
 from femts.data.resident import ScaledSeries, SeriesFacts

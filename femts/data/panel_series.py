@@ -10,9 +10,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.tseries.frequencies import to_offset
 
+from femts.data.check import LARGEST, check_frame, check_marks, parsed
 from femts.data.dataset import Dataset
-from femts.data.frames import LARGEST, check_frame, check_marks, parsed
-from femts.data.grid import NANOSECONDS, step_of
+from femts.data.frequency import NANOSECONDS, step_of
 from femts.data.loading import with_roles
 from femts.data.roles import NO_ROLES
 from femts.data.schema import Schema

@@ -11,8 +11,8 @@ import pandas as pd
 
 from femts.data.dataset import Dataset, for_horizon
 from femts.data.loading import is_path, load_dataset, table_dataset
-from femts.data.opened import open_table
 from femts.data.panel import Panel, load_panel, panel_for_horizon, table_panel
+from femts.data.read import open_table
 from femts.data.schema import PLAIN, Schema
 from femts.data.splits import Split
 

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from torch import Tensor, cat
 
-from femts.data.frames import as_text
+from femts.data.stamps import as_text
 from femts.errors import GapWarning, UsageError
 from femts.text import shown
 

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from femts.data.dataset import Dataset
+from femts.data.frequency import phases
 from femts.data.limits import Limits
-from femts.data.phase import phases
 from femts.data.preprocess import Preprocess
 from femts.data.raw import Raw, raw_rows
 from femts.data.resident import Context, ScaledSeries, SeriesFacts

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from femts.config.values import check_steps
-from femts.data.grid import future_dates
+from femts.data.frequency import future_dates
 from femts.data.raw import Raw, raw_rows
 from femts.errors import RunFailure, UsageError
 from femts.evaluation.intervals import with_bounds

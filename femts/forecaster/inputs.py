@@ -10,16 +10,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from femts.data.earlier import numbers, rows_before
-from femts.data.form import Form
-from femts.data.frames import check_frame, check_unique, check_values
-from femts.data.grid import steps_between
-from femts.data.interchange import is_table, to_frame
-from femts.data.naming import form_again
+from femts.data.check import check_frame, check_unique, check_values
+from femts.data.column_names import ColumnNames
+from femts.data.columns import is_table, match_columns, to_frame
+from femts.data.frequency import steps_between
 from femts.data.preprocess import Preprocess
-from femts.data.recent import last_stamps, last_steps
+from femts.data.recent import last_stamps, last_steps, numbers, rows_before
 from femts.data.schema import Schema
-from femts.data.timestamps import read_dates
+from femts.data.stamps import read_dates
 from femts.errors import AgeWarning, GapWarning, UnitsWarning, UsageError
 from femts.forecaster.run_folder import RunConfig
 from femts.text import shown
@@ -169,7 +167,7 @@ def check_known(future: pd.DataFrame | None, names: Sequence[str], needed: str) 
     return future
 
 
-def _at(future: pd.DataFrame, form: Form, when: pd.Index, freq: str, where: str) -> pd.DataFrame:
+def _at(future: pd.DataFrame, form: ColumnNames, when: pd.Index, freq: str, where: str) -> pd.DataFrame:
     """The rows of a user's table at the stamps `when`, these read; nothing is asked of the other rows."""
     time = form.time_of(future)
     if time not in map(str, future.columns):
@@ -195,17 +193,17 @@ def _as_trained(table: pd.DataFrame, schema: Schema, freq: str | None, where: st
     if freq is None:
         return to_frame(table, where, None), schema
     frame = to_frame(table, where, schema.form)
-    form = form_again(frame, schema.form)
+    form = match_columns(frame, schema.form)
     check_unique([name for name in map(str, frame.columns) if name == form.time_of(frame)], where)
     return frame, replace(schema, form=form)
 
 
-def _only(table: pd.DataFrame, columns: Sequence[str], form: Form) -> pd.DataFrame:
+def _only(table: pd.DataFrame, columns: Sequence[str], form: ColumnNames) -> pd.DataFrame:
     """The time stamps and `columns` of a wide table, as far as it has them."""
     return table[[name for name in table.columns if str(name) in (form.time_of(table), *columns)]]
 
 
-def in_form_of(forecast: pd.DataFrame, past: LookBack, form: Form, columns: Sequence[str]) -> pd.DataFrame:
+def in_form_of(forecast: pd.DataFrame, past: LookBack, form: ColumnNames, columns: Sequence[str]) -> pd.DataFrame:
     """A wide `forecast` (`date` or `step` first, then `columns`, each with its bounds) as the
     history was, under its names."""
     if not past.long:

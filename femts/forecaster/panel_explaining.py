@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from femts.data.grid import last_dates
+from femts.data.frequency import last_dates
 from femts.explain.posterior import explainable, explanation
 from femts.forecaster.panel_forecasting import chosen_series, read_history, ready_series
 from femts.forecaster.panel_inputs import steps_ahead

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from femts.config.arguments import check_names
 from femts.config.values import check_steps
+from femts.data.columns import is_table, to_frame
 from femts.data.dataset import Dataset
-from femts.data.interchange import is_table, to_frame
 from femts.data.panel import Panel, read_panel
 from femts.data.panel_effects import joined
 from femts.data.panel_preprocess import panel_offsets, static_inputs

@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from femts.data.frames import check_unique, check_values
-from femts.data.grid import future_dates, past_date
-from femts.data.interchange import to_frame
+from femts.data.check import check_unique, check_values
+from femts.data.columns import to_frame
+from femts.data.frequency import future_dates, past_date
 from femts.data.panel import Panel
 from femts.data.panel_series import number_series
-from femts.data.timestamps import read_dates
+from femts.data.stamps import read_dates
 from femts.errors import AgeWarning, GapWarning, UsageError
 from femts.forecaster.inputs import check_clock, check_known
 from femts.text import shown

@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
-from femts.data.interchange import is_table
+from femts.data.columns import is_table
 from femts.data.panel import Panel, load_panel, panel_for_horizon
 from femts.data.preprocess import Preprocess
 from femts.data.scaler import Scaler

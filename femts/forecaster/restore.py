@@ -21,7 +21,7 @@ from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from femts.config.rules import MISSING, Misfit, fingerprint
 from femts.data.effects import Effects
-from femts.data.grid import steps_between
+from femts.data.frequency import steps_between
 from femts.data.panel_preprocess import PanelPreprocess
 from femts.data.preprocess import Preprocess
 from femts.data.roles import Roles

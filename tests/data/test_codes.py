@@ -11,7 +11,7 @@ import pytest
 
 import femts
 from femts.cli import main
-from femts.data.timestamps import read_dates
+from femts.data.stamps import read_dates
 from femts.errors import UsageError
 
 HOURS = pd.date_range("2024-01-30", periods=400, freq="h")

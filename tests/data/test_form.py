@@ -13,10 +13,9 @@ from data_cases import wide
 
 import femts
 from femts.cli import main
-from femts.data.form import Form
-from femts.data.frames import write_table
+from femts.data.column_names import ColumnNames
 from femts.data.loading import load_dataset
-from femts.data.reading import read_table
+from femts.data.read import read_table, write_table
 from femts.errors import UsageError
 
 NAMES = {"time": "when", "series": "shop", "value": "sales"}
@@ -54,7 +53,7 @@ def test_own_names_are_known_and_kept(table: pd.DataFrame, tmp_path: Path) -> No
 )
 def test_names_that_cannot_be_are_refused(names: dict[str, str], words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        Form.of(names)
+        ColumnNames.of(names)
 
 
 def test_a_second_column_of_dates_is_refused() -> None:

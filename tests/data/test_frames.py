@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import femts
-from femts.data.frames import check_frame, check_values, write_table
+from femts.data.check import check_frame, check_values
 from femts.data.loading import load_dataset
 from femts.data.panel import load_panel
-from femts.data.reading import read_headless, read_table
+from femts.data.read import read_headless, read_table, write_table
 from femts.errors import RunFailure, UsageError
 
 

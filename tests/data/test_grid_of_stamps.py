@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from femts.data.grid import future_dates, grid_of, order_of, past_date, step_of
+from femts.data.frequency import future_dates, grid_of, order_of, past_date, step_of
 from femts.data.loading import load_dataset
-from femts.data.timestamps import read_dates
+from femts.data.stamps import read_dates
 from femts.errors import UsageError
 
 STEPS = ["s", "30s", "min", "10min", "15min", "h", "2h", "D", "B", "W-WED", "2W-SUN", "MS", "ME", "QS-JAN", "YS-JAN"]

@@ -12,7 +12,7 @@ import pytest
 from data_cases import wide
 
 import femts
-from femts.data.interchange import to_frame
+from femts.data.columns import to_frame
 from femts.data.loading import load_dataset
 from femts.errors import UsageError
 

@@ -11,11 +11,11 @@ import pytest
 from data_cases import wide
 
 import femts
-from femts.data.frames import check_frame
-from femts.data.grid import future_dates, step_of
+from femts.data.check import check_frame
+from femts.data.columns import holds_dates
+from femts.data.frequency import future_dates, step_of
 from femts.data.loading import load_dataset
-from femts.data.naming import holds_dates
-from femts.data.timestamps import read_dates, read_stamps
+from femts.data.stamps import read_dates, read_stamps
 from femts.errors import UsageError
 
 QUARTERS = pd.period_range("1955Q3", periods=40, freq="Q")

@@ -18,7 +18,7 @@ import pytest
 
 from femts.data import opening
 from femts.data.loading import load_dataset
-from femts.data.reading import read_table, table_pieces
+from femts.data.read import read_table, table_pieces
 from femts.errors import UsageError
 
 ROWS = 48

@@ -16,8 +16,7 @@ from data_cases import wide
 import femts
 from femts.cli import main
 from femts.data import recent as module
-from femts.data.frames import write_table
-from femts.data.reading import read_headless, read_table
+from femts.data.read import read_headless, read_table, write_table
 from femts.data.recent import last_stamps, read_recent
 from femts.errors import GapWarning, UsageError
 from femts.forecaster.forecaster import Forecaster

@@ -15,7 +15,7 @@ from pages import ROOT
 from small_tables import small_table
 
 from femts.data.loading import load_dataset
-from femts.data.reading import read_table
+from femts.data.read import read_table
 from femts.data.recent import read_recent
 from femts.environment import available_memory
 from femts.errors import UsageError

@@ -10,9 +10,9 @@ import pytest
 
 import femts
 from femts.cli import main
-from femts.data.form import USUAL
+from femts.data.column_names import USUAL
+from femts.data.columns import stamp_parts
 from femts.data.loading import load_dataset
-from femts.data.year_parts import year_parts
 from femts.errors import UsageError
 
 QUARTERS = pd.date_range("1959-01-01", periods=60, freq="QS")
@@ -46,7 +46,7 @@ def test_days_and_hours_are_joined_too() -> None:
     data = load_dataset(pd.DataFrame({"No": np.arange(90.0), **parts, "pm": np.sin(np.arange(90.0))}))
     assert data.dates is not None and data.dates.equals(HOURS) and data.columns == ("No", "pm")
     days = {name: HOURS[::24].__getattribute__(name) for name in ("year", "month", "day")}
-    assert year_parts(pd.DataFrame(days), USUAL) == ["year", "month", "day"]
+    assert stamp_parts(pd.DataFrame(days), USUAL) == ["year", "month", "day"]
 
 
 DAY_AND_CLOCK: dict[str, tuple[str, str, str, str]] = {
@@ -92,8 +92,8 @@ def test_cells_of_dates_and_of_times_and_those_of_a_panel() -> None:
 )
 def test_a_date_beside_another_thing_stays(changes: dict[str, object]) -> None:
     table = pd.DataFrame({"date": ["2024-01-30"] * 3, "time": ["01:00", "2:00", "03:00"], "load": 1.0})
-    assert year_parts(table, USUAL) == ["date", "time"]
-    assert year_parts(table.assign(**changes), USUAL) == []
+    assert stamp_parts(table, USUAL) == ["date", "time"]
+    assert stamp_parts(table.assign(**changes), USUAL) == []
 
 
 def test_times_of_day_are_no_names_of_series() -> None:
@@ -115,7 +115,7 @@ def test_times_of_day_are_no_names_of_series() -> None:
     ],
 )
 def test_columns_that_are_no_stamps_stay(changes: dict[str, object]) -> None:
-    assert year_parts(quarters().assign(**changes), USUAL) == []
+    assert stamp_parts(quarters().assign(**changes), USUAL) == []
 
 
 def test_comments_above_the_header_are_passed_over(tmp_path: Path) -> None:
@@ -136,4 +136,4 @@ def test_stamps_of_thousands_of_digits_are_refused(name: str) -> None:
     table = pd.DataFrame({name: pd.Series([10**5000] * 30, dtype=object), "x": np.arange(30.0)})
     with pytest.raises(UsageError, match=r"about 5001 digits|has no 'date' column"):
         load_dataset(table)
-    assert year_parts(pd.DataFrame({"year": pd.Series([10**5000] * 3, dtype=object), "month": [1] * 3}), USUAL) == []
+    assert stamp_parts(pd.DataFrame({"year": pd.Series([10**5000] * 3, dtype=object), "month": [1] * 3}), USUAL) == []

@@ -15,9 +15,8 @@ from small_tables import small_table
 
 import femts
 from femts.cli import main
-from femts.data.frames import write_table
 from femts.data.panel import load_panel
-from femts.data.reading import read_headless
+from femts.data.read import read_headless, write_table
 from femts.data.recent import read_recent
 from femts.data.schema import Schema
 from femts.data.windows import part_windows

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from femts.analysis.backtest.cutoffs import USUAL, Cutoffs, check_cutoffs, flattered, together
 from femts.data.dataset import Dataset
-from femts.data.grid import steps_between
+from femts.data.frequency import steps_between
 from femts.data.panel import Panel
 from femts.data.splits import ratio_split
 from femts.errors import UsageError

@@ -17,13 +17,12 @@ from femts.analysis.backtest.cutoffs import FORECASTS, Cutoffs, cutoff_rows, fla
 from femts.analysis.backtest.panel import backtest_panel, scaled_backtest
 from femts.config.arguments import check_callable, check_flag, check_kind, check_text
 from femts.data.catalog import CATALOG
+from femts.data.check import check_frame, check_values
+from femts.data.columns import is_table, match_columns, to_frame
 from femts.data.dataset import Dataset
-from femts.data.frames import check_frame, check_values
-from femts.data.grid import steps_between
-from femts.data.interchange import is_table, to_frame
-from femts.data.naming import form_again
+from femts.data.frequency import steps_between
 from femts.data.panel import Panel
-from femts.data.reading import read_headless
+from femts.data.read import read_headless
 from femts.data.splits import Split
 from femts.errors import AgeWarning, UsageError, memory_checked
 from femts.forecaster.forecaster import Forecaster
@@ -165,7 +164,7 @@ def _table(forecaster: Forecaster, data: Source) -> tuple[pd.DataFrame, str, boo
     if is_table(data):
         where = "The frame"
         table = to_frame(data, where, None if freq is None else schema.form)
-        schema = replace(schema, form=form_again(table, schema.form))
+        schema = replace(schema, form=match_columns(table, schema.form))
         data = schema.roles.narrow(table, schema.form, where)
         if freq is None:
             return check_values(data, columns, where, schema.na).reset_index(drop=True), where, False

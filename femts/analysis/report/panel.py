@@ -13,7 +13,7 @@ from femts.analysis.report.measure import Baseline, naive_models
 from femts.analysis.report.page import by_units, interval_rows, misses, shared
 from femts.analysis.report.render import render
 from femts.analysis.report.samples import MOST_VALUES, pack, packed_stamps, sample_bounds, shown_levels
-from femts.data.grid import last_dates
+from femts.data.frequency import last_dates
 from femts.data.panel import Panel
 from femts.data.splits import PARTS
 from femts.data.windows import PanelWindows

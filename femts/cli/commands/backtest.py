@@ -66,8 +66,8 @@ def backtest(
     from femts.analysis.backtest.cutoffs import Cutoffs
     from femts.analysis.backtest.run import backtest as run_backtest
     from femts.analysis.backtest.run import backtest_scores
-    from femts.data.frames import write_table
     from femts.data.loading import is_path, load_dataset
+    from femts.data.read import write_table
 
     forecaster = load_run(run, device)
     panel = forecaster.config.schema.panel
