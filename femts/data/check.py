@@ -242,10 +242,9 @@ def check_thousands(pieces: Iterable[pd.DataFrame], where: str, decimal: str = "
         if all("" in rows for rows in seen.values()):
             return
     for name, rows in seen.items():
-        marked = min((cell for cell in rows if decimal in cell), key=rows.__getitem__, default=None)
-        plain = min(
-            (cell for cell in rows if decimal not in cell and cell.strip("+-0")), key=rows.__getitem__, default=None
-        )
+        in_order = sorted(rows, key=rows.__getitem__)
+        marked = next((cell for cell in in_order if decimal in cell), None)
+        plain = next((cell for cell in in_order if decimal not in cell and cell.strip("+-0")), None)
         if marked and plain:
             raise UsageError(
                 f"{where} has '{marked}' in column '{shown(name)}' at data row {rows[marked] + 1} beside '{plain}', so "
@@ -272,13 +271,9 @@ def _numbers(column: pd.Series, name: str, where: str, na: Sequence[float] = ())
     check_marks(column, name, where)
     if unread is not None:
         row = int(np.argmax(unread))
-        text = column.iloc[row]
-        remedy = (
-            "leave out marks between thousands" if _THOUSANDS.fullmatch(str(text).strip()) else "put a number there"
-        )
-        raise UsageError(
-            f"{where} has the text '{shown(text)}' in column '{shown(name)}' at data row {row + 1}; {remedy}."
-        )
+        text = shown(column.iloc[row])
+        remedy = "leave out marks between thousands" if _THOUSANDS.fullmatch(text.strip()) else "put a number there"
+        raise UsageError(f"{where} has the text '{text}' in column '{shown(name)}' at data row {row + 1}; {remedy}.")
     return numbers
 
 
@@ -316,8 +311,8 @@ def _to_wide(frame: pd.DataFrame, where: str, schema: Schema, freq: str | None) 
     columns, steps = table["id"].nunique(), table["date"].nunique()
     if columns * steps > max(ROOM, MOST_EMPTY * len(table)):
         raise UsageError(
-            f"{where} has {columns} series and {steps} different dates, but only {len(table)} values; bring series that "
-            "share their dates."
+            f"{where} has {columns} series and {steps} different dates, but only {len(table)} values; bring series "
+            "that share their dates."
         )
     wide = table.pivot(index="date", columns="id", values="y")[list(dict.fromkeys(series))]
     wide.columns.name = None

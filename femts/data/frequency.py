@@ -21,19 +21,8 @@ STRETCHES = (12, 3)  # stamps that a step is read from where others are missing;
 MOST_MISSING, ISLAND = 10, 3  # stamps for each that is there, and dates beside the longest hole
 NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _SECONDS = {"D": 86_400, "h": 3600, "min": 60, "s": 1}  # in steps of one length, by the base of a frequency
-_PER_YEAR = {
-    "W": 52,
-    "SMS": 24,
-    "SME": 24,
-    "MS": 12,
-    "ME": 12,
-    "BMS": 12,
-    "BME": 12,
-    "QS": 4,
-    "QE": 4,
-    "BQS": 4,
-    "BQE": 4,
-}
+_PER_YEAR = {"W": 52, **dict.fromkeys(("SMS", "SME"), 24), **dict.fromkeys(("MS", "ME", "BMS", "BME"), 12)}
+_PER_YEAR |= dict.fromkeys(("QS", "QE", "BQS", "BQE"), 4)
 _FIRST_MONTH = {"OCT": "JAN", "NOV": "FEB", "DEC": "MAR"}
 
 

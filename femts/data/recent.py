@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -75,19 +76,14 @@ def read_recent(
 
     pieces = all_pieces()
     first = next(pieces)
-    columns = match_columns(first, given)
+    columns, again = match_columns(first, given), all_pieces
     if columns.time_of(first) not in map(str, first.columns):
         return _last_rows(chain([first], pieces), steps)
-    long, again = columns.is_long(first), all_pieces
     try:
-        if long:
-            recent = last_stamps(chain([first], pieces), steps, freq, columns, where)
-        else:
-            recent = _last_by_time(chain([first], pieces), steps, freq, columns)
+        recent = last_stamps(chain([first], pieces), steps, freq, columns, where)
     except _Stamps:
         whole = to_frame(read_table(path, columns), where, columns)
-        recent = last_stamps([whole], steps, freq, columns, where) if long else last_steps(whole, steps, freq, columns)
-        again = partial(iter, [whole])
+        recent, again = last_steps(whole, steps, freq, columns, where), partial(iter, [whole])
     return _with_earlier(recent, again, names, freq, replace(schema, form=columns))
 
 
@@ -106,115 +102,74 @@ def _with_earlier(
     rows = rows_before(pieces, stamps.min(), list(first.index[first.isna()]), freq, schema)
     if not len(rows):
         return recent
-    if freq is not None:
-        rows = rows.assign(**{time: rows.index}) if schema.form.is_long(rows) else _read(rows, time, rows.index)
+    rows = rows if freq is None else rows.assign(**{time: rows.index})
     return pd.concat([rows, recent], ignore_index=freq is not None)
 
 
-def last_steps(history: pd.DataFrame, count: int, freq: str, names: ColumnNames = USUAL) -> pd.DataFrame:
-    """The last `count` rows of a wide table by time, this read, in order; by place, where earlier stamps cannot be.
-
-    What is wrong with those rows is said by who checks them; what lies before them is nobody's concern.
-
-    Raises:
-        UsageError: stamps cannot be read, and rows are not in order.
-    """
-    time, recent = names.time_of(history), history.tail(count)
-    try:
-        stamps = read_dates(history[time], "The history", freq)
-    except UsageError:
-        try:
-            in_order = read_dates(recent[time], "The history", freq).is_monotonic_increasing
-        except UsageError:
-            in_order = True  # who checks these rows says so
-        if not in_order:
-            raise
-        return recent
-    return _in_order(_read(history, time, stamps), stamps).tail(count)
-
-
-def _last_by_time(pieces: Iterable[pd.DataFrame], count: int, freq: str, names: ColumnNames) -> pd.DataFrame:
-    """The rows of the last `count` different stamps of a wide table that comes in pieces, in order."""
-    recent, ends = None, pd.Index([])
-    for piece in pieces:
-        time = names.time_of(piece)
-        stamps = _stamps_of(piece, time, freq, "The history")
-        piece = _read(piece, time, stamps) if len(piece) else piece
-        if recent is None or not len(ends):  # an empty piece has the names of columns, but no stamps of any kind
-            recent, ends = piece, stamps
-        elif len(piece):
-            _check_kind(ends, stamps, "The history")
-            recent, ends = pd.concat([recent, piece]), ends.append(stamps)
-        distinct = ends.unique()
-        if (len(ends) - len(distinct)) * piece.shape[1] > MOST_REPEATED:
-            break  # who checks these rows says so, and more of them would take all memory
-        if len(distinct) > count:
-            here = ends >= distinct.sort_values()[-count]
-            recent, ends = recent[here], ends[here]
-    assert recent is not None, "a table comes in one piece at least"
-    return _in_order(recent, ends)
-
-
 def last_stamps(
-    pieces: Iterable[pd.DataFrame], count: int, freq: str | None, names: ColumnNames = USUAL, where: str = "The history"
+    pieces: Iterable[pd.DataFrame], count: int, freq: str, names: ColumnNames = USUAL, where: str = "The history"
 ) -> pd.DataFrame:
     """Of a table that comes in pieces, in any order, the rows of the last `count` different stamps, these read.
 
-    A series of a long table without a row among them gets one for the last stamp, without a value.
+    Those of a wide table come in order of time. A series of a long table without a row among them gets one for the last
+    stamp, without a value.
 
     Raises:
         UsageError: a stamp cannot be read, or stamps of several kinds or time zones; the text says which.
     """
-    recent, series, time = pd.DataFrame(), dict[str, None](), ""
+    recent, stamps, series, long = pd.DataFrame(), pd.Index([]), dict[str, None](), False
     for piece in pieces:
-        time = names.time_of(piece)
-        series |= dict.fromkeys(piece[names.series].astype(str).unique())
-        piece = piece.assign(**{time: _stamps_of(piece, time, freq, where)})
-        if len(recent) and len(piece):
-            _check_kind(pd.Index(recent[time]), pd.Index(piece[time]), where)
-        recent = pd.concat([recent, piece]) if len(recent) and len(piece) else recent if len(recent) else piece
-        stamps = np.sort(recent[time].unique())
-        if len(stamps) > count:
-            recent = recent[recent[time] >= stamps[-count]]
-    here = set(recent[names.series].astype(str))
-    ended = [name for name in series if name not in here]
+        time, long = names.time_of(piece), names.is_long(piece)
+        try:
+            new = read_dates(piece[time], where, freq)
+        except UsageError as error:
+            raise _Stamps(str(error)) from error
+        series |= dict.fromkeys(as_text(piece[names.series]).unique()) if long else {}
+        piece = piece.assign(**{time: new})
+        if not len(stamps):  # an empty piece has the names of columns, but no stamps of any kind
+            recent, stamps = piece, new
+        elif len(piece):
+            kinds = [getattr(each, "tz", None) if isinstance(each, pd.DatetimeIndex) else int for each in (stamps, new)]
+            if kinds[0] != kinds[1]:
+                raise _Stamps(f"{where} has stamps of several kinds or time zones; write them all in one way.")
+            recent, stamps = pd.concat([recent, piece]), stamps.append(new)
+        distinct = stamps.unique()
+        if not long and (len(stamps) - len(distinct)) * piece.shape[1] > MOST_REPEATED:
+            break  # who checks these rows says so, and more of them would take all memory
+        if len(distinct) > count:
+            here = np.asarray(stamps >= distinct.sort_values()[-count])
+            recent, stamps = recent[here], stamps[here]
+    if not long:
+        return recent if stamps.is_monotonic_increasing else recent.iloc[np.argsort(stamps, kind="stable")]
+    ended = [name for name in series if name not in set(as_text(recent[names.series]))]
     if not ended:
         return recent
-    last = pd.DataFrame({names.series: ended, time: recent[time].max(), names.value: np.nan})
+    last = pd.DataFrame({names.series: ended, time: stamps.max(), names.value: np.nan})
     return pd.concat([recent, last[[*recent.columns]]])
 
 
-def _stamps_of(piece: pd.DataFrame, time: str, freq: str | None, where: str) -> pd.Index:
+def last_steps(
+    history: pd.DataFrame, count: int, freq: str, names: ColumnNames = USUAL, where: str = "The history"
+) -> pd.DataFrame:
+    """What `last_stamps` gives of a table in memory; of a wide one with earlier stamps that cannot be read its last
+    rows: what lies before them is nobody's concern."""
     try:
-        return read_dates(piece[time], where, freq)
-    except UsageError as error:
-        raise _Stamps(str(error)) from error
-
-
-def _check_kind(stamps: pd.Index, others: pd.Index, where: str) -> None:
-    """Refuse stamps of two kinds, which cannot be compared: of two time zones, or dates and numbers."""
-    kinds = {getattr(each, "tz", None) if isinstance(each, pd.DatetimeIndex) else "number" for each in (stamps, others)}
-    if len(kinds) > 1:
-        raise _Stamps(f"{where} has stamps of several kinds or time zones; write them all in one way.")
-
-
-def _read(table: pd.DataFrame, time: str, stamps: pd.Index) -> pd.DataFrame:
-    """The table with its `stamps` read, for in some rows alone a day could be a month; those of a time zone as they
-    are, for a summer's rows alone have one offset."""
-    return table if getattr(stamps, "tz", None) is not None else table.assign(**{time: stamps})
-
-
-def _in_order(table: pd.DataFrame, stamps: pd.Index) -> pd.DataFrame:
-    return table if stamps.is_monotonic_increasing else table.iloc[np.argsort(stamps.to_numpy(), kind="stable")]
+        return last_stamps([history], count, freq, names, where)
+    except UsageError:
+        recent, in_order = history.tail(count), not names.is_long(history)
+        with suppress(UsageError):  # who checks these rows says what is wrong with them
+            in_order &= read_dates(recent[names.time_of(recent)], freq=freq).is_monotonic_increasing
+        if not in_order:
+            raise
+        return recent
 
 
 def _last_rows(pieces: Iterable[pd.DataFrame], count: int) -> pd.DataFrame:
     """The last `count` rows of a table that comes in pieces."""
-    recent = None
+    recent = pd.DataFrame()
     for piece in pieces:
-        recent = piece if recent is None or len(piece) >= count else pd.concat([recent, piece])
+        recent = pd.concat([recent, piece]) if len(recent) else piece
         recent = recent.tail(count).copy()  # a copy lets go of the rest
-    assert recent is not None, "a table comes in one piece at least"
     return recent
 
 

@@ -7,6 +7,7 @@ import calendar
 import datetime
 import re
 import warnings
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,12 +25,7 @@ _DIGITS = {10: "%Y%m%d%H", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}  # stamps such 
 # more than any month has days, so that 200131 is no week of 2001.
 _CODES = {1: ("quarters", 4, 4), 2: ("ISO weeks", 53, 32), 3: ("days of a year", 366, 1)}
 _ENDS = {100: (12, 52, 53), 1000: (365, 366)}  # last part of a year, by the round number at which the next one begins
-_UNIX = {
-    "s": ("seconds", 1),
-    "ms": ("milliseconds", 10**3),
-    "us": ("microseconds", 10**6),
-    "ns": ("nanoseconds", 10**9),
-}
+_UNIX = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 _UNIX_SECONDS = (631_152_000, 4_102_444_800)  # from 1990 to 2100
 _SHEET_DAYS = (32_874, 54_789)  # day numbers of a spreadsheet from 1990 to 2050: counts of steps are seldom there
 _DAYS_APART = (1, 7, 14, 28, 29, 30, 31, 90, 91, 92, 365, 366)  # of two rows of a spreadsheet; hours are less than one
@@ -78,10 +74,8 @@ def read_stamps(
         UsageError: a cell is no date, or could be two; the text says which.
     """
     if isinstance(column.dtype, pd.PeriodDtype):
-        try:
+        with suppress(ValueError, OverflowError):  # beyond the years that pandas counts in; their text is refused
             column = column.dt.to_timestamp()
-        except (ValueError, OverflowError):  # beyond the years that pandas counts in; the text of them is refused
-            pass
     dates, notes = column, tuple[str, ...]()
     if not pd.api.types.is_datetime64_any_dtype(column):
         text = as_text(column)
@@ -156,10 +150,10 @@ def times_of(numbers: NDArray[Any], freq: str | None = None, days: bool = True) 
     if whole and _are_dates_in_digits(numbers, freq is not None):
         return Times("dates in digits")
     low, high = numbers.min(), numbers.max()
-    for unit, (name, per) in _UNIX.items():
+    for unit, per in zip(_UNIX, (1, 10**3, 10**6, 10**9), strict=True):
         if _UNIX_SECONDS[0] * per <= low and high < _UNIX_SECONDS[1] * per:
             times = pd.DatetimeIndex(pd.to_datetime(numbers, unit=unit)).as_unit("ns")  # type: ignore[call-overload]
-            return Times(f"Unix {name} in UTC", times if whole else times.round("ms"))
+            return Times(f"Unix {_UNIX[unit]} in UTC", times if whole else times.round("ms"))
     steps = np.diff(np.unique(numbers))
     usual = float(np.median(steps)) if len(steps) else 1.0
     if not days or low < _SHEET_DAYS[0] or high >= _SHEET_DAYS[1]:
@@ -291,7 +285,7 @@ def _are_dates_in_digits(numbers: NDArray[np.int64], sure: bool) -> bool:
 def _from_digits(text: pd.Series) -> pd.Series | None:
     """Stamps of a day and a clock in digits alone; None where one in ten or more has another length, or a
     month or an hour that there is not."""
-    if not len(text) or len(text.iloc[0]) not in _DIGITS or not text.str.fullmatch(r"\d+", na=False).all():
+    if not len(text) or not text.str.fullmatch(r"\d+", na=False).all() or len(text.iloc[0]) not in _DIGITS:
         return None
     length = len(text.iloc[0])
     stamps = _stamps(text.where(text.str.fullmatch(rf"(?:19|20)\d{{{length - 2}}}")), format=_DIGITS[length])

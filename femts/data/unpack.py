@@ -1,4 +1,4 @@
-"""Bytes of a table, of a file, plain or packed, or of standard input, which is called `-`: no more than memory holds."""
+"""Bytes of a table, of a file, plain or packed, or of standard input (`-`): no more than memory holds."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def _zstd(path: Path) -> BinaryIO:
 _PACKED: dict[bytes, Callable[[Path], Any]] = {
     b"\x1f\x8b": lambda path: gzip.GzipFile(fileobj=raw(path)),
     b"BZh": lambda path: bz2.BZ2File(raw(path)),
-    b"\xfd7zXZ": lambda path: lzma.LZMAFile(raw(path)),
+    b"\xfd7zXZ": lambda path: lzma.LZMAFile(raw(path)),  # noqa: SIM115
     b"PK\x03\x04": _zip,
     b"\x28\xb5\x2f\xfd": _zstd,
 }

@@ -15,7 +15,7 @@ from femts.data.column_names import ColumnNames
 from femts.data.columns import is_table, match_columns, to_frame
 from femts.data.frequency import steps_between
 from femts.data.preprocess import Preprocess
-from femts.data.recent import last_stamps, last_steps, numbers, rows_before
+from femts.data.recent import last_steps, numbers, rows_before
 from femts.data.schema import Schema
 from femts.data.stamps import read_dates
 from femts.errors import AgeWarning, GapWarning, UnitsWarning, UsageError
@@ -95,13 +95,12 @@ def look_back(history: pd.DataFrame, config: RunConfig, columns: Sequence[str], 
 def _last_rows(table: pd.DataFrame, schema: Schema, needed: int, freq: str | None) -> tuple[pd.DataFrame, Schema]:
     """The rows of a user's table that its last `needed` steps are in, made wide, and the schema of these."""
     form = schema.form
-    if form.is_long(table):
-        rows = last_stamps([table], needed, freq, form)
-        where = f"The recent history ({len(rows)} rows)"
-        return check_frame(rows, schema, None, freq, where), schema.wide()
-    if freq is not None and form.time_of(table) in map(str, table.columns):
-        return last_steps(table, needed, freq, form), schema
-    return table, schema
+    if freq is None or form.time_of(table) not in map(str, table.columns):
+        return table, schema
+    rows = last_steps(table, needed, freq, form)
+    if not form.is_long(table):
+        return rows, schema
+    return check_frame(rows, schema, None, freq, f"The recent history ({len(rows)} rows)"), schema.wide()
 
 
 def _checked(
