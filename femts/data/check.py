@@ -21,7 +21,7 @@ from femts.text import shown
 LARGEST = 3.4e38  # that single precision holds
 MOST_EMPTY, ROOM = 1000, 2**24  # cells for each value of a long table, and cells that any may have, once it is wide
 _THOUSANDS = re.compile(
-    r"[+-]?\d{1,3}(?:(,\d{3})+(\.\d+)?|(\.\d{3})+,\d+|(\.\d{3}){2,}|([ '\u00a0\u202f]\d{3})+([.,]\d+)?)"
+    r"[+-]?\d{1,3}(?:(,\d{3})+\.\d+|(\.\d{3})+,\d+|([.,]\d{3}){2,}|([ '\u00a0\u202f]\d{3})+([.,]\d+)?)"
 )
 
 
@@ -136,7 +136,7 @@ def _words(frame: pd.DataFrame) -> list[str]:
             numbers, unread = parsed(frame[name])
             if unread is None or not np.isnan(numbers).all() or are_clocks(frame[name]):
                 continue
-            if not _THOUSANDS.fullmatch(str(frame[name].iloc[int(np.argmax(unread))]).strip()):
+            if not _THOUSANDS.fullmatch(shown(frame[name].iloc[int(np.argmax(unread))]).strip()):
                 words.append(str(name))
     return words
 

@@ -52,7 +52,7 @@ ROOM, MOST_EMPTY = 2**24, 100  # places that the rows of a sheet may span, in al
 _DECIMAL = re.compile(r"[+-]?(\d+,\d*|,\d+)([eE][+-]?\d+)?")
 _ROUND = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")  # decimals, or thousands
 _ENGLISH = re.compile(r"[+-]?\d{1,3}(,\d{3})+\.\d+|[+-]?\d{1,3}(,\d{3}){2,}")
-_POINT = re.compile(r"[+-]?[\d.,]*\.[\d.,]*")
+_POINT = re.compile(r"[+-]?(\d*\.\d+|\d{1,3}(\.\d{3})+(,\d+)?)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,12 +158,8 @@ def headless_pieces(path: str | Path, cells: int | None = None) -> Iterator[pd.D
         if cells is not None:
             with open_text(path) as file:
                 rows = max(1, cells // len(next(csv.reader(file), [""])))
-        with open_bytes(path, cells) as source:
-            reader = pd.read_csv(source, header=None, chunksize=rows, encoding="utf-8-sig", compression=None)
-            for piece in reader:
-                source.raw.start_piece()  # type: ignore[attr-defined]
-                yield piece
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError, csv.Error) as error:
+        yield from _csv_pieces(path, cells, header=None, chunksize=rows)
+    except (pd.errors.ParserError, pd.errors.ParserWarning, UnicodeDecodeError, csv.Error) as error:
         reason = shown(str(error).strip())
         raise UsageError(f"File {path} cannot be read as a matrix of numbers ({reason}); get it anew.") from error
 
@@ -299,7 +295,7 @@ def _check_points(piece: pd.DataFrame, path: Path) -> None:
     """Refuse a number with a point in it, where others have a comma before their decimals."""
     for name in piece.columns[[not pd.api.types.is_numeric_dtype(kind) for kind in piece.dtypes]]:
         for cell in piece[name].dropna().unique():
-            if _POINT.fullmatch(cell.strip()) and re.search(r"\d", cell):
+            if _POINT.fullmatch(cell.strip()):
                 row = piece.index[int(np.argmax(piece[name] == cell))] + 1
                 raise UsageError(
                     f"{place(path)} has '{shown(cell.strip())}' in column '{shown(name)}' at data row {row}, but other "

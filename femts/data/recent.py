@@ -137,11 +137,12 @@ def last_stamps(
         if not long and (len(stamps) - len(distinct)) * piece.shape[1] > MOST_REPEATED:
             break  # who checks these rows says so, and more of them would take all memory
         if len(distinct) > count:
-            here = np.asarray(stamps >= distinct.sort_values()[-count])
-            recent, stamps = recent[here], stamps[here]
+            kept = np.asarray(stamps >= distinct.sort_values()[-count])
+            recent, stamps = recent[kept].infer_objects(), stamps[kept]  # one cell of text may be gone
     if not long:
         return recent if stamps.is_monotonic_increasing else recent.iloc[np.argsort(stamps, kind="stable")]
-    ended = [name for name in series if name not in set(as_text(recent[names.series]))]
+    here = set(as_text(recent[names.series]))
+    ended = [name for name in series if name not in here]
     if not ended:
         return recent
     last = pd.DataFrame({names.series: ended, time: stamps.max(), names.value: np.nan})
@@ -169,7 +170,7 @@ def _last_rows(pieces: Iterable[pd.DataFrame], count: int) -> pd.DataFrame:
     recent = pd.DataFrame()
     for piece in pieces:
         recent = pd.concat([recent, piece]) if len(recent) else piece
-        recent = recent.tail(count).copy()  # a copy lets go of the rest
+        recent = recent.tail(count).copy().infer_objects()  # a copy lets go of the rest
     return recent
 
 
