@@ -123,12 +123,8 @@ def are_clocks(column: pd.Series) -> bool:
 
 
 class Times(NamedTuple):
-    """What numbers stand for.
-
-    Attributes:
-        kind: of the numbers; `dates in digits` are read as text.
-        times: of each, NaT where there is none, such as week 53 of a year that has 52; None for dates in digits.
-    """
+    """What numbers stand for: their kind, and the time of each, NaT where there is none, such as week 53 of a year that
+    has 52; None for `dates in digits`, which are read as text."""
 
     kind: str
     times: pd.DatetimeIndex | None = None
@@ -167,39 +163,35 @@ def times_of(numbers: NDArray[Any], freq: str | None = None, days: bool = True) 
 
 def _numbered(text: pd.Series, freq: str | None, where: str) -> tuple[pd.Index, tuple[str, ...]] | None:
     """The stamps of numbers, with notes; None for anything else, and for dates in digits, which are read as text."""
-    counted = freq is not None and freq.isdecimal()
-    if not len(text):
+    whole, counted = bool(text.str.fullmatch(r"-?\d{1,18}|[1-4]\d{18}").all()), freq is not None and freq.isdecimal()
+    if not len(text) or not (whole or (not counted and text.str.fullmatch(r"\d{5,10}(\.\d+)?").all())):
         return None
-    if not text.str.fullmatch(r"-?\d{1,18}|[1-4]\d{18}").all():
-        if counted or not text.str.fullmatch(r"\d{5,10}(\.\d+)?").all():
-            return None
-        numbers: NDArray[Any] = text.astype("float64").to_numpy()
-        found = times_of(numbers, freq)
-        return None if found is None else (found.times, (_note_on(numbers, found),))  # type: ignore[return-value]
-    numbers = text.astype("int64").to_numpy()
-    if not counted:
-        found = times_of(numbers, freq)
-        if found is not None and found.times is None:
-            return None
-        jump = _jump_of_codes(numbers) if freq is None else None
-        coded = found is not None and found.kind in (kind for kind, *_ in _CODES.values())
-        # Of ten digits are short dates with a clock.
-        if found is not None and (coded or jump is None or numbers.max() < 10**6):
-            assert found.times is not None
-            if found.times.hasnans:
-                row = int(np.argmax(found.times.isna()))
-                raise UsageError(
-                    f"{where} has '{numbers[row]}' at data row {row + 1} among stamps that are read as {found.kind}, "
-                    "but its year has fewer; write the first day of each, such as 2024-12-30."
-                )
-            return found.times, (_note_on(numbers, found),)
-        if jump is not None:
-            row = int(np.argmax(numbers == jump[1]))
+    numbers: NDArray[Any] = text.astype("int64" if whole else "float64").to_numpy()
+    found = None if counted else times_of(numbers, freq)
+    if found is not None and found.times is None:
+        return None
+    jump = _jump_of_codes(numbers) if whole and freq is None else None
+    coded = found is not None and found.kind in (kind for kind, *_ in _CODES.values())
+    # Of ten digits are short dates with a clock.
+    if found is not None and found.times is not None and (coded or jump is None or numbers.max() < 10**6):
+        if found.times.hasnans:
+            row = int(np.argmax(found.times.isna()))
             raise UsageError(
-                f"{where} has whole numbers for stamps that jump again and again to just past a round one, as from "
-                f"{jump[0]} to {jump[1]} (data row {row + 1}), so they are codes of times and no counts; write them as "
-                "2024-12-31 23:00:00, or number the steps from 0."
+                f"{where} has '{numbers[row]}' at data row {row + 1} among stamps that are read as {found.kind}, but "
+                "its year has fewer; write the first day of each, such as 2024-12-30."
             )
+        first = str(found.times[0]).removesuffix(" 00:00:00")
+        note = f"its stamps are read as {found.kind} ({numbers[0]} is {first}); number the steps from 0 if they only"
+        return found.times, (f"{note} count",)
+    if not whole:
+        return None
+    if jump is not None:
+        row = int(np.argmax(numbers == jump[1]))
+        raise UsageError(
+            f"{where} has whole numbers for stamps that jump again and again to just past a round one, as from "
+            f"{jump[0]} to {jump[1]} (data row {row + 1}), so they are codes of times and no counts; write them as "
+            "2024-12-31 23:00:00, or number the steps from 0."
+        )
     beyond = np.abs(numbers) > MOST_NUMBER
     if beyond.any():
         row = int(np.argmax(beyond))
@@ -208,12 +200,6 @@ def _numbered(text: pd.Series, freq: str | None, where: str) -> tuple[pd.Index, 
             "0."
         )
     return pd.Index(numbers), ()
-
-
-def _note_on(numbers: NDArray[Any], found: Times) -> str:
-    assert found.times is not None
-    first = str(found.times[0]).removesuffix(" 00:00:00")
-    return f"its stamps are read as {found.kind} ({numbers[0]} is {first}); number the steps from 0 if they only count"
 
 
 def _codes(numbers: NDArray[np.int64], freq: str | None) -> Times | None:
@@ -311,13 +297,12 @@ def _first_day(pattern: re.Pattern[str], cell: str) -> str:
     part = match.groupdict()
     if "quarter" in part:
         return f"{part['year']}-{int(part['quarter']) * 3 - 2:02d}-01"
-    try:
-        if "week" in part:
-            return datetime.date.fromisocalendar(
-                int(part["year"]), int(part["week"]), int(part["day"] or 1)
-            ).isoformat()
-    except ValueError:  # week 53 of a year that has 52
-        return ""
+    if "week" in part:
+        year, week, day = int(part["year"]), int(part["week"]), int(part["day"] or 1)
+        try:
+            return datetime.date.fromisocalendar(year, week, day).isoformat()
+        except ValueError:  # week 53 of a year that has 52
+            return ""
     month = int(part["month"]) if "month" in part else _MONTHS.get(part["name"].lower())
     return "" if month is None else f"{part['year']}-{month:02d}-01"
 
