@@ -222,7 +222,9 @@ def _codes(numbers: NDArray[np.int64], freq: str | None) -> Times | None:
             3: (numbers, "%Y%j"),
         }[digits]
         times = pd.DatetimeIndex(pd.to_datetime(pd.Series(number).astype(str), format=how, errors="coerce"))
-        return Times(kind, times.where(times.year == years) if digits == 3 else times)  # day 366 is not always one
+        if digits == 2:  # pandas 2 takes a week or a day that a year does not have for one of the next
+            times = times.where(times.isocalendar()["week"].to_numpy(dtype=np.float64, na_value=np.nan) == parts)
+        return Times(kind, times.where(times.year == years) if digits == 3 else times)
     return None
 
 

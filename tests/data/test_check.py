@@ -205,8 +205,8 @@ def test_a_sentinel_in_single_precision_is_seen_in_the_catalogue_and_in_predicti
     with_sentinels().to_csv(tmp_path / "table.csv", index=False)
     forecaster = femts.train(load_dataset(tmp_path / "table.csv", na=[SENTINEL]), "ridge", 7, seq_len=14)
     with pytest.warns(femts.errors.GapWarning):
-        forecasts = [forecaster.predict(with_sentinels(dtype))[["a", "b"]] for dtype in ("float64", "float32")]
-    np.testing.assert_allclose(*forecasts, rtol=1e-4)
+        first, again = (forecaster.predict(with_sentinels(dtype))[["a", "b"]] for dtype in ("float64", "float32"))
+    np.testing.assert_allclose(first, again, rtol=1e-4)
 
 
 def marked_rows(cells: list[str], separator: str) -> str:
