@@ -105,8 +105,8 @@ def open_table(source: Any, names: ColumnNames, guess: bool = True) -> LoadedTab
         raise UsageError(f"The data are a {type(source).__name__}; give a name, the path of a file, or a DataFrame.")
     frame = to_frame(table, where, names)
     names, notes = infer_columns(frame, names, where, long=guess)
-    place_of = None if path in (None, STDIN) else str(path.resolve())  # type: ignore[union-attr]
-    return LoadedTable(frame, names, name, where, (*frame.attrs.get(NOTES, ()), *notes), sha256, place_of)
+    file = None if path is None or path == STDIN else str(path.resolve())
+    return LoadedTable(frame, names, name, where, (*frame.attrs.get(NOTES, ()), *notes), sha256, file)
 
 
 def read_table(path: str | Path, names: ColumnNames = USUAL) -> pd.DataFrame:
