@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 
 from femts.config.arguments import check_callable, check_flag, check_kind, check_text
 from femts.data.catalog import CATALOG
+from femts.data.check import check_frame, check_values
+from femts.data.columns import is_table, match_columns, to_frame
 from femts.data.dataset import Dataset
-from femts.data.frames import check_frame, check_values
-from femts.data.interchange import is_table, to_frame
-from femts.data.naming import form_again
 from femts.data.power import PowerTransform
 from femts.data.preprocess import last_observed
-from femts.data.reading import read_headless
+from femts.data.read import read_headless
 from femts.data.splits import Split
 from femts.errors import UsageError, memory_checked
 from femts.forecaster.forecaster import Forecaster, Source
@@ -142,7 +141,7 @@ def _rows(forecaster: Forecaster, data: Source) -> tuple[Dataset, str]:
     if not schema.panel and is_table(data):
         where = "The frame"
         table = to_frame(data, where, None if freq is None else schema.form)
-        schema = replace(schema, form=form_again(table, schema.form))
+        schema = replace(schema, form=match_columns(table, schema.form))
         table = schema.roles.narrow(table, schema.form, where)
     elif not schema.panel and freq is None and isinstance(data, str | Path) and Path(data).is_file():
         where, table = f"File {data}", read_headless(Path(data))

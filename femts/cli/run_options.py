@@ -47,7 +47,7 @@ class PlaceOptions:
 def read_history(table: Path, forecaster: Forecaster, steps: int = 0) -> pd.DataFrame:
     """The end of a user's file, in the form that the run was trained on: a look-back, or `steps`
     where these are more; of a panel the whole, as each series has an end of its own."""
-    from femts.data.reading import read_table
+    from femts.data.read import read_table
     from femts.data.recent import read_recent
 
     config = forecaster.config

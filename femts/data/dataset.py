@@ -305,11 +305,11 @@ class Dataset:
             UsageError: the training rows do not reach for so many.
         """
         if origins > self.most_origins:
-            first, start, stop = *self.split.train[0].tolist(), int(self.split.val[0, 1])
             if len(self) > 1:
                 raise UsageError(f"Several series are validated at one origin, not at {origins}; leave --origins out.")
+            (first, start), (_, end) = self.split.train[0].tolist(), self.split.val[0].tolist()
             raise UsageError(
-                f"{origins} origins, each {stop - start} rows before the next, leave less than half of the "
+                f"{origins} origins, each {end - start} rows before the next, leave less than half of the "
                 f"{start - first} training rows of '{self.name}'; ask for at most {self.most_origins}."
             )
         schema = replace(self.schema, split=SplitRule(test_rows=pred_len))  # or it would be split anew

@@ -16,17 +16,16 @@ from pandas.tseries.frequencies import to_offset
 
 from femts.config.arguments import check_kind, check_path
 from femts.data.catalog import CATALOG, DatasetCard, card
+from femts.data.check import check_frame, sentinels
 from femts.data.dataset import Dataset
 from femts.data.download import fetch, file_sha256
-from femts.data.frames import check_frame, sentinels
-from femts.data.grid import step_of
+from femts.data.frequency import step_of
 from femts.data.long_table import read_long
-from femts.data.opened import Opened as LoadedTable
-from femts.data.opened import open_table
-from femts.data.opening import STDIN
+from femts.data.read import LoadedTable, open_table
 from femts.data.roles import NO_ROLES, Roles
 from femts.data.schema import Reading, Schema
 from femts.data.splits import ratio_split
+from femts.data.unpack import STDIN
 from femts.errors import UsageError, memory_checked
 from femts.text import shown
 

@@ -11,13 +11,13 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.tseries.frequencies import to_offset
 
-from femts.data.frames import LARGEST, check_frame, check_marks, check_unique, check_values, parsed
-from femts.data.grid import NANOSECONDS, step_of
-from femts.data.naming import settle
+from femts.data.check import LARGEST, check_frame, check_marks, check_unique, check_values, parsed
+from femts.data.columns import infer_columns
+from femts.data.frequency import NANOSECONDS, step_of
 from femts.data.roles import NO_ROLES
 from femts.data.schema import Schema
+from femts.data.stamps import read_stamps
 from femts.data.static import read_static
-from femts.data.timestamps import read_stamps
 from femts.errors import UsageError
 from femts.text import shown
 
@@ -76,7 +76,7 @@ def _settled(frame: pd.DataFrame, schema: Schema, where: str) -> tuple[pd.DataFr
     notes: tuple[str, ...] = ()
     form, roles = schema.form, schema.roles
     if not {form.series, form.time or "ds"} <= set(frame.columns):
-        form, notes = settle(frame, form, where)
+        form, notes = infer_columns(frame, form, where)
         if form.time is None and {form.series, "date"} <= set(frame.columns):
             form = replace(form, time="date")
     schema = replace(schema, form=form)

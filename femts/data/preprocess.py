@@ -277,7 +277,10 @@ class Preprocess:
         """Scaled units of raw forecasts (S or n, ..., T) of the first T channels, in which they are scored."""
         values = raw if self.power is None else self.power.apply(raw)
         targets = raw.shape[-1]
-        own = Scaler(*(each[:, :targets] for each in (self.scaler.mean, self.scaler.scale, self.scaler.own)))
+        scaler = self.scaler
+        own = replace(
+            scaler, mean=scaler.mean[:, :targets], scale=scaler.scale[:, :targets], own=scaler.own[:, :targets]
+        )
         return own.transform(values)
 
     def limits(self, targets: int) -> tuple[Array, Array]:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from femts.data.frames import as_text
+from femts.data.stamps import as_text
 from femts.errors import GapWarning, UsageError
 from femts.text import shown
 

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from femts.data.batch import Batch
 from femts.data.dataset import Dataset
+from femts.data.frequency import phases
 from femts.data.limits import Limits
-from femts.data.phase import phases
 from femts.data.preprocess import Preprocess
 from femts.data.raw import Raw
 from femts.data.resident import Context, ScaledSeries, SeriesFacts

@@ -11,8 +11,8 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 
+from femts.data.frequency import phases
 from femts.data.limits import Limits
-from femts.data.phase import phases
 from femts.data.preprocess import Preprocess
 from femts.data.resident import Context
 from femts.evaluation.intervals import check_levels

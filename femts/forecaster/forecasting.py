@@ -16,7 +16,7 @@ from torch import Tensor
 from femts.config.values import check_steps
 from femts.data.batch import Batch
 from femts.data.dataset import Dataset
-from femts.data.grid import last_dates
+from femts.data.frequency import last_dates
 from femts.data.preprocess import Preprocess
 from femts.data.raw import raw_look_backs
 from femts.errors import RunFailure, UsageError
@@ -106,7 +106,7 @@ def forecast_table(
     points = made.raw()
     bounds = raw_bounds(forecaster, made, points, ends) if any(ends) else {}
     lost = data.series if config.schema.panel else targets
-    gone = made.ended.all(axis=1) if config.schema.panel else made.ended[0]
+    gone = np.atleast_1d(made.ended.all(axis=1) if config.schema.panel else made.ended[0])
     inputs.warn_ended([name for name, over in zip(lost, gone, strict=True) if over], config.seq_len)
     flat = {name: each.reshape(-1, len(targets)) for name, each in bounds.items()}
     forecast = with_bounds(pd.DataFrame(points.reshape(-1, len(targets)), columns=list(targets)), flat)

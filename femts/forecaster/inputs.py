@@ -12,20 +12,18 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from femts.config.arguments import check_names
+from femts.data.check import check_frame, check_unique, check_values
+from femts.data.column_names import ColumnNames
+from femts.data.columns import is_table, match_columns, to_frame
 from femts.data.dataset import Dataset
-from femts.data.earlier import numbers, rows_before
-from femts.data.form import Form
-from femts.data.frames import check_frame, check_unique, check_values
-from femts.data.grid import future_dates, past_date, steps_between
-from femts.data.interchange import is_table, to_frame
+from femts.data.frequency import future_dates, past_date, steps_between
 from femts.data.loading import read_series
 from femts.data.long_table import number_series
-from femts.data.naming import form_again
 from femts.data.preprocess import Preprocess
-from femts.data.recent import last_stamps, last_steps
+from femts.data.recent import last_steps, numbers, rows_before
 from femts.data.schema import Schema
 from femts.data.splits import Split
-from femts.data.timestamps import read_dates
+from femts.data.stamps import read_dates
 from femts.errors import AgeWarning, GapWarning, UnitsWarning, UsageError, suggest
 from femts.forecaster.run_folder import RunConfig
 from femts.text import shown
@@ -55,7 +53,7 @@ class History:
     long: tuple[str, ...] = ()
     wide: bool = False
 
-    def named(self, forecast: pd.DataFrame, form: Form, targets: Sequence[str]) -> pd.DataFrame:
+    def named(self, forecast: pd.DataFrame, form: ColumnNames, targets: Sequence[str]) -> pd.DataFrame:
         """A wide `forecast` (`date` or `step` first, then `targets`, each with its bounds) as the history was, under its
         names."""
         if not self.long:
@@ -142,13 +140,12 @@ def _table_history(history: pd.DataFrame, config: RunConfig, columns: Sequence[s
 def _last_rows(table: pd.DataFrame, schema: Schema, needed: int, freq: str | None) -> tuple[pd.DataFrame, Schema]:
     """The rows of a user's table that its last `needed` steps are in, made wide, and the schema of these."""
     form = schema.form
-    if form.is_long(table):
-        rows = last_stamps([table], needed, freq, form)
-        where = f"The recent history ({len(rows)} rows)"
-        return check_frame(rows, schema, None, freq, where), schema.wide()
-    if freq is not None and form.time_of(table) in map(str, table.columns):
-        return last_steps(table, needed, freq, form), schema
-    return table, schema
+    if freq is None or form.time_of(table) not in map(str, table.columns):
+        return table, schema
+    rows = last_steps(table, needed, freq, form)
+    if not form.is_long(table):
+        return rows, schema
+    return check_frame(rows, schema, None, freq, f"The recent history ({len(rows)} rows)"), schema.wide()
 
 
 def _checked(
@@ -170,12 +167,12 @@ def _as_trained(table: pd.DataFrame, schema: Schema, freq: str | None, where: st
     if freq is None:
         return to_frame(table, where, None), schema
     frame = to_frame(table, where, schema.form)
-    form = form_again(frame, schema.form)
+    form = match_columns(frame, schema.form)
     check_unique([name for name in map(str, frame.columns) if name == form.time_of(frame)], where)
     return frame, replace(schema, form=form)
 
 
-def _only(table: pd.DataFrame, columns: Sequence[str], form: Form) -> pd.DataFrame:
+def _only(table: pd.DataFrame, columns: Sequence[str], form: ColumnNames) -> pd.DataFrame:
     """The time stamps and `columns` of a wide table, as far as it has them."""
     return table[[name for name in table.columns if str(name) in (form.time_of(table), *columns)]]
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, TypedDict
 import pandas as pd
 
 from femts.config.arguments import check_kind, check_names
+from femts.data.check import check_frame
+from femts.data.columns import match_columns
 from femts.data.dataset import Dataset
-from femts.data.frames import check_frame
-from femts.data.naming import form_again
-from femts.data.timestamps import read_dates
+from femts.data.stamps import read_dates
 from femts.errors import UsageError, suggest
 from femts.forecaster.inputs import read_history
 from femts.plotting import MOST_PANELS, Picture, Strip, forecast_picture, strips_picture
@@ -52,7 +52,7 @@ def draw_forecast(
 
 def to_draw(forecaster: Forecaster, table: pd.DataFrame) -> pd.DataFrame:
     """A history or a forecast in wide form, its stamps in `date`, bounds as `NAME-lo-80`."""
-    form = form_again(table, forecaster.config.schema.form)
+    form = match_columns(table, forecaster.config.schema.form)
     if form.series not in table.columns:
         wide = table.rename(columns={form.time_of(table): "date"})
         if forecaster.freq is None or "date" not in wide.columns:

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from femts.config.arguments import check_text
 from femts.config.values import check_steps
 from femts.data.catalog import CATALOG
+from femts.data.columns import is_table
 from femts.data.dataset import Dataset
-from femts.data.interchange import is_table
 from femts.data.loading import load_dataset
 from femts.data.splits import Split
 from femts.data.windows import Windows, part_windows

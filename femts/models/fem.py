@@ -253,7 +253,7 @@ class SegmentForecaster(ForecastModel):
         if channels is not None:
             segments, mean, std = segments[:, channels], mean[:, channels], std[:, channels]
             effect, batch = None if effect is None else effect[..., channels], batch.of_channels(channels)
-            assert batch.future is not None
+        assert batch.future is not None, "a loss is of windows with their future"
         y, future = batch.future, batch.future_observed
         loss = self.error(self._with(self._forecast(predicted[:, :, -1], mean, std), effect), y, future)
         if segments.shape[2] > 1:

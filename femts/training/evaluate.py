@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import torch
 
 from femts._version import __version__
@@ -78,8 +79,8 @@ def scale_notes(forecaster: Forecaster) -> list[str]:
     of, notes = forecaster.scored or forecaster, list[str]()
     varies = of.preprocess.scaler.own[:, : len(of.targets)]
     several = len(of.series) > 1
-    own = dict(zip(of.series, varies.all(1).tolist(), strict=True))
-    own = own if several else dict(zip(of.targets, varies[0].tolist(), strict=True))
+    each: list[bool] = np.asarray(varies.all(1) if several else varies[0]).tolist()
+    own = dict(zip(of.series if several else of.targets, each, strict=True))
     what = "series" if several else "columns"
     flat = tuple(name for name, varies in own.items() if not varies)
     if flat:

@@ -93,7 +93,7 @@ CASES = {
     "no workbook": Case(
         f"{OWN} not.xlsx", r"not.xlsx (cannot be read as an Excel workbook|needs openpyxl, which is not installed)"
     ),
-    "no zstd": Case(f"{OWN} not.zst", r"not.zst is (damaged|packed by zstd; run pip install zstandard)"),
+    "no zstd": Case(f"{OWN} not.zst", r"not.zst is (damaged|packed by zstd; run pip install pyarrow)"),
     "an empty standard input": Case(f"{OWN} -", r"The standard input (is empty|cannot be opened)"),
     "thousands": Case(f"{OWN} thousands.csv", r"has '1,234.5' in column 'heat' at data row 8; leave out marks between"),
     "thousands or decimals": Case(f"{OWN} either.csv", r"has '1,234', in which the comma could stand before decimals"),

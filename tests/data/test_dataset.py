@@ -10,9 +10,9 @@ from data_cases import wide
 
 from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset
-from femts.data.frames import write_table
 from femts.data.loading import load_dataset
 from femts.data.preprocess import Preprocess
+from femts.data.read import write_table
 from femts.data.scaler import Scaler
 from femts.data.splits import ratio_split
 from femts.data.windows import part_windows

@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from femts.training.choice.rule import error_of
+from femts.training.choice.trial import Tried
 
 import femts
 from femts.data.domain import Domain
@@ -20,8 +22,6 @@ from femts.data.preprocess import Preprocess
 from femts.data.scaler import Scaler
 from femts.errors import AgeWarning
 from femts.forecaster.forecaster import Forecaster
-from femts.training.choice.rule import error_of
-from femts.training.choice.trial import Tried
 
 STEPS, LEVELS = 6, (50.0, 80.0)
 QUICK: dict[str, Any] = {"pred_len": STEPS, "seq_len": 24, "device": "cpu", "max_steps": 30}

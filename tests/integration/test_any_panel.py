@@ -70,7 +70,7 @@ def test_series_read_at_once_are_those_read_one_by_one(frame: pd.DataFrame, role
     for name, data in together.series.items():
         alone = frame[frame["unique_id"] == name]
         wide = alone[["ds", *data.columns, *data.schema.roles.future]].rename(columns={"ds": "date"})
-        expected = attempt(partial(femts.data.frames.check_frame, wide, freq=together.freq))
+        expected = attempt(partial(femts.data.check.check_frame, wide, freq=together.freq))
         if expected is None:  # its stamps alone may leave open which number is the day
             continue
         assert pd.Index(expected["date"]).equals(data.stamps)

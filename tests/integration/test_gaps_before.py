@@ -15,9 +15,8 @@ from small_tables import small_table
 
 import femts
 from femts.cli import main
-from femts.data.frames import write_table
 from femts.data.loading import load_dataset
-from femts.data.reading import read_headless
+from femts.data.read import read_headless, write_table
 from femts.data.recent import read_recent
 from femts.data.schema import Schema
 from femts.data.windows import part_windows
@@ -61,7 +60,7 @@ SHAPES: dict[str, Callable[[pd.DataFrame], Any]] = {
     ),
     "bounded": lambda frame: femts.load_dataset(frame, min=0),
     "log": lambda frame: femts.load_dataset(frame.assign(load=frame["load"] + 9), transform="log1p"),
-    "static": lambda frame: load_dataset(long(frame).assign(kind="a"), schema=Schema.of(static=["kind"]), panel=True),
+    "static": lambda frame: load_panel(long(frame).assign(kind="a"), schema=Schema.of(static=["kind"])),
     "panel, known": lambda frame: load_panel(
         long(frame).assign(open=np.tile(known(frame)["open"], 2)),
         schema=Schema.of(future=["open"], calendar=True),

@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from femts.training.choice import run as choice
+from femts.training.choice import trial
+from femts.training.choice.candidates import Candidate
 from small_panels import P, panel_table
 
 import femts
@@ -17,9 +20,6 @@ from femts.data.loading import load_dataset
 from femts.errors import RunFailure, UsageError
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.run_folder import CANDIDATES
-from femts.training.choice import run as choice
-from femts.training.choice import trial
-from femts.training.choice.candidates import Candidate
 from femts.training.stopping import Interrupted
 from femts.training.train import train
 

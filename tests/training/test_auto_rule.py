@@ -8,15 +8,15 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 import pytest
+from femts.training.choice.candidates import MANY_WINDOWS, WINDOWS, shortlist, windows_to_score
+from femts.training.choice.rule import best_mean, error_of
+from femts.training.choice.trial import Array, Tried
 from small_panels import panel_table
 
 from femts.data.dataset import Dataset
 from femts.data.loading import load_dataset
 from femts.data.schema import Schema
 from femts.errors import UsageError
-from femts.training.choice.candidates import MANY_WINDOWS, WINDOWS, shortlist, windows_to_score
-from femts.training.choice.rule import best_mean, error_of
-from femts.training.choice.trial import Array, Tried
 
 RNG = np.random.default_rng(0)
 TRUTH: Array = RNG.normal(size=(20, 6, 2))

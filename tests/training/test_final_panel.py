@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from femts.training.state import TrainState
 from small_panels import LENGTHS, L, P, panel_forecaster, panel_table
 from small_runs import essence, signal_at
 
@@ -21,7 +22,6 @@ from femts.errors import AgeWarning, GapWarning, UsageError
 from femts.forecaster.forecaster import Forecaster
 from femts.training import refit as again
 from femts.training.refit import refit
-from femts.training.state import TrainState
 from femts.training.stopping import Interrupted
 
 TABLE = panel_table()

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from femts.analysis.audit.checks import scored_forecasts
 from femts.data.batch import Batch
 from femts.data.dataset import Dataset
-from femts.data.grid import last_dates
+from femts.data.frequency import last_dates
 from femts.data.windows import Windows
 from femts.errors import UsageError
 from femts.explain.posterior import explainable, explained

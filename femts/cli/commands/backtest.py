@@ -65,8 +65,8 @@ def backtest(
     step = None if cutoffs.step is None else count("--step", cutoffs.step)
     from femts.analysis.backtest import Cutoffs, backtest_scores
     from femts.analysis.backtest import backtest as run_backtest
-    from femts.data.frames import write_table
     from femts.data.loading import is_path, load_dataset
+    from femts.data.read import write_table
 
     forecaster = load_run(run, device)
     panel = forecaster.config.schema.panel

@@ -33,7 +33,7 @@ def explain(
     out = to_file(out)
     check_targets({"--out": out, "--plot": plot}, {"the history": table}, run)
     check_single(run)
-    from femts.data.frames import write_table
+    from femts.data.read import write_table
     from femts.forecaster.forecaster import load
     from femts.forecaster.members import explained_member
 

@@ -62,7 +62,7 @@ def predict(
     check_targets({"--out": out, "--plot": plot}, {"the history": table, "the known columns": asked.future}, run)
     steps = None if asked.horizon is None else parse_steps(asked.horizon)
     check_single(run)
-    from femts.data.frames import write_table
+    from femts.data.read import write_table
     from femts.forecaster.forecaster import load
 
     forecaster = load(run)
@@ -96,6 +96,6 @@ def predict(
 
 def _read_ahead(table: Path, forecaster: Forecaster) -> pd.DataFrame:
     """The whole of a file with the steps to come, as they may be anywhere in it."""
-    from femts.data.reading import read_headless, read_table
+    from femts.data.read import read_headless, read_table
 
     return read_headless(table) if forecaster.freq is None else read_table(table, forecaster.config.schema.form)

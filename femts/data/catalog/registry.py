@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 def dated_table(path: Path) -> pd.DataFrame:
     """Read the CSV file `path`, which has a header and a `date` column."""
-    from femts.data.reading import read_table
+    from femts.data.read import read_table
 
     return read_table(path)
 
 
 def plain_matrix(path: Path) -> pd.DataFrame:
     """Read the comma-separated matrix `path`, without header and dates, gzipped or not."""
-    from femts.data.reading import read_headless
+    from femts.data.read import read_headless
 
     return read_headless(path)
 

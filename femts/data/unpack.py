@@ -1,4 +1,4 @@
-"""Bytes of a table: of a file, plain or packed, or of standard input, which is called `-`."""
+"""Bytes of a table, of a file, plain or packed, or of standard input (`-`): no more than memory holds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import lzma
 import sys
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO, cast
@@ -19,15 +19,13 @@ from femts.errors import UsageError
 from femts.text import shown
 
 STDIN = Path("-")
-DAMAGE = (EOFError, OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, NotImplementedError)
 MOST_COLUMNS = 2**20
 MOST_LINE, MOST_CELL = 2**24, 2**18  # bytes
 MOST_EACH = 2**10  # bytes of a cell, on the average over many rows
 CELL = 24  # bytes that a cell takes while it is read, beside its text
 _ENDS, _MARKS = (b"\n", b"\r"), (b",", b";", b"\t", b"|")  # of lines, and between cells
-_HEAD = 8192  # bytes that are looked at
 _CHUNK = 2**18  # bytes that are unpacked at a time
-_PART = 2**10  # bytes of a zstd file, which unpack to 32 MiB at most
+_DAMAGE = (EOFError, OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, NotImplementedError)
 
 
 def place(path: Path) -> str:
@@ -47,7 +45,6 @@ class TextBytes(io.RawIOBase):
 
     def __init__(self, path: Path, source: BinaryIO, cells: int | None) -> None:
         self._path, self._source, self._cells = path, source, cells
-        self._held = memoryview(b"")
         self._line, self._cell, self._begun = 0, 0, False
         self.start_piece()
 
@@ -61,17 +58,13 @@ class TextBytes(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         """As `io` has it; UsageError for what is no text, damaged, or too large."""
-        if not self._held:
-            try:
-                chunk = self._source.read(_CHUNK)
-            except DAMAGE as error:
-                raise damaged(self._path, error) from error
-            self._check(chunk)
-            self._held = memoryview(chunk)
-        part = self._held[: len(buffer)]
-        buffer[: len(part)] = part
-        self._held = self._held[len(part) :]
-        return len(part)
+        try:
+            chunk = self._source.read(len(buffer))
+        except _DAMAGE as error:
+            raise _damaged(self._path, error) from error
+        self._check(chunk)
+        buffer[: len(chunk)] = chunk
+        return len(chunk)
 
     def close(self) -> None:
         """As `io` has it."""
@@ -80,7 +73,9 @@ class TextBytes(io.RawIOBase):
 
     def _check(self, chunk: bytes) -> None:
         if not self._begun:
-            _check_head(chunk, self._path)
+            if any(map(chunk.startswith, _PACKED)):
+                raise UsageError(f"{place(self._path)} is packed twice; unpack it and name the CSV file in it.")
+            _check_empty(chunk, self._path)
             self._begun = True
         if b"\0" in chunk:
             raise UsageError(f"{place(self._path)} is binary; save it as CSV text in UTF-8.")
@@ -103,6 +98,64 @@ class TextBytes(io.RawIOBase):
         check_room(self._taken, self._path, self._room)
 
 
+def open_bytes(path: Path, cells: int | None = None) -> io.BufferedReader:
+    """The bytes of a file that holds text, plain or packed, or of standard input, in a `TextBytes` that is `raw`.
+
+    Args:
+        path: the file.
+        cells: about as many as are read at a time; None reads all at once.
+
+    Raises:
+        UsageError: missing, a folder, empty or damaged, and while it is read binary, an archive of several files, or
+            too large.
+    """
+    head = check_file(path)
+    unpack = next((unpack for magic, unpack in _PACKED.items() if head.startswith(magic)), None)
+    try:
+        source = raw(path) if unpack is None else unpack(path)
+    except _DAMAGE as error:
+        raise _damaged(path, error) from error
+    return io.BufferedReader(TextBytes(path, source, cells), _CHUNK)
+
+
+def open_text(path: Path) -> io.TextIOWrapper:
+    """The text of `open_bytes`, in UTF-8, its ends of lines as they are."""
+    return io.TextIOWrapper(open_bytes(path), encoding="utf-8-sig", newline="")
+
+
+def check_file(path: Path) -> bytes:
+    """The first bytes of a file that can be read and is not empty."""
+    try:
+        if path != STDIN and path.is_dir():
+            raise UsageError(f"{path} is a folder; name the file in it.")
+        if path != STDIN and path.is_fifo():
+            raise UsageError(f"File {path} is a pipe, which is read only once; send it to standard input, named -.")
+        with raw(path) as file:
+            head = file.read(2**13)
+    except FileNotFoundError as error:
+        raise UsageError(f"File {path} does not exist; check its name.") from error
+    except ValueError as error:
+        if isinstance(error, UsageError):
+            raise
+        raise UsageError(f"File {shown(path)} cannot exist ({error}); check its name.") from error
+    except OSError as error:
+        reason = error.strerror or shown(error)
+        raise UsageError(f"{place(path)} cannot be opened ({reason}); check its name and its rights.") from error
+    _check_empty(head, path)
+    return head
+
+
+def _check_empty(head: bytes, path: Path) -> None:
+    if not head.strip():
+        raise UsageError(f"{place(path)} is empty; give a table with a header and rows.")
+
+
+def check_columns(columns: int, path: Path) -> None:
+    """Refuse a table of more columns than any has."""
+    if columns > MOST_COLUMNS:
+        raise UsageError(f"{place(path)} has {columns} columns; bring {MOST_COLUMNS} at most.")
+
+
 def check_room(needed: int, path: Path, room: int | None = None) -> None:
     """Refuse a file that takes at least so many bytes where there is not so much room; by default in all memory."""
     room = available_memory() if room is None else room
@@ -118,57 +171,8 @@ def too_large(path: Path, room: str = "") -> UsageError:
     )
 
 
-def check_columns(columns: int, path: Path) -> None:
-    """Refuse a table of more columns than any has."""
-    if columns > MOST_COLUMNS:
-        raise UsageError(f"{place(path)} has {columns} columns; bring {MOST_COLUMNS} at most.")
-
-
-def opened_text(path: Path, cells: int | None = None) -> TextBytes:
-    """The bytes of a file that holds text, plain or packed, or of standard input.
-
-    Args:
-        path: the file.
-        cells: about as many as are read at a time; None reads all at once.
-
-    Raises:
-        UsageError: missing, a folder, empty or damaged, and while it is read binary, an archive of several files, or
-            too large.
-    """
-    head = check_file(path)
-    unpack = next((unpack for magic, unpack in _PACKED.items() if head.startswith(magic)), raw)
-    try:
-        return TextBytes(path, unpack(path), cells)
-    except DAMAGE as error:
-        raise damaged(path, error) from error
-
-
-def damaged(path: Path, error: Exception) -> UsageError:
-    """A refusal of a file that breaks off, or does not unpack."""
+def _damaged(path: Path, error: Exception) -> UsageError:
     return UsageError(f"{place(path)} is damaged ({shown(str(error).strip()) or 'it ends early'}); get it anew.")
-
-
-def check_file(path: Path) -> bytes:
-    """The first bytes of a file that can be read and is not empty."""
-    try:
-        if path != STDIN and path.is_dir():
-            raise UsageError(f"{path} is a folder; name the file in it.")
-        if path != STDIN and path.is_fifo():
-            raise UsageError(f"File {path} is a pipe, which is read only once; send it to standard input, named -.")
-        with raw(path) as file:
-            head = file.read(_HEAD)
-    except FileNotFoundError as error:
-        raise UsageError(f"File {path} does not exist; check its name.") from error
-    except ValueError as error:
-        if isinstance(error, UsageError):
-            raise
-        raise UsageError(f"File {shown(path)} cannot exist ({error}); check its name.") from error
-    except OSError as error:
-        reason = error.strerror or shown(error)
-        raise UsageError(f"{place(path)} cannot be opened ({reason}); check its name and its rights.") from error
-    if not head.strip():
-        raise UsageError(f"{place(path)} is empty; give a table with a header and rows.")
-    return head
 
 
 def raw(path: Path) -> BinaryIO:
@@ -189,14 +193,7 @@ def _piped(stdin: TextIO) -> bytes:
     return bytes(content)
 
 
-def _check_head(head: bytes, path: Path) -> None:
-    if any(head.startswith(magic) for magic in _PACKED):
-        raise UsageError(f"{place(path)} is packed twice; unpack it and name the CSV file in it.")
-    if not head.strip():
-        raise UsageError(f"{place(path)} is empty; give a table with a header and rows.")
-
-
-def _zipped(path: Path) -> BinaryIO:
+def _zip(path: Path) -> BinaryIO:
     archive = zipfile.ZipFile(raw(path))
     tables = [
         each for each in archive.infolist() if not each.is_dir() and not each.filename.startswith(("__MACOSX/", "."))
@@ -210,60 +207,18 @@ def _zipped(path: Path) -> BinaryIO:
     return cast(BinaryIO, archive.open(tables[0]))
 
 
-def _zstandard(path: Path) -> BinaryIO:
+def _zstd(path: Path) -> BinaryIO:
     try:
-        from zstandard import ZstdDecompressor, ZstdError
+        import pyarrow
     except ImportError as error:
-        raise UsageError(f"{place(path)} is packed by zstd; run pip install zstandard, or unpack it.") from error
-
-    def unpacked() -> Iterator[bytes]:
-        """What each little part of the file unpacks to: of a larger one that may be all memory. The library's own
-        stream does not say when a file is cut short."""
-        frame = None
-        with raw(path) as file:
-            while part := file.read(_PART):
-                while part:
-                    frame = frame or ZstdDecompressor().decompressobj()
-                    try:
-                        yield frame.decompress(part)
-                    except ZstdError as error:
-                        raise EOFError(str(error)) from error
-                    part, frame = (frame.unused_data, None) if frame.eof else (b"", frame)
-        if frame is not None:
-            raise EOFError("it ends early")
-
-    return cast(BinaryIO, io.BufferedReader(_Parts(unpacked()), _CHUNK))
+        raise UsageError(f"{place(path)} is packed by zstd; run pip install pyarrow, or unpack it.") from error
+    return cast(BinaryIO, pyarrow.CompressedInputStream(pyarrow.PythonFile(raw(path), mode="r"), "zstd"))
 
 
-class _Parts(io.RawIOBase):
-    """A stream of the bytes that come in `parts`."""
-
-    def __init__(self, parts: Iterator[bytes]) -> None:
-        self._parts, self._held = parts, memoryview(b"")
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        while not self._held:
-            part = next(self._parts, None)
-            if part is None:
-                return 0
-            self._held = memoryview(part)
-        size = min(len(buffer), len(self._held))
-        buffer[:size] = self._held[:size]
-        self._held = self._held[size:]
-        return size
-
-
-def _stream(unpacking: Callable[..., Any]) -> Callable[[Path], BinaryIO]:
-    return lambda path: cast(BinaryIO, unpacking(raw(path)))
-
-
-_PACKED: dict[bytes, Callable[[Path], BinaryIO]] = {
-    b"\x1f\x8b": _stream(lambda file: gzip.GzipFile(fileobj=file)),
-    b"BZh": _stream(bz2.BZ2File),
-    b"\xfd7zXZ": _stream(lzma.LZMAFile),
-    b"PK\x03\x04": _zipped,
-    b"\x28\xb5\x2f\xfd": _zstandard,
+_PACKED: dict[bytes, Callable[[Path], Any]] = {
+    b"\x1f\x8b": lambda path: gzip.GzipFile(fileobj=raw(path)),
+    b"BZh": lambda path: bz2.BZ2File(raw(path)),
+    b"\xfd7zXZ": lambda path: lzma.LZMAFile(raw(path)),  # noqa: SIM115
+    b"PK\x03\x04": _zip,
+    b"\x28\xb5\x2f\xfd": _zstd,
 }

@@ -1,4 +1,4 @@
-"""The season that a step has, and season and step as a user gives them, from the table to the run."""
+"""The step between stamps: found in spite of gaps, continued, given by a user; and the season that it has."""
 
 from __future__ import annotations
 
@@ -7,11 +7,77 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import femts
 from femts.cli import main
+from femts.data.frequency import future_dates, grid_of, order_of, past_date, step_of
 from femts.errors import UsageError
+
+STEPS = ["s", "30s", "min", "10min", "15min", "h", "2h", "D", "B", "W-WED", "2W-SUN", "MS", "ME", "QS-JAN", "YS-JAN"]
+
+
+@given(st.sampled_from(STEPS), st.integers(14, 60), st.integers(1, 30))
+def test_the_step_is_found_and_continued(freq: str, rows: int, ahead: int) -> None:
+    whole = pd.date_range("2023-03-01", periods=rows + ahead, freq=freq)
+    assert list(future_dates(whole[rows - 1], step_of(whole[:rows]), ahead)) == list(whole[rows:])
+
+
+@pytest.mark.parametrize("freq", ["h", "15min", "D", "B", "W-SUN", "MS", "ME"])
+def test_missing_stamps_hide_no_step(freq: str) -> None:
+    whole = pd.date_range("2023-01-01", periods=100, freq=freq)
+    gone = np.random.default_rng(0).choice(np.arange(1, 99), 20, replace=False)
+    with_gaps = whole.delete([*gone, 40, 41, 42])
+    assert step_of(with_gaps) == step_of(whole)
+    assert list(grid_of(with_gaps, freq)) == list(whole)
+
+
+def test_of_two_steps_that_fit_the_coarser_is_taken() -> None:
+    dates = pd.bdate_range("2024-01-01", periods=30).drop(pd.Timestamp("2024-01-19"))  # every day would fit, too
+    assert step_of(dates) == "B"
+
+
+def test_stamps_on_no_grid_are_named() -> None:
+    dates = pd.date_range("2024-01-01", periods=100, freq="h").insert(40, pd.Timestamp("2024-01-02 15:20"))
+    with pytest.raises(UsageError, match=r"from 2024-01-02 15:00:00 to 2024-01-02 15:20:00 \(data rows 40 and 41\)"):
+        step_of(dates)
+    hours = pd.date_range("2024-01-01", periods=24 * 10, freq="h")
+    with pytest.raises(UsageError, match="uneven step"):  # pandas names a step that does not generate them
+        step_of(hours[(hours.hour >= 8) & (hours.hour < 16) & (hours.dayofweek < 5)])
+
+
+def test_future_follows_a_last_date_that_is_off_the_grid() -> None:
+    saturday = pd.Timestamp("2024-01-06")
+    assert list(future_dates(saturday, "B", 2)) == [pd.Timestamp("2024-01-08"), pd.Timestamp("2024-01-09")]
+
+
+@pytest.mark.parametrize(
+    ("last", "freq", "n", "first"),
+    [
+        ("2024-03-01", "MS", 3, "2023-12-01"),
+        ("2024-03-04 10:00+01:00", "h", 24, "2024-03-03 10:00+01:00"),
+        ("2024-03-04", "B", 1, "2024-03-01"),
+    ],
+)
+def test_the_past_is_counted_in_steps(last: str, freq: str, n: int, first: str) -> None:
+    assert past_date(pd.Timestamp(last), freq, n) == pd.Timestamp(first)
+    assert past_date(90, "5", 3) == 75
+    assert past_date(pd.Timestamp("1700-01-01"), "YS", 2**15) < pd.Timestamp("1678-01-01"), "before all stamps"
+
+
+def test_order_is_found_and_repeats_are_refused() -> None:
+    dates = pd.date_range("2024-01-01", periods=4)
+    assert order_of(dates) is None
+    for stamps, order in ((dates[[1, 0, 3, 2]], [1, 0, 3, 2]), (pd.Index([3, 2, 1]), [2, 1, 0])):
+        np.testing.assert_array_equal(order_of(stamps), order)
+    with pytest.raises(UsageError, match=r"repeats 2 dates, the first 2024-01-01 00:00:00 at data row 2; .* a date\.$"):
+        order_of(dates[[0, 0, 1, 1]])
+    local = pd.date_range("2025-10-25", periods=48, freq="h", tz="Europe/Berlin").tz_localize(None)
+    with pytest.raises(UsageError, match=r"repeats 1 date, .*or write the stamps in UTC, where a clock was set back\."):
+        order_of(local)
+
 
 SEASONS = {  # of 60 rows of a step
     **{"h": 24, "2h": 12, "15min": 96, "10min": 144, "45min": 32, "90min": 16, "10s": 8640, "s": 86_400},
@@ -33,12 +99,11 @@ def test_the_season_of_a_step_fits_or_there_is_none(freq: str, season: int) -> N
 
 
 @pytest.mark.parametrize("freq", ["5h", "7min", "90min", "23h", "17min"])
-def test_a_wave_a_day_is_met_by_the_seasonal_naive_forecast(freq: str) -> None:
-    trained = femts.train(waves(freq, 1200), "seasonal_naive", 24)
-    assert trained.metrics["test"]["mse"] < 0.01, "of a variance of 1"
+def test_a_daily_wave_is_met_by_the_seasonal_naive_forecast(freq: str) -> None:
+    assert femts.train(waves(freq, 1200), "seasonal_naive", 24).metrics["test"]["mse"] < 0.01, "of a variance of 1"
 
 
-def test_what_a_user_names_goes_into_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_given_season_and_step_are_kept_in_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     table = waves("h", 600, hours=18)
     table.to_csv("table.csv", index=False)
@@ -94,7 +159,10 @@ def test_a_step_that_the_stamps_do_not_show_can_be_given() -> None:
     assert femts.load_dataset(days.head(2).assign(date=[1, 3]), freq="1").freq == "1"
     assert femts.load_dataset(waves("2B"), freq="2B").season == 5, "shown as of two days, with gaps"
     panel = pd.concat([some.assign(unique_id=name) for name in "ab"]).rename(columns={"date": "ds"})
-    assert femts.load_dataset(panel, freq="D", panel=True).freq == "D"
+    assert femts.load_panel(panel, freq="D").freq == "D"
+    assert femts.load_dataset("synthetic", freq="h").freq == "h"
+    with pytest.raises(UsageError, match="has the step 'h', not 'D'; leave --freq out"):
+        femts.load_dataset("synthetic", freq="D")
 
 
 @pytest.mark.parametrize(
@@ -117,7 +185,14 @@ def test_what_is_no_season_or_not_the_step_is_refused(reading: dict[str, object]
         femts.load_dataset(waves("W-WED"), **reading)  # type: ignore[arg-type]
 
 
-def test_a_data_set_of_the_catalogue_has_its_step() -> None:
-    assert femts.load_dataset("synthetic", freq="h").freq == "h"
-    with pytest.raises(UsageError, match="has the step 'h', not 'D'; leave --freq out"):
-        femts.load_dataset("synthetic", freq="D")
+def test_long_holes_are_filled_and_said() -> None:
+    days = pd.date_range("2010-01-01", "2020-01-01")
+    table = pd.DataFrame({"date": days[:400].append(days[3000:3400]), "a": np.arange(800.0)})
+    data = femts.load_dataset(table)
+    assert data.freq == "D" and len(data.values) == 3400
+    assert data.notes[0] == "only 800 of the 3400 stamps of its step 'D' are there; the others get no values"
+    assert femts.load_dataset(table.assign(date=[*range(400), *range(3000, 3400)])).freq == "1"
+    assert femts.load_dataset(table[::2]).freq == "2D"
+    for stray in (table.drop(index=range(401, 800)), table.drop(index=range(399))):
+        with pytest.raises(UsageError, match=r"only 401 of \d+ stamps are there; leave out those beyond a long hole"):
+            femts.load_dataset(stray)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Form:
+class ColumnNames:
     """Names of columns.
 
     Attributes:
@@ -50,28 +50,28 @@ class Form:
         return long
 
     def named(self) -> dict[str, str]:
-        """As `Form.of` takes it; in plain types for YAML."""
+        """As `of` takes it; in plain types for YAML."""
         return {key: name for key, name in asdict(self).items() if name is not None}
 
     @classmethod
-    def of(cls, names: Mapping[str, str]) -> Form:
+    def of(cls, names: Mapping[str, str]) -> ColumnNames:
         """From names by `time`, `series` and `value`, as many as differ from the usual ones.
 
         Raises:
             UsageError: another key, or one name for two columns.
         """
-        keys = ("time", "series", "value")
         if not isinstance(names, Mapping) or not all(isinstance(name, str | None) for name in names.values()):
             raise UsageError("Argument 'columns' takes names of columns, as in columns={'time': 'when'}.")
-        for key in names:
-            if key not in keys:
-                raise UsageError(f"Unknown kind of column '{shown(key)}'{suggest(key, keys)}")
-        form = cls(**names)
-        used = [name for name in (form.time, form.series, form.value) if name is not None]
+        keys = list(cls.__dataclass_fields__)
+        unknown = next((key for key in names if key not in keys), None)
+        if unknown is not None:
+            raise UsageError(f"Unknown kind of column '{shown(unknown)}'{suggest(unknown, keys)}")
+        made = cls(**names)
+        used = [name for name in asdict(made).values() if name is not None]
         twice = next((name for name in used if used.count(name) > 1), None)
         if twice is not None:
             raise UsageError(f"Column '{shown(twice)}' cannot be two of time, series and value; name another.")
-        return form
+        return made
 
 
-USUAL = Form()
+USUAL = ColumnNames()

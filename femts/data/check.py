@@ -1,28 +1,28 @@
-"""Tables from users: checked, and refused in one sentence that says what is wrong and where; and written."""
+"""Tables from users: checked, and refused in one sentence that says what is wrong and where."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+import re
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from femts.data.columns import holds_dates
 from femts.data.describe import count
-from femts.data.dialect import check_thousands
-from femts.data.formats import PARQUET, parquet_library
-from femts.data.grid import check_step, grid_of, order_of, step_of
-from femts.data.naming import holds_dates
+from femts.data.frequency import check_step, grid_of, order_of, step_of
 from femts.data.schema import PLAIN, Schema
-from femts.data.timestamps import are_clocks, as_text, read_stamps
+from femts.data.stamps import are_clocks, as_text, read_stamps
 from femts.errors import UsageError
-from femts.files import write_file
 from femts.text import shown
 
 LARGEST = 3.4e38  # that single precision holds
 MOST_EMPTY, ROOM = 1000, 2**24  # cells for each value of a long table, and cells that any may have, once it is wide
+_THOUSANDS = re.compile(
+    r"[+-]?\d{1,3}(?:(,\d{3})+\.\d+|(\.\d{3})+,\d+|([.,]\d{3}){2,}|([ '\u00a0\u202f]\d{3})+([.,]\d+)?)"
+)
 
 
 def check_frame(
@@ -51,26 +51,14 @@ def check_frame(
     """
     frame = frame.set_axis([str(c) for c in frame.columns], axis=1)
     check_unique(frame.columns, where)
-    form, freq = schema.form, freq or schema.freq
-    time = form.time_of(frame)
+    names, freq = schema.form, freq or schema.freq
+    time = names.time_of(frame)
     if time not in frame.columns:
-        first = str(frame.columns[0]) if form.time is None and len(frame.columns) > 2 else ""
-        if first and _words(frame) == [first] and frame[first].is_unique and not holds_dates(frame[first]):
-            raise UsageError(
-                f"{where} has a series in each row, such as '{shown(frame[first].iloc[0])}', and needs a row for each "
-                f"step; turn rows and columns, and number the steps from 0 in a column '{shown(time)}': with pandas, "
-                f"table.set_index('{shown(first)}').T.reset_index(drop=True).rename_axis('{shown(time)}')."
-            )
-        raise UsageError(
-            f"{where} has no '{shown(time)}' column (it has {_few(frame.columns)}); "
-            "name the column of time stamps so, or say which it is (--columns time=NAME) when training, or, where rows "
-            f"without stamps are in order of time, number them from 0 in a column '{shown(time)}', or give the "
-            f"columns {form.series}, {form.time or 'ds'}, {form.value}."
-        )
+        raise _without_stamps(frame, schema, where)
     if time != "date" and "date" in frame.columns:
         raise UsageError(f"{where} has a column 'date' beside its time stamps in '{shown(time)}'; rename or drop it.")
     notes: tuple[str, ...] = ()
-    if form.is_long(frame):
+    if names.is_long(frame):
         frame, notes = _to_wide(frame, where, schema, freq)
     else:
         if columns is None:
@@ -90,15 +78,32 @@ def check_frame(
     grid = grid_of(dates, freq)
     if len(grid) > len(dates):
         if len(grid) > 2 * len(dates):
-            more = (
-                *more,
-                f"only {len(dates)} of the {len(grid)} stamps of its step '{freq}' are there; the others get no values",
-            )
+            there = f"only {len(dates)} of the {len(grid)} stamps of its step '{freq}' are there"
+            more = (*more, f"{there}; the others get no values")
         values = values.set_axis(dates).reindex(grid).reset_index(drop=True)
         dates = grid
     values.insert(0, "date", dates)
     values.attrs["notes"] = (*notes, *more)
     return values
+
+
+def _without_stamps(frame: pd.DataFrame, schema: Schema, where: str) -> UsageError:
+    """A refusal of a table whose column of stamps is not known."""
+    names = schema.form
+    time = names.time_of(frame)
+    first = str(frame.columns[0]) if names.time is None and len(frame.columns) > 2 else ""
+    if first and _words(frame) == [first] and frame[first].is_unique and not holds_dates(frame[first]):
+        return UsageError(
+            f"{where} has a series in each row, such as '{shown(frame[first].iloc[0])}', and needs a row for each "
+            f"step; turn rows and columns, and number the steps from 0 in a column '{shown(time)}': with pandas, "
+            f"table.set_index('{shown(first)}').T.reset_index(drop=True).rename_axis('{shown(time)}')."
+        )
+    return UsageError(
+        f"{where} has no '{shown(time)}' column (it has {_few(frame.columns)}); "
+        "name the column of time stamps so, or say which it is (--columns time=NAME) when training, or, where rows "
+        f"without stamps are in order of time, number them from 0 in a column '{shown(time)}', or give the "
+        f"columns {names.series}, {names.time or 'ds'}, {names.value}."
+    )
 
 
 def _check_words(frame: pd.DataFrame, time: str, where: str) -> None:
@@ -115,21 +120,23 @@ def _check_words(frame: pd.DataFrame, time: str, where: str) -> None:
             f"{where} has several rows a date, and words in {_few(words)}: where these name the series, {joined}say so "
             f"by --columns 'time={shown(time)},series={one}' --target '{shown(numbers[0])}'."
         )
-    example = shown(next(cell for cell in frame[words[0]] if not pd.isna(cell)))
+    row = int(frame[words[0]].notna().to_numpy().argmax())
     leave = f", or name those to forecast, which leaves others out: --target '{','.join(map(shown, numbers[:6]))}'"
     raise UsageError(
-        f"{where} has the text '{example}' in column '{shown(words[0])}' at data row "
-        f"{int(frame[words[0]].notna().to_numpy().argmax()) + 1}; leave the column out{leave if numbers else ''}."
+        f"{where} has the text '{shown(frame[words[0]].iloc[row])}' in column '{shown(words[0])}' at data row "
+        f"{row + 1}; leave the column out{leave if numbers else ''}."
     )
 
 
 def _words(frame: pd.DataFrame) -> list[str]:
-    """Names of the columns that have text, and neither a number nor times of day."""
+    """Names of the columns that have text, and neither a number, with whatever marks in it, nor times of day."""
     words = []
     for name in frame.columns:
         if not pd.api.types.is_numeric_dtype(frame[name]):
             numbers, unread = parsed(frame[name])
-            if unread is not None and np.isnan(numbers).all() and not are_clocks(frame[name]):
+            if unread is None or not np.isnan(numbers).all() or are_clocks(frame[name]):
+                continue
+            if not _THOUSANDS.fullmatch(shown(frame[name].iloc[int(np.argmax(unread))]).strip()):
                 words.append(str(name))
     return words
 
@@ -156,43 +163,21 @@ def check_values(
         frame = frame[list(columns)]
     if not len(frame.columns):
         raise UsageError(f"{where} has no value columns; add at least one column of numbers.")
-    checked = _all_numbers(frame, where, na)
-    bad = np.isinf(checked.to_numpy())
-    if bad.any():
-        row, column = np.argwhere(bad)[0]
-        first = f"the first in column '{shown(checked.columns[column])}' at data row {row + 1}"
-        raise UsageError(
-            f"{where} has {count(int(bad.sum()), 'infinite cell')}, {first}; put numbers there, or leave them empty."
-        )
-    large = np.abs(checked.to_numpy()) > LARGEST
-    if large.any():
-        row, column = np.argwhere(large)[0]
-        place = f"in column '{shown(checked.columns[column])}' at data row {row + 1}"
-        raise UsageError(
-            f"{where} has {checked.iat[row, column]:g} {place}, and single precision holds nothing beyond {LARGEST:g}; "
-            "take a larger unit, or leave the cell empty."
-        )
-    return checked
-
-
-def write_table(frame: pd.DataFrame, path: str | Path) -> Path:
-    """Write `frame` without its index, as Parquet where `path` ends so, else as CSV: whole or not at all.
-
-    Raises:
-        UsageError: the folder is missing, or `path` is a folder.
-        RunFailure: the disk did not take it.
-    """
-    path = Path(path)
-    if path.is_dir() or not path.parent.is_dir():
-        wrong = "is a folder" if path.is_dir() else "is in a folder that does not exist"
-        raise UsageError(f"The output {path} {wrong}; name a file in an existing folder.")
-    if path.suffix.lower() in PARQUET:
-        with parquet_library(path):
-            content = frame.to_parquet(None, index=False)
-    else:
-        content = frame.to_csv(index=False).encode()
-    write_file(path, content)
-    return path
+    numbers = _all_numbers(frame, where, na)
+    for bad, what in ((np.isinf(numbers), "infinite"), (np.abs(numbers) > LARGEST, "large")):
+        if bad.any():
+            row, column = np.argwhere(bad)[0]
+            place = f"in column '{shown(frame.columns[column])}' at data row {row + 1}"
+            if what == "large":
+                raise UsageError(
+                    f"{where} has {numbers[row, column]:g} {place}, and single precision holds nothing beyond "
+                    f"{LARGEST:g}; take a larger unit, or leave the cell empty."
+                )
+            raise UsageError(
+                f"{where} has {count(int(bad.sum()), 'infinite cell')}, the first {place}; put numbers there, or leave "
+                "them empty."
+            )
+    return pd.DataFrame(numbers, columns=frame.columns)
 
 
 def check_unique(names: Sequence[str], where: str) -> None:
@@ -231,6 +216,43 @@ def check_marks(column: pd.Series, name: str, where: str) -> None:
         check_thousands([column.reset_index(drop=True).to_frame(name)], where)
 
 
+def check_thousands(pieces: Iterable[pd.DataFrame], where: str, decimal: str = ".") -> None:
+    """Refuse marks that could stand before decimals or between thousands, such as in 1.027 beside 960.
+
+    Args:
+        pieces: of text, each with the same columns; the index counts the rows.
+        where: what the table is, to begin a message with.
+        decimal: the mark.
+
+    Raises:
+        UsageError: each marked number of a column has three digits after its mark, and there are others without one, of
+            up to three digits; the text names the first.
+    """
+    doubtful = rf"[+-]?(?:[1-9]\d{{0,2}}{re.escape(decimal)}\d{{3}}|\d{{1,3}})"
+    seen: dict[str, dict[str, int]] = {}
+    for piece in pieces:
+        for name in map(str, piece.columns):
+            cells = piece[name].dropna().drop_duplicates().str.strip()
+            cells = cells[cells.str.lower() != "nan"]
+            rows = seen.setdefault(name, {})
+            if "" in rows or not cells.str.fullmatch(doubtful).all():
+                seen[name] = {"": 0}  # 1.5 or 1027
+            else:
+                seen[name] = {cell: int(row) for row, cell in cells.items()} | rows
+        if all("" in rows for rows in seen.values()):
+            return
+    for name, rows in seen.items():
+        in_order = sorted(rows, key=rows.__getitem__)
+        marked = next((cell for cell in in_order if decimal in cell), None)
+        plain = next((cell for cell in in_order if decimal not in cell and cell.strip("+-0")), None)
+        if marked and plain:
+            raise UsageError(
+                f"{where} has '{marked}' in column '{shown(name)}' at data row {rows[marked] + 1} beside '{plain}', so "
+                "its mark could stand between thousands or before decimals; leave out marks between thousands, or "
+                "write all of its numbers with decimals."
+            )
+
+
 def sentinels(na: Sequence[float], dtype: Any) -> list[float]:
     """The numbers `na` as a column of `dtype` holds them: -999.9 is another number in single precision."""
     if not pd.api.types.is_float_dtype(dtype) or dtype.itemsize >= 8:
@@ -244,17 +266,18 @@ def _without(numbers: NDArray[np.float64], na: Sequence[float]) -> NDArray[np.fl
     return np.where(np.isin(numbers, na), np.nan, numbers) if na else numbers
 
 
-def _numbers(column: pd.Series, name: str, where: str, na: Sequence[float] = ()) -> np.ndarray:
+def _numbers(column: pd.Series, name: str, where: str, na: Sequence[float] = ()) -> NDArray[np.float64]:
     numbers, unread = parsed(column, na)
     check_marks(column, name, where)
     if unread is not None:
         row = int(np.argmax(unread))
-        place = f"in column '{shown(name)}' at data row {row + 1}"
-        raise UsageError(f"{where} has the text '{shown(column.iloc[row])}' {place}; put a number there.")
+        text = shown(column.iloc[row])
+        remedy = "leave out marks between thousands" if _THOUSANDS.fullmatch(text.strip()) else "put a number there"
+        raise UsageError(f"{where} has the text '{text}' in column '{shown(name)}' at data row {row + 1}; {remedy}.")
     return numbers
 
 
-def _all_numbers(frame: pd.DataFrame, where: str, na: Sequence[float]) -> pd.DataFrame:
+def _all_numbers(frame: pd.DataFrame, where: str, na: Sequence[float]) -> NDArray[np.float64]:
     """The numbers of all columns, those of one kind of number at once: there may be very many columns."""
     numbers = np.empty(frame.shape[::-1]).T  # column by column
     kinds = frame.dtypes.to_numpy()
@@ -265,19 +288,19 @@ def _all_numbers(frame: pd.DataFrame, where: str, na: Sequence[float]) -> pd.Dat
             continue
         for place in places:
             numbers[:, place] = _numbers(frame.iloc[:, place], frame.columns[place], where, na)
-    return pd.DataFrame(numbers, columns=frame.columns)
+    return numbers
 
 
 def _to_wide(frame: pd.DataFrame, where: str, schema: Schema, freq: str | None) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    form = schema.form
-    y = _numbers(frame[form.value], form.value, where, schema.na)
-    names = as_text(frame[form.series]).to_numpy()
-    if "date" in names:
+    names = schema.form
+    y = _numbers(frame[names.value], names.value, where, schema.na)
+    series = as_text(frame[names.series]).to_numpy()
+    if "date" in series:
         raise UsageError(
             f"{where} calls a series 'date', as the time stamps are called in a wide table; rename the series."
         )
-    stamps, notes = read_stamps(frame[form.time_of(frame)], where, freq)
-    table = pd.DataFrame({"id": names, "date": stamps, "y": y})
+    stamps, notes = read_stamps(frame[names.time_of(frame)], where, freq)
+    table = pd.DataFrame({"id": series, "date": stamps, "y": y})
     again = table.duplicated(["id", "date"]).to_numpy()
     if again.any():
         row = int(np.argmax(again))
@@ -285,12 +308,12 @@ def _to_wide(frame: pd.DataFrame, where: str, schema: Schema, freq: str | None) 
             f"{where} gives series '{shown(table['id'][row])}' twice at {table['date'][row]} (data row {row + 1}); "
             "keep one."
         )
-    series, steps = table["id"].nunique(), table["date"].nunique()
-    if series * steps > max(ROOM, MOST_EMPTY * len(table)):
+    columns, steps = table["id"].nunique(), table["date"].nunique()
+    if columns * steps > max(ROOM, MOST_EMPTY * len(table)):
         raise UsageError(
-            f"{where} has {series} series and {steps} different dates, but only {len(table)} values; bring series that "
-            "share their dates."
+            f"{where} has {columns} series and {steps} different dates, but only {len(table)} values; bring series "
+            "that share their dates."
         )
-    wide = table.pivot(index="date", columns="id", values="y")[list(dict.fromkeys(names))]
+    wide = table.pivot(index="date", columns="id", values="y")[list(dict.fromkeys(series))]
     wide.columns.name = None
     return wide.reset_index(), notes
