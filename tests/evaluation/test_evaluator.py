@@ -43,13 +43,13 @@ def test_no_horizon_is_refused(horizon: int) -> None:
 
 @pytest.fixture
 def windows() -> Windows:
-    return Windows(torch.randn(60, 3, generator=torch.Generator().manual_seed(0)), 10, 5, 4, 57)
+    return Windows(torch.randn(60, 3, generator=torch.Generator().manual_seed(0))[4:57], 10, 5)
 
 
 def test_scores_count_every_window_step_and_channel(windows: Windows) -> None:
     scores = evaluate(Naive(ModelConfig(10, 5, 3)), windows, batch_size=7)
-    values = windows.series.double().numpy()
-    errors = [values[s + 10 : s + 15] - values[s + 9] for s in range(4, 4 + 39)]
+    values = windows.rows.double().numpy()
+    errors = [values[s + 10 : s + 15] - values[s + 9] for s in range(39)]
     assert scores["windows"] == len(errors) == 39
     assert scores["mse"] == pytest.approx(np.mean(np.square(errors)), rel=1e-6)
     assert scores["mae"] == pytest.approx(np.mean(np.abs(errors)), rel=1e-6)
@@ -65,8 +65,7 @@ def test_scores_do_not_depend_on_the_batch_size(windows: Windows) -> None:
 def test_some_windows_are_spread_evenly_over_all(windows: Windows, most: int) -> None:
     model = CountUp()
     model.config = ModelConfig(10, 3, 1)
-    series = torch.arange(70.0).unsqueeze(1)
-    scores = evaluate(model, Windows(series, 10, 3, 0, 51), some=most)
+    scores = evaluate(model, Windows(torch.arange(51.0).unsqueeze(1), 10, 3), some=most)
     begins = torch.cat([x[:, 0, 0] for x in model.seen])
     assert scores["windows"] == len(begins) == min(most, 39)
     gaps = begins.diff()
@@ -99,7 +98,7 @@ def test_many_channels_shrink_the_batch() -> None:
             largest = max(largest, x.shape[0] * x.shape[2])
             return super().forward(x)
 
-    evaluate(Watch(ModelConfig(2, 1, 137)), Windows(torch.randn(80, 137), 2, 1, 0, 80), 256)
+    evaluate(Watch(ModelConfig(2, 1, 137)), Windows(torch.randn(80, 137), 2, 1), 256)
     assert 0 < largest <= SERIES_PER_BATCH_ON_CPU < SERIES_PER_BATCH
 
 

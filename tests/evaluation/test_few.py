@@ -36,7 +36,7 @@ def some_windows(count: int, gaps: float = 0.0, seed: int = 0) -> Windows:
     rng = np.random.default_rng(seed)
     series = torch.from_numpy(rng.standard_normal((count + L + P - 1, C)) * [1.0, 5.0]).float()
     observed = torch.from_numpy(rng.random(series.shape) >= gaps) if gaps else None
-    return Windows(ScaledSeries(series, observed), L, P, 0, len(series))
+    return Windows(ScaledSeries(series, observed), L, P)
 
 
 def errors_of(model: ForecastModel, these: Windows) -> np.ndarray:
@@ -57,7 +57,7 @@ def test_half_widths_do_not_shrink_and_keep_their_order(count: int, gaps: float)
 def test_a_scale_that_rises_is_the_root_of_the_mean_square() -> None:
     """One window of a random walk's kind: what rises by itself is left alone, and what does not is pooled."""
     series = torch.cat([torch.zeros(L, 1), torch.tensor([1.0, 3, 2, 4, 5, 6, 7, 8])[:, None]])
-    made, _ = calibrate(Naive(ModelConfig(L, P, 1)), Windows(series, L, P, 0, L + P), (80,))
+    made, _ = calibrate(Naive(ModelConfig(L, P, 1)), Windows(series, L, P), (80,))
     pooled = np.sqrt((9 + 4) / 2)
     expected = t.ppf(0.9, 2) * np.array([1, pooled, pooled, 4, 5, 6, 7, 8])
     np.testing.assert_allclose(made.half_widths[0, :, 0], expected, rtol=1e-6)
@@ -96,9 +96,9 @@ class Zero(Naive):
 
 def test_a_channel_without_values_has_no_intervals() -> None:
     these = some_windows(5)
-    observed = torch.ones_like(these.series, dtype=torch.bool)
+    observed = torch.ones_like(these.rows, dtype=torch.bool)
     observed[L:, 1] = False
-    made, _ = calibrate(Zero(), Windows(ScaledSeries(these.series, observed), L, P, 0, len(these.series)))
+    made, _ = calibrate(Zero(), Windows(ScaledSeries(these.rows, observed), L, P))
     assert np.isfinite(made.half_widths[:, :, 0]).all() and made.missing.tolist() == [False, True]
 
 

@@ -33,14 +33,13 @@ MODEL = Naive(ModelConfig(10, 5, 3))
 
 @pytest.fixture
 def windows() -> Windows:
-    return Windows(torch.randn(160, 3, generator=torch.Generator().manual_seed(0)), 10, 5, 4, 157)
+    return Windows(torch.randn(153, 3, generator=torch.Generator().manual_seed(0)), 10, 5)
 
 
 def errors_of(windows: Windows) -> np.ndarray:
     """Absolute errors of `naive`, (n, P, C)."""
-    values, length = windows.series.numpy(), windows.seq_len
-    starts = range(windows.start, windows.start + len(windows))
-    return np.abs([values[s + length : s + length + 5] - values[s + length - 1] for s in starts])
+    x, y = windows.gather(torch.arange(len(windows)))
+    return (y - x[:, -1:]).abs().numpy()
 
 
 def test_half_widths_are_the_corrected_quantiles_of_the_absolute_errors(windows: Windows) -> None:
@@ -83,7 +82,7 @@ def test_blocks_of_steps_make_no_difference(windows: Windows, most: int) -> None
 
 
 def test_levels_beyond_the_windows_are_left_out_and_refused_by_name(windows: Windows) -> None:
-    few = Windows(windows.series, 10, 1, 0, 10 + 1 + 19)
+    few = Windows(windows.rows[: 10 + 1 + 19], 10, 1)
     made, _ = calibrate(MODEL, few)
     assert (made.windows, made.disjoint, made.few, made.levels) == (20, 20, False, (50, 80, 90, 95))
     assert made.at([95], 1).shape == (1, 1, 3)
@@ -122,7 +121,7 @@ def test_exchangeable_errors_are_covered_as_promised() -> None:
             return torch.zeros_like(x)
 
     model = Zero(ModelConfig(1, 1, 2))
-    val, test = Windows(noise, 1, 1, 0, 2000), Windows(noise, 1, 1, 2000, 12_000)
+    val, test = Windows(noise[:2000], 1, 1), Windows(noise[2000:], 1, 1)
     made, _ = calibrate(model, val)
     sums = covering(made, test)
     evaluate(model, test, also=[sums])
@@ -135,7 +134,7 @@ def test_exchangeable_errors_are_covered_as_promised() -> None:
 def test_coverage_width_and_pinball_against_sklearn(windows: Windows) -> None:
     made, _ = calibrate(MODEL, windows)
     levels = (80.0, 95.0)
-    test = Windows(torch.randn(90, 3, generator=torch.Generator().manual_seed(1)) * 1.3, 10, 5, 0, 90)
+    test = Windows(torch.randn(90, 3, generator=torch.Generator().manual_seed(1)) * 1.3, 10, 5)
     one_by_one, at_once = (covering(even_intervals(levels, made.at(levels, 5)), test) for _ in range(2))
     evaluate(MODEL, test, 1, also=[one_by_one])
     evaluate(MODEL, test, 1000, also=[at_once])

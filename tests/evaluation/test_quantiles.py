@@ -48,16 +48,13 @@ def windows(count: int, seed: int = 0, gaps: float = 0.0) -> Windows:
     wide = rng.uniform(0.5, 3, (count, 1, C))
     rows = np.concatenate([wide, wide * rng.normal(size=(count, P, C))], axis=1).reshape(-1, C)
     observed = None if not gaps else torch.from_numpy(rng.random(rows.shape) >= gaps)
-    whole = Windows(ScaledSeries(torch.from_numpy(rows).float(), observed), 1, P, 0, len(rows))
 
     class Apart(Windows):
-        def __len__(self) -> int:
-            return count
+        def _rows(self, index: Tensor) -> Tensor:
+            return (1 + P) * index[:, None] + self._steps
 
-        def _cut(self, values: Tensor, index: Tensor) -> Tensor:
-            return Windows._cut(whole, values, index * (1 + P))
-
-    return Apart(whole.resident, 1, P, 0, len(rows))
+    spans = torch.tensor([[0, len(rows), 0, count]])
+    return Apart(ScaledSeries(torch.from_numpy(rows).float(), observed), 1, P, spans)
 
 
 def quantiles_of(model: ForecastModel, these: Windows) -> tuple[Tensor, np.ndarray]:

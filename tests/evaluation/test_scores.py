@@ -23,8 +23,16 @@ from femts.models.naive import SeasonalNaive, SeasonalNaiveConfig
 L, P, C, SEASON, TRAIN = 12, 7, 3, 5, 60
 COLUMNS = ("a", "b", "c")
 RAW = np.random.default_rng(0).normal([5.0, -200.0, 0.3], [1.0, 30.0, 0.2], (150, C))
-PREPROCESS = Preprocess(COLUMNS, Scaler.fit(RAW[:TRAIN]))
-WINDOWS = Windows(torch.from_numpy(PREPROCESS.transform(RAW)).float(), L, P, TRAIN, 150)
+
+
+def scaled(raw: np.ndarray) -> tuple[Preprocess, Windows]:
+    """Preprocessing fitted on the training rows, and windows of the others."""
+    preprocess = Preprocess(COLUMNS, ("",), Scaler.fit([[raw[:TRAIN]] * 3], C))
+    return preprocess, Windows(torch.from_numpy(preprocess.transform(raw)).float()[TRAIN:], L, P)
+
+
+PREPROCESS, WINDOWS = scaled(RAW)
+SCALE = PREPROCESS.scaler.scale[0]
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +72,7 @@ def test_every_score_against_a_computation_by_hand(model: DLinear, by: tuple[str
     mase_base = np.array(
         [np.mean([abs(RAW[t, c] - RAW[t - SEASON, c]) for t in range(SEASON, TRAIN)]) for c in range(C)]
     )
-    absolute = np.abs(forecast - target) * PREPROCESS.scaler.scale / mase_base
+    absolute = np.abs(forecast - target) * SCALE / mase_base
     if units == "raw":
         forecast, target, naive = (PREPROCESS.inverse(values) for values in (forecast, target, naive))
     for (_, row), (p, c) in zip(table.iterrows(), groups, strict=True):
@@ -102,8 +110,8 @@ def test_columns_say_units_and_levels(model: DLinear) -> None:
     bounds = [f"{name}-{level}" for level in ("80", "97.5") for name in ("coverage", "width", "pinball")]
     assert list(table) == ["channel", "units", "windows", *scores, "crps", *bounds]
     assert table["units"].tolist() == ["scaled"] * C + ["raw"] * C
-    np.testing.assert_allclose(table["width-80"], [1.4] * C + list(1.4 * PREPROCESS.scaler.scale), rtol=1e-6)
-    np.testing.assert_allclose(table["pinball-80"][C:] / table["pinball-80"][:C].to_numpy(), PREPROCESS.scaler.scale)
+    np.testing.assert_allclose(table["width-80"], [1.4] * C + list(1.4 * SCALE), rtol=1e-6)
+    np.testing.assert_allclose(table["pinball-80"][C:] / table["pinball-80"][:C].to_numpy(), SCALE)
 
 
 def test_seasonal_naive_has_no_skill_over_itself() -> None:
@@ -120,7 +128,7 @@ def test_a_look_back_shorter_than_a_season_has_no_seasonal_forecast(model: DLine
 
 def test_one_pair_of_zeros_counts_as_no_error_in_smape() -> None:
     y, f = torch.tensor([[[0.0], [2.0], [4.0]]]), torch.tensor([[[0.0], [1.0], [4.0]]])
-    sums = DetailSums(3, 1, Preprocess(("a",), Scaler(np.zeros(1), np.ones(1))), 1)
+    sums = DetailSums(3, 1, Preprocess(("a",), ("",), Scaler.even(1)), 1)
     sums.add(torch.ones(1, 4, 1), f, y)
     table = scores_frame(sums, ("a",), np.arange(9.0)[:, None]).set_index("units")
     assert table.loc["raw", "smape"] == pytest.approx(200 / 3 / 3)
@@ -130,8 +138,7 @@ def test_zero_denominators_are_nan() -> None:
     """Channel `b` repeats its season and is 0 raw, so it divides by nothing; `a` is not touched by that."""
     raw = RAW.copy()
     raw[:, 1] = np.where(np.arange(len(raw)) < 2, 7.0, 0.0)  # its mean is not 0, so that scaled zeros are not zeros
-    preprocess = Preprocess(COLUMNS, Scaler.fit(raw[:TRAIN]))
-    windows = Windows(torch.from_numpy(preprocess.transform(raw)).float(), L, P, TRAIN, 150)
+    preprocess, windows = scaled(raw)
     sums = DetailSums(P, C, preprocess, SEASON)
     evaluate(SeasonalNaive(SeasonalNaiveConfig(L, P, C, SEASON)), windows, also=[sums])
     table = scores_frame(sums, COLUMNS, raw[10:TRAIN], ("channel",)).set_index(["units", "channel"])

@@ -25,4 +25,4 @@ def covering(made: Intervals, windows: Windows, learned: Sequence[float] = ()) -
 
 def windows_of(count: int) -> Windows:
     """So many windows of one step and one channel."""
-    return Windows(torch.zeros(count + 1, 1), 1, 1, 0, count + 1)
+    return Windows(torch.zeros(count + 1, 1), 1, 1)

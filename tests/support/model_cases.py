@@ -52,7 +52,8 @@ def series(seed: int = 0) -> Tensor:
 
 
 def windows(steps: int, **more: Any) -> Windows:
-    return Windows(ScaledSeries(series(), **more), L, steps, START, ROWS)
+    spans = torch.tensor([[START, ROWS, START, ROWS - START - L - steps + 1]])
+    return Windows(ScaledSeries(series(), **more), L, steps, spans)
 
 
 def compare_horizons(model: ForecastModel, batch_size: int = 16, **more: Any) -> None:
