@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from torch import Tensor
 import femts
 from femts.analysis.audit import run as audit_module
 from femts.cli import main
+from femts.data.batch import Batch
 from femts.data.loading import load_dataset
 from femts.data.preprocess import Preprocess
 from femts.data.synthetic import synthetic_frame
@@ -25,6 +27,7 @@ from femts.data.windows import Windows
 from femts.errors import UsageError
 from femts.evaluation import evaluator
 from femts.forecaster.forecaster import Forecaster
+from femts.models.base import Supports
 from femts.models.dlinear import DLinear
 from femts.models.itransformer import ITransformer
 from femts.models.registry import model_card, model_names
@@ -37,7 +40,7 @@ def failed(forecaster: Forecaster) -> set[str]:
     return {check.name for check in femts.audit(forecaster).failed}
 
 
-@pytest.mark.parametrize("model", [name for name in model_names() if not model_card(name).model_class.reads_raw])
+@pytest.mark.parametrize("model", [name for name in model_names() if not model_card(name).model_class.supports.raw])
 def test_every_model_passes(model: str) -> None:
     check_audit(model)
 
@@ -70,7 +73,7 @@ def test_scaler_that_saw_later_rows_is_found(
 ) -> None:
     fit = Preprocess.fit
     with monkeypatch.context() as patch:
-        patch.setattr(Preprocess, "fit", lambda data, units=None: fit(data.learning("test"), units))
+        patch.setattr(Preprocess, "fit", lambda data, *rest, **more: fit(data.learning("test"), *rest, **more))
         leaky = make("dlinear")
     assert failed(leaky) == {"scaler"}
 
@@ -78,13 +81,14 @@ def test_scaler_that_saw_later_rows_is_found(
 @pytest.mark.parametrize("model", ["dlinear", "naive", "seasonal_naive", "fem_sm"])
 def test_look_backs_a_step_late_are_found(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The slip of an index by which a look-back ends with the first row that is to be forecast."""
-    gather = Windows.gather
+    cut = Windows.batch
 
-    def late(windows: Windows, index: Tensor) -> tuple[Tensor, Tensor]:
-        x, y = gather(windows, index)
-        return torch.cat([x[:, 1:], y[:, :1]], dim=1), y
+    def late(windows: Windows, index: Tensor) -> Batch:
+        batch = cut(windows, index)
+        assert batch.future is not None
+        return replace(batch, past=torch.cat([batch.past[:, 1:], batch.future[:, :1]], dim=1))
 
-    monkeypatch.setattr(Windows, "gather", late)
+    monkeypatch.setattr(Windows, "batch", late)
     assert "future rows" in failed(quick_run(model))
 
 
@@ -115,12 +119,16 @@ def test_closed_form_weights_of_all_rows_are_found() -> None:
 
 def test_forecasts_that_depend_on_their_batch_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     forward = DLinear.forward
-    monkeypatch.setattr(DLinear, "forward", lambda model, x: forward(model, x - x.mean((0, 1))))
+    monkeypatch.setattr(
+        DLinear,
+        "forward",
+        lambda model, batch: forward(model, replace(batch, past=batch.past - batch.past.mean((0, 1)))),
+    )
     assert "order and batch size" in failed(quick_run("dlinear"))
 
 
 def test_false_claim_of_channel_independence_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ITransformer, "channel_independent", True)
+    monkeypatch.setattr(ITransformer, "supports", Supports(channels=1))
     assert failed(quick_run("itransformer")) == {"other channels"}
 
 

@@ -311,7 +311,7 @@ def test_data_unlike_those_of_the_training_are_refused(ridge: Forecaster) -> Non
     with pytest.raises(UsageError, match="No series of 'frame' has a season of 7 rows before a forecast of 400"):
         femts.backtest(ridge, LONG, cut(1, 1, 400))
     weekly = LONG.assign(ds=pd.to_datetime("2020-01-01") + 7 * (LONG["ds"] - pd.Timestamp("2020-01-01")))
-    with pytest.raises(UsageError, match="has the step '7D', but the training data had the step 'D'"):
+    with pytest.raises(UsageError, match="has the step 'W-WED', but the training data had the step 'D'"):
         femts.backtest(ridge, weekly, cut(1))
     one = LONG.query("unique_id == 'long'")[["ds", "y"]].rename(columns={"ds": "date"})
     wide = femts.train(one, "naive", WEEK, seq_len=14)

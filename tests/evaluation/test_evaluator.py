@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from femts.config.model import ModelConfig
+from femts.data.batch import Batch
 from femts.data.windows import Windows
 from femts.errors import UsageError
 from femts.evaluation.evaluator import SERIES_PER_BATCH, SERIES_PER_BATCH_ON_CPU, Share, evaluate, windows_at_a_time
@@ -21,15 +22,15 @@ class CountUp(ForecastModel):
         super().__init__(ModelConfig(4, 3, 1))
         self.seen: list[Tensor] = []
 
-    def forward(self, x: Tensor) -> Tensor:
-        self.seen.append(x)
-        return x[:, -1:] + torch.arange(1.0, 4.0).view(1, 3, 1)
+    def forward(self, batch: Batch) -> Tensor:
+        self.seen.append(batch.past)
+        return batch.past[:, -1:] + torch.arange(1.0, 4.0).view(1, 3, 1)
 
 
 @pytest.mark.parametrize(("horizon", "calls"), [(1, 1), (2, 1), (3, 1), (4, 2), (6, 2), (7, 3)])
 def test_forecasts_are_fed_back_until_the_horizon(horizon: int, calls: int) -> None:
     model = CountUp()
-    forecast = model.forecast(torch.arange(4.0).view(1, 4, 1), horizon)
+    forecast = model.forecast(Batch(torch.arange(4.0).view(1, 4, 1)), horizon)
     assert forecast.flatten().tolist() == [4.0 + step for step in range(horizon)]
     assert len(model.seen) == calls
     assert all(x.shape == (1, 4, 1) for x in model.seen)
@@ -38,7 +39,7 @@ def test_forecasts_are_fed_back_until_the_horizon(horizon: int, calls: int) -> N
 @pytest.mark.parametrize("horizon", [0, -3])
 def test_no_horizon_is_refused(horizon: int) -> None:
     with pytest.raises(UsageError, match=f"horizon of {horizon} steps"):
-        CountUp().forecast(torch.zeros(1, 4, 1), horizon)
+        CountUp().forecast(Batch(torch.zeros(1, 4, 1)), horizon)
 
 
 @pytest.fixture
@@ -93,10 +94,10 @@ def test_many_channels_shrink_the_batch() -> None:
     largest = 0
 
     class Watch(Naive):
-        def forward(self, x: Tensor) -> Tensor:
+        def forward(self, batch: Batch) -> Tensor:
             nonlocal largest
-            largest = max(largest, x.shape[0] * x.shape[2])
-            return super().forward(x)
+            largest = max(largest, batch.past.shape[0] * batch.past.shape[2])
+            return super().forward(batch)
 
     evaluate(Watch(ModelConfig(2, 1, 137)), Windows(torch.randn(80, 137), 2, 1), 256)
     assert 0 < largest <= SERIES_PER_BATCH_ON_CPU < SERIES_PER_BATCH
@@ -113,10 +114,10 @@ def test_the_model_scores_in_evaluation_mode_and_float32_and_is_put_back(windows
     seen = []
 
     class Watch(Naive):
-        def forward(self, x: Tensor) -> Tensor:
-            product = x.transpose(1, 2) @ x  # autocast would make this bfloat16
+        def forward(self, batch: Batch) -> Tensor:
+            product = batch.past.transpose(1, 2) @ batch.past  # autocast would make this bfloat16
             seen.append((self.training, product.dtype, torch.is_grad_enabled()))
-            return super().forward(x)
+            return super().forward(batch)
 
     model = Watch(ModelConfig(10, 5, 3)).train()
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -127,7 +128,7 @@ def test_the_model_scores_in_evaluation_mode_and_float32_and_is_put_back(windows
 
 def test_the_mode_is_put_back_after_a_failure(windows: Windows) -> None:
     model = Naive(ModelConfig(10, 4, 3)).train()
-    model.forward = lambda x: (_ for _ in ()).throw(ArithmeticError())  # type: ignore[method-assign]
+    model.forward = lambda batch: (_ for _ in ()).throw(ArithmeticError())  # type: ignore[method-assign]
     with pytest.raises(ArithmeticError):
         evaluate(model, windows)
     assert model.training

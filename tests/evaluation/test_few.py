@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from every_window import every_window
 from scipy.stats import t
 from torch import Tensor
 
 from femts.config.model import ModelConfig
+from femts.data.batch import Batch
 from femts.data.resident import ScaledSeries
 from femts.data.windows import Windows
 from femts.evaluation.conformal import calibrate, order_statistics
@@ -27,9 +29,9 @@ class Widening(ForecastModel):
     def __init__(self) -> None:
         super().__init__(ModelConfig(L, P, C), (0.1, 0.5, 0.9))
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, batch: Batch) -> Tensor:
         size = torch.linspace(2, 1, P)[:, None, None] * torch.tensor([-1.0, 0.0, 1.0])[None, :, None]
-        return size.expand(len(x), P, 3, C).flatten(1, 2)
+        return size.expand(len(batch.past), P, 3, C).flatten(1, 2)
 
 
 def some_windows(count: int, gaps: float = 0.0, seed: int = 0) -> Windows:
@@ -40,8 +42,8 @@ def some_windows(count: int, gaps: float = 0.0, seed: int = 0) -> Windows:
 
 
 def errors_of(model: ForecastModel, these: Windows) -> np.ndarray:
-    x, y = these.gather(torch.arange(len(these)))
-    return (model.forecast(x, P) - y).numpy()
+    batch, y = every_window(these)
+    return (model.forecast(batch, P) - y).numpy()
 
 
 @pytest.mark.parametrize("gaps", [0.0, 0.4])
@@ -90,8 +92,8 @@ class Zero(Naive):
     def __init__(self) -> None:
         super().__init__(ModelConfig(L, P, C))
 
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.zeros(len(x), P, C)
+    def forward(self, batch: Batch) -> Tensor:
+        return torch.zeros(len(batch.past), P, C)
 
 
 def test_a_channel_without_values_has_no_intervals() -> None:

@@ -11,10 +11,12 @@ import pandas as pd
 import pytest
 import torch
 from even_intervals import covering, even_intervals
+from every_window import every_window
 from sklearn.metrics import mean_pinball_loss
 from torch import Tensor
 
 from femts.config.model import ModelConfig
+from femts.data.batch import Batch
 from femts.data.windows import Windows
 from femts.errors import RunFailure, UsageError
 from femts.evaluation.conformal import calibrate, passes
@@ -38,8 +40,8 @@ def windows() -> Windows:
 
 def errors_of(windows: Windows) -> np.ndarray:
     """Absolute errors of `naive`, (n, P, C)."""
-    x, y = windows.gather(torch.arange(len(windows)))
-    return (y - x[:, -1:]).abs().numpy()
+    batch, y = every_window(windows)
+    return (y - batch.past[:, -1:]).abs().numpy()
 
 
 def test_half_widths_are_the_corrected_quantiles_of_the_absolute_errors(windows: Windows) -> None:
@@ -71,10 +73,10 @@ def test_blocks_of_steps_make_no_difference(windows: Windows, most: int) -> None
     calls = 0
 
     class Count(Naive):
-        def forward(self, x: Tensor) -> Tensor:
+        def forward(self, batch: Batch) -> Tensor:
             nonlocal calls
             calls += 1
-            return super().forward(x)
+            return super().forward(batch)
 
     made, _ = calibrate(Count(ModelConfig(10, 5, 3)), windows, batch_size=1000, most=most)
     np.testing.assert_array_equal(made.half_widths, calibrate(MODEL, windows, batch_size=7)[0].half_widths)
@@ -104,8 +106,8 @@ def test_levels_beyond_the_windows_are_left_out_and_refused_by_name(windows: Win
 
 def test_forecasts_that_are_not_finite_have_no_intervals(windows: Windows) -> None:
     class Broken(Naive):
-        def forward(self, x: Tensor) -> Tensor:
-            return super().forward(x) / 0
+        def forward(self, batch: Batch) -> Tensor:
+            return super().forward(batch) / 0
 
     with pytest.raises(RunFailure, match="not finite"):
         calibrate(Broken(ModelConfig(10, 5, 3)), windows)
@@ -117,8 +119,8 @@ def test_exchangeable_errors_are_covered_as_promised() -> None:
     noise = torch.from_numpy(np.random.default_rng(0).standard_t(3, (12_000, 2))).float()
 
     class Zero(Naive):
-        def forward(self, x: Tensor) -> Tensor:
-            return torch.zeros_like(x)
+        def forward(self, batch: Batch) -> Tensor:
+            return torch.zeros_like(batch.past)
 
     model = Zero(ModelConfig(1, 1, 2))
     val, test = Windows(noise[:2000], 1, 1), Windows(noise[2000:], 1, 1)
@@ -139,12 +141,12 @@ def test_coverage_width_and_pinball_against_sklearn(windows: Windows) -> None:
     evaluate(MODEL, test, 1, also=[one_by_one])
     evaluate(MODEL, test, 1000, also=[at_once])
     assert np.array_equal(one_by_one.coverage, at_once.coverage)
-    x, y = test.gather(torch.arange(len(test)))
-    forecast = MODEL(x).double().numpy()
+    batch, y = every_window(test)
+    forecast = MODEL(batch).double().numpy()
     target = y.double().numpy()
     for k, level in enumerate(levels):
         half = made.at([level], 5)[0].astype(np.float64)
-        inside = np.abs(x[:, -1:].numpy() - y.numpy()) <= made.at([level], 5)[0]
+        inside = np.abs(batch.past[:, -1:].numpy() - y.numpy()) <= made.at([level], 5)[0]
         np.testing.assert_allclose(at_once.coverage[k], inside.mean(0), rtol=1e-12)
         np.testing.assert_allclose(at_once.width[k], 2 * half, rtol=1e-12)
         low, high = (1 - level / 100) / 2, (1 + level / 100) / 2

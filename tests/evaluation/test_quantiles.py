@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 import torch
 from even_intervals import covering, even_intervals
+from every_window import every_window
 from scipy.stats import norm
 from sklearn.metrics import mean_pinball_loss
 from torch import Tensor
 
 from femts.config.model import ModelConfig
+from femts.data.batch import Batch
 from femts.data.resident import ScaledSeries
 from femts.data.windows import Windows
 from femts.errors import UsageError
@@ -34,9 +36,9 @@ class Spread(ForecastModel):
         super().__init__(ModelConfig(1, P, C), known)
         self.factor = factor
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, batch: Batch) -> Tensor:
         places = torch.tensor(self.factor * norm.ppf(self.quantiles)).float()
-        return (x[:, -1:].abs() * places[:, None]).repeat(1, P, 1)
+        return (batch.past[:, -1:].abs() * places[:, None]).repeat(1, P, 1)
 
 
 def windows(count: int, seed: int = 0, gaps: float = 0.0) -> Windows:
@@ -58,8 +60,8 @@ def windows(count: int, seed: int = 0, gaps: float = 0.0) -> Windows:
 
 
 def quantiles_of(model: ForecastModel, these: Windows) -> tuple[Tensor, np.ndarray]:
-    x, y = these.gather(torch.arange(len(these)))
-    return model.forecast_quantiles(x, P), y.numpy()
+    batch, y = every_window(these)
+    return model.rolled_out(batch, P), y.numpy()
 
 
 @pytest.mark.parametrize(
@@ -115,10 +117,10 @@ def test_blocks_of_steps_make_no_difference(most: int) -> None:
     calls = 0
 
     class Count(Spread):
-        def forward(self, x: Tensor) -> Tensor:
+        def forward(self, batch: Batch) -> Tensor:
             nonlocal calls
             calls += 1
-            return super().forward(x)
+            return super().forward(batch)
 
     made, _ = calibrate(Count(), windows(139), batch_size=1000, most=most)
     assert calls == passes(139, P, C, most, learned=5) == {1: 2, 7 * 139 * C: 2, 10**9: 1}[most]
@@ -186,8 +188,8 @@ def test_the_median_alone_is_split_conformal() -> None:
     """With no quantiles beside it, intervals are those of absolute errors around it."""
 
     class Zero(Spread):
-        def forward(self, x: Tensor) -> Tensor:
-            return torch.zeros(len(x), P * self.n_outputs, C)
+        def forward(self, batch: Batch) -> Tensor:
+            return torch.zeros(len(batch.past), P * self.n_outputs, C)
 
     val = windows(139)
     made, plain = (calibrate(Zero(known=known), val)[0] for known in ((0.5,), ()))

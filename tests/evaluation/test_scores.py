@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import torch
 from even_intervals import covering, even_intervals
+from every_window import every_window
 from sklearn.metrics import mean_absolute_error, mean_squared_error
 
 from femts.data.preprocess import Preprocess
@@ -27,7 +28,8 @@ RAW = np.random.default_rng(0).normal([5.0, -200.0, 0.3], [1.0, 30.0, 0.2], (150
 
 def scaled(raw: np.ndarray) -> tuple[Preprocess, Windows]:
     """Preprocessing fitted on the training rows, and windows of the others."""
-    preprocess = Preprocess(COLUMNS, ("",), Scaler.fit([[raw[:TRAIN]] * 3], C))
+    train = raw[:TRAIN]
+    preprocess = Preprocess(COLUMNS, ("",), Scaler(train.mean(0)[None], train.std(0)[None], np.ones((1, C), bool)))
     return preprocess, Windows(torch.from_numpy(preprocess.transform(raw)).float()[TRAIN:], L, P)
 
 
@@ -52,9 +54,9 @@ def frame_of(
 
 def forecasts(model: DLinear) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Forecasts, targets and seasonal naive forecasts in scaled units, (n, P, C)."""
-    x, y = WINDOWS.gather(torch.arange(len(WINDOWS)))
+    batch, y = every_window(WINDOWS)
     with torch.no_grad():
-        forecast = model(x)
+        forecast, x = model(batch), batch.past
     naive = np.stack([x[:, L - SEASON + step % SEASON] for step in range(P)], axis=1)
     return forecast.double().numpy(), y.double().numpy(), naive.astype(np.float64)
 

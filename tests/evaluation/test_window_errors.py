@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from every_window import every_window
 from torch import Tensor
 
 from femts.config.model import ModelConfig
@@ -28,8 +29,8 @@ def errors_of(windows: Windows, batch_size: int) -> tuple[list[float | None], fl
 
 def test_each_of_few_windows_has_its_own() -> None:
     windows = Windows(series(40), L, P)
-    x, y = windows.gather(torch.arange(len(windows)))
-    by_hand = (x[:, -1:] - y).square().mean((1, 2)).tolist()
+    batch, y = every_window(windows)
+    by_hand = (batch.past[:, -1:] - y).square().mean((1, 2)).tolist()
     for batch_size in (1, 7, 100):
         assert errors_of(windows, batch_size)[0] == pytest.approx(by_hand, rel=1e-4)
 
