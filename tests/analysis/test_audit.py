@@ -207,5 +207,5 @@ def test_command_says_what_failed(
     assert main(["audit", str(run)]) == 1
     out, err = capsys.readouterr()
     assert "FAILED" in out
-    assert err.startswith(f"femts: The audit of {run} failed at 'every window': 384 of 385 train")
+    assert err.startswith(f"femts: The audit of {run} failed at 'every window': 32 of 49 val")
     assert all(line.startswith("femts: ") and line.endswith(".") for line in err.splitlines())

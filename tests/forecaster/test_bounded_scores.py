@@ -59,7 +59,7 @@ def test_scores_and_coverage_are_of_what_predict_returns(
     table = sun().assign(y=lambda f: f["y"] + (wish.get("transform") == "boxcox"))
     data = femts.load_dataset(table, **wish)
     run = femts.train(data, model, **QUICK, settings=settings)
-    said, truth = by_predict(run, table, data.split.test[0], int(run.metrics["test"]["windows"]))
+    said, truth = by_predict(run, table, data.split.test[0, 0], int(run.metrics["test"]["windows"]))
     domain = run.preprocess.domain
     assert {domain.low, domain.high} & set(said["y"]), "some forecasts end at the bounds"
     assert all((said[f"y-lo-{k:g}"] <= said["y"]).all() for k in LEVELS), "exactly, so the bound is no less"
@@ -99,7 +99,7 @@ def test_validation_and_calibration_are_of_bounded_forecasts() -> None:
     data = femts.load_dataset(table, max=1)
     run = femts.train(data, "ridge", **QUICK)
     windows = int(run.metrics["val"]["windows"])
-    said, truth = by_predict(run, table, data.split.val[0], windows)
+    said, truth = by_predict(run, table, data.split.val[0, 0], windows)
     scale = run.preprocess.scaler.scale[0]
     error = np.abs(said["y"].to_numpy() - truth) / scale
     assert run.metrics["val"]["mae"] == pytest.approx(error.mean(), rel=1e-4)
@@ -126,15 +126,14 @@ def test_a_panel_is_scored_as_it_is_forecast(calendar: bool) -> None:
     table = panel()
     data = load_dataset(table, min=0, calendar=calendar, panel=True)
     run = femts.train(data, "ridge", **QUICK)
-    assert isinstance(run, Forecaster)
     windows = int(run.metrics["test"]["windows"]) // 2
-    rows, errors, insides, ends = data["a"].split.test[0], list[Any](), list[Any](), list[Any]()
+    rows, errors, insides, ends = data["a"].for_horizon(STEPS).split.test[0, 0], list[Any](), list[Any](), list[Any]()
     for i in range(windows):
         with warnings.catch_warnings(action="ignore", category=AgeWarning):
             said = run.predict(table.groupby("unique_id").head(rows + i), level=[80])
         truth = table.groupby("unique_id").apply(lambda f, i=i: f["y"].iloc[rows + i : rows + i + STEPS]).to_numpy()
         said = said.assign(truth=truth.ravel())
-        scale = said["unique_id"].map({name: one.scaler.scale[0] for name, one in run.preprocess.series.items()})
+        scale = said["unique_id"].map(dict(zip(run.series, run.preprocess.scaler.scale[:, 0], strict=True)))
         errors.append((said["y"] - said["truth"]) / scale)
         near = 1e-6 * scale
         inside = (said["y-lo-80"] - near <= said["truth"]) & (said["truth"] <= said["y-hi-80"] + near)
@@ -161,19 +160,19 @@ def test_a_mean_that_is_chosen_ends_at_the_bounds_and_not_its_members() -> None:
 
 
 def test_nothing_limits_values_without_a_domain() -> None:
-    plain = Preprocess(("y",), Scaler(np.ones(1), np.ones(1)))
-    log = replace(plain, power=PowerTransform(1.0, np.zeros(1)))
-    assert Limits.of([plain, plain], 1) is None
-    assert Limits.of([log], 1) is None
-    assert Limits.of([replace(log, domain=Domain(high=-2.0))], 1) is None, "below all that the transform takes"
+    plain = Preprocess(("y",), ("",), Scaler.even(1))
+    log = replace(plain, power=PowerTransform(1.0, np.zeros((1, 1))))
+    assert Limits.of(plain, 1) is None
+    assert Limits.of(log, 1) is None
+    assert Limits.of(replace(log, domain=Domain(high=-2.0)), 1) is None, "below all that the transform takes"
     low, high = log.limits(1)
-    assert (low[0], high[0]) == (-np.inf, np.inf)
+    assert (low.item(), high.item()) == (-np.inf, np.inf)
 
 
 def test_a_transform_that_ends_limits_by_itself() -> None:
-    power = PowerTransform(0.0, np.array([0.5, -0.5]))
-    low, high = Preprocess(("a", "b"), Scaler(np.zeros(2), np.ones(2)), None, power).limits(2)
-    assert (low.tolist(), high.tolist()) == ([-2.0, -np.inf], [np.inf, 2.0])
+    power = PowerTransform(0.0, np.array([[0.5, -0.5]]))
+    low, high = Preprocess(("a", "b"), ("",), Scaler.even(2), power=power).limits(2)
+    assert (low.tolist(), high.tolist()) == ([[-2.0, -np.inf]], [[np.inf, 2.0]])
 
 
 def test_what_is_not_finite_is_not_hidden() -> None:

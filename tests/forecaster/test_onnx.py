@@ -15,6 +15,7 @@ from torch import Tensor
 
 import femts
 from femts.cli import main
+from femts.data.batch import Batch
 from femts.data.synthetic import synthetic_frame
 from femts.errors import UsageError
 from femts.forecaster import onnx as exporting
@@ -102,8 +103,8 @@ def test_a_longer_horizon_is_rolled_out_in_the_graph(tmp_path: Path, capsys: pyt
 class Solved(Naive):
     """A model with an operator that ONNX has not."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        return super().forward(x) + torch.linalg.eigvalsh(x.mT @ x).sum()
+    def forward(self, batch: Batch) -> Tensor:
+        return super().forward(batch) + torch.linalg.eigvalsh(batch.past.mT @ batch.past).sum()
 
 
 def test_what_onnx_cannot_say_or_says_otherwise_is_refused(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,6 @@ from small_panels import panel_table
 
 from femts.data.dataset import Dataset
 from femts.data.loading import load_dataset
-from femts.data.schema import Schema
 from femts.errors import UsageError
 from femts.training.choice.candidates import MANY_WINDOWS, WINDOWS, shortlist, windows_to_score
 from femts.training.choice.rule import best_mean, error_of
@@ -80,7 +79,7 @@ def test_missing_targets_do_not_count() -> None:
 def table(rows: int, freq: str = "MS", zeros: float = 0.0) -> Dataset:
     values = np.where(RNG.random(rows) < zeros, 0.0, 10 + RNG.normal(size=rows))
     frame = pd.DataFrame({"date": pd.date_range("1990-01-01", periods=rows, freq=freq), "y": values})
-    return cast(Dataset, split_for(load_dataset(frame), 12))
+    return load_dataset(frame).for_horizon(12)
 
 
 def names(data: object, seconds: float | None = None, out: bool = False) -> list[str]:
@@ -107,7 +106,7 @@ def panel(series: int, rows: int, **schema: Any) -> Dataset:
     long = long.assign(y=RNG.normal(size=series * rows))
     if schema:
         long["kind"] = np.where(long.unique_id == "s0", "one", "other")
-    return cast(Dataset, split_for(load_dataset(long, schema=Schema.of(**schema), panel=True), 12))
+    return load_dataset(long, **schema, panel=True).for_horizon(12)
 
 
 @pytest.mark.parametrize(
@@ -133,9 +132,9 @@ def test_seldom_demand_brings_its_model() -> None:
 
 
 def test_slow_ones_are_left_out_of_many_series_and_say_why() -> None:
-    panel = load_dataset(panel_table(), panel=True)
-    many = panel.with_series({f"{name}{n}": one for n in range(100) for name, one in panel.series.items()})
-    left_out = [each for each in shortlist(split_for(many, 7), 7, 1, None) if each.model == "auto_arima"]
+    one = panel_table()
+    many = load_dataset(pd.concat([one.assign(unique_id=one["unique_id"] + str(n)) for n in range(100)]), panel=True)
+    left_out = [each for each in shortlist(many.for_horizon(7), 7, 1, None) if each.model == "auto_arima"]
     assert "fits would take about" in left_out[0].reason
 
 

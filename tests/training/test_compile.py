@@ -7,6 +7,7 @@ import torch
 from small_runs import small_run
 
 from femts.config.training import TrainingConfig
+from femts.data.batch import Batch
 from femts.errors import UsageError
 from femts.models.registry import build_config, build_model
 from femts.training.device import missing_compiler, resolve_place
@@ -31,8 +32,8 @@ def test_compiled_loss_and_gradients_agree_with_the_plain_ones() -> None:
     model = build_model(
         "fem_sm", build_config("fem_sm", seq_len=8, pred_len=8, n_channels=2, settings=settings)
     ).double()
-    x, y = torch.randn(3, 8, 2).double(), torch.randn(3, 8, 2).double()
-    losses = [loss(x, y) for loss in (model.loss, torch.compile(model.loss, dynamic=False, fullgraph=True))]
+    batch = Batch(torch.randn(3, 8, 2).double(), future=torch.randn(3, 8, 2).double())
+    losses = [loss(batch) for loss in (model.loss, torch.compile(model.loss, dynamic=False, fullgraph=True))]
     torch.testing.assert_close(losses[1], losses[0], rtol=1e-12, atol=0)
     plain, compiled = (torch.autograd.grad(loss, list(model.parameters())) for loss in losses)
     for one, other in zip(compiled, plain, strict=True):

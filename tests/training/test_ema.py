@@ -4,6 +4,7 @@ from typing import Any
 import torch
 from small_runs import small_run
 
+from femts.data.batch import Batch
 from femts.forecaster.run_folder import CHECKPOINT
 from femts.models.dlinear import DLinear, DLinearConfig
 from femts.models.patchtst import PatchTST, PatchTSTConfig
@@ -62,7 +63,7 @@ def test_without_averaging_the_last_weights_are_kept(tmp_path: Path) -> None:
 def test_what_batch_norm_has_seen_is_taken_over_as_it_is() -> None:
     model = PatchTST(PatchTSTConfig(16, 2, 1, patch_len=8, d_model=4, n_heads=1))
     average = RunningAverage(model, 0.9, {}, 0)
-    model(torch.randn(5, 16, 1))
+    model(Batch(torch.randn(5, 16, 1)))
     average.update()
     pairs = list(zip(average.model.buffers(), model.buffers(), strict=True))
     assert pairs and all(torch.equal(kept, current) for kept, current in pairs)

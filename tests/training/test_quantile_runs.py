@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 import torch
 import yaml
+from every_window import every_window
 from sklearn.metrics import mean_pinball_loss
 from small_runs import DATA, MODELS, essence, signal_at, small_run
 from small_tables import small_table
@@ -19,11 +20,12 @@ from small_tables import small_table
 import femts
 from femts.cli import main
 from femts.config.training import TrainingConfig
+from femts.data.batch import Batch
 from femts.errors import UsageError
 from femts.evaluation.evaluator import evaluate
 from femts.evaluation.quantiles import conformal_bounds, ends_of, quantile_at
 from femts.forecaster.forecaster import Forecaster
-from femts.forecaster.forecasting import forecast_scaled
+from femts.forecaster.forecasting import forecast_batch
 from femts.forecaster.scoring import score_windows
 from femts.training.stopping import Interrupted
 
@@ -48,9 +50,9 @@ def history() -> pd.DataFrame:
 def learned(forecaster: Forecaster, part: str, steps: int = P) -> tuple[torch.Tensor, np.ndarray]:
     """Quantiles as they come out of the model and targets, in scaled units."""
     windows = score_windows(forecaster, part, steps, DATA)
-    x, y = windows.gather(torch.arange(len(windows)))
+    batch, y = every_window(windows)
     with torch.no_grad():
-        return forecaster.model.forecast_quantiles(x, steps), y.numpy()
+        return forecaster.model.rolled_out(batch, steps), y.numpy()
 
 
 def test_a_model_of_means_is_the_one_without_the_setting() -> None:
@@ -104,7 +106,8 @@ def test_bounds_are_the_corrected_quantiles_in_raw_units(forecaster: Forecaster,
     assert list(table)[1:4] + list(table)[9:14] == [
         "s0", "s0-lo-50", "s0-hi-50", "s0-hi-95", "s0-q-10", "s0-q-50", "s0-q-97.5", "s1"
     ]  # fmt: skip
-    quantiles = forecast_scaled(forecaster, history[list(DATA.columns)].to_numpy()[None], P).quantiles
+    scaled = forecaster.preprocess.transform(history[list(DATA.columns)].to_numpy()[None])
+    quantiles = forecast_batch(forecaster, Batch(torch.from_numpy(scaled).float()), P).quantiles
     assert quantiles is not None
     val, y = learned(forecaster, "val")
     inner: dict[str, Any] = {"lo": np.inf, "hi": -np.inf}

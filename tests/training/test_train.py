@@ -49,8 +49,8 @@ def test_after_an_early_stop_the_report_is_the_test_score_at_the_best_validation
 def test_scores_are_means_over_every_window_without_a_dropped_batch() -> None:
     """Against numpy, on the scaled data, with a model whose forecast is known."""
     run = small_run("naive", settings={"training.eval_batch_size": 100})
-    start, stop = DATA.split.test
-    train_rows = DATA.values[: DATA.split.train[1]]
+    start, stop = DATA.split.test[0]
+    train_rows = DATA.train_values
     scaled = (DATA.values - train_rows.mean(0)) / train_rows.std(0)
     origins = range(start, stop - 24 + 1)
     errors = np.stack([scaled[o : o + 24] - scaled[o - 1] for o in origins])
@@ -72,7 +72,7 @@ def test_models_without_parameters_skip_fitting_and_still_make_a_run(model: str,
 def test_what_has_a_closed_form_sees_the_training_rows_alone() -> None:
     frame = DATA.frame()
     later = frame.copy()
-    later.loc[DATA.split.train[1] :, list(DATA.columns)] = 1e6
+    later.loc[DATA.split.train[0, 1] :, list(DATA.columns)] = 1e6
     settings = {"model.longest": 48}
     weights = [train(f, "ridge", 24, seq_len=48, settings=settings).model.state_dict() for f in (frame, later)]
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
