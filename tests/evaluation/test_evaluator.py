@@ -9,7 +9,7 @@ from femts.config.model import ModelConfig
 from femts.data.batch import Batch
 from femts.data.windows import Windows
 from femts.errors import UsageError
-from femts.evaluation.evaluator import SERIES_PER_BATCH, SERIES_PER_BATCH_ON_CPU, Share, evaluate, windows_at_a_time
+from femts.evaluation.evaluator import SERIES_PER_BATCH, SERIES_PER_BATCH_ON_CPU, Share, evaluate
 from femts.models.base import ForecastModel
 from femts.models.dlinear import DLinear, DLinearConfig
 from femts.models.naive import Naive
@@ -103,13 +103,6 @@ def test_many_channels_shrink_the_batch() -> None:
     assert 0 < largest <= SERIES_PER_BATCH_ON_CPU < SERIES_PER_BATCH
 
 
-@pytest.mark.parametrize(
-    ("channels", "device", "windows"), [(1, "cpu", 256), (21, "cpu", 24), (9999, "cpu", 1), (21, "meta", 195)]
-)
-def test_a_batch_is_as_large_as_the_device_takes(channels: int, device: str, windows: int) -> None:
-    assert windows_at_a_time(torch.empty(5, channels, device=device), 256) == windows
-
-
 def test_the_model_scores_in_evaluation_mode_and_float32_and_is_put_back(windows: Windows) -> None:
     seen = []
 
@@ -123,12 +116,4 @@ def test_the_model_scores_in_evaluation_mode_and_float32_and_is_put_back(windows
     with torch.autocast("cpu", dtype=torch.bfloat16):
         evaluate(model, windows)
     assert set(seen) == {(False, torch.float32, False)}
-    assert model.training
-
-
-def test_the_mode_is_put_back_after_a_failure(windows: Windows) -> None:
-    model = Naive(ModelConfig(10, 4, 3)).train()
-    model.forward = lambda batch: (_ for _ in ()).throw(ArithmeticError())  # type: ignore[method-assign]
-    with pytest.raises(ArithmeticError):
-        evaluate(model, windows)
     assert model.training

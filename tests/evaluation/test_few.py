@@ -16,7 +16,6 @@ from femts.data.windows import Windows
 from femts.evaluation.conformal import calibrate, order_statistics
 from femts.evaluation.coverage import coverage_line, coverage_notes, few_notes
 from femts.evaluation.few import FEW, are_few
-from femts.evaluation.intervals import Intervals
 from femts.models.base import ForecastModel
 from femts.models.naive import Naive
 
@@ -113,13 +112,6 @@ def test_normal_errors_of_few_windows_are_covered_on_average() -> None:
         after = errors_of(Zero(), some_windows(P + 1, seed=seed + 1000))
         covered.append((np.abs(after) <= made.half_widths[0]).mean())
     assert 0.8 <= np.mean(covered) < 0.95
-
-
-def test_counts_survive_their_file() -> None:
-    made, _ = calibrate(Zero(), some_windows(9))
-    again = Intervals.from_bytes(made.to_bytes())
-    assert (again.windows, again.disjoint, again.few) == (9, 2, True)
-    np.testing.assert_array_equal(again.half_widths, made.half_widths)
 
 
 def test_what_is_wrong_is_said() -> None:

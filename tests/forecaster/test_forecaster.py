@@ -207,9 +207,7 @@ def test_a_rolled_out_score_is_that_of_the_forecasts(forecaster: Forecaster) -> 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
-    [(("tset",), "'tset'.*'test'"), (("test", 5000), "5000"), (("test", 0), "0")],
-    ids=str,
+    ("arguments", "message"), [(("tset",), "'tset'.*'test'"), (("test", 5000), "5000"), (("test", 0), "0")], ids=str
 )
 def test_parts_and_horizons_that_are_not_there_are_refused(
     forecaster: Forecaster, arguments: tuple[Any, ...], message: str

@@ -125,6 +125,9 @@ def test_a_picture_has_a_panel_a_series_with_its_own_dates(ridge: Forecaster) ->
         assert ("what happened" in drawn) == (name == "tiny")
         assert np.asarray(drawn["forecast"].get_xdata())[0] == ends[name]
     assert [panel.get_title(loc="left") for panel in ridge.plot(TABLE, series=["short"]).axes] == ["short"]
+    table = TABLE.query("unique_id == 'long'").assign(other=1.0)[["ds", "y", "other"]]
+    table = table.set_axis(["date", "long", "new"], axis=1)
+    assert [panel.get_title(loc="left") for panel in ridge.plot(table, level=[80]).axes] == ["long", "new"]
     with pytest.raises(UsageError, match="has no series 'none'"):
         ridge.plot(TABLE, series=["none"])
 

@@ -60,32 +60,6 @@ def test_configurations_survive_yaml() -> None:
     assert again.training.lr == 1e-05
 
 
-@pytest.mark.parametrize("name", ["config.yaml", "model.safetensors", "preprocess.json", "intervals.safetensors"])
-@pytest.mark.parametrize("fault", ["changed", "gone"])
-def test_a_file_changed_or_gone_is_named(run: Path, name: str, fault: str) -> None:
-    path = run / name
-    if fault == "changed":
-        path.write_bytes(path.read_bytes() + b" ")
-        message = f"was changed after it was saved: {name} does not match"
-    else:
-        path.unlink()
-        message = f"(lacks|has no) {name}"
-    with pytest.raises(UsageError, match=message):
-        femts.load(run)
-
-
-def test_one_changed_bit_of_the_weights_is_found(tmp_path: Path) -> None:
-    """In the middle of the numbers, where the file stays readable."""
-    settings = {"training.batch_size": 2000}
-    train("synthetic", "dlinear", pred_len=24, seq_len=48, max_epochs=1, out=tmp_path / "run", settings=settings)
-    path = tmp_path / "run" / "model.safetensors"
-    content = bytearray(path.read_bytes())
-    content[-100] ^= 1
-    path.write_bytes(content)
-    with pytest.raises(UsageError, match=r"model\.safetensors does not match"):
-        femts.load(tmp_path / "run")
-
-
 def test_a_run_without_intervals_loads(run: Path) -> None:
     """As runs of an earlier femts are."""
     files = json.loads((run / "metrics.json").read_text())["files"]
@@ -196,13 +170,6 @@ def test_a_new_run_needs_a_folder_of_its_own(run: Path, tmp_path: Path) -> None:
     (tmp_path / "other" / "notes.txt").write_text("mine")
     with pytest.raises(UsageError, match="files that are no run"):
         check_new_folder(tmp_path / "other")
-
-
-def test_writing_replaces_whole_files(tmp_path: Path) -> None:
-    for content in (b"one", b"two"):
-        write_file(tmp_path / "deep" / "file", content)
-        assert (tmp_path / "deep" / "file").read_bytes() == content
-    assert [path.name for path in (tmp_path / "deep").iterdir()] == ["file"]
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:

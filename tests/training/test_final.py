@@ -207,7 +207,7 @@ def test_quantiles_known_columns_and_transforms_go_through(tmp_path: Path) -> No
     settings = {"training.loss": "pinball", **TINY}
     made = train(data, "itransformer", 12, **usual, settings=settings, out=tmp_path / "run")
     again = femts.load(tmp_path / "run")
-    future = table.tail(12).assign(date=lambda rows: rows["date"] + pd.Timedelta(hours=len(table)))
+    future = table.tail(12).assign(date=lambda rows: rows["date"] + pd.Timedelta(hours=12))
     forecast = again.predict(table, level=[80], future=future)
     assert forecast.equals(made.predict(table, level=[80], future=future))
     assert (forecast.drop(columns="date") >= 0).all(axis=None)
