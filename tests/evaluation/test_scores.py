@@ -100,12 +100,6 @@ def test_streaming_is_all_at_once(model: DLinear, by: tuple[str, ...]) -> None:
     pd.testing.assert_frame_equal(one_by_one, at_once, rtol=1e-6)
 
 
-def test_the_means_are_those_of_the_evaluator(model: DLinear) -> None:
-    row = frame_of(model, 8).iloc[0]
-    assert row["mse"] == pytest.approx(evaluate(model, WINDOWS)["mse"], rel=1e-6)
-    assert row["mae"] == pytest.approx(evaluate(model, WINDOWS)["mae"], rel=1e-6)
-
-
 def test_columns_say_units_and_levels(model: DLinear) -> None:
     table = frame_of(model, 8, ("channel",), (80.0, 97.5))
     scores = ["mse", "mae", "rmse", "smape", "mase", "skill"]

@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 
-from femts.training.batches import Batch, StepBatches, derive_seed, drawn_channels
+from femts.training.batches import Batch, StepBatches, drawn_channels
 
 
 def epoch_of(batches: StepBatches, number: int = 0) -> list[Batch]:
@@ -50,23 +50,6 @@ def test_weighted_means_of_all_shares_are_the_mean_over_the_step(windows: int, w
         combined = sum(losses[b.windows].mean() * b.weight for b in each) / world
         used = torch.cat([b.windows[: b.real] for b in each])
         assert float(combined) == pytest.approx(float(losses[used].mean()), rel=1e-12)
-
-
-def test_unequal_shares_without_weights_would_be_wrong() -> None:
-    """The fault that the weights are there for: the mean of two processes' means is not the mean."""
-    losses = torch.arange(3.0)
-    shares = [StepBatches(3, 3, 1, 0, (rank, 2)).of(0)[0] for rank in range(2)]
-    assert sum(losses[b.windows].mean() for b in shares) / 2 != losses.mean()
-    assert sum(losses[b.windows].mean() * b.weight for b in shares) / 2 == losses.mean()
-
-
-def test_steps_count_a_short_last_one() -> None:
-    assert StepBatches(17, 4, 2, 0).epoch == 3
-
-
-def test_derived_seeds_differ_for_neighbours_and_fit_a_generator() -> None:
-    seeds = {derive_seed("step", seed, epoch, 0) for seed in range(30) for epoch in range(30)}
-    assert len(seeds) == 900 and all(0 <= s < 2**63 for s in seeds)
 
 
 def test_channels_are_drawn_anew_for_each_step_and_all_come_up() -> None:
