@@ -43,7 +43,7 @@ def test_dropped_windows_and_means_of_means() -> None:
     assert means.mse == pytest.approx(np.mean([each[:16].mean(), each[16:32].mean(), each[32:].mean()]))
 
 
-def test_where_no_batch_is_full_nothing_is_said_of_dropping() -> None:
+def test_no_drop_last_score_without_a_full_batch() -> None:
     assert not any("drop_last" in score.convention for score in convention_scores(errors(), [64]))
 
 

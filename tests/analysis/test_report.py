@@ -353,7 +353,7 @@ def test_other_forms_of_data(case: str, tmp_path: Path) -> None:
     check_in_browser(tmp_path / "report.html")
 
 
-def test_missing_baseline_and_intervals_are_said(data: Dataset, tmp_path: Path) -> None:
+def test_missing_baseline_and_intervals_are_named(data: Dataset, tmp_path: Path) -> None:
     short = train(data, "naive", P, seq_len=12, device="cpu")
     short.intervals = None
     femts.report(short, tmp_path / "report.html")

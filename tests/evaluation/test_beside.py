@@ -36,7 +36,7 @@ def dataset(transform: str | None = None, gaps: bool = False, season: int = SEAS
 def scored_windows(data: Dataset, steps: int = P) -> tuple[Windows, NaiveSums]:
     preprocess = Preprocess.fit(data)
     windows = part_windows(data, preprocess, "test", L, steps)
-    return windows, NaiveSums(windows, preprocess, data)
+    return windows, NaiveSums(preprocess, data, L)
 
 
 def model() -> DLinear:

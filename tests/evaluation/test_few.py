@@ -114,7 +114,7 @@ def test_normal_errors_of_few_windows_are_covered_on_average() -> None:
     assert 0.8 <= np.mean(covered) < 0.95
 
 
-def test_what_is_wrong_is_said() -> None:
+def test_wrong_coverage_and_few_windows_are_noted() -> None:
     covered = {"80": 0.43, "95": 0.9401, "50": 0.7}
     assert (
         coverage_line(covered) == "intervals: of the test part, 80 % cover 43.0 %, 95 % cover 94.0 %, 50 % cover 70.0 %"

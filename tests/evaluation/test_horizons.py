@@ -40,7 +40,7 @@ def test_a_window_is_forecast_once() -> None:
     assert forecasts == most + len(windows(2 * P)) + 2 * len(windows(4 * P))
 
 
-def test_some_windows_are_those_of_the_longest_horizon_at_even_distances() -> None:
+def test_subsample_is_of_the_longest_horizon_at_even_distances() -> None:
     model, lengths = make_prepared("dlinear"), (6, 12, 25)
     found = evaluate_horizons(model, [windows(steps) for steps in lengths], most=4)
     begins = torch.linspace(0, len(windows(25)) - 1, 4).round().long()

@@ -12,12 +12,14 @@ from even_intervals import covering, even_intervals
 from every_window import every_window
 from sklearn.metrics import mean_absolute_error, mean_squared_error
 
+from femts.data.batch import Batch
 from femts.data.preprocess import Preprocess
 from femts.data.scaler import Scaler
 from femts.data.windows import Windows
 from femts.errors import UsageError
 from femts.evaluation.evaluator import evaluate
 from femts.evaluation.scores import DetailSums, check_groups, scores_frame, seasonal_error
+from femts.models.base import Forecasts
 from femts.models.dlinear import DLinear, DLinearConfig
 from femts.models.naive import SeasonalNaive, SeasonalNaiveConfig
 
@@ -125,7 +127,7 @@ def test_a_look_back_shorter_than_a_season_has_no_seasonal_forecast(model: DLine
 def test_one_pair_of_zeros_counts_as_no_error_in_smape() -> None:
     y, f = torch.tensor([[[0.0], [2.0], [4.0]]]), torch.tensor([[[0.0], [1.0], [4.0]]])
     sums = DetailSums(3, 1, Preprocess(("a",), ("",), Scaler.even(1)), 1)
-    sums.add(torch.ones(1, 4, 1), f, y)
+    sums.update(Forecasts(f, None), Batch(torch.ones(1, 4, 1), future=y))
     table = scores_frame(sums, ("a",), np.arange(9.0)[:, None]).set_index("units")
     assert table.loc["raw", "smape"] == pytest.approx(200 / 3 / 3)
 

@@ -62,7 +62,7 @@ def test_a_frame_comes_back_under_the_users_names_and_is_forecast(
     assert list(trained.predict(own_names).columns) == ["when", "load", "heat"]
 
 
-def test_a_data_set_and_a_forecaster_say_what_they_are(forecaster: Forecaster) -> None:
+def test_repr_describes_data_and_forecaster(forecaster: Forecaster) -> None:
     said = repr(forecaster.training_data())
     assert said.splitlines() == [
         "Dataset 'frame': 300 rows of 2 columns",

@@ -19,8 +19,8 @@ from femts.data.preprocess import Preprocess
 from femts.data.scaler import Scaler
 from femts.errors import AgeWarning
 from femts.forecaster.forecaster import Forecaster
-from femts.training.choice.rule import error_of
-from femts.training.choice.trial import Tried
+from femts.training.select.rule import error_of
+from femts.training.select.trial import CandidateResult
 
 STEPS, LEVELS, NEAR = 6, (50.0, 80.0), 1e-6  # what scaled values in float32 do not tell from an end
 QUICK: dict[str, Any] = {"pred_len": STEPS, "seq_len": 24, "device": "cpu", "max_steps": 30}
@@ -134,7 +134,7 @@ def test_run_with_bounds_passes_its_audit() -> None:
 def test_chosen_mean_ends_at_the_bounds_and_not_its_members() -> None:
     limits = (Limits(torch.zeros(1, 1, 1), torch.full((1, 1, 1), torch.inf)),)
     truth = np.zeros((2, 3, 1))
-    low, high = (Tried("x", forecasts=(truth + by,), targets=(truth,), limits=limits) for by in (-3.0, 2.0))
+    low, high = (CandidateResult("x", forecasts=(truth + by,), targets=(truth,), limits=limits) for by in (-3.0, 2.0))
     assert (low.error, high.error, error_of([low, high])) == (0.0, 2.0, 0.0)
 
 

@@ -68,7 +68,7 @@ def test_scores_over_all_are_means_of_the_windows(ridge: Forecaster) -> None:
     assert ridge.scores(by="channel")["mae"].item() == pytest.approx(test["mae"])
 
 
-def test_what_intervals_cover_is_the_same_by_step_and_by_series(ridge: Forecaster) -> None:
+def test_coverage_agrees_by_step_and_by_series(ridge: Forecaster) -> None:
     overall, every = ridge.scores(level=[80]), ridge.scores(by="series", level=[80])
     by_series = every.query("series != 'short'")
     table = ridge.coverage(level=[80])

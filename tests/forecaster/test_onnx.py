@@ -63,7 +63,7 @@ def export(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return Export(forecaster, before, forecaster.export(path), path)
 
 
-def test_onnxruntime_forecasts_what_torch_does(export: Export) -> None:
+def test_onnxruntime_and_torch_forecast_alike(export: Export) -> None:
     forecaster, before, made, file = export
     assert made.size == file.stat().st_size and made.difference < 2e-5
     assert [path.name for path in file.parent.iterdir()] == ["m.onnx"]
@@ -107,7 +107,7 @@ class Solved(Naive):
         return super().forward(batch) + torch.linalg.eigvalsh(batch.past.mT @ batch.past).sum()
 
 
-def test_what_onnx_cannot_say_or_says_otherwise_is_refused(
+def test_failed_or_differing_export_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     forecaster = trained("naive")

@@ -117,7 +117,7 @@ def _edit(path: Path, **changes: Any) -> None:
     path.write_bytes(sealed({**record, **changes}))
 
 
-def test_faults_of_a_folder_are_told_apart(run: Path, tmp_path: Path) -> None:
+def test_each_fault_of_a_folder_has_its_sentence(run: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"no run folder .*nowhere"):
         femts.load(tmp_path / "nowhere")
     with pytest.raises(UsageError, match=r"no run folder"):

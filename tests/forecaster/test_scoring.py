@@ -80,7 +80,7 @@ def test_saved_and_loaded_runs_forecast_the_same_bounds(
     assert (tmp_path / "copy" / name).read_bytes() == (folder / name).read_bytes()
 
 
-def test_training_reports_what_is_covered(forecaster: Forecaster, folder: Path, data: Dataset) -> None:
+def test_training_reports_coverage(forecaster: Forecaster, folder: Path, data: Dataset) -> None:
     reported = json.loads((folder / "metrics.json").read_text())["intervals"]
     assert reported["windows"] == data.split.windows("val", L, P)[0, 3]
     scaled = forecaster.scores(level=[80, 95], dataset=data).iloc[0]
@@ -185,7 +185,7 @@ def test_few_windows_that_overlap_have_every_level_and_say_so(data: Dataset) -> 
     assert run.calibrate(level=[97.5]).levels == (50, 80, 90, 95, 97.5, 99)
 
 
-def test_a_forecaster_without_intervals_says_how_to_get_them(forecaster: Forecaster, history: pd.DataFrame) -> None:
+def test_missing_intervals_are_refused_with_a_remedy(forecaster: Forecaster, history: pd.DataFrame) -> None:
     forecaster.intervals = None
     with pytest.raises(UsageError, match="no intervals; make them by `femts calibrate RUN`"):
         forecaster.predict(history, level=[80])

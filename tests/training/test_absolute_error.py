@@ -20,7 +20,7 @@ MAE = {"training.loss": "mae"}
 
 
 @pytest.mark.parametrize(("absolute", "power"), [(True, 1), (False, 2)], ids=["absolute", "squared"])
-def test_the_error_is_over_what_is_observed(absolute: bool, power: int) -> None:
+def test_error_is_over_observed_values(absolute: bool, power: int) -> None:
     forecast, target = torch.randn(2, 5, 7, 3, dtype=torch.float64)
     observed = torch.rand(5, 7, 3) < 0.6
     errors = np.abs(forecast - target).numpy() ** power
@@ -58,7 +58,7 @@ def test_a_closed_form_has_nothing_that_it_changes() -> None:
     assert essence(small_run("ridge", settings=MAE))["weights"] == essence(small_run("ridge"))["weights"]
 
 
-def test_a_model_says_which_error_is_its_own() -> None:
+def test_model_has_an_absolute_or_squared_error() -> None:
     model: ForecastModel = small_run().model
     outputs, target = torch.ones(1, 4, len(DATA.columns)), torch.zeros(1, 4, len(DATA.columns))
     assert model.error(3 * outputs, target) == 9

@@ -17,10 +17,10 @@ from femts.data.loading import load_dataset
 from femts.errors import RunFailure, UsageError
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.run_folder import CANDIDATES
-from femts.training.choice import run as choice
-from femts.training.choice import trial
-from femts.training.choice.candidates import Candidate
-from femts.training.choice.trial import Tried
+from femts.training.select import run as choice
+from femts.training.select import trial
+from femts.training.select.candidates import Candidate
+from femts.training.select.trial import CandidateResult
 from femts.training.stopping import Interrupted
 from femts.training.train import train
 
@@ -126,13 +126,13 @@ def test_one_model_is_chosen_for_many_series(tmp_path: Path) -> None:
 
 
 def test_candidate_out_of_memory_is_left_out_and_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def starved(order: Any, data: Any) -> Any:
-        if order.model in short:
+    def starved(request: Any, data: Any) -> Any:
+        if request.model in short:
             raise MemoryError
-        return carried_out(order, data)
+        return fit(request, data)
 
-    carried_out, short, said = trial.carry_out, ["ridge"], list[str]()
-    monkeypatch.setattr(trial, "carry_out", starved)
+    fit, short, said = trial.fit, ["ridge"], list[str]()
+    monkeypatch.setattr(trial, "fit", starved)
     made = train(months(), "auto", 12, max_steps=5, say=said.append)
     tried = {each["model"]: each for each in made.metrics["auto"]["tried"]}
     assert "not enough memory" in tried["ridge"]["reason"] and "error" in tried["seasonal_naive"]
@@ -177,7 +177,7 @@ def files(folder: Path) -> dict[str, bytes]:
 def interrupted_at(model: str, run: Path) -> None:
     """A choice that a signal ended before `model` was tried."""
 
-    def stopped(candidate: Candidate, *rest: Any) -> Tried:
+    def stopped(candidate: Candidate, *rest: Any) -> CandidateResult:
         if candidate.model == model:
             raise Interrupted("stopped")
         return try_candidate(candidate, *rest)
@@ -242,7 +242,9 @@ def test_interrupted_before_the_first_candidate_it_resumes(tmp_path: Path, made:
 
 def test_without_further_candidates_the_folder_stays(begun: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = files(begun)
-    monkeypatch.setattr(choice, "try_candidate", lambda candidate, *_: Tried(candidate.model, reason="it is late"))
+    monkeypatch.setattr(
+        choice, "try_candidate", lambda candidate, *_: CandidateResult(candidate.model, reason="it is late")
+    )
     with pytest.raises(UsageError, match=r"No model could be tried\. it is late"):
         chosen(out=begun, resume=True)
     assert files(begun) == before
@@ -250,9 +252,9 @@ def test_without_further_candidates_the_folder_stays(begun: Path, monkeypatch: p
 
 def test_unreadable_request_is_refused(begun: Path) -> None:
     for content in ("[1]", "{", "7"):
-        (begun / CANDIDATES / "order.json").write_text(content)
+        (begun / CANDIDATES / "request.json").write_text(content)
         before = files(begun)
-        with pytest.raises(UsageError, match=r"order\.json was changed and cannot be resumed; train again"):
+        with pytest.raises(UsageError, match=r"request\.json was changed and cannot be resumed; train again"):
             chosen(out=begun, resume=True)
         assert files(begun) == before
 

@@ -5,10 +5,10 @@ import itertools
 import pytest
 import torch
 
-from femts.training.batches import Batch, StepBatches, drawn_channels
+from femts.training.batches import Share, StepBatches, drawn_channels
 
 
-def epoch_of(batches: StepBatches, number: int = 0) -> list[Batch]:
+def epoch_of(batches: StepBatches, number: int = 0) -> list[Share]:
     steps = range(number * batches.epoch, (number + 1) * batches.epoch)
     return [batch for step in steps for batch in batches.of(step)]
 

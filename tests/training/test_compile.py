@@ -10,7 +10,7 @@ from femts.config.training import TrainingConfig
 from femts.data.batch import Batch
 from femts.errors import UsageError
 from femts.models.registry import build_config, build_model
-from femts.training.device import missing_compiler, resolve_place
+from femts.training.accelerator import find_accelerator, missing_compiler
 
 needs_compiler = pytest.mark.skipif(missing_compiler("cpu") is not None, reason=f"{missing_compiler('cpu')}")
 
@@ -19,10 +19,10 @@ def test_without_a_compiler_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("CXX", raising=False)
     with pytest.raises(UsageError, match=r"training.compile.*no C\+\+ compiler.*leave it at false"):
-        resolve_place(TrainingConfig(device="cpu", compile=True))
-    assert resolve_place(TrainingConfig(device="cpu")).device == "cpu"
+        find_accelerator(TrainingConfig(device="cpu", compile=True))
+    assert find_accelerator(TrainingConfig(device="cpu")).device == "cpu"
     with pytest.raises(UsageError, match="goes with precision 32 alone"):
-        resolve_place(TrainingConfig(device="cpu", compile=True, precision="bf16"))
+        find_accelerator(TrainingConfig(device="cpu", compile=True, precision="bf16"))
 
 
 @needs_compiler

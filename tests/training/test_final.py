@@ -25,8 +25,8 @@ from femts.data.synthetic import synthetic_frame
 from femts.errors import AgeWarning, GapWarning, UsageError
 from femts.forecaster.forecaster import Forecaster
 from femts.models.registry import model_names
+from femts.training.checkpoint import TrainState
 from femts.training.refit import refit
-from femts.training.state import TrainState
 from femts.training.stopping import Interrupted
 from femts.training.train import train
 
@@ -72,7 +72,7 @@ def whole(form: str) -> Forecaster:
     return MAKE[form](final=True)
 
 
-def test_scores_are_those_of_a_run_without_it(form: str, whole: Forecaster, plain: Forecaster) -> None:
+def test_scores_equal_those_of_a_run_without_refit(form: str, whole: Forecaster, plain: Forecaster) -> None:
     rows, series = (2000, {}) if form == "wide" else (sum(LENGTHS.values()), {"series": len(LENGTHS)})
     assert essence(scored(whole)) == essence(plain)
     for name in ("val", "test", "kept_step", "steps", "intervals"):
@@ -293,7 +293,7 @@ def test_time_is_shared_by_both_trainings(form: str) -> None:
     assert 0 < made.metrics["final"]["steps"] <= made.metrics["kept_step"]
 
 
-def test_age_of_the_last_row_learned_from_is_told() -> None:
+def test_old_model_warns_of_its_age() -> None:
     plain, whole, longer = small_run(), small_run(final=True), synthetic_frame(2100)
     learned = r"ends 600 steps after the last row learned from \(2020-03-04 07:00:00\); train "
     with pytest.warns(AgeWarning, match=learned):
@@ -346,7 +346,7 @@ def test_series_that_ended_and_short_ones_are_named() -> None:
         plain.predict(pd.concat([LONG, new.tail(13)]), level=[80])
 
 
-def test_what_cannot_be_refitted_is_refused(plain: Forecaster, form: str) -> None:
+def test_impossible_refits_are_refused(plain: Forecaster, form: str) -> None:
     with pytest.raises(UsageError, match="Argument 'final' is"):
         MAKE[form](final="yes")
     data, other = DATA, load_dataset(LONG, panel=True)

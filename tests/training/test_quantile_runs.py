@@ -27,6 +27,7 @@ from femts.evaluation.quantiles import conformal_bounds, ends_of, quantile_at
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.forecasting import forecast_batch
 from femts.forecaster.scoring import score_windows
+from femts.models.base import Forecasts
 from femts.training.stopping import Interrupted
 
 PINBALL = {"training.loss": "pinball"}
@@ -229,8 +230,9 @@ def test_bounds_beside_known_columns_are_those_scored(model: str) -> None:
     kept = []
 
     class Keep:
-        def add(self, *scored: Any) -> None:
-            kept.append(scored[-1])
+        def update(self, forecasts: Forecasts, batch: Batch) -> None:
+            assert forecasts.quantiles is not None
+            kept.append(forecasts.quantiles)
 
     evaluate(run.model, score_windows(run, "test", None, data), also=[Keep()])
     last = torch.cat(kept)[-1:]

@@ -12,8 +12,8 @@ from small_runs import MODELS, essence, signal_at, small_run
 
 import femts
 from femts.errors import UsageError
-from femts.training import sitting
-from femts.training.state import TrainState
+from femts.training import fit
+from femts.training.checkpoint import TrainState
 from femts.training.stopping import Interrupted
 
 _KILLED = """
@@ -204,13 +204,13 @@ def test_flipped_bit_beside_a_checkpoint_is_found_or_without_effect(
     begun: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both are made again from what the user gives, so they can only be refused."""
-    find_state, found = sitting.find_state, list[TrainState]()
+    find_state, found = fit.find_state, list[TrainState]()
 
     def stopped(*arguments: Any) -> TrainState:
         found.append(find_state(*arguments))
         raise Interrupted("found")
 
-    monkeypatch.setattr(sitting, "find_state", stopped)
+    monkeypatch.setattr(fit, "find_state", stopped)
     path, wanted = begun / name, TrainState.load(begun / "checkpoints" / "last.ckpt")
     for changed in flipped(path.read_bytes(), 40):
         path.write_bytes(changed)

@@ -11,7 +11,7 @@ from run_damage import flipped
 
 from femts.errors import UsageError
 from femts.forecaster.run_folder import FORMAT
-from femts.training.state import TrainState
+from femts.training.checkpoint import TrainState
 
 ROW = {"step": 1, "train_loss": 1.0, "val_mse": 1.0, "val_mae": 1.0, "lr": 1e-3, "seconds": 0.5}
 

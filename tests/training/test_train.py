@@ -16,7 +16,7 @@ import femts
 from femts.data.synthetic import synthetic_frame
 from femts.errors import RunFailure, UsageError
 from femts.models.dlinear import DLinear
-from femts.training.state import TrainState
+from femts.training.checkpoint import TrainState
 from femts.training.train import train
 
 
