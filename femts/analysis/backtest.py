@@ -309,9 +309,9 @@ class _Gaps:
     def add(self, forecaster: Forecaster, before: Dataset, made: Made) -> None:
         """Count one forecast; series of their own begin and end with gaps of which nothing is said."""
         if forecaster.config.schema.panel:
-            names, over = before.series, made.ended.all(axis=1)
+            names, over = before.series, made.ended.all(axis=1).tolist()
         else:
-            names, over, (recent,) = forecaster.targets, made.ended[0], made.recent
+            names, over, (recent,) = forecaster.targets, made.ended.T[:, 0].tolist(), made.recent
             if np.isnan(recent).any():
                 earlier = before.values[: -len(recent), np.isnan(recent[0])]
                 never = np.isnan(earlier).all(axis=0).any() and not forecaster.config.reads_raw

@@ -85,8 +85,7 @@ def test_look_backs_a_step_late_are_found(model: str, monkeypatch: pytest.Monkey
 
     def late(windows: Windows, index: Tensor) -> Batch:
         batch = cut(windows, index)
-        assert batch.future is not None
-        return replace(batch, past=torch.cat([batch.past[:, 1:], batch.future[:, :1]], dim=1))
+        return replace(batch, past=torch.cat([batch.past[:, 1:], batch.target[:, :1]], dim=1))
 
     monkeypatch.setattr(Windows, "batch", late)
     assert "future rows" in failed(quick_run(model))

@@ -9,7 +9,7 @@ from femts.config.model import ModelConfig
 from femts.data.batch import Batch
 from femts.data.windows import Windows
 from femts.errors import UsageError
-from femts.evaluation.evaluator import SERIES_PER_BATCH, SERIES_PER_BATCH_ON_CPU, Share, evaluate
+from femts.evaluation.evaluator import Share, evaluate
 from femts.models.base import ForecastModel
 from femts.models.dlinear import DLinear, DLinearConfig
 from femts.models.naive import Naive
@@ -87,20 +87,6 @@ def test_shares_add_up_to_the_whole(windows: Windows) -> None:
     total = torch.stack(kept).sum(0)
     assert int(total[2]) == 39 * 5 * 3
     assert (total[0] / total[2]).item() == pytest.approx(evaluate(model, windows)["mse"], rel=1e-6)
-
-
-def test_many_channels_shrink_the_batch() -> None:
-    """Models that fold channels into the batch would otherwise need memory for 256 x 137 sequences at once."""
-    largest = 0
-
-    class Watch(Naive):
-        def forward(self, batch: Batch) -> Tensor:
-            nonlocal largest
-            largest = max(largest, batch.past.shape[0] * batch.past.shape[2])
-            return super().forward(batch)
-
-    evaluate(Watch(ModelConfig(2, 1, 137)), Windows(torch.randn(80, 137), 2, 1), 256)
-    assert 0 < largest <= SERIES_PER_BATCH_ON_CPU < SERIES_PER_BATCH
 
 
 def test_the_model_scores_in_evaluation_mode_and_float32_and_is_put_back(windows: Windows) -> None:

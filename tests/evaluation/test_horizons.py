@@ -46,6 +46,6 @@ def test_subsample_is_of_the_longest_horizon_at_even_distances() -> None:
     begins = torch.linspace(0, len(windows(25)) - 1, 4).round().long()
     for steps, scores in found.items():
         batch = windows(steps).batch(begins)
-        expected = (model.forecast(batch, steps) - batch.future).square().mean()
+        expected = (model.forecast(batch, steps) - batch.target).square().mean()
         assert scores["windows"] == 4 and scores["mse"] == pytest.approx(float(expected.detach()), rel=1e-5)
     assert evaluate_horizons(model, [windows(25)], most=1000) == evaluate_horizons(model, [windows(25)])

@@ -172,13 +172,13 @@ def test_quantiles_between_and_beyond_those_known() -> None:
 
 
 def test_ranks_and_ends_are_exact_where_floats_are_not() -> None:
-    for level, count, expected in ((95, 19, 19), (95, 18, 19), (80, 4, 4), (50, 1, 1), (99, 99, 99)):
-        assert rank(level, count) == expected
+    for whole, count, expected in ((95, 19, 19), (95, 18, 19), (80, 4, 4), (50, 1, 1), (99, 99, 99)):
+        assert rank(whole, count) == expected
     for level in (0.1, 29, 55, 57, 58, 95, 99.9):
         for n in range(1, 400):
             k, share = rank(level, n), Fraction(str(level)) / 100
             assert Fraction(k - 1, n + 1) < share <= Fraction(k, n + 1)
-    assert [ends_of(level) for level in (50, 80, 95)] == [(0.25, 0.75), (0.1, 0.9), (0.025, 0.975)]
+    assert [ends_of(each) for each in (50, 80, 95)] == [(0.25, 0.75), (0.1, 0.9), (0.025, 0.975)]
     for level in (50.0, 80.0, 85.0, 90.0, 95.0, 97.5, 99.0, 99.9):
         assert [level_of(end) for end in ends_of(level)] == [level, level]
     assert level_of(0.5) == 0

@@ -1,4 +1,4 @@
-# mypy: disable-error-code="arg-type,call-arg"
+# mypy: disable-error-code="arg-type,call-arg,dict-item"
 """Every argument of every public function, given things of other kinds: an answer or a sentence."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from femts.data.loading import load_dataset
 NUMBERS = [None, 3, -1, 0.5, float("nan"), True, "x", "a\0b", "", b"x", Path("no/such/file.csv"), object(), int]
 HOLDERS = [[6, 12], [[1], {}], [], {1, "a"}, {"a": 1}, {3: None}, np.zeros((3, 2)), small_table()["load"]]
 THINGS: list[Any] = [*NUMBERS, *HOLDERS, pd.DataFrame({"a": [1.0]}), pd.DataFrame()]
-QUICK = {"model": "naive", "pred_len": 12, "seq_len": 24}
+QUICK: dict[str, Any] = {"model": "naive", "pred_len": 12, "seq_len": 24}
 TABLE = small_table()
 
 

@@ -12,16 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 import femts
-from femts.config.training import TrainingConfig
 from femts.data.loading import load_dataset
 from femts.errors import RunFailure, UsageError
 from femts.files import write_file
-from femts.forecaster.run_folder import RunConfig, check_new_folder, sealed
+from femts.forecaster.run_folder import check_new_folder, sealed
 from femts.forecaster.saved_run import read_run, write_intervals
-from femts.models.dlinear import DLinearConfig
 from femts.training.train import train
 
 TEST_WINDOWS = load_dataset("synthetic").split.windows("test", 48, 24)[0, 3]
@@ -48,23 +45,6 @@ def test_a_whole_run_is_read(run: Path) -> None:
     saved = read_run(run)
     assert saved.config.model == "seasonal_naive" and getattr(saved.config.model_config, "season", None) == 24
     assert saved.metrics["test"]["windows"] == TEST_WINDOWS
-
-
-def test_configurations_survive_yaml() -> None:
-    training = TrainingConfig(lr=1e-05, precision="32")
-    config = RunConfig("ETTh1", "ETTh1", "dlinear", DLinearConfig(96, 24, 7, individual=True), "paper", training)
-    record = yaml.safe_load(yaml.safe_dump(config.to_dict()))
-    again = RunConfig.from_dict(record)
-    assert again.model_config == config.model_config
-    assert again.to_dict() == config.to_dict()
-    assert again.training.lr == 1e-05
-
-
-def test_a_run_without_intervals_loads(run: Path) -> None:
-    """As runs of an earlier femts are."""
-    files = json.loads((run / "metrics.json").read_text())["files"]
-    _edit(run / "metrics.json", files={name: value for name, value in files.items() if name != "intervals.safetensors"})
-    assert femts.load(run).intervals is None
 
 
 @pytest.mark.parametrize("files", [0, 1, 2])

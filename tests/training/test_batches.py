@@ -30,12 +30,6 @@ def test_the_order_follows_from_seed_and_epoch_alone() -> None:
     assert len({tuple(order(seed, epoch)) for seed, epoch in itertools.product(range(3), range(3))}) == 9
 
 
-def test_any_step_is_found_again_whatever_was_asked_for_before() -> None:
-    whole, other = StepBatches(20, 3, 1, seed=5), StepBatches(20, 3, 1, seed=5)
-    expected = [whole.of(step)[0].windows.tolist() for step in range(15)]
-    assert [other.of(step)[0].windows.tolist() for step in (14, 3, 8)] == [expected[step] for step in (14, 3, 8)]
-
-
 @pytest.mark.parametrize("accumulate", [1, 2, 3])
 @pytest.mark.parametrize("world", [1, 2, 3])
 @pytest.mark.parametrize("windows", [13, 16, 17, 3])

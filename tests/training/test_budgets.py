@@ -138,12 +138,12 @@ def test_slow_model_is_validated_on_fewer_windows(monkeypatch: pytest.MonkeyPatc
     scored = list[int]()
 
     def slow(*arguments: Any, **options: Any) -> Any:
-        found = evaluate(*arguments, **options)
+        found = scored_by(*arguments, **options)
         scored.append(int(found["windows"]))
         time.sleep(0.02 * found["windows"])
         return found
 
-    evaluate = loop.evaluate
+    scored_by = loop.evaluate
     monkeypatch.setattr(loop, "evaluate", slow)
     small_run(max_time="10s")
     first, *others = scored

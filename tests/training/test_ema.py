@@ -37,15 +37,6 @@ def test_average_follows_its_formula_and_continues_from_saved_weights() -> None:
     assert average.steps == 12
 
 
-def test_decay_of_zero_is_the_model_itself() -> None:
-    model = DLinear(CONFIG)
-    average = RunningAverage(model, 0.0, {}, 0)
-    with torch.no_grad():
-        model.trend.weight.add_(1.0)
-    average.update()
-    assert torch.equal(averaged(average), model.trend.weight)
-
-
 def test_running_average_is_validated_kept_and_scored(tmp_path: Path) -> None:
     run = small_run(max_epochs=1, out=tmp_path / "run")
     state = TrainState.load(tmp_path / "run" / CHECKPOINT)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import torch
 import yaml
 from every_window import every_window
 from sklearn.metrics import mean_pinball_loss
-from small_runs import DATA, MODELS, essence, signal_at, small_run
+from small_runs import DATA, MODELS, essence, small_run
 from small_tables import small_table
 
 import femts
@@ -28,7 +27,6 @@ from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.forecasting import forecast_batch
 from femts.forecaster.scoring import score_windows
 from femts.models.base import Forecasts
-from femts.training.stopping import Interrupted
 
 PINBALL = {"training.loss": "pinball"}
 LEARNED = TrainingConfig().quantiles
@@ -84,18 +82,6 @@ def test_run_says_what_it_learned_and_loads(forecaster: Forecaster, folder: Path
     forecaster.save(tmp_path / "copy")
     assert essence(forecaster) == essence(trained) == essence(femts.load(tmp_path / "copy"))
     assert (folder / "metrics.csv").read_text().startswith("step,train_loss,val_mse,val_mae,val_pinball,lr,seconds\n")
-
-
-@pytest.mark.parametrize("model", NETWORKS)
-def test_resume_is_bit_identical(model: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    whole = essence(small_run(model, settings=PINBALL))
-    with monkeypatch.context() as patch:
-        signal_at(patch, 8, signal.SIGTERM)
-        with pytest.raises(Interrupted):
-            small_run(model, out=tmp_path / "run", settings=PINBALL)
-    with pytest.raises(UsageError, match=r"begun with training.loss=pinball, not mse"):
-        small_run(model, out=tmp_path / "run", resume=True)
-    assert essence(small_run(model, out=tmp_path / "run", settings=PINBALL, resume=True)) == whole
 
 
 def test_bounds_are_corrected_quantiles_in_raw_units(forecaster: Forecaster, history: pd.DataFrame) -> None:

@@ -23,14 +23,6 @@ def run(model: str = "dlinear", **changes: Any) -> Any:
     return resolve_run(data, model, Lengths(**{**asked, **changes}), settings, TrainingConfig())
 
 
-def test_settings_go_to_model_and_training_by_their_prefix() -> None:
-    model, training = resolve_training(
-        "dlinear", {"seed": 42, "max_epochs": 7}, {"model.individual": "true", "training.lr": "1e-3"}
-    )
-    assert model == {"individual": "true"}
-    assert (training.lr, training.max_epochs) == (1e-3, 7)
-
-
 def test_the_models_own_recipe_gives_way_to_the_users() -> None:
     recipe = resolve_training("patchtst", {}, {})[1]
     assert recipe.lr == PatchTST.training_defaults["lr"] != TrainingConfig().lr
@@ -130,18 +122,6 @@ def test_the_season_is_the_datas_unless_set() -> None:
     assert (short.pred_len, short.seq_len, short.season) == (7, 8, 1)
     assert run("ridge").model_config.season == 24
     assert run("ridge", seq_len=10).model_config.season == 1
-
-
-def test_the_source_finds_the_data_again(tmp_path: Any) -> None:
-    path = tmp_path / "own.csv"
-    frame = synthetic_frame(400)
-    frame.to_csv(path, index=False)
-    assert run().source == "synthetic"
-    for given, source in ((path, str(path)), (frame, None)):
-        data = load_dataset(given)
-        config = resolve_run(data, "naive", Lengths(2, 5, "paper"), {}, TrainingConfig())
-        assert config.source == source
-    assert isinstance(frame, pd.DataFrame)
 
 
 def test_lengths_left_open_follow_from_the_data_and_are_noted() -> None:

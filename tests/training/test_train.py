@@ -148,20 +148,6 @@ def test_bf16_trains_and_scores_in_float32(tmp_path: Path) -> None:
     assert femts.load(tmp_path / "run").evaluate("val", dataset=DATA) == run.metrics["val"]
 
 
-def test_steps_do_not_seed_every_backend(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`torch.manual_seed` takes a millisecond and remembers each call for backends that are not there."""
-    seed, calls = torch.manual_seed, 0
-
-    def manual_seed(value: int) -> torch.Generator:
-        nonlocal calls
-        calls += 1
-        return seed(value)
-
-    monkeypatch.setattr(torch, "manual_seed", manual_seed)
-    small_run()
-    assert calls < 5
-
-
 def test_listed_parameters_do_not_decay(monkeypatch: pytest.MonkeyPatch) -> None:
     """At a learning rate whose steps vanish beside the decay, a listed parameter stays and the others shrink."""
     build = DLinear.__init__

@@ -1,4 +1,4 @@
-"""`training.compile`: the same loss and gradients, or a refusal."""
+"""Devices, precision and `training.compile`: what is there is taken, what is not is refused."""
 
 from __future__ import annotations
 
@@ -13,6 +13,35 @@ from femts.models.registry import build_config, build_model
 from femts.training.accelerator import find_accelerator, missing_compiler
 
 needs_compiler = pytest.mark.skipif(missing_compiler("cpu") is not None, reason=f"{missing_compiler('cpu')}")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has CUDA")
+def test_without_cuda_auto_is_the_cpu_in_float32() -> None:
+    found = find_accelerator(TrainingConfig())
+    assert (found.device, found.precision) == ("cpu", "32")
+    with pytest.raises(UsageError, match=r"Device 'cuda' is not there.*--device cpu or auto"):
+        find_accelerator(TrainingConfig(device="cuda"))
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_with_cuda_auto_is_cuda_in_bf16_where_native() -> None:
+    found = find_accelerator(TrainingConfig())
+    native = torch.cuda.is_bf16_supported(including_emulation=False)
+    assert (found.device, found.precision) == ("cuda", "bf16" if native else "32")
+    with pytest.raises(UsageError, match="but there are"):
+        find_accelerator(TrainingConfig(devices=torch.cuda.device_count() + 1))
+
+
+@pytest.mark.skipif(torch.backends.mps.is_available(), reason="this machine has an Apple GPU")
+def test_missing_mps_is_refused() -> None:
+    with pytest.raises(UsageError, match="Device 'mps' is not there"):
+        find_accelerator(TrainingConfig(device="mps"))
+
+
+def test_cpu_takes_precision_and_processes() -> None:
+    found = find_accelerator(TrainingConfig(device="cpu", precision="bf16", devices=2))
+    assert (found.device, found.precision, found.devices) == ("cpu", "bf16", 2)
 
 
 def test_without_a_compiler_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
