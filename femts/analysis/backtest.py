@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -22,8 +23,8 @@ from femts.data.read import read_headless
 from femts.data.splits import Split
 from femts.errors import UsageError, memory_checked
 from femts.forecaster.forecaster import Forecaster, Source
-from femts.forecaster.forecasting import forecast_series
-from femts.forecaster.inputs import ends_of, steps_ahead
+from femts.forecaster.forecasting import Made, forecast_series
+from femts.forecaster.inputs import ended_note, ends_of, steps_ahead, warn_new_series
 from femts.forecaster.scoring import read_like
 from femts.text import shown
 
@@ -105,10 +106,12 @@ def backtest(
     else:
         _check_steps(rows, moments, steps, where)
     moments = [each for each in moments if len(each.series)]
-    forecasts, started = list[pd.DataFrame](), time.monotonic()
+    warn_new_series(rows.series, forecaster.preprocess.places(rows.series) >= 0)
+    forecasts, gaps, started = list[pd.DataFrame](), _Gaps(), time.monotonic()
     for each in moments:
         current = _fit_before(forecaster, rows, each, where, say) if refit else forecaster
-        forecasts.append(_forecast(current, rows, each, steps))
+        forecasts.append(_forecast(current, rows, each, steps, gaps))
+    gaps.tell(len(moments), forecaster.config.seq_len, say)
     if refit:
         say(f"{len(moments)} trainings and their forecasts took {time.monotonic() - started:.1f} s")
     else:
@@ -236,7 +239,7 @@ def _check_steps(data: Dataset, moments: list[_Moment], steps: int, where: str) 
     for moment in moments:
         row = int(moment.rows[0])
         ahead = steps_ahead(data.take(moment.series, moment.rows), steps)
-        if not np.array_equal(ahead.to_numpy(), data.stamps[row : row + steps].to_numpy().astype(ahead.dtype.str)):
+        if not (ahead == data.stamps[row : row + steps]).all():
             stamp = data.stamps[row - 1]
             raise UsageError(f"{where} leaves its step '{data.freq}' after {stamp}; take windows elsewhere.")
 
@@ -295,12 +298,43 @@ def _fit_before(
     return made
 
 
-def _forecast(forecaster: Forecaster, data: Dataset, moment: _Moment, steps: int) -> pd.DataFrame:
+@dataclass
+class _Gaps:
+    """Counts of forecasts that are made from rows with gaps, by what fills these, and names without a value."""
+
+    filled: Counter[str] = field(default_factory=Counter)
+    ended: dict[str, None] = field(default_factory=dict)
+
+    def add(self, forecaster: Forecaster, before: Dataset, made: Made) -> None:
+        """Count one forecast; series of their own begin and end with gaps of which nothing is said."""
+        if forecaster.config.schema.panel:
+            names, over = before.series, made.ended.all(axis=1).tolist()
+        else:
+            names, over, (recent,) = forecaster.targets, made.ended.T[:, 0].tolist(), made.recent
+            if np.isnan(recent).any():
+                earlier = before.values[: -len(recent), np.isnan(recent[0])]
+                never = np.isnan(earlier).all(axis=0).any() and not forecaster.config.reads_raw
+                mean = ", or where none came before the training mean" * bool(never)
+                self.filled[f"rows with gaps, of which the last value before is read{mean}"] += 1
+            if np.isnan(before.covariates[-len(recent) :]).any():
+                self.filled["rows with gaps in known columns, for which the training mean stands"] += 1
+        self.ended |= dict.fromkeys(name for name, each in zip(names, over, strict=True) if each)
+
+    def tell(self, forecasts: int, steps: int, say: Callable[[str], None]) -> None:
+        """Say what was counted in so many forecasts from so many steps."""
+        for rows, count in self.filled.items():
+            say(f"{count} of {forecasts} forecasts are made from {rows}")
+        if self.ended:
+            say(ended_note(tuple(self.ended), steps))
+
+
+def _forecast(forecaster: Forecaster, data: Dataset, moment: _Moment, steps: int, gaps: _Gaps) -> pd.DataFrame:
     """All forecasts of one cutoff, beside the last season, repeated, and what happened."""
     targets, before = data.n_targets, data.take(moment.series, moment.rows)
     after = (data.spans[moment.series, 0] + moment.rows)[:, None] + np.arange(steps)
     ahead = steps_ahead(before, steps)
     made = forecast_series(forecaster, before, ahead, data.covariates[after])
+    gaps.add(forecaster, before, made)
     season = forecaster.season
     first = np.repeat(before.spans[:, 0], before.lengths)
     last = last_observed(before.values[:, :targets], first)

@@ -226,8 +226,7 @@ class Forecaster:
             UsageError: an argument cannot be used; the text says which, and why.
             RunFailure: the model does not forecast finite numbers.
         """
-        named = None if series is None else list(series)
-        return forecast_table(self, history, horizon, Ends.of(level, quantiles), future, named)
+        return forecast_table(self, history, horizon, Ends.of(level, quantiles), future, series)
 
     @memory_checked()
     def predict_array(self, x: ArrayLike, horizon: int | None = None, offsets: Array | None = None) -> Array:
@@ -263,7 +262,7 @@ class Forecaster:
         Raises:
             UsageError: a model that has no such read, or a history or a name that cannot be used; the text says why.
         """
-        return explain_table(self, history, None if series is None else list(series))
+        return explain_table(self, history, series)
 
     def plot(self, history: pd.DataFrame, horizon: int | None = None, **drawn: Unpack[Drawing]) -> Picture:
         """Draw the forecast of what follows `history`, a panel for each column, or each series with its own dates.

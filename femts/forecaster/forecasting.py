@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -83,7 +84,7 @@ def forecast_table(
     horizon: int | None,
     ends: Ends,
     future: pd.DataFrame | None,
-    series: list[str] | None = None,
+    series: Sequence[str] | None = None,
 ) -> pd.DataFrame:
     """Forecast what follows `history`; see `Forecaster.predict`."""
     config, targets = forecaster.config, forecaster.targets
@@ -106,7 +107,7 @@ def forecast_table(
     points = made.raw()
     bounds = raw_bounds(forecaster, made, points, ends) if any(ends) else {}
     lost = data.series if config.schema.panel else targets
-    gone = np.atleast_1d(made.ended.all(axis=1) if config.schema.panel else made.ended[0])
+    gone = (made.ended.all(axis=1) if config.schema.panel else made.ended.T[:, 0]).tolist()
     inputs.warn_ended([name for name, over in zip(lost, gone, strict=True) if over], config.seq_len)
     flat = {name: each.reshape(-1, len(targets)) for name, each in bounds.items()}
     forecast = with_bounds(pd.DataFrame(points.reshape(-1, len(targets)), columns=list(targets)), flat)
@@ -257,7 +258,7 @@ def forecast_series(forecaster: Forecaster, data: Dataset, ahead: pd.Index, in_a
     return Made(data.series, ready.preprocess, ready.recent, ahead, scaled, ready.offsets, len(forecaster.targets))
 
 
-def explain_table(forecaster: Forecaster, history: pd.DataFrame, series: list[str] | None = None) -> pd.DataFrame:
+def explain_table(forecaster: Forecaster, history: pd.DataFrame, series: Sequence[str] | None = None) -> pd.DataFrame:
     """Explain the forecast of what follows `history`; see `Forecaster.explain`."""
     model, length = explainable(forecaster.model, forecaster.config.model), forecaster.config.seq_len
     data = inputs.read_history(forecaster, history, series).data

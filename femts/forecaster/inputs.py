@@ -401,5 +401,10 @@ def warn_units(preprocess: Preprocess, series: Sequence[str], recent: Array, tar
 def warn_ended(names: Sequence[str], steps: int) -> None:
     """Warn of targets that have no value in the last `steps` steps."""
     if names:
-        some = ", ".join(f"'{shown(name)}'" for name in names[:6]) + f" and {len(names) - 6} more" * (len(names) > 6)
-        _warn(f"{some}: no value in the last {steps} steps, so none in the forecast.", GapWarning)
+        _warn(f"{ended_note(names, steps)}.", GapWarning)
+
+
+def ended_note(names: Sequence[str], steps: int) -> str:
+    """What is said of targets `names` that have no value in the last `steps` steps."""
+    some = ", ".join(f"'{shown(name)}'" for name in names[:6]) + f" and {len(names) - 6} more" * (len(names) > 6)
+    return f"{some}: no value in the last {steps} steps, so none in the forecast"

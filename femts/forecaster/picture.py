@@ -74,18 +74,32 @@ def _series_picture(
     actual: pd.DataFrame | None,
     named: Sequence[str] | None,
 ) -> Picture:
-    form = forecaster.config.schema.form
     past = read_history(forecaster, history).data
     happened = None if actual is None else read_history(forecaster, actual).data
-    ahead = {str(name): rows for name, rows in forecast.groupby(form.series, sort=False)}
+    ahead = _by_series(forecaster, forecast, past.series)
     missing = next((name for name in named or () if name not in ahead), None)
     if missing is not None:
         raise UsageError(f"The forecast has no series '{missing}'{suggest(missing, ahead)}")
     strips = []
     for name in named or list(ahead)[:MOST_PANELS]:
-        rows = ahead[name].drop(columns=form.series).rename(columns={form.time or "ds": "date"})
+        rows = ahead[name]
         strips.append(Strip(name, forecaster.targets[0], _frame(past, name), rows, _after(happened, name, rows)))
     return strips_picture(strips, past.season, left_out=0 if named else len(ahead) - len(strips))
+
+
+def _by_series(forecaster: Forecaster, forecast: pd.DataFrame, series: Sequence[str]) -> dict[str, pd.DataFrame]:
+    """Rows of a forecast by series, with `date` and the targets, each with its bounds; of a wide one, too."""
+    form, target = forecaster.config.schema.form, forecaster.targets[0]
+    if form.series in forecast.columns:
+        named = forecast.rename(columns={form.time or "ds": "date"})
+        return {str(name): rows.drop(columns=form.series) for name, rows in named.groupby(form.series, sort=False)}
+    names = [str(name) for name in forecast.columns if name in series]
+    width, ahead = (forecast.shape[1] - 1) // len(names), dict[str, pd.DataFrame]()
+    for number, name in enumerate(names):
+        rows = forecast.iloc[:, 1 + number * width : 1 + (number + 1) * width]
+        ahead[name] = rows.set_axis([target + str(each).removeprefix(name) for each in rows], axis=1)
+        ahead[name].insert(0, "date", forecast.iloc[:, 0])
+    return ahead
 
 
 def read_of_one(

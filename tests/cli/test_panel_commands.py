@@ -96,8 +96,7 @@ def test_the_series_named_are_forecast(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("evaluate run --by channel", "cannot be grouped by 'channel'; choose from step, series"),
-        ("evaluate run --by step,series", "grouped by step or by series, not by both"),
+        ("evaluate run --by step,series", "grouped by series alone, or by step and channel"),
         ("predict run panel.csv --series none", "The history has no series 'none'"),
         ("predict run panel.csv --future panel.csv", "A table of known columns was given"),
         ("predict single one.csv --series long", "Option --series names series of a panel"),

@@ -5,16 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from every_window import every_window
 from scipy.stats import t
 from torch import Tensor
 
 from femts.config.model import ModelConfig
+from femts.data.batch import Batch
 from femts.data.resident import ScaledSeries
 from femts.data.windows import Windows
 from femts.evaluation.conformal import calibrate, order_statistics
 from femts.evaluation.coverage import coverage_line, coverage_notes, few_notes
 from femts.evaluation.few import FEW, are_few
-from femts.evaluation.intervals import Intervals
 from femts.models.base import ForecastModel
 from femts.models.naive import Naive
 
@@ -27,21 +28,21 @@ class Widening(ForecastModel):
     def __init__(self) -> None:
         super().__init__(ModelConfig(L, P, C), (0.1, 0.5, 0.9))
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, batch: Batch) -> Tensor:
         size = torch.linspace(2, 1, P)[:, None, None] * torch.tensor([-1.0, 0.0, 1.0])[None, :, None]
-        return size.expand(len(x), P, 3, C).flatten(1, 2)
+        return size.expand(len(batch.past), P, 3, C).flatten(1, 2)
 
 
 def some_windows(count: int, gaps: float = 0.0, seed: int = 0) -> Windows:
     rng = np.random.default_rng(seed)
     series = torch.from_numpy(rng.standard_normal((count + L + P - 1, C)) * [1.0, 5.0]).float()
     observed = torch.from_numpy(rng.random(series.shape) >= gaps) if gaps else None
-    return Windows(ScaledSeries(series, observed), L, P, 0, len(series))
+    return Windows(ScaledSeries(series, observed), L, P)
 
 
 def errors_of(model: ForecastModel, these: Windows) -> np.ndarray:
-    x, y = these.gather(torch.arange(len(these)))
-    return (model.forecast(x, P) - y).numpy()
+    batch, y = every_window(these)
+    return (model.forecast(batch, P) - y).numpy()
 
 
 @pytest.mark.parametrize("gaps", [0.0, 0.4])
@@ -57,7 +58,7 @@ def test_half_widths_do_not_shrink_and_keep_their_order(count: int, gaps: float)
 def test_a_scale_that_rises_is_the_root_of_the_mean_square() -> None:
     """One window of a random walk's kind: what rises by itself is left alone, and what does not is pooled."""
     series = torch.cat([torch.zeros(L, 1), torch.tensor([1.0, 3, 2, 4, 5, 6, 7, 8])[:, None]])
-    made, _ = calibrate(Naive(ModelConfig(L, P, 1)), Windows(series, L, P, 0, L + P), (80,))
+    made, _ = calibrate(Naive(ModelConfig(L, P, 1)), Windows(series, L, P), (80,))
     pooled = np.sqrt((9 + 4) / 2)
     expected = t.ppf(0.9, 2) * np.array([1, pooled, pooled, 4, 5, 6, 7, 8])
     np.testing.assert_allclose(made.half_widths[0, :, 0], expected, rtol=1e-6)
@@ -90,15 +91,15 @@ class Zero(Naive):
     def __init__(self) -> None:
         super().__init__(ModelConfig(L, P, C))
 
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.zeros(len(x), P, C)
+    def forward(self, batch: Batch) -> Tensor:
+        return torch.zeros(len(batch.past), P, C)
 
 
 def test_a_channel_without_values_has_no_intervals() -> None:
     these = some_windows(5)
-    observed = torch.ones_like(these.series, dtype=torch.bool)
+    observed = torch.ones_like(these.rows, dtype=torch.bool)
     observed[L:, 1] = False
-    made, _ = calibrate(Zero(), Windows(ScaledSeries(these.series, observed), L, P, 0, len(these.series)))
+    made, _ = calibrate(Zero(), Windows(ScaledSeries(these.rows, observed), L, P))
     assert np.isfinite(made.half_widths[:, :, 0]).all() and made.missing.tolist() == [False, True]
 
 
@@ -113,14 +114,7 @@ def test_normal_errors_of_few_windows_are_covered_on_average() -> None:
     assert 0.8 <= np.mean(covered) < 0.95
 
 
-def test_counts_survive_their_file() -> None:
-    made, _ = calibrate(Zero(), some_windows(9))
-    again = Intervals.from_bytes(made.to_bytes())
-    assert (again.windows, again.disjoint, again.few) == (9, 2, True)
-    np.testing.assert_array_equal(again.half_widths, made.half_widths)
-
-
-def test_what_is_wrong_is_said() -> None:
+def test_wrong_coverage_and_few_windows_are_noted() -> None:
     covered = {"80": 0.43, "95": 0.9401, "50": 0.7}
     assert (
         coverage_line(covered) == "intervals: of the test part, 80 % cover 43.0 %, 95 % cover 94.0 %, 50 % cover 70.0 %"

@@ -58,10 +58,11 @@ def test_a_frame_comes_back_under_the_users_names_and_is_forecast(
     long = own_names.melt("when", var_name="shop", value_name="sales")[["shop", "when", "sales"]]
     data = femts.load_dataset(long, columns={"time": "when", "series": "shop", "value": "sales"}, na=-9999)
     trained = femts.train(data, "ridge", 12, seq_len=24)
-    assert list(trained.predict(data.frame()).columns) == ["when", "load", "heat"]
+    assert list(trained.predict(data.frame()).columns) == ["shop", "when", "sales"]
+    assert list(trained.predict(own_names).columns) == ["when", "load", "heat"]
 
 
-def test_a_data_set_and_a_forecaster_say_what_they_are(forecaster: Forecaster) -> None:
+def test_repr_describes_data_and_forecaster(forecaster: Forecaster) -> None:
     said = repr(forecaster.training_data())
     assert said.splitlines() == [
         "Dataset 'frame': 300 rows of 2 columns",

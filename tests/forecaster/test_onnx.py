@@ -15,6 +15,7 @@ from torch import Tensor
 
 import femts
 from femts.cli import main
+from femts.data.batch import Batch
 from femts.data.synthetic import synthetic_frame
 from femts.errors import UsageError
 from femts.forecaster import onnx as exporting
@@ -62,7 +63,7 @@ def export(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return Export(forecaster, before, forecaster.export(path), path)
 
 
-def test_onnxruntime_forecasts_what_torch_does(export: Export) -> None:
+def test_onnxruntime_and_torch_forecast_alike(export: Export) -> None:
     forecaster, before, made, file = export
     assert made.size == file.stat().st_size and made.difference < 2e-5
     assert [path.name for path in file.parent.iterdir()] == ["m.onnx"]
@@ -102,11 +103,11 @@ def test_a_longer_horizon_is_rolled_out_in_the_graph(tmp_path: Path, capsys: pyt
 class Solved(Naive):
     """A model with an operator that ONNX has not."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        return super().forward(x) + torch.linalg.eigvalsh(x.mT @ x).sum()
+    def forward(self, batch: Batch) -> Tensor:
+        return super().forward(batch) + torch.linalg.eigvalsh(batch.past.mT @ batch.past).sum()
 
 
-def test_what_onnx_cannot_say_or_says_otherwise_is_refused(
+def test_failed_or_differing_export_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     forecaster = trained("naive")

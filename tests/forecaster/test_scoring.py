@@ -41,7 +41,7 @@ def history() -> pd.DataFrame:
 
 def errors_of(forecaster: Forecaster, data: Dataset, part: str, steps: int = P) -> np.ndarray:
     """Absolute errors in raw units, (n, steps, C), by way of `predict_array`."""
-    start, stop = getattr(data.split, part)
+    start, stop = data.split.part(part)[0]
     origins = range(start, stop - steps + 1)
     forecast = forecaster.predict_array(np.stack([data.values[o - L : o] for o in origins]), steps)
     return np.abs(forecast - np.stack([data.values[o : o + steps] for o in origins]))
@@ -80,9 +80,9 @@ def test_saved_and_loaded_runs_forecast_the_same_bounds(
     assert (tmp_path / "copy" / name).read_bytes() == (folder / name).read_bytes()
 
 
-def test_training_reports_what_is_covered(forecaster: Forecaster, folder: Path, data: Dataset) -> None:
+def test_training_reports_coverage(forecaster: Forecaster, folder: Path, data: Dataset) -> None:
     reported = json.loads((folder / "metrics.json").read_text())["intervals"]
-    assert reported["windows"] == data.split.windows("val", L, P)
+    assert reported["windows"] == data.split.windows("val", L, P)[0, 3]
     scaled = forecaster.scores(level=[80, 95], dataset=data).iloc[0]
     assert scaled["units"] == "scaled" and list(reported["test"]) == ["80", "95"]
     for level in ("80", "95"):
@@ -123,7 +123,7 @@ def test_calibration_can_be_made_for_more_steps_and_levels(
     with pytest.raises(UsageError, match=rf"calibrated for {P} steps, not for 50; .*--pred-len 50"):
         forecaster.predict(history, 50, level=[80])
     made = forecaster.calibrate(50, [85], dataset=data)
-    assert made is forecaster.intervals and made.windows == data.split.windows("val", L, 50)
+    assert made is forecaster.intervals and made.windows == data.split.windows("val", L, 50)[0, 3]
     assert made.levels == (50, 80, 85, 90, 95, 99) and not made.few
     table = forecaster.predict(history, 50, level=[85])
     rising = np.sort(errors_of(forecaster, data, "val", 50)[:, -1, 0])
@@ -185,7 +185,7 @@ def test_few_windows_that_overlap_have_every_level_and_say_so(data: Dataset) -> 
     assert run.calibrate(level=[97.5]).levels == (50, 80, 90, 95, 97.5, 99)
 
 
-def test_a_forecaster_without_intervals_says_how_to_get_them(forecaster: Forecaster, history: pd.DataFrame) -> None:
+def test_missing_intervals_are_refused_with_a_remedy(forecaster: Forecaster, history: pd.DataFrame) -> None:
     forecaster.intervals = None
     with pytest.raises(UsageError, match="no intervals; make them by `femts calibrate RUN`"):
         forecaster.predict(history, level=[80])

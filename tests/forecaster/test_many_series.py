@@ -1,4 +1,4 @@
-"""Forecasters of panels: views of one series, scores and intervals over all, pictures, explanations, ONNX."""
+"""Forecasters of many series: views of one series, scores and intervals over all, pictures, explanations, ONNX."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_view_has_the_data_and_scores_of_its_series(ridge: Forecaster) -> None
     own = ridge.of("long")
     assert own.training_data().rows == LENGTHS["long"] and own.config.dataset == "long"
     raw = own.scores().set_index("units").loc["raw"]
-    row = ridge.scores().set_index("series").loc["long"]
+    row = ridge.scores(by="series").set_index("series").loc["long"]
     for column in ("windows", "mse", "mae", "mase", "skill"):
         assert raw[column] == pytest.approx(row[column], rel=1e-5), column
 
@@ -59,29 +59,27 @@ def test_a_view_needs_no_data_to_forecast(ridge: Forecaster, tmp_path: Path) -> 
 
 
 def test_scores_over_all_are_means_of_the_windows(ridge: Forecaster) -> None:
-    whole, by_step = ridge.scores(by=None, level=[80]), ridge.scores(by="step")
+    whole, by_step = ridge.scores(level=[80]), ridge.scores(by="step")
     test = ridge.evaluate()
     assert whole["mse"].item() == pytest.approx(by_step["mse"].mean(), rel=1e-3) and len(by_step) == P  # a gap
     assert whole["windows"].item() == test["windows"] and whole["units"].item() == "scaled"
     assert whole["mae"].item() == pytest.approx(test["mae"])
-    assert whole["mase"].item() == pytest.approx(ridge.scores()["mase"].mean())
-    with pytest.raises(UsageError, match="cannot be grouped by 'channel'"):
-        ridge.scores(by="channel")
+    assert whole["mase"].item() == pytest.approx(ridge.scores(by="series")["mase"].mean())
+    assert ridge.scores(by="channel")["mae"].item() == pytest.approx(test["mae"])
 
 
-def test_what_intervals_cover_is_the_same_by_step_and_by_series(ridge: Forecaster) -> None:
-    overall = ridge.scores(by=None, level=[80])
-    by_series = ridge.scores(level=[80]).query("series != 'short'")
+def test_coverage_agrees_by_step_and_by_series(ridge: Forecaster) -> None:
+    overall, every = ridge.scores(level=[80]), ridge.scores(by="series", level=[80])
+    by_series = every.query("series != 'short'")
     table = ridge.coverage(level=[80])
     assert table["coverage"].mean() == pytest.approx(overall["coverage-80"].item(), rel=1e-3)
     assert set(table["units"]) == {"scaled"}
-    scale = {name: one.scaler.scale[0] for name, one in ridge.preprocess.series.items()}
+    scale = dict(zip(ridge.series, ridge.preprocess.scaler.scale[:, 0], strict=True))
     for row in by_series.itertuples():
         view = ridge.of(str(row.series))
         assert row[list(by_series).index("coverage-80") + 1] == pytest.approx(
             view.coverage(level=[80])["coverage"].mean()
         )
-    every = ridge.scores(level=[80])
     widths = [row["width-80"] / scale[row["series"]] for _, row in every.iterrows()]
     assert np.average(widths, weights=every["windows"]) == pytest.approx(table["width"].mean(), rel=1e-2)  # a gap
 
@@ -127,6 +125,9 @@ def test_a_picture_has_a_panel_a_series_with_its_own_dates(ridge: Forecaster) ->
         assert ("what happened" in drawn) == (name == "tiny")
         assert np.asarray(drawn["forecast"].get_xdata())[0] == ends[name]
     assert [panel.get_title(loc="left") for panel in ridge.plot(TABLE, series=["short"]).axes] == ["short"]
+    table = TABLE.query("unique_id == 'long'").assign(other=1.0)[["ds", "y", "other"]]
+    table = table.set_axis(["date", "long", "new"], axis=1)
+    assert [panel.get_title(loc="left") for panel in ridge.plot(table, level=[80]).axes] == ["long", "new"]
     with pytest.raises(UsageError, match="has no series 'none'"):
         ridge.plot(TABLE, series=["none"])
 
@@ -134,7 +135,7 @@ def test_a_picture_has_a_panel_a_series_with_its_own_dates(ridge: Forecaster) ->
 def test_one_series_is_exported(ridge: Forecaster, tmp_path: Path) -> None:
     onnxruntime = pytest.importorskip("onnxruntime")
     pytest.importorskip("onnxscript")
-    made = ridge.export("long", tmp_path / "long.onnx")
+    made = ridge.export(tmp_path / "long.onnx", series="long")
     past = wide("long")["y"].to_numpy()[None, -L:, None].astype(np.float32)
     (forecast,) = onnxruntime.InferenceSession(made.path).run(["forecast"], {"history": past})
     np.testing.assert_allclose(forecast[0, :, 0], ridge.predict(TABLE, series=["long"])["y"], rtol=1e-4)
