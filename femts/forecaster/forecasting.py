@@ -107,8 +107,8 @@ def forecast_table(
     points = made.raw()
     bounds = raw_bounds(forecaster, made, points, ends) if any(ends) else {}
     lost = data.series if config.schema.panel else targets
-    gone = (made.ended.all(axis=1) if config.schema.panel else made.ended.T[:, 0]).tolist()
-    inputs.warn_ended([name for name, over in zip(lost, gone, strict=True) if over], config.seq_len)
+    gone = made.ended.all(axis=1) if config.schema.panel else made.ended[0]
+    inputs.warn_ended([lost[k] for k in np.flatnonzero(gone)], config.seq_len)
     flat = {name: each.reshape(-1, len(targets)) for name, each in bounds.items()}
     forecast = with_bounds(pd.DataFrame(points.reshape(-1, len(targets)), columns=list(targets)), flat)
     if not config.schema.panel:
