@@ -50,14 +50,9 @@ class NamedMetric(Metric, Protocol):
         ...
 
 
-METRICS: Registry[Callable[[ForecastModel], NamedMetric]] = Registry("metric")
+METRICS: Registry[Callable[[ForecastModel], NamedMetric]] = Registry("metric", BUILT_IN)
 register_metric = METRICS.register
 """Class decorator: make a metric available by a name, as `training.metric`. It is made for the model that is scored."""
-
-
-def metric_names() -> tuple[str, ...]:
-    """All names."""
-    return (*BUILT_IN, *METRICS.names())
 
 
 def chosen_by(training: TrainingConfig) -> str:
