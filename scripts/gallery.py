@@ -53,8 +53,8 @@ def shops() -> femts.Forecaster:
         wave = 1 + 0.5 * np.sin(np.arange(months) * np.pi / 6) + 0.1 * rng.normal(size=months)
         dates = pd.date_range("2010-01-01", periods=months, freq="MS")
         tables.append(pd.DataFrame({"unique_id": f"shop {number}", "ds": dates, "y": rng.lognormal(3) * wave}))
-    data = replace(femts.load_dataset(pd.concat(tables)), name="shops")
-    return femts.train(data, "fem_sm", 12, seq_len=24, max_steps=150)
+    panel = replace(femts.load_dataset(pd.concat(tables)), name="shops")
+    return femts.train(panel, "fem_sm", 12, seq_len=24, max_steps=150)
 
 
 REPORTS: dict[str, Callable[[], femts.Forecaster]] = {"hours": hours, "load": load, "shops": shops}
