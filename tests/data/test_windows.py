@@ -150,6 +150,9 @@ def test_windows_stay_within_their_series_and_their_part(part: str) -> None:
     within = (rows >= first[:, None]) & (rows < np.minimum(stop, last)[:, None])
     assert np.array_equal(seen, within & ~np.isnan(data.values[rows.clip(0, len(data.values) - 1), 0]))
     assert set(batch.series.tolist()) == {k for k, n in enumerate(data.split.windows(part, L, P)[:, 3]) if n}
+    assert (batch.past[..., 0].numpy()[rows[:, :L] < first[:, None]] == 0).all(), (
+        "the training mean, as `predict` reads"
+    )
     start = data.part(part)[batch.series, 0]
     assert (rows[:, L:].max(1) >= start).all() and seen[:, L:].any(1).all(), "each forecasts a row of the part"
 
@@ -180,6 +183,8 @@ def test_a_batch_holds_the_values_of_the_table(part: str) -> None:
     scaler = preprocess.scaler.take(batch.series.numpy())
     values = scaler.inverse(torch.cat([batch.past, batch.target], dim=1).double().numpy())[..., 0]
     there = inside & ~np.isnan(data.values[rows, 0])
+    if batch.past_observed is not None:
+        there[:, :L] &= batch.past_observed[..., 0].numpy()
     np.testing.assert_allclose(values[there], data.values[rows, 0][there], rtol=1e-4)
 
 

@@ -44,7 +44,7 @@ def make(
         for weights in model.parameters():
             weights.add_(0.3 * torch.randn_like(weights))
     run = RunConfig("small", None, name, config, "paper", TrainingConfig())
-    preprocess = Preprocess(columns, Scaler(np.zeros(len(columns)), np.ones(len(columns))))
+    preprocess = Preprocess(columns, ("",), Scaler.even(len(columns)))
     return Forecaster(model=model.eval(), config=run, preprocess=preprocess, freq=freq, data={})
 
 
