@@ -15,6 +15,7 @@ from small_tables import small_table
 
 from femts.cli import main
 from femts.config.training import TrainingConfig
+from femts.data.batch import Batch
 from femts.data.preprocess import Preprocess
 from femts.data.scaler import Scaler
 from femts.errors import UsageError
@@ -82,7 +83,7 @@ def test_against_the_posterior_by_hand_in_float64(name: str, components: str) ->
     inputs: list[torch.Tensor] = []
     for block in model.blocks:
         block.mixer_norm.register_forward_hook(lambda _module, _args, out: inputs.append(out))
-    frame = explanation(model, x, COLUMNS, pd.RangeIndex(L))
+    frame = explanation(model, Batch(x), COLUMNS, pd.RangeIndex(L))
     for number, block in enumerate(model.blocks, start=1):
         hand = _by_hand(block.mixer, inputs[number - 1])
         for channel, (weight, prior, temperature, segments) in zip(COLUMNS, hand, strict=True):
@@ -229,9 +230,9 @@ def test_chosen_queries_are_those_of_all_and_see_no_future() -> None:
 def test_channels_in_pieces_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     model: Any = make().model
     x = torch.randn(1, L, 2)
-    whole = explained(model, x)
+    whole = explained(model, Batch(x))
     monkeypatch.setattr("femts.explain.posterior.MOST_CELLS", 1)
-    for one, other in zip(whole, explained(model, x), strict=True):
+    for one, other in zip(whole, explained(model, Batch(x)), strict=True):
         for a, b in zip(one, other, strict=True):
             torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
 

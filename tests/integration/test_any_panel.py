@@ -67,7 +67,8 @@ def test_series_read_at_once_are_those_read_one_by_one(frame: pd.DataFrame, role
     together = attempt(lambda: load_dataset(frame, **roles, panel=True))
     if together is None:
         return
-    for name, data in together.series.items():
+    for name in together.series:
+        data = together[name]
         alone = frame[frame["unique_id"] == name]
         wide = alone[["ds", *data.columns, *data.schema.roles.future]].rename(columns={"ds": "date"})
         expected = attempt(partial(femts.data.check.check_frame, wide, freq=together.freq))
@@ -75,5 +76,4 @@ def test_series_read_at_once_are_those_read_one_by_one(frame: pd.DataFrame, role
             continue
         assert pd.Index(expected["date"]).equals(data.stamps)
         np.testing.assert_array_equal(expected[list(data.columns)], data.values)
-        if data.covariates is not None:
-            np.testing.assert_array_equal(expected[list(data.schema.roles.future)], data.covariates)
+        np.testing.assert_array_equal(expected[list(data.schema.roles.future)], data.covariates)

@@ -80,9 +80,8 @@ def test_the_report_is_on_the_targets(known: femts.Forecaster, tmp_path: Path) -
 
 
 def test_the_audit_finds_effects_that_saw_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    def peeking(data: Dataset, units: Preprocess | None = None) -> Preprocess:
-        everything = replace(data, split=replace(data.split, train=(0, len(data.values))))
-        return replace(fit(data), effects=fit(everything).effects)
+    def peeking(data: Dataset, *given: Any) -> Preprocess:
+        return replace(fit(data, *given), effects=fit(data.all_rows(), *given).effects)
 
     fit = Preprocess.fit
     data = femts.load_dataset(table(), target=["load"], future=["open"])
