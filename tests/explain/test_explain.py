@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from small_runs import small_run
 from small_tables import small_table
 
 from femts.cli import main
@@ -18,6 +21,7 @@ from femts.config.training import TrainingConfig
 from femts.data.batch import Batch
 from femts.data.preprocess import Preprocess
 from femts.data.scaler import Scaler
+from femts.data.synthetic import synthetic_frame
 from femts.errors import UsageError
 from femts.explain.picture import plot_explanation
 from femts.explain.posterior import explained, explanation
@@ -74,8 +78,9 @@ def test_weights_are_distributions_over_the_tokens(name: str, history: pd.DataFr
     assert not np.allclose(frame["weight"], frame["prior"], atol=1e-3), "values tilt the prior"
 
 
-@pytest.mark.parametrize("name", ["fem_sm", "fem_gla", "fem_aft"])
-@pytest.mark.parametrize("components", ["CLTG", "L"])
+@pytest.mark.parametrize(
+    ("name", "components"), [("fem_sm", "CLTG"), ("fem_gla", "CLTG"), ("fem_aft", "CLTG"), ("fem_sm", "L")]
+)
 def test_against_the_posterior_by_hand_in_float64(name: str, components: str) -> None:
     """Equations 5, 10 and proposition G.2 with loops over channels and components, from the parts of the layer."""
     model: Any = make(name, components=components).model.double()
@@ -299,3 +304,41 @@ def test_the_picture_tells_how_sharply_was_chosen(tmp_path: Path) -> None:
     assert re.search(r"<!-- 12\W -->", text)  # the share of a segment that took all, times an even one
     assert text.count("<!-- 1.0 -->") == 2  # effective segments
     assert text.count("<!-- 8.00 -->") == 2  # hidden temperature
+
+
+def even_explanation(weights: list[float]) -> pd.DataFrame:
+    """An explanation of one channel by the `weights` of the eight tokens of four segments."""
+    hours = small_table(60)["date"].tail(32).to_numpy()
+    start, end = (np.repeat(hours[first::8], 2) for first in (0, 7))
+    frame = pd.DataFrame({"channel": "load", "layer": 1, "token": 4 * ["context", "main"], "start": start, "end": end})
+    return frame.assign(weight=weights, prior=0.125, hidden_temperature=1.0, effective_segments=3.9, prior_segments=4.0)
+
+
+def test_shares_near_even_are_drawn_as_even(tmp_path: Path) -> None:
+    def picture(weights: list[float]) -> tuple[str, set[str]]:
+        """The picture, and the fills of the cells of its strip, which have a fine grey border."""
+        text = plot_explanation(small_table(60), even_explanation(weights), tmp_path / "p.svg").read_text()
+        return text, set(re.findall(r"fill: (#[0-9a-f]{6}); stroke: #d5dade", text))
+
+    text, (white,) = picture([0.125 * (1 + 0.04 * noise) for noise in (1, -1, 1, -1, 0, 0, 0.5, -0.5)])
+    assert min(bytes.fromhex(white[1:])) >= 0xFE
+    assert "<!-- sharpness (hidden -->" in text, "a plain word for the hidden temperature"
+    assert len(picture([0.3, 0.05, 0.1, 0.1, 0.15, 0.1, 0.1, 0.1])[1]) > 3
+
+
+def test_forecasts_of_other_threads_do_not_enter_an_explanation() -> None:
+    """Threads share a forecaster, as docs/how-to/serving.md lets them."""
+    forecaster, frame = small_run("fem_sm", max_epochs=1), synthetic_frame(200)
+    pasts = [frame, frame.iloc[:-20]] * 2
+    alone, all_started = [forecaster.explain(past) for past in pasts], threading.Barrier(4)
+
+    def work(number: int) -> list[pd.DataFrame]:
+        all_started.wait()
+        say = forecaster.explain if number < 3 else forecaster.predict
+        return [say(pasts[number]) for _ in range(10)]
+
+    with ThreadPoolExecutor(4) as pool:
+        tables = list(pool.map(work, range(4)))
+    for number in range(3):
+        for table in tables[number]:
+            pd.testing.assert_frame_equal(table, alone[number])
