@@ -125,14 +125,11 @@ def test_a_target_without_a_value_in_its_look_back_is_not_scored() -> None:
     assert made.evaluate("test", dataset=frame)["mse"] == pytest.approx(np.mean(np.concatenate(errors) ** 2), rel=1e-6)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        name
-        for name in model_names()
-        if name not in ("naive", "seasonal_naive", "ridge") and not model_card(name).model_class.supports.raw
-    ],
-)
+FITTED = ("naive", "seasonal_naive", "ridge")
+TRAINED = [name for name in model_names() if name not in FITTED and not model_card(name).model_class.supports.raw]
+
+
+@pytest.mark.parametrize("name", TRAINED)
 def test_no_loss_depends_on_what_is_missing(name: str) -> None:
     check_gaps_are_left_out(name)
 
@@ -209,19 +206,13 @@ def test_a_history_that_skips_rows_is_read_on_its_grid() -> None:
         pd.testing.assert_frame_equal(skipped, trained.predict(frame))
 
 
-def test_a_part_without_any_value_is_refused() -> None:
+@pytest.mark.parametrize("gap", [slice(210, 239), slice(180, 235)], ids=["part", "look-backs"])
+def test_a_part_or_its_look_backs_without_any_value_are_refused(gap: slice) -> None:
     frame = small_table()
-    frame.loc[210:239, ["load", "heat"]] = np.nan
-    with pytest.raises(UsageError, match=r"No value of 'frame' is there in its val rows"):
-        femts.train(frame, "naive", **QUICK)
-
-
-@pytest.mark.parametrize("model", ["naive", "ridge", "dlinear"])
-def test_a_part_of_empty_look_backs_is_refused(model: str) -> None:
-    frame = small_table()
-    frame.loc[180:235, ["load", "heat"]] = np.nan
-    with pytest.raises(UsageError, match="in its val rows, or none with a value in its look-back of 24; bring"):
-        femts.train(frame, model, **QUICK)
+    frame.loc[gap, ["load", "heat"]] = np.nan
+    says = "No value of 'frame' is there in its val rows, or none with a value in its look-back of 24; bring"
+    with pytest.raises(UsageError, match=says):
+        femts.train(frame, "ridge", **QUICK)
 
 
 def test_the_command_line_says_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
