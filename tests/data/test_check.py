@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -190,8 +191,8 @@ def test_a_sentinel_is_seen_in_the_precision_of_its_column(dtype: str) -> None:
     frame = with_sentinels(dtype)
     long = frame[["date", "a"]].rename(columns={"date": "ds", "a": "y"}).assign(unique_id="u")
     assert np.isnan(load_dataset(frame, na=[SENTINEL]).values[:, 0]).sum() == 10
-    for reading in ({"panel": False}, {"panel": True}):
-        assert np.isnan(load_dataset(long, na=[SENTINEL], **reading).values).sum() == 10
+    for panel in (False, True):
+        assert np.isnan(load_dataset(long, na=[SENTINEL], panel=panel).values).sum() == 10
     assert np.isnan(load_dataset(frame, na=[SENTINEL], panel=True)["a"].values).sum() == 10
     assert not np.isnan(load_dataset(with_sentinels().assign(b=1e8), na=[99_999_999]).values).any(), "alike in float32"
 
@@ -252,9 +253,9 @@ def test_marks_of_text_in_frames_are_doubted_too() -> None:
     long = pd.DataFrame({"ds": [*DAYS] * 2, "unique_id": ["a"] * 60 + ["b"] * 60, "y": ["1.027"] * 60 + ["5"] * 60})
     wide = pd.DataFrame({"date": DAYS, "y": ["1.027", "960"] * 30})
     for table in (wide, wide.astype("category").assign(date=DAYS), long):
-        for panel in (None, False):
+        for reads in (load_dataset, partial(load_dataset, panel=False)):
             with pytest.raises(UsageError, match=r"has '1\.027' in column 'y' at data row 1 beside '(960|5)'"):
-                load_dataset(table, panel=panel)
+                reads(table)
     assert load_dataset(wide.assign(y=pd.Series([1.027, 960] * 30, dtype=object))).values[0, 0] == 1.027
 
 
