@@ -12,6 +12,7 @@ from mixer_cases import PRIORS, gradient_of
 
 import femts
 from femts.cli import main
+from femts.data.batch import Batch
 from femts.data.loading import load_dataset
 from femts.errors import UsageError
 from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig
@@ -70,7 +71,7 @@ def test_forecaster_agrees_with_cpu(name: str) -> None:
     model = build_model(name, build_config(name, seq_len=96, pred_len=24, n_channels=3, settings=settings)).eval()
     x = torch.randn(4, 96, 3)
     with torch.no_grad():
-        torch.testing.assert_close(model.cuda()(x.cuda()).cpu(), model.cpu()(x), rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(model.cuda()(Batch(x.cuda())).cpu(), model.cpu()(Batch(x)), rtol=1e-4, atol=1e-4)
 
 
 def test_one_epoch_in_bf16_scores_near_the_cpu() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+from femts.data.batch import Batch
 from femts.errors import UsageError
 from femts.models.itransformer import ITransformer, ITransformerConfig
 
@@ -25,22 +26,22 @@ def x() -> torch.Tensor:
 
 
 def test_forecast_has_its_shape_and_follows_units(model: ITransformer, x: torch.Tensor) -> None:
-    forecast = model(x)
+    forecast = model(Batch(x))
     assert forecast.shape == (3, 6, 4)
     torch.testing.assert_close(
-        model(5 + 100 * x), 5 + 100 * forecast, rtol=1e-3, atol=1e-3
+        model(Batch(5 + 100 * x)), 5 + 100 * forecast, rtol=1e-3, atol=1e-3
     )  # 1e-5 is added to variances
 
 
 def test_channels_have_no_order(model: ITransformer, x: torch.Tensor) -> None:
     order = [2, 0, 3, 1]
-    torch.testing.assert_close(model(x[..., order]), model(x)[..., order])
+    torch.testing.assert_close(model(Batch(x[..., order])), model(Batch(x))[..., order])
 
 
 def test_each_channel_sees_the_others(model: ITransformer, x: torch.Tensor) -> None:
     other = x.clone()
     other[..., 3] = torch.randn(3, 24, dtype=torch.float64)
-    assert (model(other) - model(x))[..., 0].abs().max() > 1e-6
+    assert (model(Batch(other)) - model(Batch(x)))[..., 0].abs().max() > 1e-6
 
 
 def test_blocks_are_those_of_the_paper(model: ITransformer, x: torch.Tensor) -> None:
@@ -56,7 +57,7 @@ def test_blocks_are_those_of_the_paper(model: ITransformer, x: torch.Tensor) -> 
         tokens = block.norm1(tokens + mixed)
         tokens = block.norm2(tokens + block.linear2(torch.nn.functional.gelu(block.linear1(tokens))))
     expected = model.head(model.norm(tokens)).transpose(1, 2) * deviation + mean
-    torch.testing.assert_close(model(x), expected)
+    torch.testing.assert_close(model(Batch(x)), expected)
 
 
 def test_heads_that_do_not_divide_are_refused() -> None:
