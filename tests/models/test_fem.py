@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from typing import Any
 
@@ -159,6 +160,68 @@ def test_segments_shorter_or_longer_than_the_forecast(patch_len: int) -> None:
     torch.testing.assert_close(
         model.loss(Batch(x, seen[:, :seq_len], future=y, future_observed=seen[:, seq_len:])), expected
     )
+
+
+def with_known(name: str, **settings: Any) -> tuple[SegmentForecaster, SegmentForecaster, Batch]:
+    """A model, one of the same weights that reads 3 known columns too, and windows for both, in float64."""
+    plain, reading = (make(name, dropout=0.0, n_known=n, **settings).double().eval() for n in (0, 3))
+    found = reading.load_state_dict(plain.state_dict(), strict=False)
+    assert not found.unexpected_keys and {key.split(".")[0] for key in found.missing_keys} == {
+        "known_effect",
+        "known_in",
+    }
+    generator = torch.Generator().manual_seed(3)
+    x, y, known = (
+        torch.randn(2, *shape, generator=generator, dtype=torch.float64) for shape in ((50, 4), (12, 4), (62, 3))
+    )
+    return plain, reading, Batch(x, future=y, known=known)
+
+
+@pytest.mark.parametrize("patch_len", [None, 5])
+@pytest.mark.parametrize("name", ["fem_sm", "fem_mamba", "lintrans"])
+def test_before_the_first_step_known_columns_change_nothing_to_the_bit(name: str, patch_len: int | None) -> None:
+    plain, reading, batch = with_known(name, patch_len=patch_len)
+    without = Batch(batch.past, future=batch.future)
+    assert torch.equal(reading(batch), plain(without)) and torch.equal(reading.loss(batch), plain.loss(without))
+    assert torch.equal(plain(batch), plain(without)), "one that reads none does not mind them"
+
+
+@pytest.mark.parametrize("name", ["fem_sm", "fem_mamba", "lintrans"])
+def test_the_first_step_moves_what_known_columns_do(name: str) -> None:
+    _, reading, batch = with_known(name)
+    reading.loss(batch).backward()
+    for key, weight in reading.named_parameters():
+        if key.startswith("known_") and key.split(".")[1] == "out":
+            assert weight.grad is not None and weight.grad.abs().sum() > 0, key
+
+
+def test_an_effect_of_known_columns_passes_through_to_the_forecast() -> None:
+    """Of values to which the effect is added over look-back and forecast, the forecast is that of the values, with it."""
+    plain, reading, batch = with_known("fem_sm")
+    assert reading.known_effect is not None and batch.known is not None
+    nn.init.normal_(reading.known_effect.out.weight)
+    effect = reading.known_effect(batch.known)
+    shifted = dataclasses.replace(batch, past=batch.past + effect[:, :50])
+    torch.testing.assert_close(reading(shifted), plain(Batch(batch.past)) + effect[:, 50:], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["fem_sm", "fem_gla", "lintrans"])
+def test_channels_in_another_order_with_their_own_weights_are_forecast_in_that_order(name: str) -> None:
+    _, model, batch = with_known(name)
+    assert model.known_effect is not None
+    nn.init.normal_(model.known_effect.out.weight)
+    order = torch.tensor([2, 0, 3, 1])
+    moved = copy.deepcopy(model)
+    assert moved.known_effect is not None
+    with torch.no_grad():
+        moved.channel_position.copy_(model.channel_position[order])
+        moved.context_channels.weight.copy_(model.context_channels.weight[order][:, order])
+        moved.context_channels.bias.copy_(model.context_channels.bias[order])
+        for one, other in zip(moved.known_effect.out.parameters(), model.known_effect.out.parameters(), strict=True):
+            one.copy_(other[order])
+    other = batch.of_channels(order)
+    torch.testing.assert_close(moved(other), model(batch)[..., order], rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(moved.loss(other), model.loss(batch), rtol=1e-9, atol=1e-9)
 
 
 def test_models_of_one_host_have_the_same_size_up_to_the_mixer() -> None:
