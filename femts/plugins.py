@@ -44,16 +44,17 @@ class Registry(Generic[T]):
 
     Args:
         kind: a noun, for messages.
+        reserved: further names, of what needs no registration.
     """
 
-    def __init__(self, kind: str) -> None:
-        self.kind, self._things = kind, dict[str, T]()
+    def __init__(self, kind: str, reserved: Sequence[str] = ()) -> None:
+        self.kind, self.reserved, self._things = kind, tuple(reserved), dict[str, T]()
 
     def register(self, name: str) -> Callable[[T], T]:
         """Decorator: make something available by `name`; ValueError for a name that is taken."""
 
         def add(thing: T) -> T:
-            if name in self._things:
+            if name in self._things or name in self.reserved:
                 raise ValueError(f"{self.kind} {name!r} is registered twice")
             self._things[name] = thing
             note_module(name, getattr(thing, "__module__", ""))
@@ -64,7 +65,7 @@ class Registry(Generic[T]):
     def names(self) -> tuple[str, ...]:
         """All names, sorted."""
         load_plugins()
-        return tuple(sorted(self._things))
+        return tuple(sorted([*self.reserved, *self._things]))
 
     def __getitem__(self, name: str) -> T:
         """The one called `name`; UsageError with the nearest right name where there is none."""

@@ -74,8 +74,8 @@ def _printed(program: str, arguments: str) -> str:
     if status != 0:
         said = (line for line in err.getvalue().splitlines() if not line.endswith("the same command goes on with them"))
         raise SystemExit(f"'{program} {arguments}' does not run: {next(said, '')}")
-    if said := [line for line in out.getvalue().splitlines() if line and not line.startswith("|")]:
-        raise SystemExit(f"'{program} {arguments}' prints more than tables: {said[0]}")
+    if odd := [line for line in out.getvalue().splitlines() if line and not line.startswith("|")]:
+        raise SystemExit(f"'{program} {arguments}' prints more than tables: {odd[0]}")
     return out.getvalue()
 
 

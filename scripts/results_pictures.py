@@ -97,7 +97,7 @@ def measured(folder: Path = RECORDS) -> list[Measured]:
 def _cells(store: Store, dataset: str, model: str) -> list[Cell]:
     """Cells of the default recipe that have a record, with a look-back of 1024 steps; of a model that
     is made to be rolled out, those of 96 steps."""
-    counted, cells = HORIZONS[:1] if model_card(model).model_class.rolls_out else HORIZONS, []
+    counted, cells = HORIZONS[:1] if model_card(model).model_class.supports.recursive else HORIZONS, []
     for path in sorted((store.folder / PROTOCOL / dataset).glob(f"{model}-*-seed*.json")):
         steps, _, seed = path.stem.removeprefix(f"{model}-").partition("-seed")
         if steps in map(str, counted) and seed.isdigit():  # and no note of a crash

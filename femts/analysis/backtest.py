@@ -308,9 +308,10 @@ class _Gaps:
     def add(self, forecaster: Forecaster, before: Dataset, made: Made) -> None:
         """Count one forecast; series of their own begin and end with gaps of which nothing is said."""
         if forecaster.config.schema.panel:
-            names, over = before.series, made.ended.all(axis=1).tolist()
+            names, gone = before.series, np.flatnonzero(made.ended.all(axis=1))
         else:
-            names, over, (recent,) = forecaster.targets, made.ended.T[:, 0].tolist(), made.recent
+            names, (recent,) = forecaster.targets, made.recent
+            gone = np.flatnonzero(made.ended.T[:, 0])
             if np.isnan(recent).any():
                 earlier = before.values[: -len(recent), np.isnan(recent[0])]
                 never = np.isnan(earlier).all(axis=0).any() and not forecaster.config.reads_raw
@@ -318,7 +319,7 @@ class _Gaps:
                 self.filled[f"rows with gaps, of which the last value before is read{mean}"] += 1
             if np.isnan(before.covariates[-len(recent) :]).any():
                 self.filled["rows with gaps in known columns, for which the training mean stands"] += 1
-        self.ended |= dict.fromkeys(name for name, each in zip(names, over, strict=True) if each)
+        self.ended |= dict.fromkeys(names[each] for each in gone)
 
     def tell(self, forecasts: int, steps: int, say: Callable[[str], None]) -> None:
         """Say what was counted in so many forecasts from so many steps."""

@@ -28,6 +28,7 @@ from femts.data.dataset import Dataset
 from femts.data.loading import load_dataset
 from femts.data.protocols import look_back_choices
 from femts.errors import FemtsError, RunFailure, UsageError, memory_checked
+from femts.evaluation.metrics import chosen_by
 from femts.files import check_folder, write_file
 from femts.models.registry import build_model
 from femts.plotting import FORECAST, MOST_PANELS, PAST, TRUTH, Picture
@@ -206,6 +207,7 @@ class _Objective:
             )
         self.space: Space = {key: space[key] for key in sorted(space, key=lambda key: (key != SEQ_LEN, key))}
         self.model, self.pred_len, self.protocol, self.settings = model, steps, config.protocol, settings
+        self.metric = chosen_by(config.training)
         parts = {"model": asdict(config.model_config), "training": asdict(config.training)}
         self.default = {SEQ_LEN: config.seq_len} | {
             f"{part}.{name}": value for part, values in parts.items() for name, value in values.items()
@@ -243,11 +245,7 @@ class _Objective:
                 resume=out is not None,
                 settings={**self.settings, **values},
             )
-        return _loss({f"val_{name}": value for name, value in forecaster.metrics["val"].items()})
-
-
-def _loss(row: Mapping[str, Any]) -> float:
-    return float(row.get("val_pinball", row["val_mse"]))
+        return float(forecaster.metrics["val"][self.metric])
 
 
 @contextmanager
@@ -406,7 +404,7 @@ class _Tuner:
             if not scores and len(validations) > seen:  # errors at further origins do not compare with the first's
                 for step in range(seen, len(validations)):
                     if step not in reported:
-                        trial.report(_loss(validations[step]), step)
+                        trial.report(validations[step][f"val_{objective.metric}"], step)
                 seen = len(validations)
                 if trial.number and trial.should_prune():
                     raise optuna.TrialPruned

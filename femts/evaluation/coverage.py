@@ -74,10 +74,14 @@ class Bounds:
         intervals: of the forecaster that is scored.
         windows: the ones that are scored.
         learned: quantiles that the model has learned.
+        levels: percent, beside the standard ones.
     """
 
-    def __init__(self, intervals: Intervals, windows: Windows, learned: Sequence[float] = ()) -> None:
+    def __init__(
+        self, intervals: Intervals, windows: Windows, learned: Sequence[float] = (), levels: Sequence[float] = ()
+    ) -> None:
         self.intervals, self.windows, self.learned = intervals, windows, tuple(learned)
+        self.levels = tuple(sorted({*intervals.standard, *levels}))
         self._numbers = intervals.numbers(windows.names)
 
     def of(self, forecasts: Forecasts, batch: Batch) -> tuple[list[tuple[Tensor, Tensor]], Limits | None]:
@@ -85,7 +89,7 @@ class Bounds:
         assert batch.number is not None
         context = self.windows.context(batch.number.cpu())
         context = context._replace(series=self._numbers[context.series])
-        made = self.intervals.bounds(forecasts.points, context, forecasts.quantiles, self.learned)
+        made = self.intervals.bounds(forecasts.points, context, forecasts.quantiles, self.learned, self.levels)
         return list(made.values()), self.windows.limits(batch.number)
 
 
@@ -97,7 +101,7 @@ class CoverageSums:
     """
 
     def __init__(self, bounds: Bounds) -> None:
-        self.levels, self._bounds = bounds.intervals.levels, bounds
+        self.levels, self._bounds = bounds.levels, bounds
         self.pools = len(bounds.windows.names) > 1  # several series, each in its own scaled units
         shape = (len(self.levels), bounds.windows.pred_len, bounds.windows.n_targets)
         self._inside, self._beyond, self._spans = torch.zeros(3, *shape, dtype=torch.float64)
@@ -145,7 +149,7 @@ class CoverageSums:
 
     @property
     def crps(self) -> NDArray[np.float64]:
-        """Continuous ranked probability score in scaled units, (S, C), from the ends of all levels
+        """Continuous ranked probability score in scaled units, (S, C), from the ends of the standard levels
         and the forecast as median.
 
         It is the integral over all quantiles of twice their pinball loss (Gneiting & Ranjan,
@@ -153,11 +157,13 @@ class CoverageSums:
         2011, eq. 4). Here each quantile stands for those that are nearer to it than to its
         neighbours: a plain mean would count the tails, where levels crowd, several times.
         """
-        tails = [0.5, *(ends_of(level)[0] for level in self.levels)]  # falling
+        standard = self._bounds.intervals.standard
+        tails = [0.5, *(ends_of(level)[0] for level in standard)]  # falling
         borders = [0.5, *((one + other) / 2 for one, other in pairwise(tails)), 0.0]
         shares = 2 * -np.diff(borders)  # of both sides
         median = (self._absolute / self._observed).numpy() / 2
-        losses = np.concatenate([median[None], self.pinball])
+        places = [self.levels.index(level) for level in standard]
+        losses = np.concatenate([median[None], self.pinball[places]])
         return np.asarray(2 * np.einsum("k,ksc->sc", shares, losses))
 
     def overall(self, levels: Sequence[float]) -> dict[str, dict[str, float]]:
@@ -182,7 +188,7 @@ class RawWidths:
 
     def __init__(self, bounds: Bounds, preprocess: Preprocess) -> None:
         self._bounds, self._preprocess = bounds, preprocess
-        shape = (len(bounds.intervals.levels), bounds.windows.pred_len, bounds.windows.n_targets)
+        shape = (len(bounds.levels), bounds.windows.pred_len, bounds.windows.n_targets)
         self._sums, self._count = torch.zeros(shape, dtype=torch.float64), torch.zeros(shape[1:], dtype=torch.float64)
 
     def update(self, forecasts: Forecasts, batch: Batch) -> None:

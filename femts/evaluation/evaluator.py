@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -13,7 +12,7 @@ from torch import Tensor
 from femts.data.batch import Batch
 from femts.data.windows import Windows
 from femts.evaluation.memory import kept_memory
-from femts.evaluation.metrics import ErrorSums
+from femts.evaluation.metrics import ErrorSums, Metric
 from femts.mixers.ops.precision import full_precision
 from femts.models.base import ForecastModel, Forecasts
 
@@ -21,24 +20,6 @@ from femts.models.base import ForecastModel, Forecasts
 # swells memory, and on a CPU, whose cache they leave, time.
 SERIES_PER_BATCH = 4096
 SERIES_PER_BATCH_ON_CPU = 512
-
-
-class Metric(Protocol):
-    """Sums of what is wanted of forecasts, which stream by: none is kept.
-
-    One that has `pools`, a true attribute, sums over several targets or series in scaled units; for it, targets that
-    do not count there (`Windows.counts`) are missing.
-    """
-
-    def update(self, forecasts: Forecasts, batch: Batch) -> None:
-        """Add windows, in scaled units.
-
-        Args:
-            forecasts: `points` (B, P, T) of the T targets and, of a model that has learned some, `quantiles` (B, P, Q, T).
-            batch: their look-backs `past` (B, L, T) and what followed, `future` (B, P, T), NaN where it is missing; the
-                numbers of their `series` and of the windows themselves.
-        """
-        ...
 
 
 def _as_they_are(sums: Tensor) -> Tensor:

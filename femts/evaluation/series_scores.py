@@ -64,7 +64,7 @@ class SeriesSums:
         self._preprocess, self._data, self._bounds = preprocess, data, bounds
         numbers = windows.series_of(windows.spread(most)).cpu()
         self.windows = torch.bincount(numbers, minlength=len(data))
-        levels, shape = 0 if bounds is None else len(bounds.intervals.levels), (len(data), data.n_targets)
+        levels, shape = 0 if bounds is None else len(bounds.levels), (len(data), data.n_targets)
         self._sums = torch.zeros(4, *shape, dtype=torch.float64)  # squares, absolutes, naive squares, values
         self._inside, self._width = torch.zeros(2, levels, *shape, dtype=torch.float64)
         self._limits, self._counted = windows.resident.limits, windows.counted
@@ -110,7 +110,7 @@ class SeriesSums:
             table["skill"] = np.where(naive > 0, 1 - squared / naive, np.nan)
         for level in levels:
             assert self._bounds is not None
-            k = self._bounds.intervals.levels.index(level)
+            k = self._bounds.levels.index(level)
             inside, width = (each[k].sum(1).numpy() / count for each in (self._inside, self._width))
             table |= {f"coverage-{level:g}": inside, f"width-{level:g}": width}
         return pd.DataFrame(table)[self.windows.numpy() > 0].reset_index(drop=True)

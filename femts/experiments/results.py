@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from femts.config.rules import Misfit, read_json
+from femts.config.records import Misfit, read_json
 from femts.errors import RunFailure, UsageError
 from femts.evaluation.window_errors import MOST
 from femts.files import write_file
@@ -45,11 +45,10 @@ class OpenPart(Part):
     model_config = ConfigDict(extra="allow")
 
 
-class Scores(Part):
+class Scores(OpenPart):
     mse: Loss
     mae: Loss
     windows: Positive
-    pinball: Loss = 0.0
 
 
 class Naive(Part):
@@ -101,12 +100,11 @@ class Data(Part):
     split: dict[str, Span]
 
 
-class Validation(Part):
+class Validation(OpenPart):
     step: Positive
     train_loss: float
     val_mse: Loss
     val_mae: Loss
-    val_pinball: Loss = 0.0
     lr: Loss
     seconds: Loss
 

@@ -143,7 +143,8 @@ def raw_bounds(forecaster: Forecaster, made: Made, points: Array, ends: Ends) ->
         None if phase is None else torch.from_numpy(phase.reshape(points.shape[:2])),
     )
     forecasts = made.in_units_of(units)
-    each = intervals.bounds(forecasts.points, context, forecasts.quantiles, forecaster.model.quantiles)
+    learned = forecaster.model.quantiles
+    each = intervals.bounds(forecasts.points, context, forecasts.quantiles, learned, sorted(set(ends.needed)))
     pairs = {0.0: (points, points)}
     for level in set(ends.needed):
         low, high = (units.inverse(bound.numpy()) for bound in each[level])

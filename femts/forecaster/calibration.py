@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from femts.config.values import check_steps
 from femts.data.dataset import Dataset
 from femts.errors import UsageError
-from femts.evaluation.conformal import calibrate, scored_windows
-from femts.evaluation.intervals import LEVELS, Intervals, check_levels, refuse_unreachable
+from femts.evaluation.conformal import calibrate, scored_windows, usual_levels
+from femts.evaluation.intervals import Intervals, check_levels, refuse_unreachable
 from femts.forecaster.scoring import own_data, score_windows, scorer
 
 if TYPE_CHECKING:
@@ -23,13 +23,14 @@ def new_intervals(forecaster: Forecaster, pred_len: int | None, level: Sequence[
     further = () if usual else check_levels(level)
     if model.levels:  # the model's own
         own = Intervals.of_model(model, steps, len(forecaster.targets))
-        own.at(further, steps)
+        own.check(further, steps)
         return own
     windows = score_windows(forecaster, "val", steps, data).within_scale()
     refuse_unreachable(further, *scored_windows(model, windows))
     before = () if forecaster.intervals is None else forecaster.intervals.levels
-    levels = (*LEVELS, *before, *further)
-    return calibrate(model, windows, levels, forecaster.config.training.eval_batch_size)[0]
+    levels = (*usual_levels(model), *before, *further)
+    training = forecaster.config.training
+    return calibrate(model, windows, levels, training.eval_batch_size, method=training.intervals)[0]
 
 
 def _steps(forecaster: Forecaster, pred_len: int | None) -> int:

@@ -90,7 +90,7 @@ def forecast_table(
     config, targets = forecaster.config, forecaster.targets
     steps = check_steps(config.pred_len if horizon is None else horizon)
     if any(ends):
-        calibrated(forecaster).at(ends.needed, steps)
+        calibrated(forecaster).check(ends.needed, steps)
     past = inputs.read_history(forecaster, history, series)
     data, known = past.data, forecaster.preprocess.places(past.data.series) >= 0
     if data.freq is not None:
@@ -107,8 +107,8 @@ def forecast_table(
     points = made.raw()
     bounds = raw_bounds(forecaster, made, points, ends) if any(ends) else {}
     lost = data.series if config.schema.panel else targets
-    gone = (made.ended.all(axis=1) if config.schema.panel else made.ended.T[:, 0]).tolist()
-    inputs.warn_ended([name for name, over in zip(lost, gone, strict=True) if over], config.seq_len)
+    gone = np.flatnonzero(made.ended.all(axis=1) if config.schema.panel else made.ended.T[:, 0])
+    inputs.warn_ended([lost[each] for each in gone], config.seq_len)
     flat = {name: each.reshape(-1, len(targets)) for name, each in bounds.items()}
     forecast = with_bounds(pd.DataFrame(points.reshape(-1, len(targets)), columns=list(targets)), flat)
     if not config.schema.panel:

@@ -10,7 +10,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load as read_tensors
 from safetensors.torch import save as tensors_bytes
 
-from femts.config.rules import fingerprint
+from femts.config.records import fingerprint
 from femts.data.preprocess import Preprocess
 from femts.errors import UsageError
 from femts.evaluation.intervals import Intervals

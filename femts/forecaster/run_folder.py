@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from femts.config.model import ModelConfig
-from femts.config.rules import fingerprint
+from femts.config.records import fingerprint
 from femts.config.training import TrainingConfig
 from femts.data.schema import PLAIN, Schema
 from femts.errors import RunFailure, UsageError
@@ -176,9 +176,7 @@ def validations_csv(validations: Sequence[Mapping[str, Any]]) -> bytes:
     """`metrics.csv`: one row for each validation."""
     text = io.StringIO()
     names = ["step", "train_loss", "val_mse", "val_mae", "lr", "seconds"]
-    if validations and "val_pinball" in validations[0]:
-        names.insert(4, "val_pinball")
-    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer = csv.DictWriter(text, list(validations[0]) if validations else names, lineterminator="\n")
     writer.writeheader()
     writer.writerows(validations)
     return text.getvalue().encode()

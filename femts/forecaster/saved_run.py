@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from femts.config.rules import Misfit, fingerprint, read_json
+from femts.config.records import Misfit, fingerprint, read_json
 from femts.errors import UsageError
 from femts.files import write_file
 from femts.forecaster.run_folder import (

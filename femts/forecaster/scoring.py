@@ -22,8 +22,9 @@ from femts.data.windows import Windows, part_windows
 from femts.errors import UsageError
 from femts.evaluation.beside import NaiveSums
 from femts.evaluation.coverage import Bounds, CoverageSums, RawWidths
-from femts.evaluation.evaluator import Metric, evaluate, evaluate_horizons
+from femts.evaluation.evaluator import evaluate, evaluate_horizons
 from femts.evaluation.intervals import Intervals, check_levels
+from femts.evaluation.metrics import Metric
 from femts.evaluation.scores import DetailSums, check_groups, scores_frame
 from femts.evaluation.series_scores import SeriesSums
 from femts.text import shown
@@ -288,10 +289,10 @@ def _coverage_rows(
 
 
 def interval_bounds(forecaster: Forecaster, levels: Sequence[float], windows: Windows) -> Bounds:
-    """Bounds of `windows` at all levels that are calibrated, `levels` among them."""
+    """Bounds of `windows` at the standard levels and these."""
     intervals, model = calibrated(forecaster), forecaster.model
-    intervals.at(levels, windows.pred_len)
-    return Bounds(intervals, windows, model.quantiles)
+    intervals.check(levels, windows.pred_len)
+    return Bounds(intervals, windows, model.quantiles, levels)
 
 
 def calibrated(forecaster: Forecaster) -> Intervals:

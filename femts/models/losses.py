@@ -11,7 +11,7 @@ from femts.plugins import Registry
 
 Loss = Callable[[Tensor, Batch], Tensor]
 BUILT_IN = ("mse", "mae", "pinball")  # which models compute themselves
-LOSSES: Registry[Loss] = Registry("loss")
+LOSSES: Registry[Loss] = Registry("loss", BUILT_IN)
 register_loss = LOSSES.register
 """Function decorator: make a loss available by a name, as `training.loss`.
 
@@ -23,8 +23,3 @@ It is called with forecasts (B, P, C) in scaled units and a `Batch` whose `futur
 def find_loss(name: str) -> Loss | None:
     """The loss of that name; None for one of `BUILT_IN`. UsageError where there is none."""
     return None if name in BUILT_IN else LOSSES[name]
-
-
-def loss_names() -> tuple[str, ...]:
-    """All names."""
-    return (*BUILT_IN, *LOSSES.names())

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from femts.config.model import ModelConfig
-from femts.config.rules import Misfit
+from femts.config.records import Misfit
 from femts.data.batch import Batch
 from femts.errors import UsageError
 from femts.models.base import ForecastModel, Forecasts, Supports

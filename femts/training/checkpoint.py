@@ -43,6 +43,7 @@ class TrainState:
         best: this average at `best_step`.
         best_step: step (from 1) after which `best_loss` was lowest so far; None before the first validation.
         best_val: its scores.
+        metric: name of that score which validations choose by.
         validations: one row for each validation, as in `metrics.csv`.
         stopped: why training stopped (`early`, `max_steps`, `max_time`, `interrupted`); None while it runs.
         seconds: time spent in training, over all sittings.
@@ -58,6 +59,7 @@ class TrainState:
     best: dict[str, Tensor] = field(default_factory=dict)
     best_step: int | None = None
     best_val: dict[str, float] = field(default_factory=dict)
+    metric: str = "mse"
     validations: list[dict[str, Any]] = field(default_factory=list)
     stopped: str | None = None
     seconds: float = 0.0
@@ -76,9 +78,7 @@ class TrainState:
         """Last validations in a row that were no better than the best; with `keep` last, worse by
         more than `MARGIN`."""
         bound = self.best_loss * (1 if keep == "best" else 1 + MARGIN)
-        later = [
-            row.get("val_pinball", row["val_mse"]) for row in self.validations if row["step"] > (self.best_step or 0)
-        ]
+        later = [row[f"val_{self.metric}"] for row in self.validations if row["step"] > (self.best_step or 0)]
         return sum(1 for _ in takewhile(lambda loss: loss >= bound, reversed(later)))
 
     @property
@@ -88,9 +88,8 @@ class TrainState:
 
     @property
     def best_loss(self) -> float:
-        """Loss to compare validations by: the lowest validation MSE so far, or with quantiles the
-        lowest pinball loss."""
-        return self.best_val.get("pinball", self.best_mse)
+        """What validations are compared by, the lowest so far; infinite before the first validation."""
+        return self.best_val.get(self.metric, math.inf)
 
     @property
     def words(self) -> str:

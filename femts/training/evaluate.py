@@ -19,7 +19,7 @@ from femts.data.windows import FAR, Windows
 from femts.evaluation.conformal import calibrate
 from femts.evaluation.coverage import Bounds, CoverageSums
 from femts.evaluation.evaluator import evaluate
-from femts.evaluation.quantiles import PinballSums
+from femts.evaluation.metrics import named_metrics
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.scoring import naive_sums
 from femts.models.base import ForecastModel
@@ -43,12 +43,17 @@ def take_scores(forecaster: Forecaster, windows: Mapping[str, Windows], data: Da
     model, batch_size = forecaster.model, forecaster.config.training.eval_batch_size
     model.to(device)
     past, future = windows["val"].to(device), windows["test"].to(device)
-    pinball = [PinballSums(model.quantiles, past.rows.device)] if model.quantiles else []
-    intervals, val = calibrate(model, past.within_scale(), batch_size=batch_size, also=pinball)
-    val |= {"pinball": pinball[0].mean} if pinball else {}
+    training = forecaster.config.training
+    of_val, of_test = named_metrics(training, model), named_metrics(training, model)
+    intervals, val = calibrate(
+        model, past.within_scale(), batch_size=batch_size, also=of_val, method=training.intervals
+    )
     covered = CoverageSums(Bounds(intervals, future, model.quantiles))
     naive = naive_sums(forecaster, data)
-    test = evaluate(model, future, batch_size, also=[covered, naive])
+    test = evaluate(model, future, batch_size, also=[covered, naive, *of_test])
+    for scores, named in ((val, of_val), (test, of_test)):
+        for metric in named:
+            scores.update(metric.compute())
     model.eval()
     forecaster.intervals = intervals
     within = {
@@ -59,8 +64,9 @@ def take_scores(forecaster: Forecaster, windows: Mapping[str, Windows], data: Da
     missing = intervals.without(forecaster.targets)
     within |= {"missing": missing} if missing else {}
     odd = {"outgrown": _outgrown(forecaster, past), "dominant": naive.dominant()}
-    scores = {"val": val, "test": test, "naive": naive.beside(test["mse"]), "intervals": within}
-    return scores | {name: said for name, said in odd.items() if said}
+    return {"val": val, "test": test, "naive": naive.beside(test["mse"]), "intervals": within} | {
+        name: said for name, said in odd.items() if said
+    }
 
 
 def _outgrown(forecaster: Forecaster, windows: Windows) -> list[str]:

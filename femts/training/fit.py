@@ -16,16 +16,20 @@ from femts.config.arguments import check_text
 from femts.config.model import AUTO, DEFAULT_MODEL
 from femts.config.training import TrainingConfig, parse_span
 from femts.data.dataset import Dataset
+from femts.data.scaler import SCALERS
 from femts.errors import UsageError
-from femts.evaluation.conformal import passes
+from femts.evaluation.conformal import INTERVALS, passes
 from femts.evaluation.intervals import LEVELS
 from femts.evaluation.memory import kept_memory
+from femts.evaluation.metrics import BUILT_IN
+from femts.evaluation.metrics import METRICS as NAMED_METRICS
 from femts.files import locked, remove_parts
 from femts.forecaster.forecaster import Forecaster, load
 from femts.forecaster.run_folder import CHECKPOINT, METRICS, SCORED, RunConfig, begin_run
 from femts.mixers.kernels import recorded
 from femts.mixers.ops.precision import full_precision
 from femts.models.base import ForecastModel
+from femts.models.losses import find_loss
 from femts.models.registry import build_model
 from femts.text import shown
 from femts.training.accelerator import Accelerator, find_accelerator
@@ -91,6 +95,7 @@ class FitRequest:
         if model == AUTO and (resolved or training.learned_quantiles):
             odd = f"model.{next(iter(resolved))}" if resolved else "training.loss=pinball"
             raise UsageError(f"Setting '{shown(odd)}' is of one model, and --model auto chooses it; name a model.")
+        check_registered(training)
         return cls(model, resolved, training, (given, settings), find_accelerator(training), started)
 
     def for_candidate(self, model: str, seconds: float | None, out: Path | None, most_windows: int) -> FitRequest:
@@ -107,6 +112,15 @@ class FitRequest:
     def limit(self) -> float | None:
         """Seconds that it may take; None is no limit."""
         return None if self.training.max_time is None else parse_span(self.training.max_time)
+
+
+def check_registered(training: TrainingConfig) -> None:
+    """UsageError where the loss, metric, scaler or method of intervals that `training` names is not there."""
+    find_loss(training.loss)
+    SCALERS[training.scaler]
+    INTERVALS[training.intervals]
+    if training.metric and training.metric not in BUILT_IN:
+        NAMED_METRICS[training.metric]
 
 
 @dataclass

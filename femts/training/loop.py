@@ -20,7 +20,7 @@ from femts.data.windows import Windows
 from femts.environment import without_traces
 from femts.errors import RunFailure
 from femts.evaluation.evaluator import Share, evaluate
-from femts.evaluation.quantiles import PinballSums
+from femts.evaluation.metrics import chosen_by, named_metrics
 from femts.files import write_file
 from femts.forecaster.run_folder import CHECKPOINT, ROWS, validations_csv
 from femts.mixers.ops.precision import low_precision_products
@@ -166,6 +166,7 @@ class Trainer:
     def __init__(self, fabric: Fabric, loop: Loop) -> None:
         self.fabric, self.loop, self.state, self.config = fabric, loop, loop.state, loop.config
         self.model, self.device = loop.model, fabric.device
+        self.state.metric = chosen_by(self.config)
         if loop.state.model:
             loop.model.load_state_dict(loop.state.model)
         self.loss = fabric.setup_module(_Loss(loop, fabric.device))
@@ -262,8 +263,7 @@ class Trainer:
         if self.val is None:
             state.losses, state.windows = [], 0
             return
-        learned, began = self.model.quantiles, time.monotonic()
-        pinball = PinballSums(learned, self.device) if learned else None
+        began, named = time.monotonic(), named_metrics(config, self.model)
         if self._validated is None:
             self._validated = (self._validation_windows(self.val),)
         scores = evaluate(
@@ -272,22 +272,23 @@ class Trainer:
             config.eval_batch_size,
             some=self._validated[0],
             share=Share(fabric.global_rank, fabric.world_size, self._summed),
-            also=() if pinball is None else [pinball],
+            also=named,
         )
-        if pinball is not None:
-            pinball.sums = self._summed(pinball.sums)
-            scores["pinball"] = pinball.mean
+        for metric in named:
+            metric.sums = self._summed(metric.sums)
+            scores |= metric.compute()
         took = time.monotonic() - began
         self.loop.budget.note_scoring(took / scores["windows"])
-        if not math.isfinite(scores["mse"]):
-            raise RunFailure(f"The validation MSE became {scores['mse']} after step {state.step}; {self._remedy}")
+        for name in ("mse", state.metric):
+            if not math.isfinite(scores[name]):
+                raise RunFailure(
+                    f"The validation {name.upper()} became {scores[name]} after step {state.step}; {self._remedy}"
+                )
         state.validations.append(
             {
                 "step": state.step,
                 "train_loss": math.fsum(state.losses) / state.windows,
-                "val_mse": scores["mse"],
-                "val_mae": scores["mae"],
-                **({} if pinball is None else {"val_pinball": scores["pinball"]}),
+                **{f"val_{name}": value for name, value in scores.items() if name != "windows"},
                 "lr": learning_rate(config, state.progress, state.step // self.until.epoch),
                 "seconds": round(seconds + took, 3),
             }
@@ -296,7 +297,7 @@ class Trainer:
             {name: value for name, value in state.validations[-1].items() if name != "seconds"}, state.step
         )
         state.losses, state.windows = [], 0
-        if scores.get("pinball", scores["mse"]) < state.best_loss:
+        if scores[state.metric] < state.best_loss:
             state.best_step, state.best_val = state.step, scores
             state.best = {name: value.detach().cpu().clone() for name, value in self.average.model.state_dict().items()}
         if not state.complete and state.worse_for(config.keep) >= config.patience:

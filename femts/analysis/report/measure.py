@@ -12,7 +12,8 @@ from femts.config.model import ModelConfig
 from femts.data.batch import Batch
 from femts.data.dataset import Dataset
 from femts.evaluation.coverage import CoverageSums
-from femts.evaluation.evaluator import Metric, evaluate
+from femts.evaluation.evaluator import evaluate
+from femts.evaluation.metrics import Metric
 from femts.evaluation.scores import DetailSums
 from femts.evaluation.series_scores import SeriesSums
 from femts.forecaster.forecaster import Forecaster
@@ -93,8 +94,8 @@ def measure(forecaster: Forecaster, data: Dataset) -> Measured:
     naive = naive_sums(forecaster, data)
     by_series = SeriesSums(windows, forecaster.preprocess, data, forecaster.model.most_windows)
     covered = None
-    if intervals is not None and intervals.levels and intervals.steps >= config.pred_len:
-        covered = CoverageSums(interval_bounds(forecaster, intervals.levels, windows))
+    if intervals is not None and intervals.standard and intervals.steps >= config.pred_len:
+        covered = CoverageSums(interval_bounds(forecaster, (), windows))
     also: list[Metric] = [naive, own, by_series, *baselines.values(), *([covered] if covered else [])]
     test = evaluate(forecaster.model, windows, config.training.eval_batch_size, also=also)
     levels = covered.levels if covered else ()

@@ -154,7 +154,7 @@ def shown_levels(forecaster: Forecaster) -> list[float]:
     intervals = forecaster.intervals
     if intervals is None or not intervals.levels or intervals.steps < forecaster.config.pred_len:
         return []
-    return [level for level in SHOWN if level in intervals.levels] or list(intervals.levels[-1:])
+    return [level for level in SHOWN if level <= intervals.levels[-1]] or list(intervals.levels[-1:])
 
 
 def _stamps(data: Dataset, series: int, rows: NDArray[np.int64]) -> list[int] | dict[str, int]:

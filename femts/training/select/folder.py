@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from femts.config.model import AUTO
-from femts.config.rules import Misfit, read_json
+from femts.config.records import Misfit, read_json
 from femts.config.values import left_open
 from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset
