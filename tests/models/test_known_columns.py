@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -15,6 +16,7 @@ from femts.data.batch import Batch
 from femts.errors import UsageError
 from femts.models.base import ForecastModel
 from femts.models.registry import build_config, build_model, model_card, model_names
+from femts.models.tide import TiDE
 
 B, L, P, C, K, E = 3, 20, 6, 4, 5, 2
 SMALL = {"d_model": 16, "n_heads": 2, "n_layers": 1, "hidden": 16, "dropout": 0.0}
@@ -92,6 +94,28 @@ def test_gradients_at_known_inputs_are_the_differences(name: str) -> None:
         return model.loss(replace(batch, known=known))
 
     assert torch.autograd.gradcheck(loss, batch.known.requires_grad_(), fast_mode=True)
+
+
+def test_tide_is_the_paper_written_out() -> None:
+    """One channel of a window, block by block and step by step."""
+    model, batch = make("tide", n_known=K, n_static=E), draws()
+    assert isinstance(model, TiDE) and model.narrow is not None and batch.known is not None and batch.static is not None
+
+    def block(module: Any, x: Tensor) -> Tensor:
+        first, _, second, _ = module.dense
+        hidden = (x @ first.weight.T + first.bias).clamp(min=0) @ second.weight.T + second.bias
+        return module.norm(hidden + x @ module.skip.weight.T + module.skip.bias)
+
+    series = batch.past[0, :, 1]
+    mean, deviation = series.mean(), (series.var(correction=0) + 1e-5).sqrt()
+    normal = (series - mean) / deviation
+    features = [block(model.narrow, row) for row in batch.known[0]]
+    x = torch.cat([normal, *features, batch.static[0]])
+    for module in model.dense:
+        x = block(module, x)
+    steps = [block(model.temporal, torch.cat(pair)) for pair in zip(x.chunk(P), features[L:], strict=True)]
+    expected = torch.cat(steps) + model.linear.weight @ normal + model.linear.bias
+    torch.testing.assert_close(model(batch)[0, :, 1], expected * deviation + mean)
 
 
 @pytest.mark.parametrize(
