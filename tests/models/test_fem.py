@@ -219,9 +219,9 @@ def test_channels_in_another_order_with_their_own_weights_are_forecast_in_that_o
         moved.context_channels.bias.copy_(model.context_channels.bias[order])
         for one, other in zip(moved.known_effect.out.parameters(), model.known_effect.out.parameters(), strict=True):
             one.copy_(other[order])
-    other = batch.of_channels(order)
-    torch.testing.assert_close(moved(other), model(batch)[..., order], rtol=1e-9, atol=1e-9)
-    torch.testing.assert_close(moved.loss(other), model.loss(batch), rtol=1e-9, atol=1e-9)
+    reordered = batch.of_channels(order)
+    torch.testing.assert_close(moved(reordered), model(batch)[..., order], rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(moved.loss(reordered), model.loss(batch), rtol=1e-9, atol=1e-9)
 
 
 def test_models_of_one_host_have_the_same_size_up_to_the_mixer() -> None:

@@ -67,8 +67,8 @@ def test_a_loss_and_its_gradient_are_those_of_its_formula(name: str, gaps: bool,
     observed = torch.rand(B, P, C, generator=generator) > 0.3 if gaps else None
 
     leaf = outputs.clone().requires_grad_()
-    given = [None if each is None else each.movedim(1, dim) for each in (leaf, target, observed)]
-    found = model.error(*given, dim=dim)  # type: ignore[arg-type]
+    seen = None if observed is None else observed.movedim(1, dim)
+    found = model.error(leaf.movedim(1, dim), target.movedim(1, dim), seen, dim)
     (slope,) = torch.autograd.grad(found, leaf)
 
     other = outputs.clone().requires_grad_()
