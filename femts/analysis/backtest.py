@@ -111,6 +111,8 @@ def backtest(
     for each in moments:
         current = _fit_before(forecaster, rows, each, where, say) if refit else forecaster
         forecasts.append(_forecast(current, rows, each, steps, gaps))
+    if all(each["forecast"].isna().all() for each in forecasts):
+        raise UsageError(f"{where} has no value at all in its look-backs; at least one is needed to forecast from.")
     gaps.tell(len(moments), forecaster.config.seq_len, say)
     if refit:
         say(f"{len(moments)} trainings and their forecasts took {time.monotonic() - started:.1f} s")

@@ -69,7 +69,18 @@ class Dataset:
     def of_one(
         cls, name: str, values: Array, stamps: pd.Index | None, columns: Sequence[str], **further: Any
     ) -> Dataset:
-        """A data set of one series, with further attributes by name; the split is the usual one unless given."""
+        """A data set of one series; the split is the usual one unless given.
+
+        Args:
+            name: of the data set.
+            values: (N, C), NaN where missing.
+            stamps: (N,), or None.
+            columns: C names.
+            further: attributes by name.
+
+        Returns:
+            The data set.
+        """
         spans = np.array([[0, len(values)]], dtype=np.int64)
         schema = further.get("schema", PLAIN)
         usual = {
@@ -83,13 +94,13 @@ class Dataset:
         return cls(name, values, spans, ("",), stamps, tuple(columns), season=season, **{"schema": schema, **further})
 
     def words(self, series: int) -> str:
-        """Words on a series by its number, to begin a message with."""
+        """Words on a series by its number `series`, to begin a message with."""
         if not self.schema.panel:
             return f"Data set '{shown(self.name)}'"
         return f"Series '{shown(self.series[series])}' of '{shown(self.name)}'"
 
     def place(self, row: int) -> tuple[str, int]:
-        """Words on the series of a row, and the number of the row in it."""
+        """Words on the series of `row`, and the number of the row in it."""
         series = int(np.searchsorted(self.spans[:, 1], row, side="right"))
         return self.words(series), row - int(self.spans[series, 0])
 
@@ -145,7 +156,7 @@ class Dataset:
         return self.schema.split.given or self.source in CATALOG
 
     def part(self, name: str) -> Rows:
-        """Rows of a part of each series, (S, 2), as places in `values`."""
+        """Rows of the part `name` of each series, (S, 2), as places in `values`."""
         return self.spans[:, :1] + self.split.part(name)
 
     @property
@@ -178,8 +189,14 @@ class Dataset:
         return {"sha256": self.sha256, "split": parts}
 
     def learned_until(self, part: int = 0) -> list[str | None]:
-        """Stamp of the last training row of each series, as text, or with 1 of the last one before the test; None where
-        there is none."""
+        """Stamp of the last row of each series that was learned from, as text.
+
+        Args:
+            part: 0 for the training rows, 1 for all rows before the test part.
+
+        Returns:
+            A stamp for each series, None where there is none.
+        """
         if self.stamps is None:
             return [None] * len(self)
         stop = self.split.rows[:, part, 1] if part == 0 else self.split.test[:, 0]
@@ -210,9 +227,14 @@ class Dataset:
         return self.take(np.array([self.series.index(name)]))
 
     def take(self, series: NDArray[np.integer[Any]], stops: Rows | None = None) -> Dataset:
-        """Some series by their number, in this order, and of each the first rows up to `stops`, or all.
+        """Some series; their split is the old one, which rows that are left out are no part of.
 
-        Their split is the old one, which later rows are no part of.
+        Args:
+            series: numbers (n,), in the order wanted.
+            stops: (n,), how many of its first rows each keeps; None keeps all.
+
+        Returns:
+            The data set.
         """
         spans = self.spans[series]
         spans = spans if stops is None else np.stack([spans[:, 0], spans[:, 0] + stops], axis=1)
@@ -235,7 +257,7 @@ class Dataset:
         )
 
     def for_horizon(self, pred_len: int) -> Self:
-        """The same, split so that whole horizons are left for validation and test where nobody chose the split."""
+        """The same, split so that `pred_len` steps fit into validation and test, where nobody chose the split."""
         return self if self.fixed_split else replace(self, split=usual_split(self.lengths, pred_len))
 
     def all_rows(self) -> Self:
@@ -277,8 +299,12 @@ class Dataset:
         return "\n".join(lines)
 
     def frame(self) -> pd.DataFrame:
-        """The table in raw units: names of series where it has such, stamps where there are some, the columns, and what
-        is known, under their own names."""
+        """The table in raw units.
+
+        Returns:
+            Names of series where it has such, stamps where there are some, the columns, and what is known in advance,
+            under their own names.
+        """
         table = pd.DataFrame(self.values, columns=list(self.columns))
         if self.schema.roles.future:
             table[list(self.schema.roles.future)] = self.covariates
@@ -299,7 +325,10 @@ class Dataset:
 
         Args:
             pred_len: steps.
-            origins: as many data sets, the latest first.
+            origins: how many data sets.
+
+        Returns:
+            The data sets, the latest first.
 
         Raises:
             UsageError: the training rows do not reach for so many.

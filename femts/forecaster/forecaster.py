@@ -387,8 +387,16 @@ class Forecaster:
 
     @memory_checked()
     def export(self, path: str | Path, horizon: int | None = None, series: str | None = None) -> Exported:
-        """Write the model as ONNX to `path`, raw units in, `horizon` steps of them out, for one of its `series` where it
-        has several; see `femts.forecaster.onnx`."""
+        """Write the model as ONNX, raw units in and out; it needs `pip install 'femts[onnx]'`.
+
+        Args:
+            path: the file.
+            horizon: steps of the forecast; None for as many as the model has at once.
+            series: which series it is for, where the model has several.
+
+        Returns:
+            The file, its size in bytes, the steps of a forecast, and how far it differs from torch at most.
+        """
         from femts.forecaster.onnx import export
 
         of = self if series is None else self.of(series)

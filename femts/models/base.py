@@ -239,6 +239,9 @@ class ForecastModel(nn.Module):
         Args:
             batch: windows; without `raw`, a model that reads raw rows takes the past for these.
             steps: at least 1.
+
+        Returns:
+            The forecasts.
         """
         if not self.supports.raw:
             made = self.rolled_out(batch, steps)
@@ -255,7 +258,18 @@ class ForecastModel(nn.Module):
         return Forecasts(self.point(made), made if self.quantiles else None)
 
     def rolled_out(self, batch: Batch, steps: int) -> Tensor:
-        """The next `steps`, (B, steps, C), or with quantiles (B, steps, Q, C), rising."""
+        """Forecast any number of next steps, with all quantiles.
+
+        Args:
+            batch: windows; their known columns reach as far as the steps.
+            steps: at least 1.
+
+        Returns:
+            (B, steps, C), or with quantiles (B, steps, Q, C), rising.
+
+        Raises:
+            UsageError: fewer than 1 step.
+        """
         if steps < 1:
             raise UsageError(f"A horizon of {steps} steps cannot be forecast; ask for 1 or more.")
         pieces, left = [], steps

@@ -233,7 +233,7 @@ class SegmentForecaster(ForecastModel):
             nn.init.zeros_(self.known_in.out.weight)
 
     def forward(self, batch: Batch) -> Tensor:
-        """Forecast (B, P n_outputs, C)."""
+        """Forecast (B, P n_outputs, C) of the windows `batch`."""
         effect, added = self._effect(batch), self._added(batch)
         segments, mean, std = self._segments(self._without(batch.past, effect))
         if segments.shape[1] <= AT_ONCE:
@@ -244,8 +244,16 @@ class SegmentForecaster(ForecastModel):
         return self._with(self._forecast(predicted[:, :, -1], mean, std), effect)
 
     def loss(self, batch: Batch, channels: Tensor | None = None) -> Tensor:
-        """Loss of the training: of the forecast, in scaled units, and of what follows each earlier
-        segment, window-normalised; arguments as in `ForecastModel.loss`."""
+        """Loss of the training: of the forecast, in scaled units, and of what follows each earlier segment,
+        window-normalised.
+
+        Args:
+            batch: windows with what followed; what is not observed is left out.
+            channels: numbers of those that it is formed of; None means all.
+
+        Returns:
+            A scalar.
+        """
         assert batch.future is not None
         effect, added = self._effect(batch), self._added(batch)
         segments, mean, std = self._segments(self._without(batch.past, effect))

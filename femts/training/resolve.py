@@ -12,7 +12,7 @@ from femts.config.training import TrainingConfig
 from femts.config.values import check_plain, left_open, whole_number
 from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset
-from femts.data.known import KnownInputs, Reads
+from femts.data.known import NOTHING, KnownInputs, Reads
 from femts.data.protocols import (
     Choice,
     check_protocol,
@@ -234,12 +234,9 @@ def _static(model: str, data: Dataset, asked: object) -> dict[str, int]:
 def _known(model: str, data: Dataset, asked: object, covariates: str) -> dict[str, int]:
     """Settings that follow from what is known in advance of `data`; UsageError for a model that is to read it and
     cannot."""
-    if asked is not None:
-        raise UsageError("Setting 'model.n_known' follows from --future and --calendar; leave it out.")
     roles, supports = data.schema.roles, model_card(model).model_class.supports
-    if covariates == "regress" or not roles.in_advance:
-        return {}
     reads = Reads(bool(roles.future) and supports.known, roles.calendar and (supports.known or supports.calendar))
+    reads = NOTHING if covariates == "regress" else reads
     if covariates == "model" and reads != Reads(bool(roles.future), roles.calendar):
         named = ", ".join(map(shown, roles.future)) if roles.future and not supports.known else "the calendar"
         raise UsageError(
@@ -247,6 +244,8 @@ def _known(model: str, data: Dataset, asked: object, covariates: str) -> dict[st
             "leave training.covariates at auto, which takes the linear effect off before it."
         )
     width = KnownInputs.width_of(reads, len(roles.future), data.freq)
+    if asked is not None and whole_number(asked, "Setting 'model.n_known'") != width:
+        raise UsageError("Setting 'model.n_known' follows from --future and --calendar; leave it out.")
     return {"n_known": width} if width else {}
 
 

@@ -95,7 +95,9 @@ CASES = {
     ),
     "no zstd": Case(f"{OWN} not.zst", r"not.zst is (damaged|packed by zstd; run pip install pyarrow)"),
     "an empty standard input": Case(f"{OWN} -", r"The standard input (is empty|cannot be opened)"),
-    "thousands": Case(f"{OWN} thousands.csv", r"has '1,234.5' in column 'heat' at data row 8; leave out marks between"),
+    "thousands": Case(
+        f"{OWN} thousands.csv", r"has the text '1,234.5' in column 'heat' at data row 8; leave out marks between"
+    ),
     "thousands or decimals": Case(f"{OWN} either.csv", r"has '1,234', in which the comma could stand before decimals"),
     "points and decimal commas": Case(
         f"{PREDICT} both.csv", r"has '\d+\.\d+' in column 'load' at data row 1, but other numbers"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from femts.errors import UsageError, suggest
-from femts.plugins import note_module
+from femts.plugins import load_plugins, note_module
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -105,6 +105,8 @@ def card(name: str | DatasetCard) -> DatasetCard:
     """
     if isinstance(name, DatasetCard):
         return name
+    if name.lower() not in map(str.lower, CATALOG):
+        load_plugins()
     by_lower = {key.lower(): entry for key, entry in CATALOG.items()}
     if name.lower() not in by_lower:
         raise UsageError(f"Unknown dataset '{name}', neither in the catalogue nor a file{suggest(name, CATALOG)}")
