@@ -102,7 +102,8 @@ def _with_earlier(
     rows = rows_before(pieces, stamps.min(), list(first.index[first.isna()]), freq, schema)
     if not len(rows):
         return recent
-    rows = rows if freq is None else rows.assign(**{time: rows.index})
+    if freq is not None and (schema.form.is_long(rows) or getattr(stamps, "tz", None) is None):
+        rows = rows.assign(**{time: rows.index})
     return pd.concat([rows, recent], ignore_index=freq is not None)
 
 
@@ -111,7 +112,7 @@ def last_stamps(
 ) -> pd.DataFrame:
     """Of a table that comes in pieces, in any order, the rows of the last `count` different stamps, these read.
 
-    Those of a wide table come in order of time. A series of a long table without a row among them gets one for the last
+    Those of a wide table come in order of time; stamps of a time zone stay as they are. A series of a long table without a row among them gets one for the last
     stamp, without a value.
 
     Raises:
@@ -125,7 +126,8 @@ def last_stamps(
         except UsageError as error:
             raise _Stamps(str(error)) from error
         series |= dict.fromkeys(as_text(piece[names.series]).unique()) if long else {}
-        piece = piece.assign(**{time: new})
+        if long or getattr(new, "tz", None) is None:  # a summer's rows alone, as they are written, have one offset
+            piece = piece.assign(**{time: new})
         if not len(stamps):  # an empty piece has the names of columns, but no stamps of any kind
             recent, stamps = piece, new
         elif len(piece):

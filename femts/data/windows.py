@@ -34,7 +34,8 @@ class Windows:
         pred_len: P, steps.
         spans: (S, 4), of each series its first row and one past the last one that windows may see, the row at which its
             first window begins, and how many windows it has, as `Split.windows` counts them. What is not within the
-            first two is missing. None for all windows that lie within the rows of one series.
+            first two is missing: a look-back holds 0 there, the training mean. None for all windows that lie within the
+            rows of one series.
 
     Raises:
         UsageError: a length below 1, or no window.
@@ -100,6 +101,8 @@ class Windows:
         """
         lengths, rows, resident = [self.seq_len, self.pred_len], self._nearest(index), self.resident
         past, future = self._cut(self.rows, rows).split(lengths, dim=1)
+        if not self._within:  # before its series begins, a look-back holds the training mean, as `predict` reads it
+            past = past.masked_fill((rows > self._rows(index))[:, : self.seq_len, None], 0.0)
         seen = self.seen(index)
         before, after = (None, None) if seen is None else seen.split(lengths, dim=1)
         return Batch(

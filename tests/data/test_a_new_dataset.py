@@ -53,18 +53,7 @@ register_dataset(
     DatasetCard(name="Slopes", make=_make, rows=ROWS, channels=2, freq="h", season=24, description="Up and down.")
 )
 """
-_TABLE = [
-    "--datasets",
-    "Boiler",
-    "--models",
-    "naive,seasonal_naive",
-    "--pred-lens",
-    "12",
-    "--seq-len",
-    "24",
-    "--jobs",
-    "1",
-]
+_TABLE = "--datasets Boiler --models naive,seasonal_naive --pred-lens 12 --seq-len 24 --jobs 1".split()
 
 
 @pytest.fixture

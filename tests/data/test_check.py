@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ import pandas as pd
 import pytest
 from data_cases import wide
 from drawn import attempt, copied, same
-from femts.data.panel import load_panel
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -152,7 +152,7 @@ def test_numbers_of_every_kind_are_read(kind: str) -> None:
     frame = pd.DataFrame({"date": pd.date_range("2024", periods=40), "y": KINDS[kind](values)})
     np.testing.assert_array_equal(load_dataset(frame, na=4).values[:, 0], np.where(values == 4, np.nan, values))
     long = frame.rename(columns={"date": "ds"}).assign(unique_id="s")
-    np.testing.assert_array_equal(load_panel(long).series["s"].values[:, 0], values)
+    np.testing.assert_array_equal(load_dataset(long, panel=True)["s"].values[:, 0], values)
 
 
 def test_columns_of_several_levels_go_by_their_text() -> None:
@@ -167,7 +167,7 @@ def test_twenty_thousand_columns_and_ids_take_seconds() -> None:
     dated = pd.concat([values, pd.Series(pd.date_range("2024", periods=50), name="date")], axis=1)
     assert len(load_dataset(dated).columns) == many
     ids, days = np.repeat(np.arange(many), 3), np.tile(pd.date_range("2024", periods=3), many)
-    panel = load_panel(pd.DataFrame({"unique_id": ids, "ds": days, "y": np.arange(3.0 * many)}))
+    panel = load_dataset(pd.DataFrame({"unique_id": ids, "ds": days, "y": np.arange(3.0 * many)}), panel=True)
     with pytest.raises(UsageError, match=r"has a window of 7 steps .* \(the longest has 3 rows\)"):
         femts.train(panel, "naive", 7, seq_len=14)
     assert time.process_time() - began < 20
@@ -191,9 +191,9 @@ def test_a_sentinel_is_seen_in_the_precision_of_its_column(dtype: str) -> None:
     frame = with_sentinels(dtype)
     long = frame[["date", "a"]].rename(columns={"date": "ds", "a": "y"}).assign(unique_id="u")
     assert np.isnan(load_dataset(frame, na=[SENTINEL]).values[:, 0]).sum() == 10
-    assert np.isnan(load_dataset(long, na=[SENTINEL]).values).sum() == 10
-    for panel in (load_panel(long, na=[SENTINEL]), load_panel(frame, na=[SENTINEL], panel=True)):
-        assert sum(np.isnan(data.values).sum() for data in panel.series.values()) == 10
+    for panel in (False, True):
+        assert np.isnan(load_dataset(long, na=[SENTINEL], panel=panel).values).sum() == 10
+    assert np.isnan(load_dataset(frame, na=[SENTINEL], panel=True)["a"].values).sum() == 10
     assert not np.isnan(load_dataset(with_sentinels().assign(b=1e8), na=[99_999_999]).values).any(), "alike in float32"
 
 
@@ -253,9 +253,9 @@ def test_marks_of_text_in_frames_are_doubted_too() -> None:
     long = pd.DataFrame({"ds": [*DAYS] * 2, "unique_id": ["a"] * 60 + ["b"] * 60, "y": ["1.027"] * 60 + ["5"] * 60})
     wide = pd.DataFrame({"date": DAYS, "y": ["1.027", "960"] * 30})
     for table in (wide, wide.astype("category").assign(date=DAYS), long):
-        for load in (load_dataset, load_panel)[: 1 + (table is long)]:
+        for reads in (load_dataset, partial(load_dataset, panel=False)):
             with pytest.raises(UsageError, match=r"has '1\.027' in column 'y' at data row 1 beside '(960|5)'"):
-                load(table)
+                reads(table)
     assert load_dataset(wide.assign(y=pd.Series([1.027, 960] * 30, dtype=object))).values[0, 0] == 1.027
 
 
@@ -306,7 +306,7 @@ def test_a_remedy_works_when_it_is_followed(name: str) -> None:
     table, words, follow, reading = REFUSED[name]
     with pytest.raises(UsageError, match=words):
         load_dataset(table)
-    assert (load_panel if "columns" in reading else load_dataset)(follow(table), **reading).rows == 60
+    assert load_dataset(follow(table), **reading).rows == 60
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
@@ -322,6 +322,7 @@ def test_any_table_is_read_or_refused_in_a_sentence(
     data = attempt(lambda: load_dataset(source, na=na))
     assert same(frame, before)
     if data is not None:
-        assert data.dates is not None and len(data.values) == len(data.dates)
-        assert pd.Index(data.dates).is_monotonic_increasing and pd.Index(data.dates).is_unique
+        assert data.stamps is not None and len(data.values) == len(data.stamps)
+        for first, stop in data.spans.tolist():
+            assert data.stamps[first:stop].is_monotonic_increasing and data.stamps[first:stop].is_unique
         assert not np.isinf(data.values).any() and not np.isnan(data.train_values).all(axis=0).any()

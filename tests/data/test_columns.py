@@ -39,7 +39,7 @@ def long() -> pd.DataFrame:
 
 @pytest.mark.parametrize("table", [own_wide(), own_long()], ids=["wide", "long"])
 def test_own_names_are_known_and_kept(table: pd.DataFrame, tmp_path: Path) -> None:
-    data = load_dataset(table, columns=NAMES)
+    data = load_dataset(table, columns=NAMES, panel=False)
     assert data.columns == ("a", "b")
     np.testing.assert_array_equal(data.values, load_dataset(wide(60)).values)
     femts.train(data, "naive", out=tmp_path / "run", **QUICK)
@@ -113,11 +113,11 @@ def test_dates_are_told_from_other_things(cells: Any, dates: bool) -> None:
 
 def test_names_of_series_and_values_are_found_where_they_are_clear() -> None:
     table = long().rename(columns={"ds": "day", "unique_id": "shop", "y": "sales"})
-    data = load_dataset(table[["shop", "day", "sales"]])
+    data = load_dataset(table[["shop", "day", "sales"]], panel=False)
     assert data.columns == ("a", "b")
     assert data.schema.form.named() == {"time": "day", "series": "shop", "value": "sales"}
     assert data.notes[1] == "column 'shop' is taken for the names of series, and 'sales' for their values"
-    assert load_dataset(wide(60)[["date", "a"]].assign(city="Ulm")).columns == ("Ulm",)
+    assert load_dataset(wide(60)[["date", "a"]].assign(city="Ulm")).series == ("Ulm",)
     with pytest.raises(UsageError, match="has the text 'Monday' in column 'weekday'"):
         load_dataset(wide(60)[["date", "a"]].assign(weekday=lambda f: f["date"].dt.day_name()))
     with pytest.raises(UsageError, match="has the text 'off' in column 'b' at data row 3"):
@@ -176,10 +176,10 @@ INDEXED = {
 def test_stamps_may_be_the_index(name: str) -> None:
     table, plain = INDEXED[name], load_dataset(wide(60))
     before = table.copy(deep=True) if isinstance(table, pd.DataFrame) else None
-    data = load_dataset(table)
+    data = load_dataset(table, panel=False)
     np.testing.assert_array_equal(data.values, plain.values)
     assert data.columns == ("a", "b") and data.freq == "h"
-    assert data.dates is not None and data.dates.equals(plain.dates)
+    assert data.stamps is not None and data.stamps.equals(plain.stamps)
     forecast = femts.train(table, "naive", **QUICK).predict(table)
     expected = femts.train(plain, "naive", **QUICK).predict(wide(60))
     np.testing.assert_array_equal(forecast.iloc[:3, -1], expected["a" if "series" in name else "b"])
@@ -211,7 +211,7 @@ def test_frames_of_other_libraries(library: str) -> None:
     for frame in (wide(60), long()):
         plain, other = load_dataset(frame), load_dataset(turned(frame))
         np.testing.assert_array_equal(other.values, plain.values)
-        assert other.columns == plain.columns and list(other.dates) == list(plain.dates)  # type: ignore[arg-type]
+        assert other.columns == plain.columns and list(other.stamps) == list(plain.stamps)  # type: ignore[arg-type]
         made = femts.train(turned(frame), "naive", **QUICK)
         pd.testing.assert_frame_equal(made.predict(turned(frame)), made.predict(frame), check_dtype=False)
 
@@ -243,7 +243,7 @@ def test_a_year_and_its_quarter_are_one_stamp_everywhere(tmp_path: Path) -> None
     for source in (tmp_path / "macro.csv", table):
         data = load_dataset(source)
         assert (data.freq, data.columns, data.season) == ("QS-JAN", ("gdp",), 4)
-        assert data.dates is not None and data.dates.equals(QUARTERS)
+        assert data.stamps is not None and data.stamps.equals(QUARTERS)
         assert data.notes[0] == "columns 'Year' and 'quarter' are taken together for the stamps"
     made = femts.train(table, "ridge", 4, seq_len=8)
     assert str(made.predict(table)["date"].iloc[0].date()) == "1974-01-01"
@@ -254,14 +254,14 @@ def test_a_year_and_its_quarter_are_one_stamp_everywhere(tmp_path: Path) -> None
 def test_a_year_beside_a_week_or_a_month_a_day_and_an_hour() -> None:
     parts = {name: getattr(HOURS, name) for name in ("year", "month", "day", "hour")}
     data = load_dataset(pd.DataFrame({"No": np.arange(90.0), **parts, "pm": np.sin(np.arange(90.0))}))
-    assert data.dates is not None and data.dates.equals(HOURS) and data.columns == ("No", "pm")
+    assert data.stamps is not None and data.stamps.equals(HOURS) and data.columns == ("No", "pm")
     days = {name: getattr(HOURS[::24], name) for name in ("year", "month", "day")}
     assert stamp_parts(pd.DataFrame(days), USUAL) == ["year", "month", "day"]
     weeks = pd.date_range("2018-01-01", periods=262, freq="W-MON")
     calendar = weeks.isocalendar().reset_index(drop=True)
     table = pd.DataFrame({"Year": calendar["year"], "week": calendar["week"], "x": np.arange(262.0)}).assign(month=1)
     data = load_dataset(table)
-    assert data.dates is not None and data.dates.equals(weeks) and data.columns == ("x", "month")
+    assert data.stamps is not None and data.stamps.equals(weeks) and data.columns == ("x", "month")
     with pytest.raises(UsageError, match="has '2018-W00' where data row 1 should have a date"):
         load_dataset(table.drop(columns="month").assign(week=table["week"] - 1))
 
@@ -284,7 +284,7 @@ def test_a_date_beside_a_time_of_day_is_one_stamp(name: str, tmp_path: Path) -> 
     table.to_csv(tmp_path / "mine.csv", index=False)
     for source in (tmp_path / "mine.csv", table):
         data = load_dataset(source)
-        assert (data.freq, data.columns) == ("h", ("load",)) and data.dates is not None and data.dates.equals(hours)
+        assert (data.freq, data.columns) == ("h", ("load",)) and data.stamps is not None and data.stamps.equals(hours)
         assert data.notes[0] == f"columns '{date}' and '{time}' are taken together for the stamps"
     made = femts.train(tmp_path / "mine.csv", "naive", 4, seq_len=8)
     assert made.predict(table)["date"].iloc[0] == hours[-1] + pd.Timedelta("1h")
@@ -297,9 +297,9 @@ def test_cells_of_dates_and_of_times_and_those_of_a_panel() -> None:
     hours = pd.date_range("2024-01-30", periods=96, freq="h")
     cells = pd.DataFrame({"Date": hours.normalize(), "Time": hours.time, "load": np.arange(96.0)})
     data = load_dataset(cells)
-    assert data.dates is not None and data.dates.equals(hours)
+    assert data.stamps is not None and data.stamps.equals(hours)
     shops = pd.concat([cells.assign(shop=shop) for shop in ("a", "b")])
-    panel = femts.load_panel(shops)
+    panel = femts.load_dataset(shops, panel=True)
     assert list(panel.series) == ["a", "b"] and panel.freq == "h"
     clocks = cells.rename(columns={"Date": "day", "Time": "clock"}).astype({"clock": str})
     with pytest.raises(UsageError, match="has the text '00:00:00' in column 'clock'"):  # no names of series

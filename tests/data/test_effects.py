@@ -49,7 +49,7 @@ def test_a_column_without_effect_gets_none() -> None:
 def test_effects_see_the_training_rows_alone() -> None:
     frame = driven()
     usual = load_dataset(frame, target=["load"], future=["cold"])
-    stop = usual.split.train[1]
+    stop = usual.split.train[0, 1]
     frame.loc[stop:, ["load", "cold"]] = 1e6
     changed = load_dataset(frame, target=["load"], future=["cold"])
     ladder = np.linspace(-3, 3, 7)[:, None]

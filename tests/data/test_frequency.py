@@ -159,7 +159,7 @@ def test_a_step_that_the_stamps_do_not_show_can_be_given() -> None:
     assert femts.load_dataset(days.head(2).assign(date=[1, 3]), freq="1").freq == "1"
     assert femts.load_dataset(waves("2B"), freq="2B").season == 5, "shown as of two days, with gaps"
     panel = pd.concat([some.assign(unique_id=name) for name in "ab"]).rename(columns={"date": "ds"})
-    assert femts.load_panel(panel, freq="D").freq == "D"
+    assert femts.load_dataset(panel, freq="D", panel=True).freq == "D"
     assert femts.load_dataset("synthetic", freq="h").freq == "h"
     with pytest.raises(UsageError, match="has the step 'h', not 'D'; leave --freq out"):
         femts.load_dataset("synthetic", freq="D")

@@ -124,7 +124,9 @@ def test_parquet_is_read_without_pandas_metadata_that_do_not_fit(metadata: bytes
     table = pa.table({"date": dates, "x": np.arange(50.0)}).replace_schema_metadata({b"pandas": metadata})
     pq.write_table(table, tmp_path / "mine.parquet")
     data = load_dataset(tmp_path / "mine.parquet")
-    assert data.dates is not None and list(data.dates) == list(dates) and data.values[:, 0].tolist() == list(range(50))
+    assert (
+        data.stamps is not None and list(data.stamps) == list(dates) and data.values[:, 0].tolist() == list(range(50))
+    )
     pieces = pd.concat(table_pieces(tmp_path / "mine.parquet", cells=20))
     assert pieces["x"].tolist() == list(range(50))
 

@@ -50,11 +50,11 @@ def test_numbers_are_read_as_times_in_training_and_prediction(name: str, tmp_pat
     table.to_csv(path, index=False)
     for source in (table, path, table.astype({"date": str})):
         data = femts.load_dataset(source)
-        assert data.dates is not None and data.dates.equals(times) and data.freq == step_of(times)
+        assert data.stamps is not None and data.stamps.equals(times) and data.freq == step_of(times)
         assert sum(f"its stamps are read as {kind} (" in note for note in data.notes) == 1
     long = pd.concat([table.assign(shop=shop) for shop in ("a", "b")])
-    panel = femts.load_panel(long, columns={"time": "date", "series": "shop", "value": "x"})
-    assert panel.freq == data.freq and any(kind in note for note in panel.notes)
+    many = femts.load_dataset(long, columns={"time": "date", "series": "shop", "value": "x"})
+    assert many["b"].freq == data.freq and any(kind in note for note in many.notes)
     made = femts.train(table, "naive", 4, seq_len=8)
     following = pd.date_range(times[-1], periods=5, freq=times.inferred_freq)[1:]
     for history in (table, table.tail(8), read_recent(path, 8, made.freq)):  # eight weeks of a year could be months
@@ -140,7 +140,7 @@ def test_periods_are_found_and_continued(name: str) -> None:
     data = femts.load_dataset(pd.DataFrame({"When": stamps, "x": np.arange(len(stamps)) * 1.5}))
     assert (data.freq, data.season, data.columns, data.schema.form.time) == (freq, season, ("x",), "When")
     assert data.notes[0] == "column 'When' holds dates, so it is taken for the stamps"
-    assert data.dates is not None and str(future_dates(data.dates[-1], freq, 1)[0].date()) == following
+    assert data.stamps is not None and str(future_dates(data.stamps[-1], freq, 1)[0].date()) == following
 
 
 DATE_FORMATS = "%d/%m/%y %m/%d/%y %y/%m/%d %y.%m.%d %d.%m.%y %d.%m.%Y %m/%d/%Y %Y%m%d".split()
@@ -157,7 +157,7 @@ def test_days_are_read(how: str) -> None:
 def test_hours_are_read(how: str) -> None:
     stamps = pd.Series(HOURS.strftime(how))
     data = femts.load_dataset(pd.DataFrame({"date": stamps, "x": np.arange(400.0)}))
-    assert data.freq == "h" and data.dates is not None and (data.dates == HOURS).all()
+    assert data.freq == "h" and data.stamps is not None and (data.stamps == HOURS).all()
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,6 @@ from femts.cli import main
 from femts.data.loading import load_dataset
 from femts.data.read import read_headless, write_table
 from femts.data.recent import read_recent
-from femts.data.schema import Schema
 from femts.data.windows import part_windows
 from femts.errors import GapWarning
 
@@ -46,7 +45,7 @@ def known(frame: pd.DataFrame, gaps: Any = False) -> pd.DataFrame:
 
 SHAPES: dict[str, Callable[[pd.DataFrame], Any]] = {
     "wide": lambda frame: femts.load_dataset(frame),
-    "no stamps": lambda frame: replace(femts.load_dataset(frame), dates=None, freq=None, season=1),
+    "no stamps": lambda frame: replace(femts.load_dataset(frame), stamps=None, freq=None, season=1),
     "renamed": lambda frame: femts.load_dataset(frame.rename(columns={"date": "when"}), columns={"time": "when"}),
     "long": lambda frame: femts.load_dataset(long(frame), panel=False),
     "panel": lambda frame: load_dataset(long(frame), panel=True),
@@ -60,10 +59,9 @@ SHAPES: dict[str, Callable[[pd.DataFrame], Any]] = {
     ),
     "bounded": lambda frame: femts.load_dataset(frame, min=0),
     "log": lambda frame: femts.load_dataset(frame.assign(load=frame["load"] + 9), transform="log1p"),
-    "static": lambda frame: load_panel(long(frame).assign(kind="a"), schema=Schema.of(static=["kind"])),
-    "panel, known": lambda frame: load_panel(
-        long(frame).assign(open=np.tile(known(frame)["open"], 2)),
-        schema=Schema.of(future=["open"], calendar=True),
+    "static": lambda frame: load_dataset(long(frame).assign(kind="a"), static=["kind"], target="y"),
+    "panel, known": lambda frame: load_dataset(
+        long(frame).assign(open=np.tile(known(frame)["open"], 2)), future=["open"], calendar=True
     ),
 }
 
@@ -93,8 +91,8 @@ def test_a_file_is_read_as_the_windows_of_its_data(shape: str, suffix: str, tmp_
     windows = part_windows(data, made.preprocess, "test", L, P)
     last = torch.tensor([len(windows) - 1])
     with torch.no_grad():
-        scaled = made.model(windows.gather(last)[0])[0].double().numpy()
-    offsets = windows.taken_off(last)
+        scaled = made.model(windows.batch(last))[0].double().numpy()
+    offsets = windows.offsets(last)
     expected = made.preprocess.restore(scaled if offsets is None else scaled + offsets[0, L:].numpy())
     frame = data.frame()
     past, future = frame.head(N - P), frame.tail(P).drop(columns=COLUMNS) if "known" in shape else None

@@ -110,10 +110,12 @@ def test_each_series_of_a_panel_is_fitted_from_its_own_first_row(name: str, tmp_
         own = library(name, each["sales"].to_numpy(), 6)["mean"]
         np.testing.assert_allclose(forecast.loc[forecast["unique_id"] == key, "y"], own, rtol=1e-6)
     assert np.isfinite(forecaster.evaluate()["mse"])  # type: ignore[call-overload]
-    whole = forecaster.scores().set_index("series")
+    whole = forecaster.scores(by="series").set_index("series")
     assert len(whole) >= 2
     if name != "croston_sba":  # one window of each series: its last
-        thin = train(load_dataset(file, panel=True), name, 6, settings={"model.windows": 1}, device="cpu").scores()
+        thin = train(load_dataset(file, panel=True), name, 6, settings={"model.windows": 1}, device="cpu").scores(
+            by="series"
+        )
         assert set(thin["series"]) == set(whole.index) and set(thin["windows"]) == {1}
         last = library(name, tables["a"]["sales"].to_numpy()[:66], 6)["mean"]
         error = np.abs(last - tables["a"]["sales"].to_numpy()[66:]).mean()
@@ -131,12 +133,12 @@ def test_a_panel_is_backtested_after_what_is_known_is_taken_off(name: str) -> No
         rows.append(pd.DataFrame({"unique_id": f"s{number}", "ds": table["date"], "y": table["sales"], "promo": promo}))
         rows[-1]["y"] += 100 * promo
     long, schema = pd.concat(rows, ignore_index=True), Schema(roles=Roles(future=("promo",)))
-    forecaster = train(load_dataset(long, schema, panel=True), name, 6, device="cpu")
-    assert femts.audit(forecaster, load_dataset(long, schema, panel=True)).failed == ()
+    forecaster = train(load_dataset(long, schema=schema, panel=True), name, 6, device="cpu")
+    assert femts.audit(forecaster, load_dataset(long, schema=schema, panel=True)).failed == ()
     past = long.groupby("unique_id").head(66)
     later = long.groupby("unique_id").tail(6)
     forecast = forecaster.predict(past, future=later.drop(columns="y"))
-    tested = femts.backtest(forecaster, load_dataset(long, schema, panel=True), femts.Cutoffs(windows=1, step=6))
+    tested = femts.backtest(forecaster, load_dataset(long, schema=schema, panel=True), femts.Cutoffs(windows=1, step=6))
     np.testing.assert_allclose(tested["forecast"], forecast["y"], rtol=1e-6)
     raised = later["promo"].to_numpy() == 1
     assert np.abs(tested["forecast"] - tested["actual"]).mean() < 40
