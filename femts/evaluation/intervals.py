@@ -226,7 +226,7 @@ class Intervals:
         below, above = normal_quantile(self.levels[k - 1]) if k else 0.0, normal_quantile(self.levels[k])
         return k, (normal_quantile(level) - below) / (above - below)
 
-    def _width(self, level: float, steps: int) -> NDArray[np.float64]:
+    def half_width(self, level: float, steps: int) -> NDArray[np.float64]:
         """Half-width, or correction, (steps, C) of any level where the difficulty is 1."""
         widths = self.half_widths[:, :steps].astype(np.float64)
         if level in self.levels:
@@ -236,7 +236,7 @@ class Intervals:
 
     def _widths(self, levels: Sequence[float], forecast: Tensor, context: Context) -> list[Tensor]:
         """Half-widths, or corrections, of each level around `forecast` (B, S, C): (S, C) or (B, S, C) float64."""
-        widths = [torch.from_numpy(self._width(level, forecast.shape[1])) for level in levels]
+        widths = [torch.from_numpy(self.half_width(level, forecast.shape[1])) for level in levels]
         if self.difficulty.constant:
             return widths
         difficulty = self.difficulty.of(forecast, context)

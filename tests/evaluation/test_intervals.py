@@ -23,8 +23,9 @@ from femts.data.resident import ScaledSeries
 from femts.data.windows import Windows
 from femts.errors import RunFailure, UsageError
 from femts.evaluation.conformal import calibrate, passes
+from femts.evaluation.coverage import Bounds, CoverageSums
 from femts.evaluation.evaluator import evaluate
-from femts.evaluation.intervals import Intervals, check_levels, rank, refuse_unreachable, with_bounds
+from femts.evaluation.intervals import GRID, LEVELS, Intervals, check_levels, rank, refuse_unreachable, with_bounds
 from femts.evaluation.quantiles import PinballSums, check_quantiles, conformal_bounds, ends_of, level_of, quantile_at
 from femts.models.base import ForecastModel
 
@@ -81,7 +82,7 @@ def inner(forecast: Tensor, known: Sequence[float], level: float) -> tuple[np.nd
 def test_half_widths_are_order_statistics_of_how_far_targets_are_outside(known: tuple[float, ...]) -> None:
     model, val = Spread(0.7, known), windows(139)
     made, _ = calibrate(model, val)
-    assert (made.levels, made.windows, made.steps) == ((50, 80, 90, 95, 99), 139, P)
+    assert (made.levels, made.windows, made.steps) == (LEVELS if known else GRID[:-1], 139, P)
     forecast, y = forecasts(model, val)
     for level, widths in zip(made.levels, made.half_widths, strict=True):
         low, high = inner(forecast, known, level)
@@ -110,7 +111,7 @@ def test_exchangeable_windows_are_covered_as_promised(factor: float, known: tupl
     made, _ = calibrate(model, val)
     sums = covering(made, test, known)
     evaluate(model, test, also=[sums])
-    for level, measured in zip(made.levels, sums.coverage, strict=True):
+    for level, measured in zip(sums.levels, sums.coverage, strict=True):
         share = level / 100
         deviation = math.sqrt(share * (1 - share) * (1 / len(val) + 1 / len(test)))
         assert np.abs(measured - share).max() < 4 * deviation
@@ -122,16 +123,17 @@ def test_coverage_width_and_pinball_against_sklearn(gaps: float, known: tuple[fl
     model, test = Spread(0.8, known), windows(90, 1, gaps)
     made, _ = calibrate(model, windows(300, 0, gaps))
     one_by_one, at_once = (covering(made, test, known) for _ in range(2))
-    own = PinballSums(known)
+    own = [PinballSums(model)] if known else []
     evaluate(model, test, 1, also=[one_by_one])
-    evaluate(model, test, 1000, also=[at_once, own] if known else [at_once])
+    evaluate(model, test, 1000, also=[at_once, *own])
     for name in ("coverage", "width", "pinball", "crps"):
         np.testing.assert_allclose(getattr(one_by_one, name), getattr(at_once, name), rtol=1e-12)
     forecast, target = forecasts(model, test)
     seen = test.seen(torch.arange(len(test)))
     there = np.ones_like(target, dtype=bool) if seen is None else (seen[:, 1:] & seen[:, :1]).numpy()
     assert gaps == 0 or not there.all()
-    for k, (level, half) in enumerate(zip(made.levels, made.half_widths.astype(np.float64), strict=True)):
+    for k, level in enumerate(at_once.levels):
+        half = made.half_width(level, P)
         low, high = inner(forecast, known, level)
         lower, upper = low - half, high + half
         for step, channel in np.ndindex(P, C):
@@ -148,7 +150,27 @@ def test_coverage_width_and_pinball_against_sklearn(gaps: float, known: tuple[fl
         expected = [
             mean_pinball_loss(target[there], forecast[:, :, q].numpy()[there], alpha=a) for q, a in enumerate(known)
         ]
-        assert own.mean == pytest.approx(np.mean(expected), rel=1e-6) and own.sums[1] == there.sum()
+        assert own[0].mean == pytest.approx(np.mean(expected), rel=1e-6) and own[0].sums[1] == there.sum()
+
+
+@pytest.mark.parametrize("known", [KNOWN, ()], ids=["quantiles", "point"])
+def test_any_level_lies_between_its_neighbours_and_covers_as_promised(known: tuple[float, ...]) -> None:
+    model, val, test = Spread(known=known), windows(2000), windows(10_000, seed=1)
+    made, _ = calibrate(model, val)
+    levels = (5.0, 25.0, 50.0, 65.0, 80.0, 85.0, 97.5)
+    sums = CoverageSums(Bounds(made, test, known, levels))
+    evaluate(model, test, also=[sums])
+    assert sums.levels == tuple(sorted({*levels, *LEVELS}))
+    for level, measured in zip(sums.levels, sums.coverage, strict=True):
+        assert np.abs(measured - level / 100).max() < 0.05
+    forecast, _ = forecasts(model, test)
+    quantiles = forecast if known else None
+    points = forecast[:, :, known.index(0.5)] if known else forecast
+    bounds = made.bounds(points, test.context(torch.arange(len(test))), quantiles, known, levels)
+    lower, upper = (torch.stack(side) for side in zip(*bounds.values(), strict=True))
+    assert (lower.diff(dim=0) <= 0).all() and (upper.diff(dim=0) >= 0).all()
+    own = made.bounds(points, test.context(torch.arange(len(test))), quantiles, known)
+    assert all(torch.equal(bounds[level][0], own[level][0]) for level in (50.0, 80.0))
 
 
 def test_bounds_hold_the_median_and_each_other_whatever_the_corrections() -> None:
@@ -187,15 +209,19 @@ def test_ranks_and_ends_are_exact_where_floats_are_not() -> None:
 
 def test_levels_beyond_the_windows_are_refused_by_name() -> None:
     made, _ = calibrate(Spread(known=()), windows(40))
-    assert (made.windows, made.disjoint, made.few, made.levels) == (40, 20, False, (50, 80, 90, 95))
-    assert made.at([95], 1).shape == (1, 1, C)
+    assert (made.windows, made.disjoint, made.few, made.levels) == (40, 20, False, GRID[:-3])
+    assert made.half_width(95, 1).shape == (1, C)
     for levels, steps, says in (
-        ([99], 1, r"Level 99 is not calibrated, for 40 .*too few for it; choose from 50, 80, 90, 95\.$"),
-        ([85], 1, r"Level 85 is not calibrated; choose from .*--level 85` \(quantiles 0\.075 and 0\.925\)\.$"),
+        ([99], 1, r"Level 99 is not calibrated, for 40 .*too few for it; ask for 95 or less\.$"),
+        (
+            [95.1],
+            1,
+            r"Level 95.1 is not calibrated; ask for 95 or less, or run .*--level 95.1` \(quantiles 0\.0245 and",
+        ),
         ([95], 6, r"calibrated for 2 steps, not for 6; ask for up to 2, or run .*--pred-len 6"),
     ):
         with pytest.raises(UsageError, match=says):
-            made.at(levels, steps)
+            made.check(levels, steps)
     refuse_unreachable([95], 20, 20)
     with pytest.raises(UsageError, match=r"Level 95.5 cannot be calibrated on 20 .*infinite; ask for at most 95,"):
         refuse_unreachable([95.5], 20, 20)

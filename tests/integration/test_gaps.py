@@ -248,7 +248,7 @@ def test_intervals_and_detailed_scores_leave_gaps_out() -> None:
         there = np.sort(errors[:, step, channel][~np.isnan(errors[:, step, channel])])
         assert len(there) < len(errors)
         expected = there[int(np.ceil((len(there) + 1) * 0.8)) - 1]
-        assert trained.intervals.at([80.0], P)[0, step, channel] == pytest.approx(expected, rel=1e-5)
+        assert trained.intervals.half_width(80.0, P)[step, channel] == pytest.approx(expected, rel=1e-5)
     whole = trained.evaluate("test")
     detail = trained.scores("test", level=[80])
     per_value = trained.scores("test", by=["step", "channel"])
