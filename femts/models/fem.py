@@ -33,7 +33,10 @@ from femts.models.registry import register
 
 MAIN = slice(1, None, 2)  # the main tokens among [context, main, context, ...]
 LAST = slice(-1, None)  # the last of them
-EFFECT_UNITS, NARROW = 64, 4  # hidden units of an effect; numbers that stay of the known inputs of a step in a token
+DECODER_UNITS, NARROW = (
+    64,
+    4,
+)  # hidden units of a step that is known; numbers that stay of the known inputs of a step in a token
 AT_ONCE = 512  # channels that are forecast together: more take memory, and no less time
 
 
@@ -136,16 +139,24 @@ class Block(nn.Module):
         return y
 
 
-class KnownEffect(nn.Module):
-    """Effect of known inputs on each channel, step by step: (B, T, K) -> (B, T, C)."""
+class KnownDecoder(nn.Module):
+    """Forecasts of P steps after a segment, changed by what is known of each step: a network of the known inputs there,
+    the token and the forecast itself adds to it, so that rain may halve what a morning would bring."""
 
-    def __init__(self, inputs: int, channels: int) -> None:
+    def __init__(self, config: SegmentConfig, outputs: int) -> None:
         super().__init__()
-        self.hidden, self.out = nn.Linear(inputs, EFFECT_UNITS), nn.Linear(EFFECT_UNITS, channels)
+        self.outputs = outputs
+        self.known = nn.Linear(config.n_known, DECODER_UNITS)
+        self.token = nn.Linear(config.width, DECODER_UNITS, bias=False)
+        self.forecast = nn.Linear(outputs, DECODER_UNITS, bias=False)
+        self.out = nn.Linear(DECODER_UNITS, outputs)
 
-    def forward(self, known: Tensor) -> Tensor:
-        effect: Tensor = self.out(F.gelu(self.hidden(known)))
-        return effect
+    def forward(self, predicted: Tensor, token: Tensor, known: Tensor) -> Tensor:
+        """(B, C, N, P outputs), the tokens (B, C, N, d) that it is of, and what is known of its steps (B, N, P, K)."""
+        steps = predicted.unflatten(-1, (-1, self.outputs))
+        hidden = self.known(known)[:, None] + self.token(token)[..., None, :] + self.forecast(steps)
+        changed: Tensor = (steps + self.out(F.gelu(hidden))).flatten(-2)
+        return changed
 
 
 class KnownTokens(nn.Module):
@@ -187,12 +198,11 @@ class SegmentForecaster(ForecastModel):
     Shapes: B windows, C channels, N segments of S steps, forecasts of P, K known inputs, d = `config.width`. Without
     dropout a window's shift, and by default its scale, pass through to the forecast.
 
-    What is known in advance enters twice. A small network of the known inputs of a step alone gives their effect on each
-    channel at that step; it is taken off the look-back and put back on the forecast, so that the mixers see, and
-    carry on, what is left (a dynamic regression whose effects are learned together with the rest). And what is known
-    of a segment and of the steps after it is added to the segment's tokens, so that which past a channel selects may
-    depend on what is to come. Both begin at zero: before the first step the model is the one without them. Static
-    inputs, and these, are added to both tokens of a segment.
+    What is known in advance enters twice. What is known of a segment and of the steps after it is added to the
+    segment's tokens, so that which past a channel selects may depend on what is to come. And the forecast of each step
+    is changed by a small network of what is known of that step, of the last token and of the forecast itself, as the
+    temporal decoder of TiDE does, since effects are rarely linear and depend on where a channel stands. Both begin at
+    zero: before the first step the model is the one without them. Static inputs are added to both tokens of a segment.
     """
 
     Config: ClassVar[type] = SegmentConfig
@@ -214,8 +224,8 @@ class SegmentForecaster(ForecastModel):
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.n_layers))
         self.out_norm = RMSNorm(width, eps=1e-5)
         self.out = nn.Linear(width, config.pred_len * self.n_outputs)
-        self.known_effect = KnownEffect(config.n_known, channels) if config.n_known else None
         self.known_in = KnownTokens(config) if config.n_known else None
+        self.known_decoder = KnownDecoder(config, self.n_outputs) if config.n_known else None
         self._initialise()
 
     def _initialise(self) -> None:
@@ -224,24 +234,27 @@ class SegmentForecaster(ForecastModel):
                 residual = name.endswith((".mixer.out_proj", ".mlp.2"))
                 std = 0.02 / math.sqrt(2 * self.config.n_layers) if residual else 0.02
                 nn.init.normal_(module.weight, std=std)
-                nn.init.zeros_(module.bias)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
         nn.init.normal_(self.position, std=0.02)
         nn.init.normal_(self.channel_position, std=0.02)
-        if self.known_effect is not None and self.known_in is not None:
-            nn.init.normal_(self.known_effect.hidden.weight, std=1 / math.sqrt(self.config.n_known))
-            nn.init.zeros_(self.known_effect.out.weight)
+        if self.known_decoder is not None and self.known_in is not None:
+            decoder = self.known_decoder
+            for layer in (decoder.known, decoder.token, decoder.forecast):
+                nn.init.normal_(layer.weight, std=1 / math.sqrt(layer.in_features))
+            nn.init.zeros_(decoder.out.weight)
             nn.init.zeros_(self.known_in.out.weight)
 
     def forward(self, batch: Batch) -> Tensor:
         """Forecast (B, P n_outputs, C) of the windows `batch`."""
-        effect, added = self._effect(batch), self._added(batch)
-        segments, mean, std = self._segments(self._without(batch.past, effect))
+        added, known = self._added(batch), self._known_after(batch)
+        segments, mean, std = self._segments(batch.past)
         if segments.shape[1] <= AT_ONCE:
-            predicted = self._predict(segments, LAST, added=added)
+            predicted = self._predict(segments, LAST, added=added, known=known)
         else:
             some = torch.arange(segments.shape[1], device=segments.device).split(AT_ONCE)
-            predicted = torch.cat([self._predict(segments, LAST, each, added) for each in some], dim=1)
-        return self._with(self._forecast(predicted[:, :, -1], mean, std), effect)
+            predicted = torch.cat([self._predict(segments, LAST, each, added, known) for each in some], dim=1)
+        return self._forecast(predicted[:, :, -1], mean, std)
 
     def loss(self, batch: Batch, channels: Tensor | None = None) -> Tensor:
         """Loss of the training: of the forecast, in scaled units, and of what follows each earlier segment,
@@ -254,42 +267,31 @@ class SegmentForecaster(ForecastModel):
         Returns:
             A scalar.
         """
-        assert batch.future is not None
-        effect, added = self._effect(batch), self._added(batch)
-        segments, mean, std = self._segments(self._without(batch.past, effect))
-        predicted = self._predict(segments, channels=channels, added=added)
+        added, known = self._added(batch), self._known_after(batch)
+        segments, mean, std = self._segments(batch.past)
+        predicted = self._predict(segments, channels=channels, added=added, known=known)
         if channels is not None:
             segments, mean, std = segments[:, channels], mean[:, channels], std[:, channels]
-            effect, batch = None if effect is None else effect[..., channels], batch.of_channels(channels)
+            batch = batch.of_channels(channels)
         assert batch.future is not None, "a loss is of windows with their future"
         y, future = batch.future, batch.future_observed
-        loss = self.error(self._with(self._forecast(predicted[:, :, -1], mean, std), effect), y, future)
+        loss = self.error(self._forecast(predicted[:, :, -1], mean, std), y, future)
         if segments.shape[2] > 1:
-            rest = y if effect is None else y - effect[:, -y.shape[1] :]
-            following = self._following(segments, (rest.mT - mean) / std)
+            following = self._following(segments, (y.mT - mean) / std)
             seen = None
             if batch.past_observed is not None and future is not None:
                 seen = self._following(self._cut(batch.past_observed.mT), future.mT)
             loss = loss + self.error(predicted[:, :, :-1], following, seen, dim=-1)
         return loss
 
-    def _effect(self, batch: Batch) -> Tensor | None:
-        """Effect (B, L + P, C) of what is known at each step; None where nothing is."""
-        if self.known_effect is None:
+    def _known_after(self, batch: Batch) -> Tensor | None:
+        """What is known of the P steps after each segment, (B, N, P, K); None where nothing is read."""
+        if self.known_decoder is None:
             return None
-        known = batch.known_to(self.config.pred_len)
+        known, size, count = batch.known_to(self.config.pred_len), self.config.segment, self.config.n_segments
         assert known is not None, "a model that reads known columns is given them"
-        effect: Tensor = self.known_effect(known)
-        return effect
-
-    def _without(self, past: Tensor, effect: Tensor | None) -> Tensor:
-        return past if effect is None else past - effect[:, : past.shape[1]]
-
-    def _with(self, forecast: Tensor, effect: Tensor | None) -> Tensor:
-        """The `forecast` (B, P n_outputs, C) with the effect of its steps put back."""
-        if effect is None:
-            return forecast
-        return forecast + effect[:, -self.config.pred_len :].repeat_interleave(self.n_outputs, dim=1)
+        padded = F.pad(known, (0, 0, size * count - self.config.seq_len, 0))
+        return padded[:, size:].unfold(1, self.config.pred_len, size)[:, :count].transpose(2, 3)
 
     def _added(self, batch: Batch) -> Tensor | None:
         """What is added to the tokens of a segment, (B, 1, 1, d) or (B, 1, 2 N, d): static inputs, and what is known;
@@ -325,13 +327,18 @@ class SegmentForecaster(ForecastModel):
         return torch.cat([segments.flatten(2), future], dim=-1)[..., size:].unfold(-1, steps, size)[:, :, :-1]
 
     def _predict(
-        self, segments: Tensor, rows: slice = MAIN, channels: Tensor | None = None, added: Tensor | None = None
+        self,
+        segments: Tensor,
+        rows: slice = MAIN,
+        channels: Tensor | None = None,
+        added: Tensor | None = None,
+        known: Tensor | None = None,
     ) -> Tensor:
         """Forecast of what follows each segment, or at `rows` the last alone: (B, C, N, S) ->
         (B, C, N or 1, P n_outputs).
 
         With `channels` (D,) that of those alone, (B, D, ...); their context still comes from all.
-        `added` goes to the tokens.
+        `added` goes to the tokens; `known` is `_known_after`.
         """
         drawn = slice(None) if channels is None else channels
         context = torch.einsum("bcnp,dc->bdnp", segments, self.context_channels.weight[drawn])
@@ -346,8 +353,11 @@ class SegmentForecaster(ForecastModel):
         for block in self.blocks[:-1]:
             hidden = block(hidden)
         main = self.blocks[-1](hidden, rows)
-        predicted: Tensor = self.out(self.out_norm(main))
-        return predicted.unflatten(0, segments.shape[:2])
+        main = self.out_norm(main).unflatten(0, segments.shape[:2])
+        predicted: Tensor = self.out(main)
+        if self.known_decoder is None or known is None:
+            return predicted
+        return self.known_decoder(predicted, main, known[:, -predicted.shape[2] :])  # type: ignore[no-any-return]
 
     @staticmethod
     def _forecast(predicted: Tensor, mean: Tensor, std: Tensor) -> Tensor:

@@ -167,7 +167,7 @@ def with_known(name: str, **settings: Any) -> tuple[SegmentForecaster, SegmentFo
     plain, reading = (make(name, dropout=0.0, n_known=n, **settings).double().eval() for n in (0, 3))
     found = reading.load_state_dict(plain.state_dict(), strict=False)
     assert not found.unexpected_keys and {key.split(".")[0] for key in found.missing_keys} == {
-        "known_effect",
+        "known_decoder",
         "known_in",
     }
     generator = torch.Generator().manual_seed(3)
@@ -195,30 +195,35 @@ def test_the_first_step_moves_what_known_columns_do(name: str) -> None:
             assert weight.grad is not None and weight.grad.abs().sum() > 0, key
 
 
-def test_an_effect_of_known_columns_passes_through_to_the_forecast() -> None:
-    """Of values to which the effect is added over look-back and forecast, the forecast is that of the values, with it."""
-    plain, reading, batch = with_known("fem_sm")
-    assert reading.known_effect is not None and batch.known is not None
-    nn.init.normal_(reading.known_effect.out.weight)
-    effect = reading.known_effect(batch.known)
-    shifted = dataclasses.replace(batch, past=batch.past + effect[:, :50])
-    torch.testing.assert_close(reading(shifted), plain(Batch(batch.past)) + effect[:, 50:], rtol=1e-9, atol=1e-9)
+def test_the_decoder_is_its_formula_step_by_step() -> None:
+    _, reading, batch = with_known("fem_sm")
+    decoder = reading.known_decoder
+    assert decoder is not None and batch.known is not None
+    nn.init.normal_(decoder.out.weight)
+    predicted, token = torch.randn(2, 4, 5, 12).double(), torch.randn(2, 4, 5, reading.config.width).double()
+    known = reading._known_after(batch)
+    assert known is not None and known.shape == (2, 5, 12, 3)  # 50 rows are 5 segments of 12, padded by 10
+    torch.testing.assert_close(known[:, 4], batch.known[:, 50:])
+    torch.testing.assert_close(known[:, 1], batch.known[:, 14:26])
+    made = decoder(predicted, token, known)
+    for b, c, n, p in ((0, 0, 0, 0), (1, 3, 4, 11), (1, 2, 1, 5)):
+        hidden = decoder.known(known[b, n, p]) + decoder.token(token[b, c, n])
+        hidden = hidden + decoder.forecast.weight[:, 0] * predicted[b, c, n, p]
+        expected = predicted[b, c, n, p] + decoder.out(F.gelu(hidden))[0]
+        torch.testing.assert_close(made[b, c, n, p], expected)
 
 
 @pytest.mark.parametrize("name", ["fem_sm", "fem_gla", "lintrans"])
 def test_channels_in_another_order_with_their_own_weights_are_forecast_in_that_order(name: str) -> None:
     _, model, batch = with_known(name)
-    assert model.known_effect is not None
-    nn.init.normal_(model.known_effect.out.weight)
+    assert model.known_decoder is not None
+    nn.init.normal_(model.known_decoder.out.weight)
     order = torch.tensor([2, 0, 3, 1])
     moved = copy.deepcopy(model)
-    assert moved.known_effect is not None
     with torch.no_grad():
         moved.channel_position.copy_(model.channel_position[order])
         moved.context_channels.weight.copy_(model.context_channels.weight[order][:, order])
         moved.context_channels.bias.copy_(model.context_channels.bias[order])
-        for one, other in zip(moved.known_effect.out.parameters(), model.known_effect.out.parameters(), strict=True):
-            one.copy_(other[order])
     reordered = batch.of_channels(order)
     torch.testing.assert_close(moved(reordered), model(batch)[..., order], rtol=1e-9, atol=1e-9)
     torch.testing.assert_close(moved.loss(reordered), model.loss(batch), rtol=1e-9, atol=1e-9)
