@@ -95,8 +95,10 @@ class Forecaster:
                 lines.append(f"  {part}: mse {of['mse']:.4f}, mae {of['mae']:.4f} over {windows}, scaled")
         if self.intervals is None:
             return "\n".join([*lines, "  intervals: none"])
-        levels = ", ".join(f"{level:g}" for level in self.intervals.levels)
-        return "\n".join([*lines, f"  intervals: {levels} %, from {self.intervals.source}"])
+        if not self.intervals.levels:
+            return "\n".join([*lines, "  intervals: of no level"])
+        highest, source = self.intervals.levels[-1], self.intervals.source
+        return "\n".join([*lines, f"  intervals: any level up to {highest:g} %, from {source}"])
 
     @property
     def subject(self) -> str:
@@ -372,7 +374,8 @@ class Forecaster:
 
         Args:
             pred_len: longest horizon, at least P; None takes what was calibrated before, or P.
-            level: percent; levels to have besides 50, 80, 90, 95, 99 and those calibrated before.
+            level: percent; levels to calibrate besides the usual ones, up to 99.9, and those calibrated before. Any level
+                up to the highest can be asked of a forecast.
             dataset: as in `evaluate`.
 
         Returns:

@@ -117,9 +117,8 @@ CASES = {
     "level that is text": Case("predict run good.csv --level high", r"Level 'high' is not a number; write --level 80"),
     "level that is empty": Case("evaluate run --level ,", r"Level ',' is not a number"),
     "level that was not calibrated": Case(
-        "predict run good.csv --level 85", r"85 is not .*from 50, 80, 90, 95, .*--level 85"
+        "predict run good.csv --level 99.99", r"99.99 is not calibrated; ask for 99.9 or less, .*--level 99.99"
     ),
-    "level that few windows lack": Case("predict run good.csv --level 99.9", r"99.9 is not calibrated.*--level 99.9"),
     "level beyond the calibrated horizon": Case(
         "predict run good.csv --horizon 30 --level 80", r"calibrated for 12 steps, not for 30; .*--pred-len 30"
     ),
@@ -130,7 +129,7 @@ CASES = {
         "predict run good.csv --quantiles low", r"Quantile 'low' is not a number; write --quantiles 0.1"
     ),
     "quantile that was not calibrated": Case(
-        "predict run good.csv --quantiles .15", r"Level 70 is not calibrated.*--level 70"
+        "predict run good.csv --quantiles .00005", r"Level 99.99 is not calibrated.*--level 99.99"
     ),
     "level of a run without intervals": Case("predict bare good.csv --level 80", r"no intervals; .*femts calibrate"),
     "coverage beyond the calibrated horizon": Case("evaluate run --pred-len 20 --level 80", r"12 steps, not for 20"),

@@ -43,7 +43,7 @@ def there(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             "evaluate run --by series --level 80 --csv",
             "windows,mse,mae,mase,rmsse,skill,coverage-80",
         ),
-        ("calibrate run --level 70", "levels 50, 70, 80, 90, 95, 99 for 7 steps, from 33 windows"),
+        ("calibrate run --level 70", "levels up to 99.9 for 7 steps, from 33 windows"),
         ("backtest run panel.csv --windows 2 -o windows.csv", "windows.csv: 42 rows, 2 forecasts of 3 series"),
         ("backtest run panel.csv --windows 1 --by series", "long    seasonal_naive"),
         ("backtest run panel.csv --windows 1 --refit", "seasonal_naive"),

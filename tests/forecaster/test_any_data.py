@@ -77,7 +77,7 @@ def test_repr_describes_data_and_forecaster(forecaster: Forecaster) -> None:
         "  data: 'frame', 2 columns to forecast: load, heat",
     ]
     assert lines[3].startswith(f"  test: mse {forecaster.metrics['test']['mse']:.4f}, ")
-    assert lines[4] == "  intervals: 50, 80, 90, 95, 99 %, from 19 windows"
+    assert lines[4] == "  intervals: any level up to 99.9 %, from 19 windows"
 
 
 def test_a_plot_is_a_figure_that_a_notebook_shows(
