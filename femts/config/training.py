@@ -64,9 +64,9 @@ class TrainingConfig:
         max_time: longest time for the whole call (`90s`, `9m`, `1h30m`); where it is shorter than the budget takes, the
             schedule is laid out over it.
         eval_batch_size: windows scored at a time.
-        covariates: how columns known in advance, and the calendar, reach a model: `model` gives them to it as inputs, and
-            refuses one that cannot read them; `regress` takes their linear effect off before it; `auto` does the first
-            where the model can.
+        covariates: how columns known in advance, and the calendar, reach a model: `regress` takes their linear effect off
+            before it, and puts it back; `model` gives them to it as inputs instead, and refuses one that cannot read
+            them; `auto` does both where the model can, so that it learns what is not linear.
         loss: `mse` learns a mean. `mae`, the absolute error, learns a median, which single large values
             draw less. `pinball` learns `quantiles`, and the median is the forecast. Plugins add others.
         metric: what validations choose by, of those that are registered (`femts.evaluation.metrics`); empty takes the

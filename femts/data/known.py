@@ -17,15 +17,22 @@ Array = NDArray[np.float64]
 
 
 class Reads(NamedTuple):
-    """What a model reads of that which is known in advance; of the rest, the linear effect is taken off before it.
+    """How what is known in advance reaches a model.
 
     Attributes:
-        columns: the columns of `Roles.future`.
-        calendar: marks of the calendar.
+        columns: it reads the columns of `Roles.future`.
+        calendar: it reads marks of the calendar.
+        effect: the linear effect of all is taken off before it, and put back.
     """
 
     columns: bool = False
     calendar: bool = False
+    effect: bool = True
+
+    @property
+    def any(self) -> bool:
+        """True where the model reads some of it."""
+        return self.columns or self.calendar
 
 
 NOTHING = Reads()

@@ -74,7 +74,7 @@ class Preprocess:
             data: the series and their split.
             units: whose transform and scale stay, where a series has some of its own, and codes of static and known
                 columns for all; None fits them.
-            reads: what the model reads of that which is known in advance; effects of the rest are fitted.
+            reads: what the model reads of that which is known in advance, and whether effects of it are fitted.
             scaler: registered name of what gives the scale.
         """
         made, roles = cls._fit_units(data, units, kind=scaler), data.schema.roles
@@ -84,21 +84,19 @@ class Preprocess:
         made = replace(made, static=static, known=known)
         if not data.has_known:
             return made
-        calendar = roles.calendar and not reads.calendar
         rows = [np.arange(first, stop) for first, stop in data.part("train").tolist()]
         lengths, some = list(map(len, rows)), np.concatenate(rows)
         of_rows = made.at(np.repeat(np.arange(len(data)), lengths))
         covariates, stamps = data.covariates[some], None if data.stamps is None else data.stamps[some]
-        if known is None and any(reads):
+        if known is None and reads.any:
             marks = calendar_marks(data.freq) if reads.calendar else ()
             known = KnownInputs.fit(covariates if reads.columns else covariates[:, :0], stamps, marks)
             made = replace(made, known=known)
-        if not calendar and (reads.columns or not roles.future):
+        if not reads.effect:
             return made
-        covariates = covariates[:, :0] if reads.columns else covariates
         scaled = of_rows.scale(data.values[some])
         season, own = data.season, dict[int, Effects]()
-        shared = fit_effects(scaled, covariates, stamps, season, calendar, lengths)
+        shared = fit_effects(scaled, covariates, stamps, season, roles.calendar, lengths)
         if len(data) > 1:
             own = fit_own(shared, scaled, covariates, stamps, season, lengths, data.n_targets)
         return replace(made, effects=shared, own_effects=own)
@@ -206,8 +204,6 @@ class Preprocess:
         """
         if self.effects is None:
             return None
-        if self.known is not None and len(self.known.mean):  # these are the model's
-            covariates = covariates[:, :0]
         if covariates.shape[1] != len(self.effects.knots):
             raise UsageError(f"{where} was loaded without its known columns; load it with the roles of the training.")
         offsets = self.effects.of(covariates, stamps)

@@ -147,8 +147,8 @@ class Intervals:
 
     @property
     def standard(self) -> tuple[float, ...]:
-        """Those of `LEVELS` that are calibrated: what is scored where nobody asks for others."""
-        return tuple(level for level in self.levels if level in LEVELS)
+        """Those of `LEVELS` that are calibrated, or all where none of them is: what is scored unasked."""
+        return tuple(level for level in self.levels if level in LEVELS) or self.levels
 
     @property
     def steps(self) -> int:

@@ -92,13 +92,14 @@ class RunConfig:
 
     @property
     def reads(self) -> Reads:
-        """What the model reads of that which is known in advance."""
+        """How what is known in advance reaches the model."""
         from femts.data.known import NOTHING, Reads  # numpy takes long to import
 
         if self.training.covariates == "regress":
             return NOTHING
         supports, roles = self._model_class.supports_of(self.model_config), self.schema.roles
-        return Reads(bool(roles.future) and supports.known, roles.calendar and (supports.known or supports.calendar))
+        calendar = roles.calendar and (supports.known or supports.calendar)
+        return Reads(bool(roles.future) and supports.known, calendar, self.training.covariates == "auto")
 
     @property
     def fewest_rows(self) -> int:

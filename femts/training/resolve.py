@@ -237,7 +237,7 @@ def _known(model: str, data: Dataset, asked: object, covariates: str) -> dict[st
     roles, supports = data.schema.roles, model_card(model).model_class.supports
     reads = Reads(bool(roles.future) and supports.known, roles.calendar and (supports.known or supports.calendar))
     reads = NOTHING if covariates == "regress" else reads
-    if covariates == "model" and reads != Reads(bool(roles.future), roles.calendar):
+    if covariates == "model" and (reads.columns, reads.calendar) != (bool(roles.future), roles.calendar):
         named = ", ".join(map(shown, roles.future)) if roles.future and not supports.known else "the calendar"
         raise UsageError(
             f"Model '{model}' cannot read {named} for the steps to come; take one that does, such as fem_sm or tide, or "
@@ -254,11 +254,10 @@ def known_notes(data: Dataset, config: RunConfig) -> list[str]:
     roles, reads = data.schema.roles, config.reads
     names = [*map(shown, roles.future), *["the calendar"] * roles.calendar]
     read = [*map(shown, roles.future if reads.columns else ()), *["the calendar"] * reads.calendar]
-    rest = [name for name in names if name not in read]
     notes = [f"'{config.model}' reads {', '.join(read)} as inputs"] if read else []
-    if rest:
+    if names and reads.effect:
         notes.append(
-            f"the linear effect of {', '.join(rest)} is fitted and taken off before '{config.model}', and put back after it"
+            f"the linear effect of {', '.join(names)} is fitted and taken off before '{config.model}', and put back after it"
         )
     return notes
 

@@ -161,7 +161,7 @@ def test_windows_stay_within_their_series_and_their_part(part: str) -> None:
 def test_a_batch_holds_the_values_of_the_table(part: str) -> None:
     """Known columns, the calendar and static cells are those of its rows, scaled, whichever series they are of."""
     data = series_data()
-    preprocess = Preprocess.fit(data, reads=Reads(columns=True, calendar=True))
+    preprocess = Preprocess.fit(data, reads=Reads(columns=True, calendar=True, effect=False))
     windows = part_windows(data, preprocess, part, L, P)
     batch, rows = every(windows), rows_of(windows, data)
     assert batch.known is not None and batch.static is not None and batch.series is not None
@@ -191,7 +191,7 @@ def test_a_batch_holds_the_values_of_the_table(part: str) -> None:
 @pytest.mark.parametrize("part", PARTS)
 def test_windows_of_several_series_are_those_of_each_alone(part: str) -> None:
     data = series_data({"a": 120, "b": 90, "c": 61})
-    preprocess = Preprocess.fit(data, reads=Reads(columns=True))
+    preprocess = Preprocess.fit(data, reads=Reads(columns=True, effect=False))
     together, after = every(part_windows(data, preprocess, part, L, P)), 0
     for number, name in enumerate(data.series):
         one = data[name]

@@ -16,6 +16,7 @@ from femts.data.windows import Windows
 from femts.evaluation.conformal import calibrate, order_statistics
 from femts.evaluation.coverage import coverage_line, coverage_notes, few_notes
 from femts.evaluation.few import FEW, are_few
+from femts.evaluation.intervals import GRID
 from femts.models.base import ForecastModel
 
 L, P, C = 6, 8, 2
@@ -44,7 +45,7 @@ def some_windows(count: int, gaps: float = 0.0, seed: int = 0) -> Windows:
 @pytest.mark.parametrize("count", [1, 2, 9, 99])
 def test_half_widths_do_not_shrink_and_keep_their_order(count: int, gaps: float) -> None:
     made, scores = calibrate(Fixed(), some_windows(count, gaps))
-    assert made.few and made.levels == (50, 80, 90, 95, 99) and scores["windows"] == count
+    assert made.few and made.levels == GRID and scores["windows"] == count
     assert made.disjoint == -(-count // P)
     assert (np.diff(made.half_widths, axis=1) >= 0).all() and (np.diff(made.half_widths, axis=0) > 0).all()
     assert np.isfinite(made.half_widths).all()

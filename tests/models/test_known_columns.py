@@ -140,17 +140,19 @@ def test_a_model_that_cannot_read_known_columns_is_not_given_them(
 
 
 @pytest.mark.parametrize(
-    ("name", "reading", "covariates", "reads"),
+    ("name", "reading", "covariates", "reads", "regressed"),
     [
-        ("tide", {"future": "open", "calendar": True}, "auto", True),
-        ("tide", {"future": "open", "calendar": True}, "regress", False),
-        ("itransformer", {"calendar": True}, "model", True),
-        ("dlinear", {"future": "open", "calendar": True}, "auto", False),
+        ("tide", {"future": "open", "calendar": True}, "auto", True, True),
+        ("tide", {"future": "open", "calendar": True}, "regress", False, True),
+        ("itransformer", {"calendar": True}, "model", True, False),
+        ("dlinear", {"future": "open", "calendar": True}, "auto", False, True),
     ],
 )
-def test_known_columns_are_inputs_or_regressed_on(name: str, reading: dict, covariates: str, reads: bool) -> None:
+def test_known_columns_are_inputs_or_regressed_on_or_both(
+    name: str, reading: dict, covariates: str, reads: bool, regressed: bool
+) -> None:
     data = femts.load_dataset(small_table(columns=("load", "open")), target="load", **reading)
     settings = {"training.covariates": covariates}
     forecaster = femts.train(data, name, 12, seq_len=24, max_steps=1, settings=settings, device="cpu")
     assert bool(getattr(forecaster.model.config, "n_known", 0)) == reads
-    assert (forecaster.preprocess.effects is None) == reads
+    assert (forecaster.preprocess.effects is not None) == regressed

@@ -22,7 +22,7 @@ def even_intervals(levels: Sequence[float], half_widths: np.ndarray) -> Interval
 
 def covering(made: Intervals, windows: Windows, learned: Sequence[float] = ()) -> CoverageSums:
     """Sums of what `made` covers of `windows`."""
-    return CoverageSums(Bounds(made, windows, learned))
+    return CoverageSums(Bounds(made, windows, learned, made.levels))
 
 
 def covered(made: Intervals, forecast: torch.Tensor, target: torch.Tensor) -> CoverageSums:
