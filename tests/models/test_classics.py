@@ -198,13 +198,16 @@ def test_a_training_says_as_a_note_what_the_library_refuses(tmp_path: Path) -> N
 
 
 @needs_library
-def test_own_intervals_are_not_calibrated_for_other_levels() -> None:
+def test_own_intervals_reach_any_level_up_to_their_highest() -> None:
     forecaster = train(monthly(), "mstl", 3, settings={"model.windows": 2}, device="cpu")
     assert forecaster.metrics["test"]["windows"] == 2
-    with pytest.raises(UsageError, match="intervals of its own for 50, 80, 90, 95, 99, not for 85"):
-        forecaster.predict(monthly(), level=[85])
-    with pytest.raises(UsageError, match="not for 85"):
-        forecaster.calibrate(level=[85], dataset=forecaster.training_data())
+    ends = forecaster.predict(monthly(), level=[80, 85, 90]).filter(like="-hi-").to_numpy()
+    part = (norm.ppf(0.925) - norm.ppf(0.9)) / (norm.ppf(0.95) - norm.ppf(0.9))
+    np.testing.assert_allclose(ends[:, 1], ends[:, 0] + part * (ends[:, 2] - ends[:, 0]), rtol=1e-9)
+    with pytest.raises(UsageError, match=r"intervals of its own for levels up to 99, not for 99\.5"):
+        forecaster.predict(monthly(), level=[99.5])
+    with pytest.raises(UsageError, match=r"not for 99\.5"):
+        forecaster.calibrate(level=[99.5], dataset=forecaster.training_data())
     assert forecaster.calibrate(9, dataset=forecaster.training_data()).steps == 9
     with pytest.raises(UsageError, match="fitted to each look-back anew"):
         forecaster.export("none.onnx")
