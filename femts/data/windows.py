@@ -100,9 +100,7 @@ class Windows:
             IndexError: a number outside [0, len); checked for an index on the CPU, where it costs no synchronisation.
         """
         lengths, rows, resident = [self.seq_len, self.pred_len], self._nearest(index), self.resident
-        past, future = self._cut(self.rows, rows).split(lengths, dim=1)
-        if not self._within:  # before its series begins, a look-back holds the training mean, as `predict` reads it
-            past = past.masked_fill((rows > self._rows(index))[:, : self.seq_len, None], 0.0)
+        past, future = self._with_mean_before(self.rows, index).split(lengths, dim=1)
         seen = self.seen(index)
         before, after = (None, None) if seen is None else seen.split(lengths, dim=1)
         return Batch(
@@ -173,7 +171,7 @@ class Windows:
 
     def offsets(self, index: Tensor) -> Tensor | None:
         """Offsets of the windows `index`, look-backs and what followed (B, L + P, C); None where there are none."""
-        return None if self.resident.offsets is None else self._cut(self.resident.offsets, self._nearest(index))
+        return None if self.resident.offsets is None else self._with_mean_before(self.resident.offsets, index)
 
     def limits(self, index: Tensor) -> Limits | None:
         """Limits of the forecasts of the windows `index`, offsets put back; None where there are none."""
@@ -249,6 +247,13 @@ class Windows:
             number = self.series_of(index)
             first, stop = first[number], stop[number]
         return rows.clamp(first[:, None], stop[:, None])
+
+    def _with_mean_before(self, values: Tensor, index: Tensor) -> Tensor:
+        """`values` (N, C) in the windows `index`, (B, L + P, C); before its series begins, a window holds 0, the
+        training mean, as a forecast reads it."""
+        nearest = self._nearest(index)
+        cut = self._cut(values, nearest)
+        return cut if self._within else cut.masked_fill((nearest > self._rows(index))[..., None], 0.0)
 
     def _cut(self, values: Tensor, rows: Tensor) -> Tensor:
         return values.index_select(0, rows.flatten()).view(*rows.shape, -1)
