@@ -10,15 +10,14 @@ from femts._version import __version__
 
 if TYPE_CHECKING:
     from femts.analysis.audit.run import audit
-    from femts.analysis.backtest.cutoffs import Cutoffs
-    from femts.analysis.backtest.run import backtest, backtest_scores
+    from femts.analysis.backtest import Cutoffs, backtest, backtest_scores
     from femts.analysis.report import report
-    from femts.analysis.tune.run import tune
+    from femts.analysis.tune import tune
     from femts.config.model import ModelConfig
     from femts.data.catalog import CATALOG, DatasetCard
+    from femts.data.dataset import Dataset
     from femts.data.listing import datasets
     from femts.data.loading import load_dataset
-    from femts.data.panel import Panel, load_panel
     from femts.errors import (
         AgeWarning,
         CellWarning,
@@ -31,10 +30,7 @@ if TYPE_CHECKING:
     )
     from femts.experiments.run import pairs, table
     from femts.forecaster.combine import mean_of
-    from femts.forecaster.forecaster import Forecaster
-    from femts.forecaster.load import load
-    from femts.forecaster.panel_forecaster import PanelForecaster
-    from femts.forecaster.trained import Trained
+    from femts.forecaster.forecaster import Forecaster, load
     from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig
     from femts.mixers.priors.base import BoundPrior, Prior, visible
     from femts.mixers.priors.registry import register_prior
@@ -46,15 +42,14 @@ if TYPE_CHECKING:
 # Public names by the module that they are loaded from. `models` is the package of that name, which can be called.
 _NAMES = {
     "femts.analysis.audit.run": ("audit",),
-    "femts.analysis.backtest.cutoffs": ("Cutoffs",),
-    "femts.analysis.backtest.run": ("backtest", "backtest_scores"),
+    "femts.analysis.backtest": ("Cutoffs", "backtest", "backtest_scores"),
     "femts.analysis.report": ("report",),
-    "femts.analysis.tune.run": ("tune",),
+    "femts.analysis.tune": ("tune",),
     "femts.config.model": ("ModelConfig",),
     "femts.data.catalog": ("CATALOG", "DatasetCard"),
     "femts.data.listing": ("datasets",),
+    "femts.data.dataset": ("Dataset",),
     "femts.data.loading": ("load_dataset",),
-    "femts.data.panel": ("Panel", "load_panel"),
     "femts.errors": (
         "AgeWarning",
         "CellWarning",
@@ -67,10 +62,7 @@ _NAMES = {
     ),
     "femts.experiments.run": ("pairs", "table"),
     "femts.forecaster.combine": ("mean_of",),
-    "femts.forecaster.forecaster": ("Forecaster",),
-    "femts.forecaster.load": ("load",),
-    "femts.forecaster.panel_forecaster": ("PanelForecaster",),
-    "femts.forecaster.trained": ("Trained",),
+    "femts.forecaster.forecaster": ("Forecaster", "load"),
     "femts.mixers": ("FreeEnergyMixer", "FreeEnergyMixerConfig"),
     "femts.mixers.priors.base": ("BoundPrior", "Prior", "visible"),
     "femts.mixers.priors.registry": ("register_prior",),
@@ -87,6 +79,7 @@ __all__ = [
     "BoundPrior",
     "CellWarning",
     "Cutoffs",
+    "Dataset",
     "DatasetCard",
     "FemtsError",
     "ForecastModel",
@@ -95,13 +88,10 @@ __all__ = [
     "FreeEnergyMixerConfig",
     "GapWarning",
     "ModelConfig",
-    "Panel",
-    "PanelForecaster",
     "Prior",
     "RunFailure",
     "ScaleWarning",
     "SegmentForecaster",
-    "Trained",
     "UnitsWarning",
     "UsageError",
     "__version__",
@@ -111,7 +101,6 @@ __all__ = [
     "datasets",
     "load",
     "load_dataset",
-    "load_panel",
     "mean_of",
     "models",
     "pairs",

@@ -233,7 +233,7 @@ def _explain(figure: Any, panel: Any, title: str) -> None:
 
 def _with_numbers(frame: pd.DataFrame, forecast: pd.DataFrame, where: str) -> pd.DataFrame:
     """The stamps of `frame`, and those of its columns that are forecast as float64."""
-    from femts.data.frames import check_values
+    from femts.data.check import check_values
 
     named = {str(c) for c in forecast.columns} - {"date"}
     drawn = [c for c in frame.columns if str(c) in named]
@@ -243,7 +243,7 @@ def _with_numbers(frame: pd.DataFrame, forecast: pd.DataFrame, where: str) -> pd
 
 def _placed(frame: pd.DataFrame, first: int, forecast: pd.DataFrame) -> pd.DataFrame:
     """`frame` by its places on the time axis: stamps of the forecast's kind, else steps counted from its start."""
-    from femts.data.timestamps import read_dates
+    from femts.data.stamps import read_dates
 
     when: Any = range(first, first + len(frame))
     if "date" in frame.columns:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -73,15 +71,6 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
         ).rstrip()
         for line in lines
     )
-
-
-def csv_text(header: Sequence[str], rows: Iterable[Iterable[object]]) -> str:
-    """A table as CSV that a spreadsheet may open: numbers in full, and nothing for None."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(map(spreadsheet_safe, row) for row in rows)
-    return text.getvalue()
 
 
 def _cell(cell: object) -> str:

@@ -22,10 +22,9 @@ sys.path.insert(0, str(ROOT))  # this checkout, also where another one is instal
 import femts  # noqa: E402
 
 GALLERY = ROOT / "docs" / "gallery"
-Trained = femts.Forecaster | femts.PanelForecaster
 
 
-def hours() -> Trained:
+def hours() -> femts.Forecaster:
     """Three columns by the hour that forecast each other; a mixer beside a linear model."""
     table = femts.load_dataset("synthetic").frame().iloc[:2000, :4]
     settings = {"model.n_layers": 1}
@@ -33,7 +32,7 @@ def hours() -> Trained:
     return femts.train(data, "fem_sm_ridge", 24, seq_len=168, max_steps=150, settings=settings)
 
 
-def load() -> Trained:
+def load() -> femts.Forecaster:
     """A load that grows with the cold and falls on holidays, both known in advance."""
     table = femts.load_dataset("synthetic").frame().iloc[:3000, :2]
     table.columns = ["date", "load"]
@@ -45,7 +44,7 @@ def load() -> Trained:
     return femts.train(replace(data, name="load"), "ridge", 24, seq_len=168)
 
 
-def shops() -> Trained:
+def shops() -> femts.Forecaster:
     """Forty shops by the month, each with its own size and length; one model for all."""
     rng = np.random.default_rng(0)
     tables = []
@@ -54,11 +53,11 @@ def shops() -> Trained:
         wave = 1 + 0.5 * np.sin(np.arange(months) * np.pi / 6) + 0.1 * rng.normal(size=months)
         dates = pd.date_range("2010-01-01", periods=months, freq="MS")
         tables.append(pd.DataFrame({"unique_id": f"shop {number}", "ds": dates, "y": rng.lognormal(3) * wave}))
-    panel = replace(femts.load_panel(pd.concat(tables)), name="shops")
+    panel = replace(femts.load_dataset(pd.concat(tables)), name="shops")
     return femts.train(panel, "fem_sm", 12, seq_len=24, max_steps=150)
 
 
-REPORTS: dict[str, Callable[[], Trained]] = {"hours": hours, "load": load, "shops": shops}
+REPORTS: dict[str, Callable[[], femts.Forecaster]] = {"hours": hours, "load": load, "shops": shops}
 
 
 def write_report(name: str, folder: Path) -> Path:

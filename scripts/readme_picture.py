@@ -68,7 +68,7 @@ def forecast() -> Forecast:
     data, folder = femts.load_dataset(dataset), ROOT / "runs" / f"readme-{dataset}"
     if not folder.exists():
         femts.train(data, MODEL, STEPS, out=folder)
-    forecaster, rows = femts.load(folder), data.frame().iloc[: data.split.test[1]]
+    forecaster, rows = femts.load(folder), data.frame().iloc[: data.split.test[0, 1]]
     history, actual = rows.iloc[:-STEPS], rows.iloc[-STEPS:]
     channels = (data.columns[0], data.columns[1], data.columns[-1])
     explained = forecaster.explain(history)

@@ -22,9 +22,13 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # this checkout, also where another one is installed
 
 from femts.cli import main  # noqa: E402
+from scripts.bench.tasks.__main__ import main as tasks  # noqa: E402
 
 PAGES = (ROOT / "results" / "README.md", ROOT / "results" / "pairs.md", ROOT / "docs" / "measured" / "tasks.md")
-TABLES = re.compile(r"^`femts ((?:table|bench tasks) [^`\n]*--show --format md)`\n(?:\n|\|.*\n)*", re.MULTILINE)
+COMMANDS = {"femts": main, "python -m scripts.bench.tasks": tasks}
+TABLES = re.compile(
+    r"^`((femts|python -m scripts\.bench\.tasks) ([^`\n]*--show(?: --format md)?))`\n(?:\n|\|.*\n)*", re.MULTILINE
+)
 
 OF_PANELS = re.compile(r"^(<!-- pairs-of-panels.csv -->)\n(?:\n|\|.*\n)*", re.MULTILINE)
 TIMES = re.compile(r"^(<!-- times of the records -->)\n(?:\n|\|.*\n)*", re.MULTILINE)
@@ -32,7 +36,7 @@ TIMES = re.compile(r"^(<!-- times of the records -->)\n(?:\n|\|.*\n)*", re.MULTI
 
 def rewritten(page: str) -> str:
     """The text `page` with the tables below its commands made again from the records of this checkout."""
-    page = TABLES.sub(lambda found: f"`femts {found[1]}`\n\n{_printed(found[1])}\n", page).rstrip("\n") + "\n"
+    page = TABLES.sub(lambda found: f"`{found[1]}`\n\n{_printed(found[2], found[3])}\n", page).rstrip("\n") + "\n"
     page = TIMES.sub(lambda found: f"{found[1]}\n\n{_times()}\n\n", page)
     return OF_PANELS.sub(lambda found: f"{found[1]}\n\n{_of_panels()}\n\n", page)
 
@@ -63,15 +67,15 @@ def _of_panels() -> str:
     return "\n".join(lines)
 
 
-def _printed(command: str) -> str:
+def _printed(program: str, arguments: str) -> str:
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), contextlib.chdir(ROOT):
-        status = main(shlex.split(command))
+        status = COMMANDS[program](shlex.split(arguments))
     if status != 0:
         said = (line for line in err.getvalue().splitlines() if not line.endswith("the same command goes on with them"))
-        raise SystemExit(f"'femts {command}' does not run: {next(said, '')}")
-    if said := [line for line in out.getvalue().splitlines() if line and not line.startswith("|")]:
-        raise SystemExit(f"'femts {command}' prints more than tables: {said[0]}")
+        raise SystemExit(f"'{program} {arguments}' does not run: {next(said, '')}")
+    if odd := [line for line in out.getvalue().splitlines() if line and not line.startswith("|")]:
+        raise SystemExit(f"'{program} {arguments}' prints more than tables: {odd[0]}")
     return out.getvalue()
 
 

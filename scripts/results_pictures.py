@@ -23,20 +23,21 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # this checkout, also where another one is installed
 
+import pandas as pd  # noqa: E402
 from matplotlib.figure import Figure  # noqa: E402
 from matplotlib.ticker import LogLocator  # noqa: E402
 
 from femts.data.protocols import HORIZONS  # noqa: E402
-from femts.experiments.grid import Cell  # noqa: E402
-from femts.experiments.literature import ALL, DATASETS, PUBLICATIONS  # noqa: E402
-from femts.experiments.scores import Score, best_scores  # noqa: E402
-from femts.experiments.store import Store  # noqa: E402
+from femts.experiments.cell import Cell  # noqa: E402
+from femts.experiments.compare import ALL, make_scores, publications  # noqa: E402
+from femts.experiments.results import Store  # noqa: E402
 from femts.models.registry import model_card  # noqa: E402
 from scripts.picture_theme import SMALL, Theme, figure_of, stale, write_both  # noqa: E402
 
 FOLDER = ROOT / "results" / "pictures"
 RECORDS = ROOT / "results"
 PROTOCOL, NAIVE = "paper", "seasonal_naive"
+DATASETS = tuple(publications()["dataset"].unique())
 # Colour and marker of each model, the same in all pictures. A mixer has the marker of its prior alone, which is hollow.
 LOOKS = {
     "fem_sm_ridge": ("orange", "D"),
@@ -85,9 +86,10 @@ def measured(folder: Path = RECORDS) -> list[Measured]:
     for dataset in DATASETS:
         for model in (*LOOKS, NAIVE):
             cells = _cells(store, dataset, model)
-            scores = best_scores(cells, store, HORIZONS)
-            if any(scores.values()):
-                mses = {steps: {seed: score.mse for seed, score in scores[steps].items()} for steps in HORIZONS}
+            scores: Any = make_scores(cells, store, HORIZONS).dropna(subset="mse") if cells else ()
+            if len(scores):
+                by_horizon = {steps: scores[scores["pred_len"] == steps] for steps in HORIZONS}
+                mses = {steps: dict(zip(own["seed"], own["mse"], strict=True)) for steps, own in by_horizon.items()}
                 rows.append(Measured(dataset, model, mses, _seconds(scores)))
     return rows
 
@@ -95,7 +97,7 @@ def measured(folder: Path = RECORDS) -> list[Measured]:
 def _cells(store: Store, dataset: str, model: str) -> list[Cell]:
     """Cells of the default recipe that have a record, with a look-back of 1024 steps; of a model that
     is made to be rolled out, those of 96 steps."""
-    counted, cells = HORIZONS[:1] if model_card(model).model_class.rolls_out else HORIZONS, []
+    counted, cells = HORIZONS[:1] if model_card(model).model_class.supports.recursive else HORIZONS, []
     for path in sorted((store.folder / PROTOCOL / dataset).glob(f"{model}-*-seed*.json")):
         steps, _, seed = path.stem.removeprefix(f"{model}-").partition("-seed")
         if steps in map(str, counted) and seed.isdigit():  # and no note of a crash
@@ -106,18 +108,19 @@ def _cells(store: Store, dataset: str, model: str) -> list[Cell]:
     return cells
 
 
-def _seconds(scores: Mapping[int, Mapping[int, Score]]) -> dict[int, float]:
+def _seconds(scores: pd.DataFrame) -> dict[int, float]:
     """Time by seed of all trainings behind the scores at the horizons."""
-    trainings: dict[int, dict[int, float]] = {}
-    for by_seed in scores.values():
-        for seed, score in by_seed.items():
-            trainings.setdefault(seed, {})[score.record["cell"]["pred_len"]] = score.record["seconds"]
-    return {seed: sum(seconds.values()) for seed, seconds in trainings.items()}
+    trained = scores["record"].map(lambda record: record["cell"]["pred_len"])
+    trainings = scores.assign(trained=trained).drop_duplicates(["seed", "trained"])
+    return dict(trainings.groupby("seed", sort=False)["seconds"].sum())
 
 
 def plain(rows: list[Measured]) -> list[Any]:
     """All that is drawn in plain types."""
-    published = [[row.model, row.scored, dict(row.means)] for row in PUBLICATIONS]
+    published = [
+        [model, own["scored"].iloc[0], dict(zip(own["dataset"], own["mse"], strict=True))]
+        for model, own in publications().groupby("model", sort=False)
+    ]
     return [[[row.dataset, row.model, row.mses, row.seconds] for row in rows], published]
 
 
@@ -128,19 +131,20 @@ def draw_means(theme: Theme, rows: list[Measured]) -> Figure:
     counts = [sum(row.dataset == name for row in shown) for name in datasets]
     figure = figure_of(8, 0.7 + sum(0.7 + 0.24 * count for count in counts))
     figure.get_layout_engine().set(h_pad=0.08)  # type: ignore[union-attr, call-arg]
+    means = publications()
     panels: Any = figure.subplots(len(datasets), 1, squeeze=False, height_ratios=[1.2 + count for count in counts])
     for name, panel in zip(datasets, panels[:, 0], strict=True):
         own = sorted((row for row in shown if row.dataset == name), key=_mean, reverse=True)
         for place, row in enumerate(own):
             _mean_and_seeds(panel, theme, place, row)
-        lowest = min((p.means[name] for p in PUBLICATIONS if p.scored == ALL and name in p.means), default=None)
-        if lowest is not None:
+        lowest = means.loc[(means["dataset"] == name) & (means["scored"] == ALL), "mse"].min()
+        if lowest == lowest:  # there is one
             panel.axvline(lowest, color=theme.faint, linewidth=1.2, linestyle=(0, (4, 3)), zorder=1)
         panel.set_yticks(range(len(own)), labels=[row.model for row in own])
         panel.set_ylim(-0.7, len(own) - 0.3)
         naive = [row for row in rows if row.dataset == name and row.model == NAIVE and row.means]
         beside = f"seasonal naive {_mean(naive[0]):.3f}" if naive else ""
-        said = "" if lowest is None else f"lowest published of all windows {lowest:.3f} (dashed)"
+        said = f"lowest published of all windows {lowest:.3f} (dashed)" if lowest == lowest else ""
         panel.set_title(name, loc="left")
         panel.set_title(", ".join(filter(None, (said, beside))), loc="right", fontsize=SMALL, fontweight="normal")
         _finish(panel)

@@ -122,7 +122,7 @@ def run(panel: Panel, model: str, settings: dict[str, str], most: int | None = N
     began, steps = time.monotonic(), panel.pred_len
     long = table(panel)
     names = np.random.default_rng(1).permutation(long["unique_id"].unique())[:most]
-    data = femts.load_panel(long[long["unique_id"].isin(names)], val_rows=steps, test_rows=steps)
+    data = femts.load_dataset(long[long["unique_id"].isin(names)], val_rows=steps, test_rows=steps)
     given = {name: value for name, value in settings.items() if name != "seq_len"}
     fc = femts.train(data, model, steps, seq_len=settings.get("seq_len"), settings=given)
     scores = {part: fc.scores(part, by="series")["mase"] for part in ("val", "test")}
@@ -131,7 +131,7 @@ def run(panel: Panel, model: str, settings: dict[str, str], most: int | None = N
         "model": model,
         "settings": " ".join(f"{name}={value}" for name, value in settings.items()),
         "series": len(data.series),
-        "windows": sum(max(0, each.train_rows - steps) for each in data.series.values()),
+        "windows": int(np.maximum(0, data.train_lengths - steps).sum()),
         "pred_len": steps,
         "seq_len": fc.config.seq_len,
         **{f"{part}_mean": each.mean() for part, each in scores.items()},

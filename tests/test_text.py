@@ -15,8 +15,7 @@ import femts
 from femts.analysis.report.render import PAGES, render
 from femts.cli.output import details_table, scores_table
 from femts.errors import FemtsError, UsageError, suggest
-from femts.experiments.table import Entry
-from femts.experiments.table_text import as_csv, as_text
+from femts.experiments.tables import as_markdown
 from femts.text import MOST, shown, spreadsheet_safe, strict_json, table
 
 EVIL = "a\x1b]0;owned\x07\u202eb"
@@ -83,9 +82,7 @@ def test_a_spreadsheet_takes_no_name_for_a_formula(cell: object, safe: object) -
 
 
 def test_tables_of_scores_are_safe_for_spreadsheets_and_markdown() -> None:
-    entry = Entry("=cmd|<b>", "naive", 12, (24,), (42,), (42,), False, 1.0, None, 1.0, None, {}, {})
-    assert "\n'=cmd|<b>,naive" in as_csv([entry])
-    assert r"| =cmd\|&lt;b&gt; | naive |" in as_text([entry], markdown=True)
+    assert as_markdown(["=cmd|<b>"], [["naive"]]).splitlines()[0] == r"| =cmd\|&lt;b&gt; |"
     scores = pd.DataFrame({"channel": ["=cmd"], "mse": [1.0]})
     assert details_table({12: scores}, {}, "csv").splitlines()[1] == "12,'=cmd,1.0"
 

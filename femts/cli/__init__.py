@@ -15,6 +15,7 @@ import typer
 from femts.cli.command import app, load_commands
 from femts.cli.streams import check_memory, check_streams
 from femts.errors import AgeWarning, FemtsError, GapWarning, UnitsWarning, UsageError, memory_checked
+from femts.plugins import load_plugins
 from femts.text import printable, sentence, shown
 
 INTERRUPTED = 130
@@ -33,8 +34,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         Exit status: 0 done, 1 the run failed, 2 a mistake of the caller, 130 interrupted.
     """
-    command = typer.main.get_command(app)
     try:
+        load_plugins()  # which may add commands
+        command = typer.main.get_command(app)
         check_streams()
         check_memory()
         with memory_checked(), _warnings_as_notes():

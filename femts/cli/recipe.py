@@ -22,7 +22,6 @@ from femts.text import shown
 
 if TYPE_CHECKING:
     from femts.data.dataset import Dataset
-    from femts.data.panel import Panel
 
 SECTIONS = ("model", "training")
 _BUDGETS = {"training.max_steps", "training.max_epochs"}  # two ways to say one thing
@@ -102,12 +101,11 @@ class Recipe:
         horizons = "all" if self.pred_lens == HORIZONS else "-".join(map(str, self.pred_lens))
         return f"{Path(self.dataset).stem}-{self.model}-{horizons}"
 
-    def load(self, data_root: Path | None) -> Dataset | Panel:
+    def load(self, data_root: Path | None) -> Dataset:
         """The data, as the recipe says that they are to be read."""
-        from femts.data.schema import Schema
-        from femts.data.source import load_source
+        from femts.data.loading import load_dataset
 
-        return load_source(self.dataset, data_root, Schema.of(**self.reading))
+        return load_dataset(self.dataset, data_root, **self.reading)
 
 
 def make_recipe(options: RecipeOptions, training: TrainingOptions, model: str | None = None) -> Recipe:

@@ -47,7 +47,7 @@ class PlaceOptions:
 def read_history(table: Path, forecaster: Forecaster, steps: int = 0) -> pd.DataFrame:
     """The end of a user's file, in the form that the run was trained on: a look-back, or `steps`
     where these are more; of a panel the whole, as each series has an end of its own."""
-    from femts.data.reading import read_table
+    from femts.data.read import read_table
     from femts.data.recent import read_recent
 
     config = forecaster.config
@@ -69,13 +69,13 @@ def gaps_as_notes() -> Iterator[None]:
 
 
 def load_run(run: Path, device: str, dataset: str | None = None) -> Forecaster:
-    """The forecaster of a run of one horizon on `device`, of a panel a `PanelForecaster`; `dataset`
+    """The forecaster of a run of one horizon on `device`; `dataset`
     says where its data are now."""
-    from femts.forecaster.load import load
-    from femts.training.device import named_place
+    from femts.forecaster.forecaster import load
+    from femts.training.accelerator import named_accelerator
 
     check_single(run)
-    place = named_place(device)
+    place = named_accelerator(device)
     forecaster = load(run, place.device)
     for moved in (forecaster, forecaster.scored):
         if dataset is not None and moved is not None:
@@ -104,13 +104,12 @@ def check_series(forecaster: Forecaster, series: str | None) -> tuple[str, ...] 
 
 def one_series(forecaster: Forecaster, series: str | None) -> Forecaster:
     """View of the one series that `--series` names, of a panel; else the forecaster itself."""
-    from femts.forecaster.panel_forecaster import PanelForecaster
 
-    if not isinstance(forecaster, PanelForecaster):
+    if not forecaster.config.schema.panel:
         check_series(forecaster, series)
         return forecaster
     if series is None:
-        first = shown(next(iter(forecaster.preprocess.series)))
+        first = shown(forecaster.series[0])
         raise UsageError(f"This run is of a panel; name one of its series, as by --series '{first}'.")
     return forecaster.of(series)
 

@@ -16,8 +16,8 @@ from femts.config.values import left_open
 from femts.errors import UsageError
 
 if TYPE_CHECKING:
-    from femts.experiments.engine import Engine
     from femts.experiments.grid import Grid
+    from femts.experiments.runner import Engine
 
 MIXERS = "fem_sm,fem_gla,fem_mamba,fem_aft,sm,gla,aft"
 OTHERS = "lintrans,itransformer,patchtst,dlinear,naive,seasonal_naive"
@@ -70,7 +70,7 @@ class GridOptions:
 
     def paired(self) -> tuple[tuple[str, str], ...]:
         """The pairs that are asked for; UsageError where one cannot be read, or models are named beside them."""
-        from femts.experiments.pairs import parse_pairs
+        from femts.experiments.compare import parse_pairs
 
         if self.pairs is not None and self.models is not None:
             raise UsageError("Options '--pairs' and '--models' both name models; leave '--models' out.")
@@ -112,7 +112,7 @@ class EngineOptions:
 
     def engine_on(self, device: str, data_root: Path | None) -> Engine:
         """The engine that the options ask for; UsageError for one that there is not."""
-        from femts.experiments.engine import Engine
+        from femts.experiments.runner import Engine
 
         return Engine(
             self.engine, None if self.jobs is None else count("--jobs", self.jobs), self.max_time, device, data_root

@@ -59,13 +59,21 @@ class TrainingConfig:
             for the order of sums, which the steep features of `linear` and
             `gla` amplify step by step: to 1e-3 of a weight, 1e-7 of a score.
         compile: take the passes of a step through `torch.compile`: a minute or more at the start;
-            whether steps are faster then, `femts bench train --compile` says. The draws of dropout
+            whether steps are faster then, `python -m scripts.bench train --compile` says. The draws of dropout
             differ from those without.
         max_time: longest time for the whole call (`90s`, `9m`, `1h30m`); where it is shorter than the budget takes, the
             schedule is laid out over it.
         eval_batch_size: windows scored at a time.
+        covariates: how columns known in advance, and the calendar, reach a model: `regress` takes their linear effect off
+            before it, and puts it back; `model` gives them to it as inputs instead, and refuses one that cannot read
+            them; `auto` does both where the model can, so that it learns what is not linear.
         loss: `mse` learns a mean. `mae`, the absolute error, learns a median, which single large values
-            draw less. `pinball` learns `quantiles`, and the median is the forecast.
+            draw less. `pinball` learns `quantiles`, and the median is the forecast. Plugins add others.
+        metric: what validations choose by, of those that are registered (`femts.evaluation.metrics`); empty takes the
+            squared error, or with quantiles their pinball loss.
+        scaler: what values are scaled by: `standard`, mean and deviation, or `robust`, median and quartiles. Plugins add
+            others.
+        intervals: what makes half-widths of validation errors: `conformal`, their order statistics. Plugins add others.
         quantiles: levels that `pinball` learns; these bound the intervals of 50, 80, 90 and 95 percent.
     """
 
@@ -98,7 +106,11 @@ class TrainingConfig:
     compile: bool = False
     max_time: str | None = None
     eval_batch_size: Count = 256
-    loss: Literal["mse", "mae", "pinball"] = "mse"
+    covariates: Literal["auto", "model", "regress"] = "auto"
+    loss: str = "mse"
+    metric: str = ""
+    scaler: str = "standard"
+    intervals: str = "conformal"
     quantiles: tuple[float, ...] = (0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975)
 
     def __post_init__(self) -> None:

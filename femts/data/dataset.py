@@ -1,11 +1,12 @@
-"""A data set in memory: values, stamps, names and split, from the catalogue, a CSV file or a DataFrame."""
+"""A data set in memory: one series of many columns, or many series of the same columns, in one table of rows."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -14,130 +15,347 @@ from numpy.typing import NDArray
 from femts.data.catalog import CATALOG
 from femts.data.describe import count, names, stamp
 from femts.data.schema import PLAIN, Schema
-from femts.data.splits import PARTS, Split, horizon_split
+from femts.data.split_rule import SplitRule
+from femts.data.splits import PARTS, Rows, Split, usual_split
+from femts.errors import UsageError, suggest
 from femts.text import shown
+
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
-    """Everything that training needs to know of its data.
+    """Everything that training needs to know of its data: S series of the same C columns, one after the other.
+
+    A wide table is one series, whose columns are forecast together; a long table has a series for each name in it.
 
     Attributes:
         name: catalogue name, or the file's name without its ending.
-        values: (rows, C) float64, raw units, NaN where a value is missing; rows after the test part stay in it.
-        dates: one stamp a row, a date or a whole number, or None when the data has none.
+        values: (N, C) float64, raw units, NaN where a value is missing: in order of time all rows of the first series,
+            then those of the next. The targets come first, then columns known up to now.
+        spans: (S, 2), first row of each series and one past its last.
+        series: names of the S series; that of a wide table is empty.
+        stamps: of each row, a date or a whole number; None when the data have none.
         columns: C names.
         freq: the step between stamps, a pandas frequency or a number; None without stamps.
-        split: row ranges of the three parts.
-        sha256: of the file, or of the values where there is no file.
         season: steps in the natural season, for `seasonal_naive`.
+        split: rows of the three parts, of each series.
+        sha256: of the file, or of the values where there is no file.
+        covariates: (N, K) float64, the columns `schema.roles.future` in raw units, which are known for the steps to
+            come as well.
+        static: a row for each series of what does not change within it, numbers or words; None without such columns.
+        schema: how it was read; where columns have roles, every target is named.
         notes: what a user should be told once.
         source: what `load_dataset` finds it by again, a catalogue name or a path; None for a table in memory.
-        schema: how it was read; where columns have roles, every target is named.
-        covariates: (rows, K) float64, the columns `schema.roles.future` in raw units; None where nothing
-            is known for the steps to come.
     """
 
     name: str
-    values: NDArray[np.float64]
-    dates: pd.Index | None
+    values: Array
+    spans: Rows
+    series: tuple[str, ...]
+    stamps: pd.Index | None
     columns: tuple[str, ...]
     freq: str | None
+    season: int
     split: Split
     sha256: str
-    season: int
+    covariates: Array
+    static: pd.DataFrame | None = None
+    schema: Schema = PLAIN
     notes: tuple[str, ...] = ()
     source: str | None = None
-    schema: Schema = PLAIN
-    covariates: NDArray[np.float64] | None = None
+
+    @classmethod
+    def of_one(
+        cls, name: str, values: Array, stamps: pd.Index | None, columns: Sequence[str], **further: Any
+    ) -> Dataset:
+        """A data set of one series; the split is the usual one unless given.
+
+        Args:
+            name: of the data set.
+            values: (N, C), NaN where missing.
+            stamps: (N,), or None.
+            columns: C names.
+            further: attributes by name.
+
+        Returns:
+            The data set.
+        """
+        spans = np.array([[0, len(values)]], dtype=np.int64)
+        schema = further.get("schema", PLAIN)
+        usual = {
+            "freq": None,
+            "sha256": "",
+            "split": schema.split.split(stamps, spans, f"'{shown(name)}'") if "split" not in further else None,
+            "covariates": np.empty((len(values), 0)),
+        }
+        further = {**usual, **further}
+        season = further.pop("season", None) or schema.season_of(further["freq"])
+        return cls(name, values, spans, ("",), stamps, tuple(columns), season=season, **{"schema": schema, **further})
+
+    def words(self, series: int) -> str:
+        """Words on a series by its number `series`, to begin a message with."""
+        if not self.schema.panel:
+            return f"Data set '{shown(self.name)}'"
+        return f"Series '{shown(self.series[series])}' of '{shown(self.name)}'"
+
+    def place(self, row: int) -> tuple[str, int]:
+        """Words on the series of `row`, and the number of the row in it."""
+        series = int(np.searchsorted(self.spans[:, 1], row, side="right"))
+        return self.words(series), row - int(self.spans[series, 0])
+
+    def __len__(self) -> int:
+        """Number S of series."""
+        return len(self.series)
 
     @cached_property
     def observed(self) -> NDArray[np.bool_] | None:
-        """Observed mask of the values, (rows, C); None where none is missing."""
+        """Observed mask of the values, (N, C); None where none is missing."""
         observed = ~np.isnan(self.values)
         return None if observed.all() else observed
 
     @property
-    def targets(self) -> int:
-        """Number of the columns, the first ones, that are to be forecast and scored; after them
-        come those known up to now."""
+    def n_targets(self) -> int:
+        """Number T of the columns, the first ones, that are to be forecast and scored."""
         return len(self.columns) - len(self.schema.roles.past)
+
+    @property
+    def lengths(self) -> Rows:
+        """Rows of each series, (S,)."""
+        return self.spans[:, 1] - self.spans[:, 0]
+
+    @property
+    def rows(self) -> int:
+        """Rows of the longest series."""
+        return int(self.lengths.max())
+
+    @property
+    def train_lengths(self) -> Rows:
+        """Training rows of each series, (S,)."""
+        return self.split.train[:, 1] - self.split.train[:, 0]
+
+    @property
+    def typical_rows(self) -> int:
+        """Training rows of a series of middle length."""
+        return int(np.median(self.train_lengths))
+
+    @property
+    def common_rows(self) -> int:
+        """Training rows of the shortest series that has some."""
+        some = self.train_lengths[self.train_lengths > 0]
+        return int(some.min()) if len(some) else 0
+
+    @property
+    def has_known(self) -> bool:
+        """True where something is known for the steps to come."""
+        return self.schema.roles.in_advance
 
     @property
     def fixed_split(self) -> bool:
         """True where the split is the user's or the catalogue's, and does not depend on the horizon."""
         return self.schema.split.given or self.source in CATALOG
 
+    def part(self, name: str) -> Rows:
+        """Rows of the part `name` of each series, (S, 2), as places in `values`."""
+        return self.spans[:, :1] + self.split.part(name)
+
+    @property
+    def train_values(self) -> Array:
+        """The training rows of all series, (rows, C): what a scaler may see."""
+        if len(self) == 1:
+            return self.values[slice(*self.part("train")[0])]
+        return np.concatenate([self.values[first:stop] for first, stop in self.part("train").tolist()])
+
+    def codes(self, some: slice = slice(None)) -> NDArray[np.int64]:
+        """Number of the series of each row, of `some` neighbouring series or of all."""
+        return np.repeat(np.arange(len(self))[some], self.lengths[some])
+
+    def chunks(self, rows: int = 2**20) -> list[tuple[slice, slice]]:
+        """Neighbouring series of some `rows` together, and their rows, so that not all are worked on at a time."""
+        borders = np.searchsorted(self.spans[:, 1], np.arange(0, self.spans[-1, 1], rows))
+        borders = np.unique([0, *borders, len(self)])
+        pairs = zip(borders[:-1].tolist(), borders[1:].tolist(), strict=True)
+        return [(slice(a, b), slice(int(self.spans[a, 0]), int(self.spans[b - 1, 1]))) for a, b in pairs]
+
     @property
     def record(self) -> dict[str, Any]:
-        """Record that identifies the data of a training: hash and split, in plain types."""
-        split = {part: list(getattr(self.split, part)) for part in PARTS}
-        return {"sha256": self.sha256, "split": split}
+        """Record that identifies the data of a training: hash and split, in plain types; of several series how many
+        rows the parts have, one after the other."""
+        if len(self) == 1:
+            parts = {part: self.split.part(part)[0].tolist() for part in PARTS}
+        else:
+            ends = np.cumsum([0, *((self.split.rows[..., 1] - self.split.rows[..., 0]).sum(0))]).tolist()
+            parts = {part: [ends[k], ends[k + 1]] for k, part in enumerate(PARTS)}
+        return {"sha256": self.sha256, "split": parts}
+
+    def learned_until(self, part: int = 0) -> list[str | None]:
+        """Stamp of the last row of each series that was learned from, as text.
+
+        Args:
+            part: 0 for the training rows, 1 for all rows before the test part.
+
+        Returns:
+            A stamp for each series, None where there is none.
+        """
+        if self.stamps is None:
+            return [None] * len(self)
+        stop = self.split.rows[:, part, 1] if part == 0 else self.split.test[:, 0]
+        last = self.stamps[np.maximum(self.spans[:, 0] + stop - 1, 0)]
+        return [str(each) if some else None for each, some in zip(last, (stop > 0).tolist(), strict=True)]
 
     @property
-    def train_values(self) -> NDArray[np.float64]:
-        """The training rows, (rows, C): what a scaler may see."""
-        return self.values[slice(*self.split.train)]
-
-    @property
-    def learned_until(self) -> str | None:
-        """Stamp of the last training row, as text; None without stamps."""
-        return None if self.dates is None else str(self.dates[self.split.train[1] - 1])
-
-    @property
-    def rows(self) -> int:
-        """Number of rows."""
-        return len(self.values)
-
-    @property
-    def train_rows(self) -> int:
-        """Number of training rows."""
-        return self.split.train[1] - self.split.train[0]
-
-    @property
-    def typical_rows(self) -> int:
-        """Number of training rows of a typical series, which here is one."""
-        return self.train_rows
-
-    @property
-    def common_rows(self) -> int:
-        """Number of training rows that each series has, which here is one."""
-        return self.train_rows
+    def learned_last(self) -> str | None:
+        """Latest stamp that any series has in its training rows, as text; None where there is none."""
+        some = self.train_lengths > 0
+        if self.stamps is None or not some.any():
+            return None
+        return str(self.stamps[self.part("train")[some, 1] - 1].max())
 
     def fingerprint(self) -> str:
         """SHA-256 of names, stamps and values."""
-        stamps = b"" if self.dates is None else "\n".join(map(str, self.dates)).encode()
-        content = "\n".join(self.columns).encode() + stamps + self.values.tobytes()
-        return hashlib.sha256(content).hexdigest()
+        stamps = self.stamps.asi8 if isinstance(self.stamps, pd.DatetimeIndex) else self.stamps
+        content = hashlib.sha256(b"" if self.static is None else self.static.to_csv().encode())
+        content.update(f"{self.columns} {self.series} {self.spans.tolist()}".encode())
+        for array in (stamps, self.values, self.covariates):
+            content.update(b"" if array is None else np.ascontiguousarray(array).data)
+        return content.hexdigest()
+
+    def __getitem__(self, name: str) -> Dataset:
+        """One series as a data set of its own; UsageError for a name that is none."""
+        if name not in self.series:
+            raise UsageError(f"Data set '{shown(self.name)}' has no series '{shown(name)}'{suggest(name, self.series)}")
+        return self.take(np.array([self.series.index(name)]))
+
+    def take(self, series: NDArray[np.integer[Any]], stops: Rows | None = None) -> Dataset:
+        """Some series; their split is the old one, which rows that are left out are no part of.
+
+        Args:
+            series: numbers (n,), in the order wanted.
+            stops: (n,), how many of its first rows each keeps; None keeps all.
+
+        Returns:
+            The data set.
+        """
+        spans = self.spans[series]
+        spans = spans if stops is None else np.stack([spans[:, 0], spans[:, 0] + stops], axis=1)
+        ends = (spans[:, 1] - spans[:, 0]).cumsum()
+        if len(spans) == 1:
+            rows: Any = slice(*spans[0])
+        elif stops is None and np.array_equal(series, np.arange(len(self))):
+            return self
+        else:
+            rows = np.arange(ends[-1]) + np.repeat(spans[:, 0] - np.append(0, ends[:-1]), spans[:, 1] - spans[:, 0])
+        return replace(
+            self,
+            values=self.values[rows],
+            spans=np.stack([np.append(0, ends[:-1]), ends], axis=1),
+            series=tuple(self.series[number] for number in series.tolist()),
+            stamps=None if self.stamps is None else self.stamps[rows],
+            covariates=self.covariates[rows],
+            static=None if self.static is None else self.static.iloc[series],
+            split=Split(np.minimum(self.split.rows[series], (spans[:, 1] - spans[:, 0])[:, None, None])),
+        )
+
+    def for_horizon(self, pred_len: int) -> Self:
+        """The same, split so that `pred_len` steps fit into validation and test, where nobody chose the split."""
+        return self if self.fixed_split else replace(self, split=usual_split(self.lengths, pred_len))
+
+    def all_rows(self) -> Self:
+        """The same, of which every row of each series is there to learn from."""
+        return replace(self, split=Split.at(self.lengths, self.lengths, self.lengths))
+
+    def held_out(self) -> Self:
+        """The same, of which the validation part of each series goes on to the end of its test part."""
+        rows = self.split.rows.copy()
+        rows[:, 1, 1] = rows[:, 2, 1]
+        return replace(self, split=Split(rows))
+
+    def learning(self, part: str) -> Self:
+        """The same, of which every row up to the end of `part` is there to learn from."""
+        rows = self.split.rows.copy()
+        rows[:, 0, 1] = np.maximum(rows[:, 0, 1], self.split.part(part)[:, 1])
+        return replace(self, split=Split(rows))
 
     def __repr__(self) -> str:
-        rows, channels = self.values.shape
-        lines = [f"Dataset '{shown(self.name)}': {count(rows, 'row')} of {count(channels, 'column')}"]
+        size = f"{count(len(self.values), 'row')} of {count(self.values.shape[1], 'column')}"
+        lines = [f"Dataset '{shown(self.name)}': {size}"]
+        if len(self) > 1:
+            least, most = int(self.lengths.min()), int(self.lengths.max())
+            each = f"{least} to {most} rows" if least < most else f"{most} rows each"
+            lines.append(f"  series: {len(self)} of {each}: {names(self.series)}")
         lines.append(f"  columns: {names(self.columns)}")
         roles = self.schema.roles
-        for role, listed in (("past", roles.past), ("known in advance", roles.future)):
+        for role, listed in (("past", roles.past), ("known in advance", roles.future), ("static", roles.static)):
             lines += [f"  {role}: {names(listed)}"] * bool(listed)
-        if self.dates is not None:
+        if self.stamps is not None and len(self.stamps):
             season = f", season {count(self.season, 'step')}" * (self.season > 1)
-            lines.append(f"  step: {self.freq}, from {stamp(self.dates, 0)} to {stamp(self.dates, -1)}{season}")
+            first, last = self.stamps.min(), self.stamps.max()
+            lines.append(f"  step: {self.freq}, from {stamp(first)} to {stamp(last)}{season}")
         missing = 0 if self.observed is None else int((~self.observed).sum())
         lines.append(f"  gaps: {f'{missing} of {self.values.size} values' if missing else 'none'}")
-        parts = ((part, getattr(self.split, part)) for part in PARTS)
-        lines.append("  split: " + ", ".join(f"{part} {stop - start}" for part, (start, stop) in parts) + " rows")
+        counts = (self.split.rows[..., 1] - self.split.rows[..., 0]).sum(0).tolist()
+        parts = ", ".join(f"{part} {rows}" for part, rows in zip(PARTS, counts, strict=True))
+        lines.append(f"  split: {parts} rows")
         return "\n".join(lines)
 
     def frame(self) -> pd.DataFrame:
-        """A wide table in raw units: the stamps under their own name, where there are some, the
-        columns, and what is known."""
+        """The table in raw units.
+
+        Returns:
+            Names of series where it has such, stamps where there are some, the columns, and what is known in advance,
+            under their own names.
+        """
         table = pd.DataFrame(self.values, columns=list(self.columns))
-        if self.covariates is not None:
+        if self.schema.roles.future:
             table[list(self.schema.roles.future)] = self.covariates
-        if self.dates is not None:
-            table.insert(0, self.schema.form.time or "date", self.dates)
+        form = self.schema.form
+        if self.static is not None:
+            table[list(self.static.columns)] = self.static.iloc[self.codes()].to_numpy()
+        if self.stamps is not None:
+            table.insert(0, form.time or ("ds" if self.schema.panel else "date"), self.stamps)
+        if self.schema.panel:
+            table.insert(0, form.series, np.repeat(np.array(self.series, dtype=object), self.lengths))
         return table
 
+    def before_test(self, pred_len: int, origins: int) -> list[Dataset]:
+        """The rows that trials see: each series cut off after its validation part and, for each further origin, that
+        part's length earlier still. The rows of the test part are in none of them.
 
-def for_horizon(data: Dataset, pred_len: int) -> Dataset:
-    """`data`, with a split that leaves whole horizons for validation and test where a short table
-    of one's own has none."""
-    return data if data.fixed_split else replace(data, split=horizon_split(data.split, pred_len))
+        Their own test part, which `train` asks for, is the last window of the validation part once more.
+
+        Args:
+            pred_len: steps.
+            origins: how many data sets.
+
+        Returns:
+            The data sets, the latest first.
+
+        Raises:
+            UsageError: the training rows do not reach for so many.
+        """
+        if origins > self.most_origins:
+            if len(self) > 1:
+                raise UsageError(f"Several series are validated at one origin, not at {origins}; leave --origins out.")
+            (first, start), (_, end) = self.split.train[0].tolist(), self.split.val[0].tolist()
+            raise UsageError(
+                f"{origins} origins, each {end - start} rows before the next, leave less than half of the "
+                f"{start - first} training rows of '{self.name}'; ask for at most {self.most_origins}."
+            )
+        schema = replace(self.schema, split=SplitRule(test_rows=pred_len))  # or it would be split anew
+        train, stop, cut = self.split.train[:, 1], self.split.val[:, 1], list[Dataset]()
+        for back in range(origins):
+            shift = back * (stop - train)
+            rows = self.take(np.arange(len(self)), stop - shift)
+            test = np.maximum(train - shift, stop - shift - pred_len)
+            ends = np.stack([np.stack([0 * stop, train - shift], 1), np.stack([train, stop], 1) - shift[:, None]], 1)
+            parts = np.concatenate([ends, np.stack([test, stop - shift], 1)[:, None]], axis=1)
+            cut.append(replace(rows, split=Split(parts), schema=schema, notes=()))
+        return cut
+
+    @property
+    def most_origins(self) -> int:
+        """Origins at most that `before_test` takes: those that leave half of the training rows."""
+        if len(self) > 1:
+            return 1
+        (first, start), stop = self.split.train[0].tolist(), int(self.split.val[0, 1])
+        return 1 + (start - first) // (2 * (stop - start))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from femts.text import shown
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 MOST_NAMES = 6  # of columns
 
@@ -23,6 +23,6 @@ def names(columns: tuple[str, ...]) -> str:
     return ", ".join(map(shown, columns[:MOST_NAMES])) + (f" and {rest} more" if rest > 0 else "")
 
 
-def stamp(dates: pd.Index, row: int) -> str:
+def stamp(when: object) -> str:
     """One stamp as it is shown; midnight is a day."""
-    return str(dates[row]).removesuffix(" 00:00:00")
+    return str(when).removesuffix(" 00:00:00")

@@ -1,4 +1,5 @@
-"""Effects of known columns, fitted to the training rows."""
+"""Effects of known columns, fitted to the training rows: those that series share, for a short one shows little of what
+a holiday does, and those of a series alone that is long enough to tell."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from femts.data.effects import MOST_ROWS, Array, Effects, calendar_waves, zone_of
 
+ENOUGH = 20  # rows for each term of the effects of a series alone
 KNOTS = (0.2, 0.4, 0.6, 0.8)  # quantiles of a column, where its line may break
 PENALTIES = np.logspace(-4, 3, 15)
 BLOCKS = 5  # of the training rows, each left out in turn
@@ -53,6 +55,33 @@ def fit_effects(
     worth = explained >= WORTH
     fitted = replace(plain, weight=np.where(worth, weight, 0.0), explained=np.where(worth, explained, 0.0))
     return replace(fitted, offset=fitted.of(covariates[before], None if dates is None else dates[before]).mean(axis=0))
+
+
+def fit_own(
+    shared: Effects,
+    scaled: Array,
+    covariates: Array,
+    stamps: pd.Index | None,
+    season: int,
+    lengths: Sequence[int],
+    targets: int,
+) -> dict[int, Effects]:
+    """Effects on series alone, by number, where a series is long enough for some, and they explain more of its changes
+    in rows that were left out than those that it would share with others; arguments as in `fit_effects`."""
+    own, begin = dict[int, Effects](), 0
+    for number, length in enumerate(lengths):
+        rows = slice(begin, begin + length)
+        begin += length
+        if length < ENOUGH * len(shared.weight):
+            continue
+        some = scaled[rows], covariates[rows], None if stamps is None else stamps[rows]
+        fitted, steps = fit_effects(*some, season, shared.calendar), min(season, length // 2)
+        change, effect = (each[steps:] - each[:-steps] for each in (some[0], shared.of(*some[1:])))
+        square = np.nansum(change**2, axis=0)
+        explained = 1 - np.nansum((change - effect) ** 2, axis=0) / np.where(square > 0, square, 1)
+        if fitted.explained[:targets].mean() > explained[:targets].mean():
+            own[number] = fitted
+    return own
 
 
 def _plain(covariates: Array, calendar: bool, dates: pd.Index | None) -> Effects:

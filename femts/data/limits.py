@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -24,18 +22,18 @@ class Limits(NamedTuple):
     high: Tensor
 
     @classmethod
-    def of(cls, series: Sequence[Preprocess], targets: int) -> Limits | None:
-        """Limits (S, 1, T) of the first T channels of `series`, offsets put back; None where nothing limits one."""
-        if all(one.linear for one in series):
+    def of(cls, preprocess: Preprocess, targets: int) -> Limits | None:
+        """Limits (S, 1, T) of the first T channels of each series, offsets put back; None where nothing limits one."""
+        if preprocess.linear:
             return None
-        low, high = torch.from_numpy(np.stack([one.limits(targets) for one in series], axis=1))[:, :, None]
+        low, high = (torch.from_numpy(each)[:, None] for each in preprocess.limits(targets))
         if not (low.isfinite() | high.isfinite()).any():
             return None
         return cls(low - HAIR * (1 + low.abs()), high + HAIR * (1 + high.abs()))
 
     def at(self, numbers: Tensor) -> Limits:
-        """Those of the series `numbers` (B,)."""
-        return Limits(*(each[numbers.cpu()] for each in self))
+        """Those of the series `numbers` (B,); themselves where they are of one."""
+        return self if len(self.low) == 1 else Limits(*(each[numbers.cpu()] for each in self))
 
     def without(self, offsets: Tensor) -> Limits:
         """Limits of forecasts without `offsets` (B or 1, P, T)."""

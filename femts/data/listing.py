@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from femts.config.arguments import check_path
 from femts.data.catalog import CATALOG
 from femts.data.download import locate
+from femts.plugins import load_plugins
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,6 +36,7 @@ def datasets(data_root: str | Path | None = None) -> pd.DataFrame:
 
 def rows(data_root: str | Path | None = None) -> list[tuple[str, int, int, str, str]]:
     """The rows of `datasets`, which takes longer for it needs pandas."""
+    load_plugins()
     root = None if data_root is None else check_path(data_root, "The data root")
     return [
         (c.name, c.rows, c.channels, c.freq, "built-in" if not c.filename else "yes" if locate(c, root) else "no")

@@ -16,15 +16,16 @@ from pandas.tseries.frequencies import to_offset
 
 from femts.config.arguments import check_kind, check_path
 from femts.data.catalog import CATALOG, DatasetCard, card
+from femts.data.check import check_frame, sentinels
 from femts.data.dataset import Dataset
 from femts.data.download import fetch, file_sha256
-from femts.data.frames import check_frame, sentinels
-from femts.data.grid import step_of
-from femts.data.opened import Opened, open_table
-from femts.data.opening import STDIN
+from femts.data.frequency import step_of
+from femts.data.long_table import read_long
+from femts.data.read import LoadedTable, open_table
 from femts.data.roles import NO_ROLES, Roles
 from femts.data.schema import Reading, Schema
 from femts.data.splits import ratio_split
+from femts.data.unpack import STDIN
 from femts.errors import UsageError, memory_checked
 from femts.text import shown
 
@@ -41,9 +42,8 @@ def load_dataset(
 
     Args:
         source: a name of the catalogue (any case), a file that `read_table` reads (`-` is standard
-            input), with `date` and value columns or `unique_id, ds, y`, whose series then are its
-            columns, or such a table of pandas, polars or pyarrow, its stamps in a column or in the
-            index. Files and frames of one's own are split .7, .1, .2.
+            input), with `date` and value columns or `unique_id, ds, y`, or such a table of pandas, polars or
+            pyarrow, its stamps in a column or in the index. Files and frames of one's own are split .7, .1, .2.
         data_root: folder of the catalogue's files; None finds it as `femts.data.data_root` does.
         download: whether a missing catalogue file may be downloaded.
         schema: how the table is read, where that is at hand as an object.
@@ -56,12 +56,15 @@ def load_dataset(
             `past`: columns that are known up to now: models read them, and nobody scores them.
             `future`: columns that are known for the steps to come as well, such as holidays;
             `femts.data.effects` says how they act. Where targets are named, columns without a role are left out.
+            `static`: columns that do not change within a series of a long table.
             `calendar`: let the hour of the week and the season of the year act likewise.
             `season`: steps of a season, or of several (24, or [24, 168]), where the step does not tell it, and 1 for
             none; `freq`: the step, where the stamps do not show it. `femts.data.schema.Schema` says how they are used.
+            `panel`: true for a series each, in a wide table each column, from which one model learns; false for
+            columns that are forecast together. By default a long table has series, and a wide one columns.
 
     Returns:
-        The data set, its values (rows, C) in raw units, split in three; `notes` say what is odd about it.
+        The data set in raw units, split in three; `notes` say what is odd about it.
 
     Raises:
         UsageError: unknown name, or data that cannot be used; the text says what and where.
@@ -69,22 +72,79 @@ def load_dataset(
 
     Examples:
         >>> data = load_dataset("synthetic")
-        >>> data.values.shape, data.freq, data.split.test
-        ((8760, 6), 'h', (7008, 8760))
+        >>> data.values.shape, data.freq, data.split.test.tolist()
+        ((8760, 6), 'h', [[7008, 8760]])
     """
     data_root = None if data_root is None else check_path(data_root, "The data root")
     schema = Schema.of(**reading) if schema is None else schema
     check_kind(schema, Schema, "The schema", "give one of femts.data.schema, or na=, columns= and so on")
-    if schema.panel:
-        raise UsageError("A data set is one series of columns, and no panel; load it by femts.load_panel.")
     if isinstance(source, str) and not is_path(source):
         data = _from_catalogue(card(source), data_root, download, schema)
+        if schema.panel:
+            opened = LoadedTable(data.frame(), schema.form, data.name, data.name, data.notes, data.sha256, data.source)
+            return _series_dataset(opened, schema)
         return with_roles(data, schema.roles) if schema.roles.any else data
-    return table_dataset(open_table(source, schema.form, guess=not schema.roles.any), schema)
+    opened = open_table(source, schema.form, guess=bool(schema.panel) or not schema.roles.any)
+    if schema.panel or (schema.panel is None and opened.is_long(schema.roles.target)):
+        return _series_dataset(opened, schema)
+    return _table_dataset(opened, schema)
+
+
+def read_series(frame: pd.DataFrame, name: str, schema: Schema, where: str, freq: str | None = None) -> Dataset:
+    """The series of a table that is in memory, one each in a long table or for a column of a wide one, with the step
+    `freq`, which the longest series shows unless it is given.
+
+    Raises:
+        UsageError: a series, a stamp or a cell is not as it must be; the text names it.
+    """
+    read = read_long(frame, replace(schema, panel=True), where, freq)
+    roles, form = read.schema.roles, read.schema.form
+    roles = replace(roles, target=roles.target or (form.value,))
+    columns = (*roles.target, *roles.past)
+    values, covariates = np.split(read.values, [len(columns)], axis=1)
+    check_known(values, covariates, roles, read.stamps)
+    return Dataset(
+        name,
+        np.ascontiguousarray(values),
+        read.spans,
+        read.series,
+        read.stamps,
+        columns,
+        read.freq,
+        schema.season_of(read.freq),
+        schema.split.split(read.stamps, read.spans, where),
+        "",
+        np.ascontiguousarray(covariates),
+        read.static,
+        read.schema,
+        read.notes,
+    )
+
+
+def _series_dataset(opened: LoadedTable, schema: Schema) -> Dataset:
+    """The series of a user's table; UsageError for data that cannot be used."""
+    notes = opened.notes
+    if schema.panel is None:
+        notes = (
+            *notes,
+            "the table is long, so one model learns from each series by itself; --multivariate joins them",
+        )
+    data = read_series(opened.frame, opened.name, replace(schema, form=opened.form), opened.where)
+    tested = (data.split.test[:, 0] > 0) & (data.split.test[:, 0] < data.split.test[:, 1])
+    if schema.split.given and not tested.any():
+        wish = ", ".join(f"{name} {value}" for name, value in schema.split.to_dict().items())
+        raise UsageError(
+            f"No series of '{shown(data.name)}' has rows to learn from and rows to test by, split as {wish}; change it."
+        )
+    least, most = int(data.lengths.min()), int(data.lengths.max())
+    gaps = 0 if data.observed is None else int((np.bincount(data.codes()[~data.observed.all(1)]) > 0).sum())
+    lengths = f"{least} to {most}" if least < most else f"{most}"
+    notes = (*notes, *data.notes, f"it has {len(data)} series of {lengths} rows, {gaps} of them with gaps")
+    return replace(data, notes=notes, source=opened.source, sha256=opened.sha256 or data.fingerprint())
 
 
 def with_roles(data: Dataset, roles: Roles) -> Dataset:
-    """`data`, of which every column is to be forecast, with its columns in these roles.
+    """`data` of one series, of which every column is to be forecast, with its columns in these roles.
 
     Raises:
         UsageError: names that do not fit, or a known column that tells the future.
@@ -94,17 +154,17 @@ def with_roles(data: Dataset, roles: Roles) -> Dataset:
     columns = (*roles.target, *roles.past)
     values = np.ascontiguousarray(data.values[:, [at[name] for name in columns]])
     covariates = np.ascontiguousarray(data.values[:, [at[name] for name in roles.future]])
-    _check_known(values, covariates, roles, data.dates)
-    something = covariates if roles.future or roles.calendar else None
-    return replace(data, values=values, columns=columns, schema=replace(data.schema, roles=roles), covariates=something)
+    check_known(values, covariates, roles, data.stamps)
+    schema = replace(data.schema, roles=roles)
+    return replace(data, values=values, columns=columns, schema=schema, covariates=covariates)
 
 
-def _check_known(
-    values: NDArray[np.float64], covariates: NDArray[np.float64], roles: Roles, dates: pd.Index | None
+def check_known(
+    values: NDArray[np.float64], covariates: NDArray[np.float64], roles: Roles, stamps: pd.Index | None
 ) -> None:
     """Refuse what would tell the future: a known column that is a target, under another name; and a
     calendar without dates."""
-    if roles.calendar and not isinstance(dates, pd.DatetimeIndex):
+    if roles.calendar and not isinstance(stamps, pd.DatetimeIndex):
         raise UsageError("Calendar features need dates, which these data do not have; leave --calendar out.")
     for k, name in enumerate(roles.future):
         for c, target in enumerate(roles.target):
@@ -115,20 +175,23 @@ def _check_known(
                 )
 
 
-def table_dataset(opened: Opened, schema: Schema) -> Dataset:
-    """The data set of a user's table, its columns in the roles of `schema`, split as it says.
+def _table_dataset(opened: LoadedTable, schema: Schema) -> Dataset:
+    """The data set of a user's table, its columns forecast together in the roles of `schema`, split as it says.
 
     Raises:
         UsageError: data that cannot be used; the text says what and where.
     """
     schema = replace(schema, form=opened.form)
     frame = check_frame(schema.roles.narrow(opened.frame, opened.form, opened.where), schema, where=opened.where)
-    data = make_dataset(
-        frame,
+    stamps, values = pd.Index(frame["date"]), frame.drop(columns="date")
+    data = Dataset.of_one(
         opened.name,
-        schema.freq or step_of(pd.Index(frame["date"])),
-        replace(schema, roles=NO_ROLES),
-        opened.sha256,
+        np.ascontiguousarray(values.to_numpy(dtype=np.float64)),
+        stamps,
+        tuple(map(str, values.columns)),
+        freq=schema.freq or step_of(stamps),
+        schema=replace(schema, roles=NO_ROLES),
+        sha256=opened.sha256,
     )
     data = _checked(replace(data, notes=(*opened.notes, *frame.attrs["notes"]), source=opened.source))
     published = next((c for c in CATALOG.values() if c.sha256 == data.sha256 and c.split != ratio_split(c.rows)), None)
@@ -144,24 +207,6 @@ def is_path(source: str) -> bool:
     if source.lower() in (name.lower() for name in CATALOG):
         return False
     return source == str(STDIN) or bool(Path(source).suffix) or len(Path(source).parts) != 1 or os.path.exists(source)
-
-
-def make_dataset(frame: pd.DataFrame, name: str, freq: str, schema: Schema, sha256: str = "") -> Dataset:
-    """A data set of a table that `check_frame` gave, with the step `freq`, split as `schema` says;
-    nothing is looked at."""
-    dates = pd.Index(frame["date"])
-    values = frame.drop(columns="date")
-    return Dataset(
-        name=name,
-        values=_matrix(values, schema),
-        dates=dates,
-        columns=tuple(map(str, values.columns)),
-        freq=freq,
-        split=schema.split.split(dates, len(frame), f"'{shown(name)}'"),
-        sha256=sha256,
-        season=schema.season_of(freq),
-        schema=schema,
-    )
 
 
 def _from_catalogue(entry: DatasetCard, root: str | Path | None, download: bool, schema: Schema) -> Dataset:
@@ -186,21 +231,22 @@ def _from_catalogue(entry: DatasetCard, root: str | Path | None, download: bool,
         )
     if when is not None:
         _check_step(entry, when)
-    return _checked(
-        Dataset(
-            name=entry.name,
-            values=_matrix(table, schema),
-            dates=when,
-            columns=tuple(map(str, table.columns)),
-            freq=None if when is None else entry.freq,
-            split=schema.split.split(when, entry.rows, entry.name) if schema.split.given else entry.split,
-            sha256=sha256,
-            season=schema.season[0] if schema.season else entry.season,
-            notes=notes,
-            source=entry.name,
-            schema=Schema(na=schema.na, split=schema.split, domain=schema.domain, season=schema.season),
-        )
+    schema = Schema(na=schema.na, split=schema.split, domain=schema.domain, season=schema.season)
+    spans = np.array([[0, entry.rows]], dtype=np.int64)
+    data = Dataset.of_one(
+        entry.name,
+        _matrix(table, schema),
+        when,
+        tuple(map(str, table.columns)),
+        freq=None if when is None else entry.freq,
+        split=schema.split.split(when, spans, entry.name) if schema.split.given else entry.split,
+        sha256=sha256,
+        season=schema.season[0] if schema.season else entry.season,
+        notes=notes,
+        source=entry.name,
+        schema=schema,
     )
+    return _checked(data)
 
 
 def _check_step(entry: DatasetCard, when: pd.DatetimeIndex) -> None:
@@ -238,7 +284,7 @@ def _checked(data: Dataset) -> Dataset:
         )
     constant = train.columns[train.min() == train.max()]
     notes = data.notes + tuple(f"column '{shown(c)}' is constant in training, so its scale is 1" for c in constant)
-    gaps = () if data.observed is None else (_gaps(data.observed, data.columns, data.dates),)
+    gaps = () if data.observed is None else (_gaps(data.observed, data.columns, data.stamps),)
     return replace(data, notes=(*notes, *gaps))
 
 

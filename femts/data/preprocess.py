@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,131 +14,244 @@ from numpy.typing import NDArray
 from femts.data.dataset import Dataset
 from femts.data.domain import ANY, Domain
 from femts.data.effects import Effects
-from femts.data.effects_fit import fit_effects
+from femts.data.effects_fit import fit_effects, fit_own
+from femts.data.known import NOTHING, KnownInputs, Reads, calendar_marks
 from femts.data.power import PowerTransform
 from femts.data.scaler import Scaler, Values
+from femts.data.static import StaticCodes
 from femts.errors import UsageError
 from femts.text import shown
 
 Array = NDArray[np.float64]
+Numbers = NDArray[np.int64]
 MOST_DEVIATIONS = 1e15  # sums of squares of such values are still within float32
 
 
 @dataclass(frozen=True, eq=False)
 class Preprocess:
-    """Preprocessing of C channels, fitted once on the training rows and kept with the model.
+    """Preprocessing of C channels of S series, fitted once on the training rows and kept with the model.
 
     Targets are transformed, where the user wishes it, values are scaled, what known columns explain
     of them is taken off, and gaps are filled, in this order. What is taken off is called offsets:
     in scaled units, a number for each step and channel. On the way back, raw values end at the
     bounds of their domain.
 
+    Values have the series, or what belongs to one, on their first axis, or there is one series for all: `take` gives
+    the preprocessing of windows or rows by the numbers of their series.
+
     Attributes:
         columns: names of the C channels.
-        scaler: mean and scale of each.
-        effects: of the known columns on the scaled channels; None where none are known.
+        series: names of the S series.
+        scaler: mean and scale of each channel of each series.
+        effects: of the known columns on the scaled channels, which series share; None where none are known.
+        own_effects: of series that have their own instead, by number.
         power: transform of the targets, the first channels; None where there is none.
         domain: bounds of the targets.
+        static: codes of the static columns; None where there are none.
+        known: known columns and marks of the calendar as the model reads them; None where it reads none.
         reads_raw: made for a model that reads values before scaling, where a look-back may begin before its series.
     """
 
     columns: tuple[str, ...]
+    series: tuple[str, ...]
     scaler: Scaler
     effects: Effects | None = None
+    own_effects: Mapping[int, Effects] = field(default_factory=dict)
     power: PowerTransform | None = None
     domain: Domain = ANY
+    static: StaticCodes | None = None
+    known: KnownInputs | None = None
     reads_raw: bool = False
 
     @classmethod
-    def fit(cls, data: Dataset, units: Preprocess | None = None) -> Preprocess:
-        """Fit to the training rows of `data`, and to no others but for a channel that does not vary there.
+    def fit(
+        cls, data: Dataset, units: Preprocess | None = None, reads: Reads = NOTHING, scaler: str = "standard"
+    ) -> Preprocess:
+        """Fit to the training rows of each series of `data`, and to no others but for a channel that does not vary
+        there.
 
-        With `units` their transform and scale stay.
+        Args:
+            data: the series and their split.
+            units: whose transform and scale stay, where a series has some of its own, and codes of static and known
+                columns for all; None fits them.
+            reads: what the model reads of that which is known in advance, and whether effects of it are fitted.
+            scaler: registered name of what gives the scale.
         """
-        return cls.fit_rows(data, data.train_values, slice(*data.split.train), units)
+        made, roles = cls._fit_units(data, units, kind=scaler), data.schema.roles
+        static, known = (None, None) if units is None else (units.static, units.known)
+        if static is None and data.static is not None:
+            static = StaticCodes.fit(data.static)
+        made = replace(made, static=static, known=known)
+        if not data.has_known:
+            return made
+        rows = [np.arange(first, stop) for first, stop in data.part("train").tolist()]
+        lengths, some = list(map(len, rows)), np.concatenate(rows)
+        of_rows = made.at(np.repeat(np.arange(len(data)), lengths))
+        covariates, stamps = data.covariates[some], None if data.stamps is None else data.stamps[some]
+        if known is None and reads.any:
+            marks = calendar_marks(data.freq) if reads.calendar else ()
+            known = KnownInputs.fit(covariates if reads.columns else covariates[:, :0], stamps, marks)
+            made = replace(made, known=known)
+        if not reads.effect:
+            return made
+        scaled = of_rows.scale(data.values[some])
+        season, own = data.season, dict[int, Effects]()
+        shared = fit_effects(scaled, covariates, stamps, season, roles.calendar, lengths)
+        if len(data) > 1:
+            own = fit_own(shared, scaled, covariates, stamps, season, lengths, data.n_targets)
+        return replace(made, effects=shared, own_effects=own)
 
     @classmethod
-    def fit_rows(cls, data: Dataset, values: Array, rows: slice, units: Preprocess | None = None) -> Preprocess:
-        """Fit to `values` (n, C), which are those of `rows` of `data`; with `units` their transform and scale stay."""
-        plain = cls.fit_scale(data, values) if units is None else units.kept(values)
-        if data.covariates is None:
-            return plain
-        covariates, dates = data.covariates[rows], None if data.dates is None else data.dates[rows]
-        effects = fit_effects(plain.scale(values), covariates, dates, data.season, data.schema.roles.calendar)
-        return replace(plain, effects=effects)
+    def _fit_units(
+        cls, data: Dataset, units: Preprocess | None = None, like: Scaler | None = None, kind: str = "standard"
+    ) -> Preprocess:
+        """Transform and scale alone; see `fit`, and for `like` `Scaler.fit`."""
+        domain, targets, values = data.schema.domain, data.n_targets, data.values
+        places = np.full(len(data), -1) if units is None else units.places(data.series)
+        ends = np.stack([data.part("train")[:, 0], data.part("train")[:, 1], *data.part("test").T], axis=1).tolist()
+        known: list[tuple[str, Array]] = []
+        for number, (first, stop, *_) in enumerate(ends if domain.transform != "none" else []):
+            rows = values[first:stop]
+            rows = values[slice(*data.spans[number])] if np.isnan(rows).all(0).any() else rows
+            known.append((data.words(number), rows[:, :targets]))
+        power = PowerTransform.fit(domain.transform, known, data.columns)
+        if units is not None and units.power is not None and power is not None:
+            kept = units.power.powers[places]
+            power = replace(power, powers=np.where((places >= 0)[:, None], kept, power.powers))
 
-    @classmethod
-    def fit_scale(cls, data: Dataset, values: Array, like: Array | None = None) -> Preprocess:
-        """Transform and scale alone, fitted to `values` (n, C), rows of `data`; known columns have no effect.
+        def sets(number: int) -> list[Array]:
+            own = cls(data.columns, ("",), Scaler.even(len(data.columns)), power=power)
+            own = own if power is None or len(data) == 1 else replace(own, power=power.take(np.array([number])))
+            first, stop, test, end = ends[number]
+            begin = int(data.spans[number, 0])
+            pieces = [values[first:stop], values[begin:test], values[begin:end]]
+            return pieces if power is None else [own._transformed(each) for each in pieces]
 
-        A channel that does not vary there is scaled by the rows before the test part, by all up to its end, or by its
-        level, `like` other series; see `Scaler.fit_first`.
-        """
-        domain, targets, test = data.schema.domain, data.targets, data.split.test
-        known = values if not np.isnan(values).all(0).any() else data.values
-        power = PowerTransform.fit(domain.transform, known[:, :targets], data.columns, f"Data set '{shown(data.name)}'")
-        rows = [_transformed(each, power) for each in (values, data.values[: test[0]], data.values[: test[1]])]
-        return cls(data.columns, Scaler.fit_first(rows, like), None, power, domain)
+        scaler = Scaler.fit(map(sets, range(len(data))), len(data.columns), like, kind)
+        if units is not None:
+            stay = units.scaler.take(places)
+            own = stay.own & (places >= 0)[:, None]
+            mean, scale = np.where(own, stay.mean, scaler.mean), np.where(own, stay.scale, scaler.scale)
+            scaler = replace(scaler, mean=mean, scale=scale, own=own | scaler.own)
+        return cls(data.columns, data.series, scaler, power=power, domain=domain)
 
-    def kept(self, values: Array) -> Preprocess:
-        """The same transform and scale, but for channels that had no scale of their own, which are fitted to `values`
-        (n, C); known columns have no effect."""
-        scaler, own = self.scaler, self.scaler.own
-        if not own.all():
-            fitted = Scaler.fit_first([_transformed(values, self.power)] * 3)
-            mean, scale = np.where(own, scaler.mean, fitted.mean), np.where(own, scaler.scale, fitted.scale)
-            scaler = Scaler(mean, scale, own | fitted.own)
-        return replace(self, scaler=scaler, effects=None, reads_raw=False)
+    def places(self, series: Sequence[str]) -> Numbers:
+        """Numbers of `series` here, (len(series),); -1 for one that is new."""
+        if tuple(series) == self.series:
+            return np.arange(len(series))
+        numbers = {name: number for number, name in enumerate(self.series)}
+        return np.array([numbers.get(name, -1) for name in series], dtype=np.int64)
+
+    def take(self, series: NDArray[np.integer[Any]]) -> Preprocess:
+        """That of windows, rows or series by the numbers (B,) of their series; without names."""
+        power = None if self.power is None else self.power.take(series)
+        own = {}
+        if self.own_effects:
+            own = {k: self.own_effects[n] for k, n in enumerate(series.tolist()) if n in self.own_effects}
+        return replace(self, series=(), scaler=self.scaler.take(series), power=power, own_effects=own)
+
+    def at(self, numbers: NDArray[np.integer[Any]]) -> Preprocess:
+        """As `take`, but itself where it is of one series, which all values are of."""
+        return self if len(self.scaler.mean) == 1 else self.take(numbers)
+
+    def for_series(self, data: Dataset) -> Preprocess:
+        """That of the series of `data`, by their names; one that is new is scaled by its own rows there."""
+        places = self.places(data.series)
+        made = replace(self.take(places), series=data.series)
+        new = np.flatnonzero(places < 0)
+        if not len(new):
+            return made
+        fitted = self._fit_units(data.take(new).all_rows(), like=self.scaler, kind=self.scaler.kind)
+        every = fitted.take(np.clip(np.cumsum(places < 0) - 1, 0, None))
+        own = {number: each for number, each in made.own_effects.items() if places[number] >= 0}
+        return replace(made.with_others(every, new), own_effects=own)
+
+    def with_others(self, others: Preprocess, some: NDArray[np.integer[Any]]) -> Preprocess:
+        """The same with transform and scale of `others` for `some` of the series, by number."""
+
+        def mixed(own: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
+            made = own.copy()
+            made[some] = other[some]
+            return made
+
+        one, other = self.scaler, others.scaler
+        mean, scale, own = (mixed(getattr(one, name), getattr(other, name)) for name in ("mean", "scale", "own"))
+        scaler = replace(one, mean=mean, scale=scale, own=own)
+        power = self.power
+        if power is not None and others.power is not None:
+            power = replace(power, powers=mixed(power.powers, others.power.powers))
+        return replace(self, scaler=scaler, power=power)
 
     def reading(self, raw: bool) -> Preprocess:
         """The same, for a model that reads values before scaling, or not."""
         return replace(self, reads_raw=raw)
 
     def scale(self, values: Array) -> Array:
-        """Raw `values` (..., C) transformed and scaled; what is missing and what is known stay in them."""
-        return self.scaler.transform(_transformed(values, self.power))
+        """Raw `values` (S or n, ..., C) transformed and scaled; what is missing and what is known stay in them."""
+        return self.scaler.transform(self._transformed(values))
 
-    def offsets(self, covariates: Array | None, dates: pd.Index | None, where: str = "The history") -> Array | None:
-        """Offsets (n, C) at the known columns `covariates` (n, K), raw units, and the stamps `dates`
-        (n,); None without effects.
+    def offsets(self, covariates: Array, stamps: pd.Index | None, numbers: Numbers, where: str) -> Array | None:
+        """Offsets (n, C) at the known columns `covariates` (n, K), raw units; None without effects.
+
+        Args:
+            covariates: of rows, series by series.
+            stamps: (n,), for a calendar.
+            numbers: of the series of each row, rising.
+            where: what the rows are, to begin a message with.
 
         Raises:
-            UsageError: known columns were there in the training and are missing here; the text begins with `where`.
+            UsageError: known columns were there in the training and are missing here.
         """
         if self.effects is None:
             return None
-        if covariates is None:
+        if covariates.shape[1] != len(self.effects.knots):
             raise UsageError(f"{where} was loaded without its known columns; load it with the roles of the training.")
-        return self.effects.of(covariates, dates)
+        offsets = self.effects.of(covariates, stamps)
+        for number, own in self.own_effects.items():
+            rows = slice(*np.searchsorted(numbers, [number, number + 1]))
+            offsets[rows] = own.of(covariates[rows], None if stamps is None else stamps[rows])
+        return offsets
 
-    def transform(self, values: Array, offsets: Array | None = None, where: str = "The history") -> Array:
+    def transform(
+        self,
+        values: Array,
+        offsets: Array | None = None,
+        where: Callable[..., tuple[str, int]] = lambda *place: ("The history", place[-1]),
+        first: Numbers | None = None,
+    ) -> Array:
         """Raw `values` (..., rows, C), NaN where missing, as models read them: without gaps and without `offsets`.
 
+        Args:
+            values: rows in order of time.
+            offsets: (..., rows, C).
+            where: words on a row by its place in `values`, and its number there, for a message.
+            first: (rows,), the first row of the series of each; None for one series.
+
         Raises:
-            UsageError: other channels, or a value so far off that its square would leave float32;
-                the text begins with `where`.
+            UsageError: other channels, or a value so far off that its square would leave float32.
         """
         if self.power is not None:
-            self.power.check(values[..., : len(self.power.powers)], self.columns, where)
+            self.power.check(values[..., : self.power.powers.shape[1]], self.columns, where)
         scaled = self.scale(values)
         scaled = scaled if offsets is None else scaled - offsets
         far = np.abs(scaled) > MOST_DEVIATIONS
         if far.any():
-            *_, row, column = np.argwhere(far)[0]
+            *place, column = np.argwhere(far)[0].tolist()
+            words, number = where(*place)
             raise UsageError(
-                f"{where} has, in column '{shown(self.columns[column])}' at data row {row + 1}, a value more than "
+                f"{words} has, in column '{shown(self.columns[column])}' at data row {number + 1}, a value more than "
                 f"{MOST_DEVIATIONS:g} deviations from the mean of the training rows, too far for single precision; "
                 "correct it, or leave it empty."
             )
-        return fill_gaps(scaled)
+        return fill_gaps(scaled, first)
 
     def unscaled(self, values: Array, offsets: Array | None = None) -> Array:
-        """Values that are scaled: raw `values` (..., rows, C), NaN where missing, transformed, `offsets` taken off."""
-        values = _transformed(values, self.power)
-        return values if offsets is None else values - offsets * self.scaler.scale
+        """Values that are scaled: raw `values` (S or n, ..., C) transformed, without `offsets`; NaN where missing."""
+        values = self._transformed(values)
+        return values if offsets is None else values - offsets * self.scaler.like(values)[1]
 
     def inverse(self, scaled: Values, offsets: Values | None = None) -> Values:
-        """Raw forecasts of `scaled` ones (..., T), arrays or tensors of the first T channels, within the domain.
+        """Raw forecasts of `scaled` ones (S or n, ..., T), arrays or tensors of T channels, within the domain.
 
         `offsets` (..., T or C) are put back.
         """
@@ -157,26 +270,45 @@ class Preprocess:
         return self.power is None and self.domain == ANY
 
     def rescale(self, raw: Array) -> Array:
-        """Scaled units of raw forecasts (..., T) of the first T channels, in which they are scored."""
+        """Scaled units of raw forecasts (S or n, ..., T) of the first T channels, in which they are scored."""
         values = raw if self.power is None else self.power.apply(raw)
-        return (values - self.scaler.mean[: raw.shape[-1]]) / self.scaler.scale[: raw.shape[-1]]
+        targets = raw.shape[-1]
+        scaler = self.scaler
+        own = replace(
+            scaler, mean=scaler.mean[:, :targets], scale=scaler.scale[:, :targets], own=scaler.own[:, :targets]
+        )
+        return own.transform(values)
 
-    def limits(self, targets: int) -> Array:
-        """Smallest and largest forecasts (2, T) of the first T channels in scaled units, by domain and transform.
+    def limits(self, targets: int) -> tuple[Array, Array]:
+        """Smallest and largest forecasts (S, T) of the first T channels in scaled units, by domain and transform.
 
         They are infinite where nothing limits a forecast, or where no value that the transform takes is below it.
         """
         least = -np.inf if self.power is None else -self.power.shift
         ends = self.domain.clip(np.repeat([[least], [np.inf]], targets, axis=1))
-        low, high = self.rescale(np.maximum(ends, least))
-        return np.stack([np.where(low < np.inf, low, -np.inf), np.where(high > -np.inf, high, np.inf)])
+        ends = np.broadcast_to(np.maximum(ends, least), (len(self.scaler.mean), 2, targets))
+        low, high = self.rescale(ends).transpose(1, 0, 2)
+        return np.where(low < np.inf, low, -np.inf), np.where(high > -np.inf, high, np.inf)
+
+    def _transformed(self, values: Array) -> Array:
+        if self.power is None:
+            return values
+        targets = self.power.powers.shape[1]
+        return np.concatenate([self.power.apply(values[..., :targets]), values[..., targets:]], axis=-1)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types for JSON, which keeps float64 without loss; `reads_raw` follows from the model."""
-        effects = {} if self.effects is None else {"effects": self.effects.to_dict()}
-        power = {} if self.power is None else {"power": self.power.to_dict()}
-        domain = {} if self.domain == ANY else {"domain": self.domain.to_dict()}
-        return {"scaler": self.scaler.to_dict() | effects, "columns": list(self.columns), **power, **domain}
+        record: dict[str, Any] = {
+            "columns": list(self.columns),
+            "series": list(self.series),
+            "scaler": self.scaler.to_dict(),
+        }
+        parts = {"effects": self.effects, "power": self.power, "static": self.static, "known": self.known}
+        for name, part in parts.items():
+            record |= {} if part is None else {name: part.to_dict()}
+        record |= {} if self.domain == ANY else {"domain": self.domain.to_dict()}
+        own = {str(number): effects.to_dict() for number, effects in self.own_effects.items()}
+        return record | ({"own_effects": own} if own else {})
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Preprocess:
@@ -185,11 +317,17 @@ class Preprocess:
         Raises:
             UsageError: no scaler could hold these numbers.
         """
-        scaler = record["scaler"]
-        effects = Effects.from_dict(scaler["effects"]) if "effects" in scaler else None
-        power = PowerTransform.from_dict(record["power"]) if "power" in record else None
-        domain = Domain.from_dict(record.get("domain", {}))
-        return cls(tuple(record["columns"]), Scaler.from_dict(scaler), effects, power, domain)
+        return cls(
+            tuple(record["columns"]),
+            tuple(record["series"]),
+            Scaler.from_dict(record["scaler"]),
+            Effects.from_dict(record["effects"]) if "effects" in record else None,
+            {int(number): Effects.from_dict(each) for number, each in record.get("own_effects", {}).items()},
+            PowerTransform.from_dict(record["power"]) if "power" in record else None,
+            Domain.from_dict(record.get("domain", {})),
+            StaticCodes.from_dict(record["static"]) if "static" in record else None,
+            KnownInputs.from_dict(record["known"]) if "known" in record else None,
+        )
 
 
 def _as_array(function: Callable[[Array], Array], values: Values) -> Values:
@@ -199,19 +337,18 @@ def _as_array(function: Callable[[Array], Array], values: Values) -> Values:
     return torch.from_numpy(function(values.cpu().double().numpy())).to(values)
 
 
-def _transformed(values: Array, power: PowerTransform | None) -> Array:
-    if power is None:
-        return values
-    targets = len(power.powers)
-    return np.concatenate([power.apply(values[..., :targets]), values[..., targets:]], axis=-1)
-
-
-def fill_gaps(scaled: Array) -> Array:
-    """Scaled values (..., rows, C), gaps filled: by the last value before them, or by the training
-    mean, 0, at the start."""
-    missing = np.isnan(scaled)
-    if not missing.any():
+def fill_gaps(scaled: Array, first: Numbers | None = None) -> Array:
+    """Scaled values (..., rows, C), gaps filled: by the last value before them, or by the training mean, 0, where there
+    is none from the row `first` (rows,) of their series on."""
+    if not np.isnan(scaled).any():
         return scaled
-    rows = np.arange(scaled.shape[-2])[:, None]
-    last = np.maximum.accumulate(np.where(missing, -1, rows), axis=-2)
+    last = last_observed(scaled, first)
     return np.where(last < 0, 0.0, np.take_along_axis(scaled, np.maximum(last, 0), axis=-2))
+
+
+def last_observed(values: Array, first: Numbers | None = None) -> Numbers:
+    """Row of the last value that is there, up to each row of `values` (..., rows, C), -1 where there is none from the
+    row `first` (rows,) of its series on."""
+    rows = np.arange(values.shape[-2])[:, None]
+    last = np.maximum.accumulate(np.where(np.isnan(values), -1, rows), axis=-2)
+    return np.where(last < (0 if first is None else first[:, None]), -1, last)

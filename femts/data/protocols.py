@@ -6,7 +6,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from femts.config.arguments import check_text
-from femts.data.splits import SHORT
 from femts.errors import UsageError, suggest
 from femts.text import shown
 
@@ -16,6 +15,7 @@ LOOK_BACKS: tuple[int, ...] = (512, 1024, 2048, 4096)
 """Steps of look-back that our own tables of these choose from."""
 PROTOCOLS: tuple[str, ...] = ("paper", "lookback96", "seasons")
 PUBLISHED_HORIZON = 96
+SHORT = 4  # horizons in training rows whose windows may forecast beyond them
 FEWEST_WINDOWS = 4  # that a single season of look-back has to leave
 LEAST_LOOK_BACK = 24  # steps, of data without a season
 _DAYS = 2  # of steps below a day, as far as 96 steps reach

@@ -13,25 +13,23 @@ from femts.data.preprocess import Preprocess
 
 
 class Raw(NamedTuple):
-    """Rows before scaling, for models that read them so; on the CPU.
+    """Look-backs before scaling, for models that read them so; on the CPU.
 
     Attributes:
-        values: (..., rows, C) float64, transformed where the user wishes it, known effects taken
-            off; NaN where a value is missing, or before the series began.
-        mean, scale: float64, of their scaling; for one row or each, (..., 1 or rows, C).
+        values: (B, L, C) float64, transformed where the user wishes it, known effects taken off; NaN where a value is
+            missing, or before the series began.
+        mean, scale: (B or 1, 1, C) float64, of their scaling.
     """
 
     values: Tensor
     mean: Tensor
     scale: Tensor
 
-    def last(self) -> Raw:
-        """Scaling of the last row alone, beside all values."""
-        return Raw(self.values, self.mean[..., -1:, :], self.scale[..., -1:, :])
 
-
-def raw_rows(preprocess: Preprocess, values: NDArray[np.float64], offsets: NDArray[np.float64] | None = None) -> Raw:
-    """Raw `values` (..., rows, C), NaN where missing, as models that read no scaled ones read them."""
-    mean, scale = (torch.from_numpy(each).double() for each in (preprocess.scaler.mean, preprocess.scaler.scale))
-    rows = torch.from_numpy(np.array(preprocess.unscaled(values, offsets), dtype=np.float64))
-    return Raw(rows, mean.expand(rows.shape), scale.expand(rows.shape))
+def raw_look_backs(
+    preprocess: Preprocess, values: NDArray[np.float64], offsets: NDArray[np.float64] | None = None
+) -> Raw:
+    """Raw `values` (B, L, C), NaN where missing, of the series of `preprocess`, as models read them that read no scaled
+    ones."""
+    mean, scale = (torch.from_numpy(each)[:, None] for each in (preprocess.scaler.mean, preprocess.scaler.scale))
+    return Raw(torch.from_numpy(np.array(preprocess.unscaled(values, offsets), dtype=np.float64)), mean, scale)

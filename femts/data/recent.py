@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from femts.data.earlier import Pieces, numbers, rows_before
-from femts.data.form import USUAL, Form
-from femts.data.interchange import to_frame
-from femts.data.naming import form_again
-from femts.data.opening import place
-from femts.data.reading import headless_pieces, read_table, table_pieces
+from femts.data.check import LARGEST, parsed
+from femts.data.column_names import USUAL, ColumnNames
+from femts.data.columns import match_columns, to_frame
+from femts.data.read import headless_pieces, read_table, table_pieces
 from femts.data.schema import PLAIN, Schema
-from femts.data.timestamps import read_dates
+from femts.data.stamps import as_text, read_dates
+from femts.data.unpack import place
 from femts.errors import UsageError
 
 CELLS = 2**20  # read at a time
 MOST_REPEATED = 2**24  # cells of rows that repeat a stamp
+Pieces = Callable[[], Iterable[pd.DataFrame]]
 
 
 class _Stamps(UsageError):
@@ -60,29 +63,28 @@ def read_recent(
         UsageError: as `read_table`.
     """
     if freq is None:
-        recent = last_rows(headless_pieces(path, cells), steps)
+        recent = _last_rows(headless_pieces(path, cells), steps)
         return _with_earlier(recent, lambda: headless_pieces(path, cells), names, None, schema)
     where, given = place(Path(path)), schema.form
 
     def all_pieces() -> Iterator[pd.DataFrame]:
-        return _let_go(to_frame(piece, where, given) for piece in table_pieces(path, given, cells))
+        for piece in table_pieces(path, given, cells):
+            yield to_frame(piece, where, given)
+            del piece
+            if pd.__version__ < "3":  # a column and its `str` hold each other
+                gc.collect(1)
 
     pieces = all_pieces()
     first = next(pieces)
-    form = form_again(first, given)
-    if form.time_of(first) not in map(str, first.columns):
-        return last_rows(chain([first], pieces), steps)
-    long, again = form.is_long(first), all_pieces
+    columns, again = match_columns(first, given), all_pieces
+    if columns.time_of(first) not in map(str, first.columns):
+        return _last_rows(chain([first], pieces), steps)
     try:
-        if long:
-            recent = last_stamps(chain([first], pieces), steps, freq, form, where)
-        else:
-            recent = _last_by_time(chain([first], pieces), steps, freq, form)
+        recent = last_stamps(chain([first], pieces), steps, freq, columns, where)
     except _Stamps:
-        whole = to_frame(read_table(path, form), where, form)
-        recent = last_stamps([whole], steps, freq, form, where) if long else last_steps(whole, steps, freq, form)
-        again = partial(iter, [whole])
-    return _with_earlier(recent, again, names, freq, replace(schema, form=form))
+        whole = to_frame(read_table(path, columns), where, columns)
+        recent, again = last_steps(whole, steps, freq, columns, where), partial(iter, [whole])
+    return _with_earlier(recent, again, names, freq, replace(schema, form=columns))
 
 
 def _with_earlier(
@@ -100,134 +102,142 @@ def _with_earlier(
     rows = rows_before(pieces, stamps.min(), list(first.index[first.isna()]), freq, schema)
     if not len(rows):
         return recent
-    if freq is not None:
-        rows = rows.assign(**{time: rows.index}) if schema.form.is_long(rows) else _read(rows, time, rows.index)
+    if freq is not None and (schema.form.is_long(rows) or getattr(stamps, "tz", None) is None):
+        rows = rows.assign(**{time: rows.index})
     return pd.concat([rows, recent], ignore_index=freq is not None)
 
 
-def _let_go(pieces: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-    """The `pieces`, each let go of before the next: a column of pandas 2 and its `str` hold each other."""
-    for piece in pieces:
-        yield piece
-        del piece
-        if pd.__version__ < "3":
-            gc.collect(1)
-
-
-def last_steps(history: pd.DataFrame, count: int, freq: str, form: Form = USUAL) -> pd.DataFrame:
-    """The last `count` rows of a wide table by time, this read, in order; by place, where earlier stamps cannot be.
-
-    What is wrong with those rows is said by who checks them; what lies before them is nobody's concern.
-
-    Raises:
-        UsageError: stamps cannot be read, and rows are not in order.
-    """
-    time, recent = form.time_of(history), history.tail(count)
-    try:
-        stamps = read_dates(history[time], "The history", freq)
-    except UsageError:
-        try:
-            in_order = read_dates(recent[time], "The history", freq).is_monotonic_increasing
-        except UsageError:
-            in_order = True  # who checks these rows says so
-        if not in_order:
-            raise
-        return recent
-    history = _read(history, time, stamps)
-    return (history if stamps.is_monotonic_increasing else _in_order(history, stamps)).tail(count)
-
-
-def _last_by_time(pieces: Iterable[pd.DataFrame], count: int, freq: str, form: Form) -> pd.DataFrame:
-    """The rows of the last `count` different stamps of a wide table that comes in pieces, in order."""
-    rows: list[pd.DataFrame] = []
-    ends: list[pd.Index] = []
-    for piece in pieces:
-        if not len(piece):  # it has the names of columns, but no stamps of any kind
-            rows = rows or [piece]
-            continue
-        try:
-            stamps = read_dates(piece[form.time_of(piece)], "The history", freq)
-        except UsageError as error:
-            raise _Stamps(str(error)) from error
-        piece = _read(piece, form.time_of(piece), stamps)
-        if ends and _kind(ends[0].to_series()) != _kind(stamps.to_series()):
-            raise _Stamps("The history has stamps of several kinds or time zones; write them all in one way.")
-        rows, ends = [*(rows if ends else []), piece], [*ends, stamps]
-        joined = ends[0].append(ends[1:])
-        distinct = joined.unique().sort_values()
-        if (len(joined) - len(distinct)) * piece.shape[1] > MOST_REPEATED:
-            break  # who checks these rows says so, and more of them would take all memory
-        if len(distinct) > count:
-            recent = [end >= distinct[-count] for end in ends]
-            rows = [part[here].copy() for part, here in zip(rows, recent, strict=True) if here.any()]
-            ends = [end[here] for end, here in zip(ends, recent, strict=True) if here.any()]
-    table = _joined(rows)
-    if not ends:
-        return table
-    joined = ends[0].append(ends[1:])
-    return table if joined.is_monotonic_increasing else _in_order(table, joined)
-
-
-def _read(table: pd.DataFrame, time: str, stamps: pd.Index) -> pd.DataFrame:
-    """The table with its `stamps` read, for in some rows alone a day could be a month; those of a time zone as they
-    are, for a summer's rows alone have one offset."""
-    return table if getattr(stamps, "tz", None) is not None else table.assign(**{time: stamps})
-
-
-def _in_order(table: pd.DataFrame, stamps: pd.Index) -> pd.DataFrame:
-    return table.iloc[np.argsort(stamps.to_numpy(), kind="stable")]
-
-
-def last_rows(pieces: Iterable[pd.DataFrame], count: int) -> pd.DataFrame:
-    """The last `count` rows of a table that comes in pieces."""
-    recent: list[pd.DataFrame] = []
-    for piece in pieces:
-        recent.append(piece.tail(count).copy())  # a copy lets go of the rest
-        while sum(map(len, recent[1:])) >= count:
-            recent.pop(0)
-    return _joined(recent).tail(count)
-
-
 def last_stamps(
-    pieces: Iterable[pd.DataFrame], count: int, freq: str | None, form: Form = USUAL, where: str = "The history"
+    pieces: Iterable[pd.DataFrame], count: int, freq: str, names: ColumnNames = USUAL, where: str = "The history"
 ) -> pd.DataFrame:
     """Of a table that comes in pieces, in any order, the rows of the last `count` different stamps, these read.
 
-    A series of a long table without a row among them gets one for the last stamp, without a value.
+    Those of a wide table come in order of time; stamps of a time zone stay as they are. A series of a long table without a row among them gets one for the last
+    stamp, without a value.
 
     Raises:
         UsageError: a stamp cannot be read, or stamps of several kinds or time zones; the text says which.
     """
-    recent, names, time = None, dict[str, None](), ""
+    recent, stamps, series, long = pd.DataFrame(), pd.Index([]), dict[str, None](), False
     for piece in pieces:
-        time = form.time_of(piece)
-        names |= dict.fromkeys(piece[form.series].astype(str).unique())
+        time, long = names.time_of(piece), names.is_long(piece)
         try:
-            piece = piece.assign(**{time: read_dates(piece[time], where, freq)})
+            new = read_dates(piece[time], where, freq)
         except UsageError as error:
             raise _Stamps(str(error)) from error
-        if recent is not None and len(recent) and len(piece) and _kind(recent[time]) != _kind(piece[time]):
-            raise _Stamps(f"{where} has stamps of several kinds or time zones; write them all in one way.")
-        recent = piece if recent is None else _joined([recent, piece])
-        stamps = np.sort(recent[time].unique())
-        if len(stamps) > count:
-            recent = recent[recent[time] >= stamps[-count]]
-    assert recent is not None, "a table comes in one piece at least"
-    here = set(recent[form.series].astype(str))
-    ended = [name for name in names if name not in here]
+        series |= dict.fromkeys(as_text(piece[names.series]).unique()) if long else {}
+        if long or getattr(new, "tz", None) is None:  # a summer's rows alone, as they are written, have one offset
+            piece = piece.assign(**{time: new})
+        if not len(stamps):  # an empty piece has the names of columns, but no stamps of any kind
+            recent, stamps = piece, new
+        elif len(piece):
+            kinds = [getattr(each, "tz", None) if isinstance(each, pd.DatetimeIndex) else int for each in (stamps, new)]
+            if kinds[0] != kinds[1]:
+                raise _Stamps(f"{where} has stamps of several kinds or time zones; write them all in one way.")
+            recent, stamps = pd.concat([recent, piece]), stamps.append(new)
+        distinct = stamps.unique()
+        if not long and (len(stamps) - len(distinct)) * piece.shape[1] > MOST_REPEATED:
+            break  # who checks these rows says so, and more of them would take all memory
+        if len(distinct) > count:
+            kept = np.asarray(stamps >= distinct.sort_values()[-count])
+            recent, stamps = recent[kept].infer_objects(), stamps[kept]  # one cell of text may be gone
+    if not long:
+        return recent if stamps.is_monotonic_increasing else recent.iloc[np.argsort(stamps, kind="stable")]
+    here = set(as_text(recent[names.series]))
+    ended = [name for name in series if name not in here]
     if not ended:
         return recent
-    return _joined(
-        [recent, pd.DataFrame({form.series: ended, time: recent[time].max(), form.value: np.nan})[[*recent.columns]]]
-    )
+    last = pd.DataFrame({names.series: ended, time: stamps.max(), names.value: np.nan})
+    return pd.concat([recent, last[[*recent.columns]]])
 
 
-def _kind(stamps: pd.Series) -> object:
-    """Kind of stamps, shared by those that can be compared: the time zone, or being numbers."""
-    return getattr(stamps.dtype, "tz", None) if pd.api.types.is_datetime64_any_dtype(stamps) else "number"
+def last_steps(
+    history: pd.DataFrame, count: int, freq: str, names: ColumnNames = USUAL, where: str = "The history"
+) -> pd.DataFrame:
+    """What `last_stamps` gives of a table in memory; of a wide one with earlier stamps that cannot be read its last
+    rows: what lies before them is nobody's concern."""
+    try:
+        return last_stamps([history], count, freq, names, where)
+    except UsageError:
+        recent, in_order = history.tail(count), not names.is_long(history)
+        with suppress(UsageError):  # who checks these rows says what is wrong with them
+            in_order &= read_dates(recent[names.time_of(recent)], freq=freq).is_monotonic_increasing
+        if not in_order:
+            raise
+        return recent
 
 
-def _joined(parts: list[pd.DataFrame]) -> pd.DataFrame:
-    """One table; empty parts, which have no types to go by, left out."""
-    full = [part for part in parts if len(part)] or parts[:1]
-    return pd.concat(full) if len(full) > 1 else full[0]
+def _last_rows(pieces: Iterable[pd.DataFrame], count: int) -> pd.DataFrame:
+    """The last `count` rows of a table that comes in pieces."""
+    recent = pd.DataFrame()
+    for piece in pieces:
+        recent = pd.concat([recent, piece]) if len(recent) else piece
+        recent = recent.tail(count).copy().infer_objects()  # a copy lets go of the rest
+    return recent
+
+
+def rows_before(pieces: Pieces, start: Any, names: Sequence[str], freq: str | None, schema: Schema) -> pd.DataFrame:
+    """Of a user's table in `pieces`, in any order, the rows with the last values before the stamp `start`.
+
+    No more stay in memory than there are `names`. Nobody checks these rows: a cell that is no number is missing, and
+    a table whose stamps cannot be read has none of them.
+
+    Args:
+        pieces: goes through the table anew each time it is called.
+        start: the first stamp of the look-back, or its number for data without stamps.
+        names: the columns, or series of a long table, whose last values are wanted.
+        freq: the step; None for a table without stamps, whose index has the numbers of its rows.
+        schema: what the columns are called, what stands for a missing value, and what is known in
+            advance: a long table gets these series' rows at the same stamps, too.
+
+    Returns:
+        Rows of the table as they are, by their stamps; without columns where there are none.
+    """
+    columns, ahead, rows = schema.form, schema.roles.future, pd.DataFrame()
+    if not names:
+        return rows
+    try:
+        for gone in _gone(pieces, start, freq, columns):
+            parts = [part for part in (rows, gone) if len(part)]
+            rows = _last(pd.concat(parts).sort_index(kind="stable"), names, schema) if parts else rows
+        if columns.is_long(rows) and ahead:
+            own = (gone[as_text(gone[columns.series]).isin(ahead)] for gone in _gone(pieces, start, freq, columns))
+            rows = pd.concat([rows, *(each[each.index.isin(rows.index)] for each in own)])
+    except (UsageError, TypeError):  # stamps that are none, or of another kind
+        return pd.DataFrame()
+    return rows
+
+
+def _gone(pieces: Pieces, start: Any, freq: str | None, names: ColumnNames) -> Iterator[pd.DataFrame]:
+    """The rows before `start`, piece by piece, by their stamps in its time zone."""
+    for piece in filter(len, pieces()):
+        stamps = piece.index if freq is None else read_dates(piece[names.time_of(piece)], freq=freq)
+        if getattr(start, "tz", None) is not None:
+            stamps = pd.DatetimeIndex(stamps).tz_convert(start.tz)
+        yield piece.set_axis(stamps)[np.asarray(stamps < start)]
+
+
+def _last(rows: pd.DataFrame, names: Sequence[str], schema: Schema) -> pd.DataFrame:
+    """Of `rows` in order of time, those that hold the last value of one of `names`."""
+    columns = schema.form
+    if columns.is_long(rows):
+        series = as_text(rows[columns.series]).where(~np.isnan(_readable(rows[columns.value], schema.na)))
+        return rows[(series.isin(names) & ~series.duplicated(keep="last")).to_numpy()]
+    valid = (np.flatnonzero(column) for column in numbers(rows, names, schema).notna().to_numpy().T)
+    return rows.iloc[sorted({int(last[-1]) for last in valid if len(last)})]
+
+
+def numbers(rows: pd.DataFrame, names: Sequence[str], schema: Schema) -> pd.DataFrame:
+    """The values of `rows` of a user's table by their stamps, a column for each of `names`, NaN for what is none."""
+    columns, na = schema.form, schema.na
+    if columns.is_long(rows):
+        cells = pd.Series(_readable(rows[columns.value], na), [rows.index, as_text(rows[columns.series])])
+        return cells.groupby(level=[0, 1]).last().unstack().reindex(columns=list(names))
+    own = {str(column): _readable(rows[column], na) for column in rows.columns if str(column) in names}
+    return pd.DataFrame(own, rows.index, list(names), dtype=np.float64)
+
+
+def _readable(cells: pd.Series, na: Sequence[float]) -> NDArray[np.float64]:
+    """The numbers of `cells`, NaN for all that is none."""
+    read = parsed(cells, na)[0]
+    return np.where(np.abs(read) <= LARGEST, read, np.nan)

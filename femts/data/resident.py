@@ -53,10 +53,12 @@ class ScaledSeries:
         observed: (N, C) bool, which values are real and no filling; None where all are.
         offsets: (N, C), what was taken off the scaled values, for it is known; None where nothing was.
         targets: how many of the channels, the first ones, are scored; None for all.
-        raw: the rows (N, C) before scaling, where a model reads them so.
+        raw: the rows (N, C) before scaling, where a model reads them so, and the scaling (S, 1, C) of each series.
         limits: of the forecasts of each series; None where nothing limits them.
         counted: (S, T) bool of S series and T targets, whose errors mean scaled errors are made of; None for all.
         facts: about the series; None for values alone. They stay on the CPU.
+        static: E inputs that do not change within a series, (S, E); None where there are none.
+        known: K inputs of each row that are known in advance, (N, K); None where the model reads none.
     """
 
     values: Tensor
@@ -67,10 +69,14 @@ class ScaledSeries:
     limits: Limits | None = None
     counted: Tensor | None = None
     facts: SeriesFacts | None = None
+    static: Tensor | None = None
+    known: Tensor | None = None
 
     def to(self, device: torch.device | str) -> ScaledSeries:
         """A copy on `device`."""
-        observed, offsets, counted = (
-            None if each is None else each.to(device) for each in (self.observed, self.offsets, self.counted)
-        )
-        return replace(self, values=self.values.to(device), observed=observed, offsets=offsets, counted=counted)
+        moved = {
+            name: getattr(self, name).to(device)
+            for name in ("values", "observed", "offsets", "counted", "static", "known")
+            if getattr(self, name) is not None
+        }
+        return replace(self, **moved)

@@ -12,7 +12,7 @@ from femts.text import shown
 if TYPE_CHECKING:
     import pandas as pd
 
-    from femts.data.form import Form
+    from femts.data.column_names import ColumnNames
 
 
 NAMED = ("target", "past", "future", "static")  # fields of `Roles` that name columns
@@ -57,7 +57,7 @@ class Roles:
         names = {key: tuple(record.get(key, ())) for key in NAMED}
         return cls(**names, calendar=bool(record.get("calendar", False)))
 
-    def narrow(self, frame: pd.DataFrame, form: Form, where: str) -> pd.DataFrame:
+    def narrow(self, frame: pd.DataFrame, form: ColumnNames, where: str) -> pd.DataFrame:
         """A user's table without the columns that have no role, where targets are named; a long one as it is.
 
         Raises:

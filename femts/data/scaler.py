@@ -8,14 +8,15 @@ is then that of further rows, or in a panel one like the others', and `own` leav
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from femts.errors import UsageError
+from femts.plugins import Registry
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -25,88 +26,109 @@ else:
     Values = TypeVar("Values")
 
 
+Array = NDArray[np.float64]
+
+FitScale = Callable[[Array], tuple[Array, Array]]
+SCALERS: Registry[FitScale] = Registry("scaler")
+register_scaler = SCALERS.register
+"""Function decorator: make a scaler available by a name, as `training.scaler`.
+
+It is called with training rows (rows, C) of channels that vary, NaN where a value is missing, and returns a location
+and a positive scale of each, (C,) float64: scaled values are (raw - location) / scale.
+"""
+
+NORMAL_QUARTILES = 1.3489795003921634  # distance of the quartiles of a normal distribution of deviation 1
 FEWEST, SHARE = 3, 0.02  # rows, and part of all rows, that have to differ from the rest
 SAME = 1e-8  # of a value; rows that differ from it by less are equal to it
 
 
 @dataclass(frozen=True, eq=False)
 class Scaler:
-    """Scaled = (raw - mean) / scale, channel by channel.
+    """Scaled = (raw - mean) / scale, of each of S series and C channels.
+
+    Values have the series, or what belongs to one, on their first axis, or there is one series for all.
 
     Attributes:
-        mean: (C,) float64, in the data's units.
-        scale: (C,) float64, the population standard deviation; 1 for a constant channel.
-        own: (C,) bool, whether the training rows vary enough to tell the scale; mean errors leave the others out.
+        mean: (S, C) float64, in the data's units.
+        scale: (S, C) float64, the population standard deviation; 1 for a constant channel.
+        own: (S, C) bool, whether the training rows vary enough to tell the scale; mean errors leave the others out.
+        kind: registered name of what gave them.
     """
 
-    mean: NDArray[np.float64]
-    scale: NDArray[np.float64]
-    own: NDArray[np.bool_] = field(default_factory=lambda: np.ones(0, dtype=np.bool_))
-
-    def __post_init__(self) -> None:
-        if not len(self.own):
-            object.__setattr__(self, "own", np.ones(len(self.mean), dtype=np.bool_))
+    mean: Array
+    scale: Array
+    own: NDArray[np.bool_]
+    kind: str = "standard"
 
     @classmethod
-    def fit(cls, values: NDArray[np.float64]) -> Scaler:
-        """Mean and standard deviation of `values` (rows, C): pass the training rows and no others."""
-        fitted = _standard(values)
-        mean, scale = np.asarray(fitted.mean_, dtype=np.float64), np.asarray(fitted.scale_, dtype=np.float64)
-        for c in np.flatnonzero(
-            (scale == 1) & (fitted.var_ != 1)
-        ):  # taken for constant, which is so up to rounding only
-            mean[c], deviation = _exactly(values[:, c])
-            scale[c] = deviation or 1.0
-        return cls(mean, scale)
-
-    @classmethod
-    def fit_first(cls, rows: Sequence[NDArray[np.float64]], like: NDArray[np.float64] | None = None) -> Scaler:
-        """Fit each channel to the first of several sets of rows in which it varies.
+    def fit(
+        cls, series: Iterable[Sequence[Array]], channels: int, like: Scaler | None = None, kind: str = "standard"
+    ) -> Scaler:
+        """Fit each channel of each series to the first of several sets of its rows in which it varies.
 
         Args:
-            rows: (n, C) each, NaN where missing: the training rows, and two or more sets to fall back on. A channel
-                that varies in none has the mean of the second.
-            like: (C,) scales of other series relative to their level (`usual_scale`), for a channel that is constant
-                in all of them; None takes its level itself, and for a level of 0 the scale is 1.
+            series: of each, the training rows and two further sets to fall back on, (n, C) each, NaN where missing. A
+                channel that varies in none has the mean of the second.
+            channels: C.
+            like: scales of other series; None takes these. A channel that is constant in all sets has the one that is
+                usual among them, for its level; without any, its level itself, and for a level of 0 a scale of 1.
+            kind: registered name of what gives location and scale of a channel that varies.
         """
-        train, *wider = rows
-        own = varies(train)
-        if own.all():
-            return cls.fit(train)
-        mean, scale = np.zeros(len(own)), np.ones(len(own))
-        if own.any():
-            fitted = cls.fit(train[:, own])
-            mean[own], scale[own] = fitted.mean, fitted.scale
-        for c in np.flatnonzero(~own):
-            column = next((each[:, c] for each in wider if varies(each[:, c : c + 1])[0]), None)
-            mean[c], deviation = _exactly(wider[0][:, c] if column is None else column)
-            level = abs(mean[c])
-            scale[c] = deviation or (0.0 if like is None else like[c] * level) or level or 1.0
-        return cls(mean, scale, own)
+        fit = SCALERS[kind]
+        fits = [_fit_first(rows, fit) for rows in series]
+        mean, scale, own = (np.array([fit[k] for fit in fits]).reshape(-1, channels) for k in range(3))
+        made = cls(mean, scale, own, kind)
+        flat = ~made.own & (made.scale == 0)
+        if flat.any():
+            usual = (made if like is None else like).usual_scale()
+            level = np.abs(made.mean)
+            scale = np.where(usual * level > 0, usual * level, np.where(level > 0, level, 1.0))
+            made = replace(made, scale=np.where(flat, scale, made.scale))
+        return made
+
+    @classmethod
+    def even(cls, channels: int) -> Scaler:
+        """The scaler that changes nothing."""
+        return cls(np.zeros((1, channels)), np.ones((1, channels)), np.ones((1, channels), dtype=np.bool_))
+
+    def take(self, series: NDArray[np.integer[Any]]) -> Scaler:
+        """Those of some series by number, (B, C)."""
+        return replace(self, mean=self.mean[series], scale=self.scale[series], own=self.own[series])
 
     def transform(self, values: Values) -> Values:
-        """Scale `values` (..., C), an array or a tensor; a tensor keeps its dtype and device."""
-        mean, scale = self._like(values)
+        """Scale `values` (S or n, ..., C), an array or a tensor; a tensor keeps its dtype and device."""
+        mean, scale = self.like(values)
         return (values - mean) / scale
 
     def inverse(self, values: Values) -> Values:
-        """Back to raw units: `values` (..., T) of the first T channels; a tensor keeps its dtype and device."""
-        mean, scale = self._like(values, most=len(self.mean))
+        """Back to raw units: `values` (S or n, ..., T) of the first T channels; a tensor keeps its dtype and device."""
+        mean, scale = self.like(values, most=self.mean.shape[1])
         return values * scale + mean
 
-    def _like(self, values: Values, most: int = 0) -> tuple[Values, Values]:
+    def like(self, values: Values, most: int = 0) -> tuple[Values, Values]:
         """Mean and scale in the kind of `values`, of all channels or, up to `most`, of as many as it has."""
         channels = values.shape[-1]
-        if channels != len(self.mean) and channels > most:
-            raise UsageError(f"The scaler was fitted on {len(self.mean)} channels, not {channels}; give those.")
+        if channels != self.mean.shape[1] and channels > most:
+            raise UsageError(f"The scaler was fitted on {self.mean.shape[1]} channels, not {channels}; give those.")
+        shape = (len(self.mean), *(1,) * (values.ndim - 2), channels) if len(self.mean) > 1 else (channels,)
+        mean, scale = (each[:, :channels].reshape(shape) for each in (self.mean, self.scale))
         if isinstance(values, np.ndarray):
-            return self.mean[:channels], self.scale[:channels]
-        return values.new_tensor(self.mean[:channels]), values.new_tensor(self.scale[:channels])
+            return mean, scale
+        return values.new_tensor(mean), values.new_tensor(scale)
+
+    def usual_scale(self) -> Array:
+        """Median scale of a channel relative to its root mean square, (C,), of the series that have one of their own; 0
+        where none has."""
+        usual, some = np.zeros(self.mean.shape[1]), self.own.any(axis=0)
+        with np.errstate(invalid="ignore"):
+            relative = np.where(self.own, self.scale / np.hypot(self.mean, self.scale), np.nan)
+        usual[some] = np.nanmedian(relative[:, some], axis=0)
+        return usual
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists for JSON; Python writes and reads float64 there without loss."""
         own = {} if self.own.all() else {"own": self.own.tolist()}
-        return {"mean": self.mean.tolist(), "scale": self.scale.tolist(), **own}
+        return {"kind": self.kind, "mean": self.mean.tolist(), "scale": self.scale.tolist(), **own}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Scaler:
@@ -117,14 +139,48 @@ class Scaler:
         """
         try:
             mean, scale = (np.asarray(data[key], dtype=np.float64) for key in ("mean", "scale"))
+            own = np.asarray(data["own"]) if "own" in data else np.ones(mean.shape, dtype=np.bool_)
         except (KeyError, TypeError, ValueError) as error:
             raise UsageError(f"The stored scaler cannot be read ({error!r}); train again.") from error
-        if mean.ndim != 1 or mean.shape != scale.shape or not np.isfinite(mean).all() or not (scale > 0).all():
+        if mean.ndim != 2 or mean.shape != scale.shape or not np.isfinite(mean).all() or not (scale > 0).all():
             raise UsageError("The stored scaler needs one finite mean and one positive scale a channel; train again.")
-        own = np.asarray(data.get("own", [True] * len(mean)))
         if own.shape != mean.shape or own.dtype != np.bool_:
             raise UsageError("The stored scaler needs one true or false a channel for `own`; train again.")
-        return cls(mean, scale, own)
+        return cls(mean, scale, own, str(data.get("kind", "standard")))
+
+
+def _fit_first(rows: Sequence[Array], fit: FitScale) -> tuple[Array, Array, NDArray[np.bool_]]:
+    """Mean, scale and whether it is their own, (C,) each, of the channels of one series; a scale of 0 where a channel
+    varies in none of the sets of rows."""
+    train, *wider = rows
+    own = varies(train)
+    mean, scale = np.zeros(len(own)), np.ones(len(own))
+    if own.any():
+        mean[own], scale[own] = fit(train if own.all() else train[:, own])
+    for c in np.flatnonzero(~own):
+        column = next((each[:, c] for each in wider if varies(each[:, c : c + 1])[0]), None)
+        mean[c], scale[c] = _exactly(wider[0][:, c] if column is None else column)
+    return mean, scale, own
+
+
+@register_scaler("standard")
+def standard(values: Array) -> tuple[Array, Array]:
+    """Mean and standard deviation (C,) of `values` (rows, C)."""
+    fitted = _standard(values)
+    mean, scale = np.asarray(fitted.mean_, dtype=np.float64), np.asarray(fitted.scale_, dtype=np.float64)
+    for c in np.flatnonzero((scale == 1) & (fitted.var_ != 1)):  # taken for constant, which is so up to rounding only
+        mean[c], deviation = _exactly(values[:, c])
+        scale[c] = deviation or 1.0
+    return mean, scale
+
+
+@register_scaler("robust")
+def robust(values: Array) -> tuple[Array, Array]:
+    """Median and, over that of a normal distribution, the distance of the quartiles (C,) of `values` (rows, C); the
+    standard deviation where that is 0."""
+    low, median, high = np.nanquantile(values, (0.25, 0.5, 0.75), axis=0)
+    scale = (high - low) / NORMAL_QUARTILES
+    return median, np.where(scale > 0, scale, standard(values)[1])
 
 
 def varies(values: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -143,16 +199,6 @@ def _varies(values: NDArray[np.float64]) -> Any:
     some = np.sort(values[: 2 * fewest - 1], axis=0)
     usual = some[len(some) // 2]  # where fewer than `fewest` rows differ, most of these are the value of the others
     return (np.abs(values - usual) > SAME * np.abs(usual)).sum(axis=0) >= fewest
-
-
-def usual_scale(scalers: Iterable[Scaler]) -> NDArray[np.float64]:
-    """Median scale of a channel in several series, relative to its root mean square, (C,), of those that have one of
-    their own; 0 where none has."""
-    each = list(scalers)
-    mean, scale, own = (np.stack([getattr(one, name) for one in each]) for name in ("mean", "scale", "own"))
-    usual, some = np.zeros(mean.shape[1]), own.any(axis=0)
-    usual[some] = np.nanmedian(np.where(own, scale / np.hypot(mean, scale), np.nan)[:, some], axis=0)
-    return usual
 
 
 class _Standard(NamedTuple):

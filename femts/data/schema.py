@@ -9,8 +9,8 @@ from typing import Any, TypedDict
 
 from femts.config.arguments import check_flag
 from femts.config.values import check_plain, whole_number
+from femts.data.column_names import USUAL, ColumnNames
 from femts.data.domain import ANY, Domain
-from femts.data.form import USUAL, Form
 from femts.data.roles import NAMED, NO_ROLES, Roles, names_of
 from femts.data.split_rule import USUAL_SPLIT, SplitRule
 from femts.errors import UsageError, suggest
@@ -57,7 +57,7 @@ class Schema:
     """
 
     na: tuple[float, ...] = ()
-    form: Form = USUAL
+    form: ColumnNames = USUAL
     roles: Roles = NO_ROLES
     split: SplitRule = USUAL_SPLIT
     domain: Domain = ANY
@@ -87,7 +87,7 @@ class Schema:
         roles = Roles(**given, calendar=check_flag(reading.get("calendar", False), "calendar"))
         return cls(
             _sentinels(reading.get("na", ())),
-            Form.of({} if reading.get("columns") is None else reading["columns"]),
+            ColumnNames.of({} if reading.get("columns") is None else reading["columns"]),
             roles,
             SplitRule.of(*(reading.get(name) for name in ("split", "val_rows", "test_rows", "test_from"))),
             Domain.of(*(reading.get(name) for name in ("min", "max", "transform"))),
@@ -124,14 +124,14 @@ class Schema:
     def from_dict(cls, record: Mapping[str, Any]) -> Schema:
         """The inverse of `to_dict`."""
         split, domain = SplitRule.from_dict(record.get("split", {})), Domain.from_dict(record.get("domain", {}))
-        read = tuple(record["na"]), Form.of(record["columns"]), Roles.of(record["roles"])
+        read = tuple(record["na"]), ColumnNames.of(record["columns"]), Roles.of(record["roles"])
         return cls(
             *read, split, domain, tuple(record.get("season", ())), _step(record.get("freq")), record.get("panel")
         )
 
     def season_of(self, freq: str | None) -> int:
         """Steps in the season of data of the step `freq`: the first that the user knows of, or that of the step."""
-        from femts.data.grid import season_of  # pandas takes long to import
+        from femts.data.frequency import season_of  # pandas takes long to import
 
         return self.season[0] if self.season else season_of(freq)
 
@@ -144,10 +144,10 @@ PLAIN = Schema()
 
 
 def _step(freq: object) -> str | None:
-    """As `femts.data.grid.read_step`, without pandas, which takes long to import, where no step is given."""
+    """As `femts.data.frequency.read_step`, without pandas, which takes long to import, where no step is given."""
     if freq is None:
         return None
-    from femts.data.grid import read_step
+    from femts.data.frequency import read_step
 
     return read_step(freq)
 

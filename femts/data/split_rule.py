@@ -1,4 +1,4 @@
-"""Split of a table as a user wishes it: by shares, by numbers of rows, or from a date on."""
+"""Split of the data as a user wishes it: by shares, by numbers of rows, or from a date on."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from femts.config.values import whole_number
-from femts.data.splits import Split, ratio_split
 from femts.errors import UsageError
 from femts.text import shown
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from femts.data.splits import Rows, Split
+
 
 @dataclass(frozen=True)
 class SplitRule:
-    """Wishes of a user for the split of a table; without any it is .7, .1, .2, or whole horizons of a short one.
+    """Wishes of a user for the split of each series; without any it is .7, .1, .2, or whole horizons of a short one.
 
     Attributes:
         shares: of the rows for training, validation and test; empty where rows or a date are named.
@@ -61,74 +62,76 @@ class SplitRule:
             shares, numbers.get("val_rows"), numbers.get("test_rows"), None if test_from is None else str(test_from)
         )
 
-    def split(self, dates: pd.Index | None, rows: int, where: str) -> Split:
-        """Row ranges for a table of `rows` rows with the stamps `dates`.
+    def split(self, stamps: pd.Index | None, spans: Rows, where: str) -> Split:
+        """Rows of the parts of series whose rows lie in `spans` (S, 2), with the `stamps` of all rows.
+
+        Of several series, one that is too short has no validation, and then no test. One that ends before the date of
+        the test is for training alone; nothing is learned from one that begins after it, and no look-back would be
+        there to test it by.
 
         Raises:
-            UsageError: a part would be left without rows, or the date is none, or not within the stamps.
+            UsageError: the date is none, is not within the stamps of a single series, or leaves it a part without rows.
         """
+        import numpy as np  # the command line reads a rule without it
+
+        from femts.data.splits import Split, ratio_split
+
+        rows = spans[:, 1] - spans[:, 0]
         if not self.given:
             return ratio_split(rows)
-        train, val, test = self._counts(dates, rows, where)
-        if dates is not None and self.test_from is not None and not 0 < test < rows:
+        train, val, test = self._counts(stamps, spans, rows, where)
+        if len(rows) == 1:
+            self._check_single(stamps, int(rows[0]), [int(each[0]) for each in (train, val, test)], where)
+            return Split.at(train, rows - test, rows)
+        after = (test == rows) & (self.test_from is not None)
+        tested = (test > 0) & (test < rows)
+        train = np.where(tested, np.where(np.minimum(train, val) < 1, rows - test, train), rows)
+        stop = np.where(after, 0, np.where(tested, rows - test, rows))
+        return Split.at(np.where(after, 0, train), stop, rows)
+
+    def _check_single(self, stamps: pd.Index | None, rows: int, counts: Sequence[int], where: str) -> None:
+        if stamps is not None and self.test_from is not None and not 0 < counts[2] < rows:
             raise UsageError(
-                f"The date {self.test_from} is not within {where}, {dates[0]} to {dates[-1]}; give one that is."
+                f"The date {self.test_from} is not within {where}, {stamps[0]} to {stamps[-1]}; give one that is."
             )
-        for part, count in {"training": train, "validation": val, "test": test}.items():
+        for part, count in zip(("training", "validation", "test"), counts, strict=True):
             if count < 1:
                 raise UsageError(
                     f"{where} has {rows} rows, of which the split leaves none for the {part} part; change it."
                 )
-        return Split(train=(0, train), val=(train, rows - test), test=(rows - test, rows))
 
-    def split_series(self, dates: pd.Index | None, rows: int, where: str) -> Split:
-        """As `split`, for a series of a panel: one that is too short has no validation, and then no test.
+    def _counts(self, stamps: pd.Index | None, spans: Rows, rows: Rows, where: str) -> tuple[Rows, Rows, Rows]:
+        """Rows (S,) for training, validation and test, which may be too few."""
+        import numpy as np
 
-        A series that ends before the date of the test is for training alone; nothing is learned
-        from one that begins after it, and no look-back would be there to test it by.
-
-        Raises:
-            UsageError: the date is none, or the stamps are no dates.
-        """
-        if not self.given:
-            return ratio_split(rows)
-        train, val, test = self._counts(dates, rows, where)
-        if self.test_from is not None and test == rows:
-            return Split(train=(0, 0), val=(0, 0), test=(0, rows))
-        if not 0 < test < rows:
-            test, train = 0, rows
-        elif min(train, val) < 1:
-            train = rows - test
-        return Split(train=(0, train), val=(train, rows - test), test=(rows - test, rows))
-
-    def _counts(self, dates: pd.Index | None, rows: int, where: str) -> tuple[int, int, int]:
-        """Rows for training, validation and test, which may be too few."""
         if self.shares:
-            train, test = int(rows * self.shares[0]), int(rows * self.shares[2])
+            train, test = ((rows * self.shares[k]).astype(np.int64) for k in (0, 2))
             return train, rows - train - test, test
-        later = self._rows_from(dates, where)
-        test = self.test_rows or (int(rows * 0.2) if later is None else later)
-        val = self.val_rows or min(test, (rows - test) // 4)
+        if self.test_from is not None:
+            test = self._rows_from(stamps, spans, where)
+        else:
+            test = (rows * 0.2).astype(np.int64) if self.test_rows is None else np.full_like(rows, self.test_rows)
+        val = np.minimum(test, (rows - test) // 4) if self.val_rows is None else np.full_like(rows, self.val_rows)
         return rows - val - test, val, test
 
-    def _rows_from(self, dates: pd.Index | None, where: str) -> int | None:
-        """Rows from `test_from` on; None where no date is named."""
-        if self.test_from is None:
-            return None
+    def _rows_from(self, stamps: pd.Index | None, spans: Rows, where: str) -> Rows:
+        """Rows (S,) from `test_from` on."""
+        import numpy as np
         import pandas as pd
 
-        if not isinstance(dates, pd.DatetimeIndex):
+        if not isinstance(stamps, pd.DatetimeIndex):
             raise UsageError(
                 f"{where} has no dates, so --test-from {shown(self.test_from)} says nothing; give --test-rows N."
             )
         try:
             first = pd.Timestamp(self.test_from)
-            first = first.tz_localize(dates.tz) if dates.tz is not None and first.tz is None else first
-            return int((dates >= first).sum())
+            first = first.tz_localize(stamps.tz) if stamps.tz is not None and first.tz is None else first
+            later = np.pad(np.cumsum(stamps >= first), (1, 0))
         except (TypeError, ValueError, OverflowError) as error:
             raise UsageError(
                 f"The date '{shown(self.test_from)}' cannot be read; write it as --test-from 2024-01-31."
             ) from error
+        return np.asarray(later[spans[:, 1]] - later[spans[:, 0]], dtype=np.int64)
 
     def to_dict(self) -> dict[str, Any]:
         """Arguments of `of` that say something, in plain types."""

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from torch import Tensor, cat
 
-from femts.data.frames import as_text
+from femts.data.stamps import as_text
 from femts.errors import GapWarning, UsageError
 from femts.text import shown
 
@@ -185,8 +184,3 @@ class StaticCodes:
         """The inverse of `to_dict`."""
         given = ({**asdict(StaticColumn(name)), **code, "name": name} for name, code in record.items())
         return cls(tuple(StaticColumn(**{**each, "words": tuple(each["words"])}) for each in given))
-
-
-def with_static(x: Tensor, static: Tensor) -> Tensor:
-    """Look-backs `x` (B, L, C) with the static inputs (B, E) of their series after the channels, (B, L, C + E)."""
-    return cat([x, static[:, None].expand(-1, x.shape[1], -1)], dim=-1)

@@ -3,53 +3,70 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from torch import Tensor
 
-from femts.data.panel import Panel
+from femts.data.batch import Batch
+from femts.data.dataset import Dataset
 from femts.data.preprocess import Preprocess
 from femts.evaluation.metrics import ErrorSums
-from femts.evaluation.scores import seasonal_error
-from femts.evaluation.series_scores import SeriesSums
+from femts.evaluation.series_scores import WindowSeries, seasonal_changes
+from femts.models.base import Forecasts
 
 TIMES = 10  # the mean squared error of the others, from which on one that makes most of all is named
 
 
-class NaiveErrors(ABC):
-    """Float64 sums of the errors of the seasonal naive forecast; memory does not grow with the windows.
+class NaiveSums:
+    """Float64 sums of the errors of the seasonal naive forecast, and of those of the model by series and target; memory
+    does not grow with the windows.
 
-    Beside them, the squared errors of the model, by target, or series of a panel.
+    What a mean over targets and series leaves out is missing here (`Metric`).
 
     Args:
-        season: steps of a season; a look-back that is shorter repeats its last value.
+        preprocess: between scaled and raw units.
+        data: with the training rows of each series. A look-back that is shorter than a season repeats its last value.
         seq_len: L, steps of look-back.
     """
 
-    def __init__(self, season: int, seq_len: int) -> None:
-        self.season = season if season <= seq_len else 1
+    pools = True
+
+    def __init__(self, preprocess: Preprocess, data: Dataset, seq_len: int) -> None:
+        self.season = data.season if data.season <= seq_len else 1
+        self._preprocess, self._data = preprocess, data
+        shape = (len(data), data.n_targets)
+        self._absolute, self._squared, self._count = torch.zeros(3, *shape, dtype=torch.float64)
+        self._unit = (
+            torch.from_numpy(preprocess.scaler.scale[:, : shape[1]]) if preprocess.linear else torch.ones(shape)
+        )
         self._naive: ErrorSums | None = None
 
-    def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
-        """Add windows in scaled units; see `femts.evaluation.evaluator.Accumulator`."""
+    def update(self, forecasts: Forecasts, batch: Batch) -> None:
+        """Add windows in scaled units; see `femts.evaluation.evaluator.Metric`."""
+        x, forecast, target = batch.past, forecasts.points, batch.target
         if self._naive is None:
             self._naive = ErrorSums(target.device)
         steps = torch.arange(target.shape[1], device=x.device) % self.season
         observed = ~target.isnan()
         self._naive.add(x[:, -self.season :][:, steps], target.masked_fill(~observed, 0.0), observed)
+        numbers = WindowSeries.of_batch(batch, len(self._data))
+        self._squared += numbers.sums((forecast.float() - target.float()).square_())
+        if self._preprocess.linear:  # then a raw error is a scaled one times the scale
+            error = (forecast.float() - target.float()).abs_()
+        else:
+            own = self._preprocess.at(numbers.of.numpy())
+            error = (own.inverse(forecast.cpu().double()) - own.restore(target.cpu().double())).abs_()
+        self._absolute += numbers.sums(error) * self._unit
+        self._count += numbers.sums((~target.isnan()).double())
 
-    @abstractmethod
+    @property
     def mase(self) -> float:
-        """Mean absolute error of the model over that of the seasonal naive forecast on the training rows."""
-
-    @abstractmethod
-    def _shares(self) -> tuple[Sequence[str], NDArray[np.float64], NDArray[np.float64]]:
-        """Names of targets or series, their sums of squared errors in scaled units, and of how many values."""
+        """Mean over targets and series of the absolute error over that of the seasonal naive forecast on the training
+        rows; NaN where there is none."""
+        change = torch.from_numpy(seasonal_changes(self._data)[0])
+        some = (self._count > 0) & (change > 0)
+        return float((self._absolute / self._count / change)[some].mean())
 
     def dominant(self) -> dict[str, Any] | None:
         """The target or series whose squared errors are most of all, and `TIMES` those of the others on average.
@@ -57,10 +74,12 @@ class NaiveErrors(ABC):
         Returns:
             `name`, its part of all squared errors as `error`, and of all values as `values`; None where there is none.
         """
-        names, squares, values = self._shares()
+        several = len(self._data) > 1
+        names = self._data.series if several else self._data.columns[: self._data.n_targets]
+        squares, values = ((each.sum(1) if several else each[0]).numpy() for each in (self._squared, self._count))
         if len(names) < 2 or not squares.sum() > 0:
             return None
-        k = int(squares.argmax())
+        k = int(np.argmax(squares))
         error, part = float(squares[k] / squares.sum()), float(values[k] / values.sum())
         if error <= 0.5 or error * (1 - part) <= TIMES * (1 - error) * part:
             return None
@@ -71,81 +90,10 @@ class NaiveErrors(ABC):
 
         Returns:
             `season` (steps that are repeated), `mse` and `mae` of the naive forecast in scaled
-            units, and of the model `skill`, 1 - its `mse` over that, and `mase`, the mean over the
-            channels, or the series of a panel, of its absolute error over that of the seasonal
-            naive forecast on the training rows. None stands for what there is not: without values,
-            or with a division by 0.
+            units, and of the model `skill`, 1 - its `mse` over that, and `mase`. None stands for
+            what there is not: without values, or with a division by 0.
         """
         naive = self._naive or ErrorSums()
         skill = 1 - mse / naive.mse if naive.mse > 0 else math.nan
-        numbers = {"mse": naive.mse, "mae": naive.mae, "skill": skill, "mase": self.mase()}
+        numbers = {"mse": naive.mse, "mae": naive.mae, "skill": skill, "mase": self.mase}
         return {"season": self.season, **{name: v if math.isfinite(v) else None for name, v in numbers.items()}}
-
-
-class NaiveSums(NaiveErrors):
-    """Sums over the windows of a table.
-
-    What a mean over the targets leaves out is missing here (`Accumulator`).
-
-    Args:
-        preprocess: between scaled and raw units.
-        train_values: training rows (rows, T) of the targets, raw units.
-        season: steps of a season; a look-back that is shorter repeats its last value.
-        seq_len: L, steps of look-back.
-    """
-
-    pools = True
-
-    def __init__(self, preprocess: Preprocess, train_values: NDArray[np.float64], season: int, seq_len: int) -> None:
-        super().__init__(season, seq_len)
-        self._preprocess, targets = preprocess, train_values.shape[1]
-        self._change = torch.from_numpy(seasonal_error(train_values, season))
-        self._scale = torch.from_numpy(preprocess.scaler.scale[:targets])
-        self._absolute, self._squared, self._count = torch.zeros(3, targets, dtype=torch.float64)
-
-    def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
-        super().add(x, forecast, target)
-        self._squared += (forecast.float() - target.float()).square_().nansum((0, 1), dtype=torch.float64).cpu()
-        if self._preprocess.linear:  # then a raw error is a scaled one times the scale
-            error = (forecast.float() - target.float()).abs_().nansum((0, 1), dtype=torch.float64).cpu() * self._scale
-        else:
-            raw = self._preprocess.inverse(forecast.cpu().double()) - self._preprocess.restore(target.cpu().double())
-            error = raw.abs_().nansum((0, 1))
-        self._absolute += error
-        self._count += (~target.isnan()).sum((0, 1)).cpu()
-
-    def mase(self) -> float:
-        some = (self._count > 0) & (self._change > 0)
-        return float((self._absolute / self._count / self._change)[some].mean())
-
-    def _shares(self) -> tuple[Sequence[str], NDArray[np.float64], NDArray[np.float64]]:
-        return self._preprocess.columns[: len(self._count)], self._squared.numpy(), self._count.numpy()
-
-
-class PanelNaiveSums(NaiveErrors):
-    """Sums over the windows of a panel, in the scaled units of each series.
-
-    Args:
-        panel: with the training rows of each series.
-        series: errors of each series, to which it adds.
-        seq_len: L, steps of look-back.
-    """
-
-    def __init__(self, panel: Panel, series: SeriesSums, seq_len: int) -> None:
-        super().__init__(panel.season, seq_len)
-        self.panel, self.series = panel, series
-        self._squared, self._values = torch.zeros(2, len(series.names), dtype=torch.float64)
-
-    def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
-        counts = self.series.counts(len(x))
-        pooled = target if counts is None else target.masked_fill(~counts.to(target.device), torch.nan)
-        super().add(x, forecast, pooled)
-        self._squared += self.series.sum_by_series((forecast.float() - pooled.float()).square_().nansum((1, 2)))
-        self._values += self.series.sum_by_series((~pooled.isnan()).sum((1, 2)))
-        self.series.add(x, forecast, target, quantiles)
-
-    def mase(self) -> float:
-        return self.series.ratios(self.panel)["mase"]
-
-    def _shares(self) -> tuple[Sequence[str], NDArray[np.float64], NDArray[np.float64]]:
-        return self.series.names, self._squared.numpy(), self._values.numpy()

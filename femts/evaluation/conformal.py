@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from femts.data.batch import Batch
 from femts.data.windows import Windows
 from femts.errors import RunFailure
 from femts.evaluation.difficulty import (
@@ -22,11 +23,13 @@ from femts.evaluation.difficulty import (
     estimate,
     relative_level,
 )
-from femts.evaluation.evaluator import Accumulator, evaluate
+from femts.evaluation.evaluator import evaluate
 from femts.evaluation.few import are_few, student_widths
-from femts.evaluation.intervals import LEVELS, Intervals, rank
+from femts.evaluation.intervals import GRID, LEVELS, Intervals, rank
+from femts.evaluation.metrics import Metric
 from femts.evaluation.quantiles import conformity_scores, ends_of, quantile_at
-from femts.models.base import ForecastModel
+from femts.models.base import ForecastModel, Forecasts
+from femts.plugins import Registry
 
 Floats = NDArray[np.float32]
 
@@ -46,6 +49,25 @@ def _steps_at_a_time(windows: int, channels: int, most: int, learned: int) -> in
     return max(1, most // (windows * channels * (2 + learned)))
 
 
+CONFORMAL = "conformal"
+HalfWidths = Callable[[Floats, Sequence[float], int], NDArray[np.floating]]
+INTERVALS: Registry[HalfWidths] = Registry("method of intervals")
+register_intervals = INTERVALS.register
+"""Function decorator: make half-widths of errors available by a name, as `training.intervals`.
+
+It is called with validation errors (S, C, n) of S steps, C channels and n windows, NaN where a target is missing, levels
+in percent, rising, and the number of windows that overlap no other, and returns half-widths (levels, S, C). It may change
+the errors. They are absolute ones, in scaled units and divided by their difficulty; of learned quantiles, with one level,
+they are how far a target lies outside of these, negative inside, and what is returned moves both ends outwards.
+"""
+
+
+def usual_levels(model: ForecastModel) -> tuple[float, ...]:
+    """Levels that are calibrated unasked. Learned quantiles have fewer corrections: what lies between two levels they
+    know themselves."""
+    return LEVELS if model.quantiles else GRID
+
+
 def scored_windows(model: ForecastModel, windows: Windows) -> tuple[int, int]:
     """Number of `windows` that `model` is scored on, and of those of them that overlap no other."""
     count = len(windows.spread(model.most_windows))
@@ -55,10 +77,11 @@ def scored_windows(model: ForecastModel, windows: Windows) -> tuple[int, int]:
 def calibrate(
     model: ForecastModel,
     windows: Windows,
-    levels: Sequence[float] = LEVELS,
+    levels: Sequence[float] | None = None,
     batch_size: int = 256,
     most: int = MOST_NUMBERS,
-    also: Sequence[Accumulator] = (),
+    also: Sequence[Metric] = (),
+    method: str = "conformal",
 ) -> tuple[Intervals, dict[str, float | int]]:
     """Intervals from the errors of `model` over `windows`, and its scores there.
 
@@ -68,19 +91,20 @@ def calibrate(
     Args:
         model: forecaster on the device of `windows`.
         windows: those of the validation part, as long as the horizon to calibrate.
-        levels: percent; those for which there are too few windows are left out.
+        levels: percent, `usual_levels` by default; those for which there are too few windows are left out.
         batch_size: windows at a time.
         also: further sums, which see every window once.
         most: numbers held at a time; each further block costs another pass over the windows.
+        method: registered name of what makes half-widths of errors.
 
     Raises:
         RunFailure: forecasts are not finite.
     """
-    (count, disjoint), steps, channels = scored_windows(model, windows), windows.pred_len, windows.targets
+    (count, disjoint), steps, channels = scored_windows(model, windows), windows.pred_len, windows.n_targets
     if model.levels:
         return Intervals.of_model(model, steps, channels), evaluate(model, windows, batch_size, also=also)
-    few = are_few(count, disjoint)
-    finite = tuple(sorted(level for level in set(levels) if few or rank(level, count) <= count))
+    few = method == CONFORMAL and are_few(count, disjoint)
+    finite = tuple(sorted(level for level in set(levels or usual_levels(model)) if few or rank(level, count) <= count))
     half_widths = np.empty((len(finite), steps, channels), dtype=np.float32)
     block = _steps_at_a_time(count, channels, most, len(finite) if model.quantiles else 0)
     made: tuple[Difficulty, Difficulty] | None = None
@@ -94,7 +118,7 @@ def calibrate(
             )
         index = windows.spread(model.most_windows)
         made = made or _difficulty(held, windows, index)
-        half_widths[:, some] = _half_widths(held, windows, index, disjoint, made[1])
+        half_widths[:, some] = _half_widths(held, windows, index, disjoint, made[1], INTERVALS[method])
     assert made is not None
     names = windows.names if len(windows.names) > 1 else ("",)  # one alone is that of any name
     return Intervals(finite, half_widths, count, disjoint, made[0], names), scores
@@ -123,7 +147,8 @@ class _Held:
         self.steps, self.levels, self.few, self.finite = steps, levels, few, True
         self._quantiles, self._seen = quantiles, 0
 
-    def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
+    def update(self, forecasts: Forecasts, batch: Batch) -> None:
+        forecast, target, quantiles = forecasts.points, batch.target, forecasts.quantiles
         self.finite &= bool(forecast.isfinite().all())
         forecast, target = forecast[:, self.steps].float(), target[:, self.steps].float()
         into = slice(self._seen, self._seen + len(forecast))
@@ -156,7 +181,7 @@ def _difficulty(held: _Held, windows: Windows, index: Tensor) -> tuple[Difficult
     context = windows.context(index[::stride])
     errors, forecasts = (each[..., ::stride].transpose(2, 0, 1) for each in (held.errors, held.forecasts))
     season = 1 if windows.resident.facts is None else windows.resident.facts.season
-    counted = np.ones((len(windows.names), windows.targets), dtype=np.bool_)
+    counted = np.ones((len(windows.names), windows.n_targets), dtype=np.bool_)
     counted = counted if windows.counted is None else windows.counted.cpu().numpy()
     forecast = torch.from_numpy(forecasts)
     lowest = torch.minimum(forecast.amin(1, keepdim=True), context.recent) + context.location
@@ -175,12 +200,12 @@ def _difficulty(held: _Held, windows: Windows, index: Tensor) -> tuple[Difficult
         counted,
         (lowest > 0).all(0)[0].numpy(),
     )
-    kinds = [CONSTANT] * windows.targets if held.learned is not None else choose_kinds(sample)
+    kinds = [CONSTANT] * windows.n_targets if held.learned is not None else choose_kinds(sample)
     return estimate(sample, kinds)
 
 
 def _half_widths(
-    held: _Held, windows: Windows, index: Tensor, disjoint: int, difficulty: Difficulty
+    held: _Held, windows: Windows, index: Tensor, disjoint: int, difficulty: Difficulty, method: HalfWidths
 ) -> NDArray[np.floating]:
     """Half-widths (K, steps, C), or corrections, where the difficulty is 1; what is `held` is divided by it."""
     if not difficulty.constant:
@@ -201,12 +226,13 @@ def _half_widths(
         widths = student_widths(held.errors, held.levels, disjoint)
         return widths if held.learned is None else widths - np.nan_to_num(np.nanmean(held.learned, axis=-1))
     if held.learned is None:
-        return order_statistics(held.errors, held.levels, disjoint)
+        return method(held.errors, held.levels, disjoint)
     return np.concatenate(
-        [order_statistics(own, [level], disjoint) for own, level in zip(held.learned, held.levels, strict=True)]
+        [method(own, [level], disjoint) for own, level in zip(held.learned, held.levels, strict=True)]
     )
 
 
+@register_intervals(CONFORMAL)
 def order_statistics(errors: Floats, levels: Sequence[float], disjoint: int) -> NDArray[np.floating]:
     """Half-widths (levels, S, C) from `errors` (S, C, n), NaN where a target is missing, which are put in order.
 

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from femts.data.batch import Batch
 from femts.data.limits import Limits
 from femts.data.preprocess import Preprocess
 from femts.data.windows import Windows
@@ -17,6 +18,7 @@ from femts.evaluation.few import are_few
 from femts.evaluation.intervals import Intervals
 from femts.evaluation.metrics import mean_of_cells
 from femts.evaluation.quantiles import ends_of
+from femts.models.base import Forecasts
 from femts.text import shown
 
 MOST_MISSED = 10.0  # points between a level and what is covered, beyond which it is said
@@ -66,29 +68,29 @@ def interval_notes(intervals: Intervals, targets: Sequence[str]) -> list[str]:
 
 
 class Bounds:
-    """Bounds of the intervals of windows, as the evaluator hands these on in their order.
+    """Bounds of the intervals of windows.
 
     Args:
         intervals: of the forecaster that is scored.
         windows: the ones that are scored.
         learned: quantiles that the model has learned.
-        most: windows that are scored at most; None for all.
+        levels: percent, beside the standard ones.
     """
 
     def __init__(
-        self, intervals: Intervals, windows: Windows, learned: Sequence[float] = (), most: int | None = None
+        self, intervals: Intervals, windows: Windows, learned: Sequence[float] = (), levels: Sequence[float] = ()
     ) -> None:
         self.intervals, self.windows, self.learned = intervals, windows, tuple(learned)
-        self._order, self._done = windows.spread(most), 0
+        self.levels = tuple(sorted({*intervals.standard, *levels}))
         self._numbers = intervals.numbers(windows.names)
 
-    def next(self, forecast: Tensor, quantiles: Tensor | None) -> tuple[list[tuple[Tensor, Tensor]], Limits | None]:
-        """Lower and upper ends (B, S, C) float64 of each level of the next windows, scaled units, and their limits."""
-        index, self._done = self._order[self._done : self._done + len(forecast)], self._done + len(forecast)
-        context = self.windows.context(index)
+    def of(self, forecasts: Forecasts, batch: Batch) -> tuple[list[tuple[Tensor, Tensor]], Limits | None]:
+        """Lower and upper ends (B, S, C) float64 of each level around `forecasts`, scaled units, and their limits."""
+        assert batch.number is not None
+        context = self.windows.context(batch.number.cpu())
         context = context._replace(series=self._numbers[context.series])
-        made = self.intervals.bounds(forecast, context, quantiles, self.learned)
-        return list(made.values()), self.windows.limits(index)
+        made = self.intervals.bounds(forecasts.points, context, forecasts.quantiles, self.learned, self.levels)
+        return list(made.values()), self.windows.limits(batch.number)
 
 
 class CoverageSums:
@@ -99,17 +101,18 @@ class CoverageSums:
     """
 
     def __init__(self, bounds: Bounds) -> None:
-        self.levels, self._bounds = bounds.intervals.levels, bounds
+        self.levels, self._bounds = bounds.levels, bounds
         self.pools = len(bounds.windows.names) > 1  # several series, each in its own scaled units
-        shape = (len(self.levels), bounds.windows.pred_len, bounds.windows.targets)
+        shape = (len(self.levels), bounds.windows.pred_len, bounds.windows.n_targets)
         self._inside, self._beyond, self._spans = torch.zeros(3, *shape, dtype=torch.float64)
         self._observed, self._absolute = torch.zeros(2, *shape[1:], dtype=torch.float64)
         self._missing = torch.from_numpy(bounds.intervals.missing)
 
-    def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
+    def update(self, forecasts: Forecasts, batch: Batch) -> None:
         """Add windows in scaled units: `forecast` and `target` (B, S, C), NaN where a target is
-        missing; see `Accumulator`. A channel without intervals is left out."""
-        bounds, limits = self._bounds.next(forecast, quantiles)
+        missing; see `Metric`. A channel without intervals is left out."""
+        forecast, target, _quantiles = forecasts.points, batch.target, forecasts.quantiles
+        bounds, limits = self._bounds.of(forecasts, batch)
         target = target.cpu().masked_fill(self._missing, torch.nan)
         within = (target if limits is None else limits.within(target)).double()
         target = target.double()
@@ -146,7 +149,7 @@ class CoverageSums:
 
     @property
     def crps(self) -> NDArray[np.float64]:
-        """Continuous ranked probability score in scaled units, (S, C), from the ends of all levels
+        """Continuous ranked probability score in scaled units, (S, C), from the ends of the standard levels
         and the forecast as median.
 
         It is the integral over all quantiles of twice their pinball loss (Gneiting & Ranjan,
@@ -154,11 +157,13 @@ class CoverageSums:
         2011, eq. 4). Here each quantile stands for those that are nearer to it than to its
         neighbours: a plain mean would count the tails, where levels crowd, several times.
         """
-        tails = [0.5, *(ends_of(level)[0] for level in self.levels)]  # falling
+        standard = self._bounds.intervals.standard
+        tails = [0.5, *(ends_of(level)[0] for level in standard)]  # falling
         borders = [0.5, *((one + other) / 2 for one, other in pairwise(tails)), 0.0]
         shares = 2 * -np.diff(borders)  # of both sides
         median = (self._absolute / self._observed).numpy() / 2
-        losses = np.concatenate([median[None], self.pinball])
+        places = [self.levels.index(level) for level in standard]
+        losses = np.concatenate([median[None], self.pinball[places]])
         return np.asarray(2 * np.einsum("k,ksc->sc", shares, losses))
 
     def overall(self, levels: Sequence[float]) -> dict[str, dict[str, float]]:
@@ -183,14 +188,15 @@ class RawWidths:
 
     def __init__(self, bounds: Bounds, preprocess: Preprocess) -> None:
         self._bounds, self._preprocess = bounds, preprocess
-        shape = (len(bounds.intervals.levels), bounds.windows.pred_len, bounds.windows.targets)
+        shape = (len(bounds.levels), bounds.windows.pred_len, bounds.windows.n_targets)
         self._sums, self._count = torch.zeros(shape, dtype=torch.float64), torch.zeros(shape[1:], dtype=torch.float64)
 
-    def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
+    def update(self, forecasts: Forecasts, batch: Batch) -> None:
         """As `CoverageSums.add`."""
+        _forecast, target, _quantiles = forecasts.points, batch.target, forecasts.quantiles
         observed, raw = ~target.isnan().cpu(), self._preprocess.inverse
         self._count += observed.sum(0)
-        for k, (lower, upper) in enumerate(self._bounds.next(forecast, quantiles)[0]):
+        for k, (lower, upper) in enumerate(self._bounds.of(forecasts, batch)[0]):
             self._sums[k] += (raw(upper) - raw(lower)).where(observed, 0).sum(0)
 
     @property

@@ -4,38 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
+from femts.data.batch import Batch
 from femts.data.windows import Windows
 from femts.evaluation.memory import kept_memory
-from femts.evaluation.metrics import ErrorSums
+from femts.evaluation.metrics import ErrorSums, Metric
 from femts.mixers.ops.precision import full_precision
-from femts.models.base import ForecastModel
+from femts.models.base import ForecastModel, Forecasts
 
 # A forecaster that folds channels into the batch sees windows x channels sequences: more than this
 # swells memory, and on a CPU, whose cache they leave, time.
 SERIES_PER_BATCH = 4096
 SERIES_PER_BATCH_ON_CPU = 512
-
-
-class Accumulator(Protocol):
-    """Accumulator of what else can be summed up in the same pass.
-
-    One that has `pools`, a true attribute, sums over several targets or series in scaled units; for it, targets that
-    do not count there (`Windows.counts`) are missing.
-    """
-
-    def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
-        """Add windows: look-backs (B, L, C), forecasts (B, P, C) and what followed (B, P, C) of C
-        targets, in scaled units.
-
-        `quantiles` (B, P, Q, C) are those of a model that has learned some.
-        """
-        ...
 
 
 def _as_they_are(sums: Tensor) -> Tensor:
@@ -64,7 +48,7 @@ def evaluate(
     *,
     some: int | Tensor | None = None,
     share: Share | None = None,
-    also: Iterable[Accumulator] = (),
+    also: Iterable[Metric] = (),
 ) -> dict[str, float | int]:
     """Mean errors over all values that the windows have, in float32 even inside a bf16 run, so that scores compare.
 
@@ -80,36 +64,37 @@ def evaluate(
     Returns:
         `mse` and `mae` in scaled units and the number of `windows`.
     """
-    device, also, share = windows.series.device, list(also), share or Share()
+    device, also, share = windows.rows.device, list(also), share or Share()
     sums = ErrorSums(device)
     numbers = some if isinstance(some, Tensor) else windows.spread(some or model.most_windows)
     scored = numbers.to(device)
     with _scoring(model, device):
-        for index in scored[share.rank :: share.world].split(windows_at_a_time(windows.series, batch_size)):
-            x, forecast, y, observed, quantiles = forecast_windows(model, windows, index)
-            counted = _counted(windows, index, y, observed)
-            sums.add(forecast, y, counted)
+        for index in scored[share.rank :: share.world].split(windows_at_a_time(windows.rows, batch_size)):
+            made, batch = forecast_windows(model, windows, index)
+            counted = _counted(windows, index, batch)
+            sums.add(made.points, batch.target, counted)
             for more in also:
-                more.add(x, forecast, _masked(y, counted if _pools(more) else observed), quantiles)
+                more.update(made, _masked(batch, counted if _pools(more) else batch.future_observed))
     sums.sums = share.reduce(sums.sums)
     return {"mse": sums.mse, "mae": sums.mae, "windows": len(scored)}
 
 
-def _counted(windows: Windows, index: Tensor, y: Tensor, observed: Tensor | None) -> Tensor | None:
-    """Mask of the targets `y` that are observed and count for a mean over all; None for all."""
-    counts = windows.counts(index)
+def _counted(windows: Windows, index: Tensor, batch: Batch) -> Tensor | None:
+    """Mask of the targets of `batch` that are observed and count for a mean over all; None for all."""
+    counts, observed = windows.counts(index), batch.future_observed
     if counts is None:
         return observed
-    return counts.expand_as(y) if observed is None else observed & counts
+    return counts.expand_as(batch.target) if observed is None else observed & counts
 
 
-def _pools(accumulator: Accumulator) -> bool:
-    return getattr(accumulator, "pools", False)
+def _pools(metric: Metric) -> bool:
+    return getattr(metric, "pools", False)
 
 
-def _masked(y: Tensor, observed: Tensor | None) -> Tensor:
-    """Targets of the windows, NaN where nothing was observed."""
-    return y if observed is None else y.masked_fill(~observed, torch.nan)
+def _masked(batch: Batch, observed: Tensor | None, steps: int | None = None) -> Batch:
+    """Windows with their first `steps` of targets, NaN where nothing was observed."""
+    y = batch.target[:, :steps]
+    return replace(batch, future=y if observed is None else y.masked_fill(~observed[:, :steps], torch.nan))
 
 
 def evaluate_horizons(
@@ -117,7 +102,7 @@ def evaluate_horizons(
     windows: Sequence[Windows],
     batch_size: int = 256,
     most: int | None = None,
-    also: Mapping[int, Sequence[Accumulator]] | None = None,
+    also: Mapping[int, Sequence[Metric]] | None = None,
 ) -> dict[int, dict[str, float | int]]:
     """Mean errors at several horizons, as `evaluate` has them, from one roll-out of each window, as
     long as it has room for.
@@ -134,57 +119,47 @@ def evaluate_horizons(
     Returns:
         What `evaluate` returns, by horizon P, in the order of `windows`.
     """
-    device = windows[0].series.device
-    batch_size = windows_at_a_time(windows[0].series, batch_size)
+    device = windows[0].rows.device
+    batch_size = windows_at_a_time(windows[0].rows, batch_size)
     sums = {each.pred_len: ErrorSums(device) for each in windows}
     counts, first, most = dict.fromkeys(sums, 0), 0, most or model.most_windows
     with _scoring(model, device):
         for longest in sorted(windows, key=lambda each: each.pred_len, reverse=True):  # it has the fewest windows
             begin = torch.arange(first, len(longest)) if most is None else longest.spread(most)
             for index in begin.to(device).split(batch_size):
-                x, forecast, y, observed, _ = forecast_windows(model, longest, index)
-                counted = _counted(longest, index, y, observed)
+                made, batch = forecast_windows(model, longest, index)
+                counted = _counted(longest, index, batch)
                 for steps in (steps for steps in sums if steps <= longest.pred_len):
-                    mask = None if counted is None else counted[:, :steps]
-                    sums[steps].add(forecast[:, :steps], y[:, :steps], mask)
+                    mask, points = None if counted is None else counted[:, :steps], made.points[:, :steps]
+                    sums[steps].add(points, batch.target[:, :steps], mask)
                     counts[steps] += len(index)
                     for more in () if also is None else also[steps]:
-                        real = _masked(y, counted if _pools(more) else observed)
-                        more.add(x, forecast[:, :steps], real[:, :steps])
+                        real = _masked(batch, counted if _pools(more) else batch.future_observed, steps)
+                        more.update(Forecasts(points, None), real)
             if most is not None:
                 break
             first = len(longest)
     return {steps: {"mse": each.mse, "mae": each.mae, "windows": counts[steps]} for steps, each in sums.items()}
 
 
-class Scored(NamedTuple):
-    """Windows of T targets as they are scored: `x` (B, L, T), `forecast` and `y` (B, P, T),
-    `quantiles` (B, P, Q, T)."""
-
-    x: Tensor
-    forecast: Tensor
-    y: Tensor
-    observed: Tensor | None
-    quantiles: Tensor | None
-
-
-def forecast_windows(model: ForecastModel, windows: Windows, index: Tensor) -> Scored:
-    """Forecasts of the windows `index` (B,) and what followed, offsets put back, as `predict` returns them: a roll-out
-    goes on from what a model says, and ends at the limits only then."""
-    x, y = windows.gather(index)
-    made = model.forecasts(x, windows.pred_len, windows.raw(index) if model.reads_raw else None)
+def forecast_windows(model: ForecastModel, windows: Windows, index: Tensor) -> tuple[Forecasts, Batch]:
+    """Forecasts of the windows `index` (B,) and what followed, of T targets, offsets put back, as `predict` returns
+    them: a roll-out goes on from what a model says, and ends at the limits only then."""
+    batch = windows.batch(index)
+    x, y, made = batch.past, batch.target, model.forecasts(batch, windows.pred_len)
     forecast, quantiles = made.points, made.quantiles
-    observed, offsets = windows.scored(index), windows.taken_off(index)
+    observed, offsets = windows.scored(index), windows.offsets(index)
     if offsets is not None:
         before, after = offsets.split([x.shape[1], windows.pred_len], dim=1)
-        x, forecast, y = x[..., : before.shape[-1]] + before, forecast + after, y + after
+        x, forecast, y = x + before, forecast + after, y + after
         quantiles = None if quantiles is None else quantiles + after[:, :, None]
-    x, forecast, y = (each[..., : windows.targets] for each in (x, forecast, y))
-    quantiles = None if quantiles is None else quantiles[..., : windows.targets]
+    x, forecast, y = (each[..., : windows.n_targets] for each in (x, forecast, y))
+    quantiles = None if quantiles is None else quantiles[..., : windows.n_targets]
     limits = windows.limits(index)
     if limits is not None:
         forecast, quantiles = limits.clip(forecast), None if quantiles is None else limits.clip(quantiles)
-    return Scored(x, forecast, y, observed, quantiles)
+    scored = Batch(x, future=y, future_observed=observed, series=batch.series, number=index)
+    return Forecasts(forecast, quantiles), scored
 
 
 @contextmanager
@@ -199,7 +174,7 @@ def _scoring(model: ForecastModel, device: torch.device) -> Iterator[None]:
         model.train(was_training)
 
 
-def windows_at_a_time(series: Tensor, batch_size: int) -> int:
-    """Windows of `series` (rows, C) to score at once: `batch_size`, fewer where there are many channels."""
-    most = SERIES_PER_BATCH_ON_CPU if series.device.type == "cpu" else SERIES_PER_BATCH
-    return max(1, min(batch_size, most // series.shape[1]))
+def windows_at_a_time(rows: Tensor, batch_size: int) -> int:
+    """Windows of `rows` (N, C) to score at once: `batch_size`, fewer where there are many channels."""
+    most = SERIES_PER_BATCH_ON_CPU if rows.device.type == "cpu" else SERIES_PER_BATCH
+    return max(1, min(batch_size, most // rows.shape[1]))

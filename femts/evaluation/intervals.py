@@ -16,9 +16,11 @@ from __future__ import annotations
 
 import json
 import math
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -32,10 +34,11 @@ from femts.data.resident import Context
 from femts.errors import UsageError
 from femts.evaluation.difficulty import Difficulty
 from femts.evaluation.few import are_few
-from femts.evaluation.quantiles import conformal_bounds, ends_of
+from femts.evaluation.quantiles import conformal_bounds, ends_of, quantile_at
 from femts.models.base import ForecastModel
 
-LEVELS = (50.0, 80.0, 90.0, 95.0, 99.0)  # what is calibrated unasked
+LEVELS = (50.0, 80.0, 90.0, 95.0, 99.0)  # percent; those that are scored, and that learned quantiles are corrected for
+GRID = (10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 98.0, 99.0, 99.9)  # calibrated for any other model
 
 
 def check_levels(levels: Sequence[float] | float) -> tuple[float, ...]:
@@ -51,6 +54,11 @@ def check_levels(levels: Sequence[float] | float) -> tuple[float, ...]:
     if not numbers:
         raise UsageError("No level is named; give percent, such as 80 or 95.")
     return tuple(numbers)
+
+
+def normal_quantile(level: float) -> float:
+    """Upper end of the central interval of `level` percent of the standard normal distribution."""
+    return NormalDist().inv_cdf(ends_of(level)[1])
 
 
 def rank(level: float, windows: int) -> int:
@@ -97,8 +105,11 @@ class Intervals:
     """Half-widths of the intervals around a forecast, S steps of C channels; corrections of
     quantiles where a model has some.
 
+    Those of a level that is not among `levels` lie between its two neighbours, on a line over the quantiles of the
+    normal distribution (`normal_quantile`), from a width of 0 for 0 percent.
+
     Attributes:
-        levels: K levels in percent, rising.
+        levels: K levels in percent, rising, that were calibrated.
         half_widths: (K, S, C) float32, scaled units, where the difficulty is 1; NaN for a channel without errors.
         windows: validation windows n behind each of them.
         disjoint: those of them that overlap no other; both 0 where the model has intervals of its own.
@@ -135,6 +146,11 @@ class Intervals:
         return "the model itself" if self.own else f"{self.windows} window{'s' * (self.windows > 1)}"
 
     @property
+    def standard(self) -> tuple[float, ...]:
+        """Those of `LEVELS` that are calibrated, or all where none of them is: what is scored unasked."""
+        return tuple(level for level in self.levels if level in LEVELS) or self.levels
+
+    @property
     def steps(self) -> int:
         """Longest horizon S that is calibrated."""
         return int(self.half_widths.shape[1])
@@ -142,7 +158,7 @@ class Intervals:
     @property
     def quantiles(self) -> tuple[float, ...]:
         """The quantiles that these intervals and the forecast are, rising."""
-        return tuple(sorted({0.5, *(end for level in self.levels for end in ends_of(level))}))
+        return tuple(sorted({0.5, *(end for level in self.standard for end in ends_of(level))}))
 
     @property
     def missing(self) -> NDArray[np.bool_]:
@@ -153,6 +169,13 @@ class Intervals:
         """Those of the `targets` (C,) that have no intervals."""
         return [name for name, missing in zip(targets, self.missing, strict=True) if missing]
 
+    def of(self, name: str) -> Intervals:
+        """Those of one series by its name, as intervals of a single table."""
+        series = np.ones((1, self.half_widths.shape[2]))
+        if name in self.names:
+            series = self.difficulty.series[[self.names.index(name)]]
+        return replace(self, difficulty=replace(self.difficulty, series=series), names=("",))
+
     def numbers(self, names: Sequence[str]) -> Tensor:
         """Numbers (len(names),) of the series `names` as a `Context` has them: -1 for one whose errors are not here."""
         if len(self.names) == 1:
@@ -161,7 +184,12 @@ class Intervals:
         return torch.tensor([numbers.get(name, -1) for name in names], dtype=torch.int64)
 
     def bounds(
-        self, forecast: Tensor, context: Context, quantiles: Tensor | None = None, learned: Sequence[float] = ()
+        self,
+        forecast: Tensor,
+        context: Context,
+        quantiles: Tensor | None = None,
+        learned: Sequence[float] = (),
+        levels: Sequence[float] | None = None,
     ) -> dict[float, tuple[Tensor, Tensor]]:
         """Lower and upper ends (B, S, C) float64 of each level, in the scaled units of the errors; on the CPU.
 
@@ -169,47 +197,71 @@ class Intervals:
             forecast: (B, S, C), effects put back.
             context: of these forecasts, series by `numbers`.
             quantiles: (B, S, Q, C), those `learned`, of a model that has some.
+            levels: percent, any up to the highest that is calibrated; None for those that are.
         """
-        widths = self.widths(forecast, context)
-        if quantiles is not None:
-            pairs = conformal_bounds(quantiles, learned, self.levels, widths)
-        else:
+        wanted = self.levels if levels is None else tuple(levels)
+        if quantiles is None:
             middle = forecast.cpu().double()
-            pairs = ((middle - width, middle + width) for width in widths)
-        return dict(zip(self.levels, pairs, strict=True))
+            widths = self._widths(wanted, forecast, context)
+            return {level: (middle - width, middle + width) for level, width in zip(wanted, widths, strict=True)}
+        widths = self._widths(self.levels, forecast, context)
+        made = dict(zip(self.levels, conformal_bounds(quantiles, learned, self.levels, widths), strict=True))
+        between = [level for level in wanted if level not in made]
+        middle = quantile_at(quantiles, learned, 0.5).cpu().double()
+        for level, width in zip(between, self._widths(between, forecast, context), strict=True):
+            k = bisect_left(self.levels, level)
+            inner, outer = made[self.levels[k - 1]] if k else (middle, middle), made[self.levels[k]]
+            if self.own:
+                part = self._place(level)[1]
+                made[level] = torch.lerp(inner[0], outer[0], part), torch.lerp(inner[1], outer[1], part)
+            else:
+                low, high = (quantile_at(quantiles, learned, end).cpu().double() for end in ends_of(level))
+                made[level] = (low - width).clamp(outer[0], inner[0]), (high + width).clamp(inner[1], outer[1])
+        return {level: made[level] for level in wanted}
 
-    def widths(self, forecast: Tensor, context: Context) -> list[Tensor]:
+    def _place(self, level: float) -> tuple[int, float]:
+        """Number k of the first calibrated level that is no lower, and how far `level` is on the way there from the
+        one before it, or from 0 percent: above 0, at most 1."""
+        k = bisect_left(self.levels, level)
+        below, above = normal_quantile(self.levels[k - 1]) if k else 0.0, normal_quantile(self.levels[k])
+        return k, (normal_quantile(level) - below) / (above - below)
+
+    def half_width(self, level: float, steps: int) -> NDArray[np.float64]:
+        """Half-width, or correction, (steps, C) of any level where the difficulty is 1."""
+        widths = self.half_widths[:, :steps].astype(np.float64)
+        if level in self.levels:
+            return np.asarray(widths[self.levels.index(level)])
+        k, part = self._place(level)
+        return np.asarray((1 - part) * (widths[k - 1] if k else np.zeros_like(widths[0])) + part * widths[k])
+
+    def _widths(self, levels: Sequence[float], forecast: Tensor, context: Context) -> list[Tensor]:
         """Half-widths, or corrections, of each level around `forecast` (B, S, C): (S, C) or (B, S, C) float64."""
-        widths = torch.from_numpy(self.half_widths[:, : forecast.shape[1]].astype(np.float64))
+        widths = [torch.from_numpy(self.half_width(level, forecast.shape[1])) for level in levels]
         if self.difficulty.constant:
-            return list(widths)
+            return widths
         difficulty = self.difficulty.of(forecast, context)
         return [width * difficulty for width in widths]
 
-    def at(self, levels: Sequence[float], steps: int) -> NDArray[np.float32]:
-        """Half-widths of the first `steps` steps in scaled units, where the difficulty is 1: (levels, steps, C).
-
-        Raises:
-            UsageError: a level or a horizon that is not calibrated; the text says which are.
-        """
+    def check(self, levels: Sequence[float], steps: int) -> None:
+        """UsageError for a level or a horizon that these intervals do not reach; the text says what they do."""
         if steps > self.steps:
             raise UsageError(
                 f"Intervals are calibrated for {self.steps} steps, not for {steps}; ask for up to {self.steps}, "
                 f"or run `femts calibrate RUN --pred-len {steps}`."
             )
-        for level in levels:
-            if level not in self.levels:
-                calibrated = ", ".join(f"{each:g}" for each in self.levels)
-                if self.own:
-                    raise UsageError(f"This model has intervals of its own for {calibrated}, not for {level:g}.")
-                remedy = f", for {self.windows} validation windows are too few for it; choose from {calibrated}"
-                if reachable(level, self.windows, self.disjoint):
-                    ends = " and ".join(f"{end:g}" for end in ends_of(level))
-                    remedy = (
-                        f"; choose from {calibrated}, or run `femts calibrate RUN --level {level:g}` (quantiles {ends})"
-                    )
-                raise UsageError(f"Level {level:g} is not calibrated{remedy}.")
-        return self.half_widths[[self.levels.index(level) for level in levels], :steps]
+        highest = self.levels[-1] if self.levels else 0.0
+        beyond = next((level for level in levels if level > highest), None)
+        if beyond is None:
+            return
+        if self.own:
+            raise UsageError(f"This model has intervals of its own for levels up to {highest:g}, not for {beyond:g}.")
+        ends = " and ".join(f"{end:g}" for end in ends_of(beyond))
+        remedy = f", for {self.windows} validation windows are too few for it; ask for {highest:g} or less"
+        if reachable(beyond, self.windows, self.disjoint):
+            remedy = (
+                f"; ask for {highest:g} or less, or run `femts calibrate RUN --level {beyond:g}` (quantiles {ends})"
+            )
+        raise UsageError(f"Level {beyond:g} is not calibrated{remedy}.")
 
     def to_bytes(self) -> bytes:
         """As safetensors; the file of a run that `metrics.json` names."""

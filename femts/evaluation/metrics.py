@@ -1,13 +1,70 @@
-"""Errors as running sums, so that a score is the mean over every value and no forecast has to be kept."""
+"""Metrics as running sums, so that a score is the mean over every value and no forecast has to be kept."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from femts.models.base import check_shape
+from femts.config.training import TrainingConfig
+from femts.data.batch import Batch
+from femts.models.base import ForecastModel, Forecasts, check_shape
+from femts.plugins import Registry
+
+BUILT_IN = ("mse", "mae")  # of every score
+
+
+class Metric(Protocol):
+    """Sums of what is wanted of forecasts, which stream by: none is kept.
+
+    One that has `pools`, a true attribute, sums over several targets or series in scaled units; for it, targets that
+    do not count there (`Windows.counts`) are missing.
+    """
+
+    def update(self, forecasts: Forecasts, batch: Batch) -> None:
+        """Add windows, in scaled units.
+
+        Args:
+            forecasts: `points` (B, P, T) of the T targets and, of a model that has learned some, `quantiles` (B, P, Q, T).
+            batch: their look-backs `past` (B, L, T) and what followed, `future` (B, P, T), NaN where it is missing; the
+                numbers of their `series` and of the windows themselves.
+        """
+        ...
+
+
+class NamedMetric(Metric, Protocol):
+    """A metric that a run can be validated and scored by.
+
+    Attributes:
+        sums: float64, any shape: all that it keeps; several processes add theirs up.
+    """
+
+    sums: Tensor
+
+    def compute(self) -> Mapping[str, float]:
+        """Values by name, that of the metric itself among them; lower ones are better."""
+        ...
+
+
+METRICS: Registry[Callable[[ForecastModel], NamedMetric]] = Registry("metric", BUILT_IN)
+register_metric = METRICS.register
+"""Class decorator: make a metric available by a name, as `training.metric`. It is made for the model that is scored."""
+
+
+def chosen_by(training: TrainingConfig) -> str:
+    """Name of the metric that validations choose by."""
+    return training.metric or ("pinball" if training.learned_quantiles else "mse")
+
+
+def named_metrics(training: TrainingConfig, model: ForecastModel) -> list[NamedMetric]:
+    """What is summed for a score beside the errors that every score has: the pinball loss of learned quantiles, and
+    the metric that `training` names."""
+    names = dict.fromkeys([*(["pinball"] if model.quantiles else []), *([training.metric] if training.metric else [])])
+    return [METRICS[name](model) for name in names if name not in BUILT_IN]
 
 
 class ErrorSums:

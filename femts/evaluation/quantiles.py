@@ -16,7 +16,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from femts.data.batch import Batch
 from femts.errors import UsageError
+from femts.evaluation.metrics import register_metric
+from femts.models.base import ForecastModel, Forecasts
 from femts.models.parts.pinball import pinball
 
 
@@ -80,22 +83,34 @@ def conformal_bounds(
         yield lower, upper
 
 
+@register_metric("pinball")
 class PinballSums:
-    """Float64 sums of the pinball loss of a model's own quantiles, as they come out of it."""
+    """Float64 sums of the pinball loss of a model's own quantiles, as they come out of it.
+
+    Raises:
+        UsageError: the model has none.
+    """
 
     pools = True
 
-    def __init__(self, quantiles: Sequence[float], device: torch.device | str = "cpu") -> None:
-        self.quantiles = tuple(quantiles)
-        kind = torch.device(device).type
-        self.sums = torch.zeros(2, dtype=torch.float64, device="cpu" if kind == "mps" else device)  # losses, values
+    def __init__(self, model: ForecastModel) -> None:
+        if not model.quantiles:
+            raise UsageError("Metric 'pinball' is of quantiles that a model has learned; set training.loss=pinball.")
+        self.quantiles = model.quantiles
+        self.sums = torch.zeros(2, dtype=torch.float64)  # losses, values
 
-    def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
+    def update(self, forecasts: Forecasts, batch: Batch) -> None:
         """Add windows: `quantiles` (B, S, Q, C) and `target` (B, S, C), scaled, NaN where a target is missing."""
+        target, quantiles = batch.target, forecasts.quantiles
         assert quantiles is not None
-        losses = pinball(quantiles.float(), target.float(), self.quantiles).mean(-2).to(self.sums.device)
+        losses = pinball(quantiles.float(), target.float(), self.quantiles).mean(-2)
+        losses = losses.cpu() if losses.device.type == "mps" else losses  # which has no float64
+        self.sums = self.sums.to(losses.device)
         self.sums[0] += losses.nansum(dtype=torch.float64)
         self.sums[1] += (~losses.isnan()).sum()
+
+    def compute(self) -> dict[str, float]:
+        return {"pinball": self.mean}
 
     @property
     def mean(self) -> float:

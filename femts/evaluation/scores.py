@@ -10,14 +10,19 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from femts.data.batch import Batch
 from femts.data.preprocess import Preprocess
+from femts.data.scaler import Scaler
 from femts.errors import UsageError, suggest
 from femts.evaluation.coverage import CoverageSums
 from femts.evaluation.metrics import mean_of_cells
+from femts.evaluation.series_scores import seasonal_error
+from femts.models.base import Forecasts
 from femts.text import shown
 
 Array = NDArray[np.float64]
 GROUPS = ("step", "channel")
+BY_SERIES = ("series",)
 UNITLESS = ("smape", "mase", "rmsse", "skill", "coverage-")  # beginnings of the columns that have no unit
 
 
@@ -44,22 +49,24 @@ class DetailSums:
     Args:
         steps: S.
         channels: C, the first ones of `preprocess`.
-        preprocess: between scaled and raw units.
+        preprocess: between scaled and raw units, of one series; None for several, each in its own scaled units.
         season: steps of a season, for the seasonal naive forecast.
-        pools: over several series, each in its own scaled units.
     """
 
-    def __init__(self, steps: int, channels: int, preprocess: Preprocess, season: int, pools: bool = False) -> None:
-        self.season, self.windows, self.preprocess, self.pools = season, 0, preprocess, pools
+    def __init__(self, steps: int, channels: int, preprocess: Preprocess | None, season: int) -> None:
+        self.season, self.windows, self.pools = season, 0, preprocess is None
+        self.preprocess = preprocess or Preprocess((), (), Scaler.even(channels))
         self.scaled, self.raw = _Errors(steps, channels), _Errors(steps, channels)
         self._symmetric = torch.zeros(steps, channels, dtype=torch.float64)
-        self.count, self.scale = torch.zeros(steps, channels, dtype=torch.float64), preprocess.scaler.scale[:channels]
+        self.count = torch.zeros(steps, channels, dtype=torch.float64)
+        self.scale = self.preprocess.scaler.scale[0, :channels]
         # Scaled values are float32: what is nearer to a raw zero than they resolve is one.
-        self._zero = torch.from_numpy(2.0**-20 * (np.abs(preprocess.scaler.mean[:channels]) + self.scale))
+        self._zero = torch.from_numpy(2.0**-20 * (np.abs(self.preprocess.scaler.mean[0, :channels]) + self.scale))
 
-    def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
+    def update(self, forecasts: Forecasts, batch: Batch) -> None:
         """Add windows in scaled units: `x` (B, L, C), `forecast` and `target` (B, S, C), NaN where
         a target is missing."""
+        x, forecast, target = batch.past, forecasts.points, batch.target
         last, forecast, target = (v.cpu().double() for v in (x[:, -self.season :], forecast.float(), target))
         self.windows += len(last)
         observed = ~target.isnan()
@@ -97,19 +104,6 @@ def _symmetric(forecast: Tensor, target: Tensor, zero: Tensor) -> Tensor:
     return torch.where(size > zero, 200 * (forecast - target).abs() / size, 0.0)
 
 
-def seasonal_error(values: Array, season: int) -> Array:
-    """Mean absolute change of `values` (rows, C) over `scale_season` steps, (C,): what MASE divides by; NaN of none."""
-    steps = scale_season(len(values), season)
-    change = np.abs(values[steps:] - values[:-steps])
-    count = (~np.isnan(change)).sum(0)
-    return np.divide(np.nansum(change, axis=0), count, out=np.full(values.shape[1], np.nan), where=count > 0)
-
-
-def scale_season(rows: int, season: int) -> int:
-    """Steps over which the change of `rows` training rows scales errors: a season, or one where they hold no more."""
-    return season if rows > season else 1
-
-
 def scores_frame(
     sums: DetailSums,
     columns: Sequence[str],
@@ -123,7 +117,7 @@ def scores_frame(
     Args:
         sums: over every window.
         columns: names of the C channels.
-        train_values: (rows, C), raw units.
+        train_values: (rows, C), raw units; those of several series matter for nothing.
         by: `step`, `channel`, both, or neither for a single group.
         covered: of the same windows; None leaves the intervals out.
         levels: those of `covered` to tell of.
@@ -131,7 +125,7 @@ def scores_frame(
     seasonal = seasonal_error(train_values, sums.season)
     raw_mae = sums.means("raw")["mae"]
     mase = _ratio(raw_mae, np.broadcast_to(seasonal, raw_mae.shape))
-    frames, every, own = [], sums.count.numpy(), sums.preprocess.scaler.own[: len(columns)]
+    frames, every, own = [], sums.count.numpy(), sums.preprocess.scaler.own[0, : len(columns)]
     # What has no scale of its own is in no mean of scaled errors over channels.
     counted = every if "channel" in by or not own.any() else every * own
     for units in ("scaled", "raw"):
@@ -164,18 +158,21 @@ def scores_frame(
         "mase",
         "skill",
     ]
-    table = pd.concat(frames, ignore_index=True)
+    table = pd.concat(frames[:1] if sums.pools else frames, ignore_index=True)
+    if sums.pools:  # scaled values put 0 anywhere, and have no scale of raw changes
+        table, first = table.drop(columns=["smape", "mase"]), [name for name in first if name not in ("smape", "mase")]
     return table[[*first, *(name for name in table.columns if name not in first)]]
 
 
-def check_groups(
-    by: str | Sequence[str] | None, groups: Sequence[str] = GROUPS, what: str = "Scores"
-) -> tuple[str, ...]:
-    """`by` as names of `groups`; UsageError for another one, by which `what` cannot be grouped."""
+def check_groups(by: str | Sequence[str] | None) -> tuple[str, ...]:
+    """`by` as names of `GROUPS`, or `series` alone; UsageError for another one."""
     names = tuple(by) if isinstance(by, list | tuple) else () if by is None else (by,)
+    groups = (*GROUPS, *BY_SERIES)
     for name in names:
         if not isinstance(name, str) or name not in groups:
-            raise UsageError(f"{what} cannot be grouped by '{shown(name)}'{suggest(str(name), groups)}")
+            raise UsageError(f"Scores cannot be grouped by '{shown(name)}'{suggest(str(name), groups)}")
+    if len(set(names)) > 1 and set(names) & set(BY_SERIES):
+        raise UsageError("Scores are grouped by series alone, or by step and channel; name series, or these.")
     return tuple(dict.fromkeys(names))
 
 

@@ -1,8 +1,9 @@
-"""Scores of each series of a panel, in raw units and beside its own seasonal naive forecast."""
+"""Scores of each series, in raw units and beside its own seasonal naive forecast."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -10,108 +11,135 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from femts.data.panel import Panel
-from femts.data.panel_preprocess import PanelPreprocess
-from femts.data.windows import PanelWindows
+from femts.data.batch import Batch
+from femts.data.dataset import Dataset
+from femts.data.preprocess import Preprocess
+from femts.data.windows import Windows
 from femts.evaluation.coverage import Bounds
-from femts.evaluation.scores import scale_season
+from femts.models.base import Forecasts
 
 Array = NDArray[np.float64]
 
 
+class WindowSeries(NamedTuple):
+    """Numbers of the series, of S, that some windows are `of` (B,), on the CPU."""
+
+    of: Tensor
+    series: int
+
+    @classmethod
+    def of_batch(cls, batch: Batch, series: int) -> WindowSeries:
+        """Those of a batch of windows."""
+        if batch.series is None:
+            return cls(torch.zeros(len(batch.past), dtype=torch.int64), series)
+        return cls(batch.series.cpu(), series)
+
+    def sums(self, values: Tensor) -> Tensor:
+        """Sums (S, T) float64 of `values` (B, P, T), NaN where there is none, on the CPU."""
+        if self.series == 1:
+            return values.nansum((0, 1), dtype=torch.float64).cpu()[None]
+        sums = torch.zeros(self.series, values.shape[-1], dtype=torch.float64)
+        return sums.index_add(0, self.of, values.nansum(1, dtype=torch.float64).cpu())
+
+
 class SeriesSums:
-    """Float64 sums over the windows of each of S series; memory does not grow with the windows.
+    """Float64 sums over the windows of each of S series and T targets; memory does not grow with the windows.
 
     Args:
         windows: the ones that are scored, which the evaluator hands on in their order.
         preprocess: of each series.
-        season: steps of a season, for the seasonal naive forecast.
+        data: with the training rows of each series.
         most: windows that are scored at most, spread over the series; None for all.
         bounds: intervals to measure in each series as well; None leaves them out.
     """
 
     def __init__(
         self,
-        windows: PanelWindows,
-        preprocess: PanelPreprocess,
-        season: int,
+        windows: Windows,
+        preprocess: Preprocess,
+        data: Dataset,
         most: int | None = None,
         bounds: Bounds | None = None,
     ) -> None:
-        self.names = windows.names
-        self.number = windows.series_of(windows.spread(most)).cpu()
-        self.windows = torch.bincount(self.number, minlength=len(self.names))
-        self.preprocess, self.season, self.bounds = preprocess, season, bounds
-        levels = 0 if bounds is None else len(bounds.intervals.levels)
-        self.sums = torch.zeros(4, len(self.names), dtype=torch.float64)  # squares, absolutes, naive squares, values
-        self.inside, self.width = torch.zeros(2, levels, len(self.names), dtype=torch.float64)
-        self.counted = None if windows.counted is None else windows.counted.cpu()
-        self._limits, self._done = windows.resident.limits, 0
+        self._preprocess, self._data, self._bounds = preprocess, data, bounds
+        numbers = windows.series_of(windows.spread(most)).cpu()
+        self.windows = torch.bincount(numbers, minlength=len(data))
+        levels, shape = 0 if bounds is None else len(bounds.levels), (len(data), data.n_targets)
+        self._sums = torch.zeros(4, *shape, dtype=torch.float64)  # squares, absolutes, naive squares, values
+        self._inside, self._width = torch.zeros(2, levels, *shape, dtype=torch.float64)
+        self._limits, self._counted = windows.resident.limits, windows.counted
 
-    def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
+    def update(self, forecasts: Forecasts, batch: Batch) -> None:
         """Add windows in scaled units: `forecast` and `target` (B, S, T), NaN where a target is missing."""
-        numbers = self.number[self._done : self._done + len(x)]
-        self._done += len(x)
-        last = x[:, -self.season :, : target.shape[-1]].cpu().double()
-        short = last.shape[1] < self.season
-        naive = last[:, torch.arange(target.shape[1]) % last.shape[1]]
-        bounds = [] if self.bounds is None else self.bounds.next(forecast, quantiles)[0]
-        reached = target.cpu() if self._limits is None else self._limits.at(numbers).within(target.cpu())
+        x, forecast, target, _quantiles = batch.past, forecasts.points, batch.target, forecasts.quantiles
+        numbers, season = WindowSeries.of_batch(batch, len(self._data)), self._data.season
+        own = self._preprocess.at(numbers.of.numpy())
+        last = x[:, -season:, : target.shape[-1]].cpu().double()
+        bounds = [] if self._bounds is None else self._bounds.of(forecasts, batch)[0]
+        reached = target.cpu() if self._limits is None else self._limits.at(numbers.of).within(target.cpu())
         target, forecast = target.cpu().double(), forecast.cpu().double()
-        for number in numbers.unique().tolist():
-            some, one = numbers == number, self.preprocess.series[self.names[number]]
-            actual = one.restore(target[some])
-            error, observed = one.inverse(forecast[some]) - actual, ~actual.isnan()
-            self.sums[0, number] += error.square().nansum()
-            self.sums[1, number] += error.abs().nansum()
-            self.sums[2, number] += torch.nan if short else (one.restore(naive[some]) - actual).square().nansum()
-            self.sums[3, number] += observed.sum()
-            for k, (low, high) in enumerate(bounds):
-                self.inside[k, number] += ((low[some] <= reached[some]) & (reached[some] <= high[some])).sum()
-                self.width[k, number] += (one.inverse(high[some]) - one.inverse(low[some]))[observed].sum()
+        actual, observed = own.restore(target), ~target.isnan()
+        error = own.inverse(forecast) - actual
+        naive = last[:, torch.arange(target.shape[1]) % last.shape[1]]
+        repeated = (own.restore(naive) - actual).square()
+        self._sums += torch.stack(
+            [numbers.sums(each) for each in (error.square(), error.abs(), repeated, observed.double())]
+        )
+        if last.shape[1] < season:
+            self._sums[2, numbers.of] = torch.nan
+        for k, (low, high) in enumerate(bounds):
+            self._inside[k] += numbers.sums(((low <= reached) & (reached <= high)).double())
+            self._width[k] += numbers.sums((own.inverse(high) - own.inverse(low)).where(observed, torch.nan))
 
-    def counts(self, windows: int) -> Tensor | None:
-        """As `Windows.counts`, of so many windows that are to be added next."""
-        return None if self.counted is None else self.counted[self.number[self._done : self._done + windows]][:, None]
-
-    def sum_by_series(self, values: Tensor) -> Tensor:
-        """Sums by series (S,) of `values` (B,) of windows that are to be added next."""
-        sums = torch.zeros(len(self.names), dtype=torch.float64)
-        return sums.index_add(0, self.number[self._done : self._done + len(values)], values.cpu().double())
-
-    def ratios(self, panel: Panel) -> dict[str, float]:
+    def ratios(self) -> dict[str, float]:
         """Means of `mase` and `rmsse` over the series that have them, and a scale of their own."""
-        frame = self.frame(panel)
-        if self.counted is not None:
-            frame = frame[self.counted.any(1).numpy()[self.windows > 0]]
+        frame = self.frame()
+        if self._counted is not None:
+            frame = frame[self._counted.cpu().any(1).numpy()[self.windows.numpy() > 0]]
         return {name: float(frame[name].mean()) for name in ("mase", "rmsse")}
 
-    def frame(self, panel: Panel, levels: Sequence[float] = ()) -> pd.DataFrame:
-        """One row a series with windows, in raw units; see `PanelForecaster.scores`."""
-        squared, absolute, naive, values = self.sums.numpy()
-        rows = list[tuple[object, ...]]()
-        for number, (name, data) in enumerate(panel.series.items()):
-            if not self.windows[number]:
-                continue
-            count = values[number] or np.nan
-            scale, square = seasonal_changes(data.train_values[:, : data.targets], data.season)
-            mse, mae = squared[number] / count, absolute[number] / count
-            skill = 1 - squared[number] / naive[number] if naive[number] > 0 else np.nan
-            cells = [int(self.windows[number]), mse, mae, mae / scale, np.sqrt(mse) / square, skill]
-            for level in levels:
-                assert self.bounds is not None
-                k = self.bounds.intervals.levels.index(level)
-                cells += [float(self.inside[k, number]) / count, float(self.width[k, number]) / count]
-            rows.append((name, "raw", *cells))
-        further = [f"{what}-{level:g}" for level in levels for what in ("coverage", "width")]
-        names = ["series", "units", "windows", "mse", "mae", "mase", "rmsse", "skill", *further]
-        return pd.DataFrame(rows, columns=names)
+    def frame(self, levels: Sequence[float] = ()) -> pd.DataFrame:
+        """One row a series with windows, in raw units; see `Forecaster.scores`."""
+        squared, absolute, naive, values = self._sums.sum(2).numpy()
+        _, scale, square = seasonal_changes(self._data)
+        count = np.where(values > 0, values, np.nan)
+        table = {"series": np.array(self._data.series, dtype=object), "units": "raw", "windows": self.windows.numpy()}
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mse, mae = squared / count, absolute / count
+            table |= {"mse": mse, "mae": mae, "mase": mae / scale, "rmsse": np.sqrt(mse) / square}
+            table["skill"] = np.where(naive > 0, 1 - squared / naive, np.nan)
+        for level in levels:
+            assert self._bounds is not None
+            k = self._bounds.levels.index(level)
+            inside, width = (each[k].sum(1).numpy() / count for each in (self._inside, self._width))
+            table |= {f"coverage-{level:g}": inside, f"width-{level:g}": width}
+        return pd.DataFrame(table)[self.windows.numpy() > 0].reset_index(drop=True)
 
 
-def seasonal_changes(values: Array, season: int) -> tuple[float, float]:
-    """Mean absolute and root mean squared change of `values` (rows, T) over a season, or over a step where they hold
-    no more than one; NaN where there is none but 0."""
-    steps = scale_season(len(values), season)
-    change = (values[steps:] - values[:-steps]).ravel()
-    change = change[~np.isnan(change)]
-    return (float(np.abs(change).mean()), float(np.sqrt((change**2).mean()))) if change.any() else (np.nan, np.nan)
+def seasonal_error(values: Array, season: int) -> Array:
+    """Mean absolute change of `values` (rows, C) over a season, or over a step where they hold no more than one, (C,):
+    what MASE divides by; NaN of none."""
+    change = np.abs(_changes(values, season))
+    count = (~np.isnan(change)).sum(0)
+    return np.divide(np.nansum(change, axis=0), count, out=np.full(values.shape[1], np.nan), where=count > 0)
+
+
+def _changes(values: Array, season: int) -> Array:
+    steps = season if len(values) > season else 1
+    return np.asarray(values[steps:] - values[:-steps])
+
+
+def seasonal_changes(data: Dataset) -> tuple[Array, Array, Array]:
+    """Changes over a season in the training rows of each series, as `seasonal_error` takes them: the mean absolute one
+    of each target (S, T), and over all targets the mean absolute (S,) and the root mean squared one (S,), NaN where
+    there is none but 0."""
+    each, absolute, squared = np.full((len(data), data.n_targets), np.nan), list[float](), list[float]()
+    for number, (first, stop) in enumerate(data.part("train").tolist()):
+        values = data.values[first:stop, : data.n_targets]
+        each[number] = seasonal_error(values, data.season)
+        change = _changes(values, data.season).ravel()
+        change = change[~np.isnan(change)]
+        some = bool(change.any())
+        absolute.append(float(np.abs(change).mean()) if some else np.nan)
+        squared.append(float(np.sqrt((change**2).mean())) if some else np.nan)
+    return each, np.array(absolute), np.array(squared)

@@ -6,6 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from femts.data.batch import Batch
+from femts.models.base import Forecasts
+
 MOST = 200  # numbers that stay of all windows or series
 
 
@@ -17,8 +20,9 @@ class WindowErrors:
     def __init__(self) -> None:
         self._sums = list[Tensor]()
 
-    def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
-        """Add windows in scaled units; see `femts.evaluation.evaluator.Accumulator`."""
+    def update(self, forecasts: Forecasts, batch: Batch) -> None:
+        """Add windows in scaled units; see `femts.evaluation.evaluator.Metric`."""
+        forecast, target = forecasts.points, batch.target
         error = forecast.float() - target.float()
         squares = error.square().cpu().double().nansum((1, 2))
         self._sums.append(torch.stack([squares, (~error.isnan()).sum((1, 2)).cpu().double()]))

@@ -1,129 +1,38 @@
-"""A table is a grid of cells; a cell is one training run, decided by what it says and by nothing else."""
+"""The grid of a table: its cells are all combinations of data sets, models, horizons, seeds and more."""
 
 from __future__ import annotations
 
-import hashlib
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from femts.config.model import AUTO
-from femts.data.protocols import check_protocol
+from femts.data.catalog import CATALOG, card
+from femts.data.dataset import Dataset
+from femts.data.loading import is_path, load_dataset
+from femts.data.protocols import (
+    HORIZONS,
+    LOOK_BACKS,
+    check_protocol,
+    default_horizon,
+    default_look_back,
+    default_protocol,
+    look_back_choices,
+)
+from femts.data.splits import PARTS, Split, check_room, usual_split
+from femts.data.windows import check_windows
 from femts.errors import UsageError
-from femts.experiments.job import Job, RecordForm
-from femts.experiments.subject import Subject
+from femts.experiments.cell import RESOURCES, Cell
+from femts.models.registry import build_config, model_card
+from femts.training.fit import FitRequest
+from femts.training.resolve import check_past, resolve_training
 
-if TYPE_CHECKING:
-    from femts.data.dataset import Dataset
-    from femts.data.panel import Panel
-
-# Settings that change where and how fast a cell runs, or how long it may, but not what it is.
-PLACE = ("device", "devices", "compile", "max_time", "eval_batch_size")
-PLAIN = re.compile(r"[\w.+-]{0,19}\w", re.ASCII)  # a value that every system takes in a folder's name, at its end too
-LONGEST = 80  # characters of settings in it; some systems allow 255 for a name
-
-
-@dataclass(frozen=True)
-class Cell(Job):
-    """One run of the table, as it was asked for.
-
-    Attributes:
-        dataset: name of the catalogue, or of a file without its ending.
-        model: registered name.
-        pred_len: horizon in steps.
-        seed: of weights, order and dropout.
-        protocol: what fills in the look-back.
-        seq_len: look-back in steps; None leaves it to the protocol.
-        settings: `model.*` and `training.*` that differ from the model's own recipe.
-        own: for a file, or a set of the catalogue that is read in one's own way, its `sha256` and the arguments of
-            `load_dataset` that find it again, in plain types.
-    """
-
-    dataset: str
-    model: str
-    pred_len: int
-    seed: int = 42
-    protocol: str = "paper"
-    seq_len: int | None = None
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    own: Mapping[str, Any] | None = None
-
-    @property
-    def variant(self) -> str:
-        """The recipe as part of a path: the protocol, and where something differs from it what does,
-        as `paper-training.max_steps=3000`, or a hash of that where it is long or not plain."""
-        changes = {
-            **({"seq_len": str(self.seq_len)} if self.seq_len else {}),
-            **{k: str(v) for k, v in self.settings.items()},
-        }
-        if not changes:
-            return self.protocol
-        words = ",".join(f"{key}={value}" for key, value in sorted(changes.items()))
-        plain = len(words) <= LONGEST and all(map(PLAIN.fullmatch, changes.values()))
-        return f"{self.protocol}-{words if plain else _hash(changes)}"
-
-    @property
-    def path(self) -> str:
-        """Path of its record in a folder of results, without suffix. The name of data of one's own
-        has a hash of what they hold and of how they are read, so changed data make new cells; where
-        their file lies makes no difference."""
-        data = self.dataset
-        if self.own is not None:
-            data += f"-{_hash({key: value for key, value in self.own.items() if key != 'source'})}"
-        return f"{self.variant}/{data}/{self.model}-{self.pred_len}-seed{self.seed}"
-
-    @property
-    def form(self) -> RecordForm:
-        from femts.experiments.record_rules import FORM
-
-        return FORM
-
-    @property
-    def source(self) -> str:
-        return self.dataset
-
-    def notes(self, data_root: Path | None) -> Sequence[str]:
-        return self.load(data_root).notes
-
-    def check_is_of(self, record: Mapping[str, Any]) -> None:
-        from femts.experiments.record_rules import check_is_of
-
-        check_is_of(record, self)
-
-    def run(self, work: Path, device: str, data_root: str | None) -> dict[str, Any]:
-        from femts.experiments.record import train_cell
-
-        return train_cell(self, work, device, data_root)
-
-    def summary(self, record: Mapping[str, Any]) -> str:
-        return f"test MSE {record['test']['mse']:.4f}"
-
-    def load(self, data_root: str | Path | None = None) -> Dataset | Panel:
-        """The data.
-
-        Raises:
-            UsageError: it is not there, or a file of one's own has changed since the cell was made.
-        """
-        from femts.data.schema import Schema
-        from femts.data.source import load_source
-
-        if self.own is None:
-            return load_source(self.dataset, data_root)
-        reading = {key: value for key, value in self.own.items() if key not in ("source", "sha256")}
-        data = load_source(self.own["source"], data_root, Schema.of(**reading))
-        if data.sha256 != self.own["sha256"]:
-            raise UsageError(f"File {data.source} has changed since the table was begun; call 'femts table' again.")
-        return data
-
-
-def _hash(what: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:8]
+LookBacks = Sequence[int | None] | Literal["auto"]
 
 
 @dataclass(frozen=True)
@@ -149,7 +58,7 @@ class Grid:
     pred_lens: Sequence[int] = ()
     seeds: Sequence[int] = (42,)
     protocol: str | None = None
-    seq_lens: Sequence[int | None] | Literal["auto"] = (None,)
+    seq_lens: LookBacks = (None,)
     settings: Mapping[str, Any] = field(default_factory=dict)
     reading: Mapping[str, Any] = field(default_factory=dict)
     choices: Mapping[str, Sequence[Any]] = field(default_factory=dict)
@@ -163,31 +72,75 @@ def make_grid(grid: Grid, data_root: str | Path | None = None) -> list[Cell]:
             cannot be read, or not by a model, two of one name, or a horizon that does not fit them.
     """
     _check_grid(grid)
-    recipes = {model: _recipes(grid, model) for model in grid.models}
-    subjects = _subjects(grid, data_root)
+    recipes = [(model, settings) for model in grid.models for settings in _recipes(grid, model)]
+    sources = dict[str, str]()
     cells = dict[str, Cell]()
-    for data, pred_len in [(subject, steps) for subject in subjects for steps in grid.pred_lens or subject.horizons]:
-        protocol = data.protocol(grid.protocol)
-        look_backs = data.look_backs(grid.seq_lens, pred_len, protocol)
-        every = [(model, recipe) for model in grid.models for recipe in recipes[model]]
-        for seed, (model, recipe), (seq_len, steps) in product(grid.seeds, every, look_backs.items()):
-            changes = _changes(model, recipe, seq_len=steps, pred_len=pred_len, n_channels=data.channels)
-            cell = Cell(data.name, model, pred_len, seed, protocol, seq_len, changes, data.own)
-            cells.setdefault(cell.path, cell)  # two recipes may say the same
+    for source in grid.datasets:
+        data = DataShape.find(source, grid.reading, data_root)
+        if sources.setdefault(data.name, source) != source:
+            raise UsageError(
+                f"Data sets '{sources[data.name]}' and '{source}' have one name; leave one out, or rename a file."
+            )
+        protocol = default_protocol(data.published) if grid.protocol is None else grid.protocol
+        for pred_len in grid.pred_lens or data.horizons:
+            look_backs = data.look_backs(grid.seq_lens, pred_len, protocol)
+            for seed, (model, settings), (seq_len, steps) in product(grid.seeds, recipes, look_backs.items()):
+                changes = _changes(model, settings, seq_len=steps, pred_len=pred_len, n_channels=data.channels)
+                cell = Cell(data.name, model, pred_len, seed, protocol, seq_len, changes, data.own)
+                cells.setdefault(cell.path, cell)  # two recipes may say the same
     return list(cells.values())
+
+
+def check_roll_out(cells: Sequence[Cell], roll_out: Sequence[int], data_root: str | Path | None = None) -> None:
+    """Check that records of `cells` can have scores at the horizons `roll_out` that may stand in one row.
+
+    Raises:
+        UsageError: a horizon at which no record is scored, models that are validated on other windows there, or a
+            data set whose parts depend on the horizon.
+    """
+    if not roll_out:
+        return
+    own, first = sorted({cell.pred_len for cell in cells}), HORIZONS[0]
+    idle = [p for p in roll_out if p not in own and (p not in HORIZONS or p < own[0])]
+    if idle:
+        raise UsageError(
+            f"No model of {_listed(own)} steps is rolled out to {_listed(idle)}; "
+            f"give '--roll-out' horizons of {_listed(HORIZONS)} above {own[0]}."
+        )
+    if first in roll_out and first in own and own[0] < first:
+        raise UsageError(
+            f"Models of {own[0]} and of {first} steps are validated on other windows at {first} steps, "
+            f"so validation cannot choose between them; leave {first} out of '--roll-out', or {own[0]} out of "
+            "'--pred-lens'."
+        )
+    splits: dict[str, list[Any]] = {}
+    for cell in {(cell.dataset, cell.pred_len): cell for cell in cells if cell.own is not None and own[1:]}.values():
+        data = cell.load(data_root)
+        if not data.schema.panel:  # whose models are not rolled out
+            splits.setdefault(cell.dataset, []).append(data.split)
+    for dataset, of_horizons in splits.items():
+        if of_horizons.count(of_horizons[0]) < len(of_horizons):
+            raise UsageError(
+                f"The parts of {dataset} depend on the horizon, for it is short, so models of {_listed(own)} steps do "
+                "not forecast the same rows; give the parts by '--split' or '--val-rows' and '--test-rows', or leave "
+                "'--roll-out' out."
+            )
+
+
+def scores_some(model: str) -> bool:
+    """True where `model` scores some windows of a part alone, as its setting `windows` says."""
+    return model != AUTO and "windows" in model_card(model).default_settings()
 
 
 def _check_grid(grid: Grid) -> None:
     """UsageError for what no data are needed to refuse."""
-    from femts.training.resolve import check_past
-
     if grid.protocol is not None:  # a part of paths, also where a look-back is given
         check_protocol(grid.protocol)
     for model in grid.models:
         if model != AUTO:
             check_past(model, grid.reading.get("past", ()))
     for key in (*grid.settings, *grid.choices):
-        if key.removeprefix("training.") in (*PLACE, "seed"):
+        if key.removeprefix("training.") in (*RESOURCES, "seed"):
             raise UsageError(f"Setting '{key}' is no part of a cell; it has an option of 'femts table', or none there.")
         if key in grid.settings and key in grid.choices:
             raise UsageError(f"Setting '{key}' is given to --set and to --choose; leave one of them out.")
@@ -209,7 +162,7 @@ def _recipes(grid: Grid, model: str) -> list[dict[str, Any]]:
 
 
 def _plain(value: Any) -> Any:
-    """`value` as JSON gives it back: of that a worker makes the cell again, and has to come to the same path."""
+    """`value` as JSON gives it back, so that it comes to the same path."""
     if isinstance(value, Mapping):
         return {str(key): _plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
@@ -218,32 +171,14 @@ def _plain(value: Any) -> Any:
 
 
 def _lacks(model: str, key: str) -> bool:
-    from femts.models.registry import model_card
-
     part, _, name = key.partition(".")
     return part == "model" and (model == AUTO or name not in model_card(model).default_settings())
 
 
-def _subjects(grid: Grid, data_root: str | Path | None) -> list[Subject]:
-    """The data sets of the grid; UsageError where two have one name."""
-    subjects = [Subject.find(name, grid.reading, data_root) for name in grid.datasets]
-    sources = dict[str, str]()
-    for source, subject in zip(grid.datasets, subjects, strict=True):
-        if sources.setdefault(subject.name, source) != source:
-            raise UsageError(
-                f"Data sets '{sources[subject.name]}' and '{source}' have one name; leave one out, or rename a file."
-            )
-    return subjects
-
-
 def _changes(model: str, settings: Mapping[str, Any], **shape: int) -> dict[str, Any]:
     """Those of `settings` that are not the model's own anyway; UsageError for one that it cannot take."""
-    from femts.models.registry import build_config
-    from femts.training.order import Order
-    from femts.training.resolve import resolve_training
-
     if model == AUTO:
-        Order.of(model, {}, settings, 0.0)
+        FitRequest.of(model, {}, settings, 0.0)
         return dict(settings)
     own = {"training": resolve_training(model, {}, {})[1], "model": build_config(model, **shape, settings={})}
     try:
@@ -251,9 +186,90 @@ def _changes(model: str, settings: Mapping[str, Any], **shape: int) -> dict[str,
         made = {"training": training, "model": build_config(model, **shape, settings=given)}
     except UsageError as error:
         raise UsageError(f"Model '{model}' cannot be set so: {error}") from error
-    changes = {}
-    for key, value in settings.items():
-        part, _, name = key.partition(".")
-        if getattr(made[part], name) != getattr(own[part], name):
-            changes[key] = value
-    return changes
+    parts = {key: key.partition(".")[::2] for key in settings}
+    return {
+        key: settings[key]
+        for key, (part, name) in parts.items()
+        if getattr(made[part], name) != getattr(own[part], name)
+    }
+
+
+@dataclass(frozen=True)
+class DataShape:
+    """Data of some cells: as much as it takes to make these.
+
+    Attributes:
+        name: of the catalogue, or of a file without its ending.
+        split: row ranges of the three parts.
+        channels: how many there are.
+        season: steps in the natural one.
+        horizons: those to train for where none are asked for: the published ones of the catalogue,
+            else one by the step.
+        published: of the catalogue, in whatever way it is read.
+        own: as in `Cell`.
+        fixed: whether the split does not depend on the horizon.
+        series: the data, where they have series of their own; else None.
+    """
+
+    name: str
+    split: Split
+    channels: int
+    season: int
+    horizons: tuple[int, ...]
+    published: bool
+    own: Mapping[str, Any] | None
+    fixed: bool = True
+    series: Dataset | None = None
+
+    @classmethod
+    def find(cls, source: str, reading: Mapping[str, Any], data_root: str | Path | None) -> DataShape:
+        """The data that `load_dataset` finds by `source` with the arguments `reading`; UsageError
+        where it finds none."""
+        if not reading and not is_path(source):  # its card says all, and its file need not be there
+            entry = card(source)
+            return cls(entry.name, entry.split, entry.channels, entry.season, HORIZONS, True, None)
+        data = load_dataset(source, data_root, **reading)
+        panel, published = bool(data.schema.panel), data.source in CATALOG
+        own = {"source": data.source, "sha256": data.sha256, **reading, **({"panel": True} if panel else {})}
+        return cls(
+            data.name,
+            data.split,
+            len(data.columns),
+            data.season,
+            HORIZONS if published else (default_horizon(data.freq, data.rows, False).steps,),
+            published,
+            json.loads(json.dumps(own)),
+            data.fixed_split,
+            data if panel else None,
+        )
+
+    def look_backs(self, seq_lens: LookBacks, pred_len: int, protocol: str) -> dict[int | None, int]:
+        """Those of `seq_lens` that fit, with their steps; UsageError where none does. `auto` stands
+        for those of the tables, for data that they are published of, else for some around the protocol's own."""
+        if self.series is not None:  # any fits, for a look-back may begin before its series
+            data = self.series.for_horizon(pred_len)
+            steps = self._steps(seq_lens, pred_len, protocol, data.typical_rows)
+            for part in PARTS:
+                check_windows(data, part, min(steps.values()), pred_len)
+            return steps
+        rows = self.split.test[:, 1]
+        if not self.fixed:
+            check_room(int(rows[0]), pred_len, self.name)
+        split = self.split if self.fixed else usual_split(rows, pred_len)
+        steps = self._steps(seq_lens, pred_len, protocol, int(split.train[0, 1] - split.train[0, 0]))
+        fitting = {s: n for s, n in steps.items() if all(split.fits(part, n, pred_len) for part in PARTS)}
+        if not fitting:
+            for part in PARTS:
+                split.check_fits(self.name, part, min(steps.values()), pred_len)
+        return fitting
+
+    def _steps(self, seq_lens: LookBacks, pred_len: int, protocol: str, rows: int) -> dict[int | None, int]:
+        """Steps of each look-back, of `rows` that are trained on."""
+        if seq_lens == "auto":
+            seq_lens = LOOK_BACKS if self.published else look_back_choices(protocol, pred_len, rows, self.season)
+        usual = default_look_back(protocol, pred_len, rows, self.season).steps
+        return {seq_len: seq_len or usual for seq_len in seq_lens}
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers))

@@ -2,73 +2,47 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
+
+from femts.analysis.audit.checks import scored_forecasts
 from femts.data.dataset import Dataset
-from femts.data.panel import Panel
 from femts.data.protocols import HORIZONS
 from femts.environment import commit, place
 from femts.evaluation.window_errors import WindowErrors
-from femts.experiments.grid import Cell
-from femts.experiments.record_rules import RECORD_FORMAT, cell_of
-from femts.experiments.samples import sample_forecasts
+from femts.experiments.cell import Cell
 from femts.forecaster.forecaster import Forecaster
-from femts.forecaster.scoring import score, score_beside, scored_part
-from femts.forecaster.trained import Trained
+from femts.forecaster.scoring import score, score_beside, score_windows, scored_part
 
 MOST_VALIDATED = 2048  # windows, evenly spread, of a roll-out on the validation part; the test part is scored whole
+SAMPLES = 2
 
 
-def train_cell(cell: Cell, work: Path, device: str, data_root: str | None) -> dict[str, Any]:
-    """Train `cell`, or go on with what its run folder `work` has reached, and make its record."""
-    from femts.data.source import split_for
-    from femts.training.train import train
-
-    data = split_for(cell.load(data_root), cell.pred_len)
-    forecaster = train(
-        data,
-        cell.model,
-        cell.pred_len,
-        seq_len=cell.seq_len,
-        protocol=cell.protocol,
-        out=work,
-        seed=cell.seed,
-        device=device,
-        resume=True,
-        settings=cell.settings,
-    )
-    return make_record(cell, forecaster, data)
-
-
-def make_record(cell: Cell, forecaster: Trained[Any, Any], data: Dataset | Panel) -> dict[str, Any]:
+def make_record(cell: Cell, forecaster: Forecaster, data: Dataset) -> dict[str, Any]:
     """The record of `cell` from its trained forecaster and the data that it was trained on."""
     metrics, (rolled, window_errors) = forecaster.metrics, _rolled(forecaster, data)
     return {
-        "format": RECORD_FORMAT,
-        "cell": cell_of(cell),
-        "test": metrics["test"],
-        "val": metrics["val"],
-        "naive": metrics["naive"],
+        "format": cell.record_format,
+        "cell": cell.to_dict(),
+        **{name: metrics[name] for name in ("test", "val", "naive")},
         "rolled": rolled,
         "window_errors": window_errors,
-        "series_errors": _errors_by_series(forecaster, data) if isinstance(data, Panel) else {},
-        "kept_step": metrics["kept_step"],
-        "steps": metrics["steps"],
-        "stopped": metrics["stopped"],
-        "seconds": metrics["seconds"],
+        "series_errors": _errors_by_series(forecaster, data) if data.schema.panel else {},
+        **{name: metrics[name] for name in ("kept_step", "steps", "stopped", "seconds")},
         "config": forecaster.config.to_dict(),
         "data": dict(forecaster.data),
         "parameters": metrics["parameters"],
         "history": [dict(row) for row in forecaster.validations],
-        "samples": sample_forecasts(forecaster, data),
+        "samples": _samples(forecaster, data),
         "kernels": metrics["kernels"],
         "place": place(metrics["device"], metrics["precision"]),
         "commit": commit(),
     }
 
 
-def _rolled(forecaster: Trained[Any, Any], data: Dataset | Panel) -> tuple[dict[str, Any], dict[str, Any]]:
+def _rolled(forecaster: Forecaster, data: Dataset) -> tuple[dict[str, Any], dict[str, Any]]:
     """Scores at longer horizons, and errors of the test part by window, thinned, both by horizon.
 
     The scores, `val` and `test` with the seasonal naive forecast beside the latter, are those of a
@@ -76,11 +50,11 @@ def _rolled(forecaster: Trained[Any, Any], data: Dataset | Panel) -> tuple[dict[
     them where models of shorter ones may compete with it, validated on the same windows as they are.
     A panel has neither, and a model that scores some windows alone no errors.
     """
-    if isinstance(data, Panel) or not isinstance(forecaster, Forecaster) or forecaster.model.most_windows is not None:
+    if data.schema.panel or forecaster.model.most_windows is not None:
         return {}, {}
     own, look_back = forecaster.config.pred_len, forecaster.config.seq_len
-    rivals = [p for p in HORIZONS if p > own or p == own > HORIZONS[0]] if forecaster.model.rolls_out else []
-    fitting = [p for p in rivals if all(data.split.windows(part, look_back, p) for part in ("val", "test"))]
+    rivals = [p for p in HORIZONS if p > own or p == own > HORIZONS[0]] if forecaster.model.supports.recursive else []
+    fitting = [p for p in rivals if all(data.split.fits(part, look_back, p) for part in ("val", "test"))]
     errors = {p: WindowErrors() for p in dict.fromkeys((own, *fitting))}
     test, naive = score_beside(forecaster, "test", tuple(errors), data, also=errors)
     val = score_beside(forecaster, "val", fitting, data, MOST_VALIDATED)[0] if fitting else {}
@@ -88,11 +62,40 @@ def _rolled(forecaster: Trained[Any, Any], data: Dataset | Panel) -> tuple[dict[
     return rolled, {str(p): each.thinned() for p, each in errors.items()}
 
 
-def _errors_by_series(forecaster: Trained[Any, Any], panel: Panel) -> dict[str, Any]:
+def _errors_by_series(forecaster: Forecaster, data: Dataset) -> dict[str, Any]:
     """Errors of the test part by series, thinned, by horizon; none of a model that scores some windows alone."""
     if forecaster.model.most_windows is not None:
         return {}
-    of, windows, _ = scored_part(forecaster, "test", None, panel)
+    of, windows, _ = scored_part(forecaster, "test", None, data)
     errors = WindowErrors()
     score(of, windows, [errors])
     return {str(windows.pred_len): errors.thinned(windows.series_of(windows.spread(None)).cpu())}
+
+
+def _samples(forecaster: Forecaster, data: Dataset) -> list[dict[str, Any]]:
+    """The first and last test window in the last target, which is the one of the ETT sets.
+
+    Each has the row that the forecast begins at, and in raw units, with five digits, its recent
+    past (at most as long as the horizon), what happened (None where that is not known) and what was
+    forecast; of a panel the name of its series, too.
+    """
+    look_back, steps, channel = forecaster.config.seq_len, forecaster.config.pred_len, data.n_targets - 1
+    windows = score_windows(forecaster, "test", None, data)
+    numbers = torch.linspace(0, len(windows) - 1, SAMPLES).long()
+    scaled = scored_forecasts(forecaster.model, windows, numbers).points.cpu().double().numpy()
+    units, samples = forecaster.preprocess.at(windows.series_of(numbers).cpu().numpy()), []
+    for number, forecast in zip(numbers.tolist(), units.inverse(scaled), strict=True):
+        place, row = windows.place(number)
+        values = data.values[slice(*data.spans[place])]
+        said = {"series": data.series[place]} if data.schema.panel else dict[str, Any]()
+        values = values[:, channel]
+        series = {
+            "past": values[max(row - look_back, row - steps, 0) : row],
+            "truth": values[row : row + steps],
+            "forecast": forecast[:, channel],
+        }
+        shortened = {
+            name: [None if np.isnan(value) else float(f"{value:.5g}") for value in x] for name, x in series.items()
+        }
+        samples.append({"row": row, "channel": data.columns[channel], **said, **shortened})
+    return samples

@@ -12,33 +12,25 @@ from femts.config.model import DEFAULT_MODEL
 from femts.config.values import check_count, left_open, whole_number
 from femts.data.schema import Reading, Schema
 from femts.errors import CellWarning, UsageError, suggest
-from femts.experiments.engine import Engine, refuse_damaged, run_cells
-from femts.experiments.grid import Cell, Grid, make_grid
-from femts.experiments.pairs import check_pairs, check_windows, make_pairs, parse_pairs
-from femts.experiments.pairs_text import COLUMNS as PAIR_COLUMNS
-from femts.experiments.pairs_text import as_row
-from femts.experiments.roll_out import check_roll_out
-from femts.experiments.store import Store
-from femts.experiments.table import make_entries
-from femts.experiments.table_text import COLUMNS
+from femts.experiments.cell import Cell
+from femts.experiments.compare import (
+    TABLE,
+    check_pairs,
+    check_published,
+    make_pairs,
+    make_scores,
+    make_table,
+    parse_pairs,
+)
+from femts.experiments.grid import Grid, check_roll_out, make_grid
+from femts.experiments.results import Store
+from femts.experiments.runner import Engine, refuse_damaged, run_cells
 from femts.text import sentence, shown
 
 if TYPE_CHECKING:
     import pandas as pd
 
-
 _NAMED = ("datasets", "models", "pred_lens", "seeds", "results")
-_KINDS = {
-    "pred_len": "Int64",
-    "seq_len": "Int64",
-    **dict.fromkeys(("mse", "mse_sd", "mae", "published_mse", "naive_mse", "skill", "mase"), "float64"),
-}
-_KINDS_OF_PAIRS = {
-    "pred_len": "Int64",
-    "seeds_lower": "Int64",
-    **dict.fromkeys(("first_mse", "second_mse", "difference", "difference_sd", "low", "high"), "float64"),
-    **dict.fromkeys(("windows_lower", "first_seconds", "second_seconds"), "float64"),
-}
 
 
 class Options(TypedDict, total=False):
@@ -101,13 +93,8 @@ def table(
         UsageError: something asked for does not exist or does not fit, or a record in the folder cannot be used.
         RunFailure: the disk refuses, or a download failed.
     """
-    import pandas as pd
-
     grid = _grid(datasets, check_names(models, "models"), pred_lens, seeds, options)
-    cells, store, roll_out = _trained(grid, results, options)
-    entries = make_entries(cells, store, roll_out)
-    rows = [[getattr(entry, name) for name in COLUMNS] for entry in entries]
-    return pd.DataFrame(rows, columns=list(COLUMNS)).astype(_KINDS)
+    return make_table(_scores(grid, results, options))[list(TABLE)]
 
 
 def pairs(
@@ -137,18 +124,39 @@ def pairs(
         UsageError: as in `femts.table`, or the models of a pair did not score the same windows.
         RunFailure: the disk refuses, or a download failed.
     """
-    import pandas as pd
-
     if not isinstance(pairs, str | list | tuple):
         raise UsageError(f"Argument 'pairs' is a {type(pairs).__name__}; give a list of two names each.")
     if not pairs:
         raise UsageError("Argument 'pairs' is empty; give two models, such as fem_sm:sm.")
     both = parse_pairs(pairs) if isinstance(pairs, str) else check_pairs(pairs)
-    check_windows(both)
     models = tuple(dict.fromkeys(name for pair in both for name in pair))
-    cells, store, roll_out = _trained(_grid(datasets, models, pred_lens, seeds, options), results, options)
-    rows = map(as_row, make_pairs(both, cells, store, roll_out))
-    return pd.DataFrame(rows, columns=list(PAIR_COLUMNS)).astype(_KINDS_OF_PAIRS)
+    return make_pairs(both, _scores(_grid(datasets, models, pred_lens, seeds, options), results, options))
+
+
+def run_grid(
+    grid: Grid,
+    store: Store,
+    engine: Engine,
+    roll_out: Sequence[int] = (),
+    *,
+    train: bool = True,
+    published: bool = False,
+    say: Callable[[str], None] = lambda _: None,
+) -> list[Cell]:
+    """Train what is missing of a grid, where that is asked for, and return its cells.
+
+    Raises:
+        UsageError: before anything is trained, for a grid that cannot be, horizons `roll_out` or `published` means
+            that nothing could stand at or beside, and where something is to be trained for a damaged record.
+    """
+    cells = make_grid(grid, engine.data_root)
+    if published:
+        check_published(cells, roll_out)
+    check_roll_out(cells, roll_out, engine.data_root)
+    store.check_folder(to_show=not train)
+    if train:
+        run_cells(cells, store, engine, say)
+    return cells
 
 
 def _grid(
@@ -178,23 +186,18 @@ def _grid(
     )
 
 
-def _trained(grid: Grid, results: str | Path, options: Options) -> tuple[list[Cell], Store, tuple[int, ...]]:
-    """The cells of a grid, trained where they are missing, their records, and the horizons to roll out to."""
-    say = options.get("say")
+def _scores(grid: Grid, results: str | Path, options: Options) -> pd.DataFrame:
+    """Scores of the cells of a grid, trained where they are missing."""
+    say, store = options.get("say"), Store(check_path(results, "The folder of results"))
     check_callable(say, "say")
-    engine, roll_out = _engine(options), _steps(options.get("roll_out"), "roll_out")
-    cells, store = make_grid(grid, engine.data_root), Store(check_path(results, "The folder of results"))
-    check_roll_out(cells, roll_out, engine.data_root)
-    train = check_flag(options.get("train", True), "train")
-    store.check_folder(to_show=not train)
+    roll_out, train = _steps(options.get("roll_out"), "roll_out"), check_flag(options.get("train", True), "train")
+    cells = run_grid(grid, store, _engine(options), roll_out, train=train, say=say or (lambda _: None))
     refuse_damaged(cells, store)
-    if train:
-        run_cells(cells, store, engine, say or (lambda _: None))
     failures = [f"{cell.path}: {why}" for cell in cells if not store.finished(cell) and (why := store.failure(cell))]
     if failures:
         text = f"{len(failures)} of {len(cells)} cells have failed and have no score; the first is {failures[0]}"
         warnings.warn(sentence(text), CellWarning, stacklevel=3)
-    return cells, store, roll_out
+    return make_scores(cells, store, roll_out)
 
 
 def _engine(options: Options) -> Engine:

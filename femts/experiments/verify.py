@@ -2,38 +2,120 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from femts.config.model import AUTO
-from femts.config.rules import Misfit
-from femts.data.dataset import Dataset
-from femts.data.panel import Panel
-from femts.data.source import split_for
 from femts.environment import cores, cpu_threads
 from femts.errors import UsageError
-from femts.experiments.grid import Cell
-from femts.experiments.newer_settings import with_newer_settings
-from femts.experiments.record import make_record
-from femts.experiments.record_rules import check_record
-from femts.experiments.verdict import Scope, Verdict, place_differences
+from femts.experiments.cell import Cell, with_newer_settings
+from femts.experiments.results import check_record
 
 TOLERANCE = 0.02  # of a score, on other hardware or with other libraries
+SHOWN = 3  # deviations that a sentence names
 _ERRORS = ("window_errors", "series_errors")
 _SCORES = (".mse", ".mae", ".pinball", ".skill", ".mase")
+_MISSING = object()
 
 
-def _tolerance(name: str, recorded: float) -> float | None:
-    return TOLERANCE * abs(recorded) if name.endswith(_SCORES) else None
+@dataclass(frozen=True)
+class Scope:
+    """Fields of a kind of records that need not be equal, as dotted names without the places in a list.
+
+    Attributes:
+        unchecked: fields that no score rests on, such as when and how long a cell ran.
+        of_the_place: fields that other hardware or libraries change by more than rounding.
+        newer: last parts of fields that records of before they were kept lack.
+        tolerance: the largest change of a score elsewhere, from its dotted name and its value in the
+            record; None for a value that is no score and has to be equal.
+        within: words for that tolerance.
+    """
+
+    unchecked: tuple[str, ...]
+    of_the_place: tuple[str, ...]
+    newer: tuple[str, ...]
+    tolerance: Callable[[str, float], float | None]
+    within: str
+
+    def deviations(self, then: Mapping[str, Any], now: Mapping[str, Any], elsewhere: bool) -> tuple[str, ...]:
+        """A sentence for each value of the record `then` that is not as it is made `now`.
+
+        Args:
+            then: the record, or fields of it.
+            now: the same, made again.
+            elsewhere: made with other hardware or libraries, so that scores may differ a little.
+        """
+        return tuple(self._compare(then, json.loads(json.dumps(now)), "", elsewhere))  # as a record has it
+
+    def _compare(self, then: Any, now: Any, name: str, elsewhere: bool) -> Iterator[str]:
+        general = ".".join(part for part in name.split(".") if not part.isdecimal())
+        if then is _MISSING and name.rpartition(".")[2] in self.newer:
+            return
+        if general in self.unchecked or (elsewhere and general in self.of_the_place):
+            return
+        if isinstance(then, Mapping) and isinstance(now, Mapping):
+            for key in {**then, **now}:
+                whole = f"{name}.{key}" if name else key
+                yield from self._compare(then.get(key, _MISSING), now.get(key, _MISSING), whole, elsewhere)
+        elif isinstance(then, list) and isinstance(now, list) and len(then) == len(now):
+            for place, pair in enumerate(zip(then, now, strict=True)):
+                yield from self._compare(*pair, f"{name}.{place}", elsewhere)
+        elif elsewhere and isinstance(then, float) and isinstance(now, float) and self._within(general, then, now):
+            return
+        elif type(then) is not type(now) or then != now:
+            yield f"{name} {_short(now)}, recorded {_short(then)}"
+
+    def _within(self, general: str, then: float, now: float) -> bool:
+        allowed = self.tolerance(general, then)
+        return allowed is not None and abs(now - then) <= allowed
 
 
 SCOPE = Scope(
     unchecked=("seconds", "place", "commit", "config.format", "config.training.device", "history.seconds"),
     of_the_place=("history", "kept_step", "steps", "stopped", "kernels", "samples.forecast", *_ERRORS),
     newer=("naive", *_ERRORS),
-    tolerance=_tolerance,
+    tolerance=lambda name, recorded: TOLERANCE * abs(recorded) if name.endswith(_SCORES) else None,
     within="2 %",
 )
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Result of running a record again.
+
+    Attributes:
+        measure: words for the score.
+        recorded: score in the record.
+        repeated: the same now; None where the cell was not run, because it would be another one already.
+        differences: what is not as it was then (hardware, libraries); empty where all must be equal to the bit.
+        deviations: what the record says wrongly: field, its value now and the one in the record.
+        within: words for what scores may differ by elsewhere.
+    """
+
+    measure: str
+    recorded: float
+    repeated: float | None
+    differences: tuple[str, ...]
+    deviations: tuple[str, ...]
+    within: str
+
+    @property
+    def holds(self) -> bool:
+        """All equal to the bit in the same place; elsewhere scores within the tolerance, and the rest equal."""
+        return not self.deviations
+
+    def __str__(self) -> str:
+        more = len(self.deviations) - SHOWN
+        wrong = "; ".join(self.deviations[:SHOWN]) + (f"; and {more} more" if more > 0 else "")
+        if self.repeated is None:
+            return f"NOT run, for this femts makes another thing of its cell: {wrong}"
+        pair = f"{self.measure} {self.repeated:.6f}, recorded {self.recorded:.6f}"
+        if not self.differences:
+            return f"{pair}: {'equal to the bit' if self.holds else f'NOT equal, in the same place: {wrong}'}"
+        gap = f"{100 * (self.repeated / self.recorded - 1):+.2f} %" if self.recorded else "no ratio"
+        within = f"within {self.within}" if self.holds else f"NOT within {self.within}: {wrong}"
+        return f"{pair}: {gap}, {within}; different now: {', '.join(self.differences)}"
 
 
 def verify_record(record: Mapping[str, Any], device: str = "auto", data_root: str | None = None) -> Verdict:
@@ -42,62 +124,41 @@ def verify_record(record: Mapping[str, Any], device: str = "auto", data_root: st
     Raises:
         UsageError: the record cannot be one, or the data are not those of the record.
     """
-    try:
-        check_record(record)
-    except Misfit as error:
-        raise UsageError(f"The record is damaged: {error}; bring back the one that 'femts table' wrote.") from error
-    cell = Cell(**record["cell"])
-    data = split_for(cell.load(data_root), cell.pred_len)
-    if data.sha256 != record["data"]["sha256"]:
+    check_record(record, Cell, "The record")
+    cell, mse = Cell(**record["cell"]), record["test"]["mse"]
+    if cell.load(data_root).sha256 != record["data"]["sha256"]:
         raise UsageError(
             f"The data of {cell.dataset} are not those of the record (sha256 {record['data']['sha256'][:12]}...)."
         )
-    record = {**record, "config": with_newer_settings(record["config"])}
-    untrue = _untrue_claims(record, cell, data)
-    if untrue:  # found before anything is trained, which a forged configuration may make as large as it likes
-        return _verdict(record, None, (), untrue)
-    again = _run_again(cell, data, device, record["place"]["threads"])
-    differences = place_differences(record["place"], again["place"])
-    deviations = SCOPE.deviations(record, again, elsewhere=bool(differences))
-    return _verdict(record, again["test"]["mse"], differences, deviations)
-
-
-def _verdict(
-    record: Mapping[str, Any], repeated: float | None, differences: tuple[str, ...], deviations: tuple[str, ...]
-) -> Verdict:
-    return Verdict("test MSE", record["test"]["mse"], repeated, differences, deviations, SCOPE.within)
-
-
-def _run_again(cell: Cell, data: Dataset | Panel, device: str, threads: int) -> dict[str, Any]:
-    """The record of `cell` as it is made here and now."""
-    from femts.training.train import train
-
-    with cpu_threads(min(threads, cores())):  # with another number sums are formed in another order
-        forecaster = train(
-            data, cell.model, cell.pred_len, seq_len=cell.seq_len, protocol=cell.protocol, seed=cell.seed,
-            device=device, settings=cell.settings,
-        )  # fmt: skip
-        return make_record(cell, forecaster, data)
-
-
-def _untrue_claims(record: Mapping[str, Any], cell: Cell, data: Dataset | Panel) -> tuple[str, ...]:
-    """List what the record says wrongly of its configuration, its data and the size of its model."""
-    from femts.forecaster.restore import outline
-    from femts.training.resolve import Lengths, resolve_run, resolve_training
-
-    if cell.model == AUTO:  # its configuration is known when the models have been tried
-        return SCOPE.deviations({"data": record["data"]}, {"data": data.record}, elsewhere=False)
-    settings, training = resolve_training(cell.model, {"seed": cell.seed}, cell.settings)
-    config = resolve_run(data, cell.model, Lengths(cell.pred_len, cell.seq_len, cell.protocol), settings, training)
-    again = {"config": config.to_dict(), "data": data.record}
-    untrue = SCOPE.deviations({key: record[key] for key in again}, again, elsewhere=False)
-    if untrue:
-        return untrue
     try:
-        model = outline(config, record["parameters"])
-    except Misfit as error:
-        return (str(error),)
-    except ValueError as error:
-        raise UsageError(f"The model of the record cannot be built: {error}.") from error
-    count = sum(parameter.numel() for parameter in model.parameters())
-    return SCOPE.deviations({"parameters": record["parameters"]}, {"parameters": count}, elsewhere=False)
+        cell.check_is_of(record)
+    except ValueError as error:  # known before hours of training
+        return Verdict("test MSE", mse, None, (), (str(error),), SCOPE.within)
+    with cpu_threads(min(record["place"]["threads"], cores())):  # with another number sums have another order
+        again = cell.run(None, device, data_root)
+    differences = place_differences(record["place"], again["place"])
+    then = {**record, "config": with_newer_settings(record["config"])}
+    deviations = SCOPE.deviations(then, again, elsewhere=bool(differences))
+    return Verdict("test MSE", mse, again["test"]["mse"], differences, deviations, SCOPE.within)
+
+
+def place_differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, ...]:
+    """Hardware and libraries that differ between the `place` of a record and that of its repetition."""
+    changed = [
+        f"{key} {now[key]} instead of {then.get(key)}"
+        for key in now
+        if key != "libraries" and now[key] != then.get(key)
+    ]
+    for name in ("femts", "torch", "numpy"):  # what a score on a CPU is computed with
+        before, after = then["libraries"].get(name), now["libraries"].get(name)
+        if before != after:
+            changed.append(f"{name} {after} instead of {before}")
+    return tuple(changed)
+
+
+def _short(value: Any) -> str:
+    if value is _MISSING:
+        return "none"
+    if isinstance(value, list):
+        return f"{len(value)} values"
+    return "a mapping" if isinstance(value, Mapping) else repr(value)

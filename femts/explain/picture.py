@@ -176,7 +176,7 @@ def _steps(panel: Any, history: pd.DataFrame, explanation: pd.DataFrame) -> tupl
     from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
     from matplotlib.ticker import MaxNLocator
 
-    from femts.data.timestamps import read_dates
+    from femts.data.stamps import read_dates
 
     starts = explanation["start"].drop_duplicates()
     if "date" not in history.columns:

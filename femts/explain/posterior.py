@@ -25,6 +25,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from femts.data.batch import Batch
 from femts.errors import UsageError
 from femts.mixers import FreeEnergyMixer
 from femts.mixers.ops.precision import full_precision
@@ -73,8 +74,8 @@ def explainable(model: ForecastModel, name: str) -> SegmentForecaster:
     return model
 
 
-def explained(model: SegmentForecaster, x: Tensor) -> list[Explained]:
-    """Reads behind the forecast of the look-back `x` (1, L, C), in scaled units, layer by layer."""
+def explained(model: SegmentForecaster, batch: Batch) -> list[Explained]:
+    """Reads behind the forecast of a single window, in scaled units, layer by layer."""
     inputs, thread = list[Tensor](), threading.get_ident()
     layers = cast(list[FreeEnergyMixer], [block.mixer for block in model.blocks])
 
@@ -85,16 +86,16 @@ def explained(model: SegmentForecaster, x: Tensor) -> list[Explained]:
     hooks = [layer.register_forward_pre_hook(record) for layer in layers]
     model.eval()
     try:
-        with torch.no_grad(), full_precision(x.device.type):
-            model(x)
+        with torch.no_grad(), full_precision(batch.past.device.type):
+            model(batch)
             return [_explained(layer, tokens) for layer, tokens in zip(layers, inputs, strict=True)]
     finally:
         for hook in hooks:
             hook.remove()
 
 
-def explanation(model: SegmentForecaster, x: Tensor, columns: Sequence[str], steps: pd.Index) -> pd.DataFrame:
-    """Table of the reads behind the forecast of the look-back `x` (1, L, C), in scaled units; see `Forecaster.explain`.
+def explanation(model: SegmentForecaster, batch: Batch, columns: Sequence[str], steps: pd.Index) -> pd.DataFrame:
+    """Table of the reads behind the forecast of a single window, in scaled units; see `Forecaster.explain`.
 
     For models that read segments through a Free Energy Mixer (`fem_*`, with L among their
     components). In each layer the last token of a channel reads N segments of P steps, each as two
@@ -120,7 +121,7 @@ def explanation(model: SegmentForecaster, x: Tensor, columns: Sequence[str], ste
         to N (all alike); `prior_segments`, the same of their priors.
 
     """
-    layers = explained(model, x)
+    layers = explained(model, batch)
     chosen = Explained(*(torch.stack(values, dim=1) for values in zip(*layers, strict=True)))  # (C, layers, ...)
     segments, length = model.config.n_segments, model.config.segment
     stops = len(steps) - length * np.arange(segments)[::-1]

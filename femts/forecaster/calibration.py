@@ -3,42 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from femts.config.values import check_steps
 from femts.data.dataset import Dataset
-from femts.data.panel import Panel
-from femts.data.source import held_out
-from femts.data.windows import Windows
 from femts.errors import UsageError
-from femts.evaluation.conformal import calibrate, scored_windows
-from femts.evaluation.intervals import LEVELS, Intervals, check_levels, refuse_unreachable
-from femts.forecaster.scoring import score_windows, scorer
-from femts.forecaster.trained import D, P, Trained
+from femts.evaluation.conformal import calibrate, scored_windows, usual_levels
+from femts.evaluation.intervals import Intervals, check_levels, refuse_unreachable
+from femts.forecaster.scoring import own_data, score_windows, scorer
+
+if TYPE_CHECKING:
+    from femts.forecaster.forecaster import Forecaster
 
 
-def new_intervals(
-    forecaster: Trained[Any, Any], pred_len: int | None, level: Sequence[float], data: Dataset | Panel
-) -> Intervals:
+def new_intervals(forecaster: Forecaster, pred_len: int | None, level: Sequence[float], data: Dataset) -> Intervals:
     """Intervals calibrated anew on the validation part of `data`; see `Forecaster.calibrate`."""
-    own = own_intervals(forecaster, pred_len, level)
-    if own is not None:
+    model, steps = forecaster.model, check_steps(_steps(forecaster, pred_len))
+    usual = level is None or (isinstance(level, list | tuple) and not level)
+    further = () if usual else check_levels(level)
+    if model.levels:  # the model's own
+        own = Intervals.of_model(model, steps, len(forecaster.targets))
+        own.check(further, steps)
         return own
-    windows = score_windows(forecaster, "val", calibrated_steps(forecaster, pred_len), data)
-    return intervals_of(forecaster, windows.within_scale(), level)
+    windows = score_windows(forecaster, "val", steps, data).within_scale()
+    refuse_unreachable(further, *scored_windows(model, windows))
+    before = () if forecaster.intervals is None else forecaster.intervals.levels
+    levels = (*usual_levels(model), *before, *further)
+    training = forecaster.config.training
+    return calibrate(model, windows, levels, training.eval_batch_size, method=training.intervals)[0]
 
 
-def own_intervals(forecaster: Trained[Any, Any], pred_len: int | None, level: Sequence[float]) -> Intervals | None:
-    """Intervals that the model has by itself; None where it has none. UsageError for another `level` than theirs."""
-    if not forecaster.model.levels:
-        return None
-    steps = check_steps(calibrated_steps(forecaster, pred_len))
-    own = Intervals.of_model(forecaster.model, steps, len(forecaster.targets))
-    own.at(_further(level), steps)
-    return own
-
-
-def calibrated_steps(forecaster: Trained[Any, Any], pred_len: int | None) -> int:
+def _steps(forecaster: Forecaster, pred_len: int | None) -> int:
     """Steps to calibrate: `pred_len`, or as many as before; UsageError for fewer than a forecast has."""
     own = forecaster.config.pred_len
     if pred_len is None:
@@ -51,27 +46,10 @@ def calibrated_steps(forecaster: Trained[Any, Any], pred_len: int | None) -> int
     return pred_len
 
 
-def _further(level: Sequence[float]) -> tuple[float, ...]:
-    """Levels asked for besides the usual ones."""
-    usual = level is None or (isinstance(level, list | tuple) and not level)
-    return () if usual else check_levels(level)
-
-
-def intervals_of(forecaster: Trained[Any, Any], windows: Windows, level: Sequence[float]) -> Intervals:
-    """Intervals calibrated on `windows`, of the usual levels, of those before and of `level`."""
-    more, before = _further(level), () if forecaster.intervals is None else forecaster.intervals.levels
-    refuse_unreachable(more, *scored_windows(forecaster.model, windows))
-    levels = (*LEVELS, *before, *more)
-    intervals, _ = calibrate(forecaster.model, windows, levels, forecaster.config.training.eval_batch_size)
-    return intervals
-
-
-def calibrate_again(
-    forecaster: Trained[P, D], pred_len: int | None, level: Sequence[float], dataset: object
-) -> Intervals:
+def calibrate_again(forecaster: Forecaster, pred_len: int | None, level: Sequence[float], dataset: object) -> Intervals:
     """Intervals of the forecaster calibrated anew, and where it learned from all rows, those of the one
     that is scored as well; see `Forecaster.calibrate`."""
     of = scorer(forecaster)
-    data = of._own_data(dataset)
+    data = own_data(of, dataset)
     of.intervals = new_intervals(of, pred_len, level, data)
-    return of.intervals if of is forecaster else new_intervals(of, pred_len, level, held_out(data))
+    return of.intervals if of is forecaster else new_intervals(of, pred_len, level, data.held_out())

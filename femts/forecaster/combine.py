@@ -4,22 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
 
 from femts.config.arguments import check_kind
 from femts.errors import UsageError, memory_checked
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.members import MEMBERS, member_record
-from femts.forecaster.panel_forecaster import PanelForecaster
-from femts.forecaster.trained import Trained
 from femts.models.mean import MEAN, MeanConfig, MeanModel, Member
-
-T = TypeVar("T", Forecaster, PanelForecaster)
 
 GIVE = "give several that femts.train or femts.load returned"
 # What all must share, in words.
-_SHARED: dict[str, Callable[[Trained[Any, Any]], object]] = {
-    "kind": type,
+_SHARED: dict[str, Callable[[Forecaster], object]] = {
     "columns": lambda one: one.columns,
     "targets": lambda one: one.targets,
     "step": lambda one: one.freq,
@@ -32,7 +26,7 @@ _SHARED: dict[str, Callable[[Trained[Any, Any]], object]] = {
 
 
 @memory_checked()
-def mean_of(forecasters: Sequence[T]) -> T:
+def mean_of(forecasters: Sequence[Forecaster]) -> Forecaster:
     """Combine trained forecasters into one, whose forecast is the mean of theirs.
 
     They keep their models, which the mean shares. Its own intervals have to be calibrated, by
@@ -42,7 +36,7 @@ def mean_of(forecasters: Sequence[T]) -> T:
         forecasters: two or more, trained on the same data for the same horizon; their look-backs may differ.
 
     Returns:
-        A forecaster of their kind, without intervals and scores. Of those that learned from all
+        A forecaster without intervals and scores. Of those that learned from all
         rows the mean of their scored ones is its `scored`.
 
     Raises:
@@ -51,7 +45,7 @@ def mean_of(forecasters: Sequence[T]) -> T:
     """
     check_kind(forecasters, list | tuple, "The forecasters", GIVE)  # type: ignore[arg-type]
     for one in forecasters:
-        check_kind(one, (Forecaster, PanelForecaster), "One of the forecasters", GIVE)
+        check_kind(one, Forecaster, "One of the forecasters", GIVE)
         _check_member(one)
     if len(forecasters) < 2:
         raise UsageError(f"A mean is of two forecasters or more, not of {len(forecasters)}; {GIVE}.")
@@ -62,7 +56,7 @@ def mean_of(forecasters: Sequence[T]) -> T:
     shape = {"pred_len": first.config.pred_len, "n_channels": len(first.columns)}
     mean = MeanConfig(seq_len=max(one.config.seq_len for one in forecasters), **shape, members=members)
     config = replace(first.config, model=MEAN, model_config=mean)  # whose recipe is that of the first
-    made = type(first)(
+    made = Forecaster(
         MeanModel(mean, [one.model for one in forecasters]).eval(),
         config,
         first.preprocess.reading(config.reads_raw),
@@ -78,7 +72,7 @@ def mean_of(forecasters: Sequence[T]) -> T:
     return made.to(made.device)
 
 
-def _check_member(forecaster: Trained[Any, Any]) -> None:
+def _check_member(forecaster: Forecaster) -> None:
     """UsageError for a forecaster that is no member of a mean."""
     name = forecaster.config.model
     if isinstance(forecaster.model, MeanModel):
@@ -89,7 +83,7 @@ def _check_member(forecaster: Trained[Any, Any]) -> None:
         )
 
 
-def _check_same(one: Trained[Any, Any], other: Trained[Any, Any]) -> None:
+def _check_same(one: Forecaster, other: Forecaster) -> None:
     """UsageError for two forecasters that differ in what they forecast, or learned from."""
     for what, of in _SHARED.items():
         if of(one) != of(other):

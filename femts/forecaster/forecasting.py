@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -13,53 +15,46 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from femts.config.values import check_steps
-from femts.data.grid import future_dates
-from femts.data.raw import Raw, raw_rows
+from femts.data.batch import Batch
+from femts.data.dataset import Dataset
+from femts.data.frequency import last_dates
+from femts.data.preprocess import Preprocess
+from femts.data.raw import raw_look_backs
 from femts.errors import RunFailure, UsageError
+from femts.evaluation.evaluator import windows_at_a_time
 from femts.evaluation.intervals import with_bounds
 from femts.explain.posterior import explainable, explanation
-from femts.forecaster.bounds import Ahead, Ends, raw_bounds
-from femts.forecaster.inputs import in_form_of, known_ahead, look_back, tell_age, tell_ended, tell_units
+from femts.forecaster import inputs
+from femts.forecaster.bounds import Ends, Made, raw_bounds
 from femts.forecaster.scoring import calibrated
-from femts.forecaster.trained import Single, Trained
 from femts.mixers.ops.precision import full_precision
 from femts.models.base import Forecasts
 
+if TYPE_CHECKING:
+    from femts.forecaster.forecaster import Forecaster
+
 Array = NDArray[np.float64]
+AT_A_TIME = 256  # series
 
 # A fork has none of the threads that OpenMP began before it, and would wait for them for ever.
 os.register_at_fork(after_in_child=partial(torch.set_num_threads, 1))
 
 
-def forecast_scaled(
-    forecaster: Single, values: Array, steps: int, offsets: Array | None = None, before: int = 0
-) -> Forecasts:
-    """Forecast `steps` from raw look-backs `values` (B, before + L, C), whose `offsets` begin with those of these rows.
-
-    The first `before` rows are not read, but fill gaps after them.
-    """
-    past = None if offsets is None else offsets[:, : values.shape[1]]
-    scaled = torch.from_numpy(forecaster.preprocess.transform(values, past)[:, before:]).float().to(forecaster.device)
-    past = None if past is None else past[:, before:]
-    raw = raw_rows(forecaster.preprocess, values[:, before:], past) if forecaster.model.reads_raw else None
-    return forecast_model(forecaster, scaled, steps, raw)
+def forecast_batch(forecaster: Forecaster, batch: Batch, steps: int) -> Forecasts:
+    """Forecast `steps` of the windows of `batch`, in float32, as scores are, also within the autocast of a caller."""
+    with torch.no_grad(), full_precision(batch.past.device.type):
+        return forecaster.model.eval().forecasts(batch, steps)
 
 
-def forecast_model(forecaster: Trained[Any, Any], scaled: Tensor, steps: int, raw: Raw | None = None) -> Forecasts:
-    """Forecast `steps` from look-backs (B, L, C), those before scaling in `raw` for a model that reads these.
-
-    In float32, as scores are, also within the autocast of a caller.
-    """
-    with torch.no_grad(), full_precision(scaled.device.type):
-        return forecaster.model.eval().forecasts(scaled, steps, None if raw is None else raw.last())
-
-
-def forecast_array(forecaster: Single, look_backs: ArrayLike, steps: int, offsets: Array | None = None) -> Array:
+def forecast_array(forecaster: Forecaster, look_backs: ArrayLike, steps: int, offsets: Array | None = None) -> Array:
     """Forecast `steps` from raw `look_backs` (B, L, C) and their `offsets` (B, L + steps, C): (B, steps, T), raw units.
 
     Raises:
-        UsageError: another shape, or offsets that are missing or not wanted.
+        UsageError: another shape, or offsets that are missing or not wanted, or a model of several series.
     """
+    preprocess = forecaster.preprocess
+    if len(preprocess.series) > 1:
+        raise UsageError("predict_array takes look-backs of one table; name a series of this model by of(NAME) first.")
     try:
         values = np.asarray(look_backs, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -70,62 +65,212 @@ def forecast_array(forecaster: Single, look_backs: ArrayLike, steps: int, offset
     if values.ndim != 3 or values.shape[1:] != (length, channels):
         expected = f"(windows, {length}, {channels})"
         raise UsageError(f"The look-backs have shape {values.shape}; this model takes {expected}.")
-    if (offsets is None) != (forecaster.preprocess.effects is None):
+    if (offsets is None) != (preprocess.effects is None) or preprocess.known is not None:
         raise UsageError(
-            "predict_array takes offsets= for a model that was trained with columns known in advance, and for no "
-            "other; use predict, which sees to it."
+            "predict_array takes offsets= for a model before which the effects of known columns are taken off, and for "
+            "no other; use predict, which sees to it."
         )
-    points = forecast_scaled(forecaster, values, steps, offsets).points[..., : len(forecaster.targets)]
-    return forecaster.preprocess.inverse(_array(points), None if offsets is None else offsets[:, length:])
+    past = None if offsets is None else offsets[:, :length]
+    scaled = torch.from_numpy(preprocess.transform(values, past)).float().to(forecaster.device)
+    raw = raw_look_backs(preprocess, values, past) if forecaster.model.supports.raw else None
+    points = forecast_batch(forecaster, Batch(scaled, raw=raw), steps).points[..., : len(forecaster.targets)]
+    made = points.cpu().double().numpy()
+    return preprocess.inverse(made, None if offsets is None else offsets[:, length:])
 
 
 def forecast_table(
-    forecaster: Single, history: pd.DataFrame, horizon: int | None, ends: Ends, future: pd.DataFrame | None
+    forecaster: Forecaster,
+    history: pd.DataFrame,
+    horizon: int | None,
+    ends: Ends,
+    future: pd.DataFrame | None,
+    series: Sequence[str] | None = None,
 ) -> pd.DataFrame:
     """Forecast what follows `history`; see `Forecaster.predict`."""
-    config, freq, targets = forecaster.config, forecaster.freq, forecaster.targets
+    config, targets = forecaster.config, forecaster.targets
     steps = check_steps(config.pred_len if horizon is None else horizon)
     if any(ends):
-        calibrated(forecaster).at(ends.needed, steps)
-    past = look_back(history, config, forecaster.columns, freq)
-    if freq is None:
-        when: pd.Index = pd.RangeIndex(past.when[-1] + 1, past.when[-1] + 1 + steps)
-    else:
-        when = future_dates(past.when[-1], freq, steps)
-        tell_age(past.when[-1], forecaster.until, freq, config)
-    tell_units([("", forecaster.preprocess, past.values[past.before :])], targets)
-    in_advance = np.concatenate([past.covariates, known_ahead(future, config, when, freq)])
-    offsets = forecaster.preprocess.offsets(in_advance, past.when.append(when))
-    after = None if offsets is None else offsets[len(past.when) :]
-    offsets = None if offsets is None else offsets[None]
-    scaled = forecast_scaled(forecaster, past.values[None], steps, offsets, past.before)
-    known, recent = None if after is None else after[None], past.values[None, past.before :]
-    ahead = Ahead([config.dataset], [forecaster.preprocess], recent, [when], scaled, known, len(targets))
-    points = ahead.raw()
-    if not np.isfinite(points).all():
-        raise RunFailure("The forecast is not finite; train again with a lower training.lr, or with other data.")
-    forecast = pd.DataFrame(points[0], columns=list(targets))
+        calibrated(forecaster).check(ends.needed, steps)
+    past = inputs.read_history(forecaster, history, series)
+    data, known = past.data, forecaster.preprocess.places(past.data.series) >= 0
+    if data.freq is not None:
+        inputs.warn_age(inputs.ends_of(data).max(), forecaster.until, data.freq, config)
+    inputs.warn_stopped(data, config.pred_len)
     if any(ends):
-        bounds = raw_bounds(forecaster, ahead, points, ends)
-        forecast = with_bounds(forecast, {name: bound[0] for name, bound in bounds.items()})
-    ended = np.asarray(np.isnan(past.values[past.before :, : len(targets)]).all(axis=0))
-    forecast.loc[:, np.repeat(ended, forecast.shape[1] // len(targets))] = np.nan
-    if ended.any():
-        tell_ended([name for name, over in zip(targets, ended, strict=True) if over], len(past.when) - past.before)
-    stamps = pd.DataFrame({"step" if freq is None else "date": when})
-    return in_form_of(pd.concat([stamps, forecast], axis=1), past, config.schema.form, targets)
+        inputs.warn_short_series(data, known, config.seq_len)
+    ahead = inputs.steps_ahead(data, steps)
+    in_advance = inputs.known_ahead(forecaster, data, future, ahead)
+    made = forecast_series(forecaster, data, ahead, in_advance)
+    some = np.flatnonzero(known)
+    inputs.warn_units(made.preprocess.at(some), [data.series[s] for s in some], made.recent[some], targets)
+    inputs.warn_new_series(data.series, known)
+    points = made.raw()
+    bounds = raw_bounds(forecaster, made, points, ends) if any(ends) else {}
+    lost = data.series if config.schema.panel else targets
+    gone = np.flatnonzero(made.ended.all(axis=1) if config.schema.panel else made.ended.T[:, 0])
+    inputs.warn_ended([lost[each] for each in gone], config.seq_len)
+    flat = {name: each.reshape(-1, len(targets)) for name, each in bounds.items()}
+    forecast = with_bounds(pd.DataFrame(points.reshape(-1, len(targets)), columns=list(targets)), flat)
+    if not config.schema.panel:
+        forecast.insert(0, "step" if data.freq is None else "date", ahead)
+        return past.named(forecast, config.schema.form, targets)
+    if past.wide:
+        parts = [forecast[s * steps : (s + 1) * steps].reset_index(drop=True) for s in range(len(data))]
+        named = [
+            part.rename(columns=lambda column, name=name: name + str(column).removeprefix(targets[0]))
+            for part, name in zip(parts, data.series, strict=True)
+        ]
+        wide = pd.concat(named, axis=1)
+        wide.insert(0, past.time, ahead[:steps])
+        return wide
+    forecast.insert(0, past.time, ahead)
+    forecast.insert(0, config.schema.form.series, np.repeat(np.array(data.series, dtype=object), steps))
+    return forecast
 
 
-def explain_table(forecaster: Single, history: pd.DataFrame) -> pd.DataFrame:
+@dataclass(frozen=True, eq=False)
+class LookBacks:
+    """Last rows of S series, as a model reads them.
+
+    Attributes:
+        preprocess: of the S series.
+        recent: (S, L, C) raw units, NaN where missing or before a series began.
+        batch: the same as windows without what followed, with the known inputs of the steps to come.
+        offsets: of the steps to come (S, steps, C); None where nothing is known in advance.
+    """
+
+    preprocess: Preprocess
+    recent: Array
+    batch: Batch
+    offsets: Array | None
+
+
+def look_backs(forecaster: Forecaster, data: Dataset, in_advance: Array, ahead: pd.Index) -> LookBacks:
+    """The last rows of each series of `data`, with what is known of the steps `ahead`, (S, steps, K).
+
+    A gap holds the last value before it, in these rows or in those before them.
+    """
+    preprocess, length = forecaster.preprocess.for_series(data), forecaster.config.seq_len
+    rows = data.spans[:, 1:] - length + np.arange(length)
+    first = data.spans[:, :1]
+    inside, rows = rows >= first, np.maximum(rows, first)
+    recent = np.where(inside[..., None], data.values[rows], np.nan)
+    before, after = _offsets(preprocess, data, rows, in_advance, ahead)
+    carried = _carried(preprocess, data, recent, rows[:, 0])
+
+    def where(series: int, row: int) -> tuple[str, int]:
+        words = data.words(series) if data.schema.panel else "The history"
+        return words, int(max(0, row - 1 + rows[series, 0] - first[series, 0]))
+
+    values, taken = np.concatenate([carried[0][:, None], recent], axis=1), None
+    if before is not None and carried[1] is not None:
+        taken = np.concatenate([carried[1][:, None], before], axis=1)
+    scaled = torch.from_numpy(preprocess.transform(values, taken, where)[:, 1:]).float()
+    static = None
+    if preprocess.static is not None and data.static is not None:
+        static = torch.from_numpy(preprocess.static.encode(data.static)).to(forecaster.device)
+    raw = raw_look_backs(preprocess, recent, before) if forecaster.model.supports.raw else None
+    known = _known(preprocess, data, rows, in_advance, ahead)
+    known = None if known is None else known.to(forecaster.device)
+    return LookBacks(preprocess, recent, Batch(scaled.to(forecaster.device), None, known, static, raw=raw), after)
+
+
+def _known(
+    preprocess: Preprocess, data: Dataset, rows: NDArray[np.int64], in_advance: Array, ahead: pd.Index
+) -> Tensor | None:
+    """Known inputs (S, L + steps, K) of the `rows` (S, L) of each series, and of the steps ahead; None without any."""
+    if preprocess.known is None:
+        return None
+    covariates, stamps = _rows_and_ahead(data, rows, in_advance, ahead)
+    return torch.from_numpy(preprocess.known.encode(covariates, stamps)).unflatten(0, (len(rows), -1))
+
+
+def _rows_and_ahead(
+    data: Dataset, rows: NDArray[np.int64], in_advance: Array, ahead: pd.Index
+) -> tuple[Array, pd.Index | None]:
+    """Known columns and stamps of the `rows` (S, L) of each series and of the steps ahead, (S (L + steps), K) and as
+    long."""
+    (series, length), steps = rows.shape, len(ahead) // len(rows)
+    covariates = np.concatenate([data.covariates[rows], in_advance], axis=1).reshape(series * (length + steps), -1)
+    if data.stamps is None:
+        return covariates, None
+    later = len(data.stamps) + np.arange(series * steps).reshape(series, steps)
+    return covariates, data.stamps.append(ahead)[np.concatenate([rows, later], axis=1).ravel()]
+
+
+def _offsets(
+    preprocess: Preprocess, data: Dataset, rows: NDArray[np.int64], in_advance: Array, ahead: pd.Index
+) -> tuple[Array | None, Array | None]:
+    """Offsets of the `rows` (S, L) of each series, and of the steps ahead (S, steps, C); none without effects.
+
+    Rows before a series began are missing, so what is taken off them does not matter.
+    """
+    if preprocess.effects is None:
+        return None, None
+    (series, length), (covariates, stamps) = rows.shape, _rows_and_ahead(data, rows, in_advance, ahead)
+    numbers = np.repeat(np.arange(series), len(covariates) // series)
+    offsets = preprocess.offsets(covariates, stamps, numbers, "The history")
+    assert offsets is not None
+    before, after = np.split(offsets.reshape(series, -1, offsets.shape[1]), [length], axis=1)
+    return before, after
+
+
+def _carried(
+    preprocess: Preprocess, data: Dataset, recent: Array, begin: NDArray[np.int64]
+) -> tuple[Array, Array | None]:
+    """The last value (S, C) before the look-backs, which begin at the rows `begin` (S,), of each channel without one in
+    their first row, NaN for others; and its offsets, where there are effects."""
+    values = np.full((len(data), recent.shape[2]), np.nan)
+    offsets = None if preprocess.effects is None else np.zeros_like(values)
+    for s, c in np.argwhere(np.isnan(recent[:, 0])).tolist():
+        (valid,) = np.nonzero(~np.isnan(data.values[data.spans[s, 0] : begin[s], c]))
+        if not len(valid):
+            continue
+        row = int(data.spans[s, 0] + valid[-1])
+        values[s, c] = data.values[row, c]
+        if offsets is not None:
+            one, stamps = slice(row, row + 1), None if data.stamps is None else data.stamps[row : row + 1]
+            taken = preprocess.offsets(data.covariates[one], stamps, np.array([s]), "The history")
+            offsets[s, c] = 0.0 if taken is None else taken[0, c]
+    return values, offsets
+
+
+def forecast_series(forecaster: Forecaster, data: Dataset, ahead: pd.Index, in_advance: Array) -> Made:
+    """Forecast the stamps `ahead` (S steps,) of each series of `data`.
+
+    Args:
+        forecaster: a trained one.
+        data: the series up to where their forecasts begin.
+        ahead: the same number of steps after the end of each, series by series.
+        in_advance: what is known of these steps, (S, steps, K).
+
+    Raises:
+        RunFailure: the model does not forecast finite numbers.
+    """
+    steps, ready = len(ahead) // len(data), look_backs(forecaster, data, in_advance, ahead)
+    pieces = list[Forecasts]()
+    for some in torch.arange(len(data)).split(windows_at_a_time(ready.batch.past[0], AT_A_TIME)):
+        pieces.append(forecast_batch(forecaster, ready.batch.some(some), steps))
+    quantiles = [piece.quantiles for piece in pieces if piece.quantiles is not None]
+    scaled = Forecasts(torch.cat([piece.points for piece in pieces]), torch.cat(quantiles) if quantiles else None)
+    if not bool(scaled.points[..., : len(forecaster.targets)].isfinite().all()):
+        raise RunFailure("The forecast is not finite; train again with a lower training.lr, or with other data.")
+    return Made(data.series, ready.preprocess, ready.recent, ahead, scaled, ready.offsets, len(forecaster.targets))
+
+
+def explain_table(forecaster: Forecaster, history: pd.DataFrame, series: Sequence[str] | None = None) -> pd.DataFrame:
     """Explain the forecast of what follows `history`; see `Forecaster.explain`."""
-    model = explainable(forecaster.model, forecaster.config.model)
-    past = look_back(history, forecaster.config, forecaster.columns, forecaster.freq)
-    scaled = forecaster.preprocess.transform(
-        past.values[None], forecaster.preprocess.offsets(past.covariates, past.when)
-    )
-    read, when = torch.from_numpy(scaled[:, past.before :]).float().to(forecaster.device), past.when[past.before :]
-    return explanation(model, read, forecaster.columns, when)
-
-
-def _array(values: Tensor) -> Array:
-    return values.cpu().double().numpy()
+    model, length = explainable(forecaster.model, forecaster.config.model), forecaster.config.seq_len
+    data = inputs.read_history(forecaster, history, series).data
+    here = inputs.steps_ahead(data, 0)
+    nothing = np.empty((len(data), 0, len(forecaster.config.schema.roles.future)))
+    read, tables = look_backs(forecaster, data, nothing, here).batch, list[pd.DataFrame]()
+    for number, (first, stop) in enumerate(data.spans.tolist()):
+        assert data.stamps is not None
+        when = data.stamps[first:stop]
+        when = when[-length:] if data.freq is None else last_dates(when, data.freq, length)
+        table = explanation(model, read.some(torch.tensor([number])), forecaster.columns, when)
+        if data.schema.panel:
+            table.insert(0, "series", data.series[number])
+        tables.append(table)
+    return pd.concat(tables, ignore_index=True)

@@ -1,70 +1,104 @@
-"""Inputs of a forecast: the last rows of a user's table, checked, on their grid, and the way back into its form."""
+"""Inputs of a forecast: the last rows of a user's table, checked, on their grid, and what is known of the steps to come."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from femts.data.earlier import numbers, rows_before
-from femts.data.form import Form
-from femts.data.frames import check_frame, check_unique, check_values
-from femts.data.grid import steps_between
-from femts.data.interchange import is_table, to_frame
-from femts.data.naming import form_again
+from femts.config.arguments import check_names
+from femts.data.check import check_frame, check_unique, check_values
+from femts.data.column_names import ColumnNames
+from femts.data.columns import is_table, match_columns, to_frame
+from femts.data.dataset import Dataset
+from femts.data.frequency import future_dates, past_date, steps_between
+from femts.data.loading import read_series
+from femts.data.long_table import number_series
 from femts.data.preprocess import Preprocess
-from femts.data.recent import last_stamps, last_steps
+from femts.data.recent import last_steps, numbers, rows_before
 from femts.data.schema import Schema
-from femts.data.timestamps import read_dates
-from femts.errors import AgeWarning, GapWarning, UnitsWarning, UsageError
+from femts.data.splits import Split
+from femts.data.stamps import read_dates
+from femts.errors import AgeWarning, GapWarning, UnitsWarning, UsageError, suggest
 from femts.forecaster.run_folder import RunConfig
 from femts.text import shown
 
+if TYPE_CHECKING:
+    from femts.forecaster.forecaster import Forecaster
+
+Array = NDArray[np.float64]
 UNIT = 50  # between sizes, which no usual trend or jump makes
+KNOWN = "The table of known columns"
 
 
-@dataclass(frozen=True)
-class LookBack:
-    """The L steps that a model reads, C channels, after `before` rows that fill gaps at their start.
+@dataclass(frozen=True, eq=False)
+class History:
+    """Rows that a forecast goes on from.
 
     Attributes:
-        values: (before + L, C) float64, raw units, NaN where a value is missing.
-        when: stamps of these rows, or their numbers for data without stamps.
+        data: of one series of a wide table the last steps, after rows that fill gaps at their start; else all rows. Data
+            without stamps have the numbers of their rows.
         time: what the table calls its stamps.
-        long: the columns of a table in long form, in its order; empty for a wide one.
-        covariates: (before + L, K) float64, raw units, the columns that are known for the steps to come as well.
-        before: rows that hold the last value of a channel without one in the first step.
+        long: the columns of a table in long form whose series are columns, in its order; empty for others.
+        wide: whether the table has a column for each series, and no names of series.
     """
 
-    values: NDArray[np.float64]
-    when: pd.Index
+    data: Dataset
     time: str
-    long: tuple[str, ...]
-    covariates: NDArray[np.float64]
-    before: int
+    long: tuple[str, ...] = ()
+    wide: bool = False
+
+    def named(self, forecast: pd.DataFrame, form: ColumnNames, targets: Sequence[str]) -> pd.DataFrame:
+        """A wide `forecast` (`date` or `step` first, then `targets`, each with its bounds) as the history was, under its
+        names."""
+        if not self.long:
+            return forecast.rename(columns={"date": self.time})
+        long = form.to_long(forecast, targets)
+        return long[[*self.long, *long.columns[3:]]]
 
 
-def look_back(history: pd.DataFrame, config: RunConfig, columns: Sequence[str], freq: str | None) -> LookBack:
-    """The last `config.seq_len` steps of `history`, which has `columns` at the step `freq` (None without stamps).
-
-    It needs the columns `config.schema.roles.future`, too; where the training named roles, further
-    columns do not matter.
-
-    A model that reads raw values takes a history of fewer rows, too: those before it are missing, NaN, and have no
-    known columns.
+def read_history(forecaster: Forecaster, history: pd.DataFrame, series: Sequence[str] | None = None) -> History:
+    """The rows of a user's `history`, of all series or of those named, on the step of the training.
 
     Raises:
-        UsageError: the history cannot be used; the text says why.
+        UsageError: it cannot be used; the text says why.
 
     Warns:
-        GapWarning: values are missing.
+        GapWarning: values of a wide table are missing.
     """
+    schema = forecaster.config.schema
     if not is_table(history):
         raise UsageError(f"The history is a {type(history).__name__}; give a DataFrame with the training columns.")
+    if not schema.panel:
+        if series is not None:
+            raise UsageError(
+                "This model was trained on one table, which has no series to choose from; leave series out."
+            )
+        return _table_history(history, forecaster.config, forecaster.columns, forecaster.freq)
+    frame = to_frame(history, "The history", schema.form)
+    data = read_series(frame, "history", schema, "The history", forecaster.freq)
+    if series is not None:
+        chosen = check_names(series, "series")
+        missing = next((name for name in chosen if name not in data.series), None)
+        if missing is not None:
+            raise UsageError(f"The history has no series '{shown(missing)}'{suggest(missing, data.series)}")
+        data = data.take(np.array([data.series.index(name) for name in chosen]))
+    wide = data.schema.form.series not in map(str, frame.columns)
+    time = data.schema.form.time
+    return History(data, time or ("date" if wide else "ds"), wide=wide)
+
+
+def _table_history(history: pd.DataFrame, config: RunConfig, columns: Sequence[str], freq: str | None) -> History:
+    """The last `config.seq_len` steps of a wide table, or of a long one whose series are columns.
+
+    It needs the columns `config.schema.roles.future`, too; where the training named roles, further
+    columns do not matter. A model that reads raw values takes a history of fewer rows, too.
+    """
     needed, ahead = config.seq_len, config.schema.roles.future
     whole, schema = _as_trained(history, config.schema, freq, "The history")
     rows, of_rows = _last_rows(whole, schema, needed, freq)
@@ -84,26 +118,34 @@ def look_back(history: pd.DataFrame, config: RunConfig, columns: Sequence[str], 
     rule = "the last value before each is read instead"
     if earlier[lacking].isna().all().any() and not config.reads_raw:
         rule += ", or where none came before the training mean"
-    _tell_gaps(read, where, rule)
-    _tell_gaps(covariates, where, "the training mean stands for each")
-    if len(earlier):
-        read, covariates = (pd.concat([earlier.reindex(columns=part.columns), part]) for part in (read, covariates))
-        when = earlier.index.append(when)
-    time, long = schema.form.time_of(whole), schema.form.is_long(whole)
-    given = tuple(map(str, whole.columns)) if long else ()
-    return LookBack(read.to_numpy(), when, time, given, covariates.to_numpy(), len(earlier))
+    _warn_gaps(read, where, rule)
+    _warn_gaps(covariates, where, "the training mean stands for each")
+    before = earlier.reindex(columns=list(columns)).to_numpy(dtype=np.float64)
+    known = earlier[list(ahead)].to_numpy(dtype=np.float64)
+    data = Dataset.of_one(
+        "history",
+        np.concatenate([before, read.to_numpy()]),
+        earlier.index.append(when) if len(earlier) else when,
+        columns,
+        freq=freq,
+        season=1,
+        covariates=np.concatenate([known, covariates.to_numpy()]),
+        schema=config.schema,
+        split=Split.of((0, 0), (0, 0), (0, 0)),
+    )
+    form = schema.form
+    return History(data, form.time_of(whole), tuple(map(str, whole.columns)) if form.is_long(whole) else ())
 
 
 def _last_rows(table: pd.DataFrame, schema: Schema, needed: int, freq: str | None) -> tuple[pd.DataFrame, Schema]:
     """The rows of a user's table that its last `needed` steps are in, made wide, and the schema of these."""
     form = schema.form
-    if form.is_long(table):
-        rows = last_stamps([table], needed, freq, form)
-        where = f"The recent history ({len(rows)} rows)"
-        return check_frame(rows, schema, None, freq, where), schema.wide()
-    if freq is not None and form.time_of(table) in map(str, table.columns):
-        return last_steps(table, needed, freq, form), schema
-    return table, schema
+    if freq is None or form.time_of(table) not in map(str, table.columns):
+        return table, schema
+    rows = last_steps(table, needed, freq, form)
+    if not form.is_long(table):
+        return rows, schema
+    return check_frame(rows, schema, None, freq, f"The recent history ({len(rows)} rows)"), schema.wide()
 
 
 def _checked(
@@ -120,115 +162,149 @@ def _checked(
     return values, pd.Index(values.pop("date"))
 
 
-def known_ahead(
-    future: pd.DataFrame | None, config: RunConfig, when: pd.Index, freq: str | None
-) -> NDArray[np.float64]:
-    """The columns known in advance at the steps `when`, (steps, K), from a user's table that has those steps, at least.
+def _as_trained(table: pd.DataFrame, schema: Schema, freq: str | None, where: str) -> tuple[pd.DataFrame, Schema]:
+    """A table of any library as a frame, and the schema of the training with the names that this table has."""
+    if freq is None:
+        return to_frame(table, where, None), schema
+    frame = to_frame(table, where, schema.form)
+    form = match_columns(frame, schema.form)
+    check_unique([name for name in map(str, frame.columns) if name == form.time_of(frame)], where)
+    return frame, replace(schema, form=form)
+
+
+def _only(table: pd.DataFrame, columns: Sequence[str], form: ColumnNames) -> pd.DataFrame:
+    """The time stamps and `columns` of a wide table, as far as it has them."""
+    return table[[name for name in table.columns if str(name) in (form.time_of(table), *columns)]]
+
+
+def ends_of(data: Dataset) -> pd.Index:
+    """The last stamp of each series."""
+    assert data.stamps is not None, "a history has stamps, or the numbers of its rows"
+    return data.stamps[data.spans[:, 1] - 1]
+
+
+def steps_ahead(data: Dataset, steps: int) -> pd.Index:
+    """The stamps of `steps` steps after the end of each series, (S steps,), series by series."""
+    ends = ends_of(data)
+    if data.freq is None:
+        return pd.RangeIndex(int(ends[0]) + 1, int(ends[0]) + 1 + steps)
+    codes, unique = pd.factorize(ends)
+    ahead = [future_dates(last, data.freq, steps) for last in unique]
+    if len(ahead) == 1 and len(codes) == 1:
+        return ahead[0]
+    return ahead[0].append(ahead[1:])[(codes[:, None] * steps + np.arange(steps)).ravel()]
+
+
+def known_ahead(forecaster: Forecaster, data: Dataset, future: pd.DataFrame | None, ahead: pd.Index) -> Array:
+    """The columns known in advance at the stamps `ahead` of each series, (S, steps, K), from a user's table that has
+    those steps, at least.
 
     Raises:
         UsageError: the table is missing or lacks one of these values, which nobody may guess; or it is not wanted.
     """
-    names, schema = config.schema.roles.future, config.schema
-    needed = f"{', '.join(map(shown, names))} for the {len(when)} steps from {when[0]} to {when[-1]}"
-    future = check_known(future, names, needed)
-    if future is None:
-        return np.empty((len(when), 0))
-    where = "The table of known columns"
-    future, schema = _as_trained(future, schema, freq, where)
-    given = len(future)
-    future = future.head(len(when)) if freq is None else _at(future, schema.form, when, freq, where)
-    rows = where if len(future) == given else f"{where} ({len(future)} rows for these steps)"
-    if schema.form.is_long(future) and len(future):
-        future, schema = check_frame(future, schema, freq=freq, where=rows), schema.wide()
-    future = _only(future, names, schema.form)
-    if freq is None:
-        values = check_values(future, names, rows, schema.na).reset_index(drop=True).reindex(range(len(when)))
-    elif len(future):
-        values = check_frame(future, schema, names, freq, rows).set_index("date").reindex(when)
-    else:
-        values = pd.DataFrame(np.nan, index=when, columns=list(names))
-    missing = np.argwhere(values.isna().to_numpy())
-    if len(missing):
-        step, column = missing[0]
-        raise UsageError(f"{where} has no '{shown(names[column])}' at {when[step]}; give {needed}.")
-    return values.to_numpy()
-
-
-def check_known(future: pd.DataFrame | None, names: Sequence[str], needed: str) -> pd.DataFrame | None:
-    """The table `future` where the training knew the columns `names` in advance, and None where it knew none.
-
-    Raises:
-        UsageError: the table is missing, and what is `needed` is said; or it is not wanted.
-    """
+    schema, freq = forecaster.config.schema, forecaster.freq
+    names, steps = schema.roles.future, len(ahead) // len(data)
+    listed, after = ", ".join(map(shown, names)), "the end of each series"
+    span = f"after {after}" if schema.panel else f"from {ahead[0]} to {ahead[-1]}"
+    needed = f"{listed} for the {steps} steps {span}"
     if names and not is_table(future):
         raise UsageError(
             f"This model was trained on columns known in advance; give {needed} (future=, or --future FILE)."
         )
     if future is not None and not names:
         raise UsageError("A table of known columns was given, but this model was trained without any; leave it out.")
-    return future
+    if future is None:
+        return np.empty((len(data), steps, 0))
+    if schema.panel:
+        index = pd.MultiIndex.from_arrays([np.repeat(np.array(data.series, dtype=object), steps), ahead])
+        values = _known_of_series(future, schema, freq, index).reindex(index)
+    else:
+        values = _known_of_table(future, schema, freq, ahead)
+    missing = np.argwhere(values.isna().to_numpy())
+    if len(missing):
+        row, column = missing[0]
+        series = f" of series '{shown(values.index[row][0])}'" if schema.panel else ""
+        raise UsageError(f"{KNOWN} has no '{shown(names[column])}'{series} at {ahead[row]}; give {needed}.")
+    return values.to_numpy(dtype=np.float64).reshape(len(data), steps, len(names))
 
 
-def _at(future: pd.DataFrame, form: Form, when: pd.Index, freq: str, where: str) -> pd.DataFrame:
-    """The rows of a user's table at the stamps `when`, these read; nothing is asked of the other rows."""
-    time = form.time_of(future)
-    if time not in map(str, future.columns):
-        return future  # who checks it says so
-    stamps = read_dates(future[time], where, freq)
-    check_clock(stamps, when, where)
-    return future.assign(**{time: stamps})[np.asarray(stamps.isin(when))]
+def _known_of_table(future: pd.DataFrame, schema: Schema, freq: str | None, when: pd.Index) -> pd.DataFrame:
+    """The known columns at the stamps `when`; nothing is asked of the other rows."""
+    names = schema.roles.future
+    future, schema = _as_trained(future, schema, freq, KNOWN)
+    given = len(future)
+    if freq is None:
+        future = future.head(len(when))
+    else:
+        time = schema.form.time_of(future)
+        if time in map(str, future.columns):  # else who checks it says so
+            stamps = read_dates(future[time], KNOWN, freq)
+            _check_clock(stamps, when)
+            future = future.assign(**{time: stamps})[np.asarray(stamps.isin(when))]
+    rows = KNOWN if len(future) == given else f"{KNOWN} ({len(future)} rows for these steps)"
+    if schema.form.is_long(future) and len(future):
+        future, schema = check_frame(future, schema, freq=freq, where=rows), schema.wide()
+    future = _only(future, names, schema.form)
+    if freq is None:
+        return check_values(future, names, rows, schema.na).reset_index(drop=True).reindex(range(len(when)))
+    if len(future):
+        return check_frame(future, schema, names, freq, rows).set_index("date").reindex(when)
+    return pd.DataFrame(np.nan, index=when, columns=list(names))
 
 
-def check_clock(stamps: pd.Index, when: pd.Index, where: str) -> None:
+def _known_of_series(future: pd.DataFrame, schema: Schema, freq: str | None, needed: pd.MultiIndex) -> pd.DataFrame:
+    """The known columns by series and stamp, where these are `needed`; nothing is asked of the other rows."""
+    form, names = schema.form, schema.roles.future
+    frame = to_frame(future, KNOWN, form)
+    frame = frame.set_axis([str(column) for column in frame.columns], axis=1)
+    check_unique(frame.columns, KNOWN)
+    time = form.time or "ds"
+    lacking = next((name for name in (form.series, time, *names) if name not in frame.columns), None)
+    if lacking is not None:
+        raise UsageError(f"{KNOWN} has no column '{shown(lacking)}'; give {form.series}, {time}, {', '.join(names)}.")
+    codes, series = number_series(frame[form.series], KNOWN)
+    dates = read_dates(frame[time], KNOWN, freq)
+    _check_clock(dates, needed.levels[1])
+    keys = np.array(series, dtype=object)[codes] if series else np.empty(0, dtype=object)
+    stamped = pd.MultiIndex.from_arrays([keys, dates])
+    rows = np.asarray(stamped.isin(needed))
+    where = KNOWN if rows.all() else f"{KNOWN} ({int(rows.sum())} rows for these steps)"
+    values = check_values(frame.loc[rows, list(names)], names, where, schema.na)
+    table = values.set_axis(stamped[rows], axis=0)
+    again = table.index.duplicated()
+    if again.any():
+        row = int(np.argmax(again))
+        key, stamp = table.index[row]
+        raise UsageError(f"{where} gives series '{shown(key)}' twice at {stamp} (data row {row + 1}); keep one.")
+    return table
+
+
+def _check_clock(stamps: pd.Index, when: pd.Index) -> None:
     """UsageError where the stamps of a table have a time zone and those to come, `when`, have none, or the other way
     round."""
     ours, theirs = (getattr(each, "tz", None) for each in (stamps, when))
     if len(stamps) and (ours is None) != (theirs is None):
-        has, lacks = (where, "the history") if theirs is None else ("The history", where[0].lower() + where[1:])
+        has, lacks = (KNOWN, "the history") if theirs is None else ("The history", KNOWN[0].lower() + KNOWN[1:])
         raise UsageError(
             f"{has} has stamps in the time zone {theirs or ours}, and {lacks} has stamps without one; write both alike."
         )
 
 
-def _as_trained(table: pd.DataFrame, schema: Schema, freq: str | None, where: str) -> tuple[pd.DataFrame, Schema]:
-    """A table of any library as a frame, and the schema of the training with the names that this table has."""
-    if freq is None:
-        return to_frame(table, where, None), schema
-    frame = to_frame(table, where, schema.form)
-    form = form_again(frame, schema.form)
-    check_unique([name for name in map(str, frame.columns) if name == form.time_of(frame)], where)
-    return frame, replace(schema, form=form)
+def _warn(text: str, kind: type[Warning]) -> None:
+    warnings.warn(text, kind, stacklevel=6)
 
 
-def _only(table: pd.DataFrame, columns: Sequence[str], form: Form) -> pd.DataFrame:
-    """The time stamps and `columns` of a wide table, as far as it has them."""
-    return table[[name for name in table.columns if str(name) in (form.time_of(table), *columns)]]
-
-
-def in_form_of(forecast: pd.DataFrame, past: LookBack, form: Form, columns: Sequence[str]) -> pd.DataFrame:
-    """A wide `forecast` (`date` or `step` first, then `columns`, each with its bounds) as the
-    history was, under its names."""
-    if not past.long:
-        return forecast.rename(columns={"date": past.time})
-    long = form.to_long(forecast, columns)
-    return long[[*past.long, *long.columns[3:]]]
-
-
-def _tell_gaps(values: pd.DataFrame, where: str, rule: str) -> None:
+def _warn_gaps(values: pd.DataFrame, where: str, rule: str) -> None:
     """Warn of missing values and say by which `rule` they are filled; refuse a table without any value."""
     missing = values.isna()
     if len(values.columns) and missing.all(axis=None):
         raise UsageError(f"{where} has no value at all; at least one is needed to forecast from.")
     if missing.to_numpy().any():
         first, count = shown(values.columns[missing.any()][0]), int(missing.to_numpy().sum())
-        warnings.warn(
-            f"{where} lacks {count} of {values.size} values, the first in column '{first}'; {rule}.",
-            GapWarning,
-            stacklevel=6,
-        )
+        _warn(f"{where} lacks {count} of {values.size} values, the first in column '{first}'; {rule}.", GapWarning)
 
 
-def tell_age(last: object, until: str | None, freq: str | None, config: RunConfig) -> None:
+def warn_age(last: object, until: str | None, freq: str | None, config: RunConfig) -> None:
     """Warn of a history that ends with the stamp `last`, more than a horizon after the last row
     learned from, `until`."""
     if until is None or freq is None:
@@ -245,41 +321,90 @@ def tell_age(last: object, until: str | None, freq: str | None, config: RunConfi
         text = f"The history ends {distance} steps after the last row learned from ({until}); {remedy}."
     else:
         return
-    warnings.warn(text, AgeWarning, stacklevel=5)
+    _warn(text, AgeWarning)
 
 
-def tell_units(recent: Iterable[tuple[str, Preprocess, NDArray[np.float64]]], targets: Sequence[str]) -> None:
+def warn_stopped(data: Dataset, most: int) -> None:
+    """Warn of series that end more than `most` steps before the last one does: their forecasts are of the past."""
+    ends = ends_of(data)
+    if len(data) == 1 or data.freq is None:
+        return
+    last = ends.max()
+    stopped = np.flatnonzero(ends < past_date(last, data.freq, most))
+    if len(stopped):
+        _warn(
+            f"{len(stopped)} of {len(ends)} series ended more than {most} steps before {last}, the first "
+            f"'{shown(data.series[stopped[0]])}' at {ends[stopped[0]]}; a forecast begins where its series ends.",
+            AgeWarning,
+        )
+
+
+def warn_short_series(data: Dataset, known: NDArray[np.bool_], length: int) -> None:
+    """Warn of series of which less is known than intervals take for granted: `known` ones (S,) shorter than a season,
+    and new ones, whose scale is that of their own rows, shorter than the look-back of `length`."""
+    short = np.flatnonzero(data.lengths < np.where(known, min(length, data.season), length))
+    if data.schema.panel and len(short):
+        _warn(
+            f"{len(short)} of {len(data)} series are too short for intervals that hold, the first "
+            f"'{shown(data.series[short[0]])}' of {data.lengths[short[0]]} rows; read them as too narrow up to {length} "
+            "rows.",
+            GapWarning,
+        )
+
+
+def warn_new_series(series: Sequence[str], known: NDArray[np.bool_]) -> None:
+    """Warn of series that are not `known` (S,)."""
+    new = np.flatnonzero(~known)
+    if len(new):
+        _warn(
+            f"{len(new)} of {len(series)} series are new, the first '{shown(series[new[0]])}'; each is scaled by its "
+            "own rows.",
+            GapWarning,
+        )
+
+
+def warn_units(preprocess: Preprocess, series: Sequence[str], recent: Array, targets: Sequence[str]) -> None:
     """Warn of values of another size than those of the training rows, as in another unit: `UNIT` times as large, or as
     small where those were never near 0. A trend or a jump does less.
 
     Args:
-        recent: for each series, or for a table whose name is empty, its preprocessing and last rows (L, C), raw units.
+        preprocess: of the S series.
+        series: their names; that of a table is empty.
+        recent: last rows (S, L, C), raw units, NaN where missing.
         targets: names of the first T columns.
     """
-    odd, ends = list[tuple[str, float]](), np.repeat([[0.0], [-1.0], [1.0]], len(targets), axis=1)
-    for series, preprocess, values in recent:
-        mean, low, high = preprocess.restore(ends)
-        sizes = np.hypot(mean, (high - low) / 2)
-        for column, (name, size) in enumerate(zip(targets, sizes, strict=True)):
-            some = np.abs(values[~np.isnan(values[:, column]), column])
-            if not len(some) or not preprocess.scaler.own[column]:
-                continue
-            most, away = some.max(), abs(mean[column]) > 0.95 * size  # three deviations from 0
-            if most > UNIT * size or (away and 0 < most < size / UNIT):
-                odd.append((series or name, float(np.median(some)) / size))
-    odd = [(name, level) for name, level in odd if level > UNIT or 0 < level < 1 / UNIT]  # not for a single value
-    if odd:
-        name, level = odd[0]
+    if not len(series):
+        return
+    ends = np.broadcast_to(np.array([[0.0], [-1.0], [1.0]]), (len(series), 3, len(targets)))
+    mean, low, high = preprocess.restore(ends).transpose(1, 0, 2)
+    size = np.hypot(mean, (high - low) / 2)
+    values = np.abs(recent[..., : len(targets)])
+    most = np.where(np.isnan(values), 0.0, values).max(axis=1)
+    away = np.abs(mean) > 0.95 * size  # three deviations from 0
+    odd = (most > UNIT * size) | (away & (most > 0) & (most < size / UNIT))
+    named = list[tuple[str, float]]()
+    for s, c in np.argwhere(odd & preprocess.scaler.own[:, : len(targets)]):
+        level = float(np.nanmedian(values[s, :, c])) / size[s, c]
+        if level > UNIT or 0 < level < 1 / UNIT:  # not for a single value
+            named.append((series[s] or targets[c], level))
+    if named:
+        name, level = named[0]
         times = "large" if level > 1 else "small"
-        more = f" and {len(odd) - 1} more" * (len(odd) > 1)
-        text = (
+        more = f" and {len(named) - 1} more" * (len(named) > 1)
+        _warn(
             f"The recent history is some {float(f'{max(level, 1 / level):.0e}'):,.0f} times as {times} as the training "
-            f"rows in '{shown(name)}'{more}; check its units."
+            f"rows in '{shown(name)}'{more}; check its units.",
+            UnitsWarning,
         )
-        warnings.warn(text, UnitsWarning, stacklevel=4)
 
 
-def tell_ended(names: Sequence[str], steps: int) -> None:
+def warn_ended(names: Sequence[str], steps: int) -> None:
     """Warn of targets that have no value in the last `steps` steps."""
+    if names:
+        _warn(f"{ended_note(names, steps)}.", GapWarning)
+
+
+def ended_note(names: Sequence[str], steps: int) -> str:
+    """What is said of targets `names` that have no value in the last `steps` steps."""
     some = ", ".join(f"'{shown(name)}'" for name in names[:6]) + f" and {len(names) - 6} more" * (len(names) > 6)
-    warnings.warn(f"{some}: no value in the last {steps} steps, so none in the forecast.", GapWarning, stacklevel=5)
+    return f"{some}: no value in the last {steps} steps, so none in the forecast"

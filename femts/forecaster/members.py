@@ -4,29 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from femts.config.rules import MISSING, Misfit
 from femts.errors import UsageError, suggest
 from femts.explain.posterior import explainable
-from femts.forecaster.run_folder import METRICS, RunConfig
+from femts.forecaster.run_folder import RunConfig
 from femts.models.mean import MeanConfig, MeanModel
 
 if TYPE_CHECKING:
-    from femts.forecaster.trained import Trained
-
-    T = TypeVar("T", bound=Trained[Any, Any])
+    from femts.forecaster.forecaster import Forecaster
 
 MEMBERS = "members"  # in `metrics.json`
 
 
-def member_record(forecaster: Trained[Any, Any]) -> dict[str, Any]:
+def member_record(forecaster: Forecaster) -> dict[str, Any]:
     """Record of a member: how it was trained, and what came of it, in plain types."""
     return {"config": forecaster.config.to_dict(), "metrics": dict(forecaster.metrics)}
 
 
-def members_of(forecaster: T) -> tuple[T, ...]:
-    """The forecasters whose mean `forecaster` is; see `Trained.members`."""
+def members_of(forecaster: Forecaster) -> tuple[Forecaster, ...]:
+    """The forecasters whose mean `forecaster` is; see `Forecaster.members`."""
     if not isinstance(forecaster.model, MeanModel):
         return ()
     records = forecaster.metrics.get(MEMBERS)
@@ -50,23 +47,7 @@ def members_of(forecaster: T) -> tuple[T, ...]:
     return tuple(made)
 
 
-def check_members(config: RunConfig, metrics: Mapping[str, Any]) -> None:
-    """A Misfit unless `metrics` say of each member of a mean how it was trained."""
-    members = config.model_config.members if isinstance(config.model_config, MeanConfig) else ()
-    records = metrics.get(MEMBERS, () if not members else MISSING)
-    if records is MISSING or len(records) != len(members):
-        raise Misfit(f"{METRICS}: {MEMBERS}", records, f"one for each of {len(members)} members")
-    for place, (member, record) in enumerate(zip(_configs(config) if members else (), records, strict=True)):
-        where = f"{METRICS}: {MEMBERS}[{place}].config"
-        if record["config"]["model"] != member.to_dict()["model"]:
-            raise Misfit(f"{where}.model", record["config"]["model"], "that of config.yaml")
-        try:
-            _trained_as(member, record)
-        except (UsageError, LookupError, TypeError, ValueError) as error:
-            raise Misfit(where, record["config"], "that of a run") from error
-
-
-def explained_member(forecaster: T, name: str | None) -> T:
+def explained_member(forecaster: Forecaster, name: str | None) -> Forecaster:
     """The forecaster to explain: of a mean the member `name`, by default the first that can be explained.
 
     Raises:

@@ -9,7 +9,7 @@ import os
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -17,15 +17,19 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from femts._version import __version__
+from femts.data.batch import Batch
 from femts.data.power import SMALL
 from femts.data.preprocess import Preprocess
 from femts.environment import without_traces
 from femts.errors import UsageError
 from femts.files import write_file
 from femts.forecaster.forecasting import forecast_array
-from femts.forecaster.trained import Single
 from femts.mixers.ops.precision import full_precision
 from femts.mixers.ops.scan import prefixes
+from femts.text import shown
+
+if TYPE_CHECKING:
+    from femts.forecaster.forecaster import Forecaster
 
 BOUND = 1e-4  # scaled units by which a graph may differ from torch
 NAMES = ("history", "forecast")
@@ -47,7 +51,7 @@ class RawForecast(nn.Module):
     """Raw look-backs (B, L, C), float32, to raw forecasts of targets (B, steps, T): filled, scaled,
     forecast, scaled back; NaN for a target without any value, as there is nothing to forecast from."""
 
-    def __init__(self, forecaster: Single, steps: int) -> None:
+    def __init__(self, forecaster: Forecaster, steps: int) -> None:
         super().__init__()
         self.model, self.steps = copy.deepcopy(forecaster.model).cpu().float().eval(), steps
         self.targets = len(forecaster.targets)
@@ -56,14 +60,14 @@ class RawForecast(nn.Module):
         power, domain = forecaster.preprocess.power, forecaster.preprocess.domain
         self.shift, self.low, self.high = 0.0 if power is None else power.shift, domain.low, domain.high
         self.powers: Tensor | None
-        self.register_buffer("powers", None if power is None else torch.tensor(power.powers, dtype=torch.float32))
-        self.register_buffer("mean", torch.tensor(forecaster.preprocess.scaler.mean, dtype=torch.float32))
-        self.register_buffer("scale", torch.tensor(forecaster.preprocess.scaler.scale, dtype=torch.float32))
+        self.register_buffer("powers", None if power is None else torch.tensor(power.powers[0], dtype=torch.float32))
+        self.register_buffer("mean", torch.tensor(forecaster.preprocess.scaler.mean[0], dtype=torch.float32))
+        self.register_buffer("scale", torch.tensor(forecaster.preprocess.scaler.scale[0], dtype=torch.float32))
 
     def forward(self, history: Tensor) -> Tensor:
         scaled = (self._even(history) - self.mean) / self.scale
         (filled,) = prefixes((scaled,), lambda before, here: (torch.where(here[0].isnan(), before[0], here[0]),))
-        forecast: Tensor = self.model.forecast(torch.where(filled.isnan(), 0.0, filled), self.steps)
+        forecast: Tensor = self.model.forecast(Batch(torch.where(filled.isnan(), 0.0, filled)), self.steps)
         raw = self._raw((forecast * self.scale + self.mean)[..., : self.targets])
         raw = raw if self.low is None and self.high is None else raw.clamp(self.low, self.high)
         return torch.where(history[..., : self.targets].isnan().all(1, keepdim=True), torch.nan, raw)
@@ -86,7 +90,7 @@ class RawForecast(nn.Module):
         return torch.where(self.powers == 0, values.exp(), base ** (1 / straight)) - self.shift
 
 
-def export(forecaster: Single, path: str | Path, horizon: int | None = None) -> Exported:
+def export(forecaster: Forecaster, path: str | Path, horizon: int | None = None) -> Exported:
     """Write `forecaster` to `path` as ONNX, once onnxruntime has computed the same from it as torch.
 
     The graph takes `history` (B, L, C), float32, raw units, oldest step first, columns in the order
@@ -107,13 +111,18 @@ def export(forecaster: Single, path: str | Path, horizon: int | None = None) -> 
             in scaled units; nothing is written.
         RunFailure: the disk refuses.
     """
-    if forecaster.model.reads_raw:
+    if len(forecaster.series) > 1:
+        raise UsageError(
+            f"This run is of {len(forecaster.series)} series, and a graph is of one; name it, as by --series "
+            f"'{shown(forecaster.series[0])}' (series= in Python)."
+        )
+    if forecaster.model.supports.raw:
         members = ", ".join(f"'{each.config.model}'" for each in forecaster.members if each.config.reads_raw)
         subject = f"Model '{forecaster.config.model}'" + (f", by its members {members}," if members else "")
         raise UsageError(
             f"{subject} is fitted to each look-back anew, which a graph cannot do; export another, such as ridge."
         )
-    if forecaster.preprocess.effects is not None:
+    if forecaster.preprocess.effects is not None or forecaster.preprocess.known is not None:
         raise UsageError(
             "A run that knows columns or the calendar in advance cannot be exported, as a graph has no place for them; "
             "export one trained without --future and --calendar."
@@ -125,7 +134,7 @@ def export(forecaster: Single, path: str | Path, horizon: int | None = None) -> 
     return Exported(Path(path), len(content), steps, difference)
 
 
-def _graph(forecaster: Single, steps: int) -> bytes:
+def _graph(forecaster: Forecaster, steps: int) -> bytes:
     """The ONNX file's bytes."""
     config, columns = forecaster.config, forecaster.columns
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # or it gives this machine a number, kept in the user's cache
@@ -175,7 +184,7 @@ def _graph(forecaster: Single, steps: int) -> bytes:
     return content
 
 
-def _facts(forecaster: Single, steps: int) -> dict[str, str]:
+def _facts(forecaster: Forecaster, steps: int) -> dict[str, str]:
     """Facts that whoever has the file alone must know."""
     config = forecaster.config
     return {
@@ -190,7 +199,7 @@ def _facts(forecaster: Single, steps: int) -> dict[str, str]:
     }
 
 
-def _difference(forecaster: Single, content: bytes, steps: int) -> float:
+def _difference(forecaster: Forecaster, content: bytes, steps: int) -> float:
     """The largest difference between onnxruntime and torch, in scaled units; UsageError where it is
     more than it may be."""
     import onnxruntime
@@ -220,13 +229,13 @@ def _in_scaled_units(
 ) -> NDArray[np.float64]:
     """Differences (..., T) in scaled units from raw `expected` (..., T), those of a transform at that value."""
     if preprocess.power is None:
-        return difference / preprocess.scaler.scale[: difference.shape[-1]]
+        return difference / preprocess.scaler.scale[0, : difference.shape[-1]]
     values = expected.astype(np.float64)
     distance = np.subtract(preprocess.rescale(values + difference), preprocess.rescale(values))
     return np.where(difference > 0, np.where(np.isinf(difference), np.inf, distance), 0.0)
 
 
-def _look_backs(forecaster: Single) -> list[NDArray[np.float32]]:
+def _look_backs(forecaster: Forecaster) -> list[NDArray[np.float32]]:
     """Noise of the training's mean and spread, a random walk of it, the same with gaps, one of
     them at the start, and with a target of the first look-back empty."""
     rng, batches = np.random.default_rng(0), []

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 import pandas as pd
 
 from femts.config.arguments import check_kind, check_names
-from femts.data.frames import check_frame
-from femts.data.naming import form_again
-from femts.data.timestamps import read_dates
-from femts.forecaster.trained import Single
-from femts.plotting import Picture, forecast_picture
+from femts.data.check import check_frame
+from femts.data.columns import match_columns
+from femts.data.dataset import Dataset
+from femts.data.stamps import read_dates
+from femts.errors import UsageError, suggest
+from femts.forecaster.inputs import read_history
+from femts.plotting import MOST_PANELS, Picture, Strip, forecast_picture, strips_picture
+
+if TYPE_CHECKING:
+    from femts.forecaster.forecaster import Forecaster
 
 
 class Drawing(TypedDict, total=False):
@@ -22,27 +27,32 @@ class Drawing(TypedDict, total=False):
     future: pd.DataFrame | None
     actual: pd.DataFrame | None
     columns: Sequence[str] | None
+    series: Sequence[str] | None
 
 
 def draw_forecast(
-    forecaster: Single,
-    history: pd.DataFrame,
-    forecast: pd.DataFrame,
-    actual: pd.DataFrame | None = None,
-    columns: Sequence[str] | None = None,
+    forecaster: Forecaster, history: pd.DataFrame, forecast: pd.DataFrame, drawn: Drawing | None = None
 ) -> Picture:
     """Draw `forecast`, which `predict` made of `history`; the rest as in `Forecaster.plot`."""
-    shown = None if columns is None else check_names(columns, "columns")
+    drawn = drawn or {}
+    actual, panel = drawn.get("actual"), forecaster.config.schema.panel
     if actual is not None:
         check_kind(actual, pd.DataFrame, "What happened", "give a DataFrame like the history")
+    kind, other = ("series", "columns") if panel else ("columns", "series")
+    if drawn.get(other) is not None:
+        raise UsageError(f"Argument '{other}' names nothing in a picture of this forecast; name {kind}.")
+    given = drawn.get(kind)
+    named = None if given is None else check_names(given, kind)  # type: ignore[arg-type]
+    if panel:
+        return _series_picture(forecaster, history, forecast, actual, named)
     past, ahead = to_draw(forecaster, history), to_draw(forecaster, forecast)
-    happened, season = None if actual is None else to_draw(forecaster, actual), forecaster.season
-    return forecast_picture(past, ahead, happened, shown, season)
+    happened = None if actual is None else to_draw(forecaster, actual)
+    return forecast_picture(past, ahead, happened, named, forecaster.season)
 
 
-def to_draw(forecaster: Single, table: pd.DataFrame) -> pd.DataFrame:
+def to_draw(forecaster: Forecaster, table: pd.DataFrame) -> pd.DataFrame:
     """A history or a forecast in wide form, its stamps in `date`, bounds as `NAME-lo-80`."""
-    form = form_again(table, forecaster.config.schema.form)
+    form = match_columns(table, forecaster.config.schema.form)
     if form.series not in table.columns:
         wide = table.rename(columns={form.time_of(table): "date"})
         if forecaster.freq is None or "date" not in wide.columns:
@@ -55,3 +65,62 @@ def to_draw(forecaster: Single, table: pd.DataFrame) -> pd.DataFrame:
         wide = check_frame(values, forecaster.config.schema, freq=forecaster.freq).set_index("date")
         parts.append(wide.add_suffix(str(name).removeprefix(form.value)))
     return pd.concat(parts, axis=1).reset_index()
+
+
+def _series_picture(
+    forecaster: Forecaster,
+    history: pd.DataFrame,
+    forecast: pd.DataFrame,
+    actual: pd.DataFrame | None,
+    named: Sequence[str] | None,
+) -> Picture:
+    past = read_history(forecaster, history).data
+    happened = None if actual is None else read_history(forecaster, actual).data
+    ahead = _by_series(forecaster, forecast, past.series)
+    missing = next((name for name in named or () if name not in ahead), None)
+    if missing is not None:
+        raise UsageError(f"The forecast has no series '{missing}'{suggest(missing, ahead)}")
+    strips = []
+    for name in named or list(ahead)[:MOST_PANELS]:
+        rows = ahead[name]
+        strips.append(Strip(name, forecaster.targets[0], _frame(past, name), rows, _after(happened, name, rows)))
+    return strips_picture(strips, past.season, left_out=0 if named else len(ahead) - len(strips))
+
+
+def _by_series(forecaster: Forecaster, forecast: pd.DataFrame, series: Sequence[str]) -> dict[str, pd.DataFrame]:
+    """Rows of a forecast by series, with `date` and the targets, each with its bounds; of a wide one, too."""
+    form, target = forecaster.config.schema.form, forecaster.targets[0]
+    if form.series in forecast.columns:
+        named = forecast.rename(columns={form.time or "ds": "date"})
+        return {str(name): rows.drop(columns=form.series) for name, rows in named.groupby(form.series, sort=False)}
+    names = [str(name) for name in forecast.columns if name in series]
+    width, ahead = (forecast.shape[1] - 1) // len(names), dict[str, pd.DataFrame]()
+    for number, name in enumerate(names):
+        rows = forecast.iloc[:, 1 + number * width : 1 + (number + 1) * width]
+        ahead[name] = rows.set_axis([target + str(each).removeprefix(name) for each in rows], axis=1)
+        ahead[name].insert(0, "date", forecast.iloc[:, 0])
+    return ahead
+
+
+def read_of_one(
+    forecaster: Forecaster, history: pd.DataFrame, explanation: pd.DataFrame
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """History and explanation of a single series as `plot_explanation` takes them, the series as their column."""
+    name, value = explanation["series"].iloc[0], forecaster.targets[0]
+    past = _frame(read_history(forecaster, history).data, name)
+    chosen = explanation[explanation["channel"] == value]
+    return past.rename(columns={value: name}), chosen.assign(channel=name)
+
+
+def _frame(data: Dataset, name: str) -> pd.DataFrame:
+    one = data[name]
+    return pd.DataFrame(one.values, columns=list(one.columns)).assign(date=one.stamps)
+
+
+def _after(happened: Dataset | None, name: str, forecast: pd.DataFrame) -> pd.DataFrame | None:
+    """Rows of the series at the steps that are forecast; None where there is none."""
+    if happened is None or name not in happened.series:
+        return None
+    rows = _frame(happened, name)
+    rows = rows[rows["date"].isin(forecast["date"])]
+    return rows if len(rows) else None

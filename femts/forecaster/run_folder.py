@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from femts.config.model import ModelConfig
-from femts.config.rules import fingerprint
+from femts.config.records import fingerprint
 from femts.config.training import TrainingConfig
 from femts.data.schema import PLAIN, Schema
 from femts.errors import RunFailure, UsageError
@@ -28,9 +28,10 @@ from femts.files import PART, check_folder, write_file
 from femts.text import strict_json
 
 if TYPE_CHECKING:
+    from femts.data.known import Reads
     from femts.models.base import ForecastModel
 
-FORMAT = 4  # raised when an older femts could not read the folder; not the version of the package
+FORMAT = 5  # raised when an older femts could not read the folder; not the version of the package
 CONFIG, WEIGHTS, PREPROCESS = "config.yaml", "model.safetensors", "preprocess.json"
 METRICS, ROWS, CHECKPOINT = "metrics.json", "metrics.csv", "checkpoints/last.ckpt"
 HASHED = (CONFIG, WEIGHTS, PREPROCESS)
@@ -39,7 +40,7 @@ INTERVALS = "intervals.safetensors"  # hashed, too, where `metrics.json` lists i
 INTERVALS_NAME = re.compile(r"intervals(-[0-9a-f]{12})?\.safetensors")  # with a part of their hash, when made anew
 SCORED = "scored"  # folder of the run that is scored, in that of a forecaster that learned from all rows
 CANDIDATES = "candidates"  # folder of the trainings among which `--model auto` chooses, while it does
-ORDER = f"{CANDIDATES}/order.json"  # what such a choice follows from, written before anything else
+REQUEST = f"{CANDIDATES}/request.json"  # what such a choice follows from, written before anything else
 SCORED_WEIGHTS = f"{SCORED}/{WEIGHTS}"  # hashed by the latter
 _OWN = (*HASHED, INTERVALS, METRICS, ROWS, CHECKPOINT)
 RUN_FILES = (*_OWN, *(f"{SCORED}/{name}" for name in _OWN))
@@ -87,7 +88,18 @@ class RunConfig:
     @property
     def reads_raw(self) -> bool:
         """True where the model reads values before scaling."""
-        return self._model_class.reads_raw_by(self.model_config)
+        return self._model_class.supports_of(self.model_config).raw
+
+    @property
+    def reads(self) -> Reads:
+        """How what is known in advance reaches the model."""
+        from femts.data.known import NOTHING, Reads  # numpy takes long to import
+
+        if self.training.covariates == "regress":
+            return NOTHING
+        supports, roles = self._model_class.supports_of(self.model_config), self.schema.roles
+        calendar = roles.calendar and (supports.known or supports.calendar)
+        return Reads(bool(roles.future) and supports.known, calendar, self.training.covariates == "auto")
 
     @property
     def fewest_rows(self) -> int:
@@ -147,7 +159,7 @@ def check_new_folder(folder: Path) -> None:
     names = {path.name for path in folder.iterdir() if path.suffix != PART} if os.path.isdir(folder) else set()
     if METRICS in names:
         raise UsageError(f"Folder {folder} already holds a finished run; choose another folder or remove it.")
-    begun = (CHECKPOINT, f"{SCORED}/{CHECKPOINT}", f"{SCORED}/{METRICS}", ORDER)
+    begun = (CHECKPOINT, f"{SCORED}/{CHECKPOINT}", f"{SCORED}/{METRICS}", REQUEST)
     if any((folder / name).exists() for name in begun):
         raise UsageError(
             f"Folder {folder} holds an unfinished run; continue it with --resume or choose another folder."
@@ -158,16 +170,14 @@ def check_new_folder(folder: Path) -> None:
 
 def has_begun(folder: Path) -> bool:
     """Tell if a training left in `folder` what it is of; one that was killed before has nothing to go on with."""
-    return (folder / CONFIG).is_file() or (folder / ORDER).is_file()
+    return (folder / CONFIG).is_file() or (folder / REQUEST).is_file()
 
 
 def validations_csv(validations: Sequence[Mapping[str, Any]]) -> bytes:
     """`metrics.csv`: one row for each validation."""
     text = io.StringIO()
     names = ["step", "train_loss", "val_mse", "val_mae", "lr", "seconds"]
-    if validations and "val_pinball" in validations[0]:
-        names.insert(4, "val_pinball")
-    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer = csv.DictWriter(text, list(validations[0]) if validations else names, lineterminator="\n")
     writer.writeheader()
     writer.writerows(validations)
     return text.getvalue().encode()

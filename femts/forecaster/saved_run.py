@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from femts.config.rules import Misfit, fingerprint, read_json
+from femts.config.records import Misfit, fingerprint, read_json
 from femts.errors import UsageError
 from femts.files import write_file
 from femts.forecaster.run_folder import (
@@ -26,8 +26,6 @@ from femts.forecaster.run_folder import (
     RunConfig,
     sealed,
 )
-from femts.forecaster.run_rules import PANEL_PREPROCESS, check_config, check_metrics
-from femts.forecaster.run_rules import PREPROCESS as PREPROCESS_RULE
 
 
 @dataclass(frozen=True)
@@ -108,12 +106,9 @@ def read_config(folder: Path) -> RunConfig:
         record = yaml.safe_load((folder / CONFIG).read_bytes())
         run_format = record["format"]
         if run_format == FORMAT:
-            check_config(record)
             return RunConfig.from_dict(record)
     except UsageError as error:
         raise UsageError(f"Run {folder} cannot be used, for its {CONFIG} does not fit this femts: {error}") from error
-    except Misfit as error:
-        raise changed(folder, f"{CONFIG}: {error}") from error
     except (
         yaml.YAMLError,
         LookupError,
@@ -131,12 +126,9 @@ def read_preprocess(folder: Path) -> dict[str, Any]:
     """`preprocess.json` of a run, finished or not; UsageError when it cannot be read."""
     try:
         record: dict[str, Any] = read_json(folder / PREPROCESS)
-        (PANEL_PREPROCESS if isinstance(record, dict) and "series" in record else PREPROCESS_RULE)(record, "")
-    except OSError as error:
+        return record
+    except (OSError, Misfit) as error:
         raise UsageError(f"Run {folder} lacks a readable {PREPROCESS}; train again.") from error
-    except Misfit as error:
-        raise changed(folder, f"{PREPROCESS}: {error}") from error
-    return record
 
 
 def read_metrics(folder: Path) -> dict[str, Any]:
@@ -158,10 +150,6 @@ def read_metrics(folder: Path) -> dict[str, Any]:
     content = {name: value for name, value in metrics.items() if name != SEAL}
     if metrics.get(SEAL) != fingerprint(content):
         raise changed(folder, f"{METRICS} does not match its own hash")
-    try:
-        check_metrics(metrics)
-    except Misfit as error:
-        raise changed(folder, f"{METRICS}: {error}") from error
     for said in (metrics, *(member["metrics"] for member in metrics.get("members", ()))):
         for part in said.keys() & {"val", "test"}:  # JSON has no NaN, which is the error of a part without values
             said[part] = {name: math.nan if value is None else value for name, value in said[part].items()}

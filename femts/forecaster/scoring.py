@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -14,52 +14,51 @@ from numpy.typing import NDArray
 from femts.config.arguments import check_text
 from femts.config.values import check_steps
 from femts.data.catalog import CATALOG
-from femts.data.dataset import Dataset, for_horizon
+from femts.data.columns import is_table
+from femts.data.dataset import Dataset
 from femts.data.loading import load_dataset
-from femts.data.panel import Panel
-from femts.data.panel_preprocess import panel_windows
 from femts.data.splits import Split
 from femts.data.windows import Windows, part_windows
 from femts.errors import UsageError
 from femts.evaluation.beside import NaiveSums
 from femts.evaluation.coverage import Bounds, CoverageSums, RawWidths
-from femts.evaluation.evaluator import Accumulator, evaluate, evaluate_horizons
+from femts.evaluation.evaluator import evaluate, evaluate_horizons
 from femts.evaluation.intervals import Intervals, check_levels
+from femts.evaluation.metrics import Metric
 from femts.evaluation.scores import DetailSums, check_groups, scores_frame
-from femts.forecaster.trained import D, P, Single, Trained
+from femts.evaluation.series_scores import SeriesSums
 from femts.text import shown
 
-T = TypeVar("T", bound=Trained[Any, Any])
+if TYPE_CHECKING:
+    from femts.forecaster.forecaster import Forecaster
 
 
-def scorer(forecaster: T) -> T:
+def scorer(forecaster: Forecaster) -> Forecaster:
     """The forecaster that scores are of: of one that learned from all rows the one beside it that did not."""
     return forecaster.scored or forecaster
 
 
 def score_windows(
-    forecaster: Trained[Any, Any], part: str, pred_len: int | None, data: Dataset | Panel, like: Windows | None = None
+    forecaster: Forecaster, part: str, pred_len: int | None, data: Dataset, like: Windows | None = None
 ) -> Windows:
     """Windows of `part` that a score is of, on the forecaster's device; `like` are others of the same data."""
     steps = forecaster.config.pred_len if pred_len is None else check_steps(pred_len)
-    cut: Any = panel_windows if isinstance(data, Panel) else part_windows
-    windows: Windows = cut(
-        data, forecaster.preprocess, check_text(part, "part"), forecaster.config.seq_len, steps, like
-    )
+    lengths = forecaster.config.seq_len, steps
+    windows = part_windows(data, forecaster.preprocess, check_text(part, "part"), *lengths, like)
     return windows.to(forecaster.device)
 
 
 def scored_part(
-    forecaster: Trained[P, D], part: str, pred_len: int | None, dataset: object
-) -> tuple[Trained[P, D], Any, D]:
+    forecaster: Forecaster, part: str, pred_len: int | None, dataset: object
+) -> tuple[Forecaster, Windows, Dataset]:
     """The forecaster that scores are of, the windows of `part` to score it on, and their data; as in
     `Forecaster.evaluate`."""
     of = scorer(forecaster)
-    data = of._own_data(dataset)
+    data = own_data(of, dataset)
     return of, score_windows(of, part, pred_len, data), data
 
 
-def own_data(forecaster: Single, dataset: object, data_root: str | Path | None = None) -> Dataset:
+def own_data(forecaster: Forecaster, dataset: object, data_root: str | Path | None = None) -> Dataset:
     """Data to score `forecaster` on.
 
     Args:
@@ -68,48 +67,69 @@ def own_data(forecaster: Single, dataset: object, data_root: str | Path | None =
         data_root: where data of the catalogue is looked for.
 
     Raises:
-        UsageError: they cannot be read, or have other columns.
+        UsageError: they cannot be read, have other columns, or a series that was not in the training.
     """
     if dataset is None:
         return forecaster.training_data(data_root)
     data = dataset if isinstance(dataset, Dataset) else read_like(forecaster, dataset, data_root)
-    data = for_horizon(data, forecaster.config.pred_len)
+    schema, own = data.schema, forecaster.config.schema
+    if bool(schema.panel) != bool(own.panel):
+        kinds = ("series", "a table") if own.panel else ("a table", "series")
+        raise UsageError(
+            f"Data set '{shown(data.name)}' has {'series of their own' if schema.panel else 'columns of one series'}, "
+            f"and this model was trained on {kinds[0]}; load it with panel={bool(own.panel)}."
+        )
+    data = data.for_horizon(forecaster.config.pred_len)
     if data.columns != forecaster.columns:
         raise UsageError(
             f"Data set '{shown(data.name)}' has other columns than the training data; give one with the same."
         )
+    if schema.roles.static != own.roles.static:
+        static = ", ".join(own.roles.static) or "none"
+        raise UsageError(f"Data set '{shown(data.name)}' has other static columns than the training data ({static}).")
+    places = forecaster.preprocess.places(data.series)
+    if (places < 0).any():
+        new = data.series[int(np.argmax(places < 0))]
+        raise UsageError(f"Series '{shown(new)}' was not in the training, so it has no training rows; leave it out.")
     return data
 
 
-def training_rows(forecaster: Trained[P, D], dataset: object, data_root: str | Path | None, remedy: str) -> D:
+def training_data(forecaster: Forecaster, dataset: object, data_root: str | Path | None, remedy: str) -> Dataset:
     """The data of the training, by default loaded again; UsageError that ends with `remedy` where
     `dataset` is other data."""
-    data = forecaster._own_data(dataset, data_root)
+    data = own_data(forecaster, dataset, data_root)
     if data.record != forecaster.data:
-        kind = "Panel" if isinstance(data, Panel) else "Data set"
-        raise UsageError(f"{kind} '{shown(data.name)}' is not what this model was trained on; {remedy}.")
+        raise UsageError(f"Data set '{shown(data.name)}' is not what this model was trained on; {remedy}.")
     return data
 
 
-def read_like(forecaster: Single, source: Any, data_root: str | Path | None) -> Dataset:
+def read_like(forecaster: Forecaster, source: Any, data_root: str | Path | None = None) -> Dataset:
     """The data that `load_dataset` finds by `source`, read by the schema of the run."""
-    return load_dataset(source, data_root, schema=forecaster.config.schema)
+    if not is_table(source) and not isinstance(source, str | Path):
+        raise UsageError(f"The data are a {type(source).__name__}; give a name, the path of a file, or a DataFrame.")
+    schema = forecaster.config.schema
+    return load_dataset(source, data_root, schema=replace(schema, panel=bool(schema.panel)))
 
 
-def load_again(forecaster: Single, data_root: str | Path | None) -> Dataset:
+def load_again(forecaster: Forecaster, data_root: str | Path | None) -> Dataset:
     """The data of the training by its name or path; see `Forecaster.training_data`."""
-    source = forecaster.config.source
+    config = forecaster.config
+    source = config.source
     if source is None:
         raise UsageError(
-            f"The training data '{forecaster.config.dataset}' was passed as an object and is not kept in the run; "
+            f"The training data '{shown(config.dataset)}' was passed as an object and is not kept in the run; "
             "pass it again as dataset= (--dataset)."
         )
     if source not in CATALOG and not Path(source).is_file():
         raise UsageError(
             f"The training data {source} is no longer there; put it back, or pass it as dataset= (--dataset)."
         )
-    split = Split(**{part: tuple(rows) for part, rows in forecaster.data["split"].items()})
-    data = replace(read_like(forecaster, source, data_root), split=split)
+    data = read_like(forecaster, source, data_root)
+    data = replace(data, schema=config.schema)
+    if len(data) == 1:
+        data = replace(data, split=Split.of(**{part: tuple(rows) for part, rows in forecaster.data["split"].items()}))
+    else:
+        data = data.all_rows() if config.final else data.for_horizon(config.pred_len)
     if data.record != forecaster.data:
         raise UsageError(
             f"The data {source} is not what this model was trained on; pass other data as dataset=, or at the command "
@@ -118,20 +138,26 @@ def load_again(forecaster: Single, data_root: str | Path | None) -> Dataset:
     return data
 
 
-def score(forecaster: Trained[Any, Any], windows: Windows, also: Sequence[Accumulator] = ()) -> dict[str, float | int]:
+def score(forecaster: Forecaster, windows: Windows, also: Sequence[Metric] = ()) -> dict[str, float | int]:
     """Mean errors over all `windows`, in scaled units."""
     return evaluate(forecaster.model, windows, forecaster.config.training.eval_batch_size, also=also)
 
 
+def naive_sums(forecaster: Forecaster, data: Dataset) -> NaiveSums:
+    """Sums of the errors of the seasonal naive forecast of `data`."""
+    return NaiveSums(forecaster.preprocess, data, forecaster.config.seq_len)
+
+
 def score_beside(
-    forecaster: Single,
+    forecaster: Forecaster,
     part: str,
     horizons: Sequence[int],
     dataset: object = None,
     most: int | None = None,
-    also: Mapping[int, Accumulator] | None = None,
+    also: Mapping[int, Metric] | None = None,
 ) -> tuple[dict[int, dict[str, float | int]], dict[int, dict[str, Any]]]:
-    """Scores at several horizons, from one roll-out of each window, and beside them the seasonal naive forecast.
+    """Scores at several horizons, and beside them the seasonal naive forecast; of one series from one roll-out of each
+    window.
 
     Args:
         forecaster: a trained one.
@@ -154,35 +180,46 @@ def score_beside(
     windows = [score_windows(forecaster, part, horizons[0], data)]
     for steps in horizons[1:]:
         windows.append(score_windows(forecaster, part, steps, data, windows[0]))
-    sums = {steps: naive_sums(forecaster, data) for steps in horizons}
+    sums = {each.pred_len: naive_sums(forecaster, data) for each in windows}
     every = {steps: [one] if also is None else [one, also[steps]] for steps, one in sums.items()}
-    scores = evaluate_horizons(forecaster.model, windows, forecaster.config.training.eval_batch_size, most, every)
-    return scores, {steps: sums[steps].beside(score["mse"]) for steps, score in scores.items()}
-
-
-def naive_sums(forecaster: Single, data: Dataset) -> NaiveSums:
-    """Accumulator of the errors of the seasonal naive forecast of `data`."""
-    values = data.train_values[:, : len(forecaster.targets)]
-    return NaiveSums(forecaster.preprocess, values, data.season, forecaster.config.seq_len)
+    size = forecaster.config.training.eval_batch_size
+    if len(data) == 1:
+        scores = evaluate_horizons(forecaster.model, windows, size, most, every)
+    else:  # windows of several horizons do not begin at the same rows
+        scores = {
+            each.pred_len: evaluate(forecaster.model, each, size, some=most, also=every[each.pred_len])
+            for each in windows
+        }
+    return scores, {steps: sums[steps].beside(one["mse"]) for steps, one in scores.items()}
 
 
 def score_details(
-    forecaster: Single, windows: Windows, by: str | Sequence[str] | None, level: Sequence[float] | None, data: Dataset
+    forecaster: Forecaster,
+    windows: Windows,
+    by: str | Sequence[str] | None,
+    level: Sequence[float] | None,
+    data: Dataset,
 ) -> pd.DataFrame:
     """Scores in detail, over `windows` of `data`; the rest as in `Forecaster.scores`.
 
     Returns:
-        One row for each group in scaled units, then one in raw ones, as `units` says, with the
-        columns `step` (from 1) and `channel` as asked for, `windows`, `mse`, `mae`, `rmse` and
+        By series one row for each that has windows, in raw units: `series`, `units`, `windows`, `mse`, `mae`, `mase`
+        and `rmsse` (over the mean absolute and the root mean squared change over a season of its training rows; NaN
+        where those are 0), `skill`, and for each level `coverage-80` and mean `width-80`.
+
+        Else one row for each group in scaled units and, of one series, then one in raw ones, as
+        `units` says, with the columns `step` (from 1) and `channel` as asked for, `windows`, `mse`, `mae`, `rmse` and
 
         - `smape`: of raw values, mean of 200 |y - f| / (|y| + |f|), percent (Makridakis et al., the M4
           competition), in which a forecast of 0 for a 0 counts as 0, as in utilsforecast and
           sktime; NaN in scaled units, which put 0 anywhere.
         - `mase`: absolute error over that of the seasonal naive forecast on the training rows
           (Hyndman & Koehler, 2006), or of the naive one where these are no longer than a season;
-          NaN where those repeat their season exactly. Of several channels the mean of theirs.
+          NaN where those repeat their season exactly. Of several channels the mean of theirs; of several series the
+          row of all has the means of `mase` and `rmsse` over them.
         - `skill`: 1 - `mse` / that of the seasonal naive forecast on the same windows; NaN where
-          that makes no error, and where the look-back is shorter than a season.
+          that makes no error, and where the look-back is shorter than a season. A season before a series began counts
+          as its mean.
         - with `level` the continuous ranked probability score `crps`, from all quantiles that are
           calibrated, whichever levels are asked for (`intervals.quantiles`; see
           `CoverageSums.crps`); scores of other quantiles do not compare.
@@ -191,32 +228,57 @@ def score_details(
           has raw widths then, too.
     """
     groups, levels = check_groups(by), () if level is None else check_levels(level)
-    covered = coverage_sums(forecaster, levels, windows) if levels else None
-    sums = DetailSums(windows.pred_len, windows.targets, forecaster.preprocess, data.season)
-    score(forecaster, windows, [sums] if covered is None else [sums, covered])
-    return scores_frame(sums, forecaster.targets, data.train_values[:, : windows.targets], groups, covered, levels)
+    most = forecaster.model.most_windows
+    if groups == ("series",):
+        bounds = interval_bounds(forecaster, levels, windows) if levels else None
+        by_series = SeriesSums(windows, forecaster.preprocess, data, most, bounds)
+        score(forecaster, windows, [by_series])
+        return by_series.frame(levels)
+    sums, covered = detail_sums(forecaster, windows, data), None
+    also: list[Metric] = [sums]
+    if levels:
+        covered = CoverageSums(interval_bounds(forecaster, levels, windows))
+        also.append(covered)
+    pooled = SeriesSums(windows, forecaster.preprocess, data, most) if len(data) > 1 and not groups else None
+    score(forecaster, windows, also if pooled is None else [*also, pooled])
+    frame = details_frame(forecaster, sums, data, groups, covered, levels)
+    return frame if pooled is None else frame.assign(**pooled.ratios())
 
 
-def score_coverage(forecaster: Single, windows: Windows, level: Sequence[float]) -> pd.DataFrame:
+def detail_sums(forecaster: Forecaster, windows: Windows, data: Dataset) -> DetailSums:
+    """Metric of the errors by step and channel; of several series in the scaled units of each."""
+    preprocess = forecaster.preprocess if len(data) == 1 else None
+    return DetailSums(windows.pred_len, windows.n_targets, preprocess, data.season)
+
+
+def details_frame(
+    forecaster: Forecaster,
+    sums: DetailSums,
+    data: Dataset,
+    groups: Sequence[str] = (),
+    covered: CoverageSums | None = None,
+    levels: Sequence[float] = (),
+) -> pd.DataFrame:
+    """The rows of `score_details` by these groups, from sums over every window."""
+    rows = data.train_values if len(data) == 1 else data.values[:0]
+    return scores_frame(sums, forecaster.targets, rows[:, : data.n_targets], groups, covered, levels)
+
+
+def score_coverage(forecaster: Forecaster, windows: Windows, level: Sequence[float]) -> pd.DataFrame:
     """Coverage by step and channel; see `Forecaster.coverage`."""
     levels, preprocess = check_levels(level), forecaster.preprocess
-    sums = coverage_sums(forecaster, levels, windows)
+    bounds = interval_bounds(forecaster, levels, windows)
+    sums, one = CoverageSums(bounds), len(windows.names) == 1
     widths = RawWidths(interval_bounds(forecaster, levels, windows), preprocess)
-    score(forecaster, windows, [sums] if preprocess.linear else [sums, widths])
-    scaled = preprocess.scaler.scale[: windows.targets] * sums.width
-    return _coverage_rows(forecaster, levels, sums, scaled if preprocess.linear else widths.mean, "raw")
-
-
-def coverage_frame(forecaster: Trained[Any, Any], windows: Windows, level: Sequence[float]) -> pd.DataFrame:
-    """Coverage of `windows` by level, step and channel, and the mean `width` in scaled units."""
-    levels = check_levels(level)
-    sums = coverage_sums(forecaster, levels, windows)
-    score(forecaster, windows, [sums])
-    return _coverage_rows(forecaster, levels, sums, sums.width, "scaled")
+    score(forecaster, windows, [sums, widths] if one and not preprocess.linear else [sums])
+    width = sums.width
+    if one:
+        width = preprocess.scaler.scale[0, : windows.n_targets] * width if preprocess.linear else widths.mean
+    return _coverage_rows(forecaster, levels, sums, width, "raw" if one else "scaled")
 
 
 def _coverage_rows(
-    forecaster: Trained[Any, Any], levels: Sequence[float], sums: CoverageSums, width: NDArray[np.float64], units: str
+    forecaster: Forecaster, levels: Sequence[float], sums: CoverageSums, width: NDArray[np.float64], units: str
 ) -> pd.DataFrame:
     """One row for each of `levels`, step and channel of `sums`, whose `width` (K, S, C) is in these `units`."""
     steps = range(1, width.shape[1] + 1)
@@ -226,19 +288,14 @@ def _coverage_rows(
     return pd.DataFrame(cells, index).reset_index()
 
 
-def coverage_sums(forecaster: Trained[Any, Any], levels: Sequence[float], windows: Windows) -> CoverageSums:
-    """Accumulator over `windows` of all levels that are calibrated, `levels` among them."""
-    return CoverageSums(interval_bounds(forecaster, levels, windows))
-
-
-def interval_bounds(forecaster: Trained[Any, Any], levels: Sequence[float], windows: Windows) -> Bounds:
-    """Bounds of `windows` at all levels that are calibrated, `levels` among them."""
+def interval_bounds(forecaster: Forecaster, levels: Sequence[float], windows: Windows) -> Bounds:
+    """Bounds of `windows` at the standard levels and these."""
     intervals, model = calibrated(forecaster), forecaster.model
-    intervals.at(levels, windows.pred_len)
-    return Bounds(intervals, windows, model.quantiles, model.most_windows)
+    intervals.check(levels, windows.pred_len)
+    return Bounds(intervals, windows, model.quantiles, levels)
 
 
-def calibrated(forecaster: Trained[Any, Any]) -> Intervals:
+def calibrated(forecaster: Forecaster) -> Intervals:
     """Intervals of the forecaster; UsageError where it has none."""
     if forecaster.intervals is None:
         raise UsageError("This run has no intervals; make them by `femts calibrate RUN`, or in Python by calibrate().")

@@ -1,22 +1,20 @@
-"""Base of every forecaster: a module from a scaled look-back to a scaled forecast, with its own
-frozen configuration."""
+"""Base of every forecaster: a module from a batch of windows to their forecasts, with its own frozen configuration."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from femts.config.model import ModelConfig
+from femts.data.batch import Batch
 from femts.errors import UsageError
+from femts.models.losses import Loss
 from femts.models.parts.pinball import mean_pinball
-
-if TYPE_CHECKING:
-    from femts.data.raw import Raw
 
 
 def check_shape(forecast: Tensor, shape: Sequence[int]) -> None:
@@ -36,12 +34,47 @@ def mean_error(forecast: Tensor, target: Tensor, observed: Tensor | None = None,
     return (error(forecast, target, reduction="none") * observed).sum() / observed.sum().clamp(min=1)
 
 
+def _as_windows(outputs: Tensor, target: Tensor, observed: Tensor | None, dim: int) -> tuple[Tensor, Batch]:
+    """Outputs and targets of one shape as forecasts (B, P, C) and a batch of what followed; the steps lie along `dim`."""
+    moved = [None if each is None else each.movedim(dim, 1) for each in (outputs, target, observed)]
+    forecast, future, seen = (None if each is None else each.flatten(2) for each in moved)
+    assert forecast is not None and future is not None
+    return forecast, Batch(future[:, :0], future=future, future_observed=seen)
+
+
 @dataclass(frozen=True, eq=False)
 class Forecasts:
     """Forecasts in scaled units: `points` (B, S, C), and `quantiles` (B, S, Q, C) or None."""
 
     points: Tensor
     quantiles: Tensor | None
+
+
+@dataclass(frozen=True)
+class Supports:
+    """What a model can use of its data.
+
+    Attributes:
+        known: columns known for the steps to come, and the calendar, over look-back and forecast (`Batch.known`); those
+            of a model that cannot are regressed on and taken off before it (`femts.data.effects`).
+        calendar: marks of the calendar over the look-back, without further columns.
+        static: inputs that do not change within a series (`Batch.static`).
+        recursive: made to go on beyond its horizon, where tables score it, too.
+        quantiles: learns those that the pinball loss asks for.
+        channels: how many a forecast reads: 1 for a model whose forecast of a channel depends on that channel alone, to
+            which `femts audit` holds it; None for all of them.
+        subsampling: can form its loss of some channels, in a wide table those that are drawn for the step.
+        raw: reads look-backs in float64 before scaling (`Batch.raw`), and gives forecasts of the same units.
+    """
+
+    known: bool = False
+    calendar: bool = False
+    static: bool = False
+    recursive: bool = False
+    quantiles: bool = False
+    channels: int | None = None
+    subsampling: bool = False
+    raw: bool = False
 
 
 class ForecastModel(nn.Module):
@@ -56,19 +89,13 @@ class ForecastModel(nn.Module):
             a mean by the squared error.
 
     Attributes:
-        Config: its settings, a frozen dataclass.
+        Config: its settings, a frozen dataclass. One that supports static inputs has a field `n_static`, and one that
+            reads known columns a field `n_known`: how many there are.
+        supports: what it can use of its data.
         training_defaults: fields of `TrainingConfig` that this model wants different.
         absolute: `error` is the absolute one; a training by `training.loss=mae` says so.
-        rolls_out: made to go on beyond its horizon, where tables score it, too.
-        channel_independent: claims that the forecast of a channel depends on that channel alone;
-            `femts audit` holds it to it.
-        draws_channels: can form its loss of some of the channels, in a wide table those that are drawn for the step.
-        takes_static: reads, after the C channels of a look-back, E further ones that do not change
-            within it; they describe its series, and `n_static` of the configuration says how many.
-        learns_quantiles: takes `quantiles`, and then has `n_outputs` numbers a step and channel come out of `forward`.
-        reads_raw: takes look-backs in float64 before scaling, NaN where a value is missing or before
-            the series began, and gives forecasts of the same units.
-        most_rows: longest look-back that it takes unasked, where `reads_raw`.
+        own_loss: what `error` is instead, where `training.loss` names a registered one.
+        most_rows: longest look-back that a model of raw rows takes unasked.
         needs: a library that has to be installed for it, and the extra that brings it.
         levels: percent of its own intervals, rising; its `quantiles` bound them. None for intervals
             that are calibrated on validation.
@@ -77,14 +104,10 @@ class ForecastModel(nn.Module):
     """
 
     Config: ClassVar[type[ModelConfig]]
+    supports: Supports = Supports()
     training_defaults: ClassVar[Mapping[str, Any]] = {}
     absolute: bool = False
-    rolls_out: ClassVar[bool] = False
-    channel_independent: bool = False
-    draws_channels: ClassVar[bool] = False
-    takes_static: ClassVar[bool] = False
-    learns_quantiles: ClassVar[bool] = False
-    reads_raw: bool = False
+    own_loss: Loss | None = None
     most_rows: ClassVar[int] = 1024
     needs: ClassVar[tuple[str, str] | None] = None
     levels: ClassVar[tuple[float, ...]] = ()
@@ -96,25 +119,25 @@ class ForecastModel(nn.Module):
         self.config, self.quantiles = config, tuple(quantiles)
 
     @classmethod
-    def reads_raw_by(cls, config: ModelConfig) -> bool:
-        """Tell by its `config`, before a model is built, if it `reads_raw`."""
-        return cls.reads_raw
+    def supports_of(cls, config: ModelConfig) -> Supports:
+        """What a model of this `config` supports, before it is built."""
+        return cls.supports
 
     @classmethod
     def fewest_rows(cls, config: ModelConfig) -> int:
         """Rows that a history needs at least by the `config` of the model; one that reads raw rows fills the others."""
-        return 1 if cls.reads_raw else config.seq_len
+        return 1 if cls.supports_of(config).raw else config.seq_len
 
     @property
     def n_outputs(self) -> int:
         """Numbers that come out for a step and channel: Q, or 1 without quantiles."""
         return max(1, len(self.quantiles))
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, batch: Batch) -> Tensor:
         """Forecast the next P steps.
 
         Args:
-            x: look-back (B, L, C), scaled.
+            batch: B windows, of which `past` (B, L, C) is always there.
 
         Returns:
             (B, P, C), or (B, P Q, C) with a step's quantiles side by side.
@@ -124,21 +147,20 @@ class ForecastModel(nn.Module):
         """
         raise TypeError(f"{type(self).__name__} does not define forward")
 
-    def loss(self, x: Tensor, y: Tensor, observed: Tensor | None = None, channels: Tensor | None = None) -> Tensor:
+    def loss(self, batch: Batch, channels: Tensor | None = None) -> Tensor:
         """Loss of the training.
 
         Args:
-            x: look-back (B, L, C).
-            y: values that followed (B, P, C).
-            observed: (B, L + P, C), which of these values are real; the loss leaves the others out. None means all.
-            channels: numbers of those that it is formed of, where `draws_channels`; None means all.
+            batch: windows with what followed; what is not observed is left out.
+            channels: numbers of those that it is formed of, where it supports `subsampling`; None means all.
 
         Returns:
             A scalar.
         """
         if channels is not None:  # a model that reads several at once to forecast one defines a loss of its own
-            x, y, observed = x[..., channels], y[..., channels], None if observed is None else observed[..., channels]
-        return self.error(self(x), y, None if observed is None else observed[:, x.shape[1] :])
+            batch = batch.of_channels(channels)
+        assert batch.future is not None
+        return self.error(self(batch), batch.future, batch.future_observed)
 
     def error(self, outputs: Tensor, target: Tensor, observed: Tensor | None = None, dim: int = -2) -> Tensor:
         """Error that is trained down: the mean squared or `absolute` one, or with quantiles their mean pinball loss.
@@ -159,6 +181,8 @@ class ForecastModel(nn.Module):
         shape = list(target.shape)
         shape[dim] *= self.n_outputs
         check_shape(outputs, shape)
+        if self.own_loss is not None:
+            return self.own_loss(*_as_windows(outputs, target, observed, dim))
         if self.quantiles:
             return mean_pinball(outputs, target, self.quantiles, observed, dim)
         return mean_error(outputs, target, observed, self.absolute)
@@ -171,13 +195,13 @@ class ForecastModel(nn.Module):
             observed: (rows, C), which of them are real; None means all.
         """
 
-    def at_once(self, x: Tensor, steps: int) -> Tensor:
+    def at_once(self, batch: Batch, steps: int) -> Tensor:
         """Forecast the next steps without going on from a forecast.
 
         A forecast of fewer steps is the beginning of one of more: scores at several horizons come from one roll-out.
 
         Args:
-            x: look-back (B, L, C).
+            batch: windows; their known columns reach as far as the steps.
             steps: how many are wanted.
 
         Returns:
@@ -185,87 +209,75 @@ class ForecastModel(nn.Module):
             no quantile further from the true one (Chernozhukov, Fernandez-Val & Galichon, "Quantile
             and Probability Curves Without Crossing", Econometrica 2010).
         """
-        outputs: Tensor = self(x)
+        outputs: Tensor = self(batch)
         return outputs.unflatten(1, (-1, self.n_outputs)).sort(dim=2).values if self.quantiles else outputs
 
     def point(self, forecast: Tensor) -> Tensor:
         """Median (B, S, C) of `forecast`, quantiles (B, S, Q, C); without quantiles what is given."""
         return forecast[:, :, self.quantiles.index(0.5)] if self.quantiles else forecast
 
-    def forecast(self, x: Tensor, steps: int) -> Tensor:
+    def forecast(self, batch: Batch, steps: int) -> Tensor:
         """Any number of next steps: beyond what it forecasts at once, the model reads its forecasts as history.
 
         With quantiles the forecast is the median.
 
         Args:
-            x: look-back (B, L, C).
+            batch: windows; their known columns reach as far as the steps.
             steps: at least 1.
 
         Returns:
             Forecast (B, steps, C).
         """
-        return self.point(self._rolled(x, steps))
+        return self.point(self.rolled_out(batch, steps))
 
-    def forecast_quantiles(self, x: Tensor, steps: int) -> Tensor:
-        """Forecast all quantiles.
+    def forecasts(self, batch: Batch, steps: int) -> Forecasts:
+        """Forecast points and, where there are some, quantiles, in scaled units.
 
-        Args:
-            x: look-back (B, L, C), scaled.
-            steps: how many; beyond P the quantiles follow a median fed back, and are too narrow.
-
-        Returns:
-            (B, steps, Q, C), rising.
-
-        Raises:
-            TypeError: a model that learned none.
-        """
-        if not self.quantiles:
-            raise TypeError(f"this {type(self).__name__} has learned no quantiles")
-        return self._rolled(x, steps)
-
-    def forecasts(self, x: Tensor, steps: int, raw: Raw | None = None) -> Forecasts:
-        """Forecast points and, where there are some, quantiles.
+        Quantiles beyond P steps follow a median fed back, and are too narrow. Of a model that reads raw rows, a channel
+        without a value there is forecast at the mean of its training rows.
 
         Args:
-            x: look-back (B, L, C), scaled.
+            batch: windows; without `raw`, a model that reads raw rows takes the past for these.
             steps: at least 1.
-            raw: the same before scaling, for a model that `reads_raw`; None where nothing was scaled.
-                A channel without a value there is forecast at the mean of its training rows.
 
         Returns:
-            Points, and quantiles where the model has some.
+            The forecasts.
         """
-        if self.reads_raw:
-            values = x.cpu().double() if raw is None else raw.values
-            made = self._rolled(values, steps)
-            if raw is not None:
-                mean, scale = (each[:, None] if self.quantiles else each for each in (raw.mean, raw.scale))
-                made = (made - mean) / scale
-            blank = values.isnan().all(1)[:, None]
-            made = made.masked_fill(blank[:, None] if self.quantiles else blank, 0.0)
-            made = made.to(x.device, torch.float32 if x.device.type == "mps" else torch.float64)
-        else:
-            made = self._rolled(x, steps)
+        if not self.supports.raw:
+            made = self.rolled_out(batch, steps)
+            return Forecasts(self.point(made), made if self.quantiles else None)
+        x, raw = batch.past, batch.raw
+        values = x.cpu().double() if raw is None else raw.values
+        made = self.rolled_out(Batch(values), steps)
+        if raw is not None:
+            mean, scale = (each[:, None] if self.quantiles else each for each in (raw.mean, raw.scale))
+            made = (made - mean) / scale
+        blank = values.isnan().all(1)[:, None]
+        made = made.masked_fill(blank[:, None] if self.quantiles else blank, 0.0)
+        made = made.to(x.device, torch.float32 if x.device.type == "mps" else torch.float64)
         return Forecasts(self.point(made), made if self.quantiles else None)
 
-    def _rolled(self, x: Tensor, steps: int) -> Tensor:
+    def rolled_out(self, batch: Batch, steps: int) -> Tensor:
+        """Forecast any number of next steps, with all quantiles.
+
+        Args:
+            batch: windows; their known columns reach as far as the steps.
+            steps: at least 1.
+
+        Returns:
+            (B, steps, C), or with quantiles (B, steps, Q, C), rising.
+
+        Raises:
+            UsageError: fewer than 1 step.
+        """
         if steps < 1:
             raise UsageError(f"A horizon of {steps} steps cannot be forecast; ask for 1 or more.")
         pieces, left = [], steps
         while True:
-            piece = self.at_once(x, left)
+            piece = self.at_once(batch, left)
             pieces.append(piece)
             left -= piece.shape[1]
             if left <= 0:
                 break
-            x = follow(x, self.point(piece))
+            batch = batch.after(self.point(piece))
         return torch.cat(pieces, dim=1)[:, :steps]
-
-
-def follow(x: Tensor, forecast: Tensor) -> Tensor:
-    """The look-back `x` (B, L, C + E) after the steps `forecast` (B, S, C); its last E channels do not change."""
-    forecast = forecast.to(x.dtype)
-    if x.shape[-1] > forecast.shape[-1]:
-        static = x[:, -1:, forecast.shape[-1] :].expand(-1, forecast.shape[1], -1)
-        forecast = torch.cat([forecast, static], dim=-1)
-    return torch.cat([x, forecast], dim=1)[:, -x.shape[1] :]

@@ -20,8 +20,9 @@ from torch import Tensor
 
 from femts.config.bounds import Count
 from femts.config.model import ModelConfig
+from femts.data.batch import Batch
 from femts.errors import GapWarning, UsageError
-from femts.models.base import ForecastModel
+from femts.models.base import ForecastModel, Supports
 from femts.models.parts.classic_fit import Fit, forecast_all
 from femts.models.registry import register
 
@@ -75,8 +76,7 @@ class Classic(ForecastModel):
     """A model of statsforecast, named `library`, with its own intervals."""
 
     Config: ClassVar[type[ModelConfig]] = ClassicConfig
-    channel_independent = True
-    reads_raw = True
+    supports = Supports(channels=1, raw=True)
     needs = ("statsforecast", "stats")
     levels: ClassVar[tuple[float, ...]] = LEVELS
     library: ClassVar[str]
@@ -93,16 +93,16 @@ class Classic(ForecastModel):
         further = getattr(config, "further", None) or ()
         return Fit(self.library, config.season, steps, self.levels, getattr(config, "approximation", None), further)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Forecast: raw `x` (B, L, C), NaN where missing -> (B, P Q, C), or (B, P, C) without quantiles."""
-        made = self._rolled(x, self.config.pred_len)
+    def forward(self, batch: Batch) -> Tensor:
+        """Forecast of raw look-backs, NaN where missing: (B, P Q, C), or (B, P, C) without quantiles."""
+        made = self.rolled_out(batch, self.config.pred_len)
         return made.flatten(1, 2) if self.quantiles else made
 
-    def _rolled(self, x: Tensor, steps: int) -> Tensor:
+    def rolled_out(self, batch: Batch, steps: int) -> Tensor:
         """Forecasts of `steps` at once: (B, S, Q, C), or (B, S, C) without quantiles."""
         if steps < 1:
             raise UsageError(f"A horizon of {steps} steps cannot be forecast; ask for 1 or more.")
-        values = x.detach().cpu().double().transpose(1, 2)  # (B, C, L)
+        values = batch.past.detach().cpu().double().transpose(1, 2)  # (B, C, L)
         series = list(np.ascontiguousarray(values.flatten(0, 1).numpy()))
         made, reasons = forecast_all(self.fit(steps), series, torch.get_num_threads())
         if reasons:

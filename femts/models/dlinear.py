@@ -14,7 +14,8 @@ from torch.nn import functional as F
 
 from femts.config.bounds import Count
 from femts.config.model import ModelConfig
-from femts.models.base import ForecastModel
+from femts.data.batch import Batch
+from femts.models.base import ForecastModel, Supports
 from femts.models.registry import register
 
 
@@ -54,8 +55,7 @@ class DLinear(ForecastModel):
     """Splits the look-back into a moving average and what is left, forecasts each by one linear map and adds them."""
 
     Config: ClassVar[type] = DLinearConfig
-    channel_independent = True
-    learns_quantiles = True
+    supports = Supports(channels=1, quantiles=True)
 
     def __init__(self, config: DLinearConfig, quantiles: Sequence[float] = ()) -> None:
         super().__init__(config, quantiles)
@@ -63,9 +63,9 @@ class DLinear(ForecastModel):
         self.remainder = ChannelLinear(config.seq_len, width, maps)
         self.trend = ChannelLinear(config.seq_len, width, maps)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Forecast: `x` (B, L, C) -> (B, P n_outputs, C)."""
-        series = x.transpose(1, 2)
+    def forward(self, batch: Batch) -> Tensor:
+        """Forecast (B, P n_outputs, C)."""
+        series = batch.past.transpose(1, 2)
         trend = moving_average(series, self.config.kernel_size)
         return (self.remainder(series - trend) + self.trend(trend)).transpose(1, 2)
 

@@ -20,18 +20,23 @@ from torch.nn import functional as F
 
 from femts.config.bounds import Count, Natural, UpTo1
 from femts.config.model import ModelConfig, check_heads
+from femts.data.batch import Batch
 from femts.errors import UsageError
 from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig, component_flags
 from femts.mixers.config import COMPONENTS
 from femts.mixers.ops.dropout import Dropout
 from femts.mixers.ops.norm import RMSNorm
 from femts.mixers.ops.precision import mlp
-from femts.models.base import ForecastModel
+from femts.models.base import ForecastModel, Supports
 from femts.models.parts.lintrans import UnnormalisedLinearAttention
 from femts.models.registry import register
 
 MAIN = slice(1, None, 2)  # the main tokens among [context, main, context, ...]
 LAST = slice(-1, None)  # the last of them
+DECODER_UNITS, NARROW = (
+    64,
+    4,
+)  # hidden units of a step that is known; numbers that stay of the known inputs of a step in a token
 AT_ONCE = 512  # channels that are forecast together: more take memory, and no less time
 
 
@@ -52,7 +57,9 @@ class SegmentConfig(ModelConfig):
         patch_len: steps of a segment; None for those of the forecast.
         window_std: share of a look-back's own variance in what it is divided by, the rest being that
             of the training rows: 1 for its deviation, 0 for nothing. Its level is taken off either way.
-        n_static: inputs that describe a series of a panel; they follow from its static columns.
+        n_static: inputs that describe a series; they follow from the static columns.
+        n_known: columns known for the steps to come, and marks of the calendar; they follow from `--future` and
+            `--calendar`.
     """
 
     SEARCH: ClassVar[Mapping[str, str]] = {"d_model": "none,32,128", "n_layers": "1..3", "dropout": "0..0.3"}
@@ -69,6 +76,7 @@ class SegmentConfig(ModelConfig):
     patch_len: Count | None = None
     window_std: UpTo1 = 1.0
     n_static: Natural = 0
+    n_known: Natural = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -131,6 +139,44 @@ class Block(nn.Module):
         return y
 
 
+class KnownDecoder(nn.Module):
+    """Forecasts of P steps after a segment, changed by what is known of each step: a network of the known inputs there,
+    the token and the forecast itself adds to it, so that rain may halve what a morning would bring."""
+
+    def __init__(self, config: SegmentConfig, outputs: int) -> None:
+        super().__init__()
+        self.outputs = outputs
+        self.known = nn.Linear(config.n_known, DECODER_UNITS)
+        self.token = nn.Linear(config.width, DECODER_UNITS, bias=False)
+        self.forecast = nn.Linear(outputs, DECODER_UNITS, bias=False)
+        self.out = nn.Linear(DECODER_UNITS, outputs)
+
+    def forward(self, predicted: Tensor, token: Tensor, known: Tensor) -> Tensor:
+        """(B, C, N, P outputs), the tokens (B, C, N, d) that it is of, and what is known of its steps (B, N, P, K)."""
+        steps = predicted.unflatten(-1, (-1, self.outputs))
+        hidden = self.known(known)[:, None] + self.token(token)[..., None, :] + self.forecast(steps)
+        changed: Tensor = (steps + self.out(F.gelu(hidden))).flatten(-2)
+        return changed
+
+
+class KnownTokens(nn.Module):
+    """What is known of each segment and of the P steps after it, for its two tokens: (B, L + P, K) -> (B, 1, 2 N, d)."""
+
+    def __init__(self, config: SegmentConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.narrow = nn.Linear(config.n_known, min(config.n_known, NARROW))
+        steps = config.segment + config.pred_len
+        self.out = nn.Linear(steps * self.narrow.out_features, config.width)
+
+    def forward(self, known: Tensor) -> Tensor:
+        size, count = self.config.segment, self.config.n_segments
+        narrow = F.pad(self.narrow(known), (0, 0, size * count - self.config.seq_len, 0))
+        around = narrow.unfold(1, size + self.config.pred_len, size).flatten(2)[:, :count]  # (B, N, r (S + P))
+        tokens: Tensor = self.out(around).repeat_interleave(2, dim=1)[:, None]
+        return tokens
+
+
 @register("fem_sm", "Free Energy Mixer on softmax attention, all of C, L, T, G", prior="softmax")
 @register("fem_gla", "Free Energy Mixer on gated linear attention", prior="gla")
 @register("fem_aft", "Free Energy Mixer on AFT's exponential weights", prior="rnn_softmax")
@@ -149,15 +195,18 @@ class Block(nn.Module):
 class SegmentForecaster(ForecastModel):
     """Forecaster of the next steps of each channel from its segments and a mix of all channels, by a stack of mixers.
 
-    Shapes: B windows, C channels, N segments of S steps, forecasts of P, d = `config.width`. Without
+    Shapes: B windows, C channels, N segments of S steps, forecasts of P, K known inputs, d = `config.width`. Without
     dropout a window's shift, and by default its scale, pass through to the forecast.
+
+    What is known in advance enters twice. What is known of a segment and of the steps after it is added to the
+    segment's tokens, so that which past a channel selects may depend on what is to come. And the forecast of each step
+    is changed by a small network of what is known of that step, of the last token and of the forecast itself, as the
+    temporal decoder of TiDE does, since effects are rarely linear and depend on where a channel stands. Both begin at
+    zero: before the first step the model is the one without them. Static inputs are added to both tokens of a segment.
     """
 
     Config: ClassVar[type] = SegmentConfig
-    rolls_out = True
-    draws_channels = True
-    learns_quantiles = True
-    takes_static = True
+    supports = Supports(known=True, static=True, recursive=True, quantiles=True, subsampling=True)
 
     def __init__(self, config: SegmentConfig, quantiles: Sequence[float] = ()) -> None:
         super().__init__(config, quantiles)
@@ -175,6 +224,8 @@ class SegmentForecaster(ForecastModel):
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.n_layers))
         self.out_norm = RMSNorm(width, eps=1e-5)
         self.out = nn.Linear(width, config.pred_len * self.n_outputs)
+        self.known_in = KnownTokens(config) if config.n_known else None
+        self.known_decoder = KnownDecoder(config, self.n_outputs) if config.n_known else None
         self._initialise()
 
     def _initialise(self) -> None:
@@ -183,47 +234,79 @@ class SegmentForecaster(ForecastModel):
                 residual = name.endswith((".mixer.out_proj", ".mlp.2"))
                 std = 0.02 / math.sqrt(2 * self.config.n_layers) if residual else 0.02
                 nn.init.normal_(module.weight, std=std)
-                nn.init.zeros_(module.bias)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
         nn.init.normal_(self.position, std=0.02)
         nn.init.normal_(self.channel_position, std=0.02)
+        if self.known_decoder is not None and self.known_in is not None:
+            decoder = self.known_decoder
+            for layer in (decoder.known, decoder.token, decoder.forecast):
+                nn.init.normal_(layer.weight, std=1 / math.sqrt(layer.in_features))
+            nn.init.zeros_(decoder.out.weight)
+            nn.init.zeros_(self.known_in.out.weight)
 
-    def forward(self, x: Tensor) -> Tensor:
-        (segments, mean, std), static = self._segments(x), self._static(x)
+    def forward(self, batch: Batch) -> Tensor:
+        """Forecast (B, P n_outputs, C) of the windows `batch`."""
+        added, known = self._added(batch), self._known_after(batch)
+        segments, mean, std = self._segments(batch.past)
         if segments.shape[1] <= AT_ONCE:
-            predicted = self._predict(segments, LAST, static=static)
+            predicted = self._predict(segments, LAST, added=added, known=known)
         else:
-            some = torch.arange(segments.shape[1], device=x.device).split(AT_ONCE)
-            predicted = torch.cat([self._predict(segments, LAST, each, static) for each in some], dim=1)
+            some = torch.arange(segments.shape[1], device=segments.device).split(AT_ONCE)
+            predicted = torch.cat([self._predict(segments, LAST, each, added, known) for each in some], dim=1)
         return self._forecast(predicted[:, :, -1], mean, std)
 
-    def loss(self, x: Tensor, y: Tensor, observed: Tensor | None = None, channels: Tensor | None = None) -> Tensor:
-        """Loss of the training: of the forecast, in scaled units, and of what follows each earlier
-        segment, window-normalised.
+    def loss(self, batch: Batch, channels: Tensor | None = None) -> Tensor:
+        """Loss of the training: of the forecast, in scaled units, and of what follows each earlier segment,
+        window-normalised.
 
         Args:
-            x, y, observed, channels: as in `ForecastModel.loss`.
+            batch: windows with what followed; what is not observed is left out.
+            channels: numbers of those that it is formed of; None means all.
 
         Returns:
             A scalar.
         """
-        segments, mean, std = self._segments(x)
-        predicted = self._predict(segments, channels=channels, static=self._static(x))
+        added, known = self._added(batch), self._known_after(batch)
+        segments, mean, std = self._segments(batch.past)
+        predicted = self._predict(segments, channels=channels, added=added, known=known)
         if channels is not None:
-            segments, mean, std, y = segments[:, channels], mean[:, channels], std[:, channels], y[..., channels]
-            observed = None if observed is None else observed[..., channels]
-        past, future = (None, None) if observed is None else observed.split([x.shape[1], y.shape[1]], dim=1)
+            segments, mean, std = segments[:, channels], mean[:, channels], std[:, channels]
+            batch = batch.of_channels(channels)
+        assert batch.future is not None, "a loss is of windows with their future"
+        y, future = batch.future, batch.future_observed
         loss = self.error(self._forecast(predicted[:, :, -1], mean, std), y, future)
         if segments.shape[2] > 1:
             following = self._following(segments, (y.mT - mean) / std)
-            seen = None if past is None or future is None else self._following(self._cut(past.mT), future.mT)
+            seen = None
+            if batch.past_observed is not None and future is not None:
+                seen = self._following(self._cut(batch.past_observed.mT), future.mT)
             loss = loss + self.error(predicted[:, :, :-1], following, seen, dim=-1)
         return loss
 
+    def _known_after(self, batch: Batch) -> Tensor | None:
+        """What is known of the P steps after each segment, (B, N, P, K); None where nothing is read."""
+        if self.known_decoder is None:
+            return None
+        known, size, count = batch.known_to(self.config.pred_len), self.config.segment, self.config.n_segments
+        assert known is not None, "a model that reads known columns is given them"
+        padded = F.pad(known, (0, 0, size * count - self.config.seq_len, 0))
+        return padded[:, size:].unfold(1, self.config.pred_len, size)[:, :count].transpose(2, 3)
+
+    def _added(self, batch: Batch) -> Tensor | None:
+        """What is added to the tokens of a segment, (B, 1, 1, d) or (B, 1, 2 N, d): static inputs, and what is known;
+        None where there is neither."""
+        added = None
+        if self.static_in is not None:
+            added = self.static_in(batch.static)[:, None, None]
+        if self.known_in is not None:
+            known = self.known_in(batch.known_to(self.config.pred_len))
+            added = known if added is None else added + known
+        return added
+
     def _segments(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Normalised, padded and cut look-back (B, C, N, S); what was taken off and divided by (B, C, 1)."""
-        x = (
-            x[..., : self.config.n_channels].transpose(1, 2).contiguous()
-        )  # sums along time are several times faster over neighbours
+        x = x.transpose(1, 2).contiguous()  # sums along time are several times faster over neighbours
         mean = x[..., -self.config.pred_len :].mean(-1, keepdim=True)
         std = x.std(-1, keepdim=True, correction=0)
         if self.config.window_std < 1:  # the variance of the training rows is 1, for they are scaled
@@ -243,18 +326,19 @@ class SegmentForecaster(ForecastModel):
             return segments[:, :, 1:]
         return torch.cat([segments.flatten(2), future], dim=-1)[..., size:].unfold(-1, steps, size)[:, :, :-1]
 
-    def _static(self, x: Tensor) -> Tensor | None:
-        """Embedding (B, d) of what describes the series of a look-back (B, L, C + E); None where nothing does."""
-        return None if self.static_in is None else self.static_in(x[:, -1, self.config.n_channels :])
-
     def _predict(
-        self, segments: Tensor, rows: slice = MAIN, channels: Tensor | None = None, static: Tensor | None = None
+        self,
+        segments: Tensor,
+        rows: slice = MAIN,
+        channels: Tensor | None = None,
+        added: Tensor | None = None,
+        known: Tensor | None = None,
     ) -> Tensor:
         """Forecast of what follows each segment, or at `rows` the last alone: (B, C, N, S) ->
         (B, C, N or 1, P n_outputs).
 
         With `channels` (D,) that of those alone, (B, D, ...); their context still comes from all.
-        `static` (B, d) is added to every token.
+        `added` goes to the tokens; `known` is `_known_after`.
         """
         drawn = slice(None) if channels is None else channels
         context = torch.einsum("bcnp,dc->bdnp", segments, self.context_channels.weight[drawn])
@@ -264,13 +348,16 @@ class SegmentForecaster(ForecastModel):
             [self.context_norm(self.context_in(context)), self.main_norm(self.main_in(segments))], dim=3
         ).flatten(2, 3)  # (B, C, 2N, d): context before main
         tokens = self.dropout(tokens) + self.position + self.channel_position[drawn]
-        tokens = tokens if static is None else tokens + static[:, None, None]
+        tokens = tokens if added is None else tokens + added
         hidden = self.token_norm(tokens).flatten(0, 1)
         for block in self.blocks[:-1]:
             hidden = block(hidden)
         main = self.blocks[-1](hidden, rows)
-        predicted: Tensor = self.out(self.out_norm(main))
-        return predicted.unflatten(0, segments.shape[:2])
+        main = self.out_norm(main).unflatten(0, segments.shape[:2])
+        predicted: Tensor = self.out(main)
+        if self.known_decoder is None or known is None:
+            return predicted
+        return self.known_decoder(predicted, main, known[:, -predicted.shape[2] :])  # type: ignore[no-any-return]
 
     @staticmethod
     def _forecast(predicted: Tensor, mean: Tensor, std: Tensor) -> Tensor:

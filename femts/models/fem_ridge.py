@@ -7,13 +7,13 @@ fitted to what a linear path leaves over, the mixer overfits (results/trials.md)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from femts.config.bounds import UpTo1
-from femts.models.base import follow
+from femts.data.batch import Batch
 from femts.models.fem import SegmentConfig, SegmentForecaster
 from femts.models.registry import register
 from femts.models.ridge import RidgeConfig
@@ -35,7 +35,8 @@ class FemRidge(SegmentForecaster):
     """Mean of a segment forecaster and a ridge regression (see the module); the loss is the former's alone."""
 
     Config = FemRidgeConfig
-    learns_quantiles = False  # the ridge regression has a mean alone
+    # The ridge regression has a mean alone, and reads the channel alone.
+    supports = replace(SegmentForecaster.supports, known=False, quantiles=False)
 
     def __init__(self, config: FemRidgeConfig) -> None:
         super().__init__(config)
@@ -45,17 +46,16 @@ class FemRidge(SegmentForecaster):
         """Fit the ridge regression to the training rows."""
         self.linear.fit(series, self.config.ridge, observed)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Forecast: `x` (B, L, C) -> (B, P, C)."""
-        return self.at_once(x, self.config.pred_len)
+    def forward(self, batch: Batch) -> Tensor:
+        """Forecast (B, P, C)."""
+        return self.at_once(batch, self.config.pred_len)
 
-    def at_once(self, x: Tensor, steps: int) -> Tensor:
-        """The next `steps`, at most `longest`: the ridge regression's from `x`, the mixer's from
-        `x` and the means so far."""
+    def at_once(self, batch: Batch, steps: int) -> Tensor:
+        """The next `steps`, at most `longest`: the ridge regression's from the look-back, the mixer's from it and the
+        means so far."""
         pieces = []
-        lines = self.linear(x[..., : self.config.n_channels], min(steps, self.linear.longest))
-        for line in lines.split(self.config.pred_len, dim=1):
-            piece = (super().forward(x)[:, : line.shape[1]] + line) / 2
+        for line in self.linear(batch.past, min(steps, self.linear.longest)).split(self.config.pred_len, dim=1):
+            piece = (super().forward(batch)[:, : line.shape[1]] + line) / 2
             pieces.append(piece)
-            x = follow(x, piece)
+            batch = batch.after(piece)
         return torch.cat(pieces, dim=1)

@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from femts.config.bounds import Natural, Share
 from femts.config.model import ModelConfig, check_heads
-from femts.models.base import ForecastModel
+from femts.data.batch import Batch
+from femts.models.base import ForecastModel, Supports
 from femts.models.parts.normalise import normalise
 from femts.models.registry import register
 
@@ -26,6 +28,7 @@ class ITransformerConfig(ModelConfig):
         n_layers: blocks.
         n_heads: heads of attention.
         dropout: on embeddings, attention weights and block outputs.
+        n_known: marks of the calendar, which follow from the step of the data (`--calendar`).
     """
 
     SEARCH: ClassVar[Mapping[str, str]] = {"d_model": "128,256,512", "n_layers": "1..4", "dropout": "0..0.3"}
@@ -35,6 +38,7 @@ class ITransformerConfig(ModelConfig):
     n_layers: Natural = 2
     n_heads: int = 8
     dropout: Share = 0.1
+    n_known: Natural = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -46,11 +50,12 @@ class ITransformer(ForecastModel):
     """Embeds each channel's whole look-back, lets the channels attend to each other, and maps each
     back to its forecast.
 
-    The paper's calendar tokens are left out: a forecaster here sees values alone.
+    Marks of the calendar over the look-back are tokens beside those of the channels, as in the paper's code, and have no
+    forecast.
     """
 
     Config: ClassVar[type] = ITransformerConfig
-    learns_quantiles = True
+    supports = Supports(calendar=True, quantiles=True)
     training_defaults: ClassVar[Mapping[str, Any]] = {"lr": 1e-4}
 
     def __init__(self, config: ITransformerConfig, quantiles: Sequence[float] = ()) -> None:
@@ -64,11 +69,13 @@ class ITransformer(ForecastModel):
         )
         self.norm, self.head = nn.LayerNorm(config.d_model), nn.Linear(config.d_model, config.pred_len * self.n_outputs)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Forecast: `x` (B, L, C) -> (B, P n_outputs, C)."""
-        x, mean, deviation = normalise(x)
-        tokens = self.dropout(self.embed(x.transpose(1, 2)))  # (B, C, d_model)
+    def forward(self, batch: Batch) -> Tensor:
+        """Forecast (B, P n_outputs, C)."""
+        x, mean, deviation = normalise(batch.past)
+        if batch.known is not None:
+            x = torch.cat([x, batch.known[:, : x.shape[1]].to(x.dtype)], dim=-1)
+        tokens = self.dropout(self.embed(x.transpose(1, 2)))  # (B, C + K, d_model)
         for block in self.blocks:
             tokens = block(tokens)
-        forecast: Tensor = self.head(self.norm(tokens)).transpose(1, 2)
+        forecast: Tensor = self.head(self.norm(tokens[:, : self.config.n_channels])).transpose(1, 2)
         return forecast * deviation + mean

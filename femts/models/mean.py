@@ -16,10 +16,10 @@ import torch
 from torch import Tensor, nn
 
 from femts.config.model import ModelConfig
-from femts.config.rules import Misfit
-from femts.data.raw import Raw
+from femts.config.records import Misfit
+from femts.data.batch import Batch
 from femts.errors import UsageError
-from femts.models.base import ForecastModel, Forecasts
+from femts.models.base import ForecastModel, Forecasts, Supports
 from femts.models.registry import build_model, check_trained, model_card, read_config, register
 
 MEAN = "mean"
@@ -88,7 +88,12 @@ class MeanConfig(ModelConfig):
     @property
     def n_static(self) -> int:
         """Inputs that describe a series; members that take none do not get them."""
-        return max(_static(member.config) for member in self.members)
+        return max(_inputs(member.config, "n_static") for member in self.members)
+
+    @property
+    def n_known(self) -> int:
+        """Known inputs; members that read none do not mind them."""
+        return max(_inputs(member.config, "n_known") for member in self.members)
 
 
 @register(MEAN, "The mean of several models' forecasts; made of trained ones, and not trained itself.")
@@ -102,15 +107,14 @@ class MeanModel(ForecastModel):
 
     Config: ClassVar[type[ModelConfig]] = MeanConfig
     combines = True
-    takes_static = True
+    supports = Supports(static=True)
 
     def __init__(self, config: MeanConfig, members: Sequence[ForecastModel] | None = None) -> None:
         super().__init__(config)
         self.members = nn.ModuleList([each.build() for each in config.members] if members is None else members)
         most = [each.most_windows for each in self.models if each.most_windows is not None]
         self.most_windows = min(most, default=None)
-        self.reads_raw = self.reads_raw_by(config)
-        self.channel_independent = all(each.channel_independent for each in self.models)
+        self.supports = self.supports_of(config)
 
     @property
     def models(self) -> list[ForecastModel]:
@@ -118,41 +122,41 @@ class MeanModel(ForecastModel):
         return [cast(ForecastModel, each) for each in self.members]
 
     @classmethod
-    def reads_raw_by(cls, config: ModelConfig) -> bool:
-        """True where any member of `config` reads raw rows."""
-        return any(each.model_class.reads_raw_by(each.config) for each in cast(MeanConfig, config).members)
+    def supports_of(cls, config: ModelConfig) -> Supports:
+        """What any member of `config` needs, and all can do."""
+        each = [one.model_class.supports_of(one.config) for one in cast(MeanConfig, config).members]
+        return Supports(
+            known=any(one.known for one in each),
+            static=True,
+            channels=1 if all(one.channels == 1 for one in each) else None,
+            raw=any(one.raw for one in each),
+        )
 
     @classmethod
     def fewest_rows(cls, config: ModelConfig) -> int:
         """The most that any member of `config` needs."""
         return max(each.model_class.fewest_rows(each.config) for each in cast(MeanConfig, config).members)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Forecast: `x` (B, L, C) -> (B, P, C), where no member reads raw rows."""
-        return self.at_once(x, self.config.pred_len)
+    def forward(self, batch: Batch) -> Tensor:
+        """Forecast (B, P, C), where no member reads raw rows."""
+        return self.at_once(batch, self.config.pred_len)
 
-    def at_once(self, x: Tensor, steps: int) -> Tensor:
+    def at_once(self, batch: Batch, steps: int) -> Tensor:
         """All of the next `steps`: each member goes on from its own forecasts.
 
         Raises:
             TypeError: a member reads raw rows, which `forecasts` takes.
         """
-        if self.reads_raw:
+        if self.supports.raw:
             raise TypeError("this mean has members that read raw rows; call forecasts")
-        return self.forecasts(x, steps).points
+        return self.forecasts(batch, steps).points
 
-    def forecasts(self, x: Tensor, steps: int, raw: Raw | None = None) -> Forecasts:
+    def forecasts(self, batch: Batch, steps: int) -> Forecasts:
         """Mean of the members' points, each of its own last rows; see `ForecastModel.forecasts`."""
-        points = [self._of_member(each, x, steps, raw) for each in self.models]
+        points = [each.forecasts(batch.recent(each.config.seq_len), steps).points for each in self.models]
         return Forecasts(reduce(torch.add, points) / len(points), None)
 
-    def _of_member(self, model: ForecastModel, x: Tensor, steps: int, raw: Raw | None) -> Tensor:
-        rows, channels = slice(-model.config.seq_len, None), self.config.n_channels
-        x = x[:, rows] if _static(model.config) else x[:, rows, :channels]
-        cut = Raw(*(each[..., rows, :] for each in raw)) if raw is not None and model.reads_raw else None
-        return model.forecasts(x, steps, cut).points
 
-
-def _static(config: ModelConfig) -> int:
-    """Inputs that a model of `config` takes beside its channels."""
-    return int(getattr(config, "n_static", 0))
+def _inputs(config: ModelConfig, name: str) -> int:
+    """Inputs of a kind that a model of `config` takes beside its channels."""
+    return int(getattr(config, name, 0))

@@ -8,8 +8,9 @@ from typing import ClassVar, Self
 from torch import Tensor
 
 from femts.config.model import ModelConfig
+from femts.data.batch import Batch
 from femts.errors import UsageError
-from femts.models.base import ForecastModel
+from femts.models.base import ForecastModel, Supports
 from femts.models.registry import register
 
 
@@ -18,11 +19,11 @@ class Naive(ForecastModel):
     """The last value of each channel, for every step of the forecast."""
 
     Config = ModelConfig
-    channel_independent = True
+    supports = Supports(channels=1)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Forecast: `x` (B, L, C) -> (B, P, C)."""
-        return x[:, -1:].expand(-1, self.config.pred_len, -1)
+    def forward(self, batch: Batch) -> Tensor:
+        """Forecast (B, P, C)."""
+        return batch.past[:, -1:].expand(-1, self.config.pred_len, -1)
 
 
 def check_season(season: int | None, seq_len: int) -> None:
@@ -58,11 +59,11 @@ class SeasonalNaive(ForecastModel):
     """The last season of each channel, repeated until the horizon is full."""
 
     Config: ClassVar[type] = SeasonalNaiveConfig
-    channel_independent = True
+    supports = Supports(channels=1)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Forecast: `x` (B, L, C) -> (B, P, C); UsageError when the season was never set."""
+    def forward(self, batch: Batch) -> Tensor:
+        """Forecast (B, P, C); UsageError when the season was never set."""
         season, steps = self.config.season, self.config.pred_len
         if season is None:
             raise UsageError("Model 'seasonal_naive' has no season yet; set model.season to the steps of one season.")
-        return x[:, -season:].repeat(1, -(-steps // season), 1)[:, :steps]
+        return batch.past[:, -season:].repeat(1, -(-steps // season), 1)[:, :steps]

@@ -13,9 +13,10 @@ from torch.nn import functional as F
 
 from femts.config.bounds import Natural, Share
 from femts.config.model import ModelConfig, check_heads
+from femts.data.batch import Batch
 from femts.errors import UsageError
 from femts.mixers.ops.dropout import Dropout
-from femts.models.base import ForecastModel
+from femts.models.base import ForecastModel, Supports
 from femts.models.parts.normalise import normalise
 from femts.models.registry import register
 
@@ -94,9 +95,7 @@ class PatchTST(ForecastModel):
     together to the forecast."""
 
     Config: ClassVar[type] = PatchTSTConfig
-    channel_independent = True
-    draws_channels = True
-    learns_quantiles = True
+    supports = Supports(channels=1, subsampling=True, quantiles=True)
     training_defaults: ClassVar[Mapping[str, Any]] = {"lr": 5e-4}
 
     def __init__(self, config: PatchTSTConfig, quantiles: Sequence[float] = ()) -> None:
@@ -107,10 +106,10 @@ class PatchTST(ForecastModel):
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.n_layers))
         self.head = nn.Linear(config.n_patches * config.d_model, config.pred_len * self.n_outputs)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Forecast: `x` (B, L, C) -> (B, P n_outputs, C)."""
+    def forward(self, batch: Batch) -> Tensor:
+        """Forecast (B, P n_outputs, C)."""
         config = self.config
-        x, mean, deviation = normalise(x)
+        x, mean, deviation = normalise(batch.past)
         series = F.pad(x.transpose(1, 2), (0, config.stride), mode="replicate")
         patches = series.unfold(-1, config.patch_len, config.stride).flatten(0, 1)  # (B C, N, patch_len)
         tokens, scores = self.dropout(self.embed(patches) + self.position), None

@@ -14,7 +14,7 @@ from femts.config.model import AUTO, SHAPE, ModelConfig
 from femts.config.settings import make_config
 from femts.errors import UsageError, suggest
 from femts.models.base import ForecastModel
-from femts.plugins import note_module
+from femts.plugins import load_plugins, note_module
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,7 @@ def _load_all() -> None:
     package = importlib.import_module("femts.models")
     for module in pkgutil.iter_modules(package.__path__):
         importlib.import_module(f"femts.models.{module.name}")
+    load_plugins()
 
 
 def model_names() -> list[str]:
@@ -145,7 +146,7 @@ def check_library(name: str) -> None:
 
 def check_learns_quantiles(name: str) -> None:
     """UsageError for a model that cannot be trained by the pinball loss."""
-    if not model_card(name).model_class.learns_quantiles:
+    if not model_card(name).model_class.supports.quantiles:
         raise UsageError(
             f"Model '{name}' cannot learn quantiles by training.loss=pinball; leave that out, for intervals do not "
             "need it, or take a model such as fem_sm or dlinear."

@@ -19,8 +19,9 @@ from torch.nn import functional as F
 
 from femts.config.bounds import Positive
 from femts.config.model import ModelConfig
+from femts.data.batch import Batch
 from femts.errors import UsageError
-from femts.models.base import ForecastModel
+from femts.models.base import ForecastModel, Supports
 from femts.models.naive import check_season
 from femts.models.registry import register
 from femts.models.ridge_fit import TrainingRows, choose, maps
@@ -135,8 +136,7 @@ class Ridge(ForecastModel):
     """Mean of a dense and a seasonal ridge regression from look-back to horizon, fitted in closed form."""
 
     Config = RidgeConfig
-    channel_independent = True
-    rolls_out = True
+    supports = Supports(channels=1, recursive=True)
 
     def __init__(self, config: RidgeConfig) -> None:
         super().__init__(config)
@@ -146,11 +146,11 @@ class Ridge(ForecastModel):
         """Fit to the training rows."""
         self.linear.fit(series, self.config.ridge, observed)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Forecast: `x` (B, L, C) -> (B, P, C)."""
-        return self.at_once(x, self.config.pred_len)
+    def forward(self, batch: Batch) -> Tensor:
+        """Forecast (B, P, C)."""
+        return self.at_once(batch, self.config.pred_len)
 
-    def at_once(self, x: Tensor, steps: int) -> Tensor:
+    def at_once(self, batch: Batch, steps: int) -> Tensor:
         """As many of the next `steps` as were fitted."""
-        forecast: Tensor = self.linear(x, min(steps, self.linear.longest))
+        forecast: Tensor = self.linear(batch.past, min(steps, self.linear.longest))
         return forecast

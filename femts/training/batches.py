@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 
-class Batch(NamedTuple):
+class Share(NamedTuple):
     """One process's share of a batch.
 
     Attributes:
@@ -67,7 +67,7 @@ class StepBatches:
         generator = torch.Generator().manual_seed(derive_seed("order", self.seed, epoch))
         return torch.randperm(self.windows, generator=generator)
 
-    def of(self, step: int) -> list[Batch]:
+    def of(self, step: int) -> list[Share]:
         """This process's share of each batch of the optimiser step number `step`, from 0."""
         epoch, number = divmod(step, self.epoch)
         if epoch != self._epoch:
@@ -76,11 +76,11 @@ class StepBatches:
         whole = self._order[number * size : (number + 1) * size]
         return [self._share(batch, len(whole)) for batch in whole.split(self.batch_size)]
 
-    def _share(self, batch: Tensor, in_step: int) -> Batch:
+    def _share(self, batch: Tensor, in_step: int) -> Share:
         index = batch[self.rank :: self.world]
         if len(index) == 0:  # a batch of fewer windows than processes: DDP still needs a backward pass from each
-            return Batch(batch[:1], 0.0, 0)
-        return Batch(index, len(index) * self.world / in_step, len(index))
+            return Share(batch[:1], 0.0, 0)
+        return Share(index, len(index) * self.world / in_step, len(index))
 
 
 def drawn_channels(count: int, channels: int, seed: int, step: int) -> Tensor:

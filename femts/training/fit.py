@@ -1,96 +1,349 @@
-"""A training from its outset to its scores."""
+"""One training from its data to a scored forecaster in its folder: set up, train, score, train on all rows, save."""
 
 from __future__ import annotations
 
+import tempfile
 import time
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from femts.evaluation.conformal import passes
+import torch
+
+from femts.config.arguments import check_text
+from femts.config.model import AUTO, DEFAULT_MODEL
+from femts.config.training import TrainingConfig, parse_span
+from femts.data.dataset import Dataset
+from femts.data.scaler import SCALERS
+from femts.errors import UsageError
+from femts.evaluation.conformal import INTERVALS, passes
 from femts.evaluation.intervals import LEVELS
-from femts.forecaster.forecaster import Forecaster
-from femts.forecaster.panel_forecaster import PanelForecaster
+from femts.evaluation.memory import kept_memory
+from femts.evaluation.metrics import BUILT_IN
+from femts.evaluation.metrics import METRICS as NAMED_METRICS
+from femts.files import locked, remove_parts
+from femts.forecaster.forecaster import Forecaster, load
+from femts.forecaster.run_folder import CHECKPOINT, METRICS, SCORED, RunConfig, begin_run
+from femts.mixers.kernels import recorded
+from femts.mixers.ops.precision import full_precision
+from femts.models.base import ForecastModel
+from femts.models.losses import find_loss
+from femts.models.registry import build_model
+from femts.text import shown
+from femts.training.accelerator import Accelerator, find_accelerator
 from femts.training.batches import StepBatches
-from femts.training.device import Place
-from femts.training.outset import Outset
+from femts.training.checkpoint import Finished, TrainState, changed_data, check_resumable, find_state
+from femts.training.data_module import DataModule
+from femts.training.evaluate import circumstances, most_scored, scored_on, scores_within
+from femts.training.resolve import Lengths, known_notes, length_notes, resolve_run, resolve_training, thinned_notes
+from femts.training.resources import check_resources
 from femts.training.schedule import Budget
-from femts.training.scores import circumstances
-from femts.training.state import TrainState
-from femts.training.thinning import scores_within
+from femts.training.stopping import Interrupted
 
-if TYPE_CHECKING:
-    from femts.config.training import TrainingConfig
-    from femts.models.base import ForecastModel
+SHARE = 0.5  # of the time for the training that is scored, where another one follows
+
+
+def nothing(_: str) -> None:
+    """Say nothing."""
 
 
 @dataclass(frozen=True)
-class Course:
-    """Course of a training.
+class FitRequest:
+    """Arguments of a call of `train`, but for the data.
 
     Attributes:
-        place: device, precision and processes.
-        state: where it begins.
-        folder: what keeps it; one process can do without.
+        model: registered name, or `auto`.
+        settings: of the model, by name.
+        training: the recipe.
+        asked: what these two were made of, the last two arguments of `resolve_training`.
+        accelerator: device, precision and processes.
+        started: `time.monotonic()` when the call began.
+        lengths: as asked for.
+        out: run folder; None keeps nothing.
+        resume: go on with what is in it.
+        refit: then train on all rows.
+        progress: show a line on a terminal.
+        say: takes a sentence on what a reader should know.
+        most_windows: of each part, how many are scored at most; None for as many as the model wants.
+    """
+
+    model: str
+    settings: Mapping[str, Any]
+    training: TrainingConfig
+    asked: tuple[Mapping[str, Any], Mapping[str, Any]]
+    accelerator: Accelerator
+    started: float
+    lengths: Lengths = field(default_factory=Lengths)
+    out: Path | None = None
+    resume: bool = False
+    refit: bool = False
+    progress: bool = False
+    say: Callable[[str], None] = nothing
+    most_windows: int | None = None
+
+    @classmethod
+    def of(cls, model: str, given: Mapping[str, Any], settings: Mapping[str, Any], started: float) -> FitRequest:
+        """The request for `model` with `given` fields of the recipe and dotted `settings`; see `resolve_training`.
+
+        Raises:
+            UsageError: as `resolve_training` and `find_accelerator`.
+        """
+        named = DEFAULT_MODEL if check_text(model, "model") == AUTO else model
+        resolved, training = resolve_training(named, given, settings)
+        if model == AUTO and (resolved or training.learned_quantiles):
+            odd = f"model.{next(iter(resolved))}" if resolved else "training.loss=pinball"
+            raise UsageError(f"Setting '{shown(odd)}' is of one model, and --model auto chooses it; name a model.")
+        check_registered(training)
+        return cls(model, resolved, training, (given, settings), find_accelerator(training), started)
+
+    def for_candidate(self, model: str, seconds: float | None, out: Path | None, most_windows: int) -> FitRequest:
+        """The same for one of the models that `auto` tries, to be trained in the folder `out` within so many `seconds`,
+        None for no limit, and scored on so many windows; it says nothing."""
+        other = FitRequest.of(model, *self.asked, time.monotonic())
+        limit = None if seconds is None else f"{max(1, int(seconds))}s"
+        # All candidates alike, or they have no mean: not all of them read what is known in advance.
+        training = replace(other.training, max_time=limit, covariates="regress")
+        same: dict[str, Any] = {"lengths": self.lengths, "progress": self.progress, "most_windows": most_windows}
+        return replace(other, training=training, out=out, resume=out is not None, **same)
+
+    @property
+    def limit(self) -> float | None:
+        """Seconds that it may take; None is no limit."""
+        return None if self.training.max_time is None else parse_span(self.training.max_time)
+
+
+def check_registered(training: TrainingConfig) -> None:
+    """UsageError where the loss, metric, scaler or method of intervals that `training` names is not there."""
+    find_loss(training.loss)
+    SCALERS[training.scaler]
+    INTERVALS[training.intervals]
+    if training.metric and training.metric not in BUILT_IN:
+        NAMED_METRICS[training.metric]
+
+
+@dataclass
+class Run:
+    """One training, from where it stands.
+
+    Attributes:
+        forecaster: whose model is trained.
+        module: its data and windows.
+        state: where it stands; None where it is finished.
+        folder: what keeps it; None keeps nothing.
+        accelerator: device, precision and processes.
         started: `time.monotonic()` when the time began to run.
         limit: seconds for it and its scores; None is no limit.
         progress: whether a line on a terminal is wanted.
     """
 
-    place: Place
-    state: TrainState
+    forecaster: Forecaster
+    module: DataModule
+    state: TrainState | None
     folder: Path | None
+    accelerator: Accelerator
     started: float
     limit: float | None = None
     progress: bool = False
 
+    @property
+    def config(self) -> RunConfig:
+        """The configuration of the run."""
+        return self.forecaster.config
 
-def fit(forecaster: Forecaster | PanelForecaster, outset: Outset, course: Course, later: int = 0) -> None:
-    """Train the forecaster's model, give it its best weights, and fill in scores and circumstances.
+    @property
+    def model(self) -> ForecastModel:
+        """The model that is trained."""
+        return self.forecaster.model
+
+
+def fit(request: FitRequest, data: Dataset) -> Forecaster:
+    """Train the model of `request` on `data`, which are split for it, and score it; see `femts.train`."""
+    from femts.training.refit import held_out_intervals, train_on_all_rows  # which begins trainings of its own
+
+    # Set up: the configuration, data and windows, and the folder, with nothing written before all of it fits.
+    config = resolve_run(data, request.model, request.lengths, request.settings, request.training)
+    accelerator, out = request.accelerator, request.out
+    module, whole = DataModule.of(data, config), None
+    if request.refit:
+        whole = DataModule.of(data.all_rows(), replace(config, final=True), ("train",), module.preprocess)
+    with training_on(accelerator):
+        check_resumable(out, request.resume)
+        with run_folder(out, accelerator) as folder:
+            try:
+                # The folder of the run on all rows is the user's, and says what is wrong.
+                last = None if whole is None else begin(request, replace(config, final=True), whole, folder)
+                inner = folder if last is None or folder is None else folder / SCORED
+                first = begin(request, config, module, inner, share=1.0 if last is None else SHARE)
+            except Finished:
+                assert out is not None
+                return finished(request, out, data)
+            for run in (last, first):
+                write_beginning(run)
+            if request.most_windows is not None:
+                model = first.model
+                model.most_windows = min(request.most_windows, model.most_windows or request.most_windows)
+            for note in _notes(request, data, config, first):
+                request.say(note)
+            try:
+                # Train and score.
+                if first.state is not None:
+                    with recorded() as kernels:
+                        train_and_score(first, later=last is not None)
+                    first.forecaster.metrics = {**first.forecaster.metrics, "kernels": dict(sorted(kernels.items()))}
+                made = first.forecaster
+                # Train on all rows, once what was scored is kept.
+                if last is not None:
+                    if out is not None and first.folder is not None and first.state is not None:
+                        made.write(first.folder)
+                    with scored_on(made.model, most_scored(made.metrics)):
+                        intervals = held_out_intervals(made)
+                    train_on_all_rows(last, made)
+                    made = last.forecaster
+                    made.intervals = intervals
+            except KeyboardInterrupt as error:
+                remedy = (
+                    "nothing was kept" if out is None else f"what was reached is in {out}; continue it with --resume"
+                )
+                raise Interrupted(f"Training was interrupted; {remedy}.") from error
+            # Save.
+            if out is not None and folder is not None:
+                made.write(folder)
+    return made
+
+
+def _notes(request: FitRequest, data: Dataset, config: RunConfig, run: Run) -> tuple[str, ...]:
+    lengths = length_notes(data, request.model, request.lengths)
+    return (*data.notes, *lengths, *known_notes(data, config), *thinned_notes(run.model, run.module.windows))
+
+
+@contextmanager
+def training_on(accelerator: Accelerator) -> Iterator[None]:
+    """Around a training: memory is kept, and the caller's random state stays as it was."""
+    devices = [torch.cuda.current_device()] if accelerator.device == "cuda" else []
+    with torch.random.fork_rng(devices=devices), kept_memory(accelerator.device), full_precision(accelerator.device):
+        yield
+
+
+@contextmanager
+def run_folder(out: Path | None, accelerator: Accelerator) -> Iterator[Path | None]:
+    """The run folder, held against others; several processes without one meet in a temporary folder."""
+    if out is not None:
+        with locked(out):
+            yield out
+    elif accelerator.devices > 1:
+        with tempfile.TemporaryDirectory(prefix="femts-") as folder:
+            yield Path(folder)
+    else:
+        yield None
+
+
+def begin(request: FitRequest, config: RunConfig, module: DataModule, folder: Path | None, share: float = 1.0) -> Run:
+    """The training of `config` on `module` in `folder` from its beginning, or with `resume` from where it stands.
+
+    Raises:
+        UsageError: the folder cannot take it; nothing was written.
+        RunFailure: there is too little memory or time for it; nothing was written.
+        Finished: with `resume`, it is finished.
+    """
+    limit = None if request.limit is None else share * request.limit
+    further = folder, request.accelerator, request.started, limit, request.progress
+    inner = folder is not None and not config.final and request.refit
+    if inner and request.resume and folder is not None and (folder / METRICS).is_file():
+        forecaster = load(folder, request.accelerator.device)
+        if forecaster.data != module.data.record:
+            raise changed_data(config.dataset, folder)
+        forecaster._dataset = module.data
+        return Run(forecaster, module, None, *further)
+    forecaster = first_forecaster(config, module)
+    saved = None if request.out is None else folder
+    state = find_state(config, forecaster.preprocess_record(), saved, request.resume)
+    if request.accelerator.device == "cpu" and is_trained(forecaster.model) and not state.complete:
+        left = None if request.limit is None else request.limit - (time.monotonic() - request.started)
+        check_resources(forecaster.model, module.windows["train"], config.training, left)
+    if not state.model:
+        module.fit_closed_form(forecaster.model)
+    return Run(forecaster, module, state, *further)
+
+
+def first_forecaster(config: RunConfig, module: DataModule) -> Forecaster:
+    """A forecaster whose model has its first weights, which follow from the seed alone."""
+    torch.manual_seed(config.training.seed)
+    try:
+        model = build_model(config.model, config.model_config, config.quantiles)
+    except UsageError:
+        raise
+    except ValueError as error:  # settings that each may be right, but not together
+        raise UsageError(f"Model '{config.model}' cannot be built with these settings: {error}.") from error
+    data = module.data
+    made = Forecaster(model, config, module.preprocess, data.freq, data.record, _dataset=data)
+    made.until, made.series_until = data.learned_last, tuple(data.learned_until(1))
+    return made
+
+
+def write_beginning(run: Run | None) -> None:
+    """Write what a folder begins with, where it does not have that yet."""
+    if run is None or run.folder is None or run.state is None:
+        return
+    remove_parts(run.folder)
+    remove_parts((run.folder / CHECKPOINT).parent)
+    if not run.state.model:
+        begin_run(run.folder, run.config, run.forecaster.preprocess_record())
+
+
+def train_and_score(run: Run, later: bool) -> None:
+    """Train the run's model, give it its best weights, and fill in scores and circumstances.
 
     Args:
-        forecaster: made by `outset`, what it has in closed form already fitted.
-        outset: with windows of all parts.
-        course: how and where.
-        later: times that all is scored again after this, within the limit as well.
+        run: what it has in closed form already fitted, with windows of all parts.
+        later: whether all is scored again after this, within the limit of time as well.
 
     Raises:
         KeyboardInterrupt: a signal came; the state so far is kept.
         RunFailure: as `femts.training.loop.run_steps`.
     """
-    training, place, state, windows = outset.config.training, course.place, course.state, outset.windows
-    model, before, first = forecaster.model, course.state.seconds, outset.windows["train"]
+    assert run.state is not None
+    training, state, windows, forecaster = run.config.training, run.state, run.module.windows, run.forecaster
+    model, before, first, accelerator = run.model, run.state.seconds, windows["train"], run.accelerator
     epoch = StepBatches(len(first), training.batch_size, training.accumulate, training.seed).epoch
     if is_trained(model) and not state.complete:
-        from femts.training.loop import Job, run_steps  # Lightning takes seconds to import, and naive models need none
+        from femts.training.loop import run_steps  # Lightning takes seconds to import, and naive models need none
 
         count, tested = (len(windows[part].spread(model.most_windows)) for part in ("val", "test"))
         learned = len(LEVELS) if model.quantiles else 0
-        calibration = count * passes(count, outset.config.pred_len, first.targets, learned=learned)
+        calibration = count * passes(count, run.config.pred_len, first.n_targets, learned=learned)
         alone = calibration + tested  # the work of one process, where validations are shared
-        scored = place.devices * (1 + later) * alone
-        budget = Budget(training.steps(epoch), course.limit, course.started, scored)
-        folder, progress = course.folder, course.progress
-        state = run_steps(Job(model, first, windows["val"], training, place, state, folder, budget, progress))
+        budget = Budget(training.steps(epoch), run.limit, run.started, accelerator.devices * (1 + later) * alone)
+        state = run.state = run_steps(run, budget, windows["val"])
         if state.stopped == "interrupted":
             raise KeyboardInterrupt
     weights, kept_step = state.kept(training.keep)
     if is_trained(model):
         model.load_state_dict(weights)
-    model.to(place.device)
+    model.to(accelerator.device)
     now = time.monotonic()
-    deadline = None if course.limit is None else now + (course.started + course.limit - now) / (1 + later)
-    scores = scores_within(deadline, forecaster, windows, outset.data, place.device)
+    deadline = None if run.limit is None else now + (run.started + run.limit - now) / (1 + later)
+    scores = scores_within(deadline, forecaster, windows, run.module.data, accelerator.device)
+    effects, steps = forecaster.preprocess.effects, training.steps(epoch)
+    if training.max_time is not None and state.step:  # a limit of time made them fewer
+        steps = round(state.step / state.progress)
     forecaster.validations = tuple(state.validations)
     forecaster.metrics = {
-        **circumstances(forecaster, place),
+        **circumstances(forecaster, accelerator),
         "kept_step": kept_step,
         "steps": state.step,
         "stopped": state.stopped,
-        **({"schedule": _schedule(training, state, epoch)} if is_trained(model) else {}),
+        # Steps that the learning rate was laid out over, and those of an epoch.
+        **({"schedule": {"steps": max(steps, state.step), "epoch": epoch}} if is_trained(model) else {}),
         **scores,
-        "seconds": round(before + time.monotonic() - course.started, 3),
-        **_explained(forecaster),
+        "seconds": round(before + time.monotonic() - run.started, 3),
+        # Part of each target that the known columns explain; see `femts.data.effects.Effects`.
+        **(
+            {}
+            if effects is None
+            else {"known": dict(zip(forecaster.targets, effects.explained.tolist(), strict=False))}
+        ),
     }
 
 
@@ -99,13 +352,12 @@ def is_trained(model: ForecastModel) -> bool:
     return any(parameter.requires_grad for parameter in model.parameters())
 
 
-def _schedule(training: TrainingConfig, state: TrainState, epoch: int) -> dict[str, int]:
-    """Steps that the learning rate was laid out over, and those of an epoch; a limit of time made them fewer."""
-    steps = training.steps(epoch) if training.max_time is None else round(state.step / state.progress)
-    return {"steps": max(steps, state.step), "epoch": epoch}
-
-
-def _explained(forecaster: Forecaster | PanelForecaster) -> dict[str, Any]:
-    """Part of each target that the known columns explain; see `femts.data.effects.Effects`."""
-    effects = forecaster.preprocess.effects
-    return {} if effects is None else {"known": dict(zip(forecaster.targets, effects.explained.tolist(), strict=False))}
+def finished(request: FitRequest, out: Path, data: Dataset) -> Forecaster:
+    """The forecaster in `out`, which is what `request` asks for and was trained on `data`; says that nothing is left to
+    do."""
+    request.say(f"run {out} is finished; nothing is left to do")
+    made = load(out, request.accelerator.device)
+    made._dataset = data.all_rows() if request.refit else data
+    if made.scored is not None:
+        made.scored._dataset = data
+    return made

@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -20,20 +20,24 @@ from femts.data.windows import Windows
 from femts.environment import without_traces
 from femts.errors import RunFailure
 from femts.evaluation.evaluator import Share, evaluate
-from femts.evaluation.quantiles import PinballSums
+from femts.evaluation.metrics import chosen_by, named_metrics
 from femts.files import write_file
 from femts.forecaster.run_folder import CHECKPOINT, ROWS, validations_csv
 from femts.mixers.ops.precision import low_precision_products
 from femts.models.base import ForecastModel
+from femts.models.losses import find_loss
 from femts.progress import progress_line
+from femts.training.accelerator import Accelerator, seed_device
 from femts.training.batches import StepBatches, derive_seed, drawn_channels
-from femts.training.device import Place, seed_device
+from femts.training.checkpoint import TrainState
 from femts.training.ema import RunningAverage
 from femts.training.optimizer import adamw
 from femts.training.processes import InProcess, launched
 from femts.training.schedule import VALIDATING, Budget, Chosen, learning_rate
-from femts.training.state import TrainState
 from femts.training.stopping import StopSignals, asked_to_stop
+
+if TYPE_CHECKING:
+    from femts.training.fit import Run
 
 with without_traces():
     from lightning_fabric import Fabric
@@ -45,14 +49,52 @@ CHECK_EVERY = 50  # steps between two looks at the losses; each look waits for t
 AGREE_EVERY = 10  # steps between two agreements of several processes to stop
 
 
+def run_steps(run: Run, budget: Budget, val: Windows | None = None, chosen: Chosen | None = None) -> TrainState:
+    """Train from the state of `run` on until a reason to stop; what was reached.
+
+    Several devices run as processes of their own, started by spawn: that works from the command line and from a script
+    alike, and the caller's code after training runs once.
+
+    Args:
+        run: the model, its windows to learn from, and the folder that keeps it.
+        budget: steps and time.
+        val: windows to validate on.
+        chosen: where to end, when an earlier training has chosen that, in place of `val`.
+
+    Raises:
+        RunFailure: the loss became NaN or infinite, the disk is full, or a process died.
+        KeyboardInterrupt: a second Ctrl-C.
+    """
+    accelerator, state = run.accelerator, run.state
+    assert state is not None
+    several = accelerator.devices > 1
+    strategy: Any = DDPStrategy(start_method="spawn") if several else "auto"
+    events = run.folder is not None and importlib.util.find_spec("tensorboard") is not None
+    loop = Loop(
+        run.model, run.module.windows["train"], val, run.config.training, accelerator, state, run.folder, budget,
+        run.progress, chosen,
+    )  # fmt: skip
+    with launched(several=several):
+        fabric = Fabric(
+            accelerator=accelerator.device,
+            devices=accelerator.devices,
+            strategy=strategy,
+            precision="bf16-mixed" if accelerator.precision == "bf16" and accelerator.device != "cpu" else "32-true",
+            loggers=[TensorBoardLogger(str(run.folder), name="tensorboard", version="")] if events else [],
+        )
+        with StopSignals() if several else nullcontext():  # of the process that waits
+            fabric.launch(InProcess(partial(_train, loop)))
+    return state if not several or run.folder is None else TrainState.load(run.folder / CHECKPOINT)
+
+
 @dataclass
-class Job:
-    """Model to train, its windows, and the folder that keeps it.
+class Loop:
+    """What each process of a training needs: plain values, tensors and the model, which travel to it.
 
     Attributes:
         model: the forecaster.
         train, val: windows to learn from, and to validate on.
-        config, place: the recipe; device, precision and processes.
+        config, accelerator: the recipe; device, precision and processes.
         state: where training starts.
         folder: the run folder, for `checkpoints/last.ckpt` and `metrics.csv`; one process can do without.
         budget, progress: steps and time; whether a line on a terminal is wanted.
@@ -63,7 +105,7 @@ class Job:
     train: Windows
     val: Windows | None
     config: TrainingConfig
-    place: Place
+    accelerator: Accelerator
     state: TrainState
     folder: Path | None
     budget: Budget
@@ -71,47 +113,21 @@ class Job:
     chosen: Chosen | None = None
 
 
-def run_steps(job: Job) -> TrainState:
-    """Train from `job.state` on until a reason to stop; what was reached.
-
-    Several devices run as processes of their own, started by spawn: that works from the command line and from a script
-    alike, and the caller's code after training runs once.
-
-    Raises:
-        RunFailure: the loss became NaN or infinite, the disk is full, or a process died.
-        KeyboardInterrupt: a second Ctrl-C.
-    """
-    place = job.place
-    strategy: Any = DDPStrategy(start_method="spawn") if place.devices > 1 else "auto"
-    events = job.folder is not None and importlib.util.find_spec("tensorboard") is not None
-    with launched(several=place.devices > 1):
-        fabric = Fabric(
-            accelerator=place.device,
-            devices=place.devices,
-            strategy=strategy,
-            precision="bf16-mixed" if place.precision == "bf16" and place.device != "cpu" else "32-true",
-            loggers=[TensorBoardLogger(str(job.folder), name="tensorboard", version="")] if events else [],
-        )
-        with StopSignals() if place.devices > 1 else nullcontext():  # of the process that waits
-            fabric.launch(InProcess(partial(_train, job)))
-    return job.state if place.devices == 1 or job.folder is None else TrainState.load(job.folder / CHECKPOINT)
-
-
-def _train(job: Job, fabric: Fabric) -> None:
+def _train(loop: Loop, fabric: Fabric) -> None:
     """The loop, in each process."""
     if fabric.world_size > 1:
-        job.model = copy.deepcopy(job.model)  # what travels to several processes, they share
-    config, state = job.config, job.state
+        loop.model = copy.deepcopy(loop.model)  # what travels to several processes, they share
+    config, state = loop.config, loop.state
     state.stopped = None
-    with progress_line(job.progress and fabric.is_global_zero) as show, StopSignals() as signals:
-        trainer = Trainer(fabric, job)
+    with progress_line(loop.progress and fabric.is_global_zero) as show, StopSignals() as signals:
+        trainer = Trainer(fabric, loop)
         began, before, checked = time.monotonic(), state.seconds, time.monotonic()
         while not state.complete and state.stopped is None:
             started = time.monotonic()
             trainer.step()
             if state.step % CHECK_EVERY == 0:
                 trainer.take_losses()
-            job.budget.note_step((time.monotonic() - started) / (config.batch_size * config.accumulate))
+            loop.budget.note_step((time.monotonic() - started) / (config.batch_size * config.accumulate))
             show(state.progress / trainer.until.share, state.words)
             due = trainer.spend()
             if due:
@@ -127,42 +143,43 @@ def _train(job: Job, fabric: Fabric) -> None:
 class _Loss(nn.Module):
     """The loss of windows by their numbers, as a module: DDP joins the processes in its forward pass."""
 
-    def __init__(self, job: Job, device: torch.device) -> None:
+    def __init__(self, loop: Loop, device: torch.device) -> None:
         super().__init__()
-        self.model, self.windows = job.model, job.train.to(device)
-        self.model.absolute = job.config.loss == "mae"
-        self._low = job.place.precision == "bf16"
-        self._compiled = torch.compile(job.model.loss, dynamic=False) if job.config.compile else None
+        self.model, self.windows = loop.model, loop.train.to(device)
+        self.model.absolute, self.model.own_loss = loop.config.loss == "mae", find_loss(loop.config.loss)
+        self._low = loop.accelerator.precision == "bf16"
+        self._compiled = torch.compile(loop.model.loss, dynamic=False) if loop.config.compile else None
 
     def forward(self, index: Tensor, channels: Tensor | None, whole: bool) -> Tensor:
         """Mean loss of the windows `index` (B,); only `whole` batches are compiled, for each
         further size would be anew."""
         loss = self._compiled if self._compiled is not None and whole else self.model.loss
-        x, y = self.windows.gather(index)
+        batch = self.windows.batch(index)
         with low_precision_products(self._low):  # on a CPU, autocast over everything loses what products gain
-            value: Tensor = loss(x, y, self.windows.seen(index), channels)
+            value: Tensor = loss(batch, channels)
         return value
 
 
 class Trainer:
     """A step, a validation, a save."""
 
-    def __init__(self, fabric: Fabric, job: Job) -> None:
-        self.fabric, self.job, self.state, self.config = fabric, job, job.state, job.config
-        self.model, self.device = job.model, fabric.device
-        if job.state.model:
-            job.model.load_state_dict(job.state.model)
-        self.loss = fabric.setup_module(_Loss(job, fabric.device))
-        job.model.train()
-        self.val = None if job.val is None else job.val.within_scale().to(self.device)
-        optimizer = adamw(job.model, job.config, self.device)
-        if job.state.optimizer:
-            optimizer.load_state_dict(job.state.optimizer)
+    def __init__(self, fabric: Fabric, loop: Loop) -> None:
+        self.fabric, self.loop, self.state, self.config = fabric, loop, loop.state, loop.config
+        self.model, self.device = loop.model, fabric.device
+        self.state.metric = chosen_by(self.config)
+        if loop.state.model:
+            loop.model.load_state_dict(loop.state.model)
+        self.loss = fabric.setup_module(_Loss(loop, fabric.device))
+        loop.model.train()
+        self.val = None if loop.val is None else loop.val.within_scale().to(self.device)
+        optimizer = adamw(loop.model, loop.config, self.device)
+        if loop.state.optimizer:
+            optimizer.load_state_dict(loop.state.optimizer)
         self.optimizer: Any = fabric.setup_optimizers(optimizer)
-        self.average = RunningAverage(job.model, job.config.ema, job.state.average, job.state.step)
-        sizes = (len(job.train), self.config.batch_size, self.config.accumulate)
+        self.average = RunningAverage(loop.model, loop.config.ema, loop.state.average, loop.state.step)
+        sizes = (len(loop.train), self.config.batch_size, self.config.accumulate)
         self.batches = StepBatches(*sizes, self.config.seed, (fabric.global_rank, fabric.world_size), self.device)
-        self.until = job.chosen or Chosen(job.budget.steps, job.budget.steps, self.batches.epoch)
+        self.until = loop.chosen or Chosen(loop.budget.steps, loop.budget.steps, self.batches.epoch)
         self._validated: tuple[int | None] | None = None  # windows of each validation, so that their scores compare
         self._losses: list[tuple[Tensor, int, int]] = []  # loss, windows, step; reading one waits for the device
 
@@ -177,7 +194,7 @@ class Trainer:
         whole = len(range(rank, config.batch_size, self.fabric.world_size))
         channels = None
         if config.channels is not None:
-            drawn = drawn_channels(config.channels, self.job.train.series.shape[1], config.seed, state.step)
+            drawn = drawn_channels(config.channels, self.loop.train.rows.shape[1], config.seed, state.step)
             channels = drawn.to(self.device)
         for number, share in enumerate(shares, start=1):
             with self.fabric.no_backward_sync(self.loss, enabled=number < len(shares)):
@@ -192,7 +209,7 @@ class Trainer:
 
     def spend(self) -> bool:
         """Move the progress on, by steps or by time where that is shorter, and say whether a validation is due."""
-        config, budget, state, before = self.config, self.job.budget, self.state, self.state.progress
+        config, budget, state, before = self.config, self.loop.budget, self.state, self.state.progress
         spent = state.step / budget.steps
         if budget.seconds is not None:
             passed = self.fabric.broadcast(budget.time_spent())  # the same in every process
@@ -246,8 +263,7 @@ class Trainer:
         if self.val is None:
             state.losses, state.windows = [], 0
             return
-        learned, began = self.model.quantiles, time.monotonic()
-        pinball = PinballSums(learned, self.device) if learned else None
+        began, named = time.monotonic(), named_metrics(config, self.model)
         if self._validated is None:
             self._validated = (self._validation_windows(self.val),)
         scores = evaluate(
@@ -256,22 +272,23 @@ class Trainer:
             config.eval_batch_size,
             some=self._validated[0],
             share=Share(fabric.global_rank, fabric.world_size, self._summed),
-            also=() if pinball is None else [pinball],
+            also=named,
         )
-        if pinball is not None:
-            pinball.sums = self._summed(pinball.sums)
-            scores["pinball"] = pinball.mean
+        for metric in named:
+            metric.sums = self._summed(metric.sums)
+            scores |= metric.compute()
         took = time.monotonic() - began
-        self.job.budget.note_scoring(took / scores["windows"])
-        if not math.isfinite(scores["mse"]):
-            raise RunFailure(f"The validation MSE became {scores['mse']} after step {state.step}; {self._remedy}")
+        self.loop.budget.note_scoring(took / scores["windows"])
+        for name in ("mse", state.metric):
+            if not math.isfinite(scores[name]):
+                raise RunFailure(
+                    f"The validation {name.upper()} became {scores[name]} after step {state.step}; {self._remedy}"
+                )
         state.validations.append(
             {
                 "step": state.step,
                 "train_loss": math.fsum(state.losses) / state.windows,
-                "val_mse": scores["mse"],
-                "val_mae": scores["mae"],
-                **({} if pinball is None else {"val_pinball": scores["pinball"]}),
+                **{f"val_{name}": value for name, value in scores.items() if name != "windows"},
                 "lr": learning_rate(config, state.progress, state.step // self.until.epoch),
                 "seconds": round(seconds + took, 3),
             }
@@ -280,7 +297,7 @@ class Trainer:
             {name: value for name, value in state.validations[-1].items() if name != "seconds"}, state.step
         )
         state.losses, state.windows = [], 0
-        if scores.get("pinball", scores["mse"]) < state.best_loss:
+        if scores[state.metric] < state.best_loss:
             state.best_step, state.best_val = state.step, scores
             state.best = {name: value.detach().cpu().clone() for name, value in self.average.model.state_dict().items()}
         if not state.complete and state.worse_for(config.keep) >= config.patience:
@@ -289,7 +306,7 @@ class Trainer:
     def _validation_windows(self, val: Windows) -> int | None:
         """Windows to validate on, the same in every process; within a limit of time a few are timed first, and more as
         long as they take little of it."""
-        budget, most, some = self.job.budget, self.config.val_windows, TIMED
+        budget, most, some = self.loop.budget, self.config.val_windows, TIMED
         if budget.seconds is None:
             return most
         seconds, whole = VALIDATING * budget.seconds, len(val.spread(most))
@@ -312,6 +329,6 @@ class Trainer:
         state = self.state
         state.model, state.average = self.model.state_dict(), self.average.model.state_dict()
         state.optimizer = self.optimizer.state_dict()
-        if self.job.folder is not None:
-            state.save(self.job.folder / CHECKPOINT)
-            write_file(self.job.folder / ROWS, validations_csv(state.validations))
+        if self.loop.folder is not None:
+            state.save(self.loop.folder / CHECKPOINT)
+            write_file(self.loop.folder / ROWS, validations_csv(state.validations))

@@ -4,34 +4,26 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from femts.data.dataset import Dataset
-from femts.data.panel import Panel
-from femts.data.source import all_rows, held_out
 from femts.data.splits import PARTS
 from femts.errors import UsageError
 from femts.evaluation.intervals import Intervals
 from femts.forecaster import calibration
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.members import MEMBERS, member_record
-from femts.forecaster.panel_forecaster import PanelForecaster
 from femts.forecaster.run_folder import SCORED
-from femts.forecaster.trained import Trained
-from femts.models.base import ForecastModel
 from femts.models.mean import MeanConfig, MeanModel
 from femts.text import shown
-from femts.training.device import resolve_place
-from femts.training.fit import Course, is_trained
-from femts.training.outset import Outset, at_place, working_folder
+from femts.training.accelerator import find_accelerator
+from femts.training.checkpoint import TrainState
+from femts.training.data_module import DataModule
+from femts.training.fit import Run, first_forecaster, is_trained, run_folder, training_on
 from femts.training.schedule import Budget, Chosen
-from femts.training.state import TrainState
-
-F = TypeVar("F", Forecaster, PanelForecaster)
-T = TypeVar("T", bound=Trained[Any, Any])
 
 
-def refit(forecaster: F, data: Dataset | Panel, limit: float | None = None) -> F:
+def refit(forecaster: Forecaster, data: Dataset, limit: float | None = None) -> Forecaster:
     """Train on all rows of `data`, by what the training of `forecaster` chose on its validation part.
 
     Look-back, settings and seed stay, and so do transform and scale. The learning rate takes the
@@ -39,8 +31,8 @@ def refit(forecaster: F, data: Dataset | Panel, limit: float | None = None) -> F
 
     Args:
         forecaster: a trained one; of one that is itself a refit, that which was scored.
-        data: has the same columns; its split does not matter. For a forecaster of a panel a panel, of any series;
-            words of its static columns that `forecaster` does not have count as none.
+        data: has the same columns; its split does not matter. Of a long table it may have any series; words of its static
+            columns that `forecaster` does not have count as none.
         limit: seconds that it may take; None is no limit.
 
     Returns:
@@ -51,27 +43,28 @@ def refit(forecaster: F, data: Dataset | Panel, limit: float | None = None) -> F
         RunFailure: as in `femts.training.train.train`.
     """
     scored = forecaster.scored or forecaster
-    if isinstance(data, Panel) != isinstance(forecaster, PanelForecaster):
-        kinds = ("a panel", "a single table") if isinstance(data, Panel) else ("a single table", "a panel")
-        raise UsageError("'{}' is {}, and this model was trained on {}; pass one.".format(shown(data.name), *kinds))
+    if bool(data.schema.panel) != bool(forecaster.config.schema.panel):
+        kinds = ("series of their own", "columns of one") if data.schema.panel else ("one series", "several")
+        raise UsageError("'{}' has {}, and this model was trained on {}; pass such.".format(shown(data.name), *kinds))
     for one in scored.members or (scored,):
         chosen_by(one)  # before any of them takes its time
-    return _again(scored, all_rows(data), limit)
+    return _again(scored, data.all_rows(), limit)
 
 
-def _again(scored: T, data: Dataset | Panel, limit: float | None = None, progress: bool = False) -> T:
+def _again(scored: Forecaster, data: Dataset, limit: float | None = None, progress: bool = False) -> Forecaster:
     """The forecaster `scored`, trained anew on `data`, within so many seconds."""
     config = replace(scored.config, dataset=data.name, source=data.source, final=True)
-    place = resolve_place(replace(config.training, device=cast(Any, scored.device.type)))
-    outset = Outset.of(data, config, ("train",), scored.preprocess)
-    with at_place(place), working_folder(None, place) as folder:
-        made = outset.forecaster()
-        outset.fit_closed_form(made.model)
-        learn_all(made, scored, outset, Course(place, TrainState(), folder, time.monotonic(), limit, progress))
-    return cast(T, made)
+    accelerator = find_accelerator(replace(config.training, device=cast(Any, scored.device.type)))
+    module = DataModule.of(data, config, ("train",), scored.preprocess)
+    with training_on(accelerator), run_folder(None, accelerator) as folder:
+        made = first_forecaster(config, module)
+        module.fit_closed_form(made.model)
+        run = Run(made, module, TrainState(), folder, accelerator, time.monotonic(), limit, progress)
+        train_on_all_rows(run, scored)
+    return made
 
 
-def chosen_by(forecaster: Trained[Any, Any]) -> Chosen | None:
+def chosen_by(forecaster: Forecaster) -> Chosen | None:
     """Point of the schedule that the training of `forecaster` kept; None for a model that takes no steps.
 
     Raises:
@@ -88,30 +81,38 @@ def chosen_by(forecaster: Trained[Any, Any]) -> Chosen | None:
     return Chosen(step, schedule["steps"], schedule["epoch"])
 
 
-def learn_all(forecaster: Trained[Any, Any], scored: Trained[Any, Any], outset: Outset, course: Course) -> None:
-    """Train the model of `forecaster` as `scored` was, up to the step that was kept; scores and
-    intervals stay those of `scored`.
+def train_on_all_rows(run: Run, scored: Forecaster) -> None:
+    """Train the model of `run` as `scored` was, up to the step that was kept; scores and intervals stay those of
+    `scored`.
 
     Args:
-        forecaster: made by `outset`, what it has in closed form already fitted.
+        run: with windows of the training alone, and what it has in closed form already fitted.
         scored: trained on some of the rows.
-        outset: with windows of the training alone.
-        course: how and where.
 
     Raises:
         KeyboardInterrupt: a signal came; the state so far is kept.
         RunFailure: as `femts.training.loop.run_steps`.
     """
-    before, began = course.state.seconds, time.monotonic()
-    if isinstance(forecaster.model, MeanModel):
-        steps, stopped = _learn_members(forecaster, scored, outset, course)
+    assert run.state is not None
+    forecaster, before, began = run.forecaster, run.state.seconds, time.monotonic()
+    if isinstance(run.model, MeanModel):
+        steps, stopped = _train_members(run, scored)
     else:
-        state = _learn(forecaster.model, chosen_by(scored), outset, course)
-        steps, stopped = state.step, state.stopped
-    forecaster.model.to(course.place.device).eval()
+        chosen = chosen_by(scored)
+        if chosen is not None and not run.state.complete:
+            from femts.training.loop import run_steps  # Lightning takes seconds to import
+
+            run.state = run_steps(run, Budget(chosen.steps, run.limit, run.started, 0), chosen=chosen)
+            if run.state.stopped == "interrupted":
+                raise KeyboardInterrupt
+        if chosen is not None:
+            run.model.load_state_dict(run.state.average)
+        steps, stopped = run.state.step, run.state.stopped
+    forecaster.model.to(run.accelerator.device).eval()
     members = {MEMBERS: forecaster.metrics[MEMBERS]} if MEMBERS in forecaster.metrics else {}
     forecaster.scored, forecaster.intervals, forecaster.validations = scored, scored.intervals, scored.validations
-    series = {"series": len(outset.data.series)} if isinstance(outset.data, Panel) else {}
+    data = run.module.data
+    series = {"series": len(data)} if data.schema.panel else {}
     forecaster.metrics = {
         **scored.metrics,
         **members,
@@ -125,40 +126,21 @@ def learn_all(forecaster: Trained[Any, Any], scored: Trained[Any, Any], outset: 
     }
 
 
-def _learn(model: ForecastModel, chosen: Chosen | None, outset: Outset, course: Course) -> TrainState:
-    """Train `model` up to the point that was chosen; returns where it stopped."""
-    state = course.state
-    if chosen is not None and not state.complete:
-        from femts.training.loop import Job, run_steps  # Lightning takes seconds to import
-
-        budget = Budget(chosen.steps, course.limit, course.started, 0)
-        train, training, folder = outset.windows["train"], outset.config.training, course.folder
-        place, progress = course.place, course.progress
-        state = run_steps(Job(model, train, None, training, place, state, folder, budget, progress, chosen))
-        if state.stopped == "interrupted":
-            raise KeyboardInterrupt
-    if chosen is not None:
-        model.load_state_dict(state.average)
-    return state
-
-
-def _learn_members(
-    forecaster: Trained[Any, Any], scored: Trained[Any, Any], outset: Outset, course: Course
-) -> tuple[int, str | None]:
+def _train_members(run: Run, scored: Forecaster) -> tuple[int, str | None]:
     """Train each member of a mean anew; returns the steps of all, and why they stopped."""
-    learned = list[Trained[Any, Any]]()
+    learned = list[Forecaster]()
     for member in scored.members:
-        left, spent = len(scored.members) - len(learned), time.monotonic() - course.started
-        limit = None if course.limit is None else (course.limit - spent) / left
-        learned.append(_again(member, outset.data, limit, course.progress))
-    assert isinstance(outset.config.model_config, MeanConfig)
-    forecaster.model = MeanModel(outset.config.model_config, [one.model for one in learned])
-    forecaster.metrics = {MEMBERS: [member_record(one) for one in learned]}
+        left, spent = len(scored.members) - len(learned), time.monotonic() - run.started
+        limit = None if run.limit is None else (run.limit - spent) / left
+        learned.append(_again(member, run.module.data, limit, run.progress))
+    assert isinstance(run.config.model_config, MeanConfig)
+    run.forecaster.model = MeanModel(run.config.model_config, [one.model for one in learned])
+    run.forecaster.metrics = {MEMBERS: [member_record(one) for one in learned]}
     final = [one.metrics["final"] for one in learned]
     short = any(one["stopped"] == "max_time" for one in final)
     return sum(one["steps"] for one in final), "max_time" if short else final[0]["stopped"]
 
 
-def held_out_intervals(forecaster: Forecaster | PanelForecaster) -> Intervals:
+def held_out_intervals(forecaster: Forecaster) -> Intervals:
     """Intervals from the errors of `forecaster` on its validation and test rows, for one that learns from all rows."""
-    return calibration.new_intervals(forecaster, None, (), held_out(forecaster.training_data()))
+    return calibration.new_intervals(forecaster, None, (), forecaster.training_data().held_out())

@@ -12,7 +12,7 @@ from femts.config.training import TrainingConfig
 from femts.config.values import check_plain, left_open, whole_number
 from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset
-from femts.data.panel import Panel
+from femts.data.known import NOTHING, KnownInputs, Reads
 from femts.data.protocols import (
     Choice,
     check_protocol,
@@ -100,7 +100,7 @@ class Lengths(NamedTuple):
 
 
 def resolve_run(
-    data: Dataset | Panel,
+    data: Dataset,
     model: str,
     lengths: Lengths,
     model_settings: Mapping[str, Any],
@@ -118,6 +118,7 @@ def resolve_run(
     steps, protocol = horizon(data, lengths.pred_len).steps, lengths.protocol
     check_past(model, data.schema.roles.past)
     model_settings = {**model_settings, **_static(model, data, model_settings.get("n_static"))}
+    model_settings = {**model_settings, **_known(model, data, model_settings.get("n_known"), training.covariates)}
     if data.schema.season[1:] and hasattr(model_card(model).model_class.Config, "further"):
         model_settings = {"further": data.schema.season[1:], **model_settings}
     back = look_back(data, model, lengths._replace(pred_len=steps)).steps
@@ -136,7 +137,7 @@ def resolve_run(
     return RunConfig(data.name, data.source, model, config, name, training, data.schema)
 
 
-def horizon(data: Dataset | Panel, pred_len: object) -> Choice:
+def horizon(data: Dataset, pred_len: object) -> Choice:
     """Horizon of a run on `data`: `pred_len`, or where that is None or `auto`, by the step of the data.
 
     Raises:
@@ -152,7 +153,7 @@ def horizon(data: Dataset | Panel, pred_len: object) -> Choice:
     return Choice(steps)
 
 
-def look_back(data: Dataset | Panel, model: str, lengths: Lengths) -> Choice:
+def look_back(data: Dataset, model: str, lengths: Lengths) -> Choice:
     """Look-back of a run of `model` on `data`, where it is None or `auto` by the protocol; by
     default that of the data. A model that reads raw values takes all rows, as far as it takes them
     unasked, whatever the protocol: it leaves none to learn from.
@@ -163,7 +164,7 @@ def look_back(data: Dataset | Panel, model: str, lengths: Lengths) -> Choice:
     pred_len, seq_len, protocol = lengths
     name = check_protocol(default_protocol(_published(data)) if protocol is None else protocol)
     card = model_card(model).model_class
-    if card.reads_raw:
+    if card.supports.raw:
         preset = every_row(data.rows, card.most_rows)
     else:
         preset = default_look_back(name, int(pred_len or 1), data.typical_rows, data.season)
@@ -177,7 +178,7 @@ def look_back(data: Dataset | Panel, model: str, lengths: Lengths) -> Choice:
     return Choice(steps)
 
 
-def length_notes(data: Dataset | Panel, model: str, lengths: Lengths) -> list[str]:
+def length_notes(data: Dataset, model: str, lengths: Lengths) -> list[str]:
     """Sentences on the horizon and on the look-back, as far as nobody gave them; arguments as in `train`."""
     steps = horizon(data, lengths.pred_len).steps
     back = look_back(data, model, lengths._replace(pred_len=steps))
@@ -185,7 +186,7 @@ def length_notes(data: Dataset | Panel, model: str, lengths: Lengths) -> list[st
     return horizon_notes(data, lengths.pred_len) + notes
 
 
-def horizon_notes(data: Dataset | Panel, pred_len: object) -> list[str]:
+def horizon_notes(data: Dataset, pred_len: object) -> list[str]:
     """A sentence on the horizon where nobody gave it."""
     ahead = horizon(data, pred_len)
     return [f"horizon {ahead.steps}, {ahead.reason}; --pred-len takes another"] * bool(ahead.reason)
@@ -201,29 +202,28 @@ def thinned_notes(model: ForecastModel, windows: Mapping[str, Windows]) -> list[
     return [f"scores are of {counts} windows, evenly spread{remedy}"]
 
 
-def _published(data: Dataset | Panel) -> bool:
+def _published(data: Dataset) -> bool:
     """Tell data of the catalogue, whose lengths are those of the literature, from those of a user."""
     return data.source in CATALOG
 
 
 def _drawn(model: str, asked: int | None, channels: int) -> int | None:
     """Channels to draw for each step; None for all of them."""
-    if asked is not None and not model_card(model).model_class.draws_channels:
+    if asked is not None and not model_card(model).model_class.supports.subsampling:
         raise UsageError(f"Model '{model}' learns from all channels at every step; leave training.channels out.")
     if asked is None:
-        asked = _DRAWN if channels > _MANY and model_card(model).model_class.draws_channels else None
+        asked = _DRAWN if channels > _MANY and model_card(model).model_class.supports.subsampling else None
     return None if asked is None or asked >= channels else asked
 
 
-def _static(model: str, data: Dataset | Panel, asked: object) -> dict[str, int]:
+def _static(model: str, data: Dataset, asked: object) -> dict[str, int]:
     """Settings that follow from the static columns of `data`; UsageError for a model that takes none."""
-    table = data.static if isinstance(data, Panel) else None
-    width = 0 if table is None else StaticCodes.fit(table).width
+    width = 0 if data.static is None else StaticCodes.fit(data.static).width
     if asked is not None and whole_number(asked, "Setting 'model.n_static'") != width:
         raise UsageError("Setting 'model.n_static' follows from the static columns (--static); leave it out.")
     if not width:
         return {}
-    if not model_card(model).model_class.takes_static:
+    if not model_card(model).model_class.supports.static:
         raise UsageError(
             f"Model '{model}' takes no static columns; take one that does, such as fem_sm, or leave out --static "
             f"{','.join(data.schema.roles.static)}."
@@ -231,9 +231,40 @@ def _static(model: str, data: Dataset | Panel, asked: object) -> dict[str, int]:
     return {"n_static": width}
 
 
+def _known(model: str, data: Dataset, asked: object, covariates: str) -> dict[str, int]:
+    """Settings that follow from what is known in advance of `data`; UsageError for a model that is to read it and
+    cannot."""
+    roles, supports = data.schema.roles, model_card(model).model_class.supports
+    reads = Reads(bool(roles.future) and supports.known, roles.calendar and (supports.known or supports.calendar))
+    reads = NOTHING if covariates == "regress" else reads
+    if covariates == "model" and (reads.columns, reads.calendar) != (bool(roles.future), roles.calendar):
+        named = ", ".join(map(shown, roles.future)) if roles.future and not supports.known else "the calendar"
+        raise UsageError(
+            f"Model '{model}' cannot read {named} for the steps to come; take one that does, such as fem_sm or tide, or "
+            "leave training.covariates at auto, which takes the linear effect off before it."
+        )
+    width = KnownInputs.width_of(reads, len(roles.future), data.freq)
+    if asked is not None and whole_number(asked, "Setting 'model.n_known'") != width:
+        raise UsageError("Setting 'model.n_known' follows from --future and --calendar; leave it out.")
+    return {"n_known": width} if width else {}
+
+
+def known_notes(data: Dataset, config: RunConfig) -> list[str]:
+    """A sentence on how what is known in advance reaches the model."""
+    roles, reads = data.schema.roles, config.reads
+    names = [*map(shown, roles.future), *["the calendar"] * roles.calendar]
+    read = [*map(shown, roles.future if reads.columns else ()), *["the calendar"] * reads.calendar]
+    notes = [f"'{config.model}' reads {', '.join(read)} as inputs"] if read else []
+    if names and reads.effect:
+        notes.append(
+            f"the linear effect of {', '.join(names)} is fitted and taken off before '{config.model}', and put back after it"
+        )
+    return notes
+
+
 def check_past(model: str, past: Sequence[str]) -> None:
     """UsageError where columns `past` are to be read by a model that reads none but the one it forecasts."""
-    if past and model_card(model).model_class.channel_independent:
+    if past and model_card(model).model_class.supports.channels == 1:
         raise UsageError(
             f"Model '{model}' forecasts each column from itself alone, so --past {','.join(past)} would change "
             "nothing; take one that reads all columns, such as fem_sm, or leave it out."

@@ -8,21 +8,20 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from femts.config.arguments import check_callable, check_flag, check_path
 from femts.config.model import AUTO, DEFAULT_MODEL
 from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset
-from femts.data.panel import Panel
-from femts.data.source import load_source
+from femts.data.loading import load_dataset
 from femts.errors import ScaleWarning, UsageError, memory_checked
 from femts.forecaster.forecaster import Forecaster
-from femts.training.choice.run import choose
-from femts.training.order import Order, carry_out, nothing
-from femts.training.outset import ready
+from femts.training.data_module import split_for
+from femts.training.evaluate import scale_notes
+from femts.training.fit import FitRequest, fit, nothing
 from femts.training.resolve import Lengths
-from femts.training.scores import scale_notes
+from femts.training.select.run import choose
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
 @memory_checked()
 def train(
-    dataset: Dataset | Panel | str | Path | pd.DataFrame,
+    dataset: Dataset | str | Path | pd.DataFrame,
     model: str | None = None,
     pred_len: int | str | None = None,
     *,
@@ -53,7 +52,7 @@ def train(
     """Train `model` on `dataset` for a budget of steps, and score it once on the test part.
 
     Args:
-        dataset: what `load_dataset` or `load_panel` gave, or anything they take; of that a long table is a panel.
+        dataset: what `load_dataset` gave, or anything it takes.
         model: registered name, or `auto`, which tries several and takes the best (`metrics["auto"]`);
             None takes fem_sm_ridge for data of the catalogue, and `auto` for other data.
         pred_len: P, steps of one forecast; None or `auto` takes 96 for the catalogue, and for other
@@ -83,7 +82,7 @@ def train(
             whose training rows do not tell the scale of their errors.
 
     Returns:
-        The forecaster, of a panel a `PanelForecaster`, with `metrics` (test errors in scaled units), `validations` and
+        The forecaster, with `metrics` (test errors in scaled units), `validations` and
         intervals.
 
     Raises:
@@ -99,19 +98,25 @@ def train(
         check_flag(flag, name)
     check_callable(say, "say")
     if model is None:
-        source = dataset.source if isinstance(dataset, Dataset | Panel) else dataset
+        source = dataset.source if isinstance(dataset, Dataset) else dataset
         model = DEFAULT_MODEL if isinstance(source, str) and source in CATALOG else AUTO
-    order = Order.of(model, given, {} if settings is None else settings, started)
-    if order.place.devices > 1 and getattr(multiprocessing.current_process(), "_inheriting", False):
+    request = FitRequest.of(model, given, {} if settings is None else settings, started)
+    if request.accelerator.devices > 1 and getattr(multiprocessing.current_process(), "_inheriting", False):
         raise UsageError("A script that trains on several devices needs its code under `if __name__ == '__main__':`.")
-    data = dataset if isinstance(dataset, Dataset | Panel) else load_source(dataset, data_root)
-    order = replace(order, lengths=Lengths(pred_len, seq_len, protocol), out=folder, resume=resume, final=final)
-    order = replace(order, progress=progress, say=say or nothing)
-    run = choose if order.model == AUTO else carry_out
-    made = run(order, ready(data, pred_len))
+    data = dataset if isinstance(dataset, Dataset) else load_dataset(dataset, data_root)
+    request = replace(
+        request,
+        lengths=Lengths(pred_len, seq_len, protocol),
+        out=folder,
+        resume=resume,
+        refit=final,
+        progress=progress,
+        say=say or nothing,
+    )
+    made = (choose if request.model == AUTO else fit)(request, split_for(data, pred_len))
     for note in scale_notes(made):
         if say is None:
             warnings.warn(f"{note}.", ScaleWarning, stacklevel=2)
         else:
             say(note)
-    return cast(Forecaster, made)
+    return made

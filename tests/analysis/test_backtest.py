@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from small_panels import LENGTHS, panel_forecaster, panel_table
 
 import femts
 from femts.cli import main
@@ -17,16 +19,17 @@ from femts.data.dataset import Dataset
 from femts.data.loading import load_dataset
 from femts.data.synthetic import synthetic_frame
 from femts.data.windows import part_windows
-from femts.errors import UsageError
+from femts.errors import GapWarning, UsageError
 from femts.evaluation.evaluator import evaluate
 from femts.forecaster.forecaster import Forecaster
 from femts.training import refit as again
 from femts.training import train as fit
 
-L, P = 24, 12
+L, P, WEEK = 24, 12, 7
 FRAME = synthetic_frame(500)
 DATA = load_dataset(FRAME)
 QUICK = {"training.batch_size": 512, "training.lr": 1e-2, "training.max_epochs": 2}
+LONG = panel_table()
 
 
 @pytest.fixture(scope="module")
@@ -39,44 +42,43 @@ def linear() -> Forecaster:
     return fit.train(DATA, "ridge", P, seq_len=L, device="cpu", settings={"model.longest": P})
 
 
-def overall(frame: pd.DataFrame, forecaster: Forecaster) -> pd.Series:
-    scores = femts.backtest_scores(frame, forecaster).set_index(["cutoff", "model"])
-    return scores.loc[("all", "forecast")]
+@pytest.fixture(scope="module")
+def ridge() -> Forecaster:
+    return panel_forecaster("ridge")
 
 
-def test_all_test_windows_give_the_evaluators_score(forecaster: Forecaster) -> None:
-    wanted = forecaster.evaluate("test")
-    frame = femts.backtest(forecaster, DATA, femts.Cutoffs(windows=int(wanted["windows"]), step=1))
+def cut(windows: int | None, step: int = 1, horizon: int | None = None) -> femts.Cutoffs:
+    return femts.Cutoffs(windows, step, horizon)
+
+
+def overall(frame: pd.DataFrame, forecaster: Forecaster, model: str = "forecast") -> pd.Series:
+    scores = femts.backtest_scores(frame, forecaster)
+    return scores[(scores.iloc[:, 0] == "all") & (scores["model"] == model)].iloc[0]
+
+
+def test_all_test_windows_give_the_score_of_the_evaluator(forecaster: Forecaster) -> None:
+    wanted, naive = forecaster.evaluate("test"), fit.train(DATA, "seasonal_naive", P, seq_len=L).metrics["test"]
+    frame = femts.backtest(forecaster, DATA, cut(int(wanted["windows"])))
     found = overall(frame, forecaster)
     assert found["mse_scaled"] == pytest.approx(wanted["mse"], rel=1e-5)
     assert found["mae_scaled"] == pytest.approx(wanted["mae"], rel=1e-5)
-
-
-def test_the_baseline_is_the_seasonal_naive_model(forecaster: Forecaster) -> None:
-    naive = fit.train(DATA, "seasonal_naive", P, seq_len=L)
-    windows = int(naive.metrics["test"]["windows"])
-    scores = femts.backtest_scores(
-        femts.backtest(forecaster, FRAME, femts.Cutoffs(windows=windows, step=1)), forecaster
-    )
-    found = scores.set_index(["cutoff", "model"]).loc[("all", "seasonal_naive")]
-    assert found["mse_scaled"] == pytest.approx(naive.metrics["test"]["mse"], rel=1e-5)
+    assert overall(frame, forecaster, "seasonal_naive")["mse_scaled"] == pytest.approx(naive["mse"], rel=1e-5)
 
 
 @pytest.mark.skipif(not os.environ.get("FEMTS_DATA"), reason="needs the real ETTh1; set FEMTS_DATA to its folder")
-def test_some_windows_of_real_data_give_the_evaluators_score() -> None:
+def test_windows_of_real_data_give_the_score_of_the_evaluator() -> None:
     data = load_dataset("ETTh1")
     real = fit.train(data, "ridge", 24, seq_len=96, settings={"model.longest": 24})
     windows = part_windows(data, real.preprocess, "test", 96, 24)
     wanted = evaluate(real.model, windows, some=torch.arange(len(windows) - 1, 0, -7)[:40])
-    frame = femts.backtest(real, data.frame().iloc[: data.split.test[1]], femts.Cutoffs(windows=40, step=7))
-    found = overall(frame, real)
+    found = overall(femts.backtest(real, data.frame().iloc[: data.split.test[0, 1]], cut(40, 7)), real)
     assert found["mse_scaled"] == pytest.approx(wanted["mse"], rel=1e-5)
     assert found["mae_scaled"] == pytest.approx(wanted["mae"], rel=1e-5)
 
 
 @pytest.mark.parametrize("horizon", [5, P, 30])
 def test_each_window_is_what_predict_gives(forecaster: Forecaster, horizon: int) -> None:
-    frame = femts.backtest(forecaster, FRAME, femts.Cutoffs(windows=3, step=10, horizon=horizon))
+    frame = femts.backtest(forecaster, FRAME, cut(3, 10, horizon))
     assert list(frame.columns) == ["cutoff", "date", "column", "forecast", "seasonal_naive", "actual"]
     for number, (cutoff, window) in enumerate(frame.groupby("cutoff")):
         row = len(FRAME) - horizon - (2 - number) * 10
@@ -88,23 +90,68 @@ def test_each_window_is_what_predict_gives(forecaster: Forecaster, horizon: int)
         np.testing.assert_array_equal(actual.to_numpy(), FRAME.drop(columns="date")[row : row + horizon].to_numpy())
 
 
+@pytest.mark.parametrize("horizon", [3, WEEK, 10])
+def test_each_series_is_cut_from_its_own_end(ridge: Forecaster, horizon: int) -> None:
+    said = list[str]()
+    frame = femts.backtest(ridge, LONG, cut(2, 5, horizon), say=said.append)
+    assert list(frame) == ["window", "series", "cutoff", "date", "forecast", "seasonal_naive", "actual"]
+    for (window, name), rows in frame.groupby(["window", "series"]):
+        before = horizon + (2 - int(str(window))) * 5
+        own = LONG[LONG["unique_id"] == name]
+        past, after = own.iloc[:-before], own.iloc[len(own) - before :].head(horizon)
+        expected = ridge.predict(past, horizon)
+        np.testing.assert_allclose(rows["forecast"], expected["y"], rtol=1e-5)
+        assert list(rows["date"]) == list(expected["ds"]) and set(rows["cutoff"]) == {past["ds"].max()}
+        np.testing.assert_array_equal(rows["actual"], after["y"])
+        season = past["y"].ffill().to_numpy()[-WEEK:]
+        np.testing.assert_allclose(rows["seasonal_naive"], season[np.arange(horizon) % WEEK])
+    assert "tiny" not in set(frame["series"])
+    assert "series, the first 'tiny', are left out at cutoffs that have less than a season of 7 rows" in said[0]
+
+
+def test_scores_of_many_series_are_in_the_scaled_units_of_each(ridge: Forecaster) -> None:
+    frame = femts.backtest(ridge, ridge.training_data(), cut(1))
+    errors = []
+    for name, rows in frame.groupby("series"):
+        one = ridge.of(str(name)).preprocess
+        errors.append(one.rescale(rows[["forecast"]].to_numpy()) - one.rescale(rows[["actual"]].to_numpy()))
+    assert overall(frame, ridge)["mse_scaled"] == pytest.approx(np.nanmean(np.square(np.concatenate(errors))))
+    assert list(femts.backtest_scores(frame, ridge)) == ["window", "model", "mse_scaled", "mae_scaled"]
+    by_series = femts.backtest_scores(frame, ridge, by="series")
+    assert list(by_series["series"].unique()) == ["long", "short", "young", "all"]
+    long = frame.query("series == 'long'")
+    row = by_series.query("series == 'long' and model == 'forecast'")
+    assert row["mae_raw"].item() == pytest.approx((long["forecast"] - long["actual"]).abs().mean())
+
+
+def test_new_series_are_forecast_and_have_raw_errors(ridge: Forecaster) -> None:
+    new = LONG.query("unique_id == 'long'").assign(unique_id="stranger")
+    with pytest.warns(GapWarning, match="1 of 1 series are new"):
+        frame = femts.backtest(ridge, new, cut(1))
+    scores = femts.backtest_scores(frame, ridge, by="series").query("series == 'stranger'")
+    assert scores["mae_raw"].notna().all() and scores["mae_scaled"].isna().all()
+
+
 @pytest.mark.parametrize("refit", [False, True], ids=["as trained", "refit"])
-def test_what_follows_the_cutoff_does_not_matter(linear: Forecaster, refit: bool) -> None:
-    values = FRAME.columns.drop("date")
-    cutoff = len(FRAME) - P - 30
-    changed = FRAME.copy()
-    changed.loc[cutoff:, values] += 100 * np.random.default_rng(0).normal(size=(len(FRAME) - cutoff, len(values)))
-    frames = [
-        femts.backtest(linear, table, femts.Cutoffs(windows=2, step=30), refit=refit) for table in (FRAME, changed)
-    ]
-    first, second = (table["forecast"].to_numpy().reshape(2, -1) for table in frames)
-    np.testing.assert_array_equal(first[0], second[0])
-    assert not np.allclose(first[1], second[1])
+@pytest.mark.parametrize("many", [False, True], ids=["wide", "long"])
+def test_rows_after_the_cutoff_do_not_matter(refit: bool, many: bool, linear: Forecaster, ridge: Forecaster) -> None:
+    model, table, ends = (ridge, LONG, LONG["unique_id"]) if many else (linear, FRAME, 0 * FRAME.index)
+    changed, values, steps = table.copy(), table.columns[-1], model.config.pred_len
+    late = changed.groupby(ends).cumcount(ascending=False) < steps + 7
+    changed.loc[late, values] += 1e4 * np.random.default_rng(0).random(int(late.sum()))
+    frames = [femts.backtest(model, each, cut(2, 7), refit=refit) for each in (table, changed)]
+    first = "window" if many else "cutoff"
+    same = frames[0][first] == frames[0][first].iloc[0]
+    one, other = (frame["forecast"].to_numpy() for frame in frames)
+    np.testing.assert_array_equal(one[same], other[same])
+    assert not np.allclose(one[~same], other[~same])
 
 
-def test_a_refit_takes_all_rows_before_the_cutoff_and_the_runs_own_recipe(
-    forecaster: Forecaster, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("many", [False, True], ids=["wide", "long"])
+def test_refit_trains_once_a_cutoff_on_all_rows_before_it_by_the_recipe_of_the_run(
+    many: bool, forecaster: Forecaster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    model, table = (panel_forecaster("dlinear"), LONG) if many else (forecaster, FRAME)
     refit, seen, said = again.refit, list[tuple[Dataset, Forecaster]](), list[str]()
 
     def watched(forecaster: Forecaster, data: Dataset) -> Forecaster:
@@ -112,122 +159,205 @@ def test_a_refit_takes_all_rows_before_the_cutoff_and_the_runs_own_recipe(
         return seen[-1][1]
 
     monkeypatch.setattr(again, "refit", watched)
-    frame = femts.backtest(forecaster, DATA, femts.Cutoffs(windows=2, step=20), refit=True, say=said.append)
-    for (data, trained), cutoff in zip(seen, (468, 488), strict=True):
-        np.testing.assert_array_equal(data.values, DATA.values[:cutoff])
-        assert trained.data["split"] == {"train": [0, cutoff], "val": [cutoff, cutoff], "test": [cutoff, cutoff]}
-        assert trained.metrics["final"]["steps"] == forecaster.metrics["kept_step"]
-        assert trained.config.training == forecaster.config.training
-        assert trained.config.model_config == forecaster.config.model_config
-        wanted = trained.predict(FRAME.iloc[:cutoff])["s3"]
-        window = frame[(frame["cutoff"] == FRAME["date"][cutoff - 1]) & (frame["column"] == "s3")]
-        np.testing.assert_array_equal(window["forecast"], wanted)
-    assert [text.partition(" in ")[0] for text in said[:2]] == [
-        f"trained on the {cutoff} rows up to {FRAME['date'][cutoff - 1]}" for cutoff in (468, 488)
-    ]
-    assert said[2].startswith("2 trainings took")
+    steps, step = model.config.pred_len, 7
+    frame = femts.backtest(model, table, cut(2, step), refit=True, say=said.append)
+    assert not any("flatter" in text for text in said)
+    assert said[-1].startswith("2 trainings and their forecasts took")
+    for number, (data, made) in enumerate(seen):
+        back = steps + (1 - number) * step
+        lengths = {name: rows - back for name, rows in LENGTHS.items() if rows - back >= WEEK}
+        rows = sum(lengths.values()) if many else len(FRAME) - back
+        assert dict(zip(data.series, data.lengths, strict=True)) == (lengths if many else {"": rows})
+        assert made.data["split"] == {"train": [0, rows], "val": [rows, rows], "test": [rows, rows]}
+        assert made.scored is model and made.metrics["final"]["steps"] == model.metrics["kept_step"]
+        assert (made.config.training, made.config.model_config) == (model.config.training, model.config.model_config)
+        words = f"{rows} rows of {len(data)} series before cutoff {number + 1}"
+        words = words if many else f"{rows} rows up to {FRAME['date'][rows - 1]}"
+        assert said[number + many].startswith(f"trained on the {words} in ")
+        with warnings.catch_warnings(action="ignore"):
+            wanted = made.predict(data.frame()).drop(columns=["unique_id", "ds", "date"], errors="ignore")
+        window = frame[frame.iloc[:, 0] == frame.iloc[:, 0].unique()[number]]
+        np.testing.assert_allclose(window["forecast"], wanted.to_numpy().ravel(), rtol=1e-6)
 
 
-def test_a_refit_on_all_rows_is_the_final_fit() -> None:
-    final = fit.train(DATA, "dlinear", P, seq_len=L, seed=7, device="cpu", settings=QUICK, final=True)
+@pytest.mark.parametrize("many", [False, True], ids=["wide", "long"])
+def test_refit_on_all_rows_is_the_final_fit(many: bool) -> None:
+    if many:
+        final = panel_forecaster("dlinear", final=True)
+    else:
+        final = fit.train(DATA, "dlinear", P, seq_len=L, seed=7, device="cpu", settings=QUICK, final=True)
+    data, said = load_dataset(LONG, panel=True) if many else DATA, list[str]()
     assert final.scored is not None
     for forecaster in (final, final.scored):
-        refitted = again.refit(forecaster, DATA)
-        for name, value in final.model.state_dict().items():
-            assert torch.equal(value, refitted.model.state_dict()[name])
-    said: list[str] = []
-    femts.backtest(final, DATA, femts.Cutoffs(windows=1, step=1), say=said.append)
-    assert "refit, or take the run that was scored" in said[0]
+        made = again.refit(forecaster, data)
+        assert made.data == final.data
+        assert all(each.equal(made.model.state_dict()[name]) for name, each in final.model.state_dict().items())
+    femts.backtest(final, data, cut(1), say=said.append)
+    assert "refit, or take the run that was scored" in said[-1]
 
 
 @pytest.mark.filterwarnings("ignore::femts.errors.GapWarning")
-def test_what_is_missing_is_filled_for_the_model_and_left_out_of_the_score() -> None:
+def test_missing_values_are_filled_for_the_model_and_left_out_of_the_score() -> None:
     table = FRAME.copy()
     table.loc[::7, "s1"] = np.nan
     data = load_dataset(table)
     gappy = fit.train(data, "dlinear", P, seq_len=L, device="cpu", settings=QUICK)
     windows = part_windows(data, gappy.preprocess, "test", L, P)
     wanted = evaluate(gappy.model, windows, some=torch.arange(4, len(windows), 7))  # no look-back begins in a gap
-    frame = femts.backtest(gappy, table, femts.Cutoffs(windows=13, step=7))
+    frame = femts.backtest(gappy, table, cut(13, 7))
     assert np.isfinite(frame[["forecast", "seasonal_naive"]].to_numpy()).all()
     assert frame["actual"].isna().any()
     assert overall(frame, gappy)["mse_scaled"] == pytest.approx(wanted["mse"], rel=1e-5)
-    put_in = femts.backtest(gappy, table.dropna(), femts.Cutoffs(windows=13, step=7))
+    put_in = femts.backtest(gappy, table.dropna(), cut(13, 7))
     assert put_in["actual"].isna().sum() == len(data.columns) * frame["actual"].isna().sum()
-    assert len(femts.backtest(gappy, table, femts.Cutoffs(windows=1, step=1), refit=True)) == P * len(data.columns)
+    assert len(femts.backtest(gappy, table, cut(1), refit=True)) == P * len(data.columns)
 
 
-def test_rows_that_the_model_knows_are_said_to_be_known(forecaster: Forecaster) -> None:
-    grown, other = synthetic_frame(600), FRAME.iloc[400:]  # the test begins at row 400
+def notes_on(forecaster: Forecaster, data: Any, cutoffs: femts.Cutoffs) -> int:
+    """Cutoffs, or series, that the note on rows known from the training is of; 0 without one."""
+    said = list[str]()
+    with warnings.catch_warnings(action="ignore", category=GapWarning):
+        femts.backtest(forecaster, data, cutoffs, say=said.append)
+    notes = [text for text in said if "are of rows that this model was trained or chosen on" in text]
+    assert len(notes) < 2
+    return int(notes[0].split()[2]) if notes else 0
+
+
+def test_rows_known_from_the_training_are_noted(forecaster: Forecaster) -> None:
     for data, step, noted in (
         (DATA, 80, 0),
         (DATA, 100, 1),
         (FRAME.iloc[:300], 100, 2),
         (FRAME, 80, 0),
         (FRAME, 90, 1),
+        (synthetic_frame(600), 188, 0),
+        (synthetic_frame(600), 189, 1),
+        (FRAME.iloc[400:], 50, 0),  # the test begins at row 400
     ):
-        assert notes_on(forecaster, data, femts.Cutoffs(windows=2, step=step)) == noted
-    assert notes_on(forecaster, grown, femts.Cutoffs(windows=2, step=188)) == 0
-    assert notes_on(forecaster, grown, femts.Cutoffs(windows=2, step=189)) == 1
-    assert notes_on(forecaster, other, femts.Cutoffs(windows=2, step=50)) == 0
+        assert notes_on(forecaster, data, cut(2, step)) == noted
 
 
-def test_a_run_that_learned_from_all_rows_knows_them_in_a_grown_table(tmp_path: Path) -> None:
+def test_rows_of_a_grown_table_are_known_to_a_run_that_learned_from_all(tmp_path: Path) -> None:
     FRAME.to_csv(tmp_path / "mine.csv", index=False)
     synthetic_frame(530).to_csv(tmp_path / "later.csv", index=False)
     fit.train(str(tmp_path / "mine.csv"), "ridge", P, seq_len=L, final=True, out=tmp_path / "run")
     final = femts.load(tmp_path / "run")
-    for data, noted in (("mine.csv", 4), ("later.csv", 2)):
-        assert notes_on(final, str(tmp_path / data), femts.Cutoffs(windows=4, step=P)) == noted
-        assert notes_on(final, pd.read_csv(tmp_path / data), femts.Cutoffs(windows=4, step=P)) == noted
-    assert notes_on(final, str(tmp_path / "later.csv"), femts.Cutoffs(windows=2, step=P)) == 0
+    for name, windows, noted in (("mine.csv", 4, 4), ("later.csv", 4, 2), ("later.csv", 2, 0)):
+        assert notes_on(final, str(tmp_path / name), cut(windows, P)) == noted
+        assert notes_on(final, pd.read_csv(tmp_path / name), cut(windows, P)) == noted
 
 
-def notes_on(forecaster: Forecaster, data: Any, cutoffs: femts.Cutoffs) -> int:
-    """Cutoffs that the one note is of; 0 without a note."""
-    said: list[str] = []
-    femts.backtest(forecaster, data, cutoffs, say=said.append)
-    assert all("are of rows that this model was trained or chosen on" in text for text in said) and len(said) < 2
-    return int(said[0].split()[2]) if said else 0
+def test_rows_known_from_the_training_are_noted_by_series(ridge: Forecaster, tmp_path: Path) -> None:
+    later = LONG[LONG["ds"] > LONG.groupby("unique_id")["ds"].transform("max") - pd.Timedelta(days=WEEK)]
+    grown = pd.concat([LONG, later.assign(ds=later["ds"] + pd.Timedelta(days=WEEK))])
+    final = panel_forecaster("ridge", final=True)
+    final.save(tmp_path / "run")
+    loaded = femts.load(tmp_path / "run")
+    for forecaster, table, windows, noted in (
+        (final, LONG, 1, 3),
+        (final, grown, 1, 0),  # `short` and `young` end before the last row learned from, that of `long`
+        (final, grown, 2, 3),
+        (loaded, grown, 2, 3),
+        (loaded, grown.assign(unique_id="other " + grown["unique_id"]), 2, 0),
+        (ridge, LONG, 1, 0),
+        (ridge, grown, 2, 0),
+        (ridge, grown, 3, 1),  # of `young` one week is for the test, of the others two or more
+    ):
+        assert notes_on(forecaster, table, cut(windows, WEEK)) == noted, windows
 
 
 def test_data_without_dates_are_counted_in_rows(forecaster: Forecaster) -> None:
     bare = Forecaster(**{**vars(forecaster), "freq": None})
-    frame = femts.backtest(bare, FRAME.drop(columns="date"), femts.Cutoffs(windows=2, step=20))
-    dated = femts.backtest(forecaster, FRAME, femts.Cutoffs(windows=2, step=20))
+    frame = femts.backtest(bare, FRAME.drop(columns="date"), cut(2, 20))
     assert list(frame["step"].unique()[:P]) == list(range(468, 468 + P))
     assert set(frame["cutoff"]) == {467, 487}
-    np.testing.assert_array_equal(frame["forecast"], dated["forecast"])
+    np.testing.assert_array_equal(frame["forecast"], femts.backtest(forecaster, FRAME, cut(2, 20))["forecast"])
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
-def test_stamps_of_a_time_zone_are_kept(zone: str) -> None:
+def test_time_zones_are_kept(zone: str) -> None:
     frame = synthetic_frame(138)
     frame["date"] = pd.date_range("2024-03-30", periods=138, freq="h", tz=zone)
-    table = femts.backtest(femts.train(frame, "naive", 3, seq_len=24), frame, femts.Cutoffs(windows=2, step=5))
+    table = femts.backtest(femts.train(frame, "naive", 3, seq_len=24), frame, cut(2, 5))
     assert table["date"].iloc[-1] == frame["date"].iloc[-1]
 
 
-def test_a_horizon_of_a_season_needs_a_season_before_it() -> None:
-    short = fit.train(DATA, "naive", 4, seq_len=8)
-    with pytest.raises(UsageError, match="24 of them before the first forecast"):
-        femts.backtest(short, FRAME.iloc[:27], femts.Cutoffs(windows=1, step=1))
+def test_without_a_number_there_are_five_windows_or_as_many_as_fit(linear: Forecaster) -> None:
+    for rows, windows in ((500, 5), (L + P + 1, 2), (L + P, 1)):
+        assert femts.backtest(linear, FRAME.iloc[:rows], cut(None, 1))["cutoff"].nunique() == windows
 
 
-def test_the_command_writes_the_frame_and_prints_the_scores(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("rows", "cutoffs", "message"),
+    [
+        (500, cut(0), "windows, not 0"),
+        (500, cut(1, 2.5), "step, not 2.5"),  # type: ignore[arg-type]
+        (500, cut(1, 1, True), "horizon, not True"),
+        (100, cut(9, 10), "The frame has 100 rows, but 9 windows 10 rows apart .* take 116, .* at most 7 windows"),
+        (100, cut(3, 60), "at most 2 windows or"),
+        (L + P - 1, cut(1), "bring more rows"),
+        (L + P - 1, cut(None), "bring more rows"),
+        (27, cut(1, 1, 4), "24 of them before the first forecast"),
+    ],
+)
+def test_cutoffs_that_do_not_fit_are_refused(
+    linear: Forecaster, rows: int, cutoffs: femts.Cutoffs, message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        femts.backtest(linear, FRAME.iloc[:rows], cutoffs)
+
+
+def test_data_unlike_those_of_the_training_are_refused(ridge: Forecaster) -> None:
+    with pytest.raises(UsageError, match="No series of 'frame' has a season of 7 rows before a forecast of 400"):
+        femts.backtest(ridge, LONG, cut(1, 1, 400))
+    weekly = LONG.assign(ds=pd.to_datetime("2020-01-01") + 7 * (LONG["ds"] - pd.Timestamp("2020-01-01")))
+    with pytest.raises(UsageError, match="has the step 'W-WED', but the training data had the step 'D'"):
+        femts.backtest(ridge, weekly, cut(1))
+    one = LONG.query("unique_id == 'long'")[["ds", "y"]].rename(columns={"ds": "date"})
+    wide = femts.train(one, "naive", WEEK, seq_len=14)
+    with pytest.raises(UsageError, match="has series of their own, and this model was trained on one series"):
+        femts.backtest(wide, load_dataset(LONG, panel=True), cut(1))
+    with pytest.raises(UsageError, match="A backtest is not grouped by 'series'"):
+        femts.backtest_scores(femts.backtest(ridge, LONG, cut(1)).assign(column="y"), wide, by="series")
+
+
+def test_scores_are_means_where_both_models_have_a_forecast(linear: Forecaster) -> None:
+    scale = linear.preprocess.scaler.scale[0]
+    frame = pd.DataFrame(
+        {
+            "cutoff": [7, 7, 9, 9, 9],
+            "column": ["s0", "s1", "s0", "s1", "s1"],
+            "forecast": [1.0, 2.0, 3.0, np.nan, np.nan],
+            "seasonal_naive": [0.0, np.nan, 5.0, 100.0, 100.0],
+            "actual": [0.0, 0.0, 0.0, 20.0, np.nan],
+        }
+    )
+    found = femts.backtest_scores(frame, linear)
+    assert list(found["cutoff"]) == [7, 7, 9, 9, "all", "all"]
+    assert list(found["model"]) == ["forecast", "seasonal_naive"] * 3
+    table = found.set_index(["model", "cutoff"])
+    assert list(table["mae_raw"]["forecast"]) == [1.0, 3.0, 2.0]
+    assert list(table["mae_raw"]["seasonal_naive"]) == [0.0, 5.0, 2.5]
+    assert list(table["mse_raw"]["forecast"]) == [1.0, 9.0, 5.0]
+    assert list(table["mse_scaled"]["forecast"]) == pytest.approx(
+        [1 / scale[0] ** 2, 9 / scale[0] ** 2, 5 / scale[0] ** 2]
+    )
+
+
+def test_command_writes_the_frame_and_prints_the_scores(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = own / "backtest.csv"
     arguments = ["backtest", own / "run", own / "past.csv", "--windows", 2, "--step", 6, "--horizon", 9, "-o", out]
     assert main([str(argument) for argument in arguments]) == 0
     lines = capsys.readouterr().out.splitlines()
     forecaster = femts.load(own / "run")
-    frame = femts.backtest(forecaster, own / "past.csv", femts.Cutoffs(windows=2, step=6, horizon=9))
+    frame = femts.backtest(forecaster, own / "past.csv", cut(2, 6, 9))
     pd.testing.assert_frame_equal(pd.read_csv(out, parse_dates=["cutoff", "date"]), frame, check_dtype=False)
     assert lines[0].split() == ["cutoff", "model", "mse_scaled", "mae_scaled", "mse_raw", "mae_raw"]
     assert lines[-1] == f"{out}: 36 rows, 2 forecasts of 2 columns"
     assert f"{overall(frame, forecaster)['mse_scaled']:.4f}" in lines[-3]
 
 
-def test_a_note_counts_forecasts_and_not_what_was_said(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_counts_forecasts_from_gaps_in_one_note(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = pd.read_csv(own / "past.csv")
     table.loc[230:, "heat"] = np.nan
     table.to_csv(own / "ended.csv", index=False)

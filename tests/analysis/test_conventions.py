@@ -11,7 +11,7 @@ from femts.data.windows import Windows
 from femts.evaluation.evaluator import evaluate
 from femts.models.naive import Naive
 
-WINDOWS = Windows(torch.randn(54, 3, generator=torch.Generator().manual_seed(0)), 10, 5, 0, 54)  # 40 windows
+WINDOWS = Windows(torch.randn(54, 3, generator=torch.Generator().manual_seed(0)), 10, 5)  # 40 windows
 MODEL, SCALE = Naive(ModelConfig(10, 5, 3)), torch.tensor([1.0, 2.0, 30.0], dtype=torch.float64)
 
 
@@ -25,7 +25,7 @@ def test_every_window_is_what_the_evaluator_says() -> None:
     assert (first.windows, first.units) == (40, "scaled")
     assert first.mse == pytest.approx(scores["mse"], rel=1e-6)
     assert first.mae == pytest.approx(scores["mae"], rel=1e-6)
-    values = WINDOWS.series.double().numpy() * SCALE.numpy()
+    values = WINDOWS.rows.double().numpy() * SCALE.numpy()
     raw = np.stack([values[s + 10 : s + 15] - values[s + 9] for s in range(40)])
     assert last.units == "raw"
     assert last.mse == pytest.approx(np.square(raw).mean(), rel=1e-6)
@@ -43,13 +43,13 @@ def test_dropped_windows_and_means_of_means() -> None:
     assert means.mse == pytest.approx(np.mean([each[:16].mean(), each[16:32].mean(), each[32:].mean()]))
 
 
-def test_where_no_batch_is_full_nothing_is_said_of_dropping() -> None:
+def test_no_drop_last_score_without_a_full_batch() -> None:
     assert not any("drop_last" in score.convention for score in convention_scores(errors(), [64]))
 
 
 def test_gaps_do_not_count() -> None:
     observed = torch.rand(54, 3, generator=torch.Generator().manual_seed(1)) > 0.3
-    windows = Windows(ScaledSeries(WINDOWS.series, observed), 10, 5, 0, 54)
+    windows = Windows(ScaledSeries(WINDOWS.rows, observed), 10, 5)
     first = convention_scores(window_errors(MODEL, windows, SCALE, batch_size=7), [32])[0]
     assert first.mse == pytest.approx(evaluate(MODEL, windows)["mse"], rel=1e-6)
     assert first.mse != pytest.approx(evaluate(MODEL, WINDOWS)["mse"], rel=1e-3)

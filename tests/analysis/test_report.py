@@ -9,6 +9,7 @@ import shutil
 import subprocess
 from dataclasses import replace
 from html.parser import HTMLParser
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from packed import unpack
+from small_panels import panel_forecaster, panel_table
+from small_tables import small_table
 
 import femts
+from femts.analysis.report.numbers import raw, span
+from femts.analysis.report.samples import MOST_VALUES, pack
 from femts.cli import main
 from femts.data.dataset import Dataset
 from femts.data.loading import load_dataset
@@ -86,6 +91,11 @@ def forecaster(data: Dataset) -> Forecaster:
 
 
 @pytest.fixture(scope="module")
+def ridge() -> Forecaster:
+    return panel_forecaster("ridge")
+
+
+@pytest.fixture(scope="module")
 def page(forecaster: Forecaster, tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("report") / "report.html"
     assert femts.report(forecaster, path) == path
@@ -103,7 +113,7 @@ def cells(page: str, name: str) -> list[list[str]]:
     return [row for row in found if row and row[0] == name]
 
 
-def test_the_page_stands_alone_and_is_whole(page: str) -> None:
+def test_page_is_self_contained_html(page: str) -> None:
     found = Parsed(page)
     assert [name for name in found.open if name != "html"] == []
     assert [name for name in found.ids if name in SECTIONS] == SECTIONS
@@ -116,7 +126,7 @@ def test_the_page_stands_alone_and_is_whole(page: str) -> None:
     assert len(page) < 3e6
 
 
-def test_names_are_text_wherever_they_stand(page: str, data: Dataset) -> None:
+def test_names_are_escaped(page: str, data: Dataset) -> None:
     found = Parsed(page)
     assert "b" in found.tags and EVIL in found.text
     assert EVIL not in page
@@ -124,7 +134,7 @@ def test_names_are_text_wherever_they_stand(page: str, data: Dataset) -> None:
     assert len(found.scripts) == 2
 
 
-def test_scores_are_those_of_evaluate_and_scores(page: str, forecaster: Forecaster) -> None:
+def test_scores_equal_those_of_the_forecaster(page: str, forecaster: Forecaster) -> None:
     test, frame = forecaster.evaluate(), forecaster.scores(level=[80, 95])
     (scaled,) = cells(page, "fem_sm")
     assert scaled[1:3] == [f"{test['mse']:.4f}", f"{test['mae']:.4f}"]
@@ -143,15 +153,15 @@ def test_scores_are_those_of_evaluate_and_scores(page: str, forecaster: Forecast
 
 
 @pytest.mark.parametrize("name", ["naive", "seasonal_naive"])
-def test_the_baselines_are_what_these_models_score(page: str, data: Dataset, name: str) -> None:
+def test_baselines_are_scored_as_these_models(page: str, data: Dataset, name: str) -> None:
     test = train(data, name, P, seq_len=L, device="cpu").evaluate()
     assert cells(page, name)[0][1:3] == [f"{test['mse']:.4f}", f"{test['mae']:.4f}"]
 
 
-def test_windows_are_the_data_and_what_predict_says(page: str, forecaster: Forecaster, data: Dataset) -> None:
+def test_windows_equal_the_data_and_predict(page: str, forecaster: Forecaster, data: Dataset) -> None:
     samples = numbers(page)["samples"]
     windows, past = samples["windows"], samples["past"]
-    assert [windows[0]["row"], windows[-1]["row"]] == [data.split.test[0], data.split.test[1] - P]
+    assert [windows[0]["row"], windows[-1]["row"]] == [data.split.test[0, 0], data.split.test[0, 1] - P]
     for window in (windows[0], windows[7], windows[-1]):
         row, series, frame = window["row"], unpack(window["series"]), data.frame()
         forecast = forecaster.predict(frame.iloc[row - L : row], level=[80])
@@ -164,7 +174,7 @@ def test_windows_are_the_data_and_what_predict_says(page: str, forecaster: Forec
         assert first == frame["date"][row - past] and window["stamps"]["step"] == 3_600_000
 
 
-def test_what_was_read_is_what_explain_says(page: str, forecaster: Forecaster, data: Dataset) -> None:
+def test_what_was_read_equals_explain(page: str, forecaster: Forecaster, data: Dataset) -> None:
     window = numbers(page)["samples"]["windows"][3]
     why = forecaster.explain(data.frame().iloc[: window["row"]])
     expected = why.pivot_table("weight", "channel", ["start", "token"]).loc[list(data.columns)]
@@ -174,7 +184,7 @@ def test_what_was_read_is_what_explain_says(page: str, forecaster: Forecaster, d
     assert starts[1::2] == list(why["end"].drop_duplicates())
 
 
-def test_the_same_run_gives_the_same_bytes(
+def test_same_run_gives_the_same_bytes(
     forecaster: Forecaster, data: Dataset, page: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     forecaster.save(tmp_path / "run")
@@ -185,14 +195,111 @@ def test_the_same_run_gives_the_same_bytes(
     assert not (tmp_path / "run" / "report.html").exists()
 
 
-def test_other_data_are_refused(forecaster: Forecaster, tmp_path: Path) -> None:
-    other = load_dataset(synthetic_frame(901).rename(columns={"s0": EVIL}))
-    with pytest.raises(UsageError, match="is not what this model was trained on"):
-        femts.report(forecaster, tmp_path / "x.html", other)
+def test_other_data_are_refused(forecaster: Forecaster, ridge: Forecaster, tmp_path: Path) -> None:
+    wide = synthetic_frame(901).rename(columns={"s0": EVIL})
+    for run, other in ((forecaster, wide), (ridge, panel_table().iloc[3:])):
+        with pytest.raises(UsageError, match="is not what this model was trained on; report it on its own data"):
+            femts.report(run, tmp_path / "x.html", other)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_command_writes_into_the_run(own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_page_of_many_series_has_scores_and_samples_of_each(ridge: Forecaster, tmp_path: Path) -> None:
+    page = femts.report(ridge, tmp_path / "page.html").read_text()
+    assert femts.report(ridge, tmp_path / "again.html").read_text() == page
+    assert "by-series" in Parsed(page).ids and "by-channel" not in Parsed(page).ids
+    scores = ridge.scores(by="series").sort_values("mase", ascending=False)
+    assert [cells(page, name)[0][2] for name in scores["series"]] == [f"{each:.4f}" for each in scores["rmsse"]]
+    assert f"{ridge.metrics['test']['mse']:.4f}" in page and "each of 4 series" in page
+    samples, data = numbers(page)["samples"], ridge.training_data()
+    past, steps = samples["past"], samples["horizon"]
+    assert [window["name"] for window in samples["windows"]] == list(scores["series"])
+    for window in samples["windows"]:
+        values, shown, step = data[window["name"]].values[:, 0], unpack(window["series"])[0], window["series"][0][1]
+        real = values[-(past + steps) :]
+        np.testing.assert_allclose(shown[: past + steps][-len(real) :], real, atol=step)
+        expected = ridge.predict(panel_table().query("unique_id == @window['name']").iloc[:-steps])["y"]
+        np.testing.assert_allclose(shown[past + steps :], expected, atol=step)
+        assert set(window["bounds"]) == {"80", "95"}
+
+
+def test_no_series_is_compared_with_a_season_that_the_look_back_does_not_hold(
+    ridge: Forecaster, tmp_path: Path
+) -> None:
+    said = "Series better than the season before"
+    assert said in femts.report(ridge, tmp_path / "season.html").read_text()
+    assert said not in femts.report(panel_forecaster("ridge", seq_len=4), tmp_path / "short.html").read_text()
+
+
+def test_verdict_against_the_naive_forecast_comes_first(tmp_path: Path) -> None:
+    table = synthetic_frame(900)[["date", "s0"]]
+    table["s0"] = np.sin(np.arange(900) * np.pi / 12) + np.random.default_rng(0).normal(0, 0.1, 900)
+    worse, better = (
+        femts.report(femts.train(table, model, 24, seq_len=48), tmp_path / "page.html", table).read_text()
+        for model in ("naive", "ridge")
+    )
+    first = worse.index(
+        '<p class="lead bad"><b>Worse than the seasonal naive forecast, which repeats the last 24 steps: '
+    )
+    assert first < worse.index("Mean absolute error in the units of the data") < worse.index("Test MSE")
+    assert "<b>Better than the seasonal naive forecast" in better and "lead bad" not in better
+
+
+@pytest.mark.parametrize(
+    ("model", "settings", "said"),
+    [
+        ("naive", {}, "Split-conformal intervals"),
+        ("dlinear", {"training.loss": "pinball"}, "Learned quantiles"),
+        pytest.param(
+            *("auto_theta", {}, "The model's own intervals"),
+            marks=pytest.mark.skipif(not find_spec("statsforecast"), reason="needs statsforecast"),
+        ),
+    ],
+)
+@pytest.mark.parametrize("many", [False, True])
+def test_intervals_are_named(model: str, settings: dict[str, object], said: str, many: bool, tmp_path: Path) -> None:
+    if many:
+        forecaster = panel_forecaster(model, settings=settings)
+    else:
+        forecaster = train(small_table(), model, 12, seq_len=24, device="cpu", max_steps=3, settings=settings)
+    page = femts.report(forecaster, tmp_path / "page.html").read_text()
+    openings = ("Split-conformal intervals", "Learned quantiles", "The model's own intervals")
+    assert [each for each in openings if each in page] == [said]
+
+
+def test_packed_numbers_come_back() -> None:
+    rows = np.array([[1.0, np.nan, 3.0, -2.5], [7.0] * 4, [np.nan] * 4, [-9999.0, 20.0, np.inf, 0.0]])
+    back = unpack(pack(rows))
+    np.testing.assert_allclose(back[:3], rows[:3], atol=5e-5)
+    np.testing.assert_allclose(back[3], [-9999, 20, np.nan, 0], atol=0.1)
+
+
+def test_page_of_many_channels_stays_small(tmp_path: Path) -> None:
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(1000, 400)), columns=[f"c{i}" for i in range(400)])
+    table.insert(0, "date", pd.date_range("2024-01-01", periods=1000, freq="10min"))
+    samples = numbers(femts.report(train(table, "naive", 100, seq_len=300), tmp_path / "page.html").read_text())[
+        "samples"
+    ]
+    assert samples["past"] == 288  # two days
+    values = 288 + 200 + 4 * 100  # history, truth and forecast, and two ends of two levels
+    assert (samples["channels"], len(samples["windows"])) == (MOST_VALUES // (4 * values), 4) == (197, 4)
+    assert len(json.dumps(samples)) < 2.3e6
+
+
+@pytest.mark.parametrize(
+    ("steps", "freq", "text"),
+    [(96, "h", "4 days"), (1790, "D", "4.9 years"), (4096, "W", "78.5 years"), (365, "D", "365 days"),
+     (1, "h", "1 hour"), (12, "MS", "1 year"), (30, "MS", "30 months"), (100, "MS", "8.33 years"), (8, "QS", "2 years"),
+     (1, "MS", "1 month")],
+)  # fmt: skip
+def test_spans_read_well(steps: int, freq: str, text: str) -> None:
+    assert span(steps, freq) == text
+
+
+def test_large_numbers_read_well() -> None:
+    assert [raw(value) for value in (3.14159, 12345.6, 2.5e9)] == ["3.142", "12,346", "2,500,000,000"]
+
+
+def test_command_writes_into_the_run(own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copytree(own / "run", tmp_path / "run")
     assert main(["report", str(tmp_path / "run")]) == 0
     assert capsys.readouterr().out.startswith(f"{tmp_path / 'run' / 'report.html'}: 0.0")
@@ -202,7 +309,7 @@ def test_the_command_writes_into_the_run(own: Path, tmp_path: Path, capsys: pyte
     femts.load(tmp_path / "run")  # still a run
 
 
-def test_a_run_whose_data_are_gone_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_data_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     synthetic_frame(400).to_csv(tmp_path / "mine.csv", index=False)
     train(tmp_path / "mine.csv", "naive", P, seq_len=L, device="cpu", out=tmp_path / "run")
     (tmp_path / "mine.csv").unlink()
@@ -237,7 +344,7 @@ CASES = {"gaps": gappy, "whole numbers": without_dates, "business days": busines
 def test_other_forms_of_data(case: str, tmp_path: Path) -> None:
     data = load_dataset(CASES.get(case, synthetic_frame)())
     if case == "no stamps":
-        data = replace(data, dates=None, freq=None, season=1)
+        data = replace(data, stamps=None, freq=None, season=1)
     femts.report(train(data, "naive", P, seq_len=L, device="cpu"), tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text()
     stamps = numbers(page)["samples"]["windows"][0]["stamps"]
@@ -246,7 +353,7 @@ def test_other_forms_of_data(case: str, tmp_path: Path) -> None:
     check_in_browser(tmp_path / "report.html")
 
 
-def test_what_cannot_be_had_is_said(data: Dataset, tmp_path: Path) -> None:
+def test_missing_baseline_and_intervals_are_named(data: Dataset, tmp_path: Path) -> None:
     short = train(data, "naive", P, seq_len=12, device="cpu")
     short.intervals = None
     femts.report(short, tmp_path / "report.html")
@@ -280,7 +387,7 @@ press("forecast", "End"); press("steps", "Home"); press("validation", "ArrowRigh
 </script>"""
 
 
-def test_the_script_draws_and_answers_without_an_error(page: str, forecaster: Forecaster, tmp_path: Path) -> None:
+def test_script_draws_and_answers_without_an_error(page: str, forecaster: Forecaster, tmp_path: Path) -> None:
     (tmp_path / "report.html").write_text(page + HAND)
     drawn = check_in_browser(tmp_path / "report.html")
     assert drawn.count('class="chart"') == drawn.count("<svg height=") == 4

@@ -1,4 +1,4 @@
-"""Tasks of selection: what they draw can be answered, tiny cells of each run, and their records say all."""
+"""Tasks of selection: what they draw can be answered, tiny trainings run, and records hold."""
 
 from __future__ import annotations
 
@@ -8,195 +8,151 @@ from typing import Any
 
 import pytest
 import torch
+from pages import ROOT
 from torch import Generator
 
-from femts.bench.tasks.base import IGNORED, MEASURES, task_class, task_names
-from femts.bench.tasks.cell import TaskCell, make_cells
-from femts.bench.tasks.digits import TESTED, images
-from femts.bench.tasks.fetch import HEIGHT, Fetch
-from femts.bench.tasks.fit import fit
-from femts.bench.tasks.fuzzy_recall import FuzzyRecall
-from femts.bench.tasks.layer import mixer_layer, mixer_names
-from femts.bench.tasks.memorisation import Memorisation
-from femts.bench.tasks.next_byte import sources
-from femts.bench.tasks.recall import NoisyRecall, Recall
-from femts.bench.tasks.selective_copy import SelectiveCopy
-from femts.bench.tasks.verify import verify_task
-from femts.cli import main
-from femts.config.rules import Misfit
-from femts.errors import RunFailure, UsageError
+from femts.errors import RunFailure
+from scripts.bench.tasks import TASKS, Fetch, fit
+from scripts.bench.tasks.__main__ import main
+from scripts.bench.tasks.channels import HEIGHT, Maximum
+from scripts.bench.tasks.networks import mixer_layer
+from scripts.bench.tasks.records import make_cells, verify
+from scripts.bench.tasks.suite import Compression, FuzzyRecall, Memorisation, NoisyRecall, Recall, SelectiveCopy
+from scripts.bench.tasks.task import IGNORED, SCALES
+from scripts.bench.tasks.text_and_images import TESTED, Digits, images, sources
 
-TINY = {"steps": 3, "batch": 4, "scored": 8, "width": 16, "heads": 2, "layers": 1}
-
-
-def drawn(seed: int = 0) -> Generator:
-    return Generator().manual_seed(seed)
-
-
-def test_the_tasks_are_those_of_the_issue() -> None:
-    suite = ("recall", "noisy_recall", "fuzzy_recall", "selective_copy", "compression", "memorisation")
-    assert task_names() == ("fetch", "maximum", *suite, "next_byte", "digits")
-    assert {task_class(name).MEASURE for name in task_names()} == set(MEASURES)
-
-
-@pytest.mark.parametrize("task", task_names())
-def test_a_tiny_cell_of_each_task_has_a_whole_record(task: str, tmp_path: Path) -> None:
-    for cell in make_cells([task], ["fem_sm", "gla"], [1], TINY):
-        record = json.loads(json.dumps(cell.run(tmp_path, "cpu", None)))
-        cell.form.check(record)
-        cell.check_is_of(record)
-        assert record["task"]["steps"] == 3 and len(record["losses"]) == 3
-        assert 0 < record["mixer_parameters"] < record["parameters"]
-        assert record["place"]["threads"] == 1 and record["place"]["libraries"]["torch"]
-        assert (record["data"] is not None) == (task in ("next_byte", "digits"))
-        with pytest.raises(Misfit, match="cell is"):
-            TaskCell(cell.task, cell.mixer, 2, cell.settings).check_is_of(record)
-
-
-def test_a_seed_decides_all_and_mixers_see_the_same_samples() -> None:
-    (cell,) = make_cells(["recall"], ["fem_gla"], [3], TINY)
-    first, again = (fit(cell.sizes(), cell.mixer, 3) for _ in range(2))
-    assert (first.score, first.losses) == (again.score, again.losses)
-    assert fit(cell.sizes(), cell.mixer, 4).losses != first.losses
-
-
-def test_every_mixer_has_about_the_same_weights() -> None:
-    counts = {name: sum(p.numel() for p in mixer_layer(name, 128, 4).parameters()) for name in mixer_names()}
-    assert {"fem_sm", "sm", "fem_gla", "gla", "fem_aft", "mamba"} <= set(counts) and "lintrans" not in counts
-    for name in ("sm", "gla", "aft", "mamba", "linear"):
-        assert 1 <= counts[f"fem_{name}"] / counts[name] < 1.1  # C comes on top
+TINY: dict[str, Any] = {"steps": 3, "batch": 4, "scored": 8, "width": 16, "heads": 2, "layers": 1}
+SIZES = [f"{name}={value}" for name, value in TINY.items()]
+SMALL = ["--mixers", "fem_sm", "sm", "--seeds", "1", "--jobs", "1", "--set", *SIZES]
 
 
 def test_fetch_asks_for_the_payload_at_the_high_key() -> None:
-    x, y = Fetch().draw("train", 5, drawn())
+    x, y = Fetch().draw("train", 5, Generator())
     keys, payload = x.chunk(2, dim=-1)
     assert (keys > HEIGHT / 2).sum(1).eq(1).all()
     assert torch.equal(payload.gather(1, keys.argmax(1, keepdim=True))[:, 0], y)
 
 
 def test_maximum_asks_for_it() -> None:
-    x, y = task_class("maximum")().draw("test", 5, drawn())
+    x, y = Maximum().draw("test", 5, Generator())
     assert torch.equal(x.max(1).values, y)
 
 
-@pytest.mark.parametrize("task", [Recall(), NoisyRecall()], ids=lambda task: task.NAME)
+@pytest.mark.parametrize("task", [Recall(), NoisyRecall()], ids=lambda task: task.name)
 def test_recall_asks_where_a_key_comes_again_and_nowhere_else(task: Recall) -> None:
-    tokens, targets = task.draw("train", 20, drawn())
-    values = range(8, 16)
+    tokens, targets = task.draw("train", 20, Generator())
     for sequence, asked in zip(tokens.tolist(), targets.tolist(), strict=True):
-        map_: dict[int, int] = {}
+        known: dict[int, int] = {}
         for place in range(0, len(sequence), 2):
             key, value = sequence[place : place + 2]
-            assert asked[place] == map_.get(key, IGNORED) and asked[place + 1] == IGNORED
+            assert asked[place] == known.get(key, IGNORED) and asked[place + 1] == IGNORED
             if key < 8:
-                assert value in values and map_.get(key, value) == value
-                map_[key] = value
-    noise = (tokens >= 16).double().mean().item()
-    assert noise == pytest.approx(task.noise, abs=0.05)
+                assert 8 <= value < 16 and known.get(key, value) == value
+                known[key] = value
+    assert (tokens >= 16).double().mean().item() == pytest.approx(task.noise, abs=0.05)
 
 
 def test_fuzzy_recall_asks_for_motifs_that_stood_before() -> None:
     task = FuzzyRecall()
-    tokens, targets = task.draw("test", 20, drawn())
-    half = task.vocabulary // 2
+    tokens, targets = task.draw("test", 20, Generator())
     for sequence, asked in zip(tokens.tolist(), targets.tolist(), strict=True):
         assert all(target in (IGNORED, following) for target, following in zip(asked, sequence[1:], strict=False))
         first = next(place for place, target in enumerate(asked) if target != IGNORED)
         key = sequence[first - task.longest + 1 : first + 1]
-        assert max(key) < half and asked[first] >= half  # the last token of a key, of full length in the test
+        assert max(key) < task.vocabulary // 2 <= asked[first]  # the last token of a key, of full length in the test
         places = [n for n in range(len(sequence) - 3) if sequence[n : n + 3] == key]
         assert places[0] < first - 2 and sequence[places[0] + 3] == asked[first]
 
 
 def test_selective_copy_asks_for_the_scattered_tokens_in_order() -> None:
-    task = SelectiveCopy()
-    tokens, targets = task.draw("train", 10, drawn())
+    tokens, targets = SelectiveCopy(copied=8).draw("train", 10, Generator())
     for sequence, asked in zip(tokens.tolist(), targets.tolist(), strict=True):
-        assert [each for each in sequence if each < 14] == asked[-task.copied :]
-        assert sequence[-task.copied - 1] == 15 and set(asked[: -task.copied]) == {IGNORED}
+        assert [each for each in sequence if each < 14] == asked[-8:]
+        assert sequence[-9] == 15 and set(asked[:-8]) == {IGNORED}
 
 
 def test_memorisation_has_one_map_for_all() -> None:
-    (tokens, targets), (others, other_targets) = (Memorisation().draw("test", 99, drawn(seed)) for seed in (0, 1))
-    maps = [
-        dict(zip(x[:, ::2].flatten().tolist(), y[:, 1::2].flatten().tolist(), strict=True))
-        for x, y in ((tokens, targets), (others, other_targets))
-    ]
-    assert maps[0] == maps[1] and len(maps[0]) == 128 and set(targets[:, ::2].flatten().tolist()) == {IGNORED}
+    maps = []
+    for seed in (0, 1):
+        x, y = Memorisation().draw("test", 99, Generator().manual_seed(seed))
+        maps.append(dict(zip(x[:, ::2].flatten().tolist(), y[:, 1::2].flatten().tolist(), strict=True)))
+        assert set(y[:, ::2].flatten().tolist()) == {IGNORED}
+    assert maps[0] == maps[1] and len(maps[0]) == 128
 
 
 def test_compression_asks_for_every_token() -> None:
-    tokens, targets = task_class("compression")().draw("test", 9, drawn())
-    assert torch.equal(tokens[:, :-1], targets[:, :-1]) and set(targets[:, -1].tolist()) == {IGNORED}
+    x, y = Compression().draw("test", 9, Generator())
+    assert torch.equal(x[:, :-1], y[:, :-1]) and set(y[:, -1].tolist()) == {IGNORED}
 
 
 def test_what_is_scored_was_not_trained_on() -> None:
-    train, test, digest = sources()
-    assert len(train) > 5 * len(test) > 0 and len(digest) == 64
-    patches, digits, _ = images()
-    assert patches.shape == (1797, 16, 4) and len(digits) - TESTED == 1200
-    x, _ = task_class("digits")().draw("test", TESTED, drawn())
+    train, test, _ = sources()
+    assert len(train) > 5 * len(test) > 0
+    patches, _, _ = images()
+    x, _ = Digits().draw("test", TESTED, Generator())
     trained = {tuple(each) for each in patches[:-TESTED].flatten(1).tolist()}
-    assert not any(tuple(each) in trained for each in x.flatten(1).tolist())
+    assert len(trained) > 1000 and not any(tuple(each) in trained for each in x.flatten(1).tolist())
 
 
-def test_settings_are_part_of_a_cell_where_they_change_it() -> None:
-    plain = make_cells(["fetch", "selective_copy"], ["sm"], [1], {"channels": "16", "steps": "600"})
-    assert [cell.settings for cell in plain] == [{"steps": 600}, {}]  # each task has its own steps
-    assert plain[0].path.startswith("fetch-") and plain[1].path == "selective_copy/sm-seed1"
-    with pytest.raises(UsageError, match=r"'task.step'; did you mean 'steps'"):
-        make_cells(["fetch", "recall"], ["sm"], [1], {"step": "600"})
+def test_every_mixer_has_about_the_same_weights() -> None:
+    for name in ("sm", "gla", "aft", "mamba", "linear"):
+        mixed, alone = (sum(p.numel() for p in mixer_layer(n, 128, 4).parameters()) for n in (f"fem_{name}", name))
+        assert 1 <= mixed / alone < 1.1  # C comes on top
 
 
-def test_a_score_that_is_no_number_is_a_failure() -> None:
-    (cell,) = make_cells(["maximum"], ["sm"], [1], {**TINY, "rate": 1e30})
-    with pytest.raises(RunFailure, match="try a smaller rate"):
-        fit(cell.sizes(), "sm", 1)
+@pytest.mark.parametrize("name", TASKS)
+def test_a_tiny_training_of_each_task_has_a_whole_record(name: str) -> None:
+    for cell in make_cells([name], ["fem_sm", "gla"], [1], {key: str(value) for key, value in TINY.items()}):
+        record = json.loads(json.dumps(cell.run("cpu")))
+        assert record["task"]["steps"] == len(record["losses"]) == 3
+        assert 0 < record["mixer_parameters"] < record["parameters"]
+        assert record["measure"] in SCALES and (record["data"] is not None) == (name in ("next_byte", "digits"))
 
 
-@pytest.fixture(scope="module")
-def genuine(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    (cell,) = make_cells(["fetch"], ["fem_sm"], [1], TINY)
-    return dict(json.loads(json.dumps(cell.run(tmp_path_factory.mktemp("work"), "cpu", None))))
+def test_fetch_is_learned_by_the_mixer_and_not_by_its_prior() -> None:
+    task = Fetch(length=8, channels=8, width=32, steps=300, scored=256)
+    assert fit(task, "fem_sm", 1)["score"] < 0.2 < fit(task, "sm", 1)["score"]
 
 
-def test_a_record_is_verified_to_the_bit_and_elsewhere_within_a_tolerance(genuine: dict[str, Any]) -> None:
-    verdict = verify_task(genuine, "cpu")
-    assert verdict.holds and str(verdict).endswith("equal to the bit")
-    changed = {**genuine, "score": genuine["score"] + 0.01}
-    assert "NOT equal, in the same place: score" in str(verify_task(changed, "cpu"))
-    elsewhere = {**changed, "code": "0" * 64, "losses": [1.0, 1.0, 1.0]}
-    assert str(verify_task(elsewhere, "cpu")).endswith("within 0.02; different now: the sources")
-    assert not verify_task({**elsewhere, "score": genuine["score"] + 0.03}, "cpu").holds
+def test_a_loss_that_is_no_number_is_a_failure() -> None:
+    with pytest.raises(RunFailure, match="lower the rate"):
+        fit(Maximum(**{**TINY, "rate": 1e30}), "sm", 1)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"losses": [1.0, 1.0, 1.0]},
-        {"parameters": 7},
-        {"mixer_parameters": 7},
-        {"recipe": {"optimiser": "SGD"}},
-        {"data": "0" * 64},
-        {"measure": "bits"},
-        {"task": {"steps": 3}},
-        {"cell": {"task": "fetch", "mixer": "fem_sm", "seed": 1, "settings": {"steps": 3}}},
-        {"cell": {"task": "maximum", "mixer": "fem_sm", "seed": 1, "settings": TINY}},
-    ],
-    ids=lambda change: next(iter(change)),
-)
-def test_a_forged_record_is_not_accepted(genuine: dict[str, Any], change: dict[str, Any]) -> None:
-    verdict = verify_task({**genuine, **change}, "cpu")
-    assert not verdict.holds and next(iter(change)) in str(verdict)
+def test_finished_trainings_are_kept_and_the_others_go_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["--out", str(tmp_path), *SMALL]
+    assert main(["--tasks", "fetch", *command]) == 0
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.json")}
+    assert len(before) == 2
+    assert main(["--tasks", "fetch", "recall", *command]) == 0
+    assert all(path.stat().st_mtime_ns == written for path, written in before.items())
+    capsys.readouterr()
+    assert main(["--tasks", "fetch", "recall", "--show", *command, "--seeds", "1", "2"]) == 0
+    scores, costs = capsys.readouterr().out.split("\n\n")
+    assert scores.startswith("| task | measure | seeds | fem_sm | sm |\n| --- |") and scores.count("1 of 2 seeds") == 4
+    assert [line.split()[1] for line in costs.splitlines()[2:]] == ["fetch", "recall"]
+    assert main(["--verify", *map(str, before)]) == 0
+    assert capsys.readouterr().out.count("equal to the bit") == 2
 
 
-def test_the_command_verifies_records_of_both_kinds(
-    genuine: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "x.json"
-    path.write_text(json.dumps(genuine))
-    assert main(["verify", str(path), "--device", "cpu"]) == 0
-    assert capsys.readouterr().out.startswith(f"{path}: error ")
-    path.write_text(json.dumps({**genuine, "format": "tasks 9"}))
-    assert main(["verify", str(path)]) == 2
-    assert "is no record of format 1 or tasks 1; give a file that 'femts table'" in capsys.readouterr().err
+def test_a_committed_record_holds() -> None:
+    record = json.loads((ROOT / "results" / "tasks" / "memorisation" / "sm-seed1.json").read_text())
+    holds, words = verify(record)
+    assert holds, words
+
+
+def test_a_changed_record_does_not_hold() -> None:
+    (cell,) = make_cells(["fetch"], ["fem_gla"], [1], {key: str(value) for key, value in TINY.items()})
+    record = json.loads(json.dumps(cell.run("cpu")))
+    assert verify(record)[1].endswith("equal to the bit")
+    assert not verify({**record, "losses": [1.0, 1.0, 1.0]})[0]
+    elsewhere = {**record, "commit": "0" * 40, "losses": [1.0, 1.0, 1.0]}
+    assert verify({**elsewhere, "score": record["score"] + 0.01})[1].endswith("other than recorded: commit")
+    assert not verify({**elsewhere, "score": record["score"] + 0.03})[0]
+    assert not verify({**elsewhere, "parameters": 7})[0]
+    assert "NOT run, for this femts has another data" in verify({**record, "data": "0" * 64})[1]
+
+
+def test_what_is_no_mixer_is_told_before_anything_is_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--mixers", "ridge", "--out", str(tmp_path / "new")]) == 2
+    assert "'ridge' is no mixer" in capsys.readouterr().err and not list(tmp_path.iterdir())

@@ -49,7 +49,7 @@ def twice(number: int) -> None:
 '''
 ORDER = (
     "demo train tune evaluate predict calibrate explain export backtest audit report table verify models "
-    "doctor datasets bench"
+    "doctor datasets"
 ).split()
 
 

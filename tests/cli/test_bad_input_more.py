@@ -38,7 +38,6 @@ CASES = {
     "results that are a file": Case(
         "table --models naive --results stamp1970.csv", r"Results 'stamp1970\.csv' are a file; name a folder"
     ),
-    "tasks that are not there": Case("bench tasks --out nowhere --show", r"no folder of results 'nowhere' to show"),
     # stamps
     "a stamp of 1970": Case(f"{OWN} stamp1970.csv", r"from 1970-01-01 .* to 2024-01-01 01:00:00 \(data rows 1 and 2\)"),
     "a stamp of 2224, predict": Case(
@@ -94,9 +93,11 @@ CASES = {
     "no workbook": Case(
         f"{OWN} not.xlsx", r"not.xlsx (cannot be read as an Excel workbook|needs openpyxl, which is not installed)"
     ),
-    "no zstd": Case(f"{OWN} not.zst", r"not.zst is (damaged|packed by zstd; run pip install zstandard)"),
+    "no zstd": Case(f"{OWN} not.zst", r"not.zst is (damaged|packed by zstd; run pip install pyarrow)"),
     "an empty standard input": Case(f"{OWN} -", r"The standard input (is empty|cannot be opened)"),
-    "thousands": Case(f"{OWN} thousands.csv", r"has '1,234.5' in column 'heat' at data row 8; leave out marks between"),
+    "thousands": Case(
+        f"{OWN} thousands.csv", r"has the text '1,234.5' in column 'heat' at data row 8; leave out marks between"
+    ),
     "thousands or decimals": Case(f"{OWN} either.csv", r"has '1,234', in which the comma could stand before decimals"),
     "points and decimal commas": Case(
         f"{PREDICT} both.csv", r"has '\d+\.\d+' in column 'load' at data row 1, but other numbers"

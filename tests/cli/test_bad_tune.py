@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
@@ -10,6 +9,9 @@ import pytest
 from bad_cases import Case, check_case
 from small_tables import small_table
 
+import femts
+
+pytest.importorskip("optuna", reason="tuning needs Optuna, of pip install '.[tune]'")
 TUNE = "tune --dataset good.csv --model ridge --pred-len 12"
 SEARCH = f"{TUNE} --search"
 CASES = {
@@ -45,8 +47,11 @@ CASES = {
     "time of a trial": Case(f"{TUNE} --set training.max_time=9s", r"'training.max_time' would make scores"),
     "look-back too long": Case(f"{TUNE} --seq-len 9999", r"look-back of 9999 .* longest look-back that fits is \d+"),
     "a folder of something else": Case(f"{TUNE} --out other", r"Folder other holds 'notes.txt' and no study"),
-    "another study": Case(f"{TUNE} --trials 1 --out asked", r"was begun with .*another folder with --out"),
-    "a study that is none": Case(f"{TUNE} --trials 1 --out broken", r"broken/study.json cannot be read"),
+    "another study": Case(
+        f"{TUNE} --trials 1 --out asked",
+        r"begun with pred_len 24, not 12; .* another folder with --out",
+    ),
+    "a study that is none": Case(f"{TUNE} --out broken", r"broken/study.db cannot be read: .*not a database"),
     "device in a study": Case(f"{TUNE} --device gpu", r"'gpu'"),
 }
 
@@ -56,13 +61,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a table, and folders that hold no study of it."""
     folder = tmp_path_factory.mktemp("tune")
     small_table().to_csv(folder / "good.csv", index=False)
-    for name, content in (
-        ("other/notes.txt", "mine"),
-        ("broken/study.json", '{"format": 1, "trials": 7}'),
-        ("asked/study.json", json.dumps({"format": 1, "question": {"model": "fem_sm"}, "trials": []})),
-    ):
-        (folder / name).parent.mkdir()
-        (folder / name).write_text(content)
+    for path in (folder / "other" / "notes.txt", folder / "broken" / "study.db"):
+        path.parent.mkdir()
+        path.write_text("mine")
+    femts.tune(folder / "good.csv", "ridge", 24, search={"model.ridge": [1]}, trials=1, out=folder / "asked")
     return folder
 
 
@@ -70,7 +72,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_one_sentence_and_nothing_written(
     case: Case, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("optuna", reason="tuning needs Optuna, of pip install '.[tune]'")
     check_case(case, place, monkeypatch, capsys)
 
 
@@ -78,4 +79,4 @@ def test_without_optuna_one_sentence_says_how_to_get_it(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "optuna", None)
-    check_case(Case(TUNE, r"needs Optuna, which is not installed; run pip install optuna"), place, monkeypatch, capsys)
+    check_case(Case(TUNE, r"needs Optuna, .*; run pip install 'femts\[tune\]'"), place, monkeypatch, capsys)

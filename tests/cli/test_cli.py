@@ -39,7 +39,7 @@ def test_no_command_prints_the_help_and_is_a_mistake(capsys: pytest.CaptureFixtu
     assert "train" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("command", ["--help", "datasets list", "train --help", "bench mixer --help"])
+@pytest.mark.parametrize("command", ["--help", "datasets list", "train --help"])
 def test_light_commands_import_nothing_heavy(command: str) -> None:
     heavy = {"torch", "lightning_fabric", "sklearn", "pandas", "numpy", "matplotlib"}
     code = f"import sys; from femts.cli import main; main({command.split()}); print(sorted({heavy} & set(sys.modules)))"
@@ -250,9 +250,8 @@ def test_calibrate_and_predict_with_levels(own: Path, tmp_path: Path, capsys: py
     assert "calibrated for 12 steps, not for 14" in capsys.readouterr().err
     assert main(["calibrate", str(tmp_path / "run"), "--pred-len", "14", "--level", "72.5"]) == 0
     out, err = capsys.readouterr()
-    levels = "50, 72.5, 80, 90, 95, 99"
     (path,) = (tmp_path / "run").glob("intervals*")
-    assert out == f"{path}: levels {levels} for 14 steps, from 17 windows\n"
+    assert out == f"{path}: levels up to 99.9 for 14 steps, from 17 windows\n"
     assert (
         err
         == "note: intervals are an estimate: 17 validation windows, 2 without overlap, are too few to calibrate on\n"

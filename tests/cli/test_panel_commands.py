@@ -43,7 +43,7 @@ def there(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             "evaluate run --by series --level 80 --csv",
             "windows,mse,mae,mase,rmsse,skill,coverage-80",
         ),
-        ("calibrate run --level 70", "levels 50, 70, 80, 90, 95, 99 for 7 steps, from 33 windows"),
+        ("calibrate run --level 70", "levels up to 99.9 for 7 steps, from 33 windows"),
         ("backtest run panel.csv --windows 2 -o windows.csv", "windows.csv: 42 rows, 2 forecasts of 3 series"),
         ("backtest run panel.csv --windows 1 --by series", "long    seasonal_naive"),
         ("backtest run panel.csv --windows 1 --refit", "seasonal_naive"),
@@ -96,8 +96,7 @@ def test_the_series_named_are_forecast(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("evaluate run --by channel", "cannot be grouped by 'channel'; choose from step, series"),
-        ("evaluate run --by step,series", "grouped by step or by series, not by both"),
+        ("evaluate run --by step,series", "grouped by series alone, or by step and channel"),
         ("predict run panel.csv --series none", "The history has no series 'none'"),
         ("predict run panel.csv --future panel.csv", "A table of known columns was given"),
         ("predict single one.csv --series long", "Option --series names series of a panel"),

@@ -10,8 +10,8 @@ import pytest
 
 from femts.cli import main
 from femts.data.synthetic import synthetic_frame
-from femts.training.choice import run as choice
-from femts.training.choice.candidates import Candidate
+from femts.training.select import run as select
+from femts.training.select.candidates import Candidate
 
 EACH = "train --pred-len 12,24 --seq-len 48 --out each"
 
@@ -20,7 +20,7 @@ EACH = "train --pred-len 12,24 --seq-len 48 --out each"
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The working folder, with a table, a part of it, and another of its name."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(choice, "shortlist", lambda *_: (Candidate("naive"), Candidate("ridge")))
+    monkeypatch.setattr(select, "shortlist", lambda *_: (Candidate("naive"), Candidate("ridge")))
     table = synthetic_frame(500).iloc[:, :3]
     table.to_csv("m.csv", index=False)
     table[:400].to_csv("m400.csv", index=False)

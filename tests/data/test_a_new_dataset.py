@@ -53,18 +53,7 @@ register_dataset(
     DatasetCard(name="Slopes", make=_make, rows=ROWS, channels=2, freq="h", season=24, description="Up and down.")
 )
 """
-_TABLE = [
-    "--datasets",
-    "Boiler",
-    "--models",
-    "naive,seasonal_naive",
-    "--pred-lens",
-    "12",
-    "--seq-len",
-    "24",
-    "--jobs",
-    "1",
-]
+_TABLE = "--datasets Boiler --models naive,seasonal_naive --pred-lens 12 --seq-len 24 --jobs 1".split()
 
 
 @pytest.fixture
@@ -142,7 +131,7 @@ def test_data_that_are_made_need_no_file(folder: Path, capsys: pytest.CaptureFix
     catalog.load_cards()
     assert _listed("Slopes", capsys) == ["Slopes", "100", "2", "h", "built-in"]
     data = femts.load_dataset("slopes")
-    assert data.values.shape == (100, 2) and data.dates is None and data.split.test == (80, 100)
+    assert data.values.shape == (100, 2) and data.stamps is None and data.split.test.tolist() == [[80, 100]]
     assert data.notes == ("it has no dates, so forecasts carry none",)
 
 

@@ -1,20 +1,23 @@
+"""One data set of one series or of several: by catalogue name, from a file or a frame, wide or long."""
+
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from data_cases import wide
+from small_panels import LENGTHS, panel_table
 
 from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset
-from femts.data.frames import write_table
 from femts.data.loading import load_dataset
 from femts.data.preprocess import Preprocess
-from femts.data.scaler import Scaler
-from femts.data.splits import ratio_split
+from femts.data.read import write_table
+from femts.data.splits import Split, ratio_split
 from femts.data.windows import part_windows
 from femts.errors import UsageError
 
@@ -28,7 +31,7 @@ def test_own_csv_and_own_frame_are_the_same_data(tmp_path: Path, table: pd.DataF
     for data in (from_file, from_frame):
         assert np.array_equal(data.values, table[["a", "b"]].to_numpy()) and data.values.dtype == np.float64
         assert data.columns == ("a", "b") and data.freq == "h" and data.season == 24 and data.notes == ()
-        assert data.split == ratio_split(30)
+        assert data.series == ("",) and data.split == ratio_split(30)
         pd.testing.assert_frame_equal(data.frame(), table, check_dtype=False)
 
 
@@ -36,13 +39,107 @@ def test_the_hash_tells_frames_apart(table: pd.DataFrame) -> None:
     same, other = load_dataset(table.copy()), load_dataset(table.assign(a=table["a"] + 1))
     later = load_dataset(table.assign(date=table["date"] + pd.Timedelta("1h")))
     assert load_dataset(table).sha256 == same.sha256
-    assert len({same.sha256, other.sha256, later.sha256}) == 3
+    assert len({same.sha256, other.sha256, later.sha256, load_dataset(table, panel=True).sha256}) == 4
 
 
 def test_a_constant_column_is_taken_and_said_once(table: pd.DataFrame) -> None:
     data = load_dataset(table.assign(b=5.0))
     assert data.notes == ("column 'b' is constant in training, so its scale is 1",)
-    assert Scaler.fit(data.train_values).scale[1] == 1.0
+
+
+def test_a_long_table_has_series_unless_they_are_to_be_forecast_together(tmp_path: Path) -> None:
+    path = tmp_path / "many.csv"
+    panel_table().to_csv(path, index=False)
+    for source in (path, panel_table()):
+        data = load_dataset(source)
+        assert data.series == tuple(LENGTHS) and data.columns == ("y",)
+        assert data.spans.tolist() == [[0, 300], [300, 360], [360, 384], [384, 390]]
+        learn, said = data.notes
+        assert learn == "the table is long, so one model learns from each series by itself; --multivariate joins them"
+        assert said == "it has 4 series of 6 to 300 rows, 1 of them with gaps"
+        assert load_dataset(source, panel=True).notes == (said,)
+        assert load_dataset(source, panel=False).columns == tuple(LENGTHS)
+
+
+def test_a_wide_table_has_its_columns_for_series_on_demand(table: pd.DataFrame) -> None:
+    data = load_dataset(table, panel=True)
+    assert data.series == ("a", "b") and data.columns == ("y",)
+    np.testing.assert_array_equal(data["b"].values[:, 0], table["b"])
+
+
+def test_each_series_is_a_data_set_of_its_own() -> None:
+    data = load_dataset(panel_table()).for_horizon(7)
+    for number, (name, rows) in enumerate(LENGTHS.items()):
+        one, (first, stop) = data[name], data.spans[number]
+        assert (one.series, one.spans.tolist(), len(one.stamps)) == ((name,), [[0, rows]], rows)  # type: ignore[arg-type]
+        np.testing.assert_array_equal(one.values, data.values[first:stop])
+        assert one.split == Split(data.split.rows[[number]]) == one.for_horizon(7).split
+    some = data.take(np.array([2, 0]), np.array([20, 50]))
+    assert some.series == ("young", "long") and some.lengths.tolist() == [20, 50]
+    np.testing.assert_array_equal(some["long"].values, data["long"].values[:50])
+    assert (some.split.rows <= some.lengths[:, None, None]).all()
+    with pytest.raises(UsageError, match="Data set 'frame' has no series 'lonk'; did you mean 'long'"):
+        data["lonk"]
+
+
+def test_other_rows_may_be_there_to_learn_from() -> None:
+    data = load_dataset(panel_table()).for_horizon(7)
+    assert data.all_rows().train_lengths.tolist() == data.lengths.tolist()
+    held = data.held_out().split
+    assert np.array_equal(held.val[:, 1], data.split.test[:, 1]) and np.array_equal(held.train, data.split.train)
+    assert np.array_equal(data.learning("val").split.train[:, 1], data.split.rows[:, :2, 1].max(1))
+
+
+def test_the_scaler_of_each_series_is_that_of_it_alone() -> None:
+    data = load_dataset(panel_table()).for_horizon(7)
+    together = Preprocess.fit(data)
+    for number, name in enumerate(("long", "short", "young")):
+        alone = Preprocess.fit(data[name]).scaler
+        np.testing.assert_array_equal(together.scaler.mean[number], alone.mean[0])
+        np.testing.assert_array_equal(together.scaler.scale[number], alone.scale[0])
+    again = Preprocess.from_dict(together.to_dict())
+    np.testing.assert_array_equal(again.scaler.scale, together.scaler.scale)
+    new = together.for_series(load_dataset(panel_table().replace({"short": "stranger"})))
+    values = data["short"].values
+    np.testing.assert_allclose(new.scaler.mean[1], np.nanmean(values, axis=0), err_msg="a new one, by its own rows")
+    np.testing.assert_array_equal(new.scaler.mean[[0, 2, 3]], together.scaler.mean[[0, 2, 3]])
+
+
+LONG = panel_table()
+
+
+@pytest.mark.parametrize(
+    ("frame", "reading", "says"),
+    [
+        (pd.concat([LONG, LONG.head(1)]), {}, "Series 'long' of The frame repeats 1 date"),
+        (pd.concat([LONG, LONG]), {}, "Series 'long' of The frame repeats 300 dates, the first"),
+        (LONG.assign(more=1.0), {}, "has the further column 'more'; name it for --past, --future or --static, or"),
+        (LONG.assign(ds=range(390)), {"calendar": True}, "Calendar features need dates"),
+        (LONG, {"target": ["z"]}, "The frame has no column 'z' for --target; choose from y."),
+        (LONG, {"static": ["z"]}, "The frame has no column 'z' for --static"),
+        (LONG, {"past": ["y"]}, "Column 'y' is named for --target and for --past"),
+        (LONG.assign(more=LONG["y"]), {"future": "more"}, "Column 'more' of --future equals 'y' in every row"),
+        (LONG.assign(more=1.0).drop(columns="ds"), {"past": "more"}, "has no column 'ds', so it is no long table"),
+        (
+            LONG.assign(more=np.arange(390) > 350),
+            {"static": "more"},
+            "Static column 'more' of series 'short' changes, from 0 to 1; give it one value",
+        ),
+        (LONG.assign(more=np.inf), {"static": "more"}, "Static column 'more' of series 'long' is infinite"),
+        (LONG.assign(unique_id=[*[None] * 3, *["a"] * 387]), {}, "has no name in 'unique_id' at data row 1"),
+        (LONG.head(0), {}, "has no rows"),
+        (LONG.assign(y="much"), {}, "has the text 'much' in column 'y'"),
+        (3, {}, "The data are a int"),
+        (
+            wide(30).assign(date=lambda f: f["date"] + pd.to_timedelta(20 * (f.index == 7), unit="min")),
+            {"panel": None},
+            "The frame has an uneven step",
+        ),
+    ],
+)
+def test_data_that_cannot_be_used_are_refused(frame: Any, reading: dict[str, Any], says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        load_dataset(frame, **{"panel": True, **reading})
 
 
 @pytest.mark.parametrize(
@@ -72,7 +169,7 @@ def test_a_file_without_an_ending_is_found(
 def test_synthetic_needs_no_file() -> None:
     data = load_dataset("Synthetic")
     assert (data.name, data.values.shape, data.freq, data.season) == ("synthetic", (8760, 6), "h", 24)
-    assert data.sha256 == load_dataset("synthetic").sha256 and data.dates is not None
+    assert data.sha256 == load_dataset("synthetic").sha256 and data.stamps is not None
 
 
 def solar_text(rows: int, channels: int) -> str:
@@ -84,19 +181,16 @@ def test_solar_unpacked_is_taken_by_its_form_and_says_that_it_is_unverified(tmp_
     (tmp_path / "solar_AL.txt").write_text(solar_text(52560, 137))
     data = load_dataset("solar", data_root=tmp_path)
     assert data.values.shape == (52560, 137) and data.values[1, 2] == 3.2
-    assert data.dates is None and data.freq is None and "date" not in data.frame().columns
+    assert data.stamps is None and data.freq is None and "date" not in data.frame().columns
     assert any("no hash is published" in note for note in data.notes)
     windows = part_windows(data, Preprocess.fit(data), "test", 96, 96)
     assert len(windows) == 10417
 
 
-def test_solar_of_another_size_is_refused(tmp_path: Path) -> None:
+def test_solar_that_is_not_the_published_one_is_refused(tmp_path: Path) -> None:
     (tmp_path / "solar_AL.txt").write_text(solar_text(100, 5))
     with pytest.raises(UsageError, match="has 100 rows of 5 values, but Solar has 52560 of 137"):
         load_dataset("Solar", data_root=tmp_path)
-
-
-def test_solar_gzipped_must_be_the_published_blob(tmp_path: Path) -> None:
     pd.DataFrame(np.ones((10, 3))).to_csv(tmp_path / "solar_AL.txt.gz", header=False, index=False)
     with pytest.raises(UsageError, match=r"not the published Solar .*git blob 08a1f235"):
         load_dataset("Solar", data_root=tmp_path)
@@ -109,11 +203,6 @@ def test_a_dataset_cannot_be_changed_by_accident(table: pd.DataFrame) -> None:
     assert isinstance(replace(data, name="other"), Dataset)
 
 
-def test_uneven_own_data_is_refused() -> None:
-    with pytest.raises(UsageError, match="The frame has an uneven step"):
-        load_dataset(wide(30).assign(date=lambda f: f["date"] + pd.to_timedelta(20 * (f.index == 7), unit="min")))
-
-
 @pytest.mark.parametrize("name", REAL)
 def test_real_file_has_the_form_of_its_card(name: str, real_root: Path) -> None:
     data, known = load_dataset(name, data_root=real_root, download=False), CATALOG[name]
@@ -121,13 +210,13 @@ def test_real_file_has_the_form_of_its_card(name: str, real_root: Path) -> None:
     assert data.sha256 == known.sha256 and data.freq == known.freq and data.split == known.split
     preprocess = Preprocess.fit(data)
     for part in ("train", "val", "test"):
-        assert len(part_windows(data, preprocess, part, 336, 96)) == known.split.windows(part, 336, 96)
+        assert len(part_windows(data, preprocess, part, 336, 96)) == known.split.windows(part, 336, 96)[0, 3]
 
 
 def test_weather_keeps_its_sentinels_and_its_repeated_stamp(real_root: Path) -> None:
     data = load_dataset("Weather", data_root=real_root, download=False)
-    assert data.dates is not None
-    assert int((data.values == -9999).sum()) == 81 and int(data.dates.duplicated().sum()) == 1
+    assert data.stamps is not None
+    assert int((data.values == -9999).sum()) == 81 and int(data.stamps.duplicated().sum()) == 1
 
 
 def test_a_catalogue_file_given_by_its_path_says_what_that_means(real_root: Path) -> None:

@@ -28,7 +28,7 @@ def demand(rows: int = 400) -> pd.DataFrame:
 @pytest.mark.parametrize("transform", ["log1p", "boxcox"])
 def test_a_transform_is_undone(transform: str) -> None:
     values = np.abs(np.random.default_rng(0).normal(3, 2, (50, 3))) + 0.1
-    power = PowerTransform.fit(transform, values, ("a", "b", "c"), "The frame")
+    power = PowerTransform.fit(transform, [("The frame", values)], ("a", "b", "c"))
     assert power is not None
     np.testing.assert_allclose(power.undo(power.apply(values)), values, rtol=1e-9)
     again = PowerTransform.from_dict(power.to_dict())
@@ -42,12 +42,12 @@ def test_log1p_and_boxcox_are_those_of_scipy() -> None:
     from scipy.stats import boxcox
 
     values = np.random.default_rng(0).lognormal(1, 0.7, (200, 1))
-    logarithm = PowerTransform.fit("log1p", values, ("a",), "The frame")
-    power = PowerTransform.fit("boxcox", values, ("a",), "The frame")
+    logarithm = PowerTransform.fit("log1p", [("The frame", values)], ("a",))
+    power = PowerTransform.fit("boxcox", [("The frame", values)], ("a",))
     assert logarithm is not None and power is not None
     np.testing.assert_allclose(logarithm.apply(values), np.log1p(values))
     expected, fitted = boxcox(values[:, 0])
-    np.testing.assert_allclose(power.powers, fitted, atol=1e-6)
+    np.testing.assert_allclose(power.powers[0], fitted, atol=1e-6)
     np.testing.assert_allclose(power.apply(values)[:, 0], expected, atol=1e-5)
 
 
@@ -77,8 +77,7 @@ def test_no_forecast_and_no_bound_leaves_the_domain(model: str, transform: str, 
 def test_scores_in_raw_units_are_those_of_the_raw_forecasts() -> None:
     data = femts.load_dataset(demand(), min=0, transform="log1p")
     run = femts.train(data, "ridge", **QUICK)
-    windows = data.split.windows("test", 24, 12)
-    first = data.split.test[0]
+    windows, first = int(data.split.windows("test", 24, 12)[0, 3]), int(data.split.test[0, 0])
     looks = np.stack([data.values[first + i - 24 : first + i] for i in range(windows)])
     truth = np.stack([data.values[first + i : first + i + 12] for i in range(windows)])
     error = run.predict_array(looks) - truth
@@ -130,7 +129,7 @@ def test_past_columns_are_not_transformed() -> None:
     table = demand().assign(cold=lambda f: -1.0 - f["y"])
     data = femts.load_dataset(table, target=["y"], past=["cold"], transform="log1p")
     run = femts.train(data, "itransformer", **QUICK)
-    assert run.preprocess.power is not None and len(run.preprocess.power.powers) == 1
+    assert run.preprocess.power is not None and run.preprocess.power.powers.shape == (1, 1)
     assert np.isfinite(run.predict(table)["y"]).all()
 
 

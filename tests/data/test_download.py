@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,12 +30,17 @@ class Server(ThreadingHTTPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
-        self.body, self.cuts = BODY, 0
+        self.body, self.cuts, self.says_length = BODY, 0, True
         self.seen: list[str | None] = []
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_address[1]}/file.csv"
+
+    def serve(self, wanted: DatasetCard, **how: Any) -> DatasetCard:
+        """`wanted`, of which the server answers otherwise from now on."""
+        vars(self).update(how)
+        return wanted
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -47,7 +53,8 @@ class Handler(BaseHTTPRequestHandler):
             return
         body = self.server.body
         self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
+        if self.server.says_length:
+            self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         if self.server.cuts:
             self.server.cuts -= 1
@@ -79,11 +86,6 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
 
 
-def assert_names_the_file_and_its_place(error: pytest.ExceptionInfo[Exception], known: DatasetCard, root: Path) -> None:
-    text = str(error.value)
-    assert "\n" not in text and text.endswith(".") and f"put it at {root / known.filename}" in text
-
-
 def test_good_file_arrives_whole_and_is_not_asked_for_again(
     server: Server, wanted: DatasetCard, tmp_path: Path
 ) -> None:
@@ -93,29 +95,56 @@ def test_good_file_arrives_whole_and_is_not_asked_for_again(
     assert names(root) == ["ETTh1.csv"] and server.seen == [None]
 
 
-def test_wrong_content_is_refused_and_thrown_away(server: Server, wanted: DatasetCard, tmp_path: Path) -> None:
-    server.body = BODY.replace(b"1.25", b"1.26")
-    with pytest.raises(RunFailure, match="what came differs from sha256") as error:
-        fetch(wanted, tmp_path)
-    assert_names_the_file_and_its_place(error, wanted, tmp_path)
-    assert names(tmp_path) == []
+REFUSED: dict[str, tuple[str, Callable[[Server, DatasetCard], DatasetCard]]] = {
+    "other content": (
+        "what came differs from sha256",
+        lambda server, wanted: server.serve(wanted, body=BODY.replace(b"1.25", b"1.26")),
+    ),
+    "cut twice": ("there is no connection, or it broke", lambda server, wanted: server.serve(wanted, cuts=2)),
+    "not found": (
+        "the server answered 404",
+        lambda server, wanted: replace(wanted, url=server.url.replace("file.csv", "gone.csv")),
+    ),
+    "no network": (
+        "there is no connection",
+        lambda server, wanted: replace(wanted, url=f"http://127.0.0.1:{closed_port()}/file.csv"),
+    ),
+    "too large": (
+        "larger than 100000 bytes, which ETTh1 is not",
+        lambda server, wanted: replace(wanted, most_bytes=100_000),
+    ),
+    "too large, of no said length": (
+        "larger than 100000 bytes, which ETTh1 is not",
+        lambda server, wanted: replace(server.serve(wanted, says_length=False), most_bytes=100_000),
+    ),
+}
+
+
+def closed_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_download_that_fails_leaves_nothing_and_says_where_to_put_the_file(
+    name: str, server: Server, wanted: DatasetCard, tmp_path: Path
+) -> None:
+    words, spoil = REFUSED[name]
+    root = tmp_path / "made"
+    with pytest.raises(RunFailure, match=words) as error:
+        fetch(spoil(server, wanted), root)
+    text = str(error.value)
+    assert "\n" not in text and text.endswith(".") and f"put it at {root / wanted.filename}" in text
+    assert names(root) == [] and (name != "no network" or not root.exists())
 
 
 def test_a_cut_connection_is_tried_once_more_from_the_start(
     server: Server, wanted: DatasetCard, tmp_path: Path
 ) -> None:
-    server.cuts = 1
-    fetch(wanted, tmp_path)
+    fetch(server.serve(wanted, cuts=1), tmp_path)
     assert (tmp_path / "ETTh1.csv").read_bytes() == BODY and names(tmp_path) == ["ETTh1.csv"]
     assert server.seen == [None, None]
-
-
-def test_a_connection_that_keeps_breaking_leaves_nothing(server: Server, wanted: DatasetCard, tmp_path: Path) -> None:
-    server.cuts = 2
-    with pytest.raises(RunFailure, match="there is no connection, or it broke") as error:
-        fetch(wanted, tmp_path)
-    assert_names_the_file_and_its_place(error, wanted, tmp_path)
-    assert names(tmp_path) == []
 
 
 def test_several_downloads_at_once_end_with_one_right_file(server: Server, wanted: DatasetCard, tmp_path: Path) -> None:
@@ -124,25 +153,6 @@ def test_several_downloads_at_once_end_with_one_right_file(server: Server, wante
         paths = list(pool.map(lambda _: fetch(wanted, tmp_path), range(4)))
     assert set(paths) == {tmp_path / "ETTh1.csv"} and paths[0].read_bytes() == BODY
     assert names(tmp_path) == ["ETTh1.csv"]
-
-
-def test_not_found(server: Server, wanted: DatasetCard, tmp_path: Path) -> None:
-    gone = replace(wanted, url=server.url.replace("file.csv", "gone.csv"))
-    with pytest.raises(RunFailure, match="the server answered 404") as error:
-        fetch(gone, tmp_path)
-    assert_names_the_file_and_its_place(error, gone, tmp_path)
-    assert names(tmp_path) == []
-
-
-def test_no_network(wanted: DatasetCard, tmp_path: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        closed = free.getsockname()[1]
-    nowhere = replace(wanted, url=f"http://127.0.0.1:{closed}/file.csv")
-    with pytest.raises(RunFailure, match="there is no connection") as error:
-        fetch(nowhere, tmp_path / "made")
-    assert_names_the_file_and_its_place(error, nowhere, tmp_path / "made")
-    assert names(tmp_path) == []  # nor the folder
 
 
 def test_a_root_that_cannot_be_written(wanted: DatasetCard, tmp_path: Path) -> None:
@@ -217,15 +227,3 @@ def test_root_that_is_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", [c.name for c in CATALOG.values() if c.sha256])
 def test_real_files_have_the_pinned_hashes(name: str, real_root: Path) -> None:
     assert verify(name, real_root).is_file()
-
-
-@pytest.mark.parametrize("length", [True, False])
-def test_a_download_that_is_too_large_is_stopped_and_thrown_away(
-    server: Server, wanted: DatasetCard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, length: bool
-) -> None:
-    if not length:  # the server does not say how much is to come
-        monkeypatch.setattr(Handler, "send_header", lambda *_: None)
-    with pytest.raises(RunFailure, match="larger than 100000 bytes, which ETTh1 is not") as error:
-        fetch(replace(wanted, most_bytes=100_000), tmp_path)
-    assert_names_the_file_and_its_place(error, wanted, tmp_path)
-    assert names(tmp_path) == []

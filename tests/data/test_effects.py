@@ -49,7 +49,7 @@ def test_a_column_without_effect_gets_none() -> None:
 def test_effects_see_the_training_rows_alone() -> None:
     frame = driven()
     usual = load_dataset(frame, target=["load"], future=["cold"])
-    stop = usual.split.train[1]
+    stop = usual.split.train[0, 1]
     frame.loc[stop:, ["load", "cold"]] = 1e6
     changed = load_dataset(frame, target=["load"], future=["cold"])
     ladder = np.linspace(-3, 3, 7)[:, None]
@@ -65,8 +65,8 @@ def test_hours_of_the_week_act_through_the_calendar() -> None:
     frame["load"] += 6.0 * (weekend & morning)
     data = load_dataset(frame, calendar=True)
     preprocess = Preprocess.fit(data)
-    assert preprocess.effects is not None and data.dates is not None
-    effect = preprocess.effects.of(np.empty((ROWS, 0)), data.dates)[:, 0] * preprocess.scaler.scale[0]
+    assert preprocess.effects is not None and data.stamps is not None
+    effect = preprocess.effects.of(np.empty((ROWS, 0)), data.stamps)[:, 0] * preprocess.scaler.scale[0]
     apart = effect[weekend & morning].mean() - effect[~weekend & morning].mean()
     assert apart == pytest.approx(6, rel=0.2)
 
@@ -108,7 +108,7 @@ def test_effects_are_kept_without_loss() -> None:
     again = Preprocess.from_dict(preprocess.to_dict()).effects
     assert isinstance(again, Effects) and preprocess.effects is not None and data.covariates is not None
     np.testing.assert_array_equal(
-        again.of(data.covariates, data.dates), preprocess.effects.of(data.covariates, data.dates)
+        again.of(data.covariates, data.stamps), preprocess.effects.of(data.covariates, data.stamps)
     )
 
 

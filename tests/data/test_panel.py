@@ -1,4 +1,4 @@
-"""Panels: many series, each with its own clock, scale and end, and one model for all."""
+"""Many series, each with its own clock, scale and end, and one model for all."""
 
 from __future__ import annotations
 
@@ -11,14 +11,9 @@ import pytest
 import torch
 
 import femts
-from femts.data.dataset import Dataset
-from femts.data.panel import load_panel, panel_for_horizon
-from femts.data.panel_preprocess import PanelPreprocess, panel_windows
-from femts.data.schema import Schema
-from femts.data.source import load_source
+from femts.data.loading import load_dataset
 from femts.errors import GapWarning, UsageError
-from femts.forecaster.panel_forecaster import PanelForecaster
-from femts.training.train import train
+from femts.forecaster.forecaster import Forecaster
 
 L, P = 14, 7
 QUICK: dict[str, Any] = {"pred_len": P, "seq_len": L, "max_steps": 6, "device": "cpu"}
@@ -47,10 +42,8 @@ def table() -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def made(model: str, frame: pd.DataFrame | None = None, **more: Any) -> PanelForecaster:
-    forecaster = train(load_panel(table() if frame is None else frame), model, **(QUICK | more))
-    assert isinstance(forecaster, PanelForecaster)
-    return forecaster
+def trained(model: str, frame: pd.DataFrame | None = None, **more: Any) -> Forecaster:
+    return femts.train(load_dataset(table() if frame is None else frame), model, **(QUICK | more))
 
 
 ROLES: dict[str, dict[str, Any]] = {
@@ -66,44 +59,35 @@ ROLES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize(
     ("model", "roles"),
     [
-        *((model, "none") for model in ("fem_sm", "ridge", "dlinear", "seasonal_naive")),
-        *(("fem_sm", roles) for roles in ROLES if roles != "none"),
+        *((model, "none") for model in ("ridge", "dlinear", "seasonal_naive")),
+        *(("fem_sm", roles) for roles in ROLES),
         ("ridge", "known"),
         ("dlinear", "calendar"),
     ],
 )
-def test_a_panel_of_one_series_is_the_wide_table_of_it(model: str, roles: str) -> None:
+def test_a_long_table_of_one_series_is_the_wide_table_of_it(model: str, roles: str) -> None:
     one, reading = with_columns(series("only", 200)), ROLES[roles]
-    named = [
-        name for each in reading.values() if each is not True for name in ([each] if isinstance(each, str) else each)
-    ]
+    listed = [each for each in reading.values() if each is not True]
+    named = [name for each in listed for name in ([each] if isinstance(each, str) else each)]
     one = one[["unique_id", "ds", *dict.fromkeys(["y", *named])]].drop(index=[40, 41])
     same = one.drop(columns="unique_id").rename(columns={"ds": "date"})
-    history, ahead, wide_history, wide_ahead = one[:-P], one[-P:], same[:-P], same[-P:]
-    panel = train(load_panel(one, **reading), model, **QUICK)
-    assert isinstance(panel, PanelForecaster)
-    wide = train(femts.load_dataset(same, **reading), model, **QUICK)
-    assert panel.metrics.get("known") == wide.metrics.get("known")
-    assert ("known" in panel.metrics) == bool(reading.get("future") or reading.get("calendar"))
-    for key in ("test", "val"):
-        assert panel.metrics[key] == wide.metrics[key]
-    for ours, theirs in zip(panel.model.state_dict().values(), wide.model.state_dict().values(), strict=True):
+    long, wide = (femts.train(load_dataset(frame, **reading), model, **QUICK) for frame in (one, same))
+    for key in ("test", "val", "known"):
+        assert long.metrics.get(key) == wide.metrics.get(key)
+    for ours, theirs in zip(long.model.state_dict().values(), wide.model.state_dict().values(), strict=True):
         assert torch.equal(ours, theirs)
-    assert panel.intervals is not None and wide.intervals is not None
-    np.testing.assert_array_equal(panel.intervals.half_widths, wide.intervals.half_widths)
-    known = "future" in reading
-    forecast = panel.predict(history, level=[80], future=ahead if known else None)
-    expected = wide.predict(wide_history, level=[80], future=wide_ahead if known else None)
-    assert list(forecast.columns[2:]) == list(expected.columns[1:])
-    for column in forecast.columns[2:]:
-        np.testing.assert_array_equal(forecast[column], expected[column])
-    assert list(forecast["ds"]) == list(expected["date"])
+    assert long.intervals is not None and wide.intervals is not None
+    np.testing.assert_array_equal(long.intervals.half_widths, wide.intervals.half_widths)
+    ahead = (one[-P:], same[-P:]) if "future" in reading else (None, None)
+    forecast = long.predict(one[:-P], level=[80], future=ahead[0])
+    expected = wide.predict(same[:-P], level=[80], future=ahead[1])
+    assert list(forecast.columns[2:]) == list(expected.columns[1:]) and list(forecast["ds"]) == list(expected["date"])
+    np.testing.assert_array_equal(forecast[forecast.columns[2:]], expected[expected.columns[1:]])
 
 
-@pytest.mark.parametrize("model", ["fem_sm", "ridge", "dlinear", "naive"])
+@pytest.mark.parametrize("model", ["fem_sm", "ridge", "naive"])
 def test_each_forecast_begins_where_its_series_ends(model: str) -> None:
-    forecaster = made(model)
-    forecast = forecaster.predict(table())
+    forecast = trained(model).predict(table())
     assert list(forecast["unique_id"].unique()) == list(LENGTHS) and len(forecast) == P * len(LENGTHS)
     ends = table().groupby("unique_id")["ds"].max()
     for name, rows in forecast.groupby("unique_id"):
@@ -113,7 +97,7 @@ def test_each_forecast_begins_where_its_series_ends(model: str) -> None:
 
 
 def test_a_forecast_does_not_depend_on_the_other_series() -> None:
-    forecaster = made("fem_sm")
+    forecaster = trained("fem_sm")
     together = forecaster.predict(table()).set_index("unique_id")
     for name in LENGTHS:
         alone = forecaster.predict(table().query("unique_id == @name"))
@@ -121,148 +105,45 @@ def test_a_forecast_does_not_depend_on_the_other_series() -> None:
 
 
 def test_a_new_series_is_scaled_by_its_own_rows() -> None:
-    forecaster = made("naive")
+    forecaster = trained("naive")
     new = series("stranger", 30)
     with pytest.warns(GapWarning, match="1 of 1 series are new, the first 'stranger'; each is scaled by its own rows"):
         forecast = forecaster.predict(new)
     np.testing.assert_allclose(forecast["y"], new["y"].iloc[-1], rtol=1e-6)
 
 
-def test_windows_stay_within_their_series_and_their_part() -> None:
-    panel = panel_for_horizon(load_panel(table()), P)
-    preprocess = PanelPreprocess.fit(panel)
-    for part in ("train", "val", "test"):
-        windows = panel_windows(panel, preprocess, part, L, P)
-        index = torch.arange(len(windows))
-        seen, (x, y) = windows.seen(index), windows.gather(index)
-        assert seen is not None
-        for number in index.tolist():
-            name = windows.names[int(windows.series_of(index[number : number + 1]))]
-            data, one = panel.series[name], preprocess.series[name]
-            scaled = one.transform(data.values)[:, 0]
-            values, mask = torch.cat([x[number], y[number]])[:, 0], seen[number, :, 0]
-            real = values[mask].numpy()
-            assert len(real), "each window has a value"
-            first = int(np.argmin(np.abs(scaled - real[0])))
-            np.testing.assert_allclose(real, scaled[first : first + len(real)], rtol=1e-5, atol=1e-6)
-            low, high = getattr(data.split, part)
-            assert mask[L:].any() and first + len(real) <= high, "nothing beyond the part is seen"
-            assert first + int(mask[:L].sum()) >= low
-    counts = {part: len(panel_windows(panel, preprocess, part, L, P)) for part in ("train", "val", "test")}
-    assert counts["test"] == sum(max(0, d.split.test[1] - d.split.test[0] - P + 1) for d in panel.series.values())
-
-
-def test_later_rows_do_not_reach_the_weights() -> None:
-    other = table()
-    later = other.groupby("unique_id").cumcount() >= other.groupby("unique_id")["y"].transform("size") - P
-    enough = other["unique_id"].isin(["long", "short", "young"])
-    other.loc[later & enough, "y"] = 1e9
-    for model in ("ridge", "dlinear", "fem_sm"):
-        weights = [
-            made(model, each, settings={"training.keep": "last"}).model.state_dict() for each in (table(), other)
-        ]
-        for one, two in zip(weights[0].values(), weights[1].values(), strict=True):
-            assert torch.equal(one, two), model
-
-
 def test_it_is_saved_and_loaded(tmp_path: Path) -> None:
-    path = tmp_path / "panel.csv"
+    path = tmp_path / "many.csv"
     table().to_csv(path, index=False)
-    forecaster = train(load_panel(path), "dlinear", out=tmp_path / "run", **QUICK)
-    again = PanelForecaster.load(tmp_path / "run")
+    forecaster = femts.train(path, "dlinear", out=tmp_path / "run", **QUICK)
+    again = Forecaster.load(tmp_path / "run")
     pd.testing.assert_frame_equal(again.predict(table(), level=[80]), forecaster.predict(table(), level=[80]))
     assert again.evaluate() == {key: forecaster.metrics["test"][key] for key in ("mse", "mae", "windows")}
-    assert again.training_data().series.keys() == LENGTHS.keys()
+    assert again.training_data().series == tuple(LENGTHS)
     assert not femts.audit(tmp_path / "run").failed
 
 
 def test_scores_of_each_series_are_in_its_units() -> None:
-    forecaster = made("naive")
-    scores = forecaster.scores().set_index("series")
-    panel = forecaster.training_data()
+    forecaster = trained("naive")
+    scores, data = forecaster.scores(by="series").set_index("series"), forecaster.training_data()
     for name, row in scores.iterrows():
-        data = panel.series[str(name)]
-        low, high = data.split.test
-        errors = [data.values[o : o + P, 0] - data.values[o - 1, 0] for o in range(low, high - P + 1)]
+        one = data[str(name)]
+        low, high = one.split.test[0]
+        errors = [one.values[o : o + P, 0] - one.values[o - 1, 0] for o in range(low, high - P + 1)]
         assert row["windows"] == len(errors)
         assert row["mae"] == pytest.approx(np.abs(errors).mean(), rel=1e-4)
-        train_values = data.train_values[:, 0]
+        train_values = one.train_values[:, 0]
         if len(train_values) > 7:
-            assert row["mase"] == pytest.approx(
-                row["mae"] / np.abs(train_values[7:] - train_values[:-7]).mean(), rel=1e-4
-            )
+            scale = np.abs(train_values[7:] - train_values[:-7]).mean()
+            assert row["mase"] == pytest.approx(row["mae"] / scale, rel=1e-4)
     assert (scores["mase"].dropna() > 0).all() and "tiny" not in scores.index
-
-
-def test_a_wide_table_is_a_panel_of_its_columns() -> None:
-    wide = pd.DataFrame({"date": pd.date_range("2020-01-01", periods=200), "a": np.sin(np.arange(200.0)), "b": 5.0})
-    panel = load_panel(wide)
-    assert list(panel.series) == ["a", "b"] and panel.columns == ("y",)
-    np.testing.assert_array_equal(panel.series["a"].values[:, 0], wide["a"])
-
-
-@pytest.mark.parametrize(
-    ("frame", "reading", "says"),
-    [
-        (pd.concat([table(), table().head(1)]), {}, "Series 'long' of The frame repeats 1 date"),
-        (
-            table().assign(more=1.0),
-            {},
-            "has the further column 'more'; name it for --past, --future or --static, or leave",
-        ),
-        (table().assign(ds=range(386)), {"calendar": True}, "Calendar features need dates"),
-        (table(), {"target": ["z"]}, "The frame has no column 'z' for --target; choose from y."),
-        (table(), {"static": ["z"]}, "The frame has no column 'z' for --static"),
-        (table(), {"past": ["y"]}, "Column 'y' is named for --target and for --past"),
-        (table().assign(more=table()["y"]), {"future": "more"}, "Column 'more' of --future equals 'y' in every row"),
-        (table().assign(more=1.0).drop(columns="ds"), {"past": "more"}, "has no column 'ds', so it is no long table"),
-        (
-            table().assign(more=np.arange(386) > 350),
-            {"static": "more"},
-            "Static column 'more' of series 'short' changes, from 0 to 1; give it one value",
-        ),
-        (table().assign(more=np.inf), {"static": "more"}, "Static column 'more' of series 'long' is infinite"),
-        (table().assign(unique_id=[*[None] * 3, *["a"] * 383]), {}, "has no name in 'unique_id' at data row 1"),
-        (table().head(0), {}, "has no rows"),
-        (table().assign(y="much"), {}, "has the text 'much' in column 'y'"),
-        (3, {}, "The data are a int"),
-    ],
-)
-def test_a_panel_that_cannot_be_is_refused(frame: Any, reading: dict[str, Any], says: str) -> None:
-    with pytest.raises(UsageError, match=says):
-        load_panel(frame, **reading)
-
-
-def test_a_long_table_is_a_panel_and_a_wide_one_is_not(tmp_path: Path) -> None:
-    table().to_csv(tmp_path / "panel.csv", index=False)
-    said: list[str] = []
-    assert isinstance(train(tmp_path / "panel.csv", "naive", **QUICK, say=said.append), PanelForecaster)
-    assert "the table is long, so one model learns from each series by itself; --multivariate joins them" in said
-    joined = load_source(tmp_path / "panel.csv", schema=Schema.of(panel=False))
-    assert isinstance(joined, Dataset)
-    assert joined.columns == tuple(LENGTHS)
-    with pytest.raises(UsageError, match=r"A data set is one series of columns, and no panel; load it by femts\.load_"):
-        femts.load_dataset(tmp_path / "panel.csv", panel=True)
 
 
 def test_the_default_look_back_is_that_of_a_series_of_middle_length() -> None:
     parts = [series(f"s{k}", rows) for k, rows in enumerate((2000, 60, 61, 62, 63))]
-    assert made("naive", pd.concat(parts), seq_len=None).config.seq_len <= 42
-
-
-def test_stamps_that_mostly_repeat_are_told_of_their_series() -> None:
-    twice = pd.concat([table(), table()])
-    with pytest.raises(UsageError, match="Series 'long' of The frame repeats 300 dates, the first"):
-        load_panel(twice)
+    assert trained("naive", pd.concat(parts), seq_len=None).config.seq_len <= 42
 
 
 def test_no_series_is_long_enough() -> None:
     with pytest.raises(UsageError, match="No series of 'frame' has a window of 7 steps in its val part"):
-        made("naive", series("tiny", 6))
-
-
-def test_gaps_are_filled_as_in_a_wide_table() -> None:
-    holed = table().drop(index=[50, 51, 120])
-    forecaster = made("dlinear", holed)
-    assert "1 of them with gaps" in load_panel(holed).notes[-1]
-    assert np.isfinite(forecaster.predict(holed)["y"]).all()
+        trained("naive", series("tiny", 6))

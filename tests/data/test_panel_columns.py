@@ -1,4 +1,4 @@
-"""Columns of a panel beside its values: what is known in advance, and what stays the same for a series."""
+"""Columns beside the values of several series: what is known in advance, and what stays the same for a series."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ import torch
 
 import femts
 from femts.cli import main
-from femts.data.panel import load_panel
-from femts.data.panel_preprocess import PanelPreprocess
+from femts.data.loading import load_dataset
+from femts.data.preprocess import Preprocess
 from femts.data.static import StaticCodes, read_static
 from femts.errors import GapWarning, UsageError
-from femts.forecaster.panel_forecaster import PanelForecaster
-from femts.training.train import train
+from femts.forecaster.forecaster import Forecaster
 
 L, P = 14, 7
 SMALL = {"model.d_model": 16, "model.n_heads": 2, "model.n_layers": 1}
@@ -44,22 +43,20 @@ def cut(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     return frame[~last], frame[last]
 
 
-def made(model: str, frame: pd.DataFrame, settings: dict[str, Any] | None = None, **reading: Any) -> PanelForecaster:
-    forecaster = train(load_panel(frame, target="y", **reading), model, settings=settings or {}, **QUICK)
-    assert isinstance(forecaster, PanelForecaster)
-    return forecaster
+def trained(model: str, frame: pd.DataFrame, settings: dict[str, Any] | None = None, **reading: Any) -> Forecaster:
+    return femts.train(load_dataset(frame, target="y", **reading), model, settings=settings or {}, **QUICK)
 
 
 def test_a_known_column_makes_the_forecast_better() -> None:
     history, ahead = cut(table())
-    known, blind = made("ridge", history, future="promo"), made("ridge", history)
+    known, blind = trained("ridge", history, future="promo"), trained("ridge", history)
     assert known.metrics["test"]["mse"] < 0.3 * blind.metrics["test"]["mse"] and known.metrics["known"]["y"] > 0.8
     forecast = known.predict(history, future=ahead, level=[80])
     assert list(forecast["unique_id"]) == list(ahead["unique_id"]) and list(forecast["ds"]) == list(ahead["ds"])
     size = 10.0 ** forecast["unique_id"].str[1:].astype(int)
     error = (forecast["y"] - ahead["y"].to_numpy()).abs() / size
     assert error.mean() < 0.6
-    scores = known.scores().set_index("series")
+    scores = known.scores(by="series").set_index("series")
     assert (scores["mae"] / 10.0 ** np.arange(4) < 0.8).all()
     shuffled = known.predict(history.sample(frac=1, random_state=0), future=table().sample(frac=1, random_state=0))
     pd.testing.assert_frame_equal(
@@ -68,17 +65,16 @@ def test_a_known_column_makes_the_forecast_better() -> None:
 
 
 def test_effects_are_shared_unless_a_series_has_clearly_its_own() -> None:
-    alike = PanelPreprocess.fit(load_panel(table(40), target="y", future="promo"))
-    assert all(one.effects is alike.effects for one in alike.series.values()), "too short for one of their own"
-    other = PanelPreprocess.fit(load_panel(table(400, effect=(3, 3, 3, -3)), target="y", future="promo"))
-    assert other.series["s3"].effects is not other.effects
-    again = PanelPreprocess.from_dict(other.to_dict())
-    assert again.to_dict() == other.to_dict()
-    assert again.series["s3"].effects is not again.effects
+    alike = Preprocess.fit(load_dataset(table(40), target="y", future="promo"))
+    assert not alike.own_effects, "too short for one of their own"
+    other = Preprocess.fit(load_dataset(table(400, effect=(3, 3, 3, -3)), target="y", future="promo"))
+    assert 3 in other.own_effects
+    again = Preprocess.from_dict(other.to_dict())
+    assert again.to_dict() == other.to_dict() and again.own_effects.keys() == other.own_effects.keys()
 
 
 def test_a_new_series_has_the_shared_effects_and_its_own_static_cells() -> None:
-    forecaster = made("fem_sm", table(), SMALL, future="promo", static=["region", "area"])
+    forecaster = trained("fem_sm", table(), SMALL, future="promo", static=["region", "area"])
     history, ahead = cut(table())
     new = {"s0": "new", "s1": "s1"}
     some = history[history["unique_id"].isin(new)].assign(unique_id=lambda rows: rows["unique_id"].map(new))
@@ -95,7 +91,7 @@ def test_a_new_series_has_the_shared_effects_and_its_own_static_cells() -> None:
 @pytest.mark.parametrize("model", ["fem_sm", "fem_gla_ridge"])
 def test_what_stays_the_same_reaches_the_model(model: str, tmp_path: Path) -> None:
     small = SMALL if model == "fem_sm" else SMALL | {"model.longest": P}
-    forecaster = made(model, table(), small | {"training.lr": 0.01}, static="region")
+    forecaster = trained(model, table(), small | {"training.lr": 0.01}, static="region")
     assert asdict(forecaster.config.model_config)["n_static"] == 2
     one = table().query("unique_id == 's0'")
     north = forecaster.predict(one, 3 * P)
@@ -144,25 +140,23 @@ def test_whole_numbers_are_the_same_as_categories_and_as_numbers() -> None:
 
 
 def test_without_static_columns_the_model_is_what_it_was() -> None:
-    states = [made("fem_sm", table(), SMALL, **more).model.state_dict() for more in ({}, {"static": "region"})]
+    states = [trained("fem_sm", table(), SMALL, **more).model.state_dict() for more in ({}, {"static": "region"})]
     assert states[1].keys() - states[0].keys() == {"static_in.weight", "static_in.bias"}
 
 
 def test_known_columns_pass_the_audit_and_static_ones_must_be_those_of_the_training() -> None:
     frame = table()
-    known = train(load_panel(frame, target="y", future="promo"), "ridge", **QUICK)
-    audit = femts.audit(known)
+    audit = femts.audit(trained("ridge", frame, future="promo"))
     assert not audit.failed, audit
-    placed = train(load_panel(frame, target="y", static="region"), "fem_sm", **QUICK, settings=SMALL)
+    placed = trained("fem_sm", frame, SMALL, static="region")
     with pytest.raises(UsageError, match=r"other static columns than the training data \(region\)"):
-        placed.evaluate(dataset=load_panel(frame, target="y"))
+        placed.evaluate(dataset=load_dataset(frame, target="y"))
 
 
 def test_several_targets_of_each_series() -> None:
     frame = table().assign(other=lambda rows: rows["y"].to_numpy() * 2 + 1)
-    panel = load_panel(frame, target=["y", "other"], static="region")
-    forecaster = train(panel, "naive" if panel.static is None else "fem_sm", settings=SMALL, **QUICK)
-    forecast = forecaster.predict(frame, level=[80])
+    data = load_dataset(frame, target=["y", "other"], static="region")
+    forecast = femts.train(data, "fem_sm", settings=SMALL, **QUICK).predict(frame, level=[80])
     assert list(forecast.columns[2:5]) == ["y", "y-lo-80", "y-hi-80"] and "other-hi-80" in forecast
     assert np.isfinite(forecast.iloc[:, 2:]).all(axis=None)
 
@@ -182,7 +176,7 @@ def test_several_targets_of_each_series() -> None:
 )
 def test_a_future_that_does_not_fit_is_refused(change: Any, says: str) -> None:
     history, ahead = cut(table())
-    forecaster = made("naive", history, future="promo")
+    forecaster = trained("naive", history, future="promo")
     with pytest.raises(UsageError, match=says):
         forecaster.predict(history, future=change(ahead))
 
@@ -190,16 +184,16 @@ def test_a_future_that_does_not_fit_is_refused(change: Any, says: str) -> None:
 def test_columns_that_do_not_fit_are_refused() -> None:
     frame = table()
     with pytest.raises(UsageError, match="Model 'ridge' takes no static columns; take one that does, such as fem_sm"):
-        made("ridge", frame, static="region")
+        trained("ridge", frame, static="region")
     with pytest.raises(UsageError, match=r"Setting 'model\.n_static' follows from the static columns"):
-        made("fem_sm", frame, {"model.n_static": 2})
+        trained("fem_sm", frame, {"model.n_static": 2})
     with pytest.raises(UsageError, match="Static column 'region' has no value"):
-        made("fem_sm", frame.assign(region=np.nan), static="region")
+        trained("fem_sm", frame.assign(region=np.nan), static="region")
     with pytest.raises(UsageError, match="Static column 'ds2' of series 's0' changes, from '2024-01-01' to"):
-        load_panel(frame.assign(ds2=frame["ds"].astype(str)), target="y", static="ds2")
+        load_dataset(frame.assign(ds2=frame["ds"].astype(str)), target="y", static="ds2")
     with pytest.raises(UsageError, match="A single table has no static columns, such as 'region'"):
         femts.load_dataset(frame.query("unique_id == 's0'").rename(columns={"ds": "date"}), target="y", static="region")
-    forecaster = made("fem_sm", frame, SMALL, static="area")
+    forecaster = trained("fem_sm", frame, SMALL, static="area")
     with pytest.raises(UsageError, match="The history has no column 'area' for --static"):
         forecaster.predict(frame.drop(columns="area"))
     with pytest.raises(UsageError, match="has 'big' in the static column 'area', which held numbers in the training"):

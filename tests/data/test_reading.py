@@ -1,4 +1,4 @@
-"""One table in every file that it may come in: the same values to the bit, or a sentence."""
+"""One table in every file that it may come in: the same values to the bit, or a sentence; and what no memory holds."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import gzip
 import io
 import lzma
 import os
+import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
@@ -15,12 +16,20 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from data_cases import wide
+from pages import ROOT
+from small_tables import small_table
 
-from femts.data import opening
+import femts
+from femts.cli import main
 from femts.data.loading import load_dataset
-from femts.data.reading import read_table, table_pieces
-from femts.errors import UsageError
+from femts.data.read import read_headless, read_table, table_pieces, write_table
+from femts.data.recent import read_recent
+from femts.data.unpack import name_of
+from femts.environment import available_memory
+from femts.errors import RunFailure, UsageError
 
+MIB = 2**20
 ROWS = 48
 
 
@@ -45,7 +54,7 @@ def zipped(*names: str) -> bytes:
 
 
 def zstd(content: bytes) -> bytes:
-    return pytest.importorskip("zstandard").ZstdCompressor().compress(content)
+    return pytest.importorskip("pyarrow").compress(content, codec="zstd", asbytes=True)
 
 
 FILES: dict[str, Callable[[], bytes]] = {
@@ -115,7 +124,9 @@ def test_parquet_is_read_without_pandas_metadata_that_do_not_fit(metadata: bytes
     table = pa.table({"date": dates, "x": np.arange(50.0)}).replace_schema_metadata({b"pandas": metadata})
     pq.write_table(table, tmp_path / "mine.parquet")
     data = load_dataset(tmp_path / "mine.parquet")
-    assert data.dates is not None and list(data.dates) == list(dates) and data.values[:, 0].tolist() == list(range(50))
+    assert (
+        data.stamps is not None and list(data.stamps) == list(dates) and data.values[:, 0].tolist() == list(range(50))
+    )
     pieces = pd.concat(table_pieces(tmp_path / "mine.parquet", cells=20))
     assert pieces["x"].tolist() == list(range(50))
 
@@ -165,16 +176,16 @@ def test_years_in_the_header_of_a_workbook_are_those_of_a_text_file(tmp_path: Pa
 
 
 def test_libraries_that_are_missing_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("openpyxl", "zstandard"):
+    for module in ("openpyxl", "pyarrow", "pyarrow.parquet"):
         monkeypatch.setitem(sys.modules, module, None)
-    (tmp_path / "mine.xlsx").write_bytes(zipped("xl/workbook.xml"))
-    with pytest.raises(
-        UsageError, match=r"mine\.xlsx needs openpyxl, which is not installed; run pip install openpyxl"
+    for name, content, words in (
+        ("mine.xlsx", zipped("xl/workbook.xml"), "needs openpyxl, which is not installed; run pip install openpyxl"),
+        ("mine.parquet", b"PAR1", "needs pyarrow, which is not installed; run pip install pyarrow"),
+        ("mine.csv.zst", b"\x28\xb5\x2f\xfd and more", "is packed by zstd; run pip install pyarrow, or unpack it"),
     ):
-        read_table(tmp_path / "mine.xlsx")
-    (tmp_path / "mine.csv.zst").write_bytes(b"\x28\xb5\x2f\xfd and more")
-    with pytest.raises(UsageError, match=r"mine\.csv\.zst is packed by zstd; run pip install zstandard, or unpack it"):
-        read_table(tmp_path / "mine.csv.zst")
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(UsageError, match=f"{name} {words}"):
+            read_table(tmp_path / name)
 
 
 def locked() -> bytes:
@@ -187,7 +198,7 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     "gz cut": (lambda: gzip.compress(text())[:300], "is damaged .*get it anew"),
     "bz2 cut": (lambda: bz2.compress(text())[:300], "is damaged"),
     "xz cut": (lambda: lzma.compress(text())[:300], "is damaged"),
-    "zst cut": (lambda: zstd(text())[:300], r"is damaged \(it ends early\)"),
+    "zst cut": (lambda: zstd(text())[:300], "is damaged"),
     "zip cut": (lambda: zipped("a.csv")[:300], "is damaged"),
     "zip of two": (lambda: zipped("a.csv", "b.csv"), "holds 2 files; pack one table alone"),
     "zip of none": (lambda: zipped("__MACOSX/a.csv"), "holds 0 files"),
@@ -197,13 +208,16 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     "zeros packed": (lambda: gzip.compress(bytes(99)), "is binary"),
     "thousands, English": (
         lambda: b"date;a\n2024-01-01;1,234.5\n",
-        r"has '1,234\.5' in column 'a' at data row 1; leave out marks",
+        r"has the text '1,234\.5' in column 'a' at data row 1; leave out marks",
     ),
     "thousands, German": (
         lambda: b"date;a\n2024-01-01;1,5\n2024-01-02;1.234,5\n",
-        r"has '1\.234,5' .* row 2; leave out marks",
+        r"has '1\.234,5' .* row 2, .*leave out marks",
     ),
-    "thousands, Swiss": (lambda: b"date\ta\n2024-01-01\t1'234.5\n", r"has '1\\?'234\.5' .* row 1; leave out marks"),
+    "thousands, Swiss": (
+        lambda: b"date\ta\n2024-01-01\t1'234.5\n",
+        r"has the text '1\\?'234\.5' .* row 1; leave out marks",
+    ),
     "thousands, or decimals": (
         lambda: b"date\ta\n2024-01-01\t1,234\n",
         "decimals or between thousands; leave out marks",
@@ -220,17 +234,74 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
         lambda: b"2024-01-01,1\n2024-01-02,2\n2024-01-03,3\n2024-01-04,3\n",
         "put a row of names above the cells",
     ),
+    "nothing": (bytes, "is empty"),
+    "blanks": (lambda: b" \n\n", "is empty"),
+    "a program": (lambda: b"\x7fELF\x00\x00", "is binary"),
+    "no zip file": (lambda: b"PK\x03\x04\x00\x00", r"is damaged \(File is not a zip file\); get it anew"),
+    "latin-1": (lambda: "date,\u00b0C\n".encode("latin-1"), "not UTF-8 text"),
+    "a long row": (
+        lambda: text() + b"2020-03-01,7,8,9,10\n",
+        r"not a table \(Expected 4 fields in line 50, saw 5\)",
+    ),
+    "all rows long": (lambda: b"date,a\n2024-01-01,1,2\n2024-01-02,1,2\n", "is not a table"),
+    "no name before dates": (lambda: b",date,a\n0,2024-01-01,1\n", "no name for column 1"),
+    "a name twice": (lambda: b"date,a,a\n2024-01-01,1,2\n", "two columns named 'a'"),
+    "comments alone": (lambda: b"# nothing\n# at all\n", "mine.csv"),
+    "a header of commas": (lambda: b"date" + b"," * 40 * MIB, "a line of more than 16384 KiB"),
+    "a long line": (lambda: text() + b"1," * 20 * MIB, "a line of more than 16384 KiB"),
+    "a long cell": (lambda: text() + b"1" * MIB, "a cell of more than 256 KiB"),
+    "a quoted long cell": (lambda: text() + b'"' + b"1" * MIB + b'"', "a cell of more than 256 KiB"),
+    "very many columns": (lambda: b"date" + b",a" * (MIB + 1) + b"\n", "has 1048578 columns; bring 1048576 at most"),
+    "zeros": (lambda: text() + bytes(MIB), "is binary"),
+    "blank lines alone": (lambda: b"\n" * 40 * MIB, "is empty"),
 }
+
+
+CHECKED = ("thousands, English", "thousands, Swiss", "no header")  # after it is read
 
 
 @pytest.mark.parametrize("name", BAD)
 def test_what_cannot_be_read_is_said(name: str, tmp_path: Path) -> None:
     content, words = BAD[name]
-    path = tmp_path / "mine.csv"
+    path, packed = tmp_path / "mine.csv", tmp_path / "mine.csv.gz"
     path.write_bytes(content())
-    with pytest.raises(UsageError, match=words) as caught:
-        load_dataset(path)
-    assert str(path) in str(caught.value) and "\n" not in str(caught.value)
+    for file in (path, packed):
+        for read in (load_dataset, lambda file: read_recent(file, 24, "D"))[: 1 + (name not in CHECKED)]:
+            with pytest.raises(UsageError, match=words) as caught:
+                read(file)
+            assert str(file) in str(caught.value) and "\n" not in str(caught.value)
+        packed.write_bytes(gzip.compress(path.read_bytes(), 1))
+        if name.split()[0] in ("gz", "bz2", "xz", "zst", "zip", "packed", "nothing", "zeros", "no"):
+            return  # packed twice
+
+
+def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"nothing\.csv does not exist"):
+        read_table(tmp_path / "nothing.csv")
+    with pytest.raises(UsageError, match="is a folder"):
+        read_table(tmp_path)
+
+
+GOOD = "date,a,b\n2024-01-01 00:00,1,2\n2024-01-01 01:00,3,4\n2024-01-01 02:00,5,6\n"
+
+
+@pytest.mark.parametrize(
+    "content", [GOOD, "\ufeff" + GOOD, GOOD.replace("\n", "\r\n"), GOOD + "\n\n", "\n" + GOOD], ids=repr
+)
+def test_a_text_file_in_its_usual_spellings(tmp_path: Path, content: str) -> None:
+    (tmp_path / "mine.csv").write_bytes(content.encode())
+    data = load_dataset(tmp_path / "mine.csv")
+    assert data.columns == ("a", "b") and data.values[:, 1].tolist() == [2.0, 4.0, 6.0]
+
+
+def test_comments_above_the_header_are_passed_over(tmp_path: Path) -> None:
+    rows = "".join(f"2020-01-{day:02d};{day},5;{day % 3}\n" for day in range(1, 32))
+    text = f"# from somewhere\n# a, b; c\ndate;x;y\n{rows}"
+    (tmp_path / "a.csv").write_text(text)
+    data = load_dataset(tmp_path / "a.csv")
+    assert data.columns == ("x", "y") and data.values[0].tolist() == [1.5, 1]
+    (tmp_path / "b.csv").write_text(text.replace("# from somewhere\n# a, b; c\ndate", "#date"))
+    assert load_dataset(tmp_path / "b.csv", columns={"time": "#date"}).columns == ("x", "y")
 
 
 @pytest.mark.parametrize("header", ["date,a;b", "date,a|b,c", 'date,"a;b"', "date [a;b],c"])
@@ -251,4 +322,173 @@ def test_a_file_that_breaks_off_while_it_is_read_is_damaged(tmp_path: Path) -> N
 
 def test_a_name_is_that_of_the_table() -> None:
     names = {"a.csv": "a", "b/a.csv.gz": "a", "a.zip": "a", "a": "a", "-": "stdin", "a.b.csv": "a.b"}
-    assert {path: opening.name_of(Path(path)) for path in names} == names
+    assert {path: name_of(Path(path)) for path in names} == names
+
+
+def test_parquet_is_read_and_written(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    table = wide(60).melt("date", var_name="shop", value_name="sales")
+    path, out, run = write_table(table, tmp_path / "mine.parquet"), tmp_path / "out.parquet", str(tmp_path / "run")
+    pd.testing.assert_frame_equal(read_table(path), table)
+    options = (
+        "--model naive --seq-len 6 --pred-len 3 --multivariate --columns time=date,series=shop,value=sales".split()
+    )
+    assert main(["train", "--dataset", str(path), "--out", run, *options]) == 0
+    assert main(["predict", run, str(path), "-o", str(out), "--plot", str(tmp_path / "out.png")]) == 0
+    pd.testing.assert_frame_equal(pd.read_parquet(out), femts.load(run).predict(table))
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1 is not enough")
+    with pytest.raises(UsageError, match=r"broken\.parquet cannot be read as Parquet"):
+        read_table(tmp_path / "broken.parquet")
+
+
+def test_matrix_without_header_gzipped_or_not(tmp_path: Path) -> None:
+    matrix = np.random.default_rng(0).uniform(size=(50, 7)).round(2)
+    for name in ("s.txt", "s.txt.gz"):
+        pd.DataFrame(matrix).to_csv(tmp_path / name, header=False, index=False)
+        frame = read_headless(tmp_path / name)
+        assert list(frame.columns) == list("0123456") and np.array_equal(frame.to_numpy(), matrix)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("s.txt", b"1,2\n3,x\n", "the text 'x' in column '1' at data row 2"),
+        ("s.txt", b"1,2\n3,4,5\n", "cannot be read as a matrix"),
+        ("s.txt.gz", b"\x1f\x8b\x08\x00", "is damaged"),
+        ("s.txt.gz", gzip.compress(b"1,2\n", mtime=0)[:10] + b"\xff" * 20, "is damaged"),
+    ],
+)
+def test_bad_matrix_is_refused(tmp_path: Path, name: str, content: bytes, words: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(UsageError, match=words):
+        read_headless(tmp_path / name)
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "out.csv"
+    path.write_text("old")
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(RunFailure, match=r"Could not write .*out\.csv: No space left on device; make room"):
+        write_table(wide(3), path)
+    assert path.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["out.csv"]
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is a folder; name a file"):
+        write_table(wide(3), tmp_path)
+    with pytest.raises(UsageError, match="in a folder that does not exist"):
+        write_table(wide(3), tmp_path / "no" / "out.csv")
+
+
+def test_a_quote_that_is_never_closed_does_not_keep_the_file_in_memory(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv.gz"
+    path.write_bytes(gzip.compress(text() + b'2024-01-01,"') + gzip.compress(b"2024-01-01,1,1\n" * 2 * MIB, 1) * 10)
+    with pytest.raises(UsageError, match=r"has 25\d MiB where a few rows should be; close its quotes"):
+        read_recent(path, 24, "D", cells=1000)
+
+
+LIMITED = r"""
+import re, resource, sys
+import openpyxl, pyarrow.parquet
+from femts.data.loading import load_dataset
+from femts.errors import UsageError
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resident = int(re.search(r"VmRSS:\s*(\d+)", open("/proc/self/status").read())[1])
+resource.setrlimit(resource.RLIMIT_AS, (used + 400 * 2**20,) * 2)
+for path in sys.argv[1:]:
+    try:
+        load_dataset(path)
+    except UsageError as error:
+        print(error)
+peak = int(re.search(r"VmHWM:\s*(\d+)", open("/proc/self/status").read())[1])
+print((peak - resident) >> 10)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="RLIMIT_AS limits memory on Linux")
+def test_what_memory_does_not_hold_is_refused_before_it_is_held(tmp_path: Path) -> None:
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    pytest.importorskip("openpyxl")
+    names = ["rows.csv.gz", "blank.csv.gz", "runs.parquet", "words.parquet", "sheet.xlsx"]
+    begin = gzip.compress(b"date,a,b\n")
+    (tmp_path / names[0]).write_bytes(begin + gzip.compress(b"1,1,1\n" * MIB, 1) * 100)
+    (tmp_path / names[1]).write_bytes(gzip.compress(text()) + gzip.compress(b"\n" * 8 * MIB, 1) * 100)
+    runs = pyarrow.table({"date": np.zeros(MIB, dtype="M8[ns]"), "a": np.ones(MIB), "b": np.ones(MIB)})
+    with parquet.ParquetWriter(tmp_path / names[2], runs.schema) as writer:
+        for _ in range(16):
+            writer.write_table(runs)
+    codes = pyarrow.array(np.zeros(20_000, dtype=np.int32))
+    long_word = pyarrow.DictionaryArray.from_arrays(codes, pyarrow.array(["x" * 100_000]))
+    parquet.write_table(pyarrow.table({"date": long_word}), tmp_path / names[3], store_schema=False)
+    small_table().to_excel(tmp_path / names[4], index=False)
+    _swell(tmp_path / names[4], 400 * MIB)
+    paths = [str(tmp_path / name) for name in names]
+    done = subprocess.run([sys.executable, "-c", LIMITED, *paths], capture_output=True, text=True, check=True, cwd=ROOT)
+    *said, peak = done.stdout.splitlines()
+    assert [line.partition(" takes more memory than there is")[0] for line in said] == [
+        f"File {path}" for path in paths
+    ]
+    assert int(peak) < 400
+
+
+def _swell(path: Path, size: int) -> None:
+    """Let the sheet of a workbook unpack to `size` bytes, which are empty rows."""
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    before, _, after = parts["xl/worksheets/sheet1.xml"].partition(b"</sheetData>")
+    parts["xl/worksheets/sheet1.xml"] = before + b"<row></row>" * (size // 11) + b"</sheetData>" + after
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+
+
+def test_memory_of_a_sheet_goes_by_its_cells(tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    small_table().to_excel(tmp_path / "plain.xlsx", index=False)
+    plain = load_dataset(tmp_path / "plain.xlsx")
+
+    def with_cell(name: str, cells: dict[str, object]) -> Path:
+        book = openpyxl.load_workbook(tmp_path / "plain.xlsx")
+        for place, value in cells.items():
+            book.worksheets[0][place] = value
+        book.save(tmp_path / name)
+        return tmp_path / name
+
+    far = with_cell("far.xlsx", {"XFD1048576": 1})
+    with pytest.raises(UsageError, match=r"has no name for column 16384, in which is the cell XFD1048576; name it or"):
+        load_dataset(far)
+    named = read_table(with_cell("named.xlsx", {"XFD1": "far", "XFD9": 1}))
+    assert list(named) == [*read_table(tmp_path / "plain.xlsx"), "far"] and named["far"].count() == 1
+    below = with_cell("below.xlsx", {"A1048576": pd.Timestamp("2020-01-01")})
+    assert len(read_table(below)) == plain.rows + 1
+    many = with_cell("many.xlsx", {f"XFD{row}": 1 for row in range(2000, 6000)})
+    with pytest.raises(UsageError, match="a sheet that is nearly empty; clear the cells far from its table"):
+        load_dataset(many)
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_the_limit_of_a_container_counts(version: str, tmp_path: Path) -> None:
+    line, folder, most, used = {
+        "v1": ("4:memory:/box\n", "memory", "limit_in_bytes", "usage_in_bytes"),
+        "v2": ("0::/box\n", "", "max", "current"),
+    }[version]
+    group = tmp_path / "sys/fs/cgroup" / folder / "box"
+    group.mkdir(parents=True)
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/self/cgroup").write_text(line)
+    (tmp_path / "proc/meminfo").write_text("MemTotal: 900 kB\nMemAvailable: 600 kB\n")
+    assert available_memory(tmp_path) == 600 * 1024
+    (group / f"memory.{most}").write_text(f"{500 * 1024}\n")
+    (group / f"memory.{used}").write_text(f"{300 * 1024}\n")
+    assert available_memory(tmp_path) == 200 * 1024
+    (group / "memory.stat").write_text(f"anon 5\ninactive_file {50 * 1024}\n")
+    assert available_memory(tmp_path) == 250 * 1024
+    (group.parent / f"memory.{most}").write_text(f"{400 * 1024}\n")
+    (group.parent / f"memory.{used}").write_text(f"{390 * 1024}\n")
+    assert available_memory(tmp_path) == 10 * 1024

@@ -6,7 +6,6 @@ import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -14,10 +13,8 @@ import pytest
 from data_cases import wide
 
 import femts
-from femts.cli import main
-from femts.data import recent as module
-from femts.data.frames import write_table
-from femts.data.reading import read_headless, read_table
+from femts.cli.run_options import read_history
+from femts.data.read import read_headless, read_table, write_table
 from femts.data.recent import last_stamps, read_recent
 from femts.errors import GapWarning, UsageError
 from femts.forecaster.forecaster import Forecaster
@@ -43,6 +40,12 @@ def zoned(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(date=table["date"].dt.tz_localize("UTC"))
 
 
+def offsets(table: pd.DataFrame) -> pd.DataFrame:
+    """Text of a clock that is set forward."""
+    spring = (table["date"] + pd.Timedelta(days=89)).dt.tz_localize("UTC").dt.tz_convert("Europe/Berlin")
+    return table.assign(date=spring.map(pd.Timestamp.isoformat))
+
+
 def days(table: pd.DataFrame, how: str = "%d/%m/%Y") -> pd.DataFrame:
     """Dates of which only some say which number is the day."""
     return table.assign(date=pd.date_range("2024-01-20", periods=len(table), freq="D").strftime(how))
@@ -62,6 +65,7 @@ TABLES: dict[str, Callable[[], pd.DataFrame]] = {
     "wide, day first, ends early in a month": ending_early,
     "wide, day first, ends early in a month, backwards": lambda: ending_early().iloc[::-1],
     "wide, zone": lambda: zoned(uneven()),
+    "wide, two offsets": lambda: offsets(uneven()),
     "wide, counted": lambda: uneven().assign(date=lambda f: f.index * 5 + 1700),
     "long": lambda: long(uneven()),
     "long, by time": lambda: long(uneven()).sort_values("ds", kind="stable"),
@@ -177,22 +181,13 @@ def test_what_lies_before_is_not(forecaster: dict[str, Forecaster], tmp_path: Pa
         pd.testing.assert_frame_equal(forecaster["h"].predict(spoilt), expected)
 
 
-def test_malformed_files_are_refused_wherever_the_fault_is(tmp_path: Path) -> None:
+def test_a_fault_far_down_is_found_and_a_table_may_be_empty(tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
-    rows = [f"2024-01-01 {hour:02}:00,{hour},1\n" for hour in range(20)]
-    for text, words in (
-        ("date,a,b\n" + "".join([*rows[:15], "2024-01-01 15:00,1,2,3\n", *rows[16:]]), "is not a table"),
-        ("date;a;b\n" + "".join([*rows[:15], "2024-01-01 15:00,1,2,3\n"]).replace(",", ";"), "is not a table"),
-        ("date,a,\n1,2,3\n", "has no name for column 3"),
-        ("date,a,a\n1,2,3\n", "two columns named 'a'"),
-    ):
-        path.write_text(text)
+    for row, words in ((b"2024-01-01 15:00,1,2,3\n", "is not a table"), (b"2024-01-01 15:00,\xff,2\n", "is not UTF-8")):
+        path.write_bytes(b"date,a,b\n" + b"2024-01-01 00:00,1,1\n" * 20 + row)
         for cells in PIECES:
             with pytest.raises(UsageError, match=words):
                 read_recent(path, L, "h", cells=cells)
-    path.write_bytes(b"date,a\n" + b"2024-01-01,1\n" * 10 + b"2024-01-01,\xff\n")
-    with pytest.raises(UsageError, match="is not UTF-8"):
-        read_recent(path, L, "h", cells=4)
     for header in ("date,a,b\n", "unique_id,ds,y\n"):
         path.write_text(header)
         assert len(read_recent(path, L, "h")) == 0
@@ -229,14 +224,6 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     assert peaks[1] < 1.5 * peaks[0] and peaks[3] < 1.5 * peaks[2]
 
 
-def test_the_command_draws_more_than_a_look_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_picture_shows_more_than_a_look_back(forecaster: dict[str, Forecaster], tmp_path: Path) -> None:
     path = write_table(wide(ROWS), tmp_path / "mine.csv")
-    lengths = ["--seq-len", str(L), "--pred-len", str(P)]
-    assert main(["train", "--dataset", str(path), "--model", "naive", "--out", str(tmp_path / "run"), *lengths]) == 0
-    read = Mock(wraps=module.read_recent)
-    monkeypatch.setattr(module, "read_recent", read)
-    command = ["predict", str(tmp_path / "run"), str(path), "--horizon", "10", "-o", str(tmp_path / "o.csv")]
-    assert main(command) == 0
-    assert main([*command, "--plot", str(tmp_path / "o.svg")]) == 0
-    assert [call.args[1] for call in read.call_args_list] == [L, 48]  # two days of hours
-    assert (tmp_path / "o.svg").read_text().startswith("<?xml")
+    assert [len(read_history(path, forecaster["h"], steps)) for steps in (0, 48)] == [L, 48]

@@ -1,3 +1,5 @@
+"""Standardisation of each channel of each series, which is that of scikit-learn."""
+
 from __future__ import annotations
 
 import json
@@ -20,24 +22,26 @@ TABLES = hnp.arrays(
 )
 
 
-def test_fit_is_population_mean_and_deviation_with_one_for_a_constant() -> None:
-    scaler = Scaler.fit(np.array([[1.0, 5.0], [3.0, 5.0]]))
-    assert scaler.mean.tolist() == [2.0, 5.0]
-    assert scaler.scale.tolist() == [1.0, 1.0]
-    assert Scaler.fit(np.array([[0.0], [0.0], [3.0]])).scale[0] == pytest.approx(np.sqrt(2))
+def fit(*series: NDArray[np.float64]) -> Scaler:
+    """The scaler of training rows (rows, C) of each series, without others to fall back on."""
+    return Scaler.fit([(rows, rows, rows) for rows in series], series[0].shape[1])
+
+
+def test_fit_is_population_mean_and_deviation_of_each_channel_of_each_series() -> None:
+    rows = np.array([[0.0, 5.0], [2.0, 5.0], [0.0, 5.0], [2.0, 5.0], [0.0, 5.0], [2.0, 5.0]])
+    scaler = fit(rows, 10 * rows)
+    assert scaler.mean.tolist() == [[1.0, 5.0], [10.0, 50.0]] and scaler.scale[:, 0].tolist() == [1.0, 10.0]
+    assert scaler.own.tolist() == [[True, False]] * 2, "a constant channel has no scale of its own"
+    assert fit(np.zeros((9, 1))).scale.tolist() == [[1.0]]
 
 
 @given(TABLES)
-def test_inverse_undoes_transform(values: NDArray[np.float64]) -> None:
-    scaler = Scaler.fit(values)
+def test_inverse_undoes_transform_and_json_keeps_every_bit(values: NDArray[np.float64]) -> None:
+    scaler = fit(values)
     np.testing.assert_allclose(scaler.inverse(scaler.transform(values)), values, atol=1e-6, rtol=1e-12)
-
-
-@given(TABLES)
-def test_json_keeps_every_bit(values: NDArray[np.float64]) -> None:
-    scaler = Scaler.fit(values)
     again = Scaler.from_dict(json.loads(json.dumps(scaler.to_dict())))
-    assert np.array_equal(again.mean, scaler.mean) and np.array_equal(again.scale, scaler.scale)
+    for name in ("mean", "scale", "own"):
+        assert np.array_equal(getattr(again, name), getattr(scaler, name))
 
 
 @pytest.mark.parametrize("shift", [0.0, 1e6, 1e15])
@@ -47,35 +51,39 @@ def test_it_is_that_of_scikit_learn_to_the_bit(shift: float, gaps: bool) -> None
     values = rng.normal(size=(997, 5)) + shift
     if gaps:
         values[rng.random(values.shape) < 0.2] = np.nan
-    expected, scaler = StandardScaler().fit(values), Scaler.fit(values)
+    expected, scaler = StandardScaler().fit(values), fit(values)
     varying = expected.scale_ != 1  # what scikit-learn takes for constant is fitted more exactly
-    np.testing.assert_array_equal(scaler.mean[varying], expected.mean_[varying])
-    np.testing.assert_array_equal(scaler.scale[varying], expected.scale_[varying])
+    np.testing.assert_array_equal(scaler.mean[0, varying], expected.mean_[varying])
+    np.testing.assert_array_equal(scaler.scale[0, varying], expected.scale_[varying])
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_a_tensor_is_scaled_as_an_array_is_and_keeps_its_dtype(dtype: torch.dtype) -> None:
-    values = np.random.default_rng(0).normal(3, 2, size=(4, 5, 3))
-    scaler = Scaler.fit(values.reshape(-1, 3))
+    values = np.random.default_rng(0).normal(3, 2, size=(4, 50, 3))
+    scaler = fit(*values)
     scaled = scaler.transform(torch.from_numpy(values).to(dtype))
     assert scaled.dtype == dtype
     np.testing.assert_allclose(scaled.numpy(), scaler.transform(values), rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(scaler.inverse(scaled).numpy(), values, rtol=1e-5)
+    np.testing.assert_allclose(scaler.inverse(scaled).numpy(), values, rtol=1e-5, atol=1e-6)
+    some = np.array([2, 0])
+    np.testing.assert_array_equal(scaler.take(some).transform(values[some]), scaler.transform(values)[some])
 
 
 def test_other_channels_are_refused_even_where_broadcasting_would_take_them() -> None:
     with pytest.raises(UsageError, match="fitted on 3 channels, not 1"):
-        Scaler.fit(np.eye(3)).transform(np.ones((4, 1)))
+        fit(np.eye(3)).transform(np.ones((4, 1)))
 
 
 @pytest.mark.parametrize(
     "stored",
     [
-        {"mean": [1.0]},
-        {"mean": [1.0], "scale": ["x"]},
-        {"mean": [1.0], "scale": [1.0, 2.0]},
-        {"mean": [float("nan")], "scale": [1.0]},
-        {"mean": [1.0], "scale": [0.0]},
+        {"mean": [[1.0]]},
+        {"mean": [[1.0]], "scale": [["x"]]},
+        {"mean": [1.0], "scale": [1.0]},
+        {"mean": [[1.0]], "scale": [[1.0, 2.0]]},
+        {"mean": [[float("nan")]], "scale": [[1.0]]},
+        {"mean": [[1.0]], "scale": [[0.0]]},
+        {"mean": [[1.0]], "scale": [[1.0]], "own": [[1]]},
     ],
 )
 def test_a_damaged_record_is_refused(stored: dict[str, Any]) -> None:

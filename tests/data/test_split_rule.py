@@ -1,6 +1,9 @@
-"""Splits as a user wishes them, and what is done for short tables."""
+"""Splits as a user wishes them, of one series and of several with ends of their own, and what is done for short ones."""
 
 from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -8,38 +11,67 @@ import pytest
 import torch
 
 import femts
-from femts.data.dataset import for_horizon
+from femts.cli import main
 from femts.data.split_rule import SplitRule
-from femts.data.splits import Split, horizon_split, ratio_split
-from femts.data.windows import Windows
+from femts.data.splits import usual_split
 from femts.errors import UsageError
 
+# Begins and rows of months: no date is within all.
+SERIES = {
+    "early": ("2000-01-01", 60),
+    "long": ("2000-01-01", 240),
+    "late": ("2017-06-01", 30),
+    "few": ("2016-09-01", 8),
+}
 
-def monthly(rows: int) -> pd.DataFrame:
-    month = np.arange(rows)
-    dates = pd.date_range("2000-01-01", periods=rows, freq="MS")
-    return pd.DataFrame(
-        {"date": dates, "y": 10 + np.sin(month * np.pi / 6) + np.random.default_rng(0).normal(0, 0.1, rows)}
-    )
+
+def monthly(rows: int, first: str = "2000-01-01", seed: int = 0) -> pd.DataFrame:
+    dates, wave = pd.date_range(first, periods=rows, freq="MS"), np.sin(np.arange(rows) * np.pi / 6)
+    return pd.DataFrame({"date": dates, "y": 10 + wave + np.random.default_rng(seed).normal(0, 0.1, rows)})
+
+
+def many() -> pd.DataFrame:
+    parts = [
+        monthly(rows, first, k).rename(columns={"date": "ds"}).assign(unique_id=name)
+        for k, (name, (first, rows)) in enumerate(SERIES.items())
+    ]
+    return pd.concat(parts, ignore_index=True)
 
 
 @pytest.mark.parametrize(
-    ("wish", "split"),
+    ("wish", "ends"),
     [
-        ({}, ((0, 84), (84, 96), (96, 120))),
-        ({"split": ".8,.1,.1"}, ((0, 96), (96, 108), (108, 120))),
-        ({"split": [0.5, 0.25, 0.25]}, ((0, 60), (60, 90), (90, 120))),
-        ({"test_rows": 12}, ((0, 96), (96, 108), (108, 120))),
-        ({"test_rows": "12", "val_rows": 30}, ((0, 78), (78, 108), (108, 120))),
-        ({"val_rows": 6}, ((0, 90), (90, 96), (96, 120))),
-        ({"test_from": "2008-07-01"}, ((0, 84), (84, 102), (102, 120))),
+        ({}, [84, 96, 120]),
+        ({"split": ".8,.1,.1"}, [96, 108, 120]),
+        ({"split": [0.5, 0.25, 0.25]}, [60, 90, 120]),
+        ({"test_rows": 12}, [96, 108, 120]),
+        ({"test_rows": "12", "val_rows": 30}, [78, 108, 120]),
+        ({"val_rows": 6}, [90, 96, 120]),
+        ({"test_from": "2008-07-01"}, [84, 102, 120]),
     ],
 )
-def test_a_split_is_what_was_asked_for(wish: dict[str, object], split: tuple[tuple[int, int], ...]) -> None:
-    data = femts.load_dataset(monthly(120), **wish)  # type: ignore[arg-type]
-    assert data.split == Split(*split)
+def test_a_split_is_what_was_asked_for(wish: dict[str, Any], ends: list[int]) -> None:
+    data = femts.load_dataset(monthly(120), **wish)
+    assert data.split.rows[0].tolist() == [[0, ends[0]], ends[:2], ends[1:]]
     assert data.schema.split.given == bool(wish)
-    assert for_horizon(data, 12).split == (data.split if wish else horizon_split(data.split, 12))
+    assert data.for_horizon(12).split == (data.split if wish else usual_split(data.lengths, 12))
+
+
+@pytest.mark.parametrize(
+    ("wish", "ends"),
+    [
+        (
+            {"test_from": "2017-01-01"},
+            {"early": [60, 60, 60], "long": [168, 204, 240], "late": [0, 0, 30], "few": [3, 4, 8]},
+        ),
+        ({"test_rows": 12}, {"early": [36, 48, 60], "late": [14, 18, 30], "few": [8, 8, 8]}),
+        ({"test_rows": 6}, {"few": [2, 2, 8], "late": [18, 24, 30]}),
+        ({"split": [0.8, 0.1, 0.1]}, {"few": [8, 8, 8], "late": [24, 27, 30]}),
+    ],
+)
+def test_a_series_that_the_wish_leaves_without_test_has_none(wish: dict[str, Any], ends: dict[str, list[int]]) -> None:
+    data = femts.load_dataset(many(), **wish)
+    assert {name: data[name].split.rows[0, :, 1].tolist() for name in ends} == ends
 
 
 @pytest.mark.parametrize(
@@ -59,14 +91,25 @@ def test_a_split_is_what_was_asked_for(wish: dict[str, object], split: tuple[tup
         ({"splitt": 1}, "Unknown argument 'splitt' of the data; did you mean 'split'"),
     ],
 )
-def test_a_split_that_leaves_nothing_is_refused(wish: dict[str, object], says: str) -> None:
+def test_a_split_that_leaves_nothing_is_refused(wish: dict[str, Any], says: str) -> None:
     with pytest.raises(UsageError, match=says):
-        femts.load_dataset(monthly(120), **wish)  # type: ignore[arg-type]
+        femts.load_dataset(monthly(120), **wish)
+
+
+@pytest.mark.parametrize(
+    "wish", [{"test_from": "2030-01-01"}, {"test_from": "1990-01-01"}, {"test_rows": 240}], ids=str
+)
+def test_a_split_that_leaves_no_series_a_test_is_refused(wish: dict[str, Any]) -> None:
+    said = " ".join(f"{name} {value}" for name, value in wish.items())
+    with pytest.raises(UsageError, match=f"No series of 'frame' has rows to learn .*, split as {said}; change it"):
+        femts.load_dataset(many(), **wish)
 
 
 def test_numbers_have_no_date_to_begin_from() -> None:
-    with pytest.raises(UsageError, match="has no dates, so --test-from 2008 says nothing; give --test-rows N"):
-        femts.load_dataset(monthly(60).assign(date=range(60)), test_from="2008")
+    says = "has no dates, so --test-from 2008 says nothing; give --test-rows N"
+    for table in (monthly(60).assign(date=range(60)), many().assign(ds=many().groupby("unique_id").cumcount())):
+        with pytest.raises(UsageError, match=says):
+            femts.load_dataset(table, test_from="2008")
 
 
 def test_a_rule_is_stored_and_read_again() -> None:
@@ -74,57 +117,45 @@ def test_a_rule_is_stored_and_read_again() -> None:
         assert SplitRule.from_dict(rule.to_dict()) == rule
 
 
-@pytest.mark.parametrize("rows", range(28, 260))
-def test_a_short_table_keeps_whole_horizons_of_its_end(rows: int) -> None:
-    split = horizon_split(ratio_split(rows), 12)
-    assert all(split.windows(part, 3, 12) >= 1 for part in ("train", "val", "test"))
-    assert split.train[1] == split.val[0] and split.val[1] == split.test[0] and split.test[1] == rows
-    if rows >= 240:
-        assert split == ratio_split(rows)
-
-
-def test_windows_beyond_short_training_rows_count_only_within_them() -> None:
-    series = torch.arange(10.0)[:, None]
-    windows = Windows(series, 4, 6, 0, 10, overhang=5)
-    assert len(windows) == 6
-    x, y = windows.gather(torch.arange(6))
-    seen = windows.seen(torch.arange(6))
-    assert seen is not None and seen.shape == (6, 10, 1)
-    for number in range(6):
-        assert x[number, :, 0].tolist() == list(range(number, number + 4))
-        there = [row for row in range(number + 4, number + 10) if row < 10]
-        assert y[number, : len(there), 0].tolist() == there
-        assert seen[number, 4:, 0].tolist() == [row < 10 for row in range(number + 4, number + 10)]
-
-
 @pytest.mark.parametrize(
     "model", ["fem_sm", "ridge", "fem_sm_ridge", "dlinear", "seasonal_naive", "naive", "sm", "patchtst"]
 )
 def test_three_years_of_months_train_every_kind_of_model(model: str) -> None:
-    settings = {"model.patch_len": 4, "model.stride": 2} if model == "patchtst" else {}
-    run = femts.train(
-        monthly(36),
-        model,
-        12,
-        seq_len=11,
-        max_steps=4,
-        device="cpu",
-        settings=settings | ({"model.season": 11} if model == "seasonal_naive" else {}),
-    )
+    settings = {"patchtst": {"model.patch_len": 4, "model.stride": 2}, "seasonal_naive": {"model.season": 11}}
+    quick: dict[str, Any] = {"seq_len": 11, "max_steps": 4, "device": "cpu", "settings": settings.get(model, {})}
+    run = femts.train(monthly(36), model, 12, **quick)
     assert run.data["split"] == {"train": [0, 12], "val": [12, 24], "test": [24, 36]}
     assert run.metrics["test"]["windows"] == run.metrics["val"]["windows"] == 1
     forecast = run.predict(monthly(36))
     assert len(forecast) == 12 and np.isfinite(forecast["y"]).all()
 
 
-def test_what_lies_beyond_the_training_rows_teaches_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows of validation and test do not reach the weights, though windows reach out to them."""
-    table = monthly(36)
-    other = table.assign(y=table["y"].where(table.index < 12, 1000.0))
-    for model in ("ridge", "dlinear", "fem_sm"):
-        weights = [
-            femts.train(each, model, 12, seq_len=6, max_steps=4, device="cpu", settings={"training.keep": "last"}).model
-            for each in (table, other)
-        ]
-        for one, two in zip(weights[0].state_dict().values(), weights[1].state_dict().values(), strict=True):
-            assert torch.equal(one, two), model
+@pytest.mark.parametrize("model", ["ridge", "dlinear", "fem_sm"])
+def test_rows_of_validation_and_test_do_not_reach_the_weights(model: str) -> None:
+    """Though windows of short training rows reach out to them, of one series as of several."""
+
+    def spoilt(frame: pd.DataFrame, rows: Any) -> pd.DataFrame:
+        return frame.assign(y=frame["y"].mask(rows, 1000.0))
+
+    later = many().groupby("unique_id").cumcount(ascending=False) < 4
+    tables = [(monthly(36), spoilt(monthly(36), np.arange(36) >= 12), 12), (many(), spoilt(many(), later), 4)]
+    for table, other, steps in tables:
+        quick: dict[str, Any] = {"seq_len": 6, "max_steps": 4, "device": "cpu", "settings": {"training.keep": "last"}}
+        one, two = (femts.train(each, model, steps, **quick).model.state_dict().values() for each in (table, other))
+        assert all(torch.equal(*pair) for pair in zip(one, two, strict=True))
+
+
+@pytest.mark.parametrize("wish", ["--test-from 2017-01-01", "--test-rows 12"])
+@pytest.mark.parametrize("model", ["ridge", "fem_sm --max-steps 2", "seasonal_naive"])
+def test_series_with_a_wish_are_trained_scored_and_forecast(
+    wish: str, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    many().to_csv("many.csv", index=False)
+    assert main(f"train --dataset many.csv --model {model} --pred-len 4 --seq-len 12 --out run {wish}".split()) == 0
+    forecaster = femts.load("run")
+    assert np.isfinite(forecaster.evaluate()["mse"])
+    history = many().query("ds < '2016-01-01'")  # none of it is in the test part
+    assert np.isfinite(forecaster.predict(history)["y"]).all()
+    assert main("predict run many.csv -o out.csv".split()) == 0
+    assert set(pd.read_csv("out.csv")["unique_id"]) == set(SERIES)

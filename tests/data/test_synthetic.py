@@ -6,7 +6,7 @@ import pytest
 from numpy.typing import NDArray
 
 from femts.data.catalog import CATALOG
-from femts.data.grid import step_of
+from femts.data.frequency import step_of
 from femts.data.synthetic import LAGS, synthetic_frame
 
 Values = NDArray[np.float64]

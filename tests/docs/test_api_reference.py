@@ -11,7 +11,7 @@ import runpy
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import torch
@@ -22,7 +22,8 @@ from small_tables import small_table
 import femts
 from femts.cli import app
 from femts.config.training import TrainingConfig
-from femts.data.panel import load_panel
+from femts.data.batch import Batch
+from femts.data.loading import load_dataset
 from femts.errors import FemtsError
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "api_reference.py"
@@ -37,7 +38,13 @@ def _public() -> dict[str, Callable[..., object]]:
         if inspect.isclass(thing):
             for key in dir(thing):
                 base = next(base for base in thing.__mro__ if key in vars(base))
-                if key[0] != "_" and base.__module__.startswith("femts.") and inspect.isroutine(getattr(thing, key)):
+                if (
+                    key[0] != "_"
+                    and base.__module__.startswith("femts.")
+                    and inspect.isfunction(
+                        inspect.unwrap(getattr(getattr(thing, key), "__func__", getattr(thing, key)))
+                    )
+                ):
                     owner = base.__name__ if base.__name__ in femts.__all__ else name
                     found[f"{owner}.{key}"] = getattr(thing, key)
         elif callable(thing):
@@ -105,7 +112,7 @@ def test_a_docstring_says_what_goes_in_what_comes_out_and_what_goes_wrong(name: 
     assert "Raises" in sections or not raises, name
 
 
-@pytest.mark.parametrize("thing", [femts.Cutoffs, femts.Trained, femts.FreeEnergyMixerConfig, TrainingConfig])
+@pytest.mark.parametrize("thing", [femts.Cutoffs, femts.Dataset, femts.FreeEnergyMixerConfig, TrainingConfig])
 def test_every_field_is_described(thing: type) -> None:
     described = re.search(r"^Attributes:\n((?:    .*\n)+)", (inspect.getdoc(thing) or "") + "\n", flags=re.MULTILINE)
     assert described
@@ -122,21 +129,20 @@ def _layer() -> femts.FreeEnergyMixer:
     return femts.FreeEnergyMixer(femts.FreeEnergyMixerConfig(n_embd=8, n_head=2, causal=False))
 
 
-def _of_a_panel() -> femts.PanelForecaster:
-    panel = load_panel(small_table())
-    return cast(femts.PanelForecaster, femts.train(panel, "naive", 6, seq_len=12))
+def _of_series() -> femts.Forecaster:
+    return femts.train(load_dataset(small_table(), panel=True), "naive", 6, seq_len=12)
 
 
 BEYOND_THE_CAP = 1e5 * torch.randn(1, 9, 8, generator=torch.Generator().manual_seed(0))
 
 MISTAKES: dict[str, Callable[[femts.Forecaster], object]] = {
+    "Dataset.before_test": lambda fc: load_dataset(small_table(20)).before_test(2, 99),
     "audit": lambda fc: femts.audit("none"),
     "backtest": lambda fc: femts.backtest(fc, small_table(), femts.Cutoffs(windows=0, step=1)),
     "backtest_scores": lambda fc: femts.backtest_scores(small_table(), fc),
     "datasets": lambda fc: femts.datasets("a\0b"),
     "load": lambda fc: femts.load("none"),
     "load_dataset": lambda fc: femts.load_dataset("ETTh11"),
-    "load_panel": lambda fc: femts.load_panel("none.csv"),
     "mean_of": lambda fc: femts.mean_of([fc]),
     "models": lambda fc: femts.models("fem_gal"),
     "register": lambda fc: femts.register("ridge", "taken")(type(fc.model)),
@@ -145,26 +151,19 @@ MISTAKES: dict[str, Callable[[femts.Forecaster], object]] = {
     "table": lambda fc: femts.table("ETTh11"),
     "train": lambda fc: femts.train("synthetic", model="fem_gal"),
     "tune": lambda fc: femts.tune("synthetic", model="fem_gal"),
-    "Forecaster.predict": lambda fc: fc.predict(small_table(), 0),
-    "Forecaster.plot": lambda fc: fc.plot(small_table(), columns=["wind"]),
     "Forecaster.predict_array": lambda fc: fc.predict_array([[1.0]]),
-    "Forecaster.explain": lambda fc: fc.explain(small_table()),
-    "Forecaster.evaluate": lambda fc: fc.evaluate("tset"),
-    "Forecaster.scores": lambda fc: fc.scores(by="week"),
-    "Forecaster.coverage": lambda fc: fc.coverage(level=[100]),
-    "Forecaster.calibrate": lambda fc: fc.calibrate(level=[0]),
-    "Trained.training_data": lambda fc: fc.training_data(),
-    "PanelForecaster.predict": lambda fc: _of_a_panel().predict(small_table(), 0),
-    "PanelForecaster.evaluate": lambda fc: _of_a_panel().evaluate("tset"),
-    "PanelForecaster.plot": lambda fc: _of_a_panel().plot(small_table(), series=["wind"]),
-    "PanelForecaster.explain": lambda fc: _of_a_panel().explain(small_table()),
-    "PanelForecaster.of": lambda fc: _of_a_panel().of("wind"),
-    "PanelForecaster.coverage": lambda fc: _of_a_panel().coverage(level=[100]),
-    "PanelForecaster.calibrate": lambda fc: _of_a_panel().calibrate(level=[0]),
-    "PanelForecaster.scores": lambda fc: _of_a_panel().scores("tset"),
+    "Forecaster.training_data": lambda fc: fc.training_data(),
+    "Forecaster.predict": lambda fc: _of_series().predict(small_table(), 0),
+    "Forecaster.evaluate": lambda fc: _of_series().evaluate("tset"),
+    "Forecaster.plot": lambda fc: _of_series().plot(small_table(), series=["wind"]),
+    "Forecaster.explain": lambda fc: _of_series().explain(small_table()),
+    "Forecaster.of": lambda fc: _of_series().of("wind"),
+    "Forecaster.coverage": lambda fc: _of_series().coverage(level=[100]),
+    "Forecaster.calibrate": lambda fc: _of_series().calibrate(level=[0]),
+    "Forecaster.scores": lambda fc: _of_series().scores("tset"),
     "ForecastModel.error": lambda fc: fc.model.error(torch.zeros(1, 1, 2), torch.zeros(1, 3, 2)),
-    "ForecastModel.forecast_quantiles": lambda fc: fc.model.forecast_quantiles(torch.zeros(1, 24, 2), 3),
-    "ForecastModel.forward": lambda fc: femts.ForecastModel(fc.config.model_config)(torch.zeros(1, 24, 2)),
+    "ForecastModel.forward": lambda fc: femts.ForecastModel(fc.config.model_config)(Batch(torch.zeros(1, 24, 2))),
+    "ForecastModel.rolled_out": lambda fc: fc.model.rolled_out(Batch(torch.zeros(1, 24, 2)), 0),
     "FreeEnergyMixer.forward": lambda fc: _layer()(torch.zeros(1, 3, 8), torch.ones(1, 2)),
     "FreeEnergyMixer.hidden_temperature": lambda fc: _layer().hidden_temperature(BEYOND_THE_CAP),
     "FreeEnergyMixer.posterior": lambda fc: _layer().posterior(BEYOND_THE_CAP),
@@ -174,7 +173,6 @@ MISTAKES: dict[str, Callable[[femts.Forecaster], object]] = {
     "Prior.init_state": lambda fc: femts.Prior.init_state(_layer().prior, 1, 8),
     "Prior.log_scores": lambda fc: femts.Prior.log_scores(_layer().prior, {}, torch.ones(1, 3, 1)),
     "Prior.step": lambda fc: femts.Prior.step(_layer().prior, {}, torch.zeros(1, 2, 4), None),
-    "SegmentForecaster.forward": lambda fc: femts.ForecastModel(fc.config.model_config)(torch.zeros(1, 24, 2)),
 }
 
 
@@ -184,7 +182,7 @@ def test_what_is_said_to_be_raised_is_raised(own: Path) -> None:
     }
     for name, mistake in MISTAKES.items():
         forecaster = femts.load(own / "run")
-        if name == "Trained.training_data":
+        if name == "Forecaster.training_data":
             forecaster.data = {**forecaster.data, "sha256": "other"}
         with pytest.raises((FemtsError, ValueError, TypeError)) as raised:
             mistake(forecaster)

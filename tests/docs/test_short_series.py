@@ -56,5 +56,5 @@ def test_panels_are_written_as_long_tables_that_femts_reads(tmp_path: Path, monk
     monkeypatch.setattr(sys, "argv", ["short_panels.py", "--panels", "years", "--write", str(tmp_path / "new")])
     runpy.run_path(str(ROOT / "scripts" / "short_panels.py"), run_name="__main__")
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["years.csv"]
-    panel = femts.load_panel(tmp_path / "new" / "years.csv")
-    assert len(panel.series) == 192 and {each.rows for each in panel.series.values()} == {52}
+    data = femts.load_dataset(tmp_path / "new" / "years.csv")
+    assert len(data) == 192 and set(data.lengths) == {52}

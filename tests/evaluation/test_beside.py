@@ -5,35 +5,38 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from every_window import every_window
+from small_panels import panel_forecaster
 
-from femts.data.power import PowerTransform
+from femts.data.dataset import Dataset
 from femts.data.preprocess import Preprocess
-from femts.data.resident import ScaledSeries
-from femts.data.scaler import Scaler
-from femts.data.windows import Windows
+from femts.data.schema import Schema
+from femts.data.splits import Split
+from femts.data.windows import Windows, part_windows
 from femts.evaluation.beside import NaiveSums
 from femts.evaluation.evaluator import evaluate, evaluate_horizons
 from femts.evaluation.scores import DetailSums, scores_frame
+from femts.forecaster.scoring import score_beside
 from femts.models.dlinear import DLinear, DLinearConfig
 from femts.models.naive import SeasonalNaive, SeasonalNaiveConfig
 
-L, P, C, SEASON, TRAIN = 12, 7, 3, 5, 60
+L, P, C, SEASON = 12, 7, 3, 5
 COLUMNS = ("a", "b", "c")
 RAW = np.random.default_rng(0).gamma(4.0, [1.0, 30.0, 0.2], (150, C))
+NAIVE = SeasonalNaive(SeasonalNaiveConfig(L, P, C, SEASON))
 
 
-def preprocess(power: bool) -> Preprocess:
-    if not power:
-        return Preprocess(COLUMNS, Scaler.fit(RAW[:TRAIN]))
-    log = PowerTransform.fit("log1p", RAW[:TRAIN], COLUMNS, "The data")
-    assert log is not None
-    return Preprocess(COLUMNS, Scaler.fit(log.apply(RAW[:TRAIN])), None, log)
+def dataset(transform: str | None = None, gaps: bool = False, season: int = SEASON) -> Dataset:
+    missing = gaps & (np.random.default_rng(1).random(RAW.shape) < 0.2)
+    split, schema = Split.of((0, 60), (60, 72), (72, 150)), Schema.of(transform=transform)
+    values = np.where(missing, np.nan, RAW)
+    return Dataset.of_one("raw", values, None, COLUMNS, season=season, split=split, schema=schema)
 
 
-def windows(of: Preprocess, steps: int = P, gaps: bool = False) -> Windows:
-    values = torch.from_numpy(of.transform(RAW)).float()
-    observed = torch.rand(values.shape, generator=torch.Generator().manual_seed(1)) > 0.2 if gaps else None
-    return Windows(ScaledSeries(values, observed), L, steps, TRAIN, 150)
+def scored_windows(data: Dataset, steps: int = P) -> tuple[Windows, NaiveSums]:
+    preprocess = Preprocess.fit(data)
+    windows = part_windows(data, preprocess, "test", L, steps)
+    return windows, NaiveSums(preprocess, data, L)
 
 
 def model() -> DLinear:
@@ -42,51 +45,59 @@ def model() -> DLinear:
 
 
 @pytest.mark.parametrize("gaps", [False, True])
-def test_the_errors_are_those_of_the_model_of_that_name(gaps: bool) -> None:
-    plain = preprocess(False)
-    sums = NaiveSums(plain, RAW[:TRAIN], SEASON, L)
-    own = evaluate(model(), windows(plain, gaps=gaps), 8, also=[sums])
-    naive = evaluate(SeasonalNaive(SeasonalNaiveConfig(L, P, C, SEASON)), windows(plain, gaps=gaps), 8)
+def test_errors_equal_those_of_the_seasonal_naive_model(gaps: bool) -> None:
+    windows, sums = scored_windows(dataset(gaps=gaps))
+    own, naive = evaluate(model(), windows, 8, also=[sums]), evaluate(NAIVE, windows, 8)
     beside = sums.beside(own["mse"])
     assert (beside["season"], beside["mse"], beside["mae"]) == (SEASON, naive["mse"], naive["mae"])
     assert beside["skill"] == pytest.approx(1 - own["mse"] / naive["mse"])
-    assert own == evaluate(model(), windows(plain, gaps=gaps), 8), "what is summed beside changes no score"
+    assert own == evaluate(model(), windows, 8), "what is summed beside changes no score"
 
 
 @pytest.mark.parametrize("gaps", [False, True])
-@pytest.mark.parametrize("power", [False, True])
-def test_skill_and_mase_are_those_of_the_scores_in_detail(power: bool, gaps: bool) -> None:
-    of = preprocess(power)
-    sums, details = NaiveSums(of, RAW[:TRAIN], SEASON, L), DetailSums(P, C, of, SEASON)
-    own = evaluate(model(), windows(of, gaps=gaps), 8, also=[sums, details])
-    row, beside = scores_frame(details, COLUMNS, RAW[:TRAIN]).iloc[0], sums.beside(own["mse"])
+@pytest.mark.parametrize("transform", [None, "log1p"])
+def test_skill_and_mase_equal_those_of_the_detailed_scores(transform: str | None, gaps: bool) -> None:
+    data = dataset(transform, gaps)
+    windows, sums = scored_windows(data)
+    details = DetailSums(P, C, Preprocess.fit(data), SEASON)
+    own = evaluate(model(), windows, 8, also=[sums, details])
+    row, beside = scores_frame(details, COLUMNS, data.train_values).iloc[0], sums.beside(own["mse"])
     assert beside["skill"] == pytest.approx(row["skill"], rel=1e-5)
     assert beside["mase"] == pytest.approx(row["mase"], rel=1e-5)
-    each = scores_frame(details, COLUMNS, RAW[:TRAIN], ("channel",))["mase"][:C]
+    each = scores_frame(details, COLUMNS, data.train_values, ("channel",))["mase"][:C]
     assert row["mase"] == pytest.approx(each.mean()), "a channel with gaps counts like another"
 
 
-def test_several_horizons_have_their_own() -> None:
-    of, naive = preprocess(False), SeasonalNaive(SeasonalNaiveConfig(L, P, C, SEASON))
-    sums = {steps: NaiveSums(of, RAW[:TRAIN], SEASON, L) for steps in (P, 3)}
-    scores = evaluate_horizons(
-        naive, [windows(of, steps) for steps in sums], also={steps: [one] for steps, one in sums.items()}
-    )
-    for steps, one in sums.items():
-        assert one.beside(scores[steps]["mse"])["skill"] == 0
+def test_each_horizon_has_its_own_naive_errors() -> None:
+    made = {steps: scored_windows(dataset(), steps) for steps in (P, 3)}
+    also = {steps: [sums] for steps, (_, sums) in made.items()}
+    scores = evaluate_horizons(NAIVE, [windows for windows, _ in made.values()], also=also)
+    assert all(sums.beside(scores[steps]["mse"])["skill"] == 0 for steps, (_, sums) in made.items())
 
 
-def test_a_look_back_shorter_than_a_season_repeats_its_last_value() -> None:
-    of = preprocess(False)
-    sums = NaiveSums(of, RAW[:TRAIN], L + 1, L)
-    evaluate(model(), windows(of), also=[sums])
-    x, y = windows(of).gather(torch.arange(len(windows(of))))
+def test_look_back_shorter_than_a_season_repeats_the_last_value() -> None:
+    windows, sums = scored_windows(dataset(season=L + 1))
+    evaluate(model(), windows, also=[sums])
+    batch, y = every_window(windows)
     beside = sums.beside(1.0)
     assert beside["season"] == 1
-    assert beside["mse"] == pytest.approx((x[:, -1:] - y).square().mean().item(), rel=1e-5)
+    assert beside["mse"] == pytest.approx((batch.past[:, -1:] - y).square().mean().item(), rel=1e-5)
 
 
-def test_what_is_divided_by_nothing_is_none() -> None:
-    assert NaiveSums(preprocess(False), RAW[:TRAIN], SEASON, L).beside(0.1) == {
-        "season": SEASON, **dict.fromkeys(("mse", "mae", "skill", "mase"))
-    }  # fmt: skip
+def test_division_by_zero_gives_none() -> None:
+    beside = scored_windows(dataset())[1].beside(0.1)
+    assert beside == {"season": SEASON, **dict.fromkeys(("mse", "mae", "skill", "mase"))}
+
+
+def test_long_table_is_scored_beside_the_naive_forecast_of_each_series() -> None:
+    ridge, naive = panel_forecaster("ridge"), panel_forecaster("seasonal_naive")
+    beside, own = ridge.metrics["naive"], ridge.metrics["test"]
+    assert beside["season"] == 7
+    assert beside["mse"] == pytest.approx(naive.metrics["test"]["mse"], rel=1e-6)
+    assert beside["mae"] == pytest.approx(naive.metrics["test"]["mae"], rel=1e-6)
+    assert beside["skill"] == pytest.approx(1 - own["mse"] / beside["mse"])
+    assert beside["mase"] == pytest.approx(ridge.scores()["mase"].item())
+    assert naive.metrics["naive"]["skill"] == pytest.approx(0, abs=1e-6)
+    scores, several = score_beside(ridge, "test", (7, 5))
+    assert scores == {steps: ridge.evaluate(pred_len=steps) for steps in (7, 5)}
+    assert several[7] == beside and several[5] != beside

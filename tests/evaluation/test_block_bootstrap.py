@@ -28,7 +28,7 @@ def test_independent_values_have_the_usual_interval() -> None:
     assert (low, high) == mean_interval(values, 1), "the draws are seeded"
 
 
-def test_values_that_are_like_their_neighbours_have_a_wider_one_that_holds() -> None:
+def test_autocorrelated_values_have_a_wider_interval() -> None:
     rng, inside, naively = np.random.default_rng(1), 0, 0
     for _ in range(200):
         values = overlapping(rng)

@@ -6,9 +6,10 @@ import torch
 from torch import Tensor
 
 from femts.config.model import ModelConfig
+from femts.data.batch import Batch
 from femts.data.windows import Windows
 from femts.errors import UsageError
-from femts.evaluation.evaluator import SERIES_PER_BATCH, SERIES_PER_BATCH_ON_CPU, Share, evaluate, windows_at_a_time
+from femts.evaluation.evaluator import Share, evaluate
 from femts.models.base import ForecastModel
 from femts.models.dlinear import DLinear, DLinearConfig
 from femts.models.naive import Naive
@@ -21,15 +22,15 @@ class CountUp(ForecastModel):
         super().__init__(ModelConfig(4, 3, 1))
         self.seen: list[Tensor] = []
 
-    def forward(self, x: Tensor) -> Tensor:
-        self.seen.append(x)
-        return x[:, -1:] + torch.arange(1.0, 4.0).view(1, 3, 1)
+    def forward(self, batch: Batch) -> Tensor:
+        self.seen.append(batch.past)
+        return batch.past[:, -1:] + torch.arange(1.0, 4.0).view(1, 3, 1)
 
 
 @pytest.mark.parametrize(("horizon", "calls"), [(1, 1), (2, 1), (3, 1), (4, 2), (6, 2), (7, 3)])
 def test_forecasts_are_fed_back_until_the_horizon(horizon: int, calls: int) -> None:
     model = CountUp()
-    forecast = model.forecast(torch.arange(4.0).view(1, 4, 1), horizon)
+    forecast = model.forecast(Batch(torch.arange(4.0).view(1, 4, 1)), horizon)
     assert forecast.flatten().tolist() == [4.0 + step for step in range(horizon)]
     assert len(model.seen) == calls
     assert all(x.shape == (1, 4, 1) for x in model.seen)
@@ -38,18 +39,18 @@ def test_forecasts_are_fed_back_until_the_horizon(horizon: int, calls: int) -> N
 @pytest.mark.parametrize("horizon", [0, -3])
 def test_no_horizon_is_refused(horizon: int) -> None:
     with pytest.raises(UsageError, match=f"horizon of {horizon} steps"):
-        CountUp().forecast(torch.zeros(1, 4, 1), horizon)
+        CountUp().forecast(Batch(torch.zeros(1, 4, 1)), horizon)
 
 
 @pytest.fixture
 def windows() -> Windows:
-    return Windows(torch.randn(60, 3, generator=torch.Generator().manual_seed(0)), 10, 5, 4, 57)
+    return Windows(torch.randn(60, 3, generator=torch.Generator().manual_seed(0))[4:57], 10, 5)
 
 
 def test_scores_count_every_window_step_and_channel(windows: Windows) -> None:
     scores = evaluate(Naive(ModelConfig(10, 5, 3)), windows, batch_size=7)
-    values = windows.series.double().numpy()
-    errors = [values[s + 10 : s + 15] - values[s + 9] for s in range(4, 4 + 39)]
+    values = windows.rows.double().numpy()
+    errors = [values[s + 10 : s + 15] - values[s + 9] for s in range(39)]
     assert scores["windows"] == len(errors) == 39
     assert scores["mse"] == pytest.approx(np.mean(np.square(errors)), rel=1e-6)
     assert scores["mae"] == pytest.approx(np.mean(np.abs(errors)), rel=1e-6)
@@ -65,8 +66,7 @@ def test_scores_do_not_depend_on_the_batch_size(windows: Windows) -> None:
 def test_some_windows_are_spread_evenly_over_all(windows: Windows, most: int) -> None:
     model = CountUp()
     model.config = ModelConfig(10, 3, 1)
-    series = torch.arange(70.0).unsqueeze(1)
-    scores = evaluate(model, Windows(series, 10, 3, 0, 51), some=most)
+    scores = evaluate(model, Windows(torch.arange(51.0).unsqueeze(1), 10, 3), some=most)
     begins = torch.cat([x[:, 0, 0] for x in model.seen])
     assert scores["windows"] == len(begins) == min(most, 39)
     gaps = begins.diff()
@@ -89,46 +89,17 @@ def test_shares_add_up_to_the_whole(windows: Windows) -> None:
     assert (total[0] / total[2]).item() == pytest.approx(evaluate(model, windows)["mse"], rel=1e-6)
 
 
-def test_many_channels_shrink_the_batch() -> None:
-    """Models that fold channels into the batch would otherwise need memory for 256 x 137 sequences at once."""
-    largest = 0
-
-    class Watch(Naive):
-        def forward(self, x: Tensor) -> Tensor:
-            nonlocal largest
-            largest = max(largest, x.shape[0] * x.shape[2])
-            return super().forward(x)
-
-    evaluate(Watch(ModelConfig(2, 1, 137)), Windows(torch.randn(80, 137), 2, 1, 0, 80), 256)
-    assert 0 < largest <= SERIES_PER_BATCH_ON_CPU < SERIES_PER_BATCH
-
-
-@pytest.mark.parametrize(
-    ("channels", "device", "windows"), [(1, "cpu", 256), (21, "cpu", 24), (9999, "cpu", 1), (21, "meta", 195)]
-)
-def test_a_batch_is_as_large_as_the_device_takes(channels: int, device: str, windows: int) -> None:
-    assert windows_at_a_time(torch.empty(5, channels, device=device), 256) == windows
-
-
 def test_the_model_scores_in_evaluation_mode_and_float32_and_is_put_back(windows: Windows) -> None:
     seen = []
 
     class Watch(Naive):
-        def forward(self, x: Tensor) -> Tensor:
-            product = x.transpose(1, 2) @ x  # autocast would make this bfloat16
+        def forward(self, batch: Batch) -> Tensor:
+            product = batch.past.transpose(1, 2) @ batch.past  # autocast would make this bfloat16
             seen.append((self.training, product.dtype, torch.is_grad_enabled()))
-            return super().forward(x)
+            return super().forward(batch)
 
     model = Watch(ModelConfig(10, 5, 3)).train()
     with torch.autocast("cpu", dtype=torch.bfloat16):
         evaluate(model, windows)
     assert set(seen) == {(False, torch.float32, False)}
-    assert model.training
-
-
-def test_the_mode_is_put_back_after_a_failure(windows: Windows) -> None:
-    model = Naive(ModelConfig(10, 4, 3)).train()
-    model.forward = lambda x: (_ for _ in ()).throw(ArithmeticError())  # type: ignore[method-assign]
-    with pytest.raises(ArithmeticError):
-        evaluate(model, windows)
     assert model.training

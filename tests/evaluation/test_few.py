@@ -5,132 +5,105 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from every_window import every_window
 from scipy.stats import t
 from torch import Tensor
 
 from femts.config.model import ModelConfig
+from femts.data.batch import Batch
 from femts.data.resident import ScaledSeries
 from femts.data.windows import Windows
 from femts.evaluation.conformal import calibrate, order_statistics
 from femts.evaluation.coverage import coverage_line, coverage_notes, few_notes
 from femts.evaluation.few import FEW, are_few
-from femts.evaluation.intervals import Intervals
+from femts.evaluation.intervals import GRID
 from femts.models.base import ForecastModel
-from femts.models.naive import Naive
 
 L, P, C = 6, 8, 2
 
 
-class Widening(ForecastModel):
-    """Quantiles around 0 whose width falls with the step, as no honest ones do."""
+class Fixed(ForecastModel):
+    """Forecast of zeros, or quantiles around them whose width falls with the step, as no honest ones do."""
 
-    def __init__(self) -> None:
-        super().__init__(ModelConfig(L, P, C), (0.1, 0.5, 0.9))
+    def __init__(self, quantiles: bool = False) -> None:
+        super().__init__(ModelConfig(L, P, C), (0.1, 0.5, 0.9) if quantiles else ())
 
-    def forward(self, x: Tensor) -> Tensor:
-        size = torch.linspace(2, 1, P)[:, None, None] * torch.tensor([-1.0, 0.0, 1.0])[None, :, None]
-        return size.expand(len(x), P, 3, C).flatten(1, 2)
+    def forward(self, batch: Batch) -> Tensor:
+        places = torch.tensor([-1.0, 0.0, 1.0]) if self.quantiles else torch.zeros(1)
+        size = torch.linspace(2, 1, P)[:, None, None] * places[None, :, None]
+        return size.expand(len(batch.past), P, len(places), C).flatten(1, 2)
 
 
 def some_windows(count: int, gaps: float = 0.0, seed: int = 0) -> Windows:
     rng = np.random.default_rng(seed)
     series = torch.from_numpy(rng.standard_normal((count + L + P - 1, C)) * [1.0, 5.0]).float()
     observed = torch.from_numpy(rng.random(series.shape) >= gaps) if gaps else None
-    return Windows(ScaledSeries(series, observed), L, P, 0, len(series))
-
-
-def errors_of(model: ForecastModel, these: Windows) -> np.ndarray:
-    x, y = these.gather(torch.arange(len(these)))
-    return (model.forecast(x, P) - y).numpy()
+    return Windows(ScaledSeries(series, observed), L, P)
 
 
 @pytest.mark.parametrize("gaps", [0.0, 0.4])
 @pytest.mark.parametrize("count", [1, 2, 9, 99])
 def test_half_widths_do_not_shrink_and_keep_their_order(count: int, gaps: float) -> None:
-    made, scores = calibrate(Naive(ModelConfig(L, P, C)), some_windows(count, gaps))
-    assert made.few and made.levels == (50, 80, 90, 95, 99) and scores["windows"] == count
+    made, scores = calibrate(Fixed(), some_windows(count, gaps))
+    assert made.few and made.levels == GRID and scores["windows"] == count
     assert made.disjoint == -(-count // P)
     assert (np.diff(made.half_widths, axis=1) >= 0).all() and (np.diff(made.half_widths, axis=0) > 0).all()
     assert np.isfinite(made.half_widths).all()
 
 
-def test_a_scale_that_rises_is_the_root_of_the_mean_square() -> None:
+def test_scale_that_rises_is_the_root_of_the_mean_square() -> None:
     """One window of a random walk's kind: what rises by itself is left alone, and what does not is pooled."""
-    series = torch.cat([torch.zeros(L, 1), torch.tensor([1.0, 3, 2, 4, 5, 6, 7, 8])[:, None]])
-    made, _ = calibrate(Naive(ModelConfig(L, P, 1)), Windows(series, L, P, 0, L + P), (80,))
+    series = torch.cat([torch.zeros(L, C), torch.tensor([1.0, 3, 2, 4, 5, 6, 7, 8])[:, None].expand(-1, C)])
+    made, _ = calibrate(Fixed(), Windows(series, L, P), (80,))
     pooled = np.sqrt((9 + 4) / 2)
     expected = t.ppf(0.9, 2) * np.array([1, pooled, pooled, 4, 5, 6, 7, 8])
     np.testing.assert_allclose(made.half_widths[0, :, 0], expected, rtol=1e-6)
 
 
 def test_many_windows_have_order_statistics_to_the_bit() -> None:
-    """From a hundred windows on, or twenty that do not overlap, half-widths are ranks of the
-    errors, whatever their order."""
-    model = Naive(ModelConfig(L, P, C))
+    """From a hundred windows on, or twenty that do not overlap, half-widths are ranks of the errors."""
     for count in (FEW, 8 * 20, 700):
         these = some_windows(count)
-        made, _ = calibrate(model, these)
-        errors = np.ascontiguousarray(np.abs(errors_of(model, these)).transpose(1, 2, 0))
+        made, _ = calibrate(Fixed(), these)
+        errors = np.ascontiguousarray(every_window(these)[1].abs().numpy().transpose(1, 2, 0))
         assert not made.few
         np.testing.assert_array_equal(made.half_widths, order_statistics(errors, made.levels, made.disjoint))
     assert are_few(99, 19) and not are_few(100, 1) and not are_few(20, 20)
 
 
 def test_learned_quantiles_become_as_wide_on_average() -> None:
-    these, model = some_windows(9), Widening()
-    made, _ = calibrate(model, these, (80,))
-    learned = np.linspace(2, 1, P)[:, None]
-    plain, _ = calibrate(Zero(), these, (80,))
-    np.testing.assert_allclose(made.half_widths[0] + learned, plain.half_widths[0], rtol=1e-5)
+    these = some_windows(9)
+    (made, _), (plain, _) = (calibrate(Fixed(quantiles), these, (80,)) for quantiles in (True, False))
+    np.testing.assert_allclose(made.half_widths[0] + np.linspace(2, 1, P)[:, None], plain.half_widths[0], rtol=1e-5)
 
 
-class Zero(Naive):
-    """Forecast of zeros."""
-
-    def __init__(self) -> None:
-        super().__init__(ModelConfig(L, P, C))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.zeros(len(x), P, C)
-
-
-def test_a_channel_without_values_has_no_intervals() -> None:
+def test_channel_without_values_has_no_intervals() -> None:
     these = some_windows(5)
-    observed = torch.ones_like(these.series, dtype=torch.bool)
+    observed = torch.ones_like(these.rows, dtype=torch.bool)
     observed[L:, 1] = False
-    made, _ = calibrate(Zero(), Windows(ScaledSeries(these.series, observed), L, P, 0, len(these.series)))
+    made, _ = calibrate(Fixed(), Windows(ScaledSeries(these.rows, observed), L, P))
     assert np.isfinite(made.half_widths[:, :, 0]).all() and made.missing.tolist() == [False, True]
 
 
 def test_normal_errors_of_few_windows_are_covered_on_average() -> None:
-    """Errors without memory, 400 series of two disjoint windows: more than promised, as a window is
-    worth more than counted."""
+    """Errors without memory, 400 series of two disjoint windows: more than promised, as a window is worth more than
+    counted."""
     covered = []
     for seed in range(400):
-        made, _ = calibrate(Zero(), some_windows(P + 1, seed=seed), (80,))
-        after = errors_of(Zero(), some_windows(P + 1, seed=seed + 1000))
-        covered.append((np.abs(after) <= made.half_widths[0]).mean())
+        made, _ = calibrate(Fixed(), some_windows(P + 1, seed=seed), (80,))
+        after = every_window(some_windows(P + 1, seed=seed + 1000))[1].abs().numpy()
+        covered.append((after <= made.half_widths[0]).mean())
     assert 0.8 <= np.mean(covered) < 0.95
 
 
-def test_counts_survive_their_file() -> None:
-    made, _ = calibrate(Zero(), some_windows(9))
-    again = Intervals.from_bytes(made.to_bytes())
-    assert (again.windows, again.disjoint, again.few) == (9, 2, True)
-    np.testing.assert_array_equal(again.half_widths, made.half_widths)
-
-
-def test_what_is_wrong_is_said() -> None:
-    covered = {"80": 0.43, "95": 0.9401, "50": 0.7}
-    assert (
-        coverage_line(covered) == "intervals: of the test part, 80 % cover 43.0 %, 95 % cover 94.0 %, 50 % cover 70.0 %"
-    )
+def test_wrong_coverage_and_few_windows_are_noted() -> None:
+    covered, line = {"80": 0.43, "95": 0.9401, "50": 0.7}, "80 % cover 43.0 %, 95 % cover 94.0 %, 50 % cover 70.0 %"
+    assert coverage_line(covered) == f"intervals: of the test part, {line}"
     assert coverage_notes(covered, "val") == [
         "intervals of 80 % cover 43.0 % of the val part: read them as too narrow",
         "intervals of 50 % cover 70.0 % of the val part: read them as too wide",
     ]
     assert few_notes(100, 1) == []
-    assert few_notes(1, 1) == ["intervals are an estimate: one validation window is too few to calibrate on"]
-    assert few_notes(9, 2) == [
-        "intervals are an estimate: 9 validation windows, 2 without overlap, are too few to calibrate on"
-    ]
+    (one,), (few,) = few_notes(1, 1), few_notes(9, 2)
+    assert one == "intervals are an estimate: one validation window is too few to calibrate on"
+    assert few == "intervals are an estimate: 9 validation windows, 2 without overlap, are too few to calibrate on"

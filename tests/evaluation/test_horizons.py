@@ -8,12 +8,13 @@ from model_cases import ROWS, C, L, P, check_horizons, compare_horizons, make_pr
 from torch import Tensor
 
 from femts.config.model import ModelConfig
+from femts.data.batch import Batch
 from femts.evaluation.evaluator import evaluate_horizons
 from femts.models.naive import Naive
 from femts.models.registry import model_card, model_names
 
 
-@pytest.mark.parametrize("name", [n for n in model_names() if not model_card(n).model_class.reads_raw])
+@pytest.mark.parametrize("name", [n for n in model_names() if not model_card(n).model_class.supports.raw])
 def test_a_short_forecast_begins_a_long_one_and_scores_are_the_same(name: str) -> None:
     check_horizons(name)
 
@@ -29,22 +30,22 @@ def test_a_window_is_forecast_once() -> None:
     forecasts = 0
 
     class Count(Naive):
-        def forward(self, x: Tensor) -> Tensor:
+        def forward(self, batch: Batch) -> Tensor:
             nonlocal forecasts
-            forecasts += len(x)
-            return super().forward(x)
+            forecasts += len(batch.past)
+            return super().forward(batch)
 
     evaluate_horizons(Count(ModelConfig(L, P, C)), [windows(steps) for steps in (P, 2 * P, 4 * P)])
     most = len(windows(P))
     assert forecasts == most + len(windows(2 * P)) + 2 * len(windows(4 * P))
 
 
-def test_some_windows_are_those_of_the_longest_horizon_at_even_distances() -> None:
+def test_subsample_is_of_the_longest_horizon_at_even_distances() -> None:
     model, lengths = make_prepared("dlinear"), (6, 12, 25)
     found = evaluate_horizons(model, [windows(steps) for steps in lengths], most=4)
     begins = torch.linspace(0, len(windows(25)) - 1, 4).round().long()
     for steps, scores in found.items():
-        x, y = windows(steps).gather(begins)
-        expected = (model.forecast(x, steps) - y).square().mean()
+        batch = windows(steps).batch(begins)
+        expected = (model.forecast(batch, steps) - batch.target).square().mean()
         assert scores["windows"] == 4 and scores["mse"] == pytest.approx(float(expected.detach()), rel=1e-5)
     assert evaluate_horizons(model, [windows(25)], most=1000) == evaluate_horizons(model, [windows(25)])

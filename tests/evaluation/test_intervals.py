@@ -1,8 +1,9 @@
-"""Split-conformal half-widths and what they cover, against computations by hand."""
+"""Conformal intervals around points and of learned quantiles, against computations by hand, and their coverage."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -11,188 +12,261 @@ import pandas as pd
 import pytest
 import torch
 from even_intervals import covering, even_intervals
+from every_window import every_window
+from scipy.stats import norm
 from sklearn.metrics import mean_pinball_loss
 from torch import Tensor
 
 from femts.config.model import ModelConfig
+from femts.data.batch import Batch
+from femts.data.resident import ScaledSeries
 from femts.data.windows import Windows
 from femts.errors import RunFailure, UsageError
 from femts.evaluation.conformal import calibrate, passes
+from femts.evaluation.coverage import Bounds, CoverageSums
 from femts.evaluation.evaluator import evaluate
-from femts.evaluation.intervals import (
-    Intervals,
-    check_levels,
-    rank,
-    refuse_unreachable,
-    with_bounds,
-)
-from femts.models.naive import Naive
+from femts.evaluation.intervals import GRID, LEVELS, Intervals, check_levels, rank, refuse_unreachable, with_bounds
+from femts.evaluation.quantiles import PinballSums, check_quantiles, conformal_bounds, ends_of, level_of, quantile_at
+from femts.models.base import ForecastModel
 
-MODEL = Naive(ModelConfig(10, 5, 3))
+KNOWN = (0.025, 0.1, 0.25, 0.5, 0.75, 0.9, 0.975)
+P, C = 2, 2
 
 
-@pytest.fixture
-def windows() -> Windows:
-    return Windows(torch.randn(160, 3, generator=torch.Generator().manual_seed(0)), 10, 5, 4, 157)
+class Spread(ForecastModel):
+    """Quantiles of a normal around 0 whose deviation is `factor` times the size of the last value; without quantiles,
+    zeros."""
+
+    def __init__(self, factor: float = 1.0, known: Sequence[float] = KNOWN) -> None:
+        super().__init__(ModelConfig(1, P, C), known)
+        self.factor, self.calls = factor, 0
+
+    def forward(self, batch: Batch) -> Tensor:
+        self.calls += 1
+        places = torch.tensor(self.factor * norm.ppf(self.quantiles or (0.5,))).float()
+        return (batch.past[:, -1:].abs() * places[:, None]).repeat(1, P, 1)
 
 
-def errors_of(windows: Windows) -> np.ndarray:
-    """Absolute errors of `naive`, (n, P, C)."""
-    values, length = windows.series.numpy(), windows.seq_len
-    starts = range(windows.start, windows.start + len(windows))
-    return np.abs([values[s + length : s + length + 5] - values[s + length - 1] for s in starts])
+def windows(count: int, seed: int = 0, gaps: float = 0.0) -> Windows:
+    """Independent windows of 1 + P rows, of which the last P are normal noise as wide as the first row says.
+
+    `Windows` of stride 1 would overlap and see each other's noise as look-back, so these are picked apart.
+    """
+    rng = np.random.default_rng(seed)
+    wide = rng.uniform(0.5, 3, (count, 1, C))
+    rows = np.concatenate([wide, wide * rng.normal(size=(count, P, C))], axis=1).reshape(-1, C)
+    observed = None if not gaps else torch.from_numpy(rng.random(rows.shape) >= gaps)
+
+    class Apart(Windows):
+        def _rows(self, index: Tensor) -> Tensor:
+            return (1 + P) * index[:, None] + self._steps
+
+    spans = torch.tensor([[0, len(rows), 0, count]])
+    return Apart(ScaledSeries(torch.from_numpy(rows).float(), observed), 1, P, spans)
 
 
-def test_half_widths_are_the_corrected_quantiles_of_the_absolute_errors(windows: Windows) -> None:
-    n = len(windows)
-    assert n == 139
-    rising = np.sort(errors_of(windows), axis=0)
-    made, _ = calibrate(MODEL, windows)
-    assert (made.levels, made.windows, made.steps) == ((50, 80, 90, 95, 99), n, 5)
-    for level, widths in zip(made.levels, made.half_widths, strict=True):
-        np.testing.assert_array_equal(widths, rising[math.ceil(140 * level / 100) - 1])
+def forecasts(model: ForecastModel, these: Windows) -> tuple[Tensor, np.ndarray]:
+    """Quantiles (n, P, Q, C), of a model without any the point, and targets."""
+    batch, y = every_window(these)
+    made = model.rolled_out(batch, P)
+    return made if model.quantiles else made[:, :, None], y.numpy()
 
 
-@pytest.mark.parametrize(
-    ("level", "windows", "expected"), [(95, 19, 19), (95, 18, 19), (80, 4, 4), (50, 1, 1), (99, 99, 99)]
-)
-def test_ranks_are_exact_where_floats_are_not(level: float, windows: int, expected: int) -> None:
-    assert rank(level, windows) == expected
+def inner(forecast: Tensor, known: Sequence[float], level: float) -> tuple[np.ndarray, np.ndarray]:
+    """Ends of the interval before it is calibrated."""
+    low, high = (quantile_at(forecast, known or (0.5,), end).numpy() for end in ends_of(level))
+    return low, high
 
 
-@pytest.mark.parametrize("level", [0.1, 29, 55, 57, 58, 95, 99.9])
-def test_ranks_need_no_rounding(level: float) -> None:
-    for n in range(1, 400):
-        k, share = rank(level, n), Fraction(str(level)) / 100
-        assert Fraction(k - 1, n + 1) < share <= Fraction(k, n + 1)
-
-
-@pytest.mark.parametrize("most", [1, 2 * 139 * 3, 4 * 139 * 3 + 1, 10**9])
-def test_blocks_of_steps_make_no_difference(windows: Windows, most: int) -> None:
-    calls = 0
-
-    class Count(Naive):
-        def forward(self, x: Tensor) -> Tensor:
-            nonlocal calls
-            calls += 1
-            return super().forward(x)
-
-    made, _ = calibrate(Count(ModelConfig(10, 5, 3)), windows, batch_size=1000, most=most)
-    np.testing.assert_array_equal(made.half_widths, calibrate(MODEL, windows, batch_size=7)[0].half_widths)
-    assert calls == passes(139, 5, 3, most) == {1: 5, 834: 5, 1669: 3, 10**9: 1}[most]
-
-
-def test_levels_beyond_the_windows_are_left_out_and_refused_by_name(windows: Windows) -> None:
-    few = Windows(windows.series, 10, 1, 0, 10 + 1 + 19)
-    made, _ = calibrate(MODEL, few)
-    assert (made.windows, made.disjoint, made.few, made.levels) == (20, 20, False, (50, 80, 90, 95))
-    assert made.at([95], 1).shape == (1, 1, 3)
-    with pytest.raises(
-        UsageError, match=r"Level 99 is not calibrated, for 20 .*too few for it; choose from 50, 80, 90, 95\.$"
-    ):
-        made.at([99], 1)
-    with pytest.raises(
-        UsageError,
-        match=r"Level 85 is not calibrated; choose from .*--level 85` \(quantiles 0\.075 and 0\.925\)\.$",
-    ):
-        made.at([85], 1)
-    with pytest.raises(UsageError, match=r"calibrated for 1 steps, not for 6; ask for up to 1, or run .*--pred-len 6"):
-        made.at([95], 6)
-    refuse_unreachable([95], 20, 20)
-    with pytest.raises(UsageError, match=r"Level 95.5 cannot be calibrated on 20 .*infinite; ask for at most 95,"):
-        refuse_unreachable([95.5], 20, 20)
-
-
-def test_forecasts_that_are_not_finite_have_no_intervals(windows: Windows) -> None:
-    class Broken(Naive):
-        def forward(self, x: Tensor) -> Tensor:
-            return super().forward(x) / 0
-
-    with pytest.raises(RunFailure, match="not finite"):
-        calibrate(Broken(ModelConfig(10, 5, 3)), windows)
-
-
-def test_exchangeable_errors_are_covered_as_promised() -> None:
-    """Windows of white noise around a constant forecast: errors are independent, so 4 standard
-    deviations bound the share."""
-    noise = torch.from_numpy(np.random.default_rng(0).standard_t(3, (12_000, 2))).float()
-
-    class Zero(Naive):
-        def forward(self, x: Tensor) -> Tensor:
-            return torch.zeros_like(x)
-
-    model = Zero(ModelConfig(1, 1, 2))
-    val, test = Windows(noise, 1, 1, 0, 2000), Windows(noise, 1, 1, 2000, 12_000)
+@pytest.mark.parametrize("known", [KNOWN, (0.5,), ()], ids=["quantiles", "median", "point"])
+def test_half_widths_are_order_statistics_of_how_far_targets_are_outside(known: tuple[float, ...]) -> None:
+    model, val = Spread(0.7, known), windows(139)
     made, _ = calibrate(model, val)
-    sums = covering(made, test)
+    assert (made.levels, made.windows, made.steps) == (LEVELS if known else GRID[:-1], 139, P)
+    forecast, y = forecasts(model, val)
+    for level, widths in zip(made.levels, made.half_widths, strict=True):
+        low, high = inner(forecast, known, level)
+        outside = np.sort(np.maximum(low - y, y - high), axis=0)
+        np.testing.assert_array_equal(widths, outside[math.ceil(140 * level / 100) - 1])
+    if known == KNOWN:
+        assert (made.half_widths[1:] > 0).all(), "too narrow quantiles move outwards"
+        assert (calibrate(Spread(3.0), val)[0].half_widths[:4] < 0).all(), "and too wide ones inwards"
+
+
+@pytest.mark.parametrize("known", [KNOWN, ()], ids=["quantiles", "point"])
+@pytest.mark.parametrize("most", [1, 10**9])
+def test_blocks_of_steps_make_no_difference(known: tuple[float, ...], most: int) -> None:
+    model, val = Spread(known=known), windows(139)
+    made, _ = calibrate(model, val, batch_size=1000, most=most)
+    assert model.calls == passes(139, P, C, most, learned=5 if known else 0) == {1: P, 10**9: 1}[most]
+    again, _ = calibrate(Spread(known=known), val, batch_size=7)
+    np.testing.assert_array_equal(made.half_widths, again.half_widths)
+
+
+@pytest.mark.parametrize("known", [KNOWN, ()], ids=["quantiles", "point"])
+@pytest.mark.parametrize("factor", [0.3, 1.0, 3.0], ids=["too narrow", "right", "too wide"])
+def test_exchangeable_windows_are_covered_as_promised(factor: float, known: tuple[float, ...]) -> None:
+    """However wrong the quantiles are; 4 standard deviations bound the share of independent windows."""
+    model, val, test = Spread(factor, known), windows(2000), windows(10_000, seed=1)
+    made, _ = calibrate(model, val)
+    sums = covering(made, test, known)
     evaluate(model, test, also=[sums])
-    for level, measured in zip(made.levels, sums.coverage, strict=True):
+    for level, measured in zip(sums.levels, sums.coverage, strict=True):
         share = level / 100
         deviation = math.sqrt(share * (1 - share) * (1 / len(val) + 1 / len(test)))
         assert np.abs(measured - share).max() < 4 * deviation
 
 
-def test_coverage_width_and_pinball_against_sklearn(windows: Windows) -> None:
-    made, _ = calibrate(MODEL, windows)
-    levels = (80.0, 95.0)
-    test = Windows(torch.randn(90, 3, generator=torch.Generator().manual_seed(1)) * 1.3, 10, 5, 0, 90)
-    one_by_one, at_once = (covering(even_intervals(levels, made.at(levels, 5)), test) for _ in range(2))
-    evaluate(MODEL, test, 1, also=[one_by_one])
-    evaluate(MODEL, test, 1000, also=[at_once])
-    assert np.array_equal(one_by_one.coverage, at_once.coverage)
-    x, y = test.gather(torch.arange(len(test)))
-    forecast = MODEL(x).double().numpy()
-    target = y.double().numpy()
-    for k, level in enumerate(levels):
-        half = made.at([level], 5)[0].astype(np.float64)
-        inside = np.abs(x[:, -1:].numpy() - y.numpy()) <= made.at([level], 5)[0]
-        np.testing.assert_allclose(at_once.coverage[k], inside.mean(0), rtol=1e-12)
-        np.testing.assert_allclose(at_once.width[k], 2 * half, rtol=1e-12)
-        low, high = (1 - level / 100) / 2, (1 + level / 100) / 2
-        for step, channel in np.ndindex(5, 3):
-            truth, middle, reach = target[:, step, channel], forecast[:, step, channel], half[step, channel]
-            ends = [
-                mean_pinball_loss(truth, middle - reach, alpha=low),
-                mean_pinball_loss(truth, middle + reach, alpha=high),
-            ]
-            assert at_once.pinball[k, step, channel] == pytest.approx(np.mean(ends), rel=1e-5)
-    np.testing.assert_array_equal(one_by_one.coverage, at_once.coverage)
-    np.testing.assert_allclose(one_by_one.pinball, at_once.pinball, rtol=1e-12)
-    overall = at_once.overall((80.0, 95.0, 99.0))
-    assert list(overall) == ["80", "95"]
-    assert overall["80"] == pytest.approx({"coverage": at_once.coverage[0].mean(), "width": at_once.width[0].mean()})
+@pytest.mark.parametrize("known", [KNOWN, ()], ids=["quantiles", "point"])
+@pytest.mark.parametrize("gaps", [0.0, 0.3])
+def test_coverage_width_and_pinball_against_sklearn(gaps: float, known: tuple[float, ...]) -> None:
+    model, test = Spread(0.8, known), windows(90, 1, gaps)
+    made, _ = calibrate(model, windows(300, 0, gaps))
+    one_by_one, at_once = (covering(made, test, known) for _ in range(2))
+    own = [PinballSums(model)] if known else []
+    evaluate(model, test, 1, also=[one_by_one])
+    evaluate(model, test, 1000, also=[at_once, *own])
+    for name in ("coverage", "width", "pinball", "crps"):
+        np.testing.assert_allclose(getattr(one_by_one, name), getattr(at_once, name), rtol=1e-12)
+    forecast, target = forecasts(model, test)
+    seen = test.seen(torch.arange(len(test)))
+    there = np.ones_like(target, dtype=bool) if seen is None else (seen[:, 1:] & seen[:, :1]).numpy()
+    assert gaps == 0 or not there.all()
+    for k, level in enumerate(at_once.levels):
+        half = made.half_width(level, P)
+        low, high = inner(forecast, known, level)
+        lower, upper = low - half, high + half
+        for step, channel in np.ndindex(P, C):
+            some = there[:, step, channel]
+            below, above, y = (np.float64(v[some, step, channel]) for v in (lower, upper, target))
+            if not known:  # the others hold the median and each other
+                assert at_once.coverage[k, step, channel] == pytest.approx(np.mean((below <= y) & (y <= above)))
+                assert at_once.width[k, step, channel] == pytest.approx(np.mean(above - below))
+            losses = [mean_pinball_loss(y, end, alpha=a) for end, a in zip((below, above), ends_of(level), strict=True)]
+            assert at_once.pinball[k, step, channel] == pytest.approx(np.mean(losses), rel=1e-6 if not known else 0.05)
+    overall = at_once.overall((80.0, 95.0, 99.9))
+    assert list(overall) == ["80", "95"] and overall["80"]["width"] == pytest.approx(
+        at_once.width[at_once.levels.index(80.0)].mean(), rel=1e-2
+    )
+    if known:
+        expected = [
+            mean_pinball_loss(target[there], forecast[:, :, q].numpy()[there], alpha=a) for q, a in enumerate(known)
+        ]
+        assert own[0].mean == pytest.approx(np.mean(expected), rel=1e-6) and own[0].sums[1] == there.sum()
 
 
-def test_intervals_survive_their_file(windows: Windows) -> None:
-    made, _ = calibrate(MODEL, windows, (80, 99.5, 2.5))
+@pytest.mark.parametrize("known", [KNOWN, ()], ids=["quantiles", "point"])
+def test_any_level_lies_between_its_neighbours_and_covers_as_promised(known: tuple[float, ...]) -> None:
+    model, val, test = Spread(known=known), windows(2000), windows(10_000, seed=1)
+    made, _ = calibrate(model, val)
+    levels = (5.0, 25.0, 50.0, 65.0, 80.0, 85.0, 97.5)
+    sums = CoverageSums(Bounds(made, test, known, levels))
+    evaluate(model, test, also=[sums])
+    assert sums.levels == tuple(sorted({*levels, *LEVELS}))
+    for level, measured in zip(sums.levels, sums.coverage, strict=True):
+        assert np.abs(measured - level / 100).max() < 0.05
+    forecast, _ = forecasts(model, test)
+    quantiles = forecast if known else None
+    points = forecast[:, :, known.index(0.5)] if known else forecast
+    bounds = made.bounds(points, test.context(torch.arange(len(test))), quantiles, known, levels)
+    lower, upper = (torch.stack(side) for side in zip(*bounds.values(), strict=True))
+    assert (lower.diff(dim=0) <= 0).all() and (upper.diff(dim=0) >= 0).all()
+    own = made.bounds(points, test.context(torch.arange(len(test))), quantiles, known)
+    assert all(torch.equal(bounds[level][0], own[level][0]) for level in (50.0, 80.0))
+
+
+def test_bounds_hold_the_median_and_each_other_whatever_the_corrections() -> None:
+    forecast, _ = forecasts(Spread(), windows(50))
+    levels = (50.0, 80.0, 95.0)
+    corrections = np.random.default_rng(0).normal(-0.5, 2, (3, P, C)).astype(np.float32)
+    bounds = list(conformal_bounds(forecast, KNOWN, levels, list(torch.from_numpy(corrections).double())))
+    lower, upper = (torch.stack(side) for side in zip(*bounds, strict=True))
+    median = forecast[:, :, 3].double()
+    assert (lower <= median).all() and (upper >= median).all()
+    assert (lower.diff(dim=0) <= 0).all() and (upper.diff(dim=0) >= 0).all()
+    plain = list(conformal_bounds(forecast, KNOWN, levels, list(torch.full((3, P, C), 0.25))))
+    torch.testing.assert_close(plain[1][0], forecast[:, :, 1].double() - 0.25)
+    torch.testing.assert_close(plain[2][1], forecast[:, :, 6].double() + 0.25)
+
+
+def test_quantiles_between_and_beyond_those_known() -> None:
+    forecast = torch.tensor([-3.0, 0.0, 5.0])[None, None, :, None]
+    for quantile, expected in ((0.1, -3), (0.5, 0), (0.7, 2.5), (0.9, 5), (0.3, -1.5), (0.01, -3), (0.999, 5)):
+        assert float(quantile_at(forecast, (0.1, 0.5, 0.9), quantile)) == pytest.approx(expected, abs=1e-6)
+
+
+def test_ranks_and_ends_are_exact_where_floats_are_not() -> None:
+    for whole, count, expected in ((95, 19, 19), (95, 18, 19), (80, 4, 4), (50, 1, 1), (99, 99, 99)):
+        assert rank(whole, count) == expected
+    for level in (0.1, 29, 55, 57, 58, 95, 99.9):
+        for n in range(1, 400):
+            k, share = rank(level, n), Fraction(str(level)) / 100
+            assert Fraction(k - 1, n + 1) < share <= Fraction(k, n + 1)
+    assert [ends_of(each) for each in (50, 80, 95)] == [(0.25, 0.75), (0.1, 0.9), (0.025, 0.975)]
+    for level in (50.0, 80.0, 85.0, 90.0, 95.0, 97.5, 99.0, 99.9):
+        assert [level_of(end) for end in ends_of(level)] == [level, level]
+    assert level_of(0.5) == 0
+    assert even_intervals((80.0, 95.0), np.zeros((2, 1, 1))).quantiles == (0.025, 0.1, 0.5, 0.9, 0.975)
+
+
+def test_levels_beyond_the_windows_are_refused_by_name() -> None:
+    made, _ = calibrate(Spread(known=()), windows(40))
+    assert (made.windows, made.disjoint, made.few, made.levels) == (40, 20, False, GRID[:-3])
+    assert made.half_width(95, 1).shape == (1, C)
+    for levels, steps, says in (
+        ([99], 1, r"Level 99 is not calibrated, for 40 .*too few for it; ask for 95 or less\.$"),
+        (
+            [95.1],
+            1,
+            r"Level 95.1 is not calibrated; ask for 95 or less, or run .*--level 95.1` \(quantiles 0\.0245 and",
+        ),
+        ([95], 6, r"calibrated for 2 steps, not for 6; ask for up to 2, or run .*--pred-len 6"),
+    ):
+        with pytest.raises(UsageError, match=says):
+            made.check(levels, steps)
+    refuse_unreachable([95], 20, 20)
+    with pytest.raises(UsageError, match=r"Level 95.5 cannot be calibrated on 20 .*infinite; ask for at most 95,"):
+        refuse_unreachable([95.5], 20, 20)
+
+
+def test_forecasts_that_are_not_finite_have_no_intervals() -> None:
+    with pytest.raises(RunFailure, match="not finite"):
+        calibrate(Spread(float("inf")), windows(139))
+
+
+def test_intervals_survive_their_file() -> None:
+    made, _ = calibrate(Spread(), windows(139), (80, 99.5, 2.5))
     again = Intervals.from_bytes(made.to_bytes())
     assert (again.levels, again.windows) == (made.levels, made.windows) == ((2.5, 80), 139)
     np.testing.assert_array_equal(again.half_widths, made.half_widths)
 
 
 @pytest.mark.parametrize(
-    ("levels", "says"),
+    ("check", "given", "says"),
     [
-        ([0], "Level 0 is not between 0 and 100"),
-        ([80, 100], "Level 100 is not between"),
-        ([-5], "Level -5 is not"),
-        ([float("nan")], "Level nan is not"),
-        (["high"], "Level 'high' is not a number"),
-        ("80", "Level '80' is not a number"),
-        ([True], "Level 'True' is not a number"),
-        ([None], "Level 'None' is not a number"),
-        ([], "No level is named"),
+        (check_levels, [80, 100], "Level 100 is not between 0 and 100"),
+        (check_levels, [float("nan")], "Level nan is not"),
+        (check_levels, ["high"], "Level 'high' is not a number"),
+        (check_levels, "80", "Level '80' is not a number"),
+        (check_levels, [True], "Level 'True' is not a number"),
+        (check_levels, [], "No level is named"),
+        (check_quantiles, [0.5, 1.0], "Quantile '1.0' is not a number between 0 and 1"),
+        (check_quantiles, [float("nan")], "Quantile 'nan' is not"),
+        (check_quantiles, ["low"], "Quantile 'low' is not"),
+        (check_quantiles, "0.5", "Quantile '0.5' is not"),
+        (check_quantiles, [True], "Quantile 'True' is not"),
+        (check_quantiles, [], "No quantile is named"),
     ],
 )
-def test_levels_that_are_none_are_refused(levels: Any, says: str) -> None:
+def test_levels_and_quantiles_that_are_none_are_refused(check: Any, given: Any, says: str) -> None:
     with pytest.raises(UsageError, match=says):
-        check_levels(levels)
+        check(given)
 
 
-def test_levels_are_taken_in_their_order_and_once() -> None:
+def test_levels_and_quantiles_are_taken_in_their_order_and_once() -> None:
     levels: list[Any] = [95, 80, 95.0, np.int64(80)]
-    assert check_levels(levels) == (95.0, 80.0)
-    assert check_levels(80) == (80.0,)
+    assert check_levels(levels) == (95.0, 80.0) and check_levels(80) == (80.0,)
+    assert check_quantiles([0.9, np.float64(0.1), 0.9]) == (0.9, 0.1)
 
 
 def test_bounds_stand_beside_their_column() -> None:

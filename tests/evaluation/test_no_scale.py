@@ -67,7 +67,7 @@ def trained(table: pd.DataFrame, model: str = "ridge", **more: Any) -> tuple[Any
 
 
 @pytest.mark.parametrize("kind", ODD)
-def test_such_a_series_changes_no_score_of_the_others_and_is_named(kind: str) -> None:
+def test_series_without_a_scale_changes_no_other_score_and_is_named(kind: str) -> None:
     model = "seasonal_naive" if len(ODD[kind]) < ROWS else "ridge"  # the shortest series limits how far that one maps
     alone, silent = trained(panel(), model)
     made, said = trained(panel(odd=ODD[kind]), model)
@@ -85,7 +85,7 @@ def test_such_a_series_changes_no_score_of_the_others_and_is_named(kind: str) ->
     assert ahead.between(-500, 2500).all()
 
 
-def test_a_choice_of_models_is_the_one_without_such_a_series() -> None:
+def test_auto_ignores_a_series_without_a_scale() -> None:
     alone, made = (trained(panel(**odd), "auto")[0] for odd in ({}, {"odd": ODD["one value among zeros"]}))
     assert made.metrics["auto"]["taken"] == alone.metrics["auto"]["taken"]
     assert made.metrics["auto"]["error"] == pytest.approx(alone.metrics["auto"]["error"], rel=1e-4)
@@ -93,7 +93,7 @@ def test_a_choice_of_models_is_the_one_without_such_a_series() -> None:
 
 
 @pytest.mark.parametrize("model", ["seasonal_naive", "dlinear"])
-def test_what_outgrows_its_training_rows_chooses_nothing_and_is_named_beside_the_mean(model: str) -> None:
+def test_outgrown_series_do_not_choose_and_are_named(model: str) -> None:
     grown = shop(9)
     grown[TRAIN:] *= 1000
     made, said = trained(panel(grown=grown), model, max_steps=5)
@@ -111,7 +111,7 @@ def test_rare_demand_two_values_a_trend_and_a_few_rows_have_scales_of_their_own(
 
 
 @pytest.mark.parametrize("kind", ["launched after the training rows", "launched in the test rows", "constant"])
-def test_such_a_column_changes_no_score_of_the_others_and_is_named(kind: str) -> None:
+def test_column_without_a_scale_changes_no_other_score_and_is_named(kind: str) -> None:
     alone, silent = trained(wide(), "seasonal_naive")
     made, said = trained(wide(odd=ODD[kind]), "seasonal_naive")
     assert not silent and len(said) == 1 and said[0].startswith("1 of 5 columns hardly vary") and "odd" in said[0]
@@ -123,15 +123,15 @@ def test_such_a_column_changes_no_score_of_the_others_and_is_named(kind: str) ->
     assert np.isfinite(by.loc["odd", "mse"])
 
 
-def test_where_nothing_has_a_scale_everything_is_scored() -> None:
+def test_without_any_scale_everything_is_scored() -> None:
     made, said = trained(wide()[["date"]].assign(odd=ODD["launched after the training rows"]), "naive")
     assert made.metrics["test"]["mse"] < 10 and "left out of mean errors" not in said[0]
 
 
-def test_a_saved_run_knows_them_again_and_passes_its_audit(tmp_path: Path) -> None:
+def test_saved_run_keeps_series_without_a_scale(tmp_path: Path) -> None:
     file = tmp_path / "panel.csv"
     panel(odd=ODD["one value among zeros"]).to_csv(file, index=False)
-    made, _ = trained(femts.load_panel(file), "ridge", out=tmp_path / "run", final=True)
+    made, _ = trained(femts.load_dataset(file, panel=True), "ridge", out=tmp_path / "run", final=True)
     again = femts.load(tmp_path / "run")
     assert again.evaluate() == made.evaluate() == made.metrics["test"]
     assert femts.audit(tmp_path / "run").failed == ()

@@ -26,7 +26,7 @@ from femts.evaluation.verdict import judge
          "that makes no error here"),
     ],
 )  # fmt: skip
-def test_the_verdict_says_what_is_worse(
+def test_verdict_names_the_worse_error(
     own: tuple[float, float], naive: tuple[float, float], worse: bool, words: str
 ) -> None:
     scores = dict(zip(("mse", "mae"), own, strict=True))

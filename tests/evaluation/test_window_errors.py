@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from every_window import every_window
 from torch import Tensor
 
 from femts.config.model import ModelConfig
@@ -27,16 +28,16 @@ def errors_of(windows: Windows, batch_size: int) -> tuple[list[float | None], fl
 
 
 def test_each_of_few_windows_has_its_own() -> None:
-    windows = Windows(series(40), L, P, 0, 40)
-    x, y = windows.gather(torch.arange(len(windows)))
-    by_hand = (x[:, -1:] - y).square().mean((1, 2)).tolist()
+    windows = Windows(series(40), L, P)
+    batch, y = every_window(windows)
+    by_hand = (batch.past[:, -1:] - y).square().mean((1, 2)).tolist()
     for batch_size in (1, 7, 100):
         assert errors_of(windows, batch_size)[0] == pytest.approx(by_hand, rel=1e-4)
 
 
 def test_neighbours_of_many_are_one_mean_and_their_mean_is_the_score() -> None:
     rows = 3 * MOST + L + P - 1
-    thinned, mse = errors_of(Windows(series(rows), L, P, 0, rows), 64)
+    thinned, mse = errors_of(Windows(series(rows), L, P), 64)
     assert len(thinned) == MOST
     assert sum(each or 0.0 for each in thinned) / MOST == pytest.approx(mse, rel=1e-5)
     assert all(each == float(f"{each:.5g}") for each in thinned)
@@ -45,13 +46,13 @@ def test_neighbours_of_many_are_one_mean_and_their_mean_is_the_score() -> None:
 def test_a_window_without_values_ahead_or_behind_has_none() -> None:
     observed = torch.ones(40, C, dtype=torch.bool)
     observed[20:30] = False
-    thinned, _ = errors_of(Windows(ScaledSeries(series(40), observed), L, P, 0, 40), 8)
+    thinned, _ = errors_of(Windows(ScaledSeries(series(40), observed), L, P), 8)
     empty = [row for row in range(len(thinned)) if (row + L >= 20 and row + L + P <= 30) or 20 <= row <= 30 - L]
     assert [row for row, each in enumerate(thinned) if each is None] == empty
 
 
 def test_windows_of_a_series_are_one_and_many_series_are_thinned() -> None:
-    windows = Windows(series(40), L, P, 0, 40)
+    windows = Windows(series(40), L, P)
     sums = WindowErrors()
     evaluate(Naive(ModelConfig(L, P, C)), windows, 7, also=[sums])
     each = sums.thinned()
@@ -60,5 +61,5 @@ def test_windows_of_a_series_are_one_and_many_series_are_thinned() -> None:
     assert sums.thinned(number) == pytest.approx(by_hand, rel=1e-4)
     many = WindowErrors()
     rows = 2 * MOST + L + P - 1
-    evaluate(Naive(ModelConfig(L, P, C)), Windows(series(rows), L, P, 0, rows), 64, also=[many])
+    evaluate(Naive(ModelConfig(L, P, C)), Windows(series(rows), L, P), 64, also=[many])
     assert many.thinned(torch.arange(2 * MOST)) == many.thinned()

@@ -24,6 +24,7 @@ _MODULE = """
 from torch import Tensor, nn
 
 from femts.config.model import ModelConfig
+from femts.data.batch import Batch
 from femts.models.base import ForecastModel
 from femts.models.registry import register
 
@@ -36,20 +37,20 @@ class OwnLine(ForecastModel):
         super().__init__(config)
         self.map = nn.Linear(config.seq_len, config.pred_len)
 
-    def forward(self, x: Tensor) -> Tensor:
-        return self.map(x.mT).mT
+    def forward(self, batch: Batch) -> Tensor:
+        return self.map(batch.past.mT).mT
 
 
 @register("own_short", "Its last step alone.")
 class OwnShort(OwnLine):
-    def forward(self, x: Tensor) -> Tensor:
-        return super().forward(x)[:, -1:]
+    def forward(self, batch: Batch) -> Tensor:
+        return super().forward(batch)[:, -1:]
 
 
 @register("own_broken", "Without the transposes.")
 class OwnBroken(OwnLine):
-    def forward(self, x: Tensor) -> Tensor:
-        return self.map(x)  # line 30
+    def forward(self, batch: Batch) -> Tensor:
+        return self.map(batch.past)  # line 31
 """
 
 _BROOK = DatasetCard(
@@ -76,7 +77,7 @@ def test_a_table_trains_them_and_tells_which_failed_and_why(tmp_path: Path) -> N
     with pytest.warns(CellWarning, match=r"^2 of 3 cells have failed .* \(1, 1, 2\), not \(1, 12, 2\), .* mend"):
         table = femts.table(tmp_path / "mine.csv", names, 12, **how)
     assert list(table["mse"].notna()) == [True, False, False]
-    with pytest.warns(CellWarning, match=r"RuntimeError: .* \(line 30 of .*own_models_for_test\.py\)"):
+    with pytest.warns(CellWarning, match=r"RuntimeError: .* \(line 31 of .*own_models_for_test\.py\)"):
         femts.pairs([("own_broken", "own_line")], tmp_path / "mine.csv", 12, train=False, **how)
 
 

@@ -7,17 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from small_grid import COMMAND, record, small_grid
 
 import femts
 from femts.cli import main
 from femts.errors import UsageError
-from femts.experiments.grid import Cell, Grid, make_grid
-from femts.experiments.local import Resources, run_local
-from femts.experiments.pairs import FEW_SERIES, FEW_WINDOWS, SEEDS_ALONE, make_pairs, parse_pairs
-from femts.experiments.pairs_text import as_csv, as_text
-from femts.experiments.store import Store
+from femts.experiments import compare
+from femts.experiments.cell import Cell
+from femts.experiments.compare import FEW_SERIES, FEW_WINDOWS, SEEDS_ALONE, make_scores, parse_pairs
+from femts.experiments.grid import Grid, make_grid
+from femts.experiments.results import Store
+from femts.experiments.runner import Engine, run_cells
+from femts.experiments.tables import to_csv, to_text
 
 SPLIT = {"train": [0, 70], "val": [70, 80], "test": [80, 1080]}
 PAIR = ("fem_sm", "sm")
@@ -32,6 +35,17 @@ def errors(middle: float, spread: float = 0.01) -> dict[str, list[float]]:
     return {"96": [float(f"{value:.5g}") for value in middle + noise - noise.mean()]}
 
 
+def make_pairs(
+    pairs: list[tuple[str, str]], of: list[Cell], store: Store, roll_out: tuple[int, ...] = ()
+) -> pd.DataFrame:
+    return compare.make_pairs(pairs, make_scores(of, store, roll_out))
+
+
+def only(pairs: pd.DataFrame) -> Any:
+    (row,) = pairs.itertuples()
+    return row
+
+
 def fill(store: Store, changes: Any = None) -> None:
     """Records of both models, the first .1 lower with both seeds; `changes` make others of the fields of a cell."""
     for cell in cells():
@@ -43,37 +57,35 @@ def fill(store: Store, changes: Any = None) -> None:
 
 def test_the_difference_of_real_cells_is_exact(tmp_path: Path) -> None:
     store, grid = Store(tmp_path), small_grid(("naive", "dlinear"))
-    run_local(grid, store, Resources(2, 1, "cpu"), None, print)
-    pairs = make_pairs([("dlinear", "naive"), ("naive", "naive")], grid, store)
+    run_cells(grid, store, Engine(jobs=2, device="cpu"), print)
+    pairs = list(make_pairs([("dlinear", "naive"), ("naive", "naive")], grid, store).itertuples())
     records = {(cell.model, cell.pred_len): store.record(cell) or {} for cell in grid}
-    assert [(pair.models[0], pair.pred_len) for pair in pairs] == [
-        (m, p) for m in ("dlinear", "naive") for p in (12, 24)
-    ]
+    assert [(pair.first, pair.pred_len) for pair in pairs] == [(m, p) for m in ("dlinear", "naive") for p in (12, 24)]
     for pair in pairs:
-        first, second = (records[model, pair.pred_len] for model in pair.models)
+        first, second = (records[model, pair.pred_len] for model in (pair.first, pair.second))
         assert pair.difference == first["test"]["mse"] - second["test"]["mse"]
-        assert pair.mse == (first["test"]["mse"], second["test"]["mse"]) and pair.seeds == (42,)
-        assert pair.seconds == (first["seconds"], second["seconds"])
+        assert (pair.first_mse, pair.second_mse) == (first["test"]["mse"], second["test"]["mse"]) and pair.seeds == (
+            42,
+        )
+        assert (pair.first_seconds, pair.second_seconds) == (first["seconds"], second["seconds"])
         by_window = first["window_errors"][str(pair.pred_len)]
         assert len(by_window) == 200 and np.mean(by_window) == pytest.approx(first["test"]["mse"], rel=1e-2)
-        low, high = pair.interval or (1.0, 0.0)
-        assert low <= first["test"]["mse"] - second["test"]["mse"] <= high
+        assert pair.low <= pair.difference <= pair.high
     for itself in pairs[2:]:
-        assert (itself.difference, itself.interval, itself.seeds_lower, itself.windows_lower) == (0, (0, 0), 0, 0)
+        assert (itself.difference, itself.low, itself.high, itself.seeds_lower, itself.windows_lower) == (0,) * 5
 
 
 def test_a_pair_is_over_the_seeds_that_both_have(tmp_path: Path) -> None:
     store = Store(tmp_path)
     fill(store)
     store.record_path(cells()[-1]).unlink()
-    (pair,) = make_pairs([PAIR], cells(), store)
-    assert pair.seeds == (1,) and pair.deviation is None
+    pair = only(make_pairs([PAIR], cells(), store))
+    assert pair.seeds == (1,) and pd.isna(pair.difference_sd)
     fill(store)
-    (pair,) = make_pairs([PAIR], cells(), store)
-    assert pair.seeds == (1, 2) and pair.difference == pytest.approx(-0.1) and pair.deviation == pytest.approx(0)
+    pair = only(make_pairs([PAIR], cells(), store))
+    assert pair.seeds == (1, 2) and pair.difference == pytest.approx(-0.1) and pair.difference_sd == pytest.approx(0)
     assert pair.seeds_lower == 2 and pair.windows_lower == 1
-    low, high = pair.interval or (0, 0)
-    assert low == pytest.approx(-0.1) and high == pytest.approx(-0.1), "both err alike at every window"
+    assert (pair.low, pair.high) == pytest.approx((-0.1, -0.1)), "both err alike at every window"
 
 
 def test_records_of_before_have_the_difference_by_seed_alone_and_it_is_said(
@@ -81,9 +93,9 @@ def test_records_of_before_have_the_difference_by_seed_alone_and_it_is_said(
 ) -> None:
     store = Store(tmp_path)
     fill(store, lambda cell: {"window_errors": {}} if cell.seed == 2 else {})
-    (pair,) = make_pairs([PAIR], cells(), store)
+    pair = only(make_pairs([PAIR], cells(), store))
     assert pair.difference == pytest.approx(-0.1) and pair.seeds_lower == 2
-    assert (pair.interval, pair.windows_lower, pair.why) == (None, None, SEEDS_ALONE)
+    assert pd.isna(pair.low) and pd.isna(pair.windows_lower) and pair.why == SEEDS_ALONE
     before = {path: path.read_bytes() for path in tmp_path.rglob("*.json")}
     command = f"table --datasets ETTh1 --pairs fem_sm:sm --pred-lens 96 --seeds 1,2 --device cpu --results {tmp_path}"
     assert main(command.split()) == 0, "finished cells stay finished"
@@ -94,8 +106,8 @@ def test_records_of_before_have_the_difference_by_seed_alone_and_it_is_said(
 
 def test_few_windows_have_no_interval(tmp_path: Path) -> None:
     fill(Store(tmp_path), lambda _: {"test": {"mse": 0.3, "mae": 0.5, "windows": 500}})
-    (pair,) = make_pairs([PAIR], cells(), Store(tmp_path))
-    assert (pair.interval, pair.why) == (None, FEW_WINDOWS)
+    pair = only(make_pairs([PAIR], cells(), Store(tmp_path)))
+    assert pd.isna(pair.low) and pair.why == FEW_WINDOWS
 
 
 def test_series_of_a_panel_are_drawn_one_by_one(tmp_path: Path) -> None:
@@ -106,16 +118,15 @@ def test_series_of_a_panel_are_drawn_one_by_one(tmp_path: Path) -> None:
 
     store = Store(tmp_path)
     fill(store, by_series)
-    (pair,) = make_pairs([PAIR], cells(), store)
+    pair = only(make_pairs([PAIR], cells(), store))
     errors_of = {(c.model, c.seed): np.array((store.record(c) or {})["series_errors"]["96"]) for c in cells()}
     difference = sum(errors_of["fem_sm", seed] - errors_of["sm", seed] for seed in (1, 2)) / 2
-    low, high = pair.interval or (0, 0)
     half = 1.96 * difference.std() / np.sqrt(40)
-    assert (low, high) == pytest.approx((-0.1 - half, -0.1 + half), abs=0.2 * half)
+    assert (pair.low, pair.high) == pytest.approx((-0.1 - half, -0.1 + half), abs=0.2 * half)
     assert pair.windows_lower == (difference < 0).mean() and pair.why == ""
     fill(store, lambda cell: by_series(cell, 2))
-    (pair,) = make_pairs([PAIR], cells(), store)
-    assert (pair.interval, pair.why) == (None, FEW_SERIES)
+    pair = only(make_pairs([PAIR], cells(), store))
+    assert pd.isna(pair.low) and pair.why == FEW_SERIES
 
 
 @pytest.mark.parametrize(
@@ -145,31 +156,31 @@ def test_models_that_are_rolled_out_are_pairs_at_longer_horizons(tmp_path: Path)
         return {**more, "window_errors": {**errors(0.3), "192": errors(scores["mse"])["96"]}}
 
     fill(Store(tmp_path), rolled)
-    near, far = make_pairs([PAIR], cells(), Store(tmp_path), (192,))
-    assert (near.pred_len, far.pred_len, far.difference, far.interval) == (96, 192, 0, (0, 0))
+    near, far = make_pairs([PAIR], cells(), Store(tmp_path), (192,)).itertuples()
+    assert (near.pred_len, far.pred_len, far.difference, far.low, far.high) == (96, 192, 0, 0, 0)
 
 
 def test_the_text_and_the_csv_say_the_same(tmp_path: Path) -> None:
     fill(Store(tmp_path))
     pairs = make_pairs([PAIR, ("sm", "fem_sm")], cells(), Store(tmp_path))
-    lines = [re.split(r" {2,}", line.strip()) for line in as_text(pairs).splitlines()]
+    lines = [re.split(r" {2,}", line.strip()) for line in to_text(pairs).splitlines()]
     assert lines[0] == ["ETTh1", "fem_sm", "sm", "difference", "95 %", "seeds lower", "windows lower", "seconds"]
     assert lines[1][:4] == ["96", "0.315", "0.415", "-0.1000+-0.0000"] and lines[1][5:] == ["2 of 2", "100%", "1 / 1"]
     assert [line[1:] for line in lines[-2:]] == [["fem_sm", "sm", *"11110"], ["sm", "fem_sm", *"10101"]]
-    assert "| 96 | 0.315 | 0.415 | -0.1000+-0.0000 | -0.1000 to -0.1000 | 2 of 2 | 100% | 1 / 1 |" in as_text(
+    assert "| 96 | 0.315 | 0.415 | -0.1000+-0.0000 | -0.1000 to -0.1000 | 2 of 2 | 100% | 1 / 1 |" in to_text(
         pairs, True
     )
-    header, first, _ = as_csv(pairs).splitlines()
+    header, first, _ = to_csv(pairs).splitlines()
     row = dict(zip(header.split(","), first.split(","), strict=True))
     assert (row["first"], row["second"], row["seeds"], row["seeds_lower"]) == ("fem_sm", "sm", "1 2", "2")
-    assert float(row["difference"]) == pairs[0].difference and float(row["low"]) == (pairs[0].interval or (0,))[0]
+    assert float(row["difference"]) == pairs["difference"][0] and float(row["low"]) == pairs["low"][0]
 
 
 def test_pairs_are_read_from_text_and_what_is_missing_is_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert parse_pairs("a:b, c:d,a:b") == (("a", "b"), ("c", "d"))
-    for text in ("a", "a:b:c", ":b", "a:", "", "a:b,"):
+    assert parse_pairs("sm:gla, aft:sm,sm:gla") == (("sm", "gla"), ("aft", "sm"))
+    for text in ("sm", "sm:gla:aft", ":sm", "sm:", "", "sm:gla,"):
         with pytest.raises(UsageError, match="FIRST:SECOND"):
             parse_pairs(text)
     options = [part for part in COMMAND if part not in ("--models", "naive,dlinear")]
@@ -190,15 +201,15 @@ def test_python_has_the_numbers_of_the_command(
 ) -> None:
     fill(Store(tmp_path))
     frame = femts.pairs(written, "ETTh1", 96, seeds=[1, 2], results=tmp_path, train=False)
-    (pair,) = make_pairs([PAIR], cells(), Store(tmp_path))
+    pair = only(make_pairs([PAIR], cells(), Store(tmp_path)))
     row = frame.iloc[0]
     assert len(frame) == 1 and row["seeds"] == (1, 2) and (row["first"], row["second"]) == PAIR
-    assert (row["difference"], (row["low"], row["high"])) == (pair.difference, pair.interval)
+    assert (row["difference"], row["low"], row["high"]) == (pair.difference, pair.low, pair.high)
     command = f"table --pairs fem_sm:sm --pred-lens 96 --seeds 1,2 --show --format csv --results {tmp_path}"
     assert main(command.split()) == 0
     header, line = capsys.readouterr().out.splitlines()
     assert header.split(",") == list(frame.columns)
-    assert line.split(",")[4:8] == ["1 2", *map(str, pair.mse or ()), str(pair.difference)]
+    assert line.split(",")[4:8] == ["1 2", str(pair.first_mse), str(pair.second_mse), str(pair.difference)]
 
 
 @pytest.mark.parametrize(
@@ -208,9 +219,11 @@ def test_python_has_the_numbers_of_the_command(
         ([("fem_sm",)], "Pair 'fem_sm' is none"),
         ([3], "Pair '3' is none"),
         ([("fem_sm", "smm")], "Unknown model 'smm'"),
+        ("fem_sm:sm,sm:sm", "Pair 'sm:sm' is one model beside itself"),
+        ("sm:ridge,ridge:auto_theta", "Pair 'ridge:auto_theta' is not scored on the same windows"),
     ],
 )
-def test_python_refuses_what_is_no_pair(written: Any, says: str, tmp_path: Path) -> None:
+def test_what_is_no_pair_is_refused_before_anything_is_trained(written: Any, says: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=says):
         femts.pairs(written, results=tmp_path / "new")
     assert not (tmp_path / "new").exists()

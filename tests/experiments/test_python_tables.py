@@ -17,10 +17,9 @@ import femts
 from femts.cli.reading_options import ReadingOptions
 from femts.errors import UsageError
 from femts.experiments import run
-from femts.experiments.grid import Cell, Grid, make_grid
-from femts.experiments.record_rules import check_record
-from femts.experiments.store import Store
-from femts.experiments.worker import order
+from femts.experiments.cell import Cell
+from femts.experiments.grid import Grid, make_grid
+from femts.experiments.results import Record, Store
 
 FORMS: list[tuple[dict[str, Any], dict[str, Any]]] = [  # of Python and of the command line
     ({"target": "load"}, {"target": "load"}),
@@ -43,8 +42,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Cell]:
     return cells
 
 
-def as_worker_has_it(cell: Cell) -> Cell:
-    return Cell(**json.loads(json.dumps(order(cell, Path("any"), "cpu", 1, None)))["cell"])
+def verified(cell: Cell) -> Cell:
+    """The cell as `femts verify` makes it of a record."""
+    return Cell(**json.loads(json.dumps(cell.to_dict())))
 
 
 @pytest.mark.parametrize(("reading", "options"), FORMS, ids=[",".join(reading) for reading, _ in FORMS])
@@ -55,9 +55,9 @@ def test_each_form_of_a_reading_makes_the_cell_of_the_command_line(
     small_table().to_csv(mine, index=False)
     femts.table(mine, "naive", 12, seq_lens=24, reading=reading, results=tmp_path / "results")
     (cell,) = make_grid(Grid((mine,), ("naive",), (12,), seq_lens=(24,), reading=ReadingOptions(**options).reading()))
-    assert asked == [cell] and as_worker_has_it(asked[0]) == cell
+    assert asked == [cell] and verified(asked[0]) == cell
     data = {**record(cell, 0.5)["data"], "sha256": (cell.own or {})["sha256"]}
-    check_record(record(asked[0], 0.5, seq_len=24, data=data))
+    Record.model_validate(record(asked[0], 0.5, seq_len=24, data=data))
 
 
 def test_a_folder_of_before_is_looked_for_by_the_same_name(asked: list[Cell], tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_settings_of_other_kinds_are_made_plain(asked: list[Cell], tmp_path: Pat
     femts.table("synthetic", "dlinear", 96, settings=settings, choices=choices, results=tmp_path)
     plain = {"training.betas": [0.9, 0.99], "training.max_steps": 5}
     assert [cell.settings for cell in asked] == [{**plain, "training.lr": lr} for lr in (0.5, 0.25)]
-    assert [as_worker_has_it(cell).path for cell in asked] == [cell.path for cell in asked]
+    assert [verified(cell).path for cell in asked] == [cell.path for cell in asked]
 
 
 def test_what_such_a_table_trains_is_in_it(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +13,15 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from small_runs import small_run
 from small_tables import small_table
 
 from femts.cli import main
 from femts.config.training import TrainingConfig
+from femts.data.batch import Batch
 from femts.data.preprocess import Preprocess
 from femts.data.scaler import Scaler
+from femts.data.synthetic import synthetic_frame
 from femts.errors import UsageError
 from femts.explain.picture import plot_explanation
 from femts.explain.posterior import explained, explanation
@@ -44,7 +49,7 @@ def make(
         for weights in model.parameters():
             weights.add_(0.3 * torch.randn_like(weights))
     run = RunConfig("small", None, name, config, "paper", TrainingConfig())
-    preprocess = Preprocess(columns, Scaler(np.zeros(len(columns)), np.ones(len(columns))))
+    preprocess = Preprocess(columns, ("",), Scaler.even(len(columns)))
     return Forecaster(model=model.eval(), config=run, preprocess=preprocess, freq=freq, data={})
 
 
@@ -73,8 +78,9 @@ def test_weights_are_distributions_over_the_tokens(name: str, history: pd.DataFr
     assert not np.allclose(frame["weight"], frame["prior"], atol=1e-3), "values tilt the prior"
 
 
-@pytest.mark.parametrize("name", ["fem_sm", "fem_gla", "fem_aft"])
-@pytest.mark.parametrize("components", ["CLTG", "L"])
+@pytest.mark.parametrize(
+    ("name", "components"), [("fem_sm", "CLTG"), ("fem_gla", "CLTG"), ("fem_aft", "CLTG"), ("fem_sm", "L")]
+)
 def test_against_the_posterior_by_hand_in_float64(name: str, components: str) -> None:
     """Equations 5, 10 and proposition G.2 with loops over channels and components, from the parts of the layer."""
     model: Any = make(name, components=components).model.double()
@@ -82,7 +88,7 @@ def test_against_the_posterior_by_hand_in_float64(name: str, components: str) ->
     inputs: list[torch.Tensor] = []
     for block in model.blocks:
         block.mixer_norm.register_forward_hook(lambda _module, _args, out: inputs.append(out))
-    frame = explanation(model, x, COLUMNS, pd.RangeIndex(L))
+    frame = explanation(model, Batch(x), COLUMNS, pd.RangeIndex(L))
     for number, block in enumerate(model.blocks, start=1):
         hand = _by_hand(block.mixer, inputs[number - 1])
         for channel, (weight, prior, temperature, segments) in zip(COLUMNS, hand, strict=True):
@@ -229,9 +235,9 @@ def test_chosen_queries_are_those_of_all_and_see_no_future() -> None:
 def test_channels_in_pieces_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     model: Any = make().model
     x = torch.randn(1, L, 2)
-    whole = explained(model, x)
+    whole = explained(model, Batch(x))
     monkeypatch.setattr("femts.explain.posterior.MOST_CELLS", 1)
-    for one, other in zip(whole, explained(model, x), strict=True):
+    for one, other in zip(whole, explained(model, Batch(x)), strict=True):
         for a, b in zip(one, other, strict=True):
             torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
 
@@ -298,3 +304,41 @@ def test_the_picture_tells_how_sharply_was_chosen(tmp_path: Path) -> None:
     assert re.search(r"<!-- 12\W -->", text)  # the share of a segment that took all, times an even one
     assert text.count("<!-- 1.0 -->") == 2  # effective segments
     assert text.count("<!-- 8.00 -->") == 2  # hidden temperature
+
+
+def even_explanation(weights: list[float]) -> pd.DataFrame:
+    """An explanation of one channel by the `weights` of the eight tokens of four segments."""
+    hours = small_table(60)["date"].tail(32).to_numpy()
+    start, end = (np.repeat(hours[first::8], 2) for first in (0, 7))
+    frame = pd.DataFrame({"channel": "load", "layer": 1, "token": 4 * ["context", "main"], "start": start, "end": end})
+    return frame.assign(weight=weights, prior=0.125, hidden_temperature=1.0, effective_segments=3.9, prior_segments=4.0)
+
+
+def test_shares_near_even_are_drawn_as_even(tmp_path: Path) -> None:
+    def picture(weights: list[float]) -> tuple[str, set[str]]:
+        """The picture, and the fills of the cells of its strip, which have a fine grey border."""
+        text = plot_explanation(small_table(60), even_explanation(weights), tmp_path / "p.svg").read_text()
+        return text, set(re.findall(r"fill: (#[0-9a-f]{6}); stroke: #d5dade", text))
+
+    text, (white,) = picture([0.125 * (1 + 0.04 * noise) for noise in (1, -1, 1, -1, 0, 0, 0.5, -0.5)])
+    assert min(bytes.fromhex(white[1:])) >= 0xFE
+    assert "<!-- sharpness (hidden -->" in text, "a plain word for the hidden temperature"
+    assert len(picture([0.3, 0.05, 0.1, 0.1, 0.15, 0.1, 0.1, 0.1])[1]) > 3
+
+
+def test_forecasts_of_other_threads_do_not_enter_an_explanation() -> None:
+    """Threads share a forecaster, as docs/how-to/serving.md lets them."""
+    forecaster, frame = small_run("fem_sm", max_epochs=1), synthetic_frame(200)
+    pasts = [frame, frame.iloc[:-20]] * 2
+    alone, all_started = [forecaster.explain(past) for past in pasts], threading.Barrier(4)
+
+    def work(number: int) -> list[pd.DataFrame]:
+        all_started.wait()
+        say = forecaster.explain if number < 3 else forecaster.predict
+        return [say(pasts[number]) for _ in range(10)]
+
+    with ThreadPoolExecutor(4) as pool:
+        tables = list(pool.map(work, range(4)))
+    for number in range(3):
+        for table in tables[number]:
+            pd.testing.assert_frame_equal(table, alone[number])

@@ -58,10 +58,11 @@ def test_a_frame_comes_back_under_the_users_names_and_is_forecast(
     long = own_names.melt("when", var_name="shop", value_name="sales")[["shop", "when", "sales"]]
     data = femts.load_dataset(long, columns={"time": "when", "series": "shop", "value": "sales"}, na=-9999)
     trained = femts.train(data, "ridge", 12, seq_len=24)
-    assert list(trained.predict(data.frame()).columns) == ["when", "load", "heat"]
+    assert list(trained.predict(data.frame()).columns) == ["shop", "when", "sales"]
+    assert list(trained.predict(own_names).columns) == ["when", "load", "heat"]
 
 
-def test_a_data_set_and_a_forecaster_say_what_they_are(forecaster: Forecaster) -> None:
+def test_repr_describes_data_and_forecaster(forecaster: Forecaster) -> None:
     said = repr(forecaster.training_data())
     assert said.splitlines() == [
         "Dataset 'frame': 300 rows of 2 columns",
@@ -76,7 +77,7 @@ def test_a_data_set_and_a_forecaster_say_what_they_are(forecaster: Forecaster) -
         "  data: 'frame', 2 columns to forecast: load, heat",
     ]
     assert lines[3].startswith(f"  test: mse {forecaster.metrics['test']['mse']:.4f}, ")
-    assert lines[4] == "  intervals: 50, 80, 90, 95, 99 %, from 19 windows"
+    assert lines[4] == "  intervals: any level up to 99.9 %, from 19 windows"
 
 
 def test_a_plot_is_a_figure_that_a_notebook_shows(

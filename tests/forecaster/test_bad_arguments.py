@@ -1,8 +1,13 @@
-"""What is not a table, a number or a name, where one belongs, in Python: a sentence that says what was given."""
+# mypy: disable-error-code="arg-type,call-arg,dict-item"
+"""Every argument of every public function, given things of other kinds: an answer or a sentence."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+import warnings
+from collections.abc import Callable, Iterator
+from functools import reduce
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,61 +16,142 @@ import pytest
 from small_tables import small_table
 
 import femts
-from femts import Forecaster
-from femts.errors import UsageError
+from femts import FemtsError, Forecaster
+from femts.data.loading import load_dataset
 
-NO_TABLES = {
-    "Series": small_table()["load"],
-    "dict": {"date": [], "load": []},
-    "ndarray": np.zeros((3, 2)),
-    "list": [1.0, 2.0],
-    "NoneType": None,
-    "int": 3,
-}
+NUMBERS = [None, 3, -1, 0.5, float("nan"), True, "x", "a\0b", "", b"x", Path("no/such/file.csv"), object(), int]
+HOLDERS = [[6, 12], [[1], {}], [], {1, "a"}, {"a": 1}, {3: None}, np.zeros((3, 2)), small_table()["load"]]
+THINGS: list[Any] = [*NUMBERS, *HOLDERS, pd.DataFrame({"a": [1.0]}), pd.DataFrame()]
+QUICK: dict[str, Any] = {"model": "naive", "pred_len": 12, "seq_len": 24}
+TABLE = small_table()
 
 
 @pytest.fixture(scope="module")
 def forecaster() -> Forecaster:
-    return femts.train(small_table(), "naive", 12, seq_len=24)
+    return femts.train(TABLE, **QUICK)
 
 
-def read(**given: Any) -> object:
-    """Load a table with arguments of any type."""
-    return femts.load_dataset(small_table(), **given)
+@pytest.fixture(scope="module")
+def panel() -> Forecaster:
+    return femts.train(load_dataset(TABLE, panel=True), **QUICK)
 
 
-@pytest.mark.parametrize("kind", NO_TABLES)
-@pytest.mark.parametrize(
-    "use",
-    [
-        lambda forecaster, table: femts.train(table, "naive", 12, seq_len=24),
-        lambda forecaster, table: femts.load_dataset(table),
-        lambda forecaster, table: forecaster.predict(table),
-        lambda forecaster, table: forecaster.explain(table),
-        lambda forecaster, table: forecaster.evaluate(dataset=table if table is not None else "none"),
-        lambda forecaster, table: forecaster.predict(small_table(), future=table if table is not None else "none"),
-    ],
-    ids=["train", "load_dataset", "predict", "explain", "evaluate", "future"],
+@pytest.fixture(autouse=True)
+def somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.chdir(tmp_path)
+    with warnings.catch_warnings(action="ignore"):
+        yield
+
+
+CALLS: dict[str, tuple[Callable[[Forecaster], Callable[..., Any]], dict[str, Any]]] = {
+    "audit": (lambda f: femts.audit, {"forecaster_or_run": "none", "dataset": TABLE}),
+    "backtest": (lambda f: femts.backtest, {"data": TABLE, "cutoffs": femts.Cutoffs(windows=1, step=1)}),
+    "backtest_scores": (lambda f: femts.backtest_scores, {"frame": TABLE}),
+    "datasets": (lambda f: femts.datasets, {}),
+    "load": (lambda f: femts.load, {"folder": "none"}),
+    "load_dataset": (lambda f: femts.load_dataset, {"source": TABLE}),
+    "mean_of": (lambda f: femts.mean_of, {}),
+    "models": (lambda f: femts.models, {}),
+    "pairs": (
+        lambda f: femts.pairs,
+        {"pairs": "naive:ridge", "datasets": "synthetic", "pred_lens": 12, "train": False},
+    ),
+    "report": (lambda f: femts.report, {"path": "page.html", "dataset": TABLE}),
+    "table": (lambda f: femts.table, {"datasets": "synthetic", "models": "naive", "pred_lens": 12, "train": False}),
+    "tune": (lambda f: femts.tune, {"dataset": TABLE, **QUICK, "trials": 1}),
+    "train": (lambda f: femts.train, {"dataset": TABLE, **QUICK}),
+    "Forecaster.calibrate": (lambda f: f.calibrate, {}),
+    "Forecaster.coverage": (lambda f: f.coverage, {}),
+    "Forecaster.evaluate": (lambda f: f.evaluate, {}),
+    "Forecaster.explain": (lambda f: f.explain, {"history": TABLE}),
+    "Forecaster.export": (lambda f: f.export, {"path": "none/model.onnx", "horizon": 0}),
+    "Forecaster.load": (lambda f: Forecaster.load, {"folder": "none"}),
+    "Forecaster.plot": (lambda f: f.plot, {"history": TABLE}),
+    "Forecaster.predict": (lambda f: f.predict, {"history": TABLE}),
+    "Forecaster.predict_array": (lambda f: f.predict_array, {"x": np.zeros((1, 24, 2))}),
+    "Forecaster.preprocess_record": (lambda f: f.preprocess_record, {}),
+    "Forecaster.save": (lambda f: f.save, {"folder": "run"}),
+    "Forecaster.scores": (lambda f: f.scores, {}),
+    "Forecaster.to": (lambda f: f.to, {"device": "cpu"}),
+    "Forecaster.training_data": (lambda f: f.training_data, {}),
+    "Forecaster.write": (lambda f: f.write, {"folder": Path("run")}),
+}
+CALLS["Forecaster.of"] = (lambda f: f.of, {"name": "load"})
+FURTHER = {
+    "load_dataset": ("na", "columns", "target", "past", "future", "calendar", "panel"),
+    "table": tuple("seq_lens protocol settings choices reading roll_out engine jobs max_time device say".split()),
+    "Forecaster.plot": ("level", "future", "actual", "columns", "series"),
+}
+OTHERS = set(
+    "BoundPrior Prior ForecastModel SegmentForecaster FreeEnergyMixer FreeEnergyMixerConfig CATALOG DatasetCard register "
+    "register_prior visible __version__ Forecaster Forecaster.device AgeWarning CellWarning GapWarning FemtsError "
+    "RunFailure ScaleWarning UnitsWarning UsageError Cutoffs ModelConfig Dataset Batch Supports".split()
 )
-def test_what_is_no_table_is_named(forecaster: Forecaster, use: Callable[[Any, Any], Any], kind: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        use(forecaster, NO_TABLES[kind])
-    assert str(caught.value).endswith(".")
 
 
-def test_the_kind_that_was_given_is_said() -> None:
-    with pytest.raises(UsageError, match=r"The data are a ndarray; give a name, the path of a file, or a DataFrame\."):
-        femts.train(np.zeros((99, 2)), "naive", 12)  # type: ignore[arg-type]
-    with pytest.raises(
-        UsageError, match=r"no time stamps in the index of its Series; give it a DatetimeIndex or PeriodIndex\."
-    ):
-        femts.train(NO_TABLES["Series"], "naive", 12)  # type: ignore[arg-type]
+def _arguments(name: str) -> list[str]:
+    taken = inspect.signature(reduce(getattr, name.split("."), femts)).parameters
+    named = [key for key, each in taken.items() if key not in ("self", "cls") and each.kind is not each.VAR_KEYWORD]
+    return [*named, *FURTHER.get(name, ())]
+
+
+def test_every_public_function_is_called() -> None:
+    methods = [name for name in dir(Forecaster) if name[0] != "_" and inspect.isroutine(getattr(Forecaster, name))]
+    assert {*femts.__all__, *(f"Forecaster.{name}" for name in methods)} - OTHERS == {*CALLS}
+
+
+CASES = [
+    (name, argument, form)
+    for name in CALLS
+    for argument in _arguments(name)
+    for form in (("wide", "long") if name.startswith("Forecaster.") else ("wide",))
+]
+
+
+@pytest.mark.parametrize(("name", "argument", "form"), CASES)
+def test_argument_of_another_kind_gets_an_answer_or_a_sentence(
+    forecaster: Forecaster, panel: Forecaster, name: str, argument: str, form: str
+) -> None:
+    function, usual = CALLS[name]
+    called: Any = panel if form == "long" else forecaster
+    before = dict(vars(called))
+    for thing in THINGS:
+        given = {**usual, argument: thing}
+        if argument == "forecaster_or_run" or (name in ("report", "audit") and argument == "dataset"):
+            given.setdefault("forecaster_or_run", forecaster)
+        if name in ("report", "audit") and argument != "forecaster_or_run":
+            given["forecaster_or_run"] = forecaster if argument == "dataset" else "none"
+        if name in ("backtest", "backtest_scores"):
+            given.setdefault("forecaster", forecaster)
+        try:
+            function(called)(**given)
+        except FemtsError as error:
+            assert str(error)[-1] in ".?", (repr(thing), str(error))
+        except Exception as error:
+            raise AssertionError(f"{name}({argument}={thing!r}) raised {type(error).__name__}: {error}") from error
+        finally:
+            vars(called).update(before)
 
 
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda f: f.predict(small_table(), horizon=10**20), r"A horizon of 1(0{20}) steps .* from 1 to 1000000"),
+        (lambda f: femts.train(TABLE["load"]), r"no time stamps in the index of its Series"),
+        (
+            lambda f: femts.train(TABLE, pred_len=[6, 12]),
+            r"Horizon '\[6, 12\]' is no number of steps; give a whole number of at least 1",
+        ),
+        (lambda f: f.evaluate(dataset=3), r"The data are a int; give a name"),
+        (lambda f: femts.report(f, 3), r"The page is '3', which names no file"),
+        (lambda f: f.save(None), r"The run folder is 'None', which names no file or folder"),
+        (
+            lambda f: femts.backtest(3, TABLE, femts.Cutoffs(windows=1, step=1)),
+            r"The forecaster is '3'; give what femts\.train",
+        ),
+        (lambda f: f.to("gpu"), r"Device 'gpu' is not there; take cpu"),
+        (lambda f: femts.table(TABLE), r"Argument 'datasets' is a DataFrame; give a name"),
+        (lambda f: femts.table("synthetic", modles="naive"), r"Unknown argument 'modles' of a table; did you mean"),
+        (lambda f: f.predict(TABLE, horizon=10**20), r"A horizon of 1(0{20}) steps .* from 1 to 1000000"),
         (lambda f: f.evaluate(pred_len="3"), "A horizon of 3 steps cannot be forecast"),
         (lambda f: f.evaluate(pred_len=10**20), "A horizon of 1"),
         (lambda f: f.calibrate(pred_len=2.0), "A horizon of 2.0 steps"),
@@ -75,38 +161,39 @@ def test_the_kind_that_was_given_is_said() -> None:
             lambda f: f.predict_array(np.full((1, 24, 2), 1e30)),
             r"column 'load' at data row 1, a value more than 1e\+15",
         ),
-        (lambda f: femts.train(small_table(), "naive", 10**20), "Horizon is 1"),
-        (lambda f: femts.train(small_table(), "naive", 12, seq_len=10**20), "Look-back is 1"),
-        (lambda f: femts.train(small_table(), "naive", 12, seed=10**20), "Setting 'training.seed' is 1"),
-        (lambda f: femts.train(small_table(), settings={"training.lr": pd.DataFrame()}), "not a DataFrame"),
-        (lambda f: read(na="x"), r"Sentinels 'x' are not numbers; write na=\[-9999\]"),
-        (lambda f: read(na=[-1, float("inf")]), "Sentinel inf is not finite; leave such cells empty"),
-        (lambda f: read(target=3), r"Argument 'target' is a int; give names"),
-        (lambda f: read(columns={"time": 3}), "Argument 'columns' takes names"),
+        (lambda f: femts.train(TABLE, "naive", 10**20), "Horizon is 1"),
+        (lambda f: femts.train(TABLE, "naive", 12, seq_len=10**20), "Look-back is 1"),
+        (lambda f: femts.train(TABLE, "naive", 12, seed=10**20), "Setting 'training.seed' is 1"),
+        (lambda f: femts.train(TABLE, settings={"training.lr": pd.DataFrame()}), "not a DataFrame"),
+        (lambda f: femts.load_dataset(TABLE, na="x"), r"Sentinels 'x' are not numbers; write na=\[-9999\]"),
+        (
+            lambda f: femts.load_dataset(TABLE, na=[-1, float("inf")]),
+            "Sentinel inf is not finite; leave such cells empty",
+        ),
+        (lambda f: femts.load_dataset(TABLE, target=3), r"Argument 'target' is a int; give names"),
+        (lambda f: femts.load_dataset(TABLE, columns={"time": 3}), "Argument 'columns' takes names"),
         (lambda f: femts.load_dataset("x" * 300 + ".csv"), r"cannot be opened \(File name too long\)"),
         (lambda f: femts.load_dataset("a\0b.csv"), r"File a\\x00b.csv cannot exist"),
+        (
+            lambda f: femts.train(np.zeros((99, 2)), "naive", 12),
+            r"The data are a ndarray; give a name, the path of a file",
+        ),
+        (lambda f: f.predict(pd.concat([TABLE, TABLE[["date"]]], axis=1)), "The history has two columns named 'date'"),
     ],
 )
-def test_arguments_that_are_none(forecaster: Forecaster, call: Callable[[Forecaster], Any], says: str) -> None:
-    with pytest.raises(UsageError, match=says):
+def test_refused_argument_is_named(forecaster: Forecaster, call: Callable[[Forecaster], Any], says: str) -> None:
+    with pytest.raises(femts.UsageError, match=says):
         call(forecaster)
 
 
-def test_a_column_near_1e30_is_forecast_by_ridge() -> None:
+def test_column_near_1e30_is_forecast_by_ridge() -> None:
     table = small_table()
     table["heat"] = 1e30 + table["heat"]
     assert np.isfinite(femts.train(table, "ridge", 12, seq_len=24).predict(table)["heat"]).all()
 
 
 @pytest.mark.parametrize("size", [1e-310, 1e-300, 1e-30, 1e30, 1e37])
-def test_a_column_of_any_size_is_scaled(size: float) -> None:
+def test_column_of_any_size_is_scaled(size: float) -> None:
     table = small_table()
     usual, sized = (femts.train(t, "ridge", 12, seq_len=24) for t in (table, table.assign(heat=table["heat"] * size)))
     assert sized.metrics["test"]["mse"] == pytest.approx(usual.metrics["test"]["mse"], rel=1e-3)
-
-
-def test_a_history_with_two_columns_of_stamps_is_refused(forecaster: Forecaster) -> None:
-    frame = small_table()
-    twice = pd.concat([frame, frame[["date"]]], axis=1)
-    with pytest.raises(UsageError, match="The history has two columns named 'date'; rename one"):
-        forecaster.predict(twice)

@@ -15,6 +15,7 @@ from small_panels import panel_table
 from small_tables import small_table
 
 import femts
+from femts.cli import main
 from femts.errors import UsageError
 from femts.training.refit import refit
 
@@ -33,8 +34,15 @@ def check_mean(made: Any, members: Any, *arguments: Any, **more: Any) -> None:
 
 
 @pytest.fixture(scope="module")
-def data() -> Any:
-    return femts.load_dataset(TABLE)
+def past(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("mean") / "past.csv"
+    TABLE.to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture(scope="module")
+def data(past: Path) -> Any:
+    return femts.load_dataset(past)
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +57,13 @@ def made(members: list[Any]) -> femts.Forecaster:
     return mean
 
 
-def test_its_forecast_is_the_mean_of_theirs(made: femts.Forecaster, members: list[Any]) -> None:
+@pytest.fixture(scope="module")
+def run(made: femts.Forecaster, past: Path) -> Path:
+    made.save(past.parent / "run")
+    return past.parent / "run"
+
+
+def test_forecast_is_the_mean_of_the_members(made: femts.Forecaster, members: list[Any]) -> None:
     for steps in (None, 1, 20):
         check_mean(made, members, TABLE, steps)
     assert made.config.seq_len == max(one.config.seq_len for one in members)
@@ -58,15 +72,13 @@ def test_its_forecast_is_the_mean_of_theirs(made: femts.Forecaster, members: lis
     gaps.loc[gaps.index[-9:-6], "load"] = np.nan
     with pytest.warns(femts.GapWarning):
         check_mean(made, members, gaps)
-    raw = sum(one.config.reads_raw for one in members)
-    assert made.config.reads_raw == made.preprocess.reads_raw == bool(raw)
     with pytest.raises(UsageError, match="The history has 9 rows, but this model looks back 16"):
         made.predict(TABLE[:9])
     if CLASSICS:  # they read as many rows as there are
         check_mean(made, members, TABLE[-40:])
 
 
-def test_it_is_scored_like_any_other(made: femts.Forecaster, data: Any) -> None:
+def test_mean_is_scored_like_any_other(made: femts.Forecaster, data: Any) -> None:
     scores = made.evaluate()
     assert scores["mse"] == pytest.approx(made.scores().query("units == 'scaled'")["mse"].item())
     assert scores["windows"] == (3 if CLASSICS else 27)
@@ -76,18 +88,14 @@ def test_it_is_scored_like_any_other(made: femts.Forecaster, data: Any) -> None:
     assert (wide["load-lo-80"] < wide["load"]).all() and (wide["load"] < wide["load-hi-80"]).all()
     assert not femts.audit(made, data).failed
     frame = femts.backtest(made, TABLE, femts.Cutoffs(windows=2, step=6))
-    np.testing.assert_allclose(
-        frame[frame["cutoff"] == frame["cutoff"].max()]["forecast"].to_numpy().reshape(-1, 2),
-        forecasts(made.members, TABLE[:-6]),
-        rtol=1e-6,
-    )
+    last = frame[frame["cutoff"] == frame["cutoff"].max()]["forecast"].to_numpy().reshape(-1, 2)
+    np.testing.assert_allclose(last, forecasts(made.members, TABLE[:-6]), rtol=1e-6)
 
 
-def test_members_are_what_they_were(made: femts.Forecaster, members: list[Any]) -> None:
+def test_members_stay_what_they_were(made: femts.Forecaster, members: list[Any]) -> None:
     assert len(made.members) == len(members) and made.members[0].members == ()
     for member, one in zip(made.members, members, strict=True):
         assert member.config == one.config and member.metrics == one.metrics
-        assert member.preprocess.reads_raw == one.preprocess.reads_raw
         assert member.evaluate() == one.metrics["test"] or one.metrics["test"]["windows"] == 3
         pd.testing.assert_frame_equal(member.predict(TABLE), one.predict(TABLE), check_exact=True)
     with pytest.raises(UsageError, match=r"Model 'mean' is the mean of .*; explain one of its members"):
@@ -95,7 +103,20 @@ def test_members_are_what_they_were(made: femts.Forecaster, members: list[Any]) 
     assert len(made.members[-1].explain(TABLE))
 
 
-def test_trained_on_all_rows_it_is_the_mean_of_members_that_were(
+def test_saved_mean_is_bit_identical(made: femts.Forecaster, run: Path, tmp_path: Path) -> None:
+    loaded = femts.load(run)
+    for steps, level in ((9, None), (None, [80])):
+        one, other = (each.predict(TABLE, steps, level=level) for each in (loaded, made))
+        pd.testing.assert_frame_equal(one, other, check_exact=True)
+    assert loaded.config == made.config and loaded.metrics == made.metrics
+    for place, member in enumerate(loaded.members):
+        assert member.config == made.members[place].config
+        member.save(tmp_path / str(place))
+        again = femts.load(tmp_path / str(place))
+        pd.testing.assert_frame_equal(again.predict(TABLE), member.predict(TABLE), check_exact=True)
+
+
+def test_refit_is_the_mean_of_refitted_members(
     made: femts.Forecaster, members: list[Any], data: Any, tmp_path: Path
 ) -> None:
     again, each = refit(made, data), [refit(one, data) for one in members]
@@ -120,87 +141,78 @@ def test_trained_on_all_rows_it_is_the_mean_of_members_that_were(
 
 
 @pytest.mark.parametrize("static", [False, True])
-def test_a_panel(static: bool, tmp_path: Path) -> None:
+def test_mean_of_models_of_many_series(static: bool, tmp_path: Path) -> None:
     table = panel_table()
     if static:
         table = table.assign(kind=table["unique_id"].str.len())
-    panel = femts.load_panel(table, static=["kind"] if static else [])
-    names = ("fem_sm", "fem_sm_ridge") if static else MIXED
-    members = small_members(panel, names, 7)
+    data = femts.load_dataset(table, static=["kind"] if static else [], panel=True)
+    members = small_members(data, ("fem_sm", "fem_sm_ridge") if static else MIXED, 7)
     made = femts.mean_of(members)
     check_mean(made, members, table)
     check_mean(made, members, table, 12, series=["tiny", "long"])
-    made.calibrate(dataset=panel)
+    made.calibrate(dataset=data)
     made.save(tmp_path / "run")
     loaded = femts.load(tmp_path / "run")
     pd.testing.assert_frame_equal(loaded.predict(table, level=[80]), made.predict(table, level=[80]), check_exact=True)
-    assert loaded.evaluate(dataset=panel) == made.evaluate() and len(made.scores(level=[80])) and len(made.coverage())
-    assert not femts.audit(made, panel).failed
+    assert loaded.evaluate(dataset=data) == made.evaluate() and len(made.scores(level=[80])) and len(made.coverage())
+    assert not femts.audit(made, data).failed
     assert [one.config for one in loaded.members] == [one.config for one in members]
-    again, each = refit(made, panel), [refit(one, panel) for one in members]
-    check_mean(again, each, table)
-    assert len(femts.backtest(made, panel, femts.Cutoffs(windows=2, step=7)))
+    check_mean(refit(made, data), [refit(one, data) for one in members], table)
+    assert len(femts.backtest(made, data, femts.Cutoffs(windows=2, step=7)))
     if not static:
         single = table[table["unique_id"] == "long"].rename(columns={"ds": "date"})[["date", "y"]]
-        assert isinstance(loaded, femts.PanelForecaster)
         alone = loaded.of("long")
         np.testing.assert_allclose(alone.predict(single)["y"], forecasts(alone.members, single)[:, 0], rtol=1e-6)
 
 
-def test_columns_of_the_past_and_known_ones() -> None:
+def test_past_and_known_columns_go_through() -> None:
     table = small_table(160, ("load", "heat", "open"))
     data = femts.load_dataset(table, target=["load"], past=["heat"], future=["open"])
-    members = small_members(data, ("fem_sm", "fem_sm_ridge"))
+    members = small_members(data, ("fem_sm", "fem_gla"))
     made, ahead = femts.mean_of(members), small_table(170, ("load", "heat", "open"))[["date", "open"]]
     check_mean(made, members, table, future=ahead)
     assert made.targets == ("load",) and made.columns == ("load", "heat")
 
 
-def test_a_mean_of_linear_models_is_exported(data: Any, tmp_path: Path) -> None:
+def test_mean_of_linear_models_is_exported(data: Any, tmp_path: Path) -> None:
     pytest.importorskip("onnxscript")
     onnxruntime = pytest.importorskip("onnxruntime")
     members = small_members(data, ("ridge", "dlinear"))
     made = femts.mean_of(members)
     for steps in (None, 14):
-        exported = made.export(tmp_path / "mean.onnx", steps)
-        assert exported.difference < 1e-4
+        assert made.export(tmp_path / "mean.onnx", steps).difference < 1e-4
     past = TABLE[["load", "heat"]].to_numpy(np.float32)[None, -16:]
     (graph,) = onnxruntime.InferenceSession(tmp_path / "mean.onnx").run(None, {"history": past})
     np.testing.assert_allclose(graph[0], forecasts(members, TABLE, 14), rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.skipif(not CLASSICS, reason="needs statsforecast")
-def test_one_with_a_classic_is_not_exported(made: femts.Forecaster, tmp_path: Path) -> None:
+def test_mean_with_a_classic_is_not_exported(made: femts.Forecaster, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"'mean', by its members 'auto_theta', 'mstl', is fitted to each look-back"):
         made.export(tmp_path / "mean.onnx")
     assert not (tmp_path / "mean.onnx").exists()
 
 
-def with_changed(one: Any, **changes: Any) -> Any:
-    other = copy.copy(one)
-    for name, value in changes.items():
-        setattr(other, name, value)
-    return other
+def test_forecasters_without_a_mean_are_refused(data: Any, members: list[Any], made: femts.Forecaster) -> None:
+    def other(table: pd.DataFrame, model: str = "naive", steps: int = 6, **reading: Any) -> Any:
+        return small_members(femts.load_dataset(table, **reading), (model,), steps)[0]
 
-
-def test_what_has_no_mean_is_one_sentence(data: Any, members: list[Any], made: femts.Forecaster) -> None:
     *_, ridge, fem = members
-    panel = small_members(femts.load_panel(panel_table()), ("naive",), 7)[0]
-    scaler = copy.deepcopy(ridge.preprocess.scaler)
-    scaler.mean[0] += 1
-    scaled = with_changed(ridge, preprocess=replace(ridge.preprocess, scaler=scaler))
+    scaler, stepped = copy.deepcopy(ridge.preprocess.scaler), copy.copy(fem)
+    scaler.mean[0, 0] += 1
+    scaled, stepped.freq = copy.copy(ridge), "D"
+    scaled.preprocess = replace(ridge.preprocess, scaler=scaler)
     quantiles = small_members(data, ("dlinear",), settings={"training.loss": "pinball"})[0]
     cases: list[tuple[Any, str]] = [
         ([ridge], r"of two forecasters or more, not of 1"),
-        ([], r"of two forecasters or more, not of 0"),
         (ridge, r"The forecasters is a Forecaster; give several"),
         ([ridge, "run"], r"One of the forecasters is 'run'; give several"),
-        ([ridge, panel], r"'ridge' and 'naive' differ in their kind"),
-        ([ridge, small_members(femts.load_dataset(TABLE.rename(columns={"load": "x"})), ("naive",))[0]], "columns"),
-        ([ridge, small_members(femts.load_dataset(TABLE[:-1]), ("naive",))[0]], "training data or split"),
-        ([ridge, small_members(femts.load_dataset(TABLE, na=[-1]), ("naive",))[0]], "way of reading the data"),
-        ([ridge, small_members(data, ("naive",), 5)[0]], "horizon|split"),
-        ([ridge, with_changed(fem, freq="D")], "step"),
+        ([ridge, other(panel_table(), steps=7, panel=True)], r"'ridge' and 'naive' differ in their "),
+        ([ridge, other(TABLE.rename(columns={"load": "x"}))], "columns"),
+        ([ridge, other(TABLE[:-1])], "training data or split"),
+        ([ridge, other(TABLE, na=[-1])], "way of reading the data"),
+        ([ridge, other(TABLE, steps=5)], "horizon|split"),
+        ([ridge, stepped], "step"),
         ([fem, scaled], "scaling"),
         ([fem, refit(ridge, data)], "training data or split|rows to learn from"),
         ([fem, quantiles], r"'dlinear' learned quantiles, of which there is no mean"),
@@ -210,3 +222,40 @@ def test_what_has_no_mean_is_one_sentence(data: Any, members: list[Any], made: f
         with pytest.raises(UsageError, match=text) as refused:
             femts.mean_of(given)
         assert "\n" not in str(refused.value) and str(refused.value).endswith(".")
+
+
+def test_commands_take_a_mean(run: Path, past: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    why, line = tmp_path / "why.csv", f"explain {run} {past}"
+    for words in (
+        f"evaluate {run} --dataset {past}",
+        f"predict {run} {past} -o {tmp_path}/next.csv --level 80 --plot {tmp_path}/next.png",
+        f"calibrate {run} --dataset {past}",
+        f"audit {run}",
+        f"report {run} --out {tmp_path}/page.html",
+        f"backtest {run} {past} --windows 2 --step 6 --refit -o {tmp_path}/back.csv",
+    ):
+        assert main(words.split()) == 0, capsys.readouterr().err
+    assert "<dt>Member fem_sm</dt>" in (tmp_path / "page.html").read_text()
+    capsys.readouterr()
+    assert main(f"{line} -o {why} --plot {tmp_path}/why.png".split()) == 0
+    said = capsys.readouterr()
+    assert f"'fem_sm', one of those whose mean the run is: {', '.join(MIXED)}" in said.out + said.err
+    rows = why.read_text()
+    assert main(f"{line} -o {why} --member fem_sm".split()) == 0
+    assert why.read_text() == rows
+    for name, text in (("ridge", "'ridge' chooses no past segments"), ("fem_smm", "no member 'fem_smm'; did you mean")):
+        capsys.readouterr()
+        assert main(f"{line} --member {name}".split()) == 2
+        assert text in capsys.readouterr().err
+
+
+def test_mean_without_an_explainable_member_is_refused(
+    data: Any, past: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    members = small_members(data, ("ridge", "naive"))
+    femts.mean_of(members).save(tmp_path / "run")
+    members[0].save(tmp_path / "ridge")
+    assert main(["explain", str(tmp_path / "run"), str(past)]) == 2
+    assert "None of ridge, naive, whose mean this is, chooses past segments" in capsys.readouterr().err
+    assert main(["explain", str(tmp_path / "ridge"), str(past), "--member", "ridge"]) == 2
+    assert "Model 'ridge' is no mean and has no members; leave out --member." in capsys.readouterr().err

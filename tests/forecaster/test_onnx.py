@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +15,7 @@ from torch import Tensor
 
 import femts
 from femts.cli import main
+from femts.data.batch import Batch
 from femts.data.synthetic import synthetic_frame
 from femts.errors import UsageError
 from femts.forecaster import onnx as exporting
@@ -45,40 +46,20 @@ def trained(model: str, rows: int = 600) -> Forecaster:
     return train(table, model, pred_len=P, seq_len=L, max_epochs=1, device="cpu", settings=SETTINGS[model])
 
 
-class Export(NamedTuple):
-    """A forecaster, its weights before it was exported, and what came of it."""
-
-    forecaster: Forecaster
-    before: dict[str, Tensor]
-    made: exporting.Exported
-    path: Path
-
-
-@pytest.fixture(scope="module", params=SETTINGS)
-def export(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Export:
-    """An export of each model, once for all tests."""
-    forecaster, path = trained(request.param), tmp_path_factory.mktemp("export") / "m.onnx"
+@pytest.mark.parametrize("model", SETTINGS)
+def test_onnxruntime_and_torch_forecast_alike(model: str, tmp_path: Path) -> None:
+    forecaster, file = trained(model), tmp_path / "m.onnx"
     before = {name: value.clone() for name, value in forecaster.model.state_dict().items()}
-    return Export(forecaster, before, forecaster.export(path), path)
-
-
-def test_onnxruntime_forecasts_what_torch_does(export: Export) -> None:
-    forecaster, before, made, file = export
+    made = forecaster.export(file)
     assert made.size == file.stat().st_size and made.difference < 2e-5
-    assert [path.name for path in file.parent.iterdir()] == ["m.onnx"]
+    assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]
     assert all(torch.equal(value, before[name]) for name, value in forecaster.model.state_dict().items())
-
     session = ort.InferenceSession(file)
     facts = session.get_modelmeta().custom_metadata_map
     assert json.loads(facts["columns"]) == list(forecaster.columns)
-    assert {key: facts[key] for key in ("femts", "model", "freq", "seq_len", "pred_len", "data_sha256")} == {
-        "femts": femts.__version__,
-        "model": forecaster.config.model,
-        "freq": "h",
-        "seq_len": str(L),
-        "pred_len": str(P),
-        "data_sha256": forecaster.data["sha256"],
-    }
+    said = (femts.__version__, model, "h", str(L), str(P), forecaster.data["sha256"])
+    names = ("femts", "model", "freq", "seq_len", "pred_len", "data_sha256")
+    assert tuple(facts[name] for name in names) == said
     raw = synthetic_frame(600).drop(columns="date").to_numpy() * [1000.0, *[1.0] * (len(forecaster.columns) - 1)]
     raw[:, 1] += 500.0
     past = np.lib.stride_tricks.sliding_window_view(raw, L, axis=0)[:7].transpose(0, 2, 1).astype(np.float32)
@@ -88,8 +69,16 @@ def test_onnxruntime_forecasts_what_torch_does(export: Export) -> None:
     scale = forecaster.preprocess.scaler.scale
     np.testing.assert_allclose(found / scale, forecaster.predict_array(past) / scale, rtol=1e-6, atol=2e-5)
 
+    history = synthetic_frame(600).tail(L)  # a target without any value has no forecast
+    history[forecaster.columns[0]] = np.nan
+    (found,) = session.run(None, {"history": history.drop(columns="date").to_numpy(np.float32)[None]})
+    with pytest.warns(femts.GapWarning):
+        expected = forecaster.predict(history).drop(columns="date").to_numpy()
+    assert np.isnan(found[0, :, 0]).all() and np.isnan(expected[:, 0]).all()
+    np.testing.assert_allclose(found[0] / scale, expected / scale, rtol=1e-6, atol=2e-5)
 
-def test_a_longer_horizon_is_rolled_out_in_the_graph(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+
+def test_longer_horizon_is_rolled_out_in_the_graph(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trained("naive").save(tmp_path / "run")
     assert main(["export", str(tmp_path / "run"), "--horizon", "30"]) == 0
     out = capsys.readouterr().out
@@ -102,11 +91,11 @@ def test_a_longer_horizon_is_rolled_out_in_the_graph(tmp_path: Path, capsys: pyt
 class Solved(Naive):
     """A model with an operator that ONNX has not."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        return super().forward(x) + torch.linalg.eigvalsh(x.mT @ x).sum()
+    def forward(self, batch: Batch) -> Tensor:
+        return super().forward(batch) + torch.linalg.eigvalsh(batch.past.mT @ batch.past).sum()
 
 
-def test_what_onnx_cannot_say_or_says_otherwise_is_refused(
+def test_failed_or_differing_export_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     forecaster = trained("naive")
@@ -138,21 +127,7 @@ def test_what_onnx_cannot_say_or_says_otherwise_is_refused(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.onnx", "run"]
 
 
-def test_a_target_without_any_value_gets_none(export: Export) -> None:
-    """As `predict`, which says so; the check of an export sees such a look-back, too."""
-    forecaster = export.forecaster
-    history = synthetic_frame(600).tail(L)
-    history[forecaster.columns[0]] = np.nan
-    past = history.drop(columns="date").to_numpy(np.float32)[None]
-    (forecast,) = ort.InferenceSession(export.path).run(None, {"history": past})
-    with pytest.warns(femts.GapWarning):
-        expected = forecaster.predict(history).drop(columns="date").to_numpy()
-    assert np.isnan(forecast[0, :, 0]).all() and np.isnan(expected[:, 0]).all()
-    scale = forecaster.preprocess.scaler.scale
-    np.testing.assert_allclose(forecast[0] / scale, expected / scale, rtol=1e-6, atol=2e-5)
-
-
-def test_a_graph_that_makes_up_a_forecast_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_graph_that_makes_up_a_forecast_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     forecaster, whole = trained("naive"), exporting.RawForecast.forward
     monkeypatch.setattr(exporting.RawForecast, "forward", lambda self, x: torch.nan_to_num(whole(self, x)))
     with pytest.raises(UsageError, match=r"differs in onnxruntime by inf from torch"):
@@ -160,7 +135,7 @@ def test_a_graph_that_makes_up_a_forecast_is_refused(tmp_path: Path, monkeypatch
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_transformed_forecast_is_compared_in_scaled_units(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_transformed_forecasts_are_compared_in_scaled_units(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A float32 apart is more in raw units than the scale of logarithms allows, and next to nothing in theirs."""
     table = synthetic_frame(600)
     table[table.columns[1:]] = 1e4 * np.exp(table[table.columns[1:]] / 20)

@@ -12,19 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 import femts
-from femts.config.training import TrainingConfig
 from femts.data.loading import load_dataset
 from femts.errors import RunFailure, UsageError
 from femts.files import write_file
-from femts.forecaster.run_folder import RunConfig, check_new_folder, sealed
+from femts.forecaster.run_folder import check_new_folder, sealed
 from femts.forecaster.saved_run import read_run, write_intervals
-from femts.models.dlinear import DLinearConfig
 from femts.training.train import train
 
-TEST_WINDOWS = load_dataset("synthetic").split.windows("test", 48, 24)
+TEST_WINDOWS = load_dataset("synthetic").split.windows("test", 48, 24)[0, 3]
 
 
 @pytest.fixture(scope="module")
@@ -48,49 +45,6 @@ def test_a_whole_run_is_read(run: Path) -> None:
     saved = read_run(run)
     assert saved.config.model == "seasonal_naive" and getattr(saved.config.model_config, "season", None) == 24
     assert saved.metrics["test"]["windows"] == TEST_WINDOWS
-
-
-def test_configurations_survive_yaml() -> None:
-    training = TrainingConfig(lr=1e-05, precision="32")
-    config = RunConfig("ETTh1", "ETTh1", "dlinear", DLinearConfig(96, 24, 7, individual=True), "paper", training)
-    record = yaml.safe_load(yaml.safe_dump(config.to_dict()))
-    again = RunConfig.from_dict(record)
-    assert again.model_config == config.model_config
-    assert again.to_dict() == config.to_dict()
-    assert again.training.lr == 1e-05
-
-
-@pytest.mark.parametrize("name", ["config.yaml", "model.safetensors", "preprocess.json", "intervals.safetensors"])
-@pytest.mark.parametrize("fault", ["changed", "gone"])
-def test_a_file_changed_or_gone_is_named(run: Path, name: str, fault: str) -> None:
-    path = run / name
-    if fault == "changed":
-        path.write_bytes(path.read_bytes() + b" ")
-        message = f"was changed after it was saved: {name} does not match"
-    else:
-        path.unlink()
-        message = f"(lacks|has no) {name}"
-    with pytest.raises(UsageError, match=message):
-        femts.load(run)
-
-
-def test_one_changed_bit_of_the_weights_is_found(tmp_path: Path) -> None:
-    """In the middle of the numbers, where the file stays readable."""
-    settings = {"training.batch_size": 2000}
-    train("synthetic", "dlinear", pred_len=24, seq_len=48, max_epochs=1, out=tmp_path / "run", settings=settings)
-    path = tmp_path / "run" / "model.safetensors"
-    content = bytearray(path.read_bytes())
-    content[-100] ^= 1
-    path.write_bytes(content)
-    with pytest.raises(UsageError, match=r"model\.safetensors does not match"):
-        femts.load(tmp_path / "run")
-
-
-def test_a_run_without_intervals_loads(run: Path) -> None:
-    """As runs of an earlier femts are."""
-    files = json.loads((run / "metrics.json").read_text())["files"]
-    _edit(run / "metrics.json", files={name: value for name, value in files.items() if name != "intervals.safetensors"})
-    assert femts.load(run).intervals is None
 
 
 @pytest.mark.parametrize("files", [0, 1, 2])
@@ -143,7 +97,7 @@ def _edit(path: Path, **changes: Any) -> None:
     path.write_bytes(sealed({**record, **changes}))
 
 
-def test_faults_of_a_folder_are_told_apart(run: Path, tmp_path: Path) -> None:
+def test_each_fault_of_a_folder_has_its_sentence(run: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"no run folder .*nowhere"):
         femts.load(tmp_path / "nowhere")
     with pytest.raises(UsageError, match=r"no run folder"):
@@ -170,7 +124,7 @@ def test_another_format_is_refused_and_another_version_is_not(run: Path) -> None
     assert femts.load(run)
     _edit(run / "metrics.json", format=2, versions={"femts": "9.0.0"})
     with pytest.raises(
-        UsageError, match=r"has format 2 but this femts reads format 4; use femts 9\.0\.0 or train again"
+        UsageError, match=r"has format 2 but this femts reads format 5; use femts 9\.0\.0 or train again"
     ):
         femts.load(run)
 
@@ -196,13 +150,6 @@ def test_a_new_run_needs_a_folder_of_its_own(run: Path, tmp_path: Path) -> None:
     (tmp_path / "other" / "notes.txt").write_text("mine")
     with pytest.raises(UsageError, match="files that are no run"):
         check_new_folder(tmp_path / "other")
-
-
-def test_writing_replaces_whole_files(tmp_path: Path) -> None:
-    for content in (b"one", b"two"):
-        write_file(tmp_path / "deep" / "file", content)
-        assert (tmp_path / "deep" / "file").read_bytes() == content
-    assert [path.name for path in (tmp_path / "deep").iterdir()] == ["file"]
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def table(values: np.ndarray) -> pd.DataFrame:
     return pd.DataFrame({"date": pd.date_range("2024", periods=len(values), freq="h"), "y": values})
 
 
-def hints(forecaster: femts.Forecaster | femts.PanelForecaster, history: pd.DataFrame) -> list[str]:
+def hints(forecaster: femts.Forecaster | femts.Forecaster, history: pd.DataFrame) -> list[str]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         forecaster.predict(history)
@@ -39,7 +39,7 @@ def hints(forecaster: femts.Forecaster | femts.PanelForecaster, history: pd.Data
 
 
 @pytest.mark.parametrize("name", RECENT)
-def test_what_changes_by_itself_is_no_matter_of_units(name: str) -> None:
+def test_trends_and_jumps_do_not_warn_of_units(name: str) -> None:
     data = femts.load_dataset(table(RECENT[name]), test_rows=100, val_rows=50)
     assert not hints(femts.train(data, "naive", 12, seq_len=24), table(RECENT[name]))
 
@@ -48,14 +48,14 @@ def test_what_changes_by_itself_is_no_matter_of_units(name: str) -> None:
 @pytest.mark.parametrize(
     ("factor", "says"), [(1000, "1,000 times as large"), (100, "100 times as large"), (0.001, "1,000 times as small")]
 )
-def test_a_history_in_another_unit_is_told(transform: str, factor: float, says: str) -> None:
+def test_history_in_another_unit_warns(transform: str, factor: float, says: str) -> None:
     values = table(200 + 10 * NOISE)
     forecaster = femts.train(femts.load_dataset(values, transform=transform), "naive", 12, seq_len=24)
     (hint,) = hints(forecaster, values.assign(y=factor * values["y"]))
     assert hint == f"The recent history is some {says} as the training rows in 'y'; check its units."
 
 
-def test_the_series_of_a_panel_are_told_by_their_own_scale(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_units_are_checked_by_the_scale_of_each_series(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     series = {"a": 200 + NOISE, "b": 200_000 + NOISE, "c": NOISE}
     long = pd.concat([table(values).assign(unique_id=name) for name, values in series.items()])
     long = long.rename(columns={"date": "ds"})

@@ -1,4 +1,4 @@
-"""Frames, files, settings and orders of calls, drawn: an answer or a sentence, never a traceback,
+"""Frames, wide or of many series, files, settings and orders of calls, drawn: an answer or a sentence, never a traceback,
 never a changed input.
 
 A dozen draws of each kind in the suite; FEMTS_CASES=100 draws as many, anew each time, which takes a minute or two.
@@ -27,12 +27,15 @@ from drawn import DRAWN, attempt, copied, mostly, same
 from hypothesis import given
 from hypothesis import strategies as st
 from odd_frames import good_frames, odd_frames
+from odd_panels import ODD_ROLES, USUAL_ROLES, panels
 from odd_words import FLAGS, KEYS, ORDERS, SPOILS
 from pictures import plot_forecast
 
 import femts
 from femts.cli import main
+from femts.data.check import check_frame
 
+SMALL = {"model.d_model": 16, "model.n_heads": 2, "model.n_layers": 1}
 MODELS = st.sampled_from(["naive", "ridge", "dlinear", "seasonal_naive"])
 ODD: st.SearchStrategy[Any] = st.sampled_from(
     [0, -1, 10**20, "x", "", None, 2.5, True, float("nan"), [1], {}, b"1", np.int64(3), np.float64(4)]
@@ -141,6 +144,62 @@ def test_a_forecaster_answers_or_says_why(
                 attempt(lambda: made.explain(read))
     for each, before in kept:
         assert same(each, before)
+
+
+@DRAWN
+@given(
+    frame=panels(),
+    later=mostly(None, panels()),
+    future=mostly(None, panels()),
+    roles=mostly(USUAL_ROLES, ODD_ROLES),
+    model=st.sampled_from(["naive", "ridge", "dlinear", "fem_sm", "fem_sm"]),
+)
+def test_many_series_answer_or_say_why(frame: Any, later: Any, future: Any, roles: dict[str, Any], model: str) -> None:
+    history = frame if later is None else later
+    ahead = frame if future is None else future
+    given = [(each, copied(each)) for each in (frame, history, ahead)]
+    panel = attempt(lambda: femts.load_dataset(frame, **roles, panel=True))
+    made = None
+    if panel is not None:
+        made = attempt(
+            lambda: femts.train(
+                panel, model, 3, seq_len=8, max_steps=2, device="cpu", settings=SMALL if model == "fem_sm" else {}
+            )
+        )
+    if made is not None:
+        known = {"future": ahead} if made.config.schema.roles.future else {}
+        forecast = attempt(lambda: made.predict(history, level=None, **known))
+        if forecast is not None:
+            assert len(forecast) % 3 == 0
+            assert not np.isinf(forecast.select_dtypes("number").to_numpy(dtype=float)).any()
+        attempt(made.scores)
+        with tempfile.TemporaryDirectory() as folder:
+            made.save(Path(folder) / "run")
+            again = attempt(lambda: femts.load(Path(folder) / "run").predict(history, **known))
+            assert (forecast is None) == (again is None)
+            if forecast is not None:
+                pd.testing.assert_frame_equal(again, forecast)
+    for each, before in given:
+        assert same(each, before)
+
+
+@DRAWN
+@given(frame=panels(odd=False), roles=mostly(st.just({"target": ["y"]}), USUAL_ROLES), drop=st.integers(0, 9))
+def test_series_read_at_once_are_those_read_one_by_one(frame: pd.DataFrame, roles: dict[str, Any], drop: int) -> None:
+    frame = frame.drop(index=frame.index[5 :: drop + 3]) if drop else frame
+    together = attempt(lambda: femts.load_dataset(frame, **roles, panel=True))
+    if together is None:
+        return
+    for name in together.series:
+        data = together[name]
+        alone = frame[frame["unique_id"] == name]
+        wide = alone[["ds", *data.columns, *data.schema.roles.future]].rename(columns={"ds": "date"})
+        expected = attempt(partial(check_frame, wide, freq=together.freq))
+        if expected is None:  # its stamps alone may leave open which number is the day
+            continue
+        assert pd.Index(expected["date"]).equals(data.stamps)
+        np.testing.assert_array_equal(expected[list(data.columns)], data.values)
+        np.testing.assert_array_equal(expected[list(data.schema.roles.future)], data.covariates)
 
 
 def _spoil(content: bytes, kind: str, at: int) -> bytes:

@@ -27,7 +27,7 @@ def table(zone: str | None = ZONE, days: bool = False) -> pd.DataFrame:
     return pd.DataFrame({"date": when, "load": wave + noise + 8 * work})
 
 
-def panel(frame: pd.DataFrame) -> pd.DataFrame:
+def many(frame: pd.DataFrame) -> pd.DataFrame:
     long = frame.rename(columns={"date": "ds", "load": "y"})
     return pd.concat([long.assign(unique_id=name, y=long["y"] * size) for name, size in (("a", 1), ("b", 3))])
 
@@ -55,13 +55,13 @@ def test_the_same_instants_in_another_zone(berlin: femts.Forecaster, zone: str) 
 
 
 def test_a_panel_in_another_zone() -> None:
-    forecaster = femts.train(femts.load_panel(panel(table()), calendar=True), "ridge", **QUICK)
-    usual, other = (forecaster.predict(panel(table(zone))) for zone in (ZONE, "UTC"))
+    forecaster = femts.train(femts.load_dataset(many(table()), calendar=True), "ridge", **QUICK)
+    usual, other = (forecaster.predict(many(table(zone))) for zone in (ZONE, "UTC"))
     np.testing.assert_allclose(load(other), load(usual))
     with pytest.raises(
         UsageError, match="have no time zone, but the calendar was learned from stamps in Europe/Berlin"
     ):
-        forecaster.predict(panel(table(None)[-200:]))
+        forecaster.predict(many(table(None)[-200:]))
 
 
 def test_with_a_zone_or_without_is_said(berlin: femts.Forecaster) -> None:
@@ -101,6 +101,6 @@ def test_days_written_as_midnights_need_no_zone() -> None:
 
 
 def test_the_zone_is_kept_where_there_is_one(berlin: femts.Forecaster) -> None:
-    assert berlin.preprocess.to_dict()["scaler"]["effects"]["zone"] == ZONE
-    assert "zone" not in trained(table(None)[: 24 * 7 * 5]).preprocess.to_dict()["scaler"]["effects"]
-    assert "effects" not in femts.train(table(), "ridge", **QUICK).preprocess.to_dict()["scaler"]
+    assert berlin.preprocess.to_dict()["effects"]["zone"] == ZONE
+    assert "zone" not in trained(table(None)[: 24 * 7 * 5]).preprocess.to_dict()["effects"]
+    assert "effects" not in femts.train(table(), "ridge", **QUICK).preprocess.to_dict()

@@ -80,9 +80,8 @@ def test_the_report_is_on_the_targets(known: femts.Forecaster, tmp_path: Path) -
 
 
 def test_the_audit_finds_effects_that_saw_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    def peeking(data: Dataset, units: Preprocess | None = None) -> Preprocess:
-        everything = replace(data, split=replace(data.split, train=(0, len(data.values))))
-        return replace(fit(data), effects=fit(everything).effects)
+    def peeking(data: Dataset, *given: Any) -> Preprocess:
+        return replace(fit(data, *given), effects=fit(data.all_rows(), *given).effects)
 
     fit = Preprocess.fit
     data = femts.load_dataset(table(), target=["load"], future=["open"])
@@ -188,12 +187,63 @@ def test_from_the_command_line(
         assert main(command.split()) == 0, command
 
 
+STRAY: dict[str, list[str]] = {
+    "a later date": ["2031-05-05"],
+    "a half hour": ["2024-01-17 20:30"],
+    "a date twice": ["2024-01-18", "2024-01-18"],
+    "a half hour before": ["2024-01-02 00:30"],
+}
+
+
+@pytest.mark.parametrize("stray", STRAY)
+def test_rows_beyond_the_needed_steps_do_not_matter(known: femts.Forecaster, stray: str) -> None:
+    frame = table()
+    more = pd.DataFrame({"date": pd.to_datetime(STRAY[stray]), "open": "unknown"})
+    future = frame[-P:][["date", "open"]]
+    usual = known.predict(frame[:-P], future=future)
+    long = pd.concat([future, more.assign(open=0.0)]).rename(columns={"date": "ds", "open": "y"})
+    for given in (pd.concat([future, more]), pd.concat([more, future]).astype(str), long.assign(unique_id="open")):
+        pd.testing.assert_frame_equal(known.predict(frame[:-P], future=given), usual)
+
+
+def test_known_columns_are_of_the_instants_of_the_history(known: femts.Forecaster) -> None:
+    frame, zoned = table(), table().assign(date=table()["date"].dt.tz_localize("UTC"))
+    usual = known.predict(frame[:-P], future=frame)
+    east = zoned.assign(date=zoned["date"].dt.tz_convert("Asia/Tokyo"))
+    np.testing.assert_array_equal(known.predict(zoned[:-P], future=east)["load"], usual["load"])
+    with pytest.raises(UsageError, match="columns has stamps in the time zone UTC, and the history has stamps wi"):
+        known.predict(frame[:-P], future=zoned)
+    with pytest.raises(UsageError, match="The history has stamps in the time zone UTC, and the table of known columns"):
+        known.predict(zoned[:-P], future=frame)
+
+
+def test_many_series_ask_nothing_of_other_rows_either() -> None:
+    frame = table()[["date", "load", "open"]].rename(columns={"date": "ds", "load": "y"})
+    frame = pd.concat([frame.assign(unique_id=name) for name in ("a", "b")], ignore_index=True)
+    forecaster = femts.train(femts.load_dataset(frame, target="y", future="open"), "ridge", **QUICK)
+    cut = frame["ds"].iloc[-P]
+    history, future = frame[frame["ds"] < cut], frame[frame["ds"] >= cut].drop(columns="y")
+    usual = forecaster.predict(history, future=future)
+    for stray in STRAY.values():
+        more = pd.DataFrame({"ds": pd.to_datetime(stray), "open": "unknown", "unique_id": "a"})
+        pd.testing.assert_frame_equal(forecaster.predict(history, future=pd.concat([more, future])), usual)
+    east = future.assign(ds=future["ds"].dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo"))
+    zoned = history.assign(ds=history["ds"].dt.tz_localize("UTC"))
+    np.testing.assert_array_equal(forecaster.predict(zoned, future=east)["y"], usual["y"])
+    with pytest.raises(UsageError, match="known columns has stamps in the time zone Asia/Tokyo, and the history has"):
+        forecaster.predict(history, future=east)
+
+
 @pytest.mark.parametrize(
     ("future", "says"),
     [
+        (
+            lambda frame: pd.concat([frame, frame[-1:]]),
+            r"known columns \(13 rows for these steps\) repeats 1 date, .* keep one row",
+        ),
+        (lambda frame: frame[:-P], "has no 'open' at 2024-01-17 04:00:00; give open for the 12 steps"),
         (None, "give open for the 12 steps from 2024-01-17 04:00:00 to 2024-01-17 15:00:00"),
         (lambda frame: frame[-P:-1], "has no 'open' at 2024-01-17 15:00:00"),
-        (lambda frame: frame[-P:].assign(open=np.nan), "has no 'open' at 2024-01-17 04:00:00"),
         (lambda frame: frame[-P:][["date", "load"]], "lacks 'open'"),
         (lambda frame: 3, "give open for the 12 steps"),
     ],
@@ -225,7 +275,7 @@ def test_other_refusals(known: femts.Forecaster) -> None:
         femts.train(femts.load_dataset(frame, target=["load"], past=["heat"]), "ridge", **QUICK)
     with pytest.raises(UsageError, match="Calendar features need dates"):
         femts.load_dataset(small_table().assign(date=range(300)), calendar=True)
-    with pytest.raises(UsageError, match="takes offsets= for a model that was trained with columns known"):
+    with pytest.raises(UsageError, match="takes offsets= for a model before which the effects of known columns"):
         known.predict_array(np.zeros((1, L, 1)))
     with pytest.raises(UsageError, match="loaded without its known columns; load it with"):
         known.evaluate(dataset=femts.load_dataset(frame, target=["load"]))
@@ -247,9 +297,7 @@ def test_what_is_missing_in_known_columns_is_said(known: femts.Forecaster) -> No
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ("--target laod", "mine.csv has no column 'laod' for --target; did you mean 'load'"),
         ("--target load,", "Columns 'load,' cannot be read; write --target NAME"),
-        ("--target load --past heat", "forecasts each column from itself alone"),
         ("--config calendar.yaml", "Setting 'calendar' takes true or false, not 3"),
     ],
 )

@@ -18,6 +18,11 @@ from small_tables import small_table
 from femts.cli import main
 
 Process = Callable[..., subprocess.CompletedProcess[str]]
+LIST = (sys.executable, "-m", "femts", "datasets", "list")
+
+
+def assert_one_sentence(err: str, *words: str) -> None:
+    assert err.startswith("femts: ") and err.count("\n") == 1 and all(word in err for word in words), err
 
 
 def _small_files_only() -> None:
@@ -26,16 +31,8 @@ def _small_files_only() -> None:
 
 
 def test_full_disk_while_predicting_leaves_nothing(own: Path, tmp_path: Path, femts_process: Process) -> None:
-    result = femts_process(
-        "predict",
-        own / "run",
-        own / "past.csv",
-        "--horizon",
-        900,
-        "-o",
-        tmp_path / "out.csv",
-        preexec_fn=_small_files_only,
-    )
+    arguments = ("predict", own / "run", own / "past.csv", "--horizon", 900, "-o", tmp_path / "out.csv")
+    result = femts_process(*arguments, preexec_fn=_small_files_only)
     assert result.returncode == 1
     note, said = result.stderr.splitlines()
     assert note.startswith("note: The history ends ") and said.startswith("femts: ") and "out.csv" in said
@@ -44,15 +41,10 @@ def test_full_disk_while_predicting_leaves_nothing(own: Path, tmp_path: Path, fe
 
 def test_full_disk_while_training_leaves_no_finished_run(tmp_path: Path, femts_process: Process) -> None:
     run = tmp_path / "run"
-    result = femts_process(
-        *"train --dataset synthetic --model dlinear --pred-len 24 --seq-len 96 --max-epochs 1 --out".split(),
-        run,
-        preexec_fn=_small_files_only,
-    )
+    command = "train --dataset synthetic --model dlinear --pred-len 24 --seq-len 96 --max-epochs 1 --out".split()
+    result = femts_process(*command, run, preexec_fn=_small_files_only)
     assert result.returncode == 1, result.stderr
-    assert result.stderr.startswith("femts: ")
-    assert str(run) in result.stderr
-    assert result.stderr.count("\n") == 1
+    assert_one_sentence(result.stderr, str(run))
     assert not (run / "metrics.json").exists()
     assert not [path for path in run.rglob("*") if path.name.endswith((".part", ".tmp"))]
 
@@ -60,20 +52,15 @@ def test_full_disk_while_training_leaves_no_finished_run(tmp_path: Path, femts_p
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
 def test_full_disk_behind_standard_output() -> None:
     with open("/dev/full", "w") as full:
-        result = subprocess.run(
-            [sys.executable, "-m", "femts", "datasets", "list"], stdout=full, stderr=subprocess.PIPE, text=True
-        )
-    assert result.returncode == 1
-    assert (
-        result.stderr
-        == "femts: Could not write the output: No space left on device; make room there or choose another place.\n"
-    )
+        result = subprocess.run([*LIST], stdout=full, stderr=subprocess.PIPE, text=True)
+    said = "femts: Could not write the output: No space left on device; make room there or choose another place.\n"
+    assert (result.returncode, result.stderr) == (1, said)
 
 
 def test_a_reader_that_leaves_is_no_news() -> None:
     read, write = os.pipe()
     os.close(read)
-    result = subprocess.run([sys.executable, "-m", "femts", "datasets", "list"], stdout=write, stderr=subprocess.PIPE)
+    result = subprocess.run([*LIST], stdout=write, stderr=subprocess.PIPE)
     os.close(write)
     assert (result.returncode, result.stderr) == (1, b"")
 
@@ -91,12 +78,8 @@ def test_ctrl_c_ends_cleanly_and_can_be_resumed(tmp_path: Path) -> None:
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
-    assert process.returncode == 130, err
-    assert err.startswith("femts: ")
-    assert "--resume" in err
-    assert str(run) in err
-    assert err.count("\n") == 1
-    assert out == ""
+    assert (process.returncode, out) == (130, ""), err
+    assert_one_sentence(err, "--resume", str(run))
     assert not (run / "metrics.json").exists()
 
     assert main([*command, "--resume"]) == 0
@@ -113,10 +96,5 @@ def test_a_loss_that_is_no_number_fails_the_run(tmp_path: Path, capsys: pytest.C
     command += ["--set", "training.lr=1e38"]
     assert main(command) == 1
     out, err = capsys.readouterr()
-    assert err.startswith("femts: The ")
-    assert "loss" in err
-    assert "step" in err
-    assert err.count("\n") == 1
-    assert out == ""
-    assert not (run / "model.safetensors").exists()
-    assert not (run / "metrics.json").exists()
+    assert_one_sentence(err, "loss", "step")
+    assert out == "" and not (run / "model.safetensors").exists() and not (run / "metrics.json").exists()

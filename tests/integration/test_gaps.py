@@ -18,9 +18,9 @@ from torch import Tensor
 import femts
 from femts.cli import main
 from femts.config.model import ModelConfig
+from femts.data.batch import Batch
 from femts.data.preprocess import Preprocess, fill_gaps
 from femts.data.resident import ScaledSeries
-from femts.data.scaler import Scaler
 from femts.data.windows import Windows, part_windows
 from femts.errors import GapWarning, UsageError
 from femts.evaluation.evaluator import evaluate
@@ -83,16 +83,16 @@ def test_series_of_different_length_make_one_table() -> None:
     long = pd.concat(
         pd.DataFrame({"unique_id": name, "ds": when, "y": np.arange(len(when))}) for name, when in parts.items()
     )
-    data = femts.load_dataset(long)
+    data = femts.load_dataset(long, panel=False)
     assert data.columns == ("a", "b", "c") and data.freq == "D" and len(data.values) == 60
     assert data.observed is not None and data.observed.sum(0).tolist() == [60, 40, 33]
 
 
 def test_the_scaler_sees_what_is_there() -> None:
     data = femts.load_dataset(with_gaps())
-    fitted = Scaler.fit(data.train_values)
-    np.testing.assert_allclose(fitted.mean, np.nanmean(data.train_values, axis=0))
-    np.testing.assert_allclose(fitted.scale, np.nanstd(data.train_values, axis=0))
+    fitted = Preprocess.fit(data).scaler
+    np.testing.assert_allclose(fitted.mean[0], np.nanmean(data.train_values, axis=0))
+    np.testing.assert_allclose(fitted.scale[0], np.nanstd(data.train_values, axis=0))
 
 
 def test_scores_are_means_over_what_is_there() -> None:
@@ -100,7 +100,7 @@ def test_scores_are_means_over_what_is_there() -> None:
     preprocess = Preprocess.fit(data)
     windows = part_windows(data, preprocess, "test", L, P)
     scaled = preprocess.scaler.transform(data.values)
-    filled, first, errors = fill_gaps(scaled), data.split.test[0], []
+    filled, first, errors = fill_gaps(scaled), int(data.split.test[0, 0]), []
     for start in range(first, first + len(windows)):
         error = scaled[start : start + P] - filled[start - 1]
         errors.append(error[~np.isnan(error)])
@@ -125,14 +125,11 @@ def test_a_target_without_a_value_in_its_look_back_is_not_scored() -> None:
     assert made.evaluate("test", dataset=frame)["mse"] == pytest.approx(np.mean(np.concatenate(errors) ** 2), rel=1e-6)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        name
-        for name in model_names()
-        if name not in ("naive", "seasonal_naive", "ridge") and not model_card(name).model_class.reads_raw
-    ],
-)
+FITTED = ("naive", "seasonal_naive", "ridge")
+TRAINED = [name for name in model_names() if name not in FITTED and not model_card(name).model_class.supports.raw]
+
+
+@pytest.mark.parametrize("name", TRAINED)
 def test_no_loss_depends_on_what_is_missing(name: str) -> None:
     check_gaps_are_left_out(name)
 
@@ -143,9 +140,8 @@ def test_segments_of_the_look_back_that_are_filled_are_not_learned() -> None:
     x, y = torch.randn(3, L, 2), torch.randn(3, P, 2)
     seen = torch.ones(3, L + P, 2, dtype=torch.bool)
     seen[:, P:L] = False  # the only segment of the look-back that has another before it
-    segments, mean, std = model._segments(x)
-    forecast = model._forecast(model._predict(segments)[:, :, -1], mean, std)
-    torch.testing.assert_close(model.loss(x, y, seen), (forecast - y).square().mean())
+    batch = Batch(x, seen[:, :L], future=y, future_observed=seen[:, L:])
+    torch.testing.assert_close(model.loss(batch), (model(batch) - y).square().mean())
 
 
 def test_ridge_leaves_missing_targets_out() -> None:
@@ -210,19 +206,13 @@ def test_a_history_that_skips_rows_is_read_on_its_grid() -> None:
         pd.testing.assert_frame_equal(skipped, trained.predict(frame))
 
 
-def test_a_part_without_any_value_is_refused() -> None:
+@pytest.mark.parametrize("gap", [slice(210, 239), slice(180, 235)], ids=["part", "look-backs"])
+def test_a_part_or_its_look_backs_without_any_value_are_refused(gap: slice) -> None:
     frame = small_table()
-    frame.loc[210:239, ["load", "heat"]] = np.nan
-    with pytest.raises(UsageError, match=r"No value of 'frame' is there in its val rows"):
-        femts.train(frame, "naive", **QUICK)
-
-
-@pytest.mark.parametrize("model", ["naive", "ridge", "dlinear"])
-def test_a_part_of_empty_look_backs_is_refused(model: str) -> None:
-    frame = small_table()
-    frame.loc[180:235, ["load", "heat"]] = np.nan
-    with pytest.raises(UsageError, match="in its val rows, or none with a value in its look-back of 24; bring"):
-        femts.train(frame, model, **QUICK)
+    frame.loc[gap, ["load", "heat"]] = np.nan
+    says = "No value of 'frame' is there in its val rows, or none with a value in its look-back of 24; bring"
+    with pytest.raises(UsageError, match=says):
+        femts.train(frame, "ridge", **QUICK)
 
 
 def test_the_command_line_says_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -238,11 +228,12 @@ def test_the_command_line_says_what_is_missing(tmp_path: Path, capsys: pytest.Ca
 
 
 def test_windows_without_gaps_carry_no_mask() -> None:
-    windows = Windows(torch.zeros(50, 2), L, P, 0, 50)
-    assert windows.seen(torch.tensor([0])) is None
-    masked = Windows(ScaledSeries(torch.zeros(50, 2), torch.ones(50, 2, dtype=torch.bool)), L, P, 0, 50)
-    seen = masked.to("cpu").seen(torch.tensor([0, 3]))
-    assert seen is not None and seen.shape == (2, L + P, 2) and seen.all()
+    index = torch.tensor([0, 3])
+    batch = Windows(torch.zeros(50, 2), L, P).batch(index)
+    assert batch.past_observed is None and batch.future_observed is None
+    batch = Windows(ScaledSeries(torch.zeros(50, 2), torch.ones(50, 2, dtype=torch.bool)), L, P).batch(index)
+    assert batch.future_observed is not None and batch.future_observed.shape == (2, P, 2)
+    assert batch.future_observed.all()
 
 
 def test_intervals_and_detailed_scores_leave_gaps_out() -> None:
@@ -250,14 +241,14 @@ def test_intervals_and_detailed_scores_leave_gaps_out() -> None:
     trained = femts.train(data, "naive", **QUICK)
     filled = fill_gaps(trained.preprocess.scaler.transform(data.values))
     scaled = trained.preprocess.scaler.transform(data.values)
-    first, stop = data.split.val
+    first, stop = data.split.val[0].tolist()
     errors = np.abs([scaled[n : n + P] - filled[n - 1] for n in range(first, stop - P + 1)])
     assert trained.intervals is not None
     for step, channel in ((0, 0), (5, 1), (11, 0)):
         there = np.sort(errors[:, step, channel][~np.isnan(errors[:, step, channel])])
         assert len(there) < len(errors)
         expected = there[int(np.ceil((len(there) + 1) * 0.8)) - 1]
-        assert trained.intervals.at([80.0], P)[0, step, channel] == pytest.approx(expected, rel=1e-5)
+        assert trained.intervals.half_width(80.0, P)[step, channel] == pytest.approx(expected, rel=1e-5)
     whole = trained.evaluate("test")
     detail = trained.scores("test", level=[80])
     per_value = trained.scores("test", by=["step", "channel"])

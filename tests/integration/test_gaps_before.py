@@ -15,11 +15,9 @@ from small_tables import small_table
 
 import femts
 from femts.cli import main
-from femts.data.frames import write_table
-from femts.data.panel import load_panel
-from femts.data.reading import read_headless
+from femts.data.loading import load_dataset
+from femts.data.read import read_headless, write_table
 from femts.data.recent import read_recent
-from femts.data.schema import Schema
 from femts.data.windows import part_windows
 from femts.errors import GapWarning
 
@@ -47,10 +45,10 @@ def known(frame: pd.DataFrame, gaps: Any = False) -> pd.DataFrame:
 
 SHAPES: dict[str, Callable[[pd.DataFrame], Any]] = {
     "wide": lambda frame: femts.load_dataset(frame),
-    "no stamps": lambda frame: replace(femts.load_dataset(frame), dates=None, freq=None, season=1),
+    "no stamps": lambda frame: replace(femts.load_dataset(frame), stamps=None, freq=None, season=1),
     "renamed": lambda frame: femts.load_dataset(frame.rename(columns={"date": "when"}), columns={"time": "when"}),
     "long": lambda frame: femts.load_dataset(long(frame), panel=False),
-    "panel": lambda frame: load_panel(long(frame)),
+    "panel": lambda frame: load_dataset(long(frame), panel=True),
     "sentinel": lambda frame: femts.load_dataset(frame.fillna({"heat": -9.0}), na=[-9]),
     "past": lambda frame: femts.load_dataset(frame, past=["heat"]),
     "known": lambda frame: femts.load_dataset(known(frame), future=["open"], calendar=True),
@@ -61,10 +59,9 @@ SHAPES: dict[str, Callable[[pd.DataFrame], Any]] = {
     ),
     "bounded": lambda frame: femts.load_dataset(frame, min=0),
     "log": lambda frame: femts.load_dataset(frame.assign(load=frame["load"] + 9), transform="log1p"),
-    "static": lambda frame: load_panel(long(frame).assign(kind="a"), schema=Schema.of(static=["kind"])),
-    "panel, known": lambda frame: load_panel(
-        long(frame).assign(open=np.tile(known(frame)["open"], 2)),
-        schema=Schema.of(future=["open"], calendar=True),
+    "static": lambda frame: load_dataset(long(frame).assign(kind="a"), static=["kind"], target="y"),
+    "panel, known": lambda frame: load_dataset(
+        long(frame).assign(open=np.tile(known(frame)["open"], 2)), future=["open"], calendar=True
     ),
 }
 
@@ -94,8 +91,8 @@ def test_a_file_is_read_as_the_windows_of_its_data(shape: str, suffix: str, tmp_
     windows = part_windows(data, made.preprocess, "test", L, P)
     last = torch.tensor([len(windows) - 1])
     with torch.no_grad():
-        scaled = made.model(windows.gather(last)[0])[0].double().numpy()
-    offsets = windows.taken_off(last)
+        scaled = made.model(windows.batch(last))[0].double().numpy()
+    offsets = windows.offsets(last)
     expected = made.preprocess.restore(scaled if offsets is None else scaled + offsets[0, L:].numpy())
     frame = data.frame()
     past, future = frame.head(N - P), frame.tail(P).drop(columns=COLUMNS) if "known" in shape else None
@@ -124,7 +121,7 @@ def test_an_explanation_and_a_forecast_are_those_of_the_filled_table(rows: int) 
 
 def test_a_panel_is_explained_as_the_filled_one() -> None:
     table = long(sparse())
-    made = femts.train(load_panel(table), "fem_sm", settings=SMALL, max_epochs=1, **QUICK)
+    made = femts.train(load_dataset(table, panel=True), "fem_sm", settings=SMALL, max_epochs=1, **QUICK)
     filled = table.assign(y=table.groupby("unique_id")["y"].ffill())
     pd.testing.assert_frame_equal(made.explain(table), made.explain(filled), check_exact=True)
     pd.testing.assert_frame_equal(made.predict(table), made.predict(filled), check_exact=True)
@@ -133,7 +130,7 @@ def test_a_panel_is_explained_as_the_filled_one() -> None:
 @pytest.mark.parametrize("panel", [False, True])
 def test_a_target_without_a_value_in_the_look_back_has_no_forecast(panel: bool) -> None:
     table, later = (long(sparse(30).head(rows)) for rows in (269, 270))  # row 245 is the first of 24, and before them
-    data: Any = load_panel(later) if panel else femts.load_dataset(later, panel=False)
+    data: Any = load_dataset(later, panel=True) if panel else femts.load_dataset(later, panel=False)
     made = femts.train(data, "ridge", **QUICK)
     assert made.predict(table)["y"].notna().all()
     with pytest.warns(GapWarning, match="'heat': no value in the last 24 steps, so none in the forecast"):

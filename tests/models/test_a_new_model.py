@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -30,15 +31,16 @@ from femts.errors import UsageError
 from femts.models.registry import _CARDS, model_names, register
 
 _FILE = """
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from femts.config.model import ModelConfig
+from femts.data.batch import Batch
 from femts.errors import UsageError
-from femts.models.base import ForecastModel
+from femts.models.base import ForecastModel, Supports
 from femts.models.registry import register
 
 
@@ -56,20 +58,20 @@ class WeightedMeanConfig(ModelConfig):
 class WeightedMean(ForecastModel):
     Config: ClassVar[type] = WeightedMeanConfig
     training_defaults = {"lr": 1e-2}
-    channel_independent = draws_channels = True
+    supports = Supports(channels=1, subsampling=True)
 
     def __init__(self, config):
         super().__init__(config)
         self.score = nn.Parameter(torch.linspace(-1.0, 1.0, config.steps).repeat(config.pred_len, 1))
 
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.einsum("ps,bsc->bpc", self.score.softmax(-1), x[:, -self.config.steps :])
+    def forward(self, batch: Batch) -> Tensor:
+        return torch.einsum("ps,bsc->bpc", self.score.softmax(-1), batch.past[:, -self.config.steps :])
 
 
 @register("weighted_mean_moody", "The same, which decides by what it sees, as no graph does.")
 class Moody(WeightedMean):
-    def forward(self, x: Tensor) -> Tensor:
-        return super().forward(x if x.mean() > 0 else x.clone())
+    def forward(self, batch: Batch) -> Tensor:
+        return super().forward(batch if batch.past.mean() > 0 else replace(batch, past=batch.past.clone()))
 """
 NAMES = ("weighted_mean", "weighted_mean_short")
 SHAPE = ("--pred-len", "12", "--seq-len", "24")
@@ -111,7 +113,7 @@ def test_an_audit_passes_it_and_finds_a_claim_that_is_wrong(monkeypatch: pytest.
     check_audit("weighted_mean")
     made = type(make_model("weighted_mean"))
     forward: Any = made.forward
-    monkeypatch.setattr(made, "forward", lambda model, x: forward(model, x.flip(-1)))
+    monkeypatch.setattr(made, "forward", lambda model, batch: forward(model, replace(batch, past=batch.past.flip(-1))))
     assert {check.name for check in femts.audit(quick_run("weighted_mean")).failed} == {"other channels"}
 
 

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm
 
 import femts
-from femts.data.panel import load_panel
+from femts.data.loading import load_dataset
 from femts.data.roles import Roles
 from femts.data.schema import Schema
 from femts.errors import GapWarning, UsageError
@@ -103,17 +104,19 @@ def test_each_series_of_a_panel_is_fitted_from_its_own_first_row(name: str, tmp_
     panel = pd.concat(rows).rename(columns={"date": "ds", "sales": "y"})
     file = tmp_path / "panel.csv"
     panel.to_csv(file, index=False)
-    forecaster = train(load_panel(file), name, 6, device="cpu")
-    assert femts.audit(forecaster, load_panel(file)).failed == ()
+    forecaster = train(load_dataset(file, panel=True), name, 6, device="cpu")
+    assert femts.audit(forecaster, load_dataset(file, panel=True)).failed == ()
     forecast = forecaster.predict(pd.read_csv(file), level=[80])
     for key, each in tables.items():
         own = library(name, each["sales"].to_numpy(), 6)["mean"]
         np.testing.assert_allclose(forecast.loc[forecast["unique_id"] == key, "y"], own, rtol=1e-6)
     assert np.isfinite(forecaster.evaluate()["mse"])  # type: ignore[call-overload]
-    whole = forecaster.scores().set_index("series")
+    whole = forecaster.scores(by="series").set_index("series")
     assert len(whole) >= 2
     if name != "croston_sba":  # one window of each series: its last
-        thin = train(load_panel(file), name, 6, settings={"model.windows": 1}, device="cpu").scores()
+        thin = train(load_dataset(file, panel=True), name, 6, settings={"model.windows": 1}, device="cpu").scores(
+            by="series"
+        )
         assert set(thin["series"]) == set(whole.index) and set(thin["windows"]) == {1}
         last = library(name, tables["a"]["sales"].to_numpy()[:66], 6)["mean"]
         error = np.abs(last - tables["a"]["sales"].to_numpy()[66:]).mean()
@@ -131,12 +134,12 @@ def test_a_panel_is_backtested_after_what_is_known_is_taken_off(name: str) -> No
         rows.append(pd.DataFrame({"unique_id": f"s{number}", "ds": table["date"], "y": table["sales"], "promo": promo}))
         rows[-1]["y"] += 100 * promo
     long, schema = pd.concat(rows, ignore_index=True), Schema(roles=Roles(future=("promo",)))
-    forecaster = train(load_panel(long, schema), name, 6, device="cpu")
-    assert femts.audit(forecaster, load_panel(long, schema)).failed == ()
+    forecaster = train(load_dataset(long, schema=schema, panel=True), name, 6, device="cpu")
+    assert femts.audit(forecaster, load_dataset(long, schema=schema, panel=True)).failed == ()
     past = long.groupby("unique_id").head(66)
     later = long.groupby("unique_id").tail(6)
     forecast = forecaster.predict(past, future=later.drop(columns="y"))
-    tested = femts.backtest(forecaster, load_panel(long, schema), femts.Cutoffs(windows=1, step=6))
+    tested = femts.backtest(forecaster, load_dataset(long, schema=schema, panel=True), femts.Cutoffs(windows=1, step=6))
     np.testing.assert_allclose(tested["forecast"], forecast["y"], rtol=1e-6)
     raised = later["promo"].to_numpy() == 1
     assert np.abs(tested["forecast"] - tested["actual"]).mean() < 40
@@ -196,13 +199,16 @@ def test_a_training_says_as_a_note_what_the_library_refuses(tmp_path: Path) -> N
 
 
 @needs_library
-def test_own_intervals_are_not_calibrated_for_other_levels() -> None:
+def test_own_intervals_reach_any_level_up_to_their_highest() -> None:
     forecaster = train(monthly(), "mstl", 3, settings={"model.windows": 2}, device="cpu")
     assert forecaster.metrics["test"]["windows"] == 2
-    with pytest.raises(UsageError, match="intervals of its own for 50, 80, 90, 95, 99, not for 85"):
-        forecaster.predict(monthly(), level=[85])
-    with pytest.raises(UsageError, match="not for 85"):
-        forecaster.calibrate(level=[85], dataset=forecaster.training_data())
+    ends = forecaster.predict(monthly(), level=[80, 85, 90]).filter(like="-hi-").to_numpy()
+    part = (norm.ppf(0.925) - norm.ppf(0.9)) / (norm.ppf(0.95) - norm.ppf(0.9))
+    np.testing.assert_allclose(ends[:, 1], ends[:, 0] + part * (ends[:, 2] - ends[:, 0]), rtol=1e-9)
+    with pytest.raises(UsageError, match=r"intervals of its own for levels up to 99, not for 99\.5"):
+        forecaster.predict(monthly(), level=[99.5])
+    with pytest.raises(UsageError, match=r"not for 99\.5"):
+        forecaster.calibrate(level=[99.5], dataset=forecaster.training_data())
     assert forecaster.calibrate(9, dataset=forecaster.training_data()).steps == 9
     with pytest.raises(UsageError, match="fitted to each look-back anew"):
         forecaster.export("none.onnx")

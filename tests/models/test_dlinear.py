@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from femts.data.batch import Batch
 from femts.errors import UsageError
 from femts.models.dlinear import DLinear, DLinearConfig, moving_average
 from femts.models.registry import build_config, build_model
@@ -53,7 +54,7 @@ def test_forecast_is_two_linear_maps_of_trend_and_remainder(individual: bool) ->
     torch.manual_seed(0)
     model = DLinear(DLinearConfig(30, 4, 3, individual=individual)).double()
     x = torch.randn(2, 30, 3, dtype=torch.float64)
-    forecast = model(x)
+    forecast = model(Batch(x))
     assert forecast.shape == (2, 4, 3)
     for channel in range(3):
         which = channel if individual else 0

@@ -6,9 +6,10 @@ import pytest
 import torch
 from model_cases import check_single_channels
 
+from femts.data.batch import Batch
 from femts.models.registry import build_config, build_model, model_card, model_names
 
-DRAWING = [name for name in model_names() if model_card(name).model_class.draws_channels]
+DRAWING = [name for name in model_names() if model_card(name).model_class.supports.subsampling]
 
 
 @pytest.mark.parametrize("gaps", [False, True], ids=["whole", "gaps"])
@@ -21,7 +22,7 @@ def test_losses_of_single_channels_add_up_to_that_of_all(name: str, gaps: bool) 
 def test_a_wide_table_is_forecast_a_few_channels_at_a_time(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
     model = build_model(name, build_config(name, seq_len=24, pred_len=6, n_channels=5, settings={"d_model": 16})).eval()
-    x = torch.randn(3, 24, 5)
+    x = Batch(torch.randn(3, 24, 5))
     at_once = model.forecast(x, 12)
     monkeypatch.setattr("femts.models.fem.AT_ONCE", 2)
     torch.testing.assert_close(model.forecast(x, 12), at_once)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from femts.data.batch import Batch
 from femts.errors import UsageError
 from femts.mixers import FreeEnergyMixer
 from femts.models.fem import SegmentForecaster
@@ -57,8 +59,8 @@ def test_a_name_stands_for_the_mixer_without_a_component(letter: str, left: str)
 def test_forecast_has_the_horizon_and_every_parameter_a_gradient(name: str, seq_len: int) -> None:
     model = make(name, seq_len=seq_len)
     x, y = torch.randn(3, seq_len, 4), torch.randn(3, 12, 4)
-    assert model(x).shape == (3, 12, 4)
-    model.loss(x, y).backward()
+    assert model(Batch(x)).shape == (3, 12, 4)
+    model.loss(Batch(x, future=y)).backward()
     without = [n for n, p in model.named_parameters() if p.grad is None or not torch.isfinite(p.grad).all()]
     assert without == []
 
@@ -79,14 +81,14 @@ def test_shift_and_scale_of_a_channel_pass_through() -> None:
     model = make().double().eval()
     x = torch.randn(2, 50, 4, dtype=torch.float64) * 10
     scale, shift = torch.tensor([0.5, 2.0, 7.0, 30.0]), torch.tensor([-3.0, 0.0, 5.0, 100.0])
-    torch.testing.assert_close(model(x * scale + shift), model(x) * scale + shift, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(model(Batch(x * scale + shift)), model(Batch(x)) * scale + shift, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5])
 def test_with_less_than_the_whole_deviation_a_shift_passes_through_and_a_scale_does_not(share: float) -> None:
     model, x = make(window_std=share).eval(), torch.randn(2, 50, 4)
-    torch.testing.assert_close(model(x + 7), model(x) + 7)
-    assert (model(3 * x) - 3 * model(x)).abs().max() > 1e-3
+    torch.testing.assert_close(model(Batch(x + 7)), model(Batch(x)) + 7)
+    assert (model(Batch(3 * x)) - 3 * model(Batch(x))).abs().max() > 1e-3
 
 
 def test_a_window_is_divided_by_a_deviation_between_its_own_and_that_of_the_training_rows() -> None:
@@ -99,7 +101,7 @@ def test_a_window_is_divided_by_a_deviation_between_its_own_and_that_of_the_trai
 
 
 def test_a_constant_window_is_forecast_as_that_constant_on_average() -> None:
-    forecast = make().eval()(torch.full((1, 50, 4), 3.5))
+    forecast = make().eval()(Batch(torch.full((1, 50, 4), 3.5)))
     torch.testing.assert_close(forecast, torch.full_like(forecast, 3.5), rtol=0, atol=1e-4)
 
 
@@ -108,10 +110,10 @@ def test_a_channel_sees_the_others_through_the_context_token_alone() -> None:
     x = torch.randn(1, 50, 4)
     other = x.clone()
     other[..., 0] = torch.randn(1, 50)
-    assert (model(x)[..., 1] - model(other)[..., 1]).abs().max() > 1e-6
+    assert (model(Batch(x))[..., 1] - model(Batch(other))[..., 1]).abs().max() > 1e-6
     with torch.no_grad():
         model.context_channels.weight.copy_(torch.eye(4))
-    torch.testing.assert_close(model(x)[..., 1:], model(other)[..., 1:], rtol=0, atol=1e-6)
+    torch.testing.assert_close(model(Batch(x))[..., 1:], model(Batch(other))[..., 1:], rtol=0, atol=1e-6)
 
 
 def test_an_earlier_segment_is_predicted_from_what_precedes_it() -> None:
@@ -130,8 +132,8 @@ def test_loss_is_the_forecast_error_plus_the_next_segment_errors() -> None:
     mean = x[:, -12:].mean(1, keepdim=True)
     std = x.var(1, keepdim=True, correction=0).sqrt() + 1e-5
     pieces = ((x - mean) / std).transpose(1, 2).reshape(2, 4, 3, 12)
-    expected = F.mse_loss(model(x), y) + F.mse_loss(model._predict(pieces)[:, :, :2], pieces[:, :, 1:])
-    torch.testing.assert_close(model.loss(x, y), expected)
+    expected = F.mse_loss(model(Batch(x)), y) + F.mse_loss(model._predict(pieces)[:, :, :2], pieces[:, :, 1:])
+    torch.testing.assert_close(model.loss(Batch(x, future=y)), expected)
 
 
 @pytest.mark.parametrize("patch_len", [4, 5, 16])
@@ -146,16 +148,85 @@ def test_segments_shorter_or_longer_than_the_forecast(patch_len: int) -> None:
     pieces = padded.mT.reshape(2, 4, count, patch_len)
     ends = range(patch_len, count * patch_len, patch_len)
     following = torch.stack([whole[..., end : end + 12] for end in ends], dim=2)
-    assert model(x).shape == (2, 12, 4)
-    expected = F.mse_loss(model(x), y) + F.mse_loss(model._predict(pieces)[:, :, :-1], following)
-    torch.testing.assert_close(model.loss(x, y), expected)
+    assert model(Batch(x)).shape == (2, 12, 4)
+    expected = F.mse_loss(model(Batch(x)), y) + F.mse_loss(model._predict(pieces)[:, :, :-1], following)
+    torch.testing.assert_close(model.loss(Batch(x, future=y)), expected)
     seen = torch.rand(2, seq_len + 12, 4) > 0.3
     padded = F.pad(seen[:, :seq_len].double(), (0, 0, count * patch_len - seq_len, 0))
     whole = torch.cat([padded, seen[:, seq_len:].double()], dim=1).mT
     real = torch.stack([whole[..., end : end + 12] for end in ends], dim=2).bool()
     errors = (model._predict(pieces)[:, :, :-1] - following) ** 2
-    expected = ((model(x) - y) ** 2)[seen[:, seq_len:]].mean() + errors[real].mean()
-    torch.testing.assert_close(model.loss(x, y, seen), expected)
+    expected = ((model(Batch(x)) - y) ** 2)[seen[:, seq_len:]].mean() + errors[real].mean()
+    torch.testing.assert_close(
+        model.loss(Batch(x, seen[:, :seq_len], future=y, future_observed=seen[:, seq_len:])), expected
+    )
+
+
+def with_known(name: str, **settings: Any) -> tuple[SegmentForecaster, SegmentForecaster, Batch]:
+    """A model, one of the same weights that reads 3 known columns too, and windows for both, in float64."""
+    plain, reading = (make(name, dropout=0.0, n_known=n, **settings).double().eval() for n in (0, 3))
+    found = reading.load_state_dict(plain.state_dict(), strict=False)
+    assert not found.unexpected_keys and {key.split(".")[0] for key in found.missing_keys} == {
+        "known_decoder",
+        "known_in",
+    }
+    generator = torch.Generator().manual_seed(3)
+    x, y, known = (
+        torch.randn(2, *shape, generator=generator, dtype=torch.float64) for shape in ((50, 4), (12, 4), (62, 3))
+    )
+    return plain, reading, Batch(x, future=y, known=known)
+
+
+@pytest.mark.parametrize("patch_len", [None, 5])
+@pytest.mark.parametrize("name", ["fem_sm", "fem_mamba", "lintrans"])
+def test_before_the_first_step_known_columns_change_nothing_to_the_bit(name: str, patch_len: int | None) -> None:
+    plain, reading, batch = with_known(name, patch_len=patch_len)
+    without = Batch(batch.past, future=batch.future)
+    assert torch.equal(reading(batch), plain(without)) and torch.equal(reading.loss(batch), plain.loss(without))
+    assert torch.equal(plain(batch), plain(without)), "one that reads none does not mind them"
+
+
+@pytest.mark.parametrize("name", ["fem_sm", "fem_mamba", "lintrans"])
+def test_the_first_step_moves_what_known_columns_do(name: str) -> None:
+    _, reading, batch = with_known(name)
+    reading.loss(batch).backward()
+    for key, weight in reading.named_parameters():
+        if key.startswith("known_") and key.split(".")[1] == "out":
+            assert weight.grad is not None and weight.grad.abs().sum() > 0, key
+
+
+def test_the_decoder_is_its_formula_step_by_step() -> None:
+    _, reading, batch = with_known("fem_sm")
+    decoder = reading.known_decoder
+    assert decoder is not None and batch.known is not None
+    nn.init.normal_(decoder.out.weight)
+    predicted, token = torch.randn(2, 4, 5, 12).double(), torch.randn(2, 4, 5, reading.config.width).double()
+    known = reading._known_after(batch)
+    assert known is not None and known.shape == (2, 5, 12, 3)  # 50 rows are 5 segments of 12, padded by 10
+    torch.testing.assert_close(known[:, 4], batch.known[:, 50:])
+    torch.testing.assert_close(known[:, 1], batch.known[:, 14:26])
+    made = decoder(predicted, token, known)
+    for b, c, n, p in ((0, 0, 0, 0), (1, 3, 4, 11), (1, 2, 1, 5)):
+        hidden = decoder.known(known[b, n, p]) + decoder.token(token[b, c, n])
+        hidden = hidden + decoder.forecast.weight[:, 0] * predicted[b, c, n, p]
+        expected = predicted[b, c, n, p] + decoder.out(F.gelu(hidden))[0]
+        torch.testing.assert_close(made[b, c, n, p], expected)
+
+
+@pytest.mark.parametrize("name", ["fem_sm", "fem_gla", "lintrans"])
+def test_channels_in_another_order_with_their_own_weights_are_forecast_in_that_order(name: str) -> None:
+    _, model, batch = with_known(name)
+    assert model.known_decoder is not None
+    nn.init.normal_(model.known_decoder.out.weight)
+    order = torch.tensor([2, 0, 3, 1])
+    moved = copy.deepcopy(model)
+    with torch.no_grad():
+        moved.channel_position.copy_(model.channel_position[order])
+        moved.context_channels.weight.copy_(model.context_channels.weight[order][:, order])
+        moved.context_channels.bias.copy_(model.context_channels.bias[order])
+    reordered = batch.of_channels(order)
+    torch.testing.assert_close(moved(reordered), model(batch)[..., order], rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(moved.loss(reordered), model.loss(batch), rtol=1e-9, atol=1e-9)
 
 
 def test_models_of_one_host_have_the_same_size_up_to_the_mixer() -> None:

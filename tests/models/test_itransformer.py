@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 
+from femts.data.batch import Batch
 from femts.errors import UsageError
 from femts.models.itransformer import ITransformer, ITransformerConfig
 
@@ -25,22 +27,22 @@ def x() -> torch.Tensor:
 
 
 def test_forecast_has_its_shape_and_follows_units(model: ITransformer, x: torch.Tensor) -> None:
-    forecast = model(x)
+    forecast = model(Batch(x))
     assert forecast.shape == (3, 6, 4)
     torch.testing.assert_close(
-        model(5 + 100 * x), 5 + 100 * forecast, rtol=1e-3, atol=1e-3
+        model(Batch(5 + 100 * x)), 5 + 100 * forecast, rtol=1e-3, atol=1e-3
     )  # 1e-5 is added to variances
 
 
 def test_channels_have_no_order(model: ITransformer, x: torch.Tensor) -> None:
     order = [2, 0, 3, 1]
-    torch.testing.assert_close(model(x[..., order]), model(x)[..., order])
+    torch.testing.assert_close(model(Batch(x[..., order])), model(Batch(x))[..., order])
 
 
 def test_each_channel_sees_the_others(model: ITransformer, x: torch.Tensor) -> None:
     other = x.clone()
     other[..., 3] = torch.randn(3, 24, dtype=torch.float64)
-    assert (model(other) - model(x))[..., 0].abs().max() > 1e-6
+    assert (model(Batch(other)) - model(Batch(x)))[..., 0].abs().max() > 1e-6
 
 
 def test_blocks_are_those_of_the_paper(model: ITransformer, x: torch.Tensor) -> None:
@@ -56,9 +58,35 @@ def test_blocks_are_those_of_the_paper(model: ITransformer, x: torch.Tensor) -> 
         tokens = block.norm1(tokens + mixed)
         tokens = block.norm2(tokens + block.linear2(torch.nn.functional.gelu(block.linear1(tokens))))
     expected = model.head(model.norm(tokens)).transpose(1, 2) * deviation + mean
-    torch.testing.assert_close(model(x), expected)
+    torch.testing.assert_close(model(Batch(x)), expected)
 
 
 def test_heads_that_do_not_divide_are_refused() -> None:
     with pytest.raises(UsageError, match=r"model\.d_model' \(16\) takes a multiple of 'model\.n_heads' \(3\)"):
         ITransformerConfig(24, 6, 4, d_model=16, n_heads=3)
+
+
+@pytest.fixture
+def marked() -> ITransformer:
+    torch.manual_seed(0)
+    return ITransformer(replace(CONFIG, n_known=3)).double().eval()
+
+
+def test_marks_of_the_calendar_are_tokens_beside_the_channels(marked: ITransformer, x: torch.Tensor) -> None:
+    """A model whose last channels are the marks has the same weights, and forecasts the same of the first ones."""
+    marks = torch.randn(3, 24 + 6, 3, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    past = marks[:, :24]
+    marks[:, :24] = (past - past.mean(1, keepdim=True)) / past.std(1, keepdim=True, correction=0)
+    wide = ITransformer(replace(CONFIG, n_channels=4 + 3)).double().eval()
+    wide.load_state_dict(marked.state_dict())
+    forecast = marked(Batch(x, known=marks))
+    assert forecast.shape == (3, 6, 4)
+    beside = wide(Batch(torch.cat([x, marks[:, :24]], dim=-1)))[..., :4]
+    torch.testing.assert_close(forecast, beside, rtol=1e-4, atol=1e-4)  # 1e-5 is added to variances
+    torch.testing.assert_close(marked(Batch(x, known=marks[..., [2, 0, 1]])), forecast)
+
+
+def test_marks_of_the_look_back_matter_and_later_ones_do_not(marked: ITransformer, x: torch.Tensor) -> None:
+    marks = torch.randn(3, 24 + 6, 3, dtype=torch.float64, requires_grad=True)
+    (slope,) = torch.autograd.grad(marked(Batch(x, known=marks)).square().sum(), marks)
+    assert slope[:, :24].abs().min() > 0 and not slope[:, 24:].any()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from small_means import CLASSICS
 
 from femts.cli import main
+from femts.data.batch import Batch
 from femts.data.raw import Raw
 from femts.errors import UsageError
 from femts.models.base import ForecastModel
@@ -33,12 +36,12 @@ RIDGE, LINEAR = member("ridge", 12, season=6, longest=8), member("dlinear", L)
 TINY = {"d_model": 16, "n_layers": 1, "n_heads": 2}
 
 
-def look_backs(extra: int = 0) -> torch.Tensor:
-    return torch.randn(5, L, C + extra, generator=torch.Generator().manual_seed(1))
+def look_backs() -> Batch:
+    return Batch(torch.randn(5, L, C, generator=torch.Generator().manual_seed(1)))
 
 
-def average(model: MeanModel, x: torch.Tensor, steps: int) -> torch.Tensor:
-    made = [each.forecast(x[:, -each.config.seq_len :], steps) for each in model.models]
+def average(model: MeanModel, x: Batch, steps: int) -> torch.Tensor:
+    made = [each.forecast(x.recent(each.config.seq_len), steps) for each in model.models]
     return torch.stack(made).double().mean(0)
 
 
@@ -52,8 +55,8 @@ def test_each_member_reads_its_own_last_rows_and_goes_on_by_itself(steps: int) -
         torch.testing.assert_close(model.forecasts(x, steps).points.double(), expected)
         torch.testing.assert_close(model.forecast(x, steps).double(), expected)
         torch.testing.assert_close(model(x).double(), average(model, x, P))
-        changed = x.clone()
-        changed[:, :-12] += 1  # rows that only the longest look-back has
+        changed = Batch(x.past.clone())
+        changed.past[:, :-12] += 1  # rows that only the longest look-back has
         moved = model.forecast(changed, steps) - model.forecast(x, steps)
         own = model.models[1].forecast(changed, steps) - model.models[1].forecast(x, steps)
         torch.testing.assert_close(moved, own / 3)
@@ -63,41 +66,42 @@ def test_each_member_reads_its_own_last_rows_and_goes_on_by_itself(steps: int) -
 
 def test_what_is_said_of_it_follows_from_its_members() -> None:
     plain, mixed = mean(RIDGE, LINEAR), mean(RIDGE, member("fem_sm", 12, **TINY))
-    assert plain.channel_independent and not mixed.channel_independent
-    assert plain.most_windows is None and not plain.reads_raw
+    assert plain.supports.channels == 1 and mixed.supports.channels is None
+    assert plain.most_windows is None and not plain.supports.raw
     assert MeanModel.fewest_rows(plain.config) == L and MeanModel.fewest_rows(mixed.config) == 12
-    assert not MeanModel.reads_raw_by(plain.config)
+    assert not MeanModel.supports_of(plain.config).raw
 
 
 def test_static_inputs_reach_members_that_take_them() -> None:
     static = member("fem_sm", 12, n_static=2, **TINY)
-    model, x = mean(RIDGE, static), look_backs(extra=2)
+    model, x = mean(RIDGE, static), replace(look_backs(), static=torch.randn(5, 2))
     assert model.config.n_static == 2
     with torch.no_grad():
-        alone = model.models[1].forecast(x[:, -12:], P)
-        torch.testing.assert_close(model.forecast(x, P), (alone + model.models[0].forecast(x[:, -12:, :C], P)) / 2)
+        alone = model.models[1].forecast(x.recent(12), P)
+        torch.testing.assert_close(model.forecast(x, P), (alone + model.models[0].forecast(x.recent(12), P)) / 2)
 
 
 @needs_classics
 def test_raw_rows_reach_members_that_read_them() -> None:
     classic = member("auto_theta", L, season=6, windows=5)
     model = mean(classic, RIDGE, member("mstl", 20, season=6, windows=7))
-    assert model.reads_raw and MeanModel.reads_raw_by(model.config) and model.most_windows == 5
+    assert model.supports.raw and MeanModel.supports_of(model.config).raw and model.most_windows == 5
     assert MeanModel.fewest_rows(model.config) == 12
-    x, (center, scale) = look_backs()[:2], torch.tensor([[[3.0]], [[2.0]]]).double().expand(2, 1, C)
+    x, (center, scale) = look_backs().past[:2], torch.tensor([[[3.0]], [[2.0]]]).double().expand(2, 1, C)
     values = x.double() * 2 + 3
     values[0, -15:-9, 0] = torch.nan
     raw = Raw(values, center.expand(2, 1, C), scale.expand(2, 1, C))
-    made = model.forecasts(x, P, raw).points
+    batch = Batch(x, raw=raw)
+    made = model.forecasts(batch, P).points
     theta, ridge, mstl = model.models
     alone = [
-        theta.forecasts(x, P, raw).points,
-        ridge.forecast(x[:, -12:], P).double(),
-        mstl.forecasts(x[:, -20:], P, raw._replace(values=values[:, -20:])).points,
+        theta.forecasts(batch, P).points,
+        ridge.forecast(batch.recent(12), P).double(),
+        mstl.forecasts(batch.recent(20), P).points,
     ]
     torch.testing.assert_close(made, torch.stack(alone).mean(0))
     with pytest.raises(TypeError, match="call forecasts"):
-        model(x)
+        model(batch)
 
 
 def test_it_is_not_one_to_train(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from femts.config.model import ModelConfig
+from femts.data.batch import Batch
 from femts.errors import UsageError
 from femts.models.naive import Naive, SeasonalNaive, SeasonalNaiveConfig
 from femts.models.registry import build_config, build_model
@@ -11,7 +12,7 @@ from femts.models.registry import build_config, build_model
 
 def test_naive_repeats_the_last_value() -> None:
     x = torch.arange(12.0).view(1, 6, 2)
-    assert torch.equal(Naive(ModelConfig(6, 3, 2))(x), torch.tensor([[[10.0, 11.0]] * 3]))
+    assert torch.equal(Naive(ModelConfig(6, 3, 2))(Batch(x)), torch.tensor([[[10.0, 11.0]] * 3]))
 
 
 @pytest.mark.parametrize(
@@ -25,7 +26,7 @@ def test_naive_repeats_the_last_value() -> None:
 )
 def test_seasonal_naive_repeats_the_last_season(season: int, steps: int, expected: list[float]) -> None:
     model = SeasonalNaive(SeasonalNaiveConfig(6, steps, 1, season))
-    assert model(torch.arange(6.0).view(1, 6, 1)).flatten().tolist() == expected
+    assert model(Batch(torch.arange(6.0).view(1, 6, 1))).flatten().tolist() == expected
 
 
 @pytest.mark.parametrize("season", [0, -1, 7])
@@ -36,12 +37,12 @@ def test_a_season_beyond_the_look_back_is_refused(season: int) -> None:
 
 def test_a_season_that_nobody_set_is_refused() -> None:
     with pytest.raises(UsageError, match=r"model\.season"):
-        SeasonalNaive(SeasonalNaiveConfig(6, 3, 1))(torch.zeros(1, 6, 1))
+        SeasonalNaive(SeasonalNaiveConfig(6, 3, 1))(Batch(torch.zeros(1, 6, 1)))
 
 
 @pytest.mark.parametrize("name", ["naive", "seasonal_naive"])
 def test_they_are_registered_and_have_no_parameters(name: str) -> None:
     settings = {"season": "4"} if name == "seasonal_naive" else {}
     model = build_model(name, build_config(name, seq_len=8, pred_len=5, n_channels=2, settings=settings))
-    assert model(torch.randn(3, 8, 2)).shape == (3, 5, 2)
+    assert model(Batch(torch.randn(3, 8, 2))).shape == (3, 5, 2)
     assert not list(model.parameters())

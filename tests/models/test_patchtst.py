@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+from femts.data.batch import Batch
 from femts.errors import UsageError
 from femts.models.patchtst import PatchTST, PatchTSTConfig
 
@@ -19,7 +20,7 @@ def model() -> PatchTST:
     model = PatchTST(CONFIG).double()
     with torch.no_grad():
         for _ in range(3):  # batch norm has seen something
-            model(torch.randn(16, 40, 3, dtype=torch.float64))
+            model(Batch(torch.randn(16, 40, 3, dtype=torch.float64)))
     return model.eval()
 
 
@@ -34,14 +35,14 @@ def test_the_papers_look_backs_make_42_and_64_patches() -> None:
 
 
 def test_forecast_has_its_shape_and_follows_units(model: PatchTST, x: torch.Tensor) -> None:
-    assert model(x).shape == (2, 6, 3)
-    torch.testing.assert_close(model(5 + 100 * x), 5 + 100 * model(x), rtol=1e-3, atol=1e-3)
+    assert model(Batch(x)).shape == (2, 6, 3)
+    torch.testing.assert_close(model(Batch(5 + 100 * x)), 5 + 100 * model(Batch(x)), rtol=1e-3, atol=1e-3)
 
 
 def test_a_channel_sees_itself_alone(model: PatchTST, x: torch.Tensor) -> None:
     other = x.clone()
     other[..., 1:] = 9 * torch.randn(2, 40, 2, dtype=torch.float64)
-    torch.testing.assert_close(model(other)[..., 0], model(x)[..., 0])
+    torch.testing.assert_close(model(Batch(other))[..., 0], model(Batch(x))[..., 0])
 
 
 def test_is_the_paper_written_out(model: PatchTST, x: torch.Tensor) -> None:
@@ -60,7 +61,7 @@ def test_is_the_paper_written_out(model: PatchTST, x: torch.Tensor) -> None:
         tokens = block.norms[1](tokens + block.feed_forward(tokens))
         before = scores
     expected = model.head(tokens.flatten()) * deviation + mean
-    torch.testing.assert_close(model(x)[0, :, 0], expected)
+    torch.testing.assert_close(model(Batch(x))[0, :, 0], expected)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 import torch
 from sklearn.linear_model import Ridge as ReferenceRidge
 
+from femts.data.batch import Batch
 from femts.errors import UsageError
 from femts.models.fem import SegmentForecaster
 from femts.models.registry import build_config, build_model
@@ -146,7 +147,7 @@ def test_what_repeats_is_forecast_at_any_horizon() -> None:
     model.prepare(series)
     for steps in (1, 6, 15, 16, 40):
         torch.testing.assert_close(
-            model.forecast(series[None, :20], steps)[0], series[20 : 20 + steps], rtol=0, atol=1e-3
+            model.forecast(Batch(series[None, :20]), steps)[0], series[20 : 20 + steps], rtol=0, atol=1e-3
         )
 
 
@@ -154,7 +155,7 @@ def test_a_shift_passes_through() -> None:
     model = make("ridge")
     model.prepare(SERIES)
     x = SERIES[None, -20:]
-    torch.testing.assert_close(model(x + 100), model(x) + 100, rtol=0, atol=1e-4)
+    torch.testing.assert_close(model(Batch(x + 100)), model(Batch(x)) + 100, rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize("steps", [3, 6, 7, 15, 16, 33])
@@ -169,12 +170,12 @@ def test_partners_are_averaged_step_by_step_and_the_mean_is_fed_back(steps: int)
     ):  # a look-back of its own for each 15 steps of the ridge regression
         line = model.linear(x, min(15, steps - sum(piece.shape[1] for piece in wanted)))
         for first in range(0, line.shape[1], 6):
-            own = SegmentForecaster.forward(model, x)[:, : line.shape[1] - first]
+            own = SegmentForecaster.forward(model, Batch(x))[:, : line.shape[1] - first]
             piece = (own + line[:, first : first + 6]) / 2
             wanted.append(piece)
             x = torch.cat([x, piece], dim=1)[:, -20:]
     with torch.no_grad():
-        torch.testing.assert_close(model.forecast(start, steps), torch.cat(wanted, dim=1))
+        torch.testing.assert_close(model.forecast(Batch(start), steps), torch.cat(wanted, dim=1))
 
 
 def test_the_mixer_learns_as_it_would_alone() -> None:
@@ -187,8 +188,8 @@ def test_the_mixer_learns_as_it_would_alone() -> None:
     both = make("fem_sm_ridge", d_model=8, n_heads=2)
     both.prepare(SERIES)
     both.load_state_dict(alone.state_dict(), strict=False)
-    x, y = torch.randn(3, 20, 2), torch.randn(3, 6, 2)
-    assert torch.equal(both.loss(x, y), alone.eval().loss(x, y))
+    batch = Batch(torch.randn(3, 20, 2), future=torch.randn(3, 6, 2))
+    assert torch.equal(both.loss(batch), alone.eval().loss(batch))
     assert {name for name, _ in both.named_parameters()} == {name for name, _ in alone.named_parameters()}
 
 

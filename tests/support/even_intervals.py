@@ -7,10 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
+from femts.data.batch import Batch
 from femts.data.windows import Windows
 from femts.evaluation.coverage import Bounds, CoverageSums
 from femts.evaluation.difficulty import Difficulty
 from femts.evaluation.intervals import Intervals
+from femts.models.base import Forecasts
 
 
 def even_intervals(levels: Sequence[float], half_widths: np.ndarray) -> Intervals:
@@ -20,9 +22,12 @@ def even_intervals(levels: Sequence[float], half_widths: np.ndarray) -> Interval
 
 def covering(made: Intervals, windows: Windows, learned: Sequence[float] = ()) -> CoverageSums:
     """Sums of what `made` covers of `windows`."""
-    return CoverageSums(Bounds(made, windows, learned))
+    return CoverageSums(Bounds(made, windows, learned, made.levels))
 
 
-def windows_of(count: int) -> Windows:
-    """So many windows of one step and one channel."""
-    return Windows(torch.zeros(count + 1, 1), 1, 1, 0, count + 1)
+def covered(made: Intervals, forecast: torch.Tensor, target: torch.Tensor) -> CoverageSums:
+    """What `made` covers of windows of one step and one channel, (B, 1, 1)."""
+    sums = covering(made, Windows(torch.zeros(len(target) + 1, 1), 1, 1))
+    for some in torch.arange(len(target)).split(1000):
+        sums.update(Forecasts(forecast[some], None), Batch(target[some], future=target[some], number=some))
+    return sums

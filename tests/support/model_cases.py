@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor
 
 import femts
+from femts.data.batch import Batch
 from femts.data.dataset import Dataset
 from femts.data.loading import load_dataset
 from femts.data.resident import ScaledSeries
@@ -52,7 +54,8 @@ def series(seed: int = 0) -> Tensor:
 
 
 def windows(steps: int, **more: Any) -> Windows:
-    return Windows(ScaledSeries(series(), **more), L, steps, START, ROWS)
+    spans = torch.tensor([[START, ROWS, START, ROWS - START - L - steps + 1]])
+    return Windows(ScaledSeries(series(), **more), L, steps, spans)
 
 
 def compare_horizons(model: ForecastModel, batch_size: int = 16, **more: Any) -> None:
@@ -75,7 +78,7 @@ def check_card(name: str) -> None:
 def check_horizons(name: str) -> None:
     """A short forecast begins a long one, and scores at several horizons are those of each."""
     model = make_prepared(name)
-    x = series(2)[None, :L]
+    x = Batch(series(2)[None, :L])
     long = model.forecast(x, max(HORIZONS))
     for steps in HORIZONS:
         torch.testing.assert_close(model.forecast(x, steps), long[:, :steps], rtol=1e-5, atol=1e-5)
@@ -87,12 +90,12 @@ def check_gaps_are_left_out(name: str) -> None:
     learned, in the look-back."""
     model = make_model(name, pred_len=12, n_channels=2)
     x, y = torch.randn(3, L, 2), torch.randn(3, 12, 2)
-    seen = torch.rand(3, L + 12, 2) > 0.3
-    damaged = y.masked_fill(~seen[:, L:], 1e6)
-    assert torch.equal(model.loss(x, y, seen), model.loss(x, damaged, seen))
-    everything = torch.ones_like(seen)
-    torch.testing.assert_close(model.loss(x, y, everything), model.loss(x, y))
-    assert not torch.equal(model.loss(x, y, seen), model.loss(x, y))
+    before, after = torch.rand(3, L, 2) > 0.3, torch.rand(3, 12, 2) > 0.3
+    gappy = Batch(x, before, future=y, future_observed=after)
+    assert torch.equal(model.loss(gappy), model.loss(replace(gappy, future=y.masked_fill(~after, 1e6))))
+    whole = replace(gappy, past_observed=torch.ones_like(before), future_observed=torch.ones_like(after))
+    torch.testing.assert_close(model.loss(whole), model.loss(Batch(x, future=y)))
+    assert not torch.equal(model.loss(gappy), model.loss(whole))
 
 
 def check_single_channels(name: str, gaps: bool) -> None:
@@ -103,13 +106,14 @@ def check_single_channels(name: str, gaps: bool) -> None:
         build_model(name, build_config(name, seq_len=40, pred_len=8, n_channels=channels, settings={})).double().eval()
     )
     x, y = torch.randn(3, 40, channels).double(), torch.randn(3, 8, channels).double()
-    seen = None
+    batch = Batch(x, future=y)
     if gaps:  # the same ones in each channel, so that each weighs as much
-        seen = (torch.rand(3, 48, 1) > 0.3).expand(-1, -1, channels)
-    whole = model.loss(x, y, seen)
-    single = torch.stack([model.loss(x, y, seen, torch.tensor([c])) for c in range(channels)])
+        before, after = (torch.rand(3, 48, 1) > 0.3).expand(-1, -1, channels).split([40, 8], dim=1)
+        batch = replace(batch, past_observed=before, future_observed=after)
+    whole = model.loss(batch)
+    single = torch.stack([model.loss(batch, torch.tensor([c])) for c in range(channels)])
     torch.testing.assert_close(single.mean(), whole, rtol=1e-12, atol=0)
-    pair = model.loss(x, y, seen, torch.tensor([1, 3]))
+    pair = model.loss(batch, torch.tensor([1, 3]))
     torch.testing.assert_close(pair, single[[1, 3]].mean(), rtol=1e-12, atol=0)
     parameters = [p for p in model.parameters() if p.requires_grad]
     grads = [torch.autograd.grad(loss, parameters, allow_unused=True) for loss in (whole, single.mean())]
@@ -133,6 +137,6 @@ def check_audit(name: str) -> None:
     assert audit.failed == ()
     unchecked = {check.name for check in audit.checks if check.passed is None}
     fitted = type(forecaster.model).prepare is not ForecastModel.prepare
-    claims = {"other channels": forecaster.model.channel_independent, "closed-form weights": fitted}
+    claims = {"other channels": forecaster.model.supports.channels == 1, "closed-form weights": fitted}
     assert unchecked == {name for name, claimed in claims.items() if not claimed}
     assert audit.scores[0].mse == pytest.approx(forecaster.metrics["test"]["mse"], rel=1e-6)

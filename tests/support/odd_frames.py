@@ -139,22 +139,8 @@ GOOD_STAMPS = (
 )
 GOOD_CELLS = ("waves", "whole", "single", "nullable", "numbers as text", "gaps", "constant", "of 1e30")
 NAMES = (
-    "a",
-    "b",
-    "a-lo-80",
-    "",
-    " ",
-    "date",
-    "ds",
-    "y",
-    "unique_id",
-    "step",
-    "=1+1",
-    "\x1b[2J",
-    "n" * 5000,
-    "é",
-    "x\ny",
-    "a,b",
+    *("a", "b", "a-lo-80", "", " ", "date", "ds", "y", "unique_id", "step"),
+    *("=1+1", "\x1b[2J", "n" * 5000, "é", "x\ny", "a,b"),
 )
 OTHER_NAMES = (0, 1.5, None, ("a", "b"), True, float("nan"), pd.Timestamp("2024-01-01"))
 

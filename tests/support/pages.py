@@ -25,6 +25,7 @@ HOME = "/home/me"  # what pages call the folder that they are read in
 ROOT = Path(__file__).resolve().parents[2]
 FILE = re.compile(r"# ([\w/.-]+\.\w+)\n")  # the first line of a block that is a file
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
+ALONE = ("--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check", "--root-user-action=ignore")
 TINY = {"model.n_layers": "1", "model.d_model": "16", "model.n_heads": "2"}
 
 
@@ -109,6 +110,8 @@ class Reader:
         chosen = _option(arguments, "--model") == AUTO  # a page that shows how it chooses says for how long
         if command == "femts" and arguments[0] == "train" and not chosen and self._cuts(self._model(arguments)):
             arguments += self.less.typed(self._model(arguments))
+        if command == "pip":  # into the folder, where commands find it, and not into this environment
+            command, arguments = "python", ["-m", "pip", "-q", *arguments, "--target", str(self.folder), *ALONE]
         if command != "femts" or self.checkout:
             module = ["-m", "femts"] if command == "femts" else []
             words = [sys.executable, *module, *arguments] if command in ("femts", "python") else [command, *arguments]

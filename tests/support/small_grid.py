@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from femts.experiments.grid import Cell, Grid, make_grid
-from femts.experiments.record_rules import cell_of
+from femts.experiments.cell import Cell
+from femts.experiments.grid import Grid, make_grid
 
 SETTINGS = {"training.max_epochs": "2", "training.schedule": "exponential", "training.batch_size": "512"}
 COMMAND = (
@@ -36,7 +36,7 @@ def record(
     }
     return {
         "format": 1,
-        "cell": cell_of(cell),
+        "cell": cell.to_dict(),
         **{name: dict(scores) for name in ("test", "val")},
         "rolled": {},
         "kept_step": 10,

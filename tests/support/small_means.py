@@ -7,7 +7,6 @@ from typing import Any
 
 import femts
 from femts.data.dataset import Dataset
-from femts.data.panel import Panel
 
 TINY = {"model.d_model": 16, "model.n_layers": 1, "model.n_heads": 2, "training.batch_size": 64}
 CLASSICS = importlib.util.find_spec("statsforecast") is not None
@@ -16,7 +15,7 @@ LEARNED = ("ridge", "fem_sm")
 BACK = {"ridge": 16, "fem_sm": 12, "dlinear": 12, "fem_sm_ridge": 16, "naive": 4}
 
 
-def small_members(data: Dataset | Panel, names: tuple[str, ...] = MIXED, steps: int = 6, **more: Any) -> list[Any]:
+def small_members(data: Dataset, names: tuple[str, ...] = MIXED, steps: int = 6, **more: Any) -> list[Any]:
     """Forecasters by `names`, each of a look-back of its own, trained on `data` for three steps."""
     made = []
     for name in names:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from femts.data.panel import load_panel
-from femts.forecaster.panel_forecaster import PanelForecaster
+from femts.data.loading import load_dataset
+from femts.forecaster.forecaster import Forecaster
 from femts.training.train import train
 
 L, P = 14, 7
@@ -27,9 +27,7 @@ def panel_table() -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def panel_forecaster(model: str, table: pd.DataFrame | None = None, **more: Any) -> PanelForecaster:
+def panel_forecaster(model: str, table: pd.DataFrame | None = None, **more: Any) -> Forecaster:
     """`model` trained on the panel for six steps, weekly ahead."""
     usual: dict[str, Any] = {"pred_len": P, "seq_len": L, "max_steps": 6, "device": "cpu"}
-    made = train(load_panel(panel_table() if table is None else table), model, **(usual | more))
-    assert isinstance(made, PanelForecaster)
-    return made
+    return train(load_dataset(panel_table() if table is None else table, panel=True), model, **(usual | more))

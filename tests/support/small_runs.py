@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
+from femts.data.dataset import Dataset
 from femts.data.loading import load_dataset
 from femts.data.synthetic import synthetic_frame
 from femts.forecaster.forecaster import Forecaster
-from femts.forecaster.panel_forecaster import PanelForecaster
 from femts.training.loop import Trainer
 from femts.training.train import train
 
 DATA = load_dataset(synthetic_frame(2000))
-TRAIN, VAL, TEST = (DATA.split.windows(part, 48, 24) for part in ("train", "val", "test"))
+TRAIN, VAL, TEST = (int(DATA.split.windows(part, 48, 24)[0, 3]) for part in ("train", "val", "test"))
 SMALL: dict[str, Any] = {"seq_len": 48, "pred_len": 24, "max_epochs": 3, "device": "cpu"}
 MODELS: dict[str, dict[str, Any]] = {
     # By the default recipe, not by its paper's.
@@ -35,14 +35,14 @@ MODELS["fem_mamba"] = MODELS["fem_sm"]  # beside weights that decay, more that d
 MODELS["fem_sm_ridge"] = MODELS["fem_sm"]  # beside trained weights, some that are fitted before the first step
 
 
-def small_run(model: str = "dlinear", **changes: Any) -> Forecaster:
+def small_run(model: str = "dlinear", data: Dataset = DATA, **changes: Any) -> Forecaster:
     """Train `model` for three short epochs of 11 batches (`dlinear`) or 5 (the others); `settings`
     are laid over `MODELS`."""
     settings = {**MODELS.get(model, {}), **changes.pop("settings", {})}
-    return train(DATA, model, **{**SMALL, **changes}, settings=settings)
+    return train(data, model, **{**SMALL, **changes}, settings=settings)
 
 
-def essence(forecaster: Forecaster | PanelForecaster) -> dict[str, Any]:
+def essence(forecaster: Forecaster) -> dict[str, Any]:
     """All that two equal runs must share to the bit: scores, history without its times, weights, intervals."""
     history = [{k: v for k, v in row.items() if k != "seconds"} for row in forecaster.validations]
     kept = {k: forecaster.metrics[k] for k in ("kept_step", "steps", "stopped", "val", "test")}

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import signal
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 from numpy.testing import assert_allclose
-from small_runs import DATA, essence, signal_at, small_run
+from small_runs import essence, small_run
 
 import femts
-from femts.models.base import ForecastModel, mean_error
-from femts.training.stopping import Interrupted
+from femts.models.base import mean_error
 
 MAE = {"training.loss": "mae"}
 
 
 @pytest.mark.parametrize(("absolute", "power"), [(True, 1), (False, 2)], ids=["absolute", "squared"])
-def test_the_error_is_over_what_is_observed(absolute: bool, power: int) -> None:
+def test_error_is_over_observed_values(absolute: bool, power: int) -> None:
     forecast, target = torch.randn(2, 5, 7, 3, dtype=torch.float64)
     observed = torch.rand(5, 7, 3) < 0.6
     errors = np.abs(forecast - target).numpy() ** power
@@ -43,24 +39,9 @@ def test_a_median_is_learned() -> None:
 
 
 @pytest.mark.parametrize("model", ["dlinear", "fem_sm", "fem_sm_ridge"])
-def test_a_training_is_by_this_error_and_is_resumed_to_the_bit(
-    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = small_run(model, settings=MAE)
-    assert essence(whole) != essence(small_run(model))
-    with monkeypatch.context() as patch, pytest.raises(Interrupted):
-        signal_at(patch, 7, signal.SIGTERM)
-        small_run(model, settings=MAE, out=tmp_path / "run")
-    assert essence(small_run(model, settings=MAE, out=tmp_path / "run", resume=True)) == essence(whole)
+def test_network_is_trained_by_it(model: str) -> None:
+    assert essence(small_run(model, settings=MAE)) != essence(small_run(model))
 
 
 def test_a_closed_form_has_nothing_that_it_changes() -> None:
     assert essence(small_run("ridge", settings=MAE))["weights"] == essence(small_run("ridge"))["weights"]
-
-
-def test_a_model_says_which_error_is_its_own() -> None:
-    model: ForecastModel = small_run().model
-    outputs, target = torch.ones(1, 4, len(DATA.columns)), torch.zeros(1, 4, len(DATA.columns))
-    assert model.error(3 * outputs, target) == 9
-    model.absolute = True
-    assert model.error(3 * outputs, target) == 3

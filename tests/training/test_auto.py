@@ -1,7 +1,8 @@
-"""`train(model="auto")`: what it tries, takes, keeps and goes on with."""
+"""`train(model="auto")`: what it tries, takes, keeps and resumes."""
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,15 +13,14 @@ import pytest
 from small_panels import P, panel_table
 
 import femts
-from femts.data.dataset import Dataset
 from femts.data.loading import load_dataset
 from femts.errors import RunFailure, UsageError
 from femts.forecaster.forecaster import Forecaster
-from femts.forecaster.panel_forecaster import PanelForecaster
 from femts.forecaster.run_folder import CANDIDATES
-from femts.training.choice import run as choice
-from femts.training.choice import trial
-from femts.training.choice.candidates import Candidate
+from femts.training.select import run as choice
+from femts.training.select import trial
+from femts.training.select.candidates import Candidate
+from femts.training.select.trial import CandidateResult
 from femts.training.stopping import Interrupted
 from femts.training.train import train
 
@@ -50,7 +50,7 @@ def made() -> Forecaster:
     return train(months(), "auto", 12, max_steps=5)
 
 
-def test_several_models_are_taken_and_what_was_tried_is_kept(made: Forecaster) -> None:
+def test_several_models_are_averaged_and_all_candidates_recorded(made: Forecaster) -> None:
     record = made.metrics["auto"]
     assert made.config.model == "mean"
     assert record["taken"] == [each.config.model for each in made.members]
@@ -61,19 +61,18 @@ def test_several_models_are_taken_and_what_was_tried_is_kept(made: Forecaster) -
     assert made.metrics["naive"]["skill"] > 0
 
 
-def test_the_forecast_is_the_mean_of_what_the_models_forecast_by_themselves(made: Forecaster) -> None:
+def test_forecast_is_the_mean_of_the_models(made: Forecaster) -> None:
     table = months()
     alone = [train(table, name, 12, max_steps=5).predict(table)["y"] for name in made.metrics["auto"]["taken"]]
     np.testing.assert_allclose(made.predict(table)["y"], np.mean(alone, axis=0), rtol=1e-5)
 
 
-def test_the_test_part_has_no_say(made: Forecaster) -> None:
+def test_test_rows_do_not_change_the_choice(made: Forecaster) -> None:
     """Rows of the test part change scores, and nothing of the choice or of the model."""
     table = months()
     data = load_dataset(table)
     values = data.values.copy()
     values[-12:] = 1e4 * np.random.default_rng(1).normal(size=(12, 1))
-    assert isinstance(data, Dataset)
     other = train(replace(data, values=values), "auto", 12, max_steps=5)
     for name in ("taken", "error", "windows"):
         assert other.metrics["auto"][name] == made.metrics["auto"][name]
@@ -83,16 +82,17 @@ def test_the_test_part_has_no_say(made: Forecaster) -> None:
         assert ours.equal(theirs)
 
 
-def test_twice_the_same(made: Forecaster) -> None:
+def test_choice_is_repeatable(made: Forecaster) -> None:
     again = train(months(), "auto", 12, max_steps=5)
     assert again.metrics["test"] == made.metrics["test"]
     pd.testing.assert_frame_equal(again.predict(months(), level=[80]), made.predict(months(), level=[80]))
 
 
-def test_a_single_model_is_an_ordinary_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_single_model_is_an_ordinary_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(choice, "best_mean", lambda tried: tried[1:2])
     made = train(months(), "auto", 12, max_steps=5, out=tmp_path / "run")
-    plain = train(months(), "ridge", 12, max_steps=5)
+    regress = {"training.covariates": "regress"}  # so that models that read known columns and others have a mean
+    plain = train(months(), "ridge", 12, max_steps=5, settings=regress)
     assert made.config == plain.config
     assert made.metrics["test"] == plain.metrics["test"]
     loaded = femts.load(tmp_path / "run")
@@ -100,7 +100,7 @@ def test_a_single_model_is_an_ordinary_run(monkeypatch: pytest.MonkeyPatch, tmp_
     pd.testing.assert_frame_equal(loaded.predict(months()), plain.predict(months()))
 
 
-def test_a_run_is_written_whole_and_loads(tmp_path: Path) -> None:
+def test_run_is_saved_and_loaded(tmp_path: Path) -> None:
     made = train(months(), "auto", 12, max_steps=5, out=tmp_path / "run")
     assert not (tmp_path / "run" / CANDIDATES).exists()
     loaded = femts.load(tmp_path / "run")
@@ -108,7 +108,7 @@ def test_a_run_is_written_whole_and_loads(tmp_path: Path) -> None:
     assert loaded.metrics["auto"] == made.metrics["auto"]
 
 
-def test_a_final_one_learns_from_all_rows_and_keeps_the_scores(made: Forecaster, tmp_path: Path) -> None:
+def test_final_fit_learns_from_all_rows_and_keeps_the_scores(made: Forecaster, tmp_path: Path) -> None:
     final = train(months(), "auto", 12, max_steps=5, final=True, out=tmp_path / "run")
     assert final.scored is not None
     assert final.metrics["test"] == made.metrics["test"]
@@ -118,46 +118,21 @@ def test_a_final_one_learns_from_all_rows_and_keeps_the_scores(made: Forecaster,
     assert not np.allclose(final.predict(months())["y"], made.predict(months())["y"])
 
 
-def test_interrupted_and_resumed_it_is_the_same(
-    made: Forecaster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    def stopped(candidate: Candidate, *rest: Any) -> Any:
-        if candidate.model == "dlinear":
-            raise Interrupted("stopped")
-        return try_candidate(candidate, *rest)
-
-    try_candidate, run = choice.try_candidate, tmp_path / "run"
-    monkeypatch.setattr(choice, "try_candidate", stopped)
-    with pytest.raises(Interrupted, match="goes on with --resume"):
-        train(months(), "auto", 12, max_steps=5, out=run)
-    monkeypatch.undo()
-    before = (run / CANDIDATES / "auto_theta" / "0" / "metrics.json").stat().st_mtime_ns
-    with pytest.raises(UsageError, match="unfinished run"):
-        train(months(), "auto", 12, max_steps=5, out=run)
-    assert (run / CANDIDATES / "auto_theta" / "0" / "metrics.json").stat().st_mtime_ns == before
-    again = train(months(), "auto", 12, max_steps=5, out=run, resume=True)
-    assert again.metrics["test"] == made.metrics["test"]
-    assert train(months(), "auto", 12, max_steps=5, out=run, resume=True).metrics == again.metrics
-
-
-def test_a_panel_is_chosen_for_as_a_whole(tmp_path: Path) -> None:
+def test_one_model_is_chosen_for_many_series(tmp_path: Path) -> None:
     made = train(panel_table(), "auto", P, max_steps=5, out=tmp_path / "run")
-    assert isinstance(made, PanelForecaster)
     assert made.metrics["auto"]["origins"] == 1
     loaded = femts.load(tmp_path / "run")
     pd.testing.assert_frame_equal(loaded.predict(panel_table()), made.predict(panel_table()))
 
 
-def test_a_candidate_that_runs_out_of_memory_is_left_out_and_named(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    def starved(order: Any, data: Any) -> Any:
-        if order.model in short:
+def test_candidate_out_of_memory_is_left_out_and_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def starved(request: Any, data: Any) -> Any:
+        if request.model in short:
             raise MemoryError
-        return carried_out(order, data)
+        return fit(request, data)
 
-    carried_out, short, said = trial.carry_out, ["ridge"], list[str]()
-    monkeypatch.setattr(trial, "carry_out", starved)
+    fit, short, said = trial.fit, ["ridge"], list[str]()
+    monkeypatch.setattr(trial, "fit", starved)
     made = train(months(), "auto", 12, max_steps=5, say=said.append)
     tried = {each["model"]: each for each in made.metrics["auto"]["tried"]}
     assert "not enough memory" in tried["ridge"]["reason"] and "error" in tried["seasonal_naive"]
@@ -167,23 +142,140 @@ def test_a_candidate_that_runs_out_of_memory_is_left_out_and_named(
         train(months(), "auto", 12, max_steps=5, out=tmp_path / "run")
 
 
-def test_a_limit_of_time_is_written_as_it_was_given() -> None:
+def test_time_limit_is_written_as_given() -> None:
     made = train(months(), "auto", 12, max_time="2m", max_steps=5)
     assert made.config.training.max_time == "2m"
     assert all("error" in each for each in made.metrics["auto"]["tried"] if each["model"] != "auto_arima")
 
 
-def test_where_nothing_can_be_tried_nothing_is_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_candidates_nothing_is_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(choice, "shortlist", lambda *_: (Candidate("seasonal_naive"), Candidate("ridge")))
     with pytest.raises(UsageError, match=r"No model could be tried\. A look-back of 500"):
         train(months(), "auto", 12, seq_len=500, out=tmp_path / "run")
     assert not list(tmp_path.glob("run/*"))
 
 
-def test_what_is_of_one_model_is_refused(tmp_path: Path) -> None:
+def test_settings_of_one_model_are_refused(tmp_path: Path) -> None:
     for settings in ({"model.ridge": 0.1}, {"training.loss": "pinball"}):
         with pytest.raises(UsageError):
             train(months(), "auto", 12, settings=settings, out=tmp_path / "run")
     with pytest.raises(UsageError, match="chooses among the models"):
         femts.tune(months(), "auto", 12, trials=1)
     assert not (tmp_path / "run").exists()
+
+
+def chosen(dataset: Any = None, pred_len: int = 12, **how: Any) -> Forecaster:
+    """A choice among a few models that are quick."""
+    return train(months() if dataset is None else dataset, "auto", pred_len, max_steps=5, **how)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """All that `folder` holds."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def interrupted_at(model: str, run: Path) -> None:
+    """A choice that a signal ended before `model` was tried."""
+
+    def stopped(candidate: Candidate, *rest: Any) -> CandidateResult:
+        if candidate.model == model:
+            raise Interrupted("stopped")
+        return try_candidate(candidate, *rest)
+
+    try_candidate = choice.try_candidate
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Interrupted, match="goes on with --resume"):
+        patch.setattr(choice, "try_candidate", stopped)
+        chosen(out=run)
+
+
+@pytest.fixture(scope="module")
+def begun_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = tmp_path_factory.mktemp("begun") / "run"
+    interrupted_at("auto_theta", run)
+    return run
+
+
+@pytest.fixture
+def begun(begun_once: Path, tmp_path: Path) -> Path:
+    """A copy of a choice that was interrupted after its second candidate."""
+    return Path(shutil.copytree(begun_once, tmp_path / "run"))
+
+
+OTHERS = [
+    ({"dataset": months(60)}, "data 'frame' changed since run .* began; train again in a new folder"),
+    ({"pred_len": 6}, "begun with pred_len=12, not 6"),
+    ({"seq_len": 24}, "begun with seq_len=auto, not 24"),
+    ({"protocol": "lookback96"}, "begun with protocol=seasons, not lookback96"),
+    ({"seed": 7}, r"begun with training\.seed=42, not 7"),
+    ({"final": True}, "begun with final=False, not True"),
+    ({"dataset": load_dataset(months(), calendar=True)}, r"begun with dataset\.roles\.target=None, not \['y'\]"),
+    ({"dataset": load_dataset(months(), min=1)}, r"begun with dataset\.domain\.min=None, not 1"),
+    ({"dataset": load_dataset(months(), transform="log1p")}, r"begun with dataset\.domain\.transform=None, not log1p"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), OTHERS, ids=[message[-30:] for _, message in OTHERS])
+def test_another_request_is_refused_at_once_and_nothing_is_lost(
+    begun: Path, changes: dict[str, Any], message: str
+) -> None:
+    before, said = files(begun), list[str]()
+    with pytest.raises(UsageError, match="unfinished run"):
+        chosen(out=begun)
+    with pytest.raises(UsageError, match=message):
+        chosen(out=begun, resume=True, say=said.append, **changes)
+    assert files(begun) == before and not said
+
+
+def test_interrupted_choice_resumes_bit_identically(begun: Path, made: Forecaster) -> None:
+    done = begun / CANDIDATES / "seasonal_naive" / "0" / "metrics.json"
+    before, seen = done.read_bytes(), list[str]()
+    again = chosen(out=begun, resume=True, max_time="5m", say=lambda _: seen.append(done.read_bytes().hex()))
+    assert set(seen) == {before.hex()}
+    assert again.metrics["test"] == made.metrics["test"]
+
+
+def test_interrupted_before_the_first_candidate_it_resumes(tmp_path: Path, made: Forecaster) -> None:
+    interrupted_at("seasonal_naive", tmp_path / "run")
+    again = chosen(out=tmp_path / "run", resume=True)
+    assert again.metrics["test"] == made.metrics["test"]
+
+
+def test_without_further_candidates_the_folder_stays(begun: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = files(begun)
+    monkeypatch.setattr(
+        choice, "try_candidate", lambda candidate, *_: CandidateResult(candidate.model, reason="it is late")
+    )
+    with pytest.raises(UsageError, match=r"No model could be tried\. it is late"):
+        chosen(out=begun, resume=True)
+    assert files(begun) == before
+
+
+def test_unreadable_request_is_refused(begun: Path) -> None:
+    for content in ("[1]", "{", "7"):
+        (begun / CANDIDATES / "request.json").write_text(content)
+        before = files(begun)
+        with pytest.raises(UsageError, match=r"request\.json was changed and cannot be resumed; train again"):
+            chosen(out=begun, resume=True)
+        assert files(begun) == before
+
+
+def test_finished_choice_refuses_another_request(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    made, said = chosen(out=run, final=True), list[str]()
+    before = files(run)
+    again = chosen(out=run, resume=True, final=True, say=said.append)
+    assert said == [f"run {run} is finished; nothing is left to do"]
+    assert again.metrics == made.metrics and again.scored is not None
+    with pytest.raises(UsageError, match=r"begun with model\.name=auto, not ridge"):
+        train(months(), "ridge", 12, out=run, resume=True)
+    with pytest.raises(UsageError, match="begun with final=True, not False"):
+        chosen(out=run, resume=True)
+    with pytest.raises(UsageError, match="data 'frame' changed since"):
+        chosen(months(60), out=run, resume=True, final=True)
+    assert files(run) == before
+
+
+def test_run_of_a_named_model_is_no_choice(tmp_path: Path) -> None:
+    train(months(), "naive", 12, out=tmp_path / "run")
+    with pytest.raises(UsageError, match=r"begun with model\.name=naive, not auto"):
+        chosen(out=tmp_path / "run", resume=True)

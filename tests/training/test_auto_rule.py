@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,25 +12,22 @@ from small_panels import panel_table
 
 from femts.data.dataset import Dataset
 from femts.data.loading import load_dataset
-from femts.data.panel import Panel, load_panel
-from femts.data.schema import Schema
-from femts.data.source import split_for
 from femts.errors import UsageError
-from femts.training.choice.candidates import MANY_WINDOWS, WINDOWS, shortlist, windows_to_score
-from femts.training.choice.rule import best_mean, error_of
-from femts.training.choice.trial import Array, Tried
+from femts.training.select.candidates import MANY_WINDOWS, WINDOWS, shortlist, windows_to_score
+from femts.training.select.rule import best_mean, error_of
+from femts.training.select.trial import Array, CandidateResult
 
 RNG = np.random.default_rng(0)
 TRUTH: Array = RNG.normal(size=(20, 6, 2))
 
 
-def tried(model: str, *mistakes: Array | float) -> Tried:
+def tried(model: str, *mistakes: Array | float) -> CandidateResult:
     """A candidate that was wrong by `mistakes` at as many origins."""
     forecasts = tuple(np.asarray(TRUTH + mistake, dtype=np.float64) for mistake in mistakes)
-    return Tried(model, forecasts=forecasts, targets=(TRUTH,) * len(mistakes), seconds=1.0)
+    return CandidateResult(model, forecasts=forecasts, targets=(TRUTH,) * len(mistakes), seconds=1.0)
 
 
-def taken(*candidates: Tried) -> list[str]:
+def taken(*candidates: CandidateResult) -> list[str]:
     return [each.model for each in best_mean(candidates)]
 
 
@@ -55,7 +52,7 @@ def test_no_more_than_three_are_averaged() -> None:
     assert len(taken(*noisy)) == 3
 
 
-def test_one_that_costs_little_is_added_where_few_windows_decide() -> None:
+def test_near_equal_model_is_added_where_few_windows_decide() -> None:
     candidates = [tried("first", 1.0), tried("second", 1.04), tried("third", 1.9)]
     assert taken(*candidates) == ["first", "second"]
     often = [replace(each, forecasts=each.forecasts * 9, targets=each.targets * 9) for each in candidates]
@@ -67,22 +64,22 @@ def test_origins_count_equally() -> None:
     assert taken(tried("steady", 0.5, 0.5, 0.5), tried("often", 0.0, 0.0, 1.0)) == ["often"]
 
 
-def test_what_failed_or_is_not_finite_is_not_taken() -> None:
-    failed, wild = Tried("failed", reason="it did"), tried("wild", float("nan"))
+def test_failed_or_non_finite_candidates_are_not_taken() -> None:
+    failed, wild = CandidateResult("failed", reason="it did"), tried("wild", float("nan"))
     assert taken(failed, wild, tried("plain", 2.0)) == ["plain"]
     assert taken(failed, wild) == []
 
 
 def test_missing_targets_do_not_count() -> None:
     holes = np.where(RNG.random(TRUTH.shape) < 0.5, np.nan, TRUTH)
-    one = Tried("one", forecasts=(TRUTH + 1.0,), targets=(holes,))
+    one = CandidateResult("one", forecasts=(TRUTH + 1.0,), targets=(holes,))
     assert one.error == pytest.approx(1.0)
 
 
 def table(rows: int, freq: str = "MS", zeros: float = 0.0) -> Dataset:
     values = np.where(RNG.random(rows) < zeros, 0.0, 10 + RNG.normal(size=rows))
     frame = pd.DataFrame({"date": pd.date_range("1990-01-01", periods=rows, freq=freq), "y": values})
-    return cast(Dataset, split_for(load_dataset(frame), 12))
+    return load_dataset(frame).for_horizon(12)
 
 
 def names(data: object, seconds: float | None = None, out: bool = False) -> list[str]:
@@ -103,13 +100,13 @@ def test_long_tables_get_networks_and_no_classic() -> None:
     assert windows_to_score(shortlist(table(120), 12, 3, None)) == WINDOWS
 
 
-def panel(series: int, rows: int, **schema: Any) -> Panel:
+def panel(series: int, rows: int, **schema: Any) -> Dataset:
     stamps = np.tile(pd.date_range("1990-01-01", periods=rows, freq="MS"), series)
     long = pd.DataFrame({"unique_id": np.repeat([f"s{n}" for n in range(series)], rows), "ds": stamps})
     long = long.assign(y=RNG.normal(size=series * rows))
     if schema:
         long["kind"] = np.where(long.unique_id == "s0", "one", "other")
-    return cast(Panel, split_for(load_panel(long, schema=Schema.of(**schema)), 12))
+    return load_dataset(long, **schema, panel=True).for_horizon(12)
 
 
 @pytest.mark.parametrize(
@@ -135,9 +132,9 @@ def test_seldom_demand_brings_its_model() -> None:
 
 
 def test_slow_ones_are_left_out_of_many_series_and_say_why() -> None:
-    panel = load_panel(panel_table())
-    many = panel.with_series({f"{name}{n}": one for n in range(100) for name, one in panel.series.items()})
-    left_out = [each for each in shortlist(split_for(many, 7), 7, 1, None) if each.model == "auto_arima"]
+    one = panel_table()
+    many = load_dataset(pd.concat([one.assign(unique_id=one["unique_id"] + str(n)) for n in range(100)]), panel=True)
+    left_out = [each for each in shortlist(many.for_horizon(7), 7, 1, None) if each.model == "auto_arima"]
     assert "fits would take about" in left_out[0].reason
 
 
@@ -145,7 +142,7 @@ def test_less_time_leaves_out_more() -> None:
     assert set(names(table(300), 20.0)) < set(names(table(300), 600.0))
 
 
-def test_a_missing_library_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     from femts.models.classics import Classic
 
     monkeypatch.setattr(Classic, "needs", ("no_such_library", "stats"))

@@ -5,10 +5,10 @@ import itertools
 import pytest
 import torch
 
-from femts.training.batches import Batch, StepBatches, derive_seed, drawn_channels
+from femts.training.batches import Share, StepBatches, drawn_channels
 
 
-def epoch_of(batches: StepBatches, number: int = 0) -> list[Batch]:
+def epoch_of(batches: StepBatches, number: int = 0) -> list[Share]:
     steps = range(number * batches.epoch, (number + 1) * batches.epoch)
     return [batch for step in steps for batch in batches.of(step)]
 
@@ -30,12 +30,6 @@ def test_the_order_follows_from_seed_and_epoch_alone() -> None:
     assert len({tuple(order(seed, epoch)) for seed, epoch in itertools.product(range(3), range(3))}) == 9
 
 
-def test_any_step_is_found_again_whatever_was_asked_for_before() -> None:
-    whole, other = StepBatches(20, 3, 1, seed=5), StepBatches(20, 3, 1, seed=5)
-    expected = [whole.of(step)[0].windows.tolist() for step in range(15)]
-    assert [other.of(step)[0].windows.tolist() for step in (14, 3, 8)] == [expected[step] for step in (14, 3, 8)]
-
-
 @pytest.mark.parametrize("accumulate", [1, 2, 3])
 @pytest.mark.parametrize("world", [1, 2, 3])
 @pytest.mark.parametrize("windows", [13, 16, 17, 3])
@@ -50,23 +44,6 @@ def test_weighted_means_of_all_shares_are_the_mean_over_the_step(windows: int, w
         combined = sum(losses[b.windows].mean() * b.weight for b in each) / world
         used = torch.cat([b.windows[: b.real] for b in each])
         assert float(combined) == pytest.approx(float(losses[used].mean()), rel=1e-12)
-
-
-def test_unequal_shares_without_weights_would_be_wrong() -> None:
-    """The fault that the weights are there for: the mean of two processes' means is not the mean."""
-    losses = torch.arange(3.0)
-    shares = [StepBatches(3, 3, 1, 0, (rank, 2)).of(0)[0] for rank in range(2)]
-    assert sum(losses[b.windows].mean() for b in shares) / 2 != losses.mean()
-    assert sum(losses[b.windows].mean() * b.weight for b in shares) / 2 == losses.mean()
-
-
-def test_steps_count_a_short_last_one() -> None:
-    assert StepBatches(17, 4, 2, 0).epoch == 3
-
-
-def test_derived_seeds_differ_for_neighbours_and_fit_a_generator() -> None:
-    seeds = {derive_seed("step", seed, epoch, 0) for seed in range(30) for epoch in range(30)}
-    assert len(seeds) == 900 and all(0 <= s < 2**63 for s in seeds)
 
 
 def test_channels_are_drawn_anew_for_each_step_and_all_come_up() -> None:

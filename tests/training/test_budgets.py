@@ -15,11 +15,11 @@ from small_runs import DATA, MODELS, TEST, TRAIN, VAL, essence, small_run
 import femts
 from femts.cli import main
 from femts.errors import RunFailure
-from femts.training import fit, loop, thinning
+from femts.training import evaluate, fit, loop, schedule
 from femts.training.loop import Trainer
 
 
-def test_the_schedule_ends_at_zero_after_the_last_step_of_the_budget() -> None:
+def test_learning_rate_ends_at_zero() -> None:
     by_epochs = small_run(max_epochs=2)
     assert by_epochs.metrics["steps"] == 2 * math.ceil(TRAIN / 125)
     by_steps = small_run(max_epochs=None, max_steps=50)
@@ -31,8 +31,8 @@ def test_the_schedule_ends_at_zero_after_the_last_step_of_the_budget() -> None:
         assert run.validations[-1]["lr"] == 0.0 < run.validations[-2]["lr"]
 
 
-def test_the_recipe_says_which_weights_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("femts.training.state.MARGIN", 1.0)  # the last validation is worse, but not by so much
+def test_last_or_best_weights_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("femts.training.checkpoint.MARGIN", 1.0)  # the last validation is worse, but not by so much
     settings = {"training.lr": 0.05, "training.warm_up": 0.5, "training.val_windows": None}
     last, best = (small_run(max_epochs=8, settings={**settings, "training.keep": keep}) for keep in ("last", "best"))
     val = [row["val_mse"] for row in best.validations]
@@ -44,7 +44,7 @@ def test_the_recipe_says_which_weights_are_kept(monkeypatch: pytest.MonkeyPatch)
     )
 
 
-def test_validations_score_some_windows_and_the_end_all(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_validations_are_subsampled_and_final_scores_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
     run = small_run(settings={"training.val_windows": 50, "training.val_every": 4})
     assert [row["step"] for row in run.validations] == [4, 8, 12, 16, 20, 24, 28, 32, 33]
     assert run.metrics["val"]["windows"] == VAL
@@ -52,7 +52,7 @@ def test_validations_score_some_windows_and_the_end_all(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("model", ["fem_sm", "patchtst"])
-def test_a_step_of_some_channels_is_drawn_from_the_seed(model: str) -> None:
+def test_channel_subsampling_is_seeded(model: str) -> None:
     changes: dict[str, Any] = {"max_epochs": 1, "settings": {**MODELS.get(model, {}), "training.channels": 2}}
     run = small_run(model, **changes)
     assert run.config.training.channels == 2
@@ -62,7 +62,7 @@ def test_a_step_of_some_channels_is_drawn_from_the_seed(model: str) -> None:
     assert as_many.config.training.channels is None and essence(as_many) == essence(small_run(model, max_epochs=1))
 
 
-def test_one_step_that_the_machine_holds_up_does_not_end_a_run_that_has_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_single_slow_step_does_not_end_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     take, calls = Trainer.step, 0
 
     def step(self: Trainer) -> None:
@@ -77,7 +77,7 @@ def test_one_step_that_the_machine_holds_up_does_not_end_a_run_that_has_time(mon
     assert run.metrics["stopped"] == "max_steps"
 
 
-def test_a_limit_of_time_ends_at_a_rate_of_zero_and_the_run_is_finished(tmp_path: Path) -> None:
+def test_time_limit_finishes_the_run(tmp_path: Path) -> None:
     changes: dict[str, Any] = {"max_epochs": 100_000, "max_time": "3s", "settings": {"training.patience": 100_000}}
     run = small_run(out=tmp_path / "run", **changes)
     assert run.metrics["stopped"] == "max_time" and run.metrics["steps"] > 10
@@ -87,7 +87,7 @@ def test_a_limit_of_time_ends_at_a_rate_of_zero_and_the_run_is_finished(tmp_path
     assert again.metrics == run.metrics
 
 
-def test_time_that_is_up_at_once_still_gives_a_step_and_scores() -> None:
+def test_expired_time_limit_still_gives_a_step_and_scores() -> None:
     run = small_run(max_time="0.001s")
     assert (run.metrics["stopped"], run.metrics["steps"]) == ("max_time", 1)
     assert run.metrics["val"]["windows"] == VAL and math.isfinite(run.metrics["test"]["mse"])
@@ -95,12 +95,12 @@ def test_time_that_is_up_at_once_still_gives_a_step_and_scores() -> None:
 
 @pytest.mark.parametrize("model", ["ridge", "fem_sm"])
 @pytest.mark.parametrize("final", [False, True])
-def test_where_time_is_up_scores_and_intervals_are_of_fewer_windows(
+def test_expired_time_limit_scores_fewer_windows(
     model: str, final: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(thinning, "GRACE", 0.0)
+    monkeypatch.setattr(evaluate, "GRACE", 0.0)
     run = small_run(model, max_time="0.001s", final=final, out=tmp_path / "run")
-    some = thinning.FEWEST
+    some = schedule.FEWEST
     assert run.metrics["thinned"] == {"val": VAL, "test": TEST}
     assert run.metrics["val"]["windows"] == run.metrics["test"]["windows"] == some
     assert run.intervals is not None and run.intervals.windows == (2 * some if final else some)
@@ -108,11 +108,11 @@ def test_where_time_is_up_scores_and_intervals_are_of_fewer_windows(
     assert femts.load(tmp_path / "run").metrics["thinned"] == run.metrics["thinned"]
 
 
-def test_the_summary_says_of_how_many_windows_the_scores_are(
+def test_summary_notes_scores_of_fewer_windows(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     within = fit.scores_within
-    monkeypatch.setattr(thinning, "GRACE", 0.0)
+    monkeypatch.setattr(evaluate, "GRACE", 0.0)
     monkeypatch.setattr(fit, "scores_within", lambda deadline, *rest: within(deadline and 0.0, *rest))
     monkeypatch.chdir(tmp_path)
     command = ["train", "--dataset", "synthetic", "--model", "naive", "--pred-len", "24", "--max-time"]
@@ -127,23 +127,23 @@ def test_the_summary_says_of_how_many_windows_the_scores_are(
     assert metrics[0]["test"] == metrics[1]["test"] and metrics[0]["intervals"] == metrics[1]["intervals"]
 
 
-def test_what_memory_cannot_hold_is_refused_before_it_is_begun(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("femts.training.room.available_memory", lambda: 2**20)
+def test_training_beyond_memory_is_refused_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("femts.training.resources.available_memory", lambda: 2**20)
     with pytest.raises(RunFailure, match=r"not enough memory: this training would take [\d,]+ MiB, and 1 are free"):
         small_run("fem_sm", out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
-def test_of_a_slow_model_validations_are_of_fewer_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_model_is_validated_on_fewer_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     scored = list[int]()
 
     def slow(*arguments: Any, **options: Any) -> Any:
-        found = evaluate(*arguments, **options)
+        found = scored_by(*arguments, **options)
         scored.append(int(found["windows"]))
         time.sleep(0.02 * found["windows"])
         return found
 
-    evaluate = loop.evaluate
+    scored_by = loop.evaluate
     monkeypatch.setattr(loop, "evaluate", slow)
     small_run(max_time="10s")
     first, *others = scored

@@ -10,7 +10,7 @@ import pytest
 import torch
 from small_runs import TRAIN
 
-from femts.training.state import TrainState
+from femts.training.checkpoint import TrainState
 
 pytestmark = pytest.mark.slow
 
@@ -115,7 +115,7 @@ def test_ctrl_c_reaches_the_workers_and_leaves_a_resumable_run(python: Any, tmp_
     assert state.stopped == "interrupted" and state.validations
 
 
-def test_a_script_without_a_main_guard_is_told_so(python: Any, tmp_path: Path) -> None:
+def test_missing_main_guard_is_named(python: Any, tmp_path: Path) -> None:
     done = python(
         "import sys; from small_runs import small_run; small_run(out=sys.argv[1], settings={'training.devices': 2})",
         tmp_path / "run",

@@ -4,11 +4,12 @@ from typing import Any
 import torch
 from small_runs import small_run
 
+from femts.data.batch import Batch
 from femts.forecaster.run_folder import CHECKPOINT
 from femts.models.dlinear import DLinear, DLinearConfig
 from femts.models.patchtst import PatchTST, PatchTSTConfig
+from femts.training.checkpoint import TrainState
 from femts.training.ema import RunningAverage
-from femts.training.state import TrainState
 
 CONFIG = DLinearConfig(seq_len=3, pred_len=2, n_channels=1)
 
@@ -36,16 +37,7 @@ def test_average_follows_its_formula_and_continues_from_saved_weights() -> None:
     assert average.steps == 12
 
 
-def test_decay_of_zero_is_the_model_itself() -> None:
-    model = DLinear(CONFIG)
-    average = RunningAverage(model, 0.0, {}, 0)
-    with torch.no_grad():
-        model.trend.weight.add_(1.0)
-    average.update()
-    assert torch.equal(averaged(average), model.trend.weight)
-
-
-def test_the_average_is_what_is_validated_kept_and_scored(tmp_path: Path) -> None:
+def test_running_average_is_validated_kept_and_scored(tmp_path: Path) -> None:
     run = small_run(max_epochs=1, out=tmp_path / "run")
     state = TrainState.load(tmp_path / "run" / CHECKPOINT)
     kept = run.model.state_dict()
@@ -59,10 +51,10 @@ def test_without_averaging_the_last_weights_are_kept(tmp_path: Path) -> None:
     assert all(torch.equal(run.model.state_dict()[name], value) for name, value in state.model.items())
 
 
-def test_what_batch_norm_has_seen_is_taken_over_as_it_is() -> None:
+def test_batch_norm_statistics_are_copied_not_averaged() -> None:
     model = PatchTST(PatchTSTConfig(16, 2, 1, patch_len=8, d_model=4, n_heads=1))
     average = RunningAverage(model, 0.9, {}, 0)
-    model(torch.randn(5, 16, 1))
+    model(Batch(torch.randn(5, 16, 1)))
     average.update()
     pairs = list(zip(average.model.buffers(), model.buffers(), strict=True))
     assert pairs and all(torch.equal(kept, current) for kept, current in pairs)

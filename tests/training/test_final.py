@@ -5,91 +5,108 @@ from __future__ import annotations
 import json
 import signal
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
-from small_runs import DATA, MODELS, essence, signal_at, small_run
+from small_panels import LENGTHS, L, P, panel_forecaster, panel_table
+from small_runs import DATA, essence, signal_at, small_run
 from small_tables import small_table
 
 import femts
 from femts.data.loading import load_dataset
+from femts.data.split_rule import SplitRule
 from femts.data.synthetic import synthetic_frame
-from femts.errors import AgeWarning, UsageError
+from femts.errors import AgeWarning, GapWarning, UsageError
 from femts.forecaster.forecaster import Forecaster
 from femts.models.registry import model_names
+from femts.training.checkpoint import TrainState
 from femts.training.refit import refit
-from femts.training.state import TrainState
 from femts.training.stopping import Interrupted
 from femts.training.train import train
 
-FRAME = synthetic_frame(2000)
-STEPS = 33  # of the first training of `dlinear`
+FRAME, LONG = synthetic_frame(2000), panel_table()
+MAKE: dict[str, Callable[..., Forecaster]] = {"wide": small_run, "long": partial(panel_forecaster, "dlinear")}
+STEPS = {"wide": 33, "long": 6}  # of the first training of `dlinear`
 TINY = {"model.d_model": 16, "model.n_layers": 1, "model.n_heads": 2}
 
 _KILLED = """
 import signal, sys
-import pandas as pd
 import pytest
+from small_panels import panel_forecaster
 from small_runs import signal_at, small_run
 
-signal_at(pytest.MonkeyPatch(), int(sys.argv[2]), signal.SIGKILL)
-small_run(out=sys.argv[1], final=True)
+form, out, call = sys.argv[1:]
+signal_at(pytest.MonkeyPatch(), int(call), signal.SIGKILL)
+{"wide": small_run, "long": panel_forecaster}[form]("dlinear", out=out, final=True)
 """
 
 
 def both(forecaster: Forecaster) -> list[dict[str, Any]]:
     """All that equal runs share, of the forecaster and of the one that was scored."""
+    return [essence(forecaster), essence(scored(forecaster))]
+
+
+def scored(forecaster: Forecaster) -> Forecaster:
     assert forecaster.scored is not None
-    return [essence(forecaster), essence(forecaster.scored)]
+    return forecaster.scored
+
+
+@pytest.fixture(scope="module", params=MAKE)
+def form(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.fixture(scope="module")
-def whole() -> Forecaster:
-    return small_run(final=True)
+def plain(form: str) -> Forecaster:
+    return MAKE[form]()
 
 
-def test_scores_are_those_of_a_run_without_it_and_the_forecaster_is_another(whole: Forecaster) -> None:
-    plain = small_run()
-    assert whole.scored is not None
-    assert essence(whole.scored) == essence(plain)
+@pytest.fixture(scope="module")
+def whole(form: str) -> Forecaster:
+    return MAKE[form](final=True)
+
+
+def test_scores_equal_those_of_a_run_without_refit(form: str, whole: Forecaster, plain: Forecaster) -> None:
+    rows, series = (2000, {}) if form == "wide" else (sum(LENGTHS.values()), {"series": len(LENGTHS)})
+    assert essence(scored(whole)) == essence(plain)
     for name in ("val", "test", "kept_step", "steps", "intervals"):
         assert whole.metrics[name] == plain.metrics[name]
-    assert whole.metrics["scored"] == {
-        "folder": "scored",
-        "train": [0, 1400],
-        "val": [1400, 1600],
-        "test": [1600, 2000],
-    }
-    assert whole.metrics["final"]["rows"] == 2000
+    assert whole.metrics["scored"] == {"folder": "scored", **plain.data["split"], **series}
+    assert whole.metrics["final"]["rows"] == rows
     assert whole.metrics["final"]["steps"] == plain.metrics["kept_step"]
-    assert whole.data["split"] == {"train": [0, 2000], "val": [2000, 2000], "test": [2000, 2000]}
-    assert not np.allclose(whole.predict(FRAME)["s0"], plain.predict(FRAME)["s0"])
-    assert "learned from: all 2000 rows; scores are of one on the first 1400" in repr(whole)
+    assert whole.data["split"] == {"train": [0, rows], "val": [rows, rows], "test": [rows, rows]}
+    of = "the first 1400" if form == "wide" else f"{plain.data['split']['train'][1]} of them"
+    assert f"learned from: all {rows} rows; scores are of one on {of}" in repr(whole)
 
 
 @pytest.mark.parametrize("model", ["dlinear", "ridge", "fem_sm_ridge"])
-def test_the_last_rows_change_the_forecast_and_not_what_was_chosen(model: str) -> None:
-    changed = FRAME.copy()
-    changed.loc[1700:1900, "s0"] += 30  # of the test part, and in no look-back of the forecast
-    one, other = (_on(data, model) for data in (FRAME, changed))
-    assert one.scored is not None and other.scored is not None
-    same = [one.scored, other.scored]
-    assert essence(same[0])["weights"] == essence(same[1])["weights"]
-    assert same[0].metrics["val"] == same[1].metrics["val"]
-    assert same[0].metrics["kept_step"] == same[1].metrics["kept_step"]
-    first, second = (run.predict(FRAME.tail(60), 600)["s0"] for run in (one, other))
-    assert not np.allclose(first, second)
-    first, second = (run.predict(FRAME.tail(60), 600)["s0"] for run in same)
-    np.testing.assert_array_equal(first, second)
-
-
-def _on(frame: Any, model: str, **changes: Any) -> Forecaster:
-    usual = {"pred_len": 24, "seq_len": 48, "max_epochs": 1, "device": "cpu", "settings": MODELS.get(model, {})}
-    data = changes.pop("dataset", None) or load_dataset(frame)
-    return train(data, model, **{**usual, **changes}, final=True)
+def test_last_rows_change_the_forecast_but_not_the_choice(form: str, model: str) -> None:
+    table, settings = (FRAME, LONG)[form == "long"], TINY if model.startswith("fem") else {}
+    changed = table.copy()
+    if form == "wide":
+        changed.loc[1700:1900, "s0"] += 30  # of the test part, and in no look-back of the forecast
+        made = [small_run(model, data=load_dataset(each), max_epochs=1, final=True) for each in (table, changed)]
+        history, steps = FRAME.tail(60), 600
+    else:
+        changed.loc[250:290, "y"] *= 3  # of `long`
+        made = [panel_forecaster(model, each, final=True, settings=settings) for each in (table, changed)]
+        history, steps = LONG.groupby("unique_id").head(100), P
+    one, other = made
+    assert essence(scored(one))["weights"] == essence(scored(other))["weights"]
+    for name in ("val", "kept_step"):
+        assert scored(one).metrics[name] == scored(other).metrics[name]
+    with warnings.catch_warnings(action="ignore"):
+        final, first = (
+            [run.predict(history, steps)[run.targets[0]] for run in runs] for runs in (made, map(scored, made))
+        )
+    assert not np.allclose(*final)
+    np.testing.assert_array_equal(*first)
 
 
 @pytest.mark.parametrize(
@@ -103,121 +120,163 @@ def _on(frame: Any, model: str, **changes: Any) -> Forecaster:
     ],
     ids=["chosen before the end", "exponential", "dropout", "closed form and steps", "closed form"],
 )
-def test_on_the_training_rows_alone_a_refit_is_the_training_itself(model: str, changes: dict[str, Any]) -> None:
-    scored = small_run(model, **changes)
-    again = refit(scored, load_dataset(FRAME.iloc[:1400]))
+def test_refit_on_the_training_rows_is_bit_identical(model: str, changes: dict[str, Any]) -> None:
+    first = small_run(model, **changes)
+    again = refit(first, load_dataset(FRAME.iloc[:1400]))
     if changes.get("max_epochs") == 8:
-        assert scored.metrics["kept_step"] < scored.metrics["steps"], "nothing was chosen: this run proves nothing"
-    assert essence(again)["weights"] == essence(scored)["weights"]
-    assert again.scored is scored and again.preprocess_record()["scaler"] == scored.preprocess_record()["scaler"]
+        assert first.metrics["kept_step"] < first.metrics["steps"], "nothing was chosen: this run proves nothing"
+    assert essence(again)["weights"] == essence(first)["weights"]
+    assert again.scored is first and again.preprocess_record()["scaler"] == first.preprocess_record()["scaler"]
 
 
 @pytest.mark.parametrize("model", model_names())
-def test_every_model_can_and_is_loaded_again(model: str, tmp_path: Path) -> None:
-    card = {key: value for key, value in TINY.items() if key[6:] in _settings(model)}
-    made = train(
-        small_table(), model, 12, seq_len=24, max_steps=3, device="cpu", final=True, settings=card, out=tmp_path / "run"
-    )
+def test_every_model_is_refitted_saved_and_loaded(model: str, tmp_path: Path) -> None:
+    own = set(femts.models(model)["setting"])
+    card = {key: value for key, value in TINY.items() if key in own or key[6:] in own}
+    usual: dict[str, Any] = {"seq_len": 24, "max_steps": 3, "device": "cpu", "final": True, "settings": card}
+    made = train(small_table(), model, 12, **usual, out=tmp_path / "run")
     again = femts.load(tmp_path / "run")
     assert both(again) == both(made)
     again.save(tmp_path / "copy")
     assert both(femts.load(tmp_path / "copy")) == both(made)
 
 
-def _settings(model: str) -> set[str]:
-    return {str(name).removeprefix("model.") for name in femts.models(model)["setting"]}
+def test_run_of_many_series_is_saved_and_loaded(tmp_path: Path) -> None:
+    LONG.to_csv(tmp_path / "panel.csv", index=False)
+    usual: dict[str, Any] = {"seq_len": L, "max_steps": 6, "device": "cpu", "settings": TINY}
+    made = train(tmp_path / "panel.csv", "fem_sm", P, **usual, final=True, out=tmp_path / "run")
+    read = femts.load(tmp_path / "run")
+    assert both(read) == both(made)
+    assert read.training_data().record == read.data and read.evaluate() == made.metrics["test"]
+    assert read.until == made.until and read.predict(LONG).equals(made.predict(LONG))
 
 
-def test_intervals_come_from_the_errors_of_the_scored_model_on_validation_and_test_rows(whole: Forecaster) -> None:
-    assert whole.scored is not None and whole.intervals is not None
-    held_out = replace(DATA, split=replace(DATA.split, val=(1400, 2000)))
-    assert essence(replace(whole.scored, intervals=whole.scored.calibrate(dataset=held_out)))["intervals"] == (
-        whole.intervals.to_bytes().hex()
-    )
-    whole.scored.calibrate(dataset=DATA)
-    assert whole.intervals.windows == 600 - 24 + 1
+def test_intervals_are_of_errors_on_validation_and_test_rows(whole: Forecaster, form: str) -> None:
+    first = scored(whole)
+    assert whole.intervals is not None and first.intervals is not None
+    held_out = first.training_data().held_out()
+    held_out = replace(held_out, schema=replace(held_out.schema, split=SplitRule(test_rows=1)))  # as it is
+    starts, stops = held_out.split.val.T
+    windows = np.where(starts > 0, np.maximum(0, stops - starts - whole.config.pred_len + 1), 0).sum()
+    assert whole.intervals.windows == windows > first.intervals.windows
+    assert Forecaster(**vars(first)).calibrate(dataset=held_out).to_bytes() == whole.intervals.to_bytes()
 
 
-def test_all_scores_in_python_are_of_the_scored_one(whole: Forecaster) -> None:
-    plain = small_run()
-    assert whole.evaluate(dataset=DATA) == plain.metrics["test"]
-    assert whole.scores(by="step", level=[80], dataset=DATA).equals(plain.scores(by="step", level=[80], dataset=DATA))
-    assert whole.coverage(dataset=DATA).equals(plain.coverage(dataset=DATA))
-    assert not femts.audit(whole, DATA).failed
-    longer = small_run(final=True)
-    assert longer.calibrate(36, dataset=DATA).steps == 36
-    assert longer.scored is not None and longer.scored.intervals is not None
-    assert (longer.scored.intervals.steps, longer.scored.intervals.windows) == (36, 200 - 36 + 1)
-    assert set(longer.scores(pred_len=36, level=[80], dataset=DATA)["windows"]) == {400 - 36 + 1}
+def test_all_scores_are_of_the_scored_one(form: str, plain: Forecaster, tmp_path: Path) -> None:
+    run, data = MAKE[form](final=True), DATA if form == "wide" else load_dataset(LONG, panel=True)
+    assert run.evaluate(dataset=data) == plain.metrics["test"]
+    assert run.scores(level=[80], dataset=data).equals(plain.scores(level=[80], dataset=data))
+    assert run.coverage(dataset=data).equals(plain.coverage(dataset=data))
+    assert not femts.audit(run, data).failed
+    assert femts.report(run, tmp_path / "page.html", dataset=data).is_file()
+    steps, before = run.config.pred_len + 2, run.intervals
+    assert run.calibrate(steps, dataset=data).steps == steps and run.intervals is not before
+    assert scored(run).intervals is not None and run.intervals is not None
+    assert scored(run).intervals.steps == steps  # type: ignore[union-attr]
+    assert scored(run).intervals.windows < run.intervals.windows  # type: ignore[union-attr]
+    windows = data.for_horizon(run.config.pred_len).split.windows("test", run.config.seq_len, steps)[:, 3].sum()
+    assert set(run.scores(pred_len=steps, level=[80], dataset=data)["windows"]) == {windows}
+
+
+def test_view_of_one_series_is_scored_and_forecast_alone() -> None:
+    run, plain = MAKE["long"](final=True), MAKE["long"]()
+    view = run.of("long")
+    assert view.evaluate() == plain.of("long").evaluate()
+    history = LONG.query("unique_id == 'long'")[["ds", "y"]].rename(columns={"ds": "date"})
+    with warnings.catch_warnings(action="ignore"):
+        alone, among = view.predict(history)["y"], run.predict(LONG, series=["long"])["y"]
+    np.testing.assert_allclose(alone, among, rtol=1e-5)
+
+
+@pytest.mark.parametrize("model", ["ridge", "dlinear"])
+def test_one_series_is_trained_alike_in_wide_and_long_form(model: str) -> None:
+    one = LONG.query("unique_id == 'long'").reset_index(drop=True)
+    wide = one[["ds", "y"]].rename(columns={"ds": "date"})
+    long = panel_forecaster(model, one, final=True)
+    single = train(wide, model, P, seq_len=L, max_steps=6, device="cpu", final=True)
+    assert both(long) == both(single)
+    assert long.until == single.until == str(one["ds"].iloc[-1])
+    np.testing.assert_array_equal(long.predict(one)["y"], single.predict(wide)["y"])
 
 
 def test_quantiles_known_columns_and_transforms_go_through(tmp_path: Path) -> None:
     table = small_table(columns=("load", "heat", "open"))
     table[["load", "heat"]] = np.exp(table[["load", "heat"]] / 10)
     data = load_dataset(table, target=["load"], past=["heat"], future=["open"], calendar=True, transform="log1p", min=0)
+    usual: dict[str, Any] = {"seq_len": 24, "max_steps": 4, "device": "cpu", "final": True}
     settings = {"training.loss": "pinball", **TINY}
-    made = train(
-        data, "fem_sm", 12, seq_len=24, max_steps=4, device="cpu", final=True, settings=settings, out=tmp_path / "r"
-    )
-    again = femts.load(tmp_path / "r")
-    future = table.tail(12).assign(date=lambda t: t["date"] + (t["date"].iloc[-1] - t["date"].iloc[0]) + _step(table))
+    made = train(data, "itransformer", 12, **usual, settings=settings, out=tmp_path / "run")
+    again = femts.load(tmp_path / "run")
+    future = table.tail(12).assign(date=lambda rows: rows["date"] + pd.Timedelta(hours=12))
     forecast = again.predict(table, level=[80], future=future)
     assert forecast.equals(made.predict(table, level=[80], future=future))
     assert (forecast.drop(columns="date") >= 0).all(axis=None)
-    assert again.scored is not None
-    assert again.preprocess.scaler.mean[0] == again.scored.preprocess.scaler.mean[0], "units stay"
-    effects = again.preprocess.effects, again.scored.preprocess.effects
+    assert again.preprocess.scaler.mean[0, 0] == scored(again).preprocess.scaler.mean[0, 0], "units stay"
+    effects = again.preprocess.effects, scored(again).preprocess.effects
     assert effects[0] is not None and effects[1] is not None
     assert effects[0].to_dict() != effects[1].to_dict(), "and effects are those of all rows"
 
 
-def _step(table: Any) -> Any:
-    return table["date"].iloc[1] - table["date"].iloc[0]
+def test_static_columns_known_ones_and_own_splits_go_through(tmp_path: Path) -> None:
+    table = LONG.query("unique_id in ['long', 'short']")
+    table = table.assign(kind=np.where(table["unique_id"] == "long", "big", "small"), open=table["ds"].dt.day % 3)
+    data = load_dataset(table, target=["y"], future=["open"], static=["kind"], val_rows=P, test_rows=P, panel=True)
+    usual: dict[str, Any] = {"seq_len": L, "max_steps": 3, "device": "cpu", "settings": TINY, "final": True}
+    made = train(data, "fem_sm", P, **usual, out=tmp_path / "run")
+    read = femts.load(tmp_path / "run")
+    assert both(read) == both(made) and made.intervals is not None and made.intervals.windows == 2 * (P + 1)
+    one = data["short"]  # of the words of `kind` it has one
+    assert femts.backtest(made, one, femts.Cutoffs(windows=1, step=1), refit=True)["forecast"].notna().all()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("call", [11 + 5, STEPS + 11 + 5, STEPS + 3], ids=["first", "second", "second-before-a-state"])
-def test_killed_in_either_training_and_resumed(call: int, whole: Forecaster, python: Any, tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    assert python(_KILLED, out, call).returncode == -signal.SIGKILL
-    assert (out / "scored" / "metrics.json").is_file() == (call > STEPS)
+@pytest.mark.parametrize("part", [0.5, 1, 1.5], ids=["first", "second-before-a-state", "second"])
+def test_killed_in_either_training_it_resumes_bit_identically(
+    part: float, form: str, whole: Forecaster, python: Any, tmp_path: Path
+) -> None:
+    out, call = tmp_path / "run", int(part * STEPS[form]) + 1
+    assert python(_KILLED, form, out, call).returncode == -signal.SIGKILL
+    assert (out / "scored" / "metrics.json").is_file() == (part >= 1)
     with pytest.raises(UsageError, match=r"unfinished.*--resume"):
         femts.load(out)
     with pytest.raises(UsageError, match="holds an unfinished run; continue it with --resume"):
-        small_run(out=out, final=True)
-    assert both(small_run(out=out, final=True, resume=True)) == both(whole)
+        MAKE[form](out=out, final=True)
+    assert both(MAKE[form](out=out, final=True, resume=True)) == both(whole)
     assert both(femts.load(out)) == both(whole)
 
 
-@pytest.mark.parametrize("call", [4, STEPS + 4])
-def test_interrupted_and_resumed_from_that_very_step(
-    call: int, whole: Forecaster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize("training", [0, 1])
+def test_interrupted_it_resumes_from_that_very_step(
+    training: int, form: str, whole: Forecaster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    out, make = tmp_path / "run", partial(MAKE[form], out=tmp_path / "run")
     with monkeypatch.context() as patch:
-        signal_at(patch, call, signal.SIGINT)
+        signal_at(patch, training * STEPS[form] + 2, signal.SIGINT)
         with pytest.raises(Interrupted, match="continue it with --resume"):
-            small_run(out=tmp_path / "run", final=True)
-    inner = tmp_path / "run" / "scored" if call < STEPS else tmp_path / "run"
-    assert TrainState.load(inner / "checkpoints" / "last.ckpt").step == 4
+            make(final=True)
+    assert TrainState.load((out if training else out / "scored") / "checkpoints" / "last.ckpt").step == 2
     with pytest.raises(UsageError, match="begun with final=True, not False"):
-        small_run(out=tmp_path / "run", resume=True)
-    assert both(small_run(out=tmp_path / "run", final=True, resume=True)) == both(whole)
+        make(resume=True)
+    assert both(make(final=True, resume=True)) == both(whole)
 
 
-def test_data_that_changed_between_the_trainings_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_data_that_changed_between_the_trainings_are_refused(
+    form: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    make = partial(MAKE[form], out=tmp_path / "run", final=True)
     with monkeypatch.context() as patch:
-        signal_at(patch, STEPS + 1, signal.SIGINT)
+        signal_at(patch, STEPS[form] + 1, signal.SIGINT)
         with pytest.raises(Interrupted):
-            small_run(out=tmp_path / "run", final=True)
+            make()
     (tmp_path / "run" / "checkpoints" / "last.ckpt").unlink()
-    for name in ("metrics.json", "preprocess.json"):
-        assert (tmp_path / "run" / "scored" / name).is_file()
-    other = load_dataset(FRAME.assign(s0=FRAME["s0"] + 1))
-    with pytest.raises(UsageError, match=r"changed since run .*scored began"):
-        _on(None, "dlinear", dataset=other, out=tmp_path / "run", resume=True, max_epochs=3)
+    assert (tmp_path / "run" / "scored" / "metrics.json").is_file()
+    wide, long = FRAME.assign(s0=FRAME["s0"] + 1), LONG.assign(y=LONG["y"] + 1)
+    other: dict[str, Any] = {"data": load_dataset(wide)} if form == "wide" else {"table": long}
+    with pytest.raises(UsageError, match="changed since run"):
+        make(resume=True, **other)
 
 
-def test_a_finished_one_says_so(tmp_path: Path) -> None:
+def test_finished_run_says_so(tmp_path: Path) -> None:
     small_run("ridge", out=tmp_path / "run", final=True)
     said = list[str]()
     small_run("ridge", out=tmp_path / "run", final=True, resume=True, say=said.append)
@@ -225,29 +284,25 @@ def test_a_finished_one_says_so(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "run" / "metrics.json").read_text())["final"]["steps"] == 0
 
 
-def test_time_is_shared_by_both_trainings(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_time_is_shared_by_both_trainings(form: str) -> None:
     patient = {"training.patience": 100_000}  # a fast machine would stop early
-    made = small_run(max_epochs=None, max_steps=10**6, max_time="6s", final=True, settings=patient)
-    assert made.scored is not None and made.scored.metrics["stopped"] == "max_time"
-    assert made.scored.metrics["seconds"] < 5
-    schedule = made.metrics["schedule"]["steps"]
-    assert made.metrics["kept_step"] <= schedule <= made.metrics["steps"] + 1
+    limit: dict[str, Any] = {"max_steps": 10**6, "max_time": "6s", "final": True, "settings": patient}
+    made = MAKE[form](**limit, **({"max_epochs": None} if form == "wide" else {}))
+    assert scored(made).metrics["stopped"] == "max_time" and scored(made).metrics["seconds"] < 5
+    assert made.metrics["kept_step"] <= made.metrics["schedule"]["steps"] <= made.metrics["steps"] + 1
     assert 0 < made.metrics["final"]["steps"] <= made.metrics["kept_step"]
 
 
-def test_the_age_of_what_was_learned_is_said_beyond_a_horizon(whole: Forecaster) -> None:
-    plain = small_run()
-    with pytest.warns(
-        AgeWarning, match=r"ends 600 steps after the last row learned from \(2020-03-04 07:00:00\); train "
-    ):
+def test_old_model_warns_of_its_age() -> None:
+    plain, whole, longer = small_run(), small_run(final=True), synthetic_frame(2100)
+    learned = r"ends 600 steps after the last row learned from \(2020-03-04 07:00:00\); train "
+    with pytest.warns(AgeWarning, match=learned):
         plain.predict(FRAME)
-    longer = synthetic_frame(2100)
     with pytest.warns(AgeWarning, match=r"ends 25 steps after .*; train again on the rows since"):
         whole.predict(longer.iloc[:2025])
     zoned = FRAME.assign(date=FRAME["date"].dt.tz_localize("UTC"))
-    with pytest.warns(
-        AgeWarning, match=r"age .* not known: it ends .*\+00:00, .* both with a time zone, or both without"
-    ):
+    unknown = r"age .* not known: it ends .*\+00:00, .* both with a time zone, or both without"
+    with pytest.warns(AgeWarning, match=unknown):
         plain.predict(zoned)
     with warnings.catch_warnings(action="error"):
         whole.predict(FRAME)
@@ -257,11 +312,50 @@ def test_the_age_of_what_was_learned_is_said_beyond_a_horizon(whole: Forecaster)
         femts.backtest(plain, DATA, femts.Cutoffs(windows=2, step=24))
 
 
-def test_what_cannot_be_is_refused_in_a_sentence(whole: Forecaster) -> None:
+def test_age_of_many_series_is_that_of_the_latest() -> None:
+    plain, whole = MAKE["long"](), MAKE["long"](final=True)
+    own = LONG.query("unique_id == 'long'")
+    assert whole.until == str(LONG["ds"].max())
+    assert plain.until == str(own["ds"].iloc[plain.of("long").data["split"]["train"][1] - 1])
+    with pytest.warns(AgeWarning, match="train with --final"):
+        plain.predict(LONG)
+    later = own.tail(P + 1)
+    later = later.assign(ds=later["ds"] + pd.Timedelta(days=P + 1))
+    with pytest.warns(AgeWarning, match=rf"ends {P + 1} steps after .*; train again on the rows since"):
+        whole.predict(pd.concat([LONG, later]))
+    with warnings.catch_warnings(action="error", category=AgeWarning):
+        whole.predict(LONG.query("unique_id == 'tiny'"))
+        femts.backtest(plain, LONG, femts.Cutoffs(windows=2, step=P))
+
+
+def test_series_that_ended_and_short_ones_are_named() -> None:
+    plain = MAKE["long"]()
+    with pytest.warns(AgeWarning, match=r"^3 of 4 series ended more than 7 steps before 2020-10-26 .*'short' at 2020"):
+        plain.predict(LONG)
+    stamps = LONG.groupby("unique_id")["ds"].max()
+    together = LONG.assign(ds=LONG["ds"] + LONG["unique_id"].map(stamps.max() - stamps))
+    with warnings.catch_warnings(record=True) as told:
+        plain.predict(together)
+    assert not [each for each in told if "ended" in str(each.message)]
+    assert not [each for each in told if "too short" in str(each.message)], "no intervals were asked for"
+    new = LONG.query("unique_id == 'long'").assign(unique_id="new")
+    short = "series are too short for intervals that hold, the first 'tiny' of 6 rows"
+    with pytest.warns(GapWarning, match=f"^1 of 5 {short}"):
+        plain.predict(pd.concat([LONG, new.tail(14)]), level=[80])
+    with pytest.warns(GapWarning, match=f"^2 of 5 {short}; read them as too narrow up to 14 rows"):
+        plain.predict(pd.concat([LONG, new.tail(13)]), level=[80])
+
+
+def test_impossible_refits_are_refused(plain: Forecaster, form: str) -> None:
     with pytest.raises(UsageError, match="Argument 'final' is"):
-        small_run(final="yes")
-    bare = Forecaster(**{**vars(small_run()), "metrics": {}})
+        MAKE[form](final="yes")
+    data, other = DATA, load_dataset(LONG, panel=True)
+    data, other = (data, other) if form == "wide" else (other, data)
+    bare = Forecaster(**{**vars(plain), "metrics": {}})
     with pytest.raises(UsageError, match="does not say by which steps it was trained"):
-        refit(bare, DATA)
-    with pytest.raises(UsageError, match=r"does not fit .* of 'The frame, before row 48'"):
-        femts.backtest(whole, FRAME.iloc[:72], femts.Cutoffs(windows=1, step=1), refit=True)
+        refit(bare, data)
+    with pytest.raises(UsageError, match=r"'frame' has (series of their own|one series), and this model was"):
+        refit(plain, other)
+    if form == "wide":
+        with pytest.raises(UsageError, match=r"does not fit .* of 'The frame, before cutoff 1'"):
+            femts.backtest(plain, FRAME.iloc[:72], femts.Cutoffs(windows=1, step=1), refit=True)

@@ -23,14 +23,6 @@ def run(model: str = "dlinear", **changes: Any) -> Any:
     return resolve_run(data, model, Lengths(**{**asked, **changes}), settings, TrainingConfig())
 
 
-def test_settings_go_to_model_and_training_by_their_prefix() -> None:
-    model, training = resolve_training(
-        "dlinear", {"seed": 42, "max_epochs": 7}, {"model.individual": "true", "training.lr": "1e-3"}
-    )
-    assert model == {"individual": "true"}
-    assert (training.lr, training.max_epochs) == (1e-3, 7)
-
-
 def test_the_models_own_recipe_gives_way_to_the_users() -> None:
     recipe = resolve_training("patchtst", {}, {})[1]
     assert recipe.lr == PatchTST.training_defaults["lr"] != TrainingConfig().lr
@@ -114,7 +106,7 @@ def test_lengths_protocols_and_models_that_cannot_be_are_refused(changes: dict[s
 
 
 @pytest.mark.parametrize(("pred_len", "longest"), [(96, 768), (24, 720), (7, 721), (1000, 1000)])
-def test_the_longest_is_720_in_whole_forecasts_or_what_half_of_the_rows_allow(pred_len: int, longest: int) -> None:
+def test_ridge_maps_at_most_720_steps_or_half_of_the_rows(pred_len: int, longest: int) -> None:
     assert run("ridge", pred_len=pred_len).model_config.longest == longest
     room = 24 * ((8760 * 7 // 10 - 5900) // 2 // 24)
     assert run("ridge", pred_len=24, seq_len=5900).model_config.longest == room < 720
@@ -132,19 +124,7 @@ def test_the_season_is_the_datas_unless_set() -> None:
     assert run("ridge", seq_len=10).model_config.season == 1
 
 
-def test_the_source_finds_the_data_again(tmp_path: Any) -> None:
-    path = tmp_path / "own.csv"
-    frame = synthetic_frame(400)
-    frame.to_csv(path, index=False)
-    assert run().source == "synthetic"
-    for given, source in ((path, str(path)), (frame, None)):
-        data = load_dataset(given)
-        config = resolve_run(data, "naive", Lengths(2, 5, "paper"), {}, TrainingConfig())
-        assert config.source == source
-    assert isinstance(frame, pd.DataFrame)
-
-
-def test_lengths_that_nobody_gives_are_those_of_the_data_and_are_said() -> None:
+def test_lengths_left_open_follow_from_the_data_and_are_noted() -> None:
     own, known = load_dataset(synthetic_frame(2000)), load_dataset("synthetic")
     for data, lengths in ((own, (48, 648, "seasons")), (known, (96, 1024, "paper"))):
         for left_open in (None, "auto"):
@@ -156,7 +136,7 @@ def test_lengths_that_nobody_gives_are_those_of_the_data_and_are_said() -> None:
     assert length_notes(own, "ridge", Lengths(24, 100)) == []
 
 
-def test_lengths_of_the_catalogue_and_of_protocols_are_what_they_were() -> None:
+def test_catalogue_and_protocols_have_their_look_backs() -> None:
     for source, protocol in product(("synthetic", synthetic_frame(8760)), ("paper", "lookback96")):
         data = load_dataset(source)
         for pred_len, steps in ((96, 1024), (336, 2048), (720, 2048)):

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import signal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from run_damage import flipped
 from small_runs import MODELS, essence, signal_at, small_run
 
 import femts
 from femts.errors import UsageError
-from femts.training.state import TrainState
+from femts.training import fit
+from femts.training.checkpoint import TrainState
 from femts.training.stopping import Interrupted
 
 _KILLED = """
@@ -27,7 +30,7 @@ small_run(sys.argv[1], out=sys.argv[2])
 @pytest.fixture(scope="module")
 def whole() -> dict[str, dict[str, Any]]:
     """What the uninterrupted runs give."""
-    return {model: essence(small_run(model)) for model in MODELS}
+    return {model: essence(small_run(model)) for model in ("dlinear", "fem_sm")}
 
 
 @pytest.mark.slow
@@ -36,7 +39,7 @@ def whole() -> dict[str, dict[str, Any]]:
     [("dlinear", 2 * 11 + 5, 2), ("fem_sm", 5 + 2, 1), ("dlinear", 3, 0)],
     ids=["dlinear-third-epoch", "fem_sm-with-dropout", "before-any-checkpoint"],
 )
-def test_killed_in_mid_epoch_and_resumed(
+def test_killed_in_mid_epoch_it_resumes_bit_identically(
     model: str, call: int, epochs: int, whole: dict[str, Any], python: Any, tmp_path: Path
 ) -> None:
     out = tmp_path / "run"
@@ -51,28 +54,32 @@ def test_killed_in_mid_epoch_and_resumed(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda n: n.name)
-@pytest.mark.parametrize(("model", "call"), [("dlinear", 11 + 4), ("fem_sm", 3), ("fem_sm_ridge", 3)])
-def test_interrupted_in_mid_epoch_and_resumed_from_that_very_step(
-    model: str,
-    call: int,
-    number: signal.Signals,
-    whole: dict[str, Any],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+@pytest.mark.parametrize(
+    ("model", "call", "loss"),
+    [
+        ("dlinear", 11 + 4, "mse"),
+        ("fem_sm", 3, "mse"),
+        ("fem_sm_ridge", 3, "mse"),
+        ("dlinear", 7, "pinball"),
+        ("fem_sm", 7, "mae"),
+    ],
+)
+def test_interrupted_in_mid_epoch_it_resumes_from_that_very_step(
+    model: str, call: int, loss: str, number: signal.Signals, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    handler = signal.getsignal(number)
+    handler, make = signal.getsignal(number), partial(small_run, model, settings={"training.loss": loss})
     with monkeypatch.context() as patch:
         signal_at(patch, call, number)
         with pytest.raises(Interrupted, match=r"interrupted; what was reached is in .*run; continue it with --resume"):
-            small_run(model, out=tmp_path / "run")
+            make(out=tmp_path / "run")
     assert signal.getsignal(number) is handler
     state = TrainState.load(tmp_path / "run" / "checkpoints" / "last.ckpt")
     assert state.stopped == "interrupted"
     assert state.step == call and len(state.losses) == call % {"dlinear": 11}.get(model, 5)
-    assert essence(small_run(model, out=tmp_path / "run", resume=True)) == whole[model]
+    assert essence(make(out=tmp_path / "run", resume=True)) == essence(make())
 
 
-def test_an_interrupted_run_without_out_says_that_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_run_without_a_folder_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     signal_at(monkeypatch, 2, signal.SIGINT)
     with pytest.raises(Interrupted, match="nothing was kept"):
         small_run()
@@ -91,7 +98,9 @@ def test_accumulated_batches_are_interrupted_only_between_steps(
     assert essence(small_run(out=tmp_path / "run", settings=settings, resume=True)) == straight
 
 
-def test_interrupted_twice_in_one_epoch(whole: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_interrupted_twice_it_resumes_bit_identically(
+    whole: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     for call in (4, 3):
         with monkeypatch.context() as patch:
             signal_at(patch, call, signal.SIGINT)
@@ -101,14 +110,14 @@ def test_interrupted_twice_in_one_epoch(whole: dict[str, Any], monkeypatch: pyte
     assert essence(small_run(out=tmp_path / "run", resume=True)) == whole["dlinear"]
 
 
-def test_killed_between_the_last_epoch_and_the_scores(whole: dict[str, Any], tmp_path: Path) -> None:
+def test_killed_before_the_scores_it_resumes(whole: dict[str, Any], tmp_path: Path) -> None:
     small_run(out=tmp_path / "run")
     (tmp_path / "run" / "metrics.json").unlink()
     (tmp_path / "run" / "model.safetensors").unlink()
     assert essence(small_run(out=tmp_path / "run", resume=True)) == whole["dlinear"]
 
 
-def test_a_finished_run_says_so(tmp_path: Path) -> None:
+def test_finished_run_says_so(tmp_path: Path) -> None:
     made, said = small_run(out=tmp_path / "run"), list[str]()
     before = (tmp_path / "run" / "metrics.json").read_bytes()
     again = small_run(out=tmp_path / "run", resume=True, say=said.append)
@@ -143,18 +152,18 @@ def begun(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     ],
     ids=str,
 )
-def test_another_recipe_cannot_continue_a_run(begun: Path, changes: dict[str, Any], message: str) -> None:
+def test_other_recipe_is_refused(begun: Path, changes: dict[str, Any], message: str) -> None:
     settings = {**MODELS["dlinear"], **changes.pop("settings", {})} if changes.get("model") != "naive" else {}
     with pytest.raises(UsageError, match=message):
         small_run(changes.pop("model", "dlinear"), out=begun, resume=True, settings=settings, **changes)
 
 
-def test_an_unfinished_run_is_not_overwritten(begun: Path) -> None:
+def test_unfinished_run_is_not_overwritten(begun: Path) -> None:
     with pytest.raises(UsageError, match="holds an unfinished run; continue it with --resume"):
         small_run(out=begun)
 
 
-def test_changed_data_cannot_continue_a_run(begun: Path) -> None:
+def test_changed_data_are_refused(begun: Path) -> None:
     path = begun / "preprocess.json"
     path.write_text(path.read_text().replace('"sha256": "', '"sha256": "0'))
     with pytest.raises(UsageError, match="data 'frame' changed since"):
@@ -176,7 +185,7 @@ def test_where_nothing_has_begun_a_run_is_started(whole: dict[str, Any], left: t
     assert essence(small_run(out=tmp_path / "run", resume=True)) == whole["dlinear"]
 
 
-def test_what_is_no_run_is_not_resumed(tmp_path: Path) -> None:
+def test_folder_without_a_run_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").touch()
     with pytest.raises(UsageError, match="holds files that are no run"):
         small_run(out=tmp_path, resume=True)
@@ -187,9 +196,30 @@ def test_what_is_no_run_is_not_resumed(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
-def test_what_a_killed_write_left_is_swept_away(begun: Path) -> None:
+def test_leftovers_of_a_killed_write_are_removed(begun: Path) -> None:
     left = [begun / ".config.yaml.1.part", begun / "checkpoints" / ".last.ckpt.1.part"]
     for path in left:
         path.write_bytes(b"half")
     small_run(out=begun, resume=True)
     assert not any(path.exists() for path in left)
+
+
+@pytest.mark.parametrize("name", ["config.yaml", "preprocess.json"])
+def test_flipped_bit_beside_a_checkpoint_is_found_or_without_effect(
+    begun: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both are made again from what the user gives, so they can only be refused."""
+    find_state, found = fit.find_state, list[TrainState]()
+
+    def stopped(*arguments: Any) -> TrainState:
+        found.append(find_state(*arguments))
+        raise Interrupted("found")
+
+    monkeypatch.setattr(fit, "find_state", stopped)
+    path, wanted = begun / name, TrainState.load(begun / "checkpoints" / "last.ckpt")
+    for changed in flipped(path.read_bytes(), 40):
+        path.write_bytes(changed)
+        with pytest.raises((UsageError, Interrupted)) as caught:
+            small_run(out=begun, resume=True)
+        assert caught.type is Interrupted or ("\n" not in str(caught.value) and str(begun) in str(caught.value))
+    assert all((each.step, each.validations) == (wanted.step, wanted.validations) for each in found)

@@ -36,7 +36,7 @@ def test_without_a_limit_no_time_is_spent() -> None:
     assert Budget(10, None, time.monotonic() - 1e6, 10**9).time_spent() == 0.0
 
 
-def test_a_budget_of_time_keeps_what_the_scores_take() -> None:
+def test_time_budget_reserves_time_for_scores() -> None:
     now = time.monotonic()
     assert Budget(10, 60, now - 61, 0).time_spent() == 1.0
     budget = Budget(10, 60, now - 50, 100)

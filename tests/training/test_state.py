@@ -1,4 +1,4 @@
-"""One file holds the state of training; it is read without executing anything."""
+"""One file holds the state of training; it is read without executing anything, and no damage to it is silent."""
 
 import hashlib
 import io
@@ -7,20 +7,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from run_damage import flipped
 
 from femts.errors import UsageError
 from femts.forecaster.run_folder import FORMAT
-from femts.training.state import TrainState
+from femts.training.checkpoint import TrainState
 
 ROW = {"step": 1, "train_loss": 1.0, "val_mse": 1.0, "val_mae": 1.0, "lr": 1e-3, "seconds": 0.5}
-
-
-def _write(path: Path, content: object, number: int = FORMAT) -> None:
-    """A checkpoint with a hash that is right, whatever is in it."""
-    written = io.BytesIO()
-    torch.save(content, written)
-    digest = hashlib.sha256(written.getvalue()).hexdigest()
-    path.write_bytes(f"femts checkpoint {number} {digest}\n".encode() + written.getvalue())
 
 
 class _Bomb:
@@ -28,7 +21,7 @@ class _Bomb:
         return print, ("boom",)
 
 
-def test_what_was_saved_is_read_back(tmp_path: Path) -> None:
+def test_saved_state_is_read_back(tmp_path: Path) -> None:
     layer = torch.nn.Linear(2, 1)
     optimizer = torch.optim.AdamW(layer.parameters())
     layer(torch.ones(1, 2)).sum().backward()
@@ -43,10 +36,6 @@ def test_what_was_saved_is_read_back(tmp_path: Path) -> None:
     optimizer.load_state_dict(again.optimizer)
 
 
-def rows(*losses: float) -> list[dict[str, float]]:
-    return [{"step": 10.0 * (i + 1), "val_mse": loss} for i, loss in enumerate(losses)]
-
-
 @pytest.mark.parametrize(
     ("losses", "kept", "worse_last", "worse_best"),
     [
@@ -57,42 +46,53 @@ def rows(*losses: float) -> list[dict[str, float]]:
         ((0.9, 0.8, 0.9, 0.805, 0.83), "best", 1, 3),
     ],
 )
-def test_the_last_weights_are_kept_unless_they_are_clearly_worse(
+def test_last_weights_are_kept_unless_they_are_clearly_worse(
     losses: tuple[float, ...], kept: str, worse_last: int, worse_best: int
 ) -> None:
-    best = losses.index(min(losses))
+    best, rows = losses.index(min(losses)), [{"step": 10.0 * (i + 1), "val_mse": x} for i, x in enumerate(losses)]
     state = TrainState(
-        step=10 * len(losses), validations=rows(*losses), best_step=10 * (best + 1), best_val={"mse": min(losses)}
+        step=10 * len(losses), validations=rows, best_step=10 * (best + 1), best_val={"mse": min(losses)}
     )
     state.average, state.best = {"w": torch.zeros(1)}, {"w": torch.ones(1)}
     assert state.kept("last") == ((state.best, state.best_step) if kept == "best" else (state.average, state.step))
     assert state.kept("best") == (state.best, state.best_step)
     assert (state.worse_for("last"), state.worse_for("best")) == (worse_last, worse_best)
-
-
-def test_nothing_validated_is_worse_than_anything() -> None:
     assert TrainState().best_mse == float("inf")
 
 
+def test_flipped_bit_of_a_checkpoint_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "last.ckpt"
+    TrainState(step=1, model={"w": torch.randn(99)}).save(path)
+    content = path.read_bytes()
+    head = content.index(b"\n") + 1
+    for changed in [*flipped(content, 60), *(flip + content[head:] for flip in flipped(content[:head], 8 * head))]:
+        path.write_bytes(changed)
+        with pytest.raises(UsageError, match=r"Checkpoint .*last\.ckpt (is damaged and|has format)"):
+            TrainState.load(path)
+
+
 @pytest.mark.parametrize("fault", ["empty", "text", "cut", "executable", "other"])
-def test_a_damaged_checkpoint_is_refused_in_one_sentence(
+def test_damaged_checkpoint_is_refused_in_one_sentence(
     tmp_path: Path, fault: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "last.ckpt"
     TrainState(step=1).save(path)
     content = path.read_bytes()
     path.write_bytes({"empty": b"", "text": b"hello", "cut": content[: len(content) // 2]}.get(fault, content))
-    if fault == "executable":
-        _write(path, {"step": _Bomb()})
-    if fault == "other":
-        _write(path, [1, 2])
+    if fault in ("executable", "other"):  # with a hash that is right
+        written = io.BytesIO()
+        torch.save({"step": _Bomb()} if fault == "executable" else [1, 2], written)
+        digest = hashlib.sha256(written.getvalue()).hexdigest()
+        path.write_bytes(f"femts checkpoint {FORMAT} {digest}\n".encode() + written.getvalue())
     with pytest.raises(UsageError, match=r"last\.ckpt is damaged and cannot be resumed"):
         TrainState.load(path)
     assert "boom" not in capsys.readouterr().out
     assert pickle.loads(pickle.dumps(_Bomb())) is None  # the fault was a real one
 
 
-def test_another_format_is_named(tmp_path: Path) -> None:
-    _write(tmp_path / "last.ckpt", {}, 99)
+def test_checkpoint_of_another_format_is_named(tmp_path: Path) -> None:
+    TrainState(step=1).save(tmp_path / "last.ckpt")
+    head, _, rest = (tmp_path / "last.ckpt").read_bytes().partition(b"\n")
+    (tmp_path / "last.ckpt").write_bytes(head.replace(f" {FORMAT} ".encode(), b" 99 ") + b"\n" + rest)
     with pytest.raises(UsageError, match="has format 99"):
         TrainState.load(tmp_path / "last.ckpt")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from femts.data.batch import Batch
 from femts.data.windows import Windows
 from femts.evaluation.evaluator import evaluate
 from femts.mixers.ops.precision import full_precision
@@ -40,8 +41,9 @@ class _ScoredForecasts:
     def __init__(self) -> None:
         self.points, self.quantiles = list[Tensor](), list[Tensor]()
 
-    def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
-        """As in `femts.evaluation.evaluator.Accumulator`."""
+    def update(self, forecasts: Forecasts, batch: Batch) -> None:
+        """As in `femts.evaluation.evaluator.Metric`."""
+        forecast, quantiles = forecasts.points, forecasts.quantiles
         self.points.append(forecast)
         self.quantiles += [] if quantiles is None else [quantiles]
 
@@ -105,25 +107,23 @@ def check_order(model: ForecastModel, windows: Windows, batch_size: int) -> Chec
 def check_channels(model: ForecastModel, windows: Windows) -> Check:
     """The forecast of a channel may not depend on others where the model's class says so."""
     name = "other channels"
-    numbers = sample(windows).to(windows.series.device)
-    x, raw = windows.gather(numbers)[0], windows.raw(numbers) if model.reads_raw else None
-    channels = windows.series.shape[-1]  # without what describes a series
+    numbers = sample(windows).to(windows.rows.device)
+    batch, channels = windows.batch(numbers), windows.rows.shape[-1]
     if channels < 2:
         return Check(name, None, "there is one channel alone")
-    noise = 10 + torch.randn(*x.shape[:2], channels, generator=torch.Generator().manual_seed(0))
+    noise = 10 + torch.randn(batch.past.shape, generator=torch.Generator().manual_seed(0))
     moved = 0.0
-    with torch.no_grad(), full_precision(x.device.type):
-        usual = model.forecasts(x, windows.pred_len, raw).points
+    with torch.no_grad(), full_precision(batch.past.device.type):
+        usual = model.forecasts(batch, windows.pred_len).points
         for channel in sorted({0, channels // 2, channels - 1}):
-            others = noise.clone()
+            others, raw = noise.clone(), batch.raw
             others[..., channel] = 0
-            changed, changed_raw = x.clone(), raw
-            changed[..., :channels] += others.to(x)
             if raw is not None:  # NaN stays missing
-                changed_raw = raw._replace(values=raw.values + others * raw.scale)
-            forecast = model.forecasts(changed, windows.pred_len, changed_raw).points
+                raw = raw._replace(values=raw.values + others * raw.scale)
+            changed = replace(batch, past=batch.past + others.to(batch.past), raw=raw)
+            forecast = model.forecasts(changed, windows.pred_len).points
             moved = max(moved, distance(forecast[..., channel], usual[..., channel]))
     says = f"changing the others moves a channel's forecast by {small(moved)}"
-    if not model.channel_independent:
+    if model.supports.channels != 1:
         return Check(name, None, f"{says}; this model does not claim that they do not matter")
     return Check(name, moved <= TOLERANCE, f"{says} ({TOLERANCE:.0e} may be)")

@@ -47,11 +47,12 @@ def window_errors(model: ForecastModel, windows: Windows, scale: Tensor | None, 
         (N, 5) float64 on the CPU, sums over the steps and channels that are real: squared and
         absolute errors in scaled, then in raw units, and how many these values are.
     """
-    device, sums = windows.series.device, []
-    batch_size = max(1, min(batch_size, SERIES_PER_BATCH // windows.series.shape[1]))
+    device, sums = windows.rows.device, []
+    batch_size = max(1, min(batch_size, SERIES_PER_BATCH // windows.rows.shape[1]))
     with torch.no_grad(), full_precision(device.type):
         for index in windows.spread(model.most_windows).to(device).split(batch_size):
-            _, forecast, y, mask, _ = forecast_windows(model, windows, index)
+            made, batch = forecast_windows(model, windows, index)
+            forecast, y, mask = made.points, batch.target, batch.future_observed
             observed = torch.ones_like(y, dtype=torch.bool) if mask is None else mask
             counts = windows.counts(index)
             observed = observed if counts is None else observed & counts

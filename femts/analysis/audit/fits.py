@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 import torch
@@ -11,7 +10,7 @@ from torch import Tensor
 
 from femts.analysis.audit.checks import Check, small
 from femts.data.preprocess import Preprocess
-from femts.forecaster.trained import Trained
+from femts.forecaster.forecaster import Forecaster
 from femts.models.base import ForecastModel
 from femts.models.registry import build_model
 
@@ -43,7 +42,7 @@ def fit_check(name: str, distances: Mapping[str, float], same: float = SAME_SCAL
     return Check(name, alone <= same, says)
 
 
-def closed_form(forecaster: Trained[Any, Any], rows: Callable[[Trained[Any, Any]], Rows]) -> Check:
+def closed_form(forecaster: Forecaster, rows: Callable[[Forecaster], Rows]) -> Check:
     """Verdict on weights in closed form, of a mean on those of all members, fitted again to the `rows` of each."""
     parts = forecaster.members or (forecaster,)
     parts = tuple(one for one in parts if type(one.model).prepare is not ForecastModel.prepare)
@@ -56,7 +55,7 @@ def closed_form(forecaster: Trained[Any, Any], rows: Callable[[Trained[Any, Any]
     return fit_check(CLOSED_FORM, distances, SAME_WEIGHTS)
 
 
-def _fitted_again(forecaster: Trained[Any, Any], values: Tensor, observed: Tensor | None) -> float:
+def _fitted_again(forecaster: Forecaster, values: Tensor, observed: Tensor | None) -> float:
     """Largest relative difference of the stored weights from a fit to `values` (rows, C); infinite without any."""
     model = forecaster.model
     stored = model.state_dict()

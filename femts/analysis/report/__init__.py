@@ -6,26 +6,21 @@ from pathlib import Path
 
 from femts.analysis.report.measure import measure
 from femts.analysis.report.page import as_html
-from femts.analysis.report.panel import panel_page
 from femts.analysis.report.samples import sample_windows
 from femts.config.arguments import check_path
-from femts.data.panel import Panel
 from femts.errors import memory_checked
 from femts.files import write_file
-from femts.forecaster.forecaster import Forecaster
-from femts.forecaster.load import load
-from femts.forecaster.panel_forecaster import PanelForecaster
-from femts.forecaster.scoring import training_rows
-from femts.forecaster.trained import Source
+from femts.forecaster.forecaster import Forecaster, Source, load
+from femts.forecaster.scoring import training_data
 
 OWN = "report it on its own data"
 
 
 @memory_checked()
 def report(
-    forecaster_or_run: Forecaster | PanelForecaster | str | Path,
+    forecaster_or_run: Forecaster | str | Path,
     path: str | Path,
-    dataset: Source | Panel | None = None,
+    dataset: Source | None = None,
     data_root: str | Path | None = None,
 ) -> Path:
     """Score a trained forecaster on its test part and write one HTML page on it, which needs no
@@ -33,7 +28,7 @@ def report(
 
     The page has the scores beside naive ones, errors by step and channel, what the intervals cover,
     forecasts of test windows to browse, what the model read (where it can be explained), the
-    training and the record of the run. That of a panel has its best and worst series by MASE in
+    training and the record of the run. That of a long table has its best and worst series by MASE in
     place of channels. The same run and data give the same bytes.
 
     Args:
@@ -51,13 +46,11 @@ def report(
         RunFailure: the disk refuses.
     """
     run = forecaster_or_run
-    forecaster: Forecaster | PanelForecaster = run if isinstance(run, Forecaster | PanelForecaster) else load(run)
+    forecaster = run if isinstance(run, Forecaster) else load(run)
     forecaster = forecaster.scored or forecaster
     target = check_path(path, "The page")
-    if isinstance(forecaster, PanelForecaster):
-        page = panel_page(forecaster, training_rows(forecaster, dataset, data_root, OWN))
-    else:
-        data = training_rows(forecaster, dataset, data_root, OWN)
-        page = as_html(forecaster, data, measure(forecaster, data), sample_windows(forecaster, data))
+    data = training_data(forecaster, dataset, data_root, OWN)
+    measured = measure(forecaster, data)
+    page = as_html(forecaster, data, measured, sample_windows(forecaster, data, measured.series))
     write_file(target, page.encode())
     return target

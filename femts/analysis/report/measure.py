@@ -3,22 +3,23 @@ cover, in one pass."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
-from torch import Tensor
 
 from femts.config.model import ModelConfig
+from femts.data.batch import Batch
 from femts.data.dataset import Dataset
 from femts.evaluation.coverage import CoverageSums
-from femts.evaluation.evaluator import Accumulator, evaluate
-from femts.evaluation.scores import DetailSums, scores_frame
+from femts.evaluation.evaluator import evaluate
+from femts.evaluation.metrics import Metric
+from femts.evaluation.scores import DetailSums
+from femts.evaluation.series_scores import SeriesSums
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.run_folder import RunConfig
-from femts.forecaster.scoring import coverage_sums, naive_sums, score_windows
-from femts.models.base import ForecastModel
+from femts.forecaster.scoring import detail_sums, details_frame, interval_bounds, naive_sums, score_windows
+from femts.models.base import ForecastModel, Forecasts
 from femts.models.naive import Naive, SeasonalNaive, SeasonalNaiveConfig
 
 
@@ -27,7 +28,7 @@ class Scored:
     """Scores of one forecaster over every test window; frames as `Forecaster.scores` gives them.
 
     Attributes:
-        overall: a row in scaled and one in raw units.
+        overall: a row in scaled and, of one series, one in raw units.
         by_step: the same for each step.
         by_channel: the same for each channel.
     """
@@ -45,6 +46,8 @@ class Measured:
         test: `mse`, `mae` and `windows`, as `Forecaster.evaluate` gives them.
         model: scores in detail, with what the intervals cover.
         baselines: scores by the name of the naive model.
+        series: scores of each series, the highest MASE first.
+        ratios: mean MASE and RMSSE of the series.
         levels: percent; what is covered, rising; empty where the run has no intervals for its horizon.
         season: steps of a season of the data.
         beside: errors of the seasonal naive forecast on the same windows, skill and MASE.
@@ -53,19 +56,22 @@ class Measured:
     test: dict[str, float | int]
     model: Scored
     baselines: dict[str, Scored]
+    series: pd.DataFrame
+    ratios: dict[str, float]
     levels: tuple[float, ...]
     season: int
     beside: dict[str, Any]
 
 
 class Baseline:
-    """Accumulator of another model's errors, which forecasts from the look-backs that the evaluator hands on."""
+    """Metric of another model's errors, which forecasts from the look-backs that the evaluator hands on."""
 
     def __init__(self, model: ForecastModel, sums: DetailSums) -> None:
         self.model, self.sums, self.pools = model, sums, sums.pools
 
-    def add(self, x: Tensor, forecast: Tensor, target: Tensor, quantiles: Tensor | None = None) -> None:
-        self.sums.add(x, self.model.forecast(x, target.shape[1]), target)
+    def update(self, forecasts: Forecasts, batch: Batch) -> None:
+        points = self.model.forecast(Batch(batch.past), batch.target.shape[1])
+        self.sums.update(Forecasts(points, None), batch)
 
 
 def naive_models(config: RunConfig, targets: int, season: int) -> dict[str, ForecastModel]:
@@ -80,27 +86,32 @@ def naive_models(config: RunConfig, targets: int, season: int) -> dict[str, Fore
 
 def measure(forecaster: Forecaster, data: Dataset) -> Measured:
     """Score `forecaster` and the baselines over every test window of `data`; memory does not grow with the windows."""
-    config, targets = forecaster.config, forecaster.targets
+    config, targets, intervals = forecaster.config, forecaster.targets, forecaster.intervals
     windows = score_windows(forecaster, "test", None, data)
     others = naive_models(config, len(targets), data.season)
-
-    def sums() -> DetailSums:
-        return DetailSums(config.pred_len, len(targets), forecaster.preprocess, data.season)
-
-    own, baselines = sums(), {name: Baseline(model, sums()) for name, model in others.items()}
-    intervals = forecaster.intervals
-    covered = None
-    if intervals is not None and intervals.levels and intervals.steps >= config.pred_len:
-        covered = coverage_sums(forecaster, intervals.levels, windows)
+    own = detail_sums(forecaster, windows, data)
+    baselines = {name: Baseline(model, detail_sums(forecaster, windows, data)) for name, model in others.items()}
     naive = naive_sums(forecaster, data)
-    also: list[Accumulator] = [naive, own, *baselines.values(), *([covered] if covered else [])]
+    by_series = SeriesSums(windows, forecaster.preprocess, data, forecaster.model.most_windows)
+    covered = None
+    if intervals is not None and intervals.standard and intervals.steps >= config.pred_len:
+        covered = CoverageSums(interval_bounds(forecaster, (), windows))
+    also: list[Metric] = [naive, own, by_series, *baselines.values(), *([covered] if covered else [])]
     test = evaluate(forecaster.model, windows, config.training.eval_batch_size, also=also)
+    levels = covered.levels if covered else ()
 
     def frames(of: DetailSums, intervals: CoverageSums | None = None) -> Scored:
-        groups: tuple[Sequence[str], ...] = ((), ("step",), ("channel",))
-        rows, levels = data.train_values[:, : len(targets)], intervals.levels if intervals else ()
-        return Scored(*(scores_frame(of, targets, rows, by, intervals, levels) for by in groups))
+        some = levels if intervals else ()
+        groups: tuple[tuple[str, ...], ...] = ((), ("step",), ("channel",))
+        return Scored(*(details_frame(forecaster, of, data, by, intervals, some) for by in groups))
 
-    others_scored = {name: frames(baseline.sums) for name, baseline in baselines.items()}
-    levels, beside = covered.levels if covered else (), naive.beside(test["mse"])
-    return Measured(test, frames(own, covered), others_scored, levels, data.season, beside)
+    return Measured(
+        test,
+        frames(own, covered),
+        {name: frames(baseline.sums) for name, baseline in baselines.items()},
+        by_series.frame().sort_values("mase", ascending=False, kind="stable", ignore_index=True),
+        by_series.ratios(),
+        levels,
+        data.season,
+        naive.beside(test["mse"]),
+    )

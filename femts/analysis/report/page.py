@@ -20,7 +20,6 @@ from femts.evaluation.coverage import coverage_notes
 from femts.evaluation.verdict import judge
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.run_folder import RunConfig, config_yaml
-from femts.forecaster.trained import Trained
 from femts.models.fem_ridge import FemRidge
 from femts.models.registry import model_card
 from femts.text import strict_json
@@ -46,46 +45,73 @@ SECTIONS = {
         "Record",
     )
 }  # their templates by their titles
+SECTIONS_OF_SERIES = {
+    "Forecasts": "forecasts-of-series",
+    "Scores": "scores-of-series",
+    "By step": "by-step",
+    "By series": "by-series",
+    "Intervals": "intervals-of-series",
+    "Data": "data-of-series",
+    "Model and training": "model-and-training",
+    "Record": "record",
+}
+MOST_SERIES = 24  # that a table names at either end
 
 
 def as_html(forecaster: Forecaster, data: Dataset, measured: Measured, samples: Mapping[str, Any]) -> str:
     """The whole page; `samples` is what `sample_windows` gave."""
-    config, steps, count = forecaster.config, forecaster.config.pred_len, len(forecaster.targets)
-    scored = {config.model: measured.model, **measured.baselines}
-    by_step = {name: of.by_step.query("units == 'scaled'")["mse"] for name, of in scored.items()}
+    count, several = len(forecaster.targets), data.schema.panel
+    scored = {forecaster.config.model: measured.model, **measured.baselines}
     contenders = {name: by_units(of.overall)[0] for name, of in scored.items()}
+    own = contenders[forecaster.config.model]
     return render(
         "report.html",
-        **shared(forecaster, contenders, by_step, samples),
-        sections=SECTIONS,
-        of_what=f"{count} channel{'s' * (count > 1)}",
+        **_of_run(
+            forecaster, samples, {name: of.by_step.query("units == 'scaled'")["mse"] for name, of in scored.items()}
+        ),
+        contenders=contenders,
+        sections=SECTIONS_OF_SERIES if several else SECTIONS,
+        of_what=f"each of {len(data)} series" if several else f"{count} channel{'s' * (count > 1)}",
         data=data,
         measured=measured,
         verdict=judge(measured.test, measured.beside),
-        misses=misses(contenders[config.model], measured.levels),
-        errors=_errors(scored),
-        intervals=interval_rows(contenders[config.model], measured.levels),
-        channels=_channels(forecaster, measured),
-        zone=getattr(data.dates, "tz", None),
+        misses=misses(own, measured.levels),
+        intervals=interval_rows(own, measured.levels),
         missing=0 if data.observed is None else int((~data.observed).sum()),
-        parts=[_part(data, name, data.split.windows(name, config.seq_len, steps)) for name in PARTS],
+        parts=[_part(forecaster, data, name) for name in PARTS],
+        zone=getattr(data.stamps, "tz", None),
+        unused=int(data.lengths[0] - data.split.test[0, 1]),
         mixed=isinstance(forecaster.model, FemRidge),
+        **(_of_series(data, measured) if several else _of_channels(forecaster, scored, measured)),
     )
 
 
-def shared(
-    forecaster: Trained[Any, Any],
-    contenders: Mapping[str, Scores],
-    errors_by_step: Mapping[str, pd.Series],
-    samples: Mapping[str, Any],
+def _of_channels(forecaster: Forecaster, scored: Mapping[str, Scored], measured: Measured) -> dict[str, Any]:
+    return {"errors": _errors(scored), "channels": _channels(forecaster, measured)}
+
+
+def _of_series(data: Dataset, measured: Measured) -> dict[str, Any]:
+    ranked = measured.series if len(measured.series) <= 2 * MOST_SERIES else measured.series.dropna(subset="mase")
+    series = ranked.to_dict("records")
+    return {
+        "errors": {},
+        "series": series if len(series) <= 2 * MOST_SERIES else [*series[:MOST_SERIES], *series[-MOST_SERIES:]],
+        "all_series": len(measured.series),
+        "ratios": measured.ratios,
+        "better": float((measured.series["skill"] > 0).mean()),
+        "rows": {"all": len(data.values), "least": int(data.lengths.min()), "most": data.rows},
+    }
+
+
+def _of_run(
+    forecaster: Forecaster, samples: Mapping[str, Any], errors_by_step: Mapping[str, pd.Series]
 ) -> dict[str, Any]:
-    """Values that the pages of a single table and of a panel both show.
+    """What the page shows of the run: its settings, its training, and what its script draws.
 
     Args:
         forecaster: whose page it is.
-        contenders: rows of scores by the name of the model, its own first.
-        errors_by_step: mean squared errors in scaled units of each, by step.
         samples: forecasts for the page's script.
+        errors_by_step: mean squared errors in scaled units, by model and step.
     """
     config, metrics, steps = forecaster.config, forecaster.metrics, forecaster.config.pred_len
     if config.source is not None:  # a page is for others, and says nothing of its maker's folders
@@ -99,7 +125,6 @@ def shared(
         "config": config,
         "metrics": metrics,
         "samples": samples,
-        "contenders": contenders,
         "by_step": by_step,
         "some_steps": dict.fromkeys(np.linspace(1, steps, min(steps, MOST_ROWS)).round().astype(int).tolist()),
         "about": model_card(config.model).summary,
@@ -174,19 +199,19 @@ def _channels(forecaster: Forecaster, measured: Measured) -> list[dict[str, Any]
     ]
 
 
-def _part(data: Dataset, name: str, windows: int) -> dict[str, Any]:
-    start, stop = getattr(data.split, name)
-    return {
-        "name": name,
-        "first": _when(data, start),
-        "last": _when(data, stop - 1),
-        "rows": stop - start,
-        "windows": windows,
-    }
+def _part(forecaster: Forecaster, data: Dataset, name: str) -> dict[str, Any]:
+    """Rows and windows of a part, in all series together; its first and last row of one."""
+    ranges = data.split.part(name)
+    lengths = forecaster.config.seq_len, forecaster.config.pred_len
+    windows = data.split.windows(name, *lengths)[:, 3]
+    start, stop = ranges[0].tolist()
+    counts = {"rows": int((ranges[:, 1] - ranges[:, 0]).sum()), "windows": int(windows.sum())}
+    ends = {"first": _when(data, start), "last": _when(data, stop - 1)} if len(data) == 1 else {}
+    return {"name": name, **counts, **ends, "series": int((windows > 0).sum())}
 
 
 def _when(data: Dataset, row: int) -> str:
-    if data.dates is None:
+    if data.stamps is None:
         return f"{row}"
-    stamp = data.dates[row]
+    stamp = data.stamps[row]
     return f"{stamp:%Y-%m-%d %H:%M}" if hasattr(stamp, "strftime") else f"{stamp}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,13 +11,14 @@ import torch
 from numpy.typing import NDArray
 
 from femts.analysis.audit.checks import scored_forecasts
+from femts.data.batch import Batch
 from femts.data.dataset import Dataset
+from femts.data.frequency import last_dates
 from femts.data.windows import Windows
 from femts.errors import UsageError
 from femts.explain.posterior import explainable, explained
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.scoring import score_windows
-from femts.forecaster.trained import Trained
 from femts.models.base import Forecasts
 from femts.models.fem import SegmentForecaster
 
@@ -28,55 +28,73 @@ SHOWN = (80.0, 95.0)  # percent; the bands that are drawn, where they are calibr
 MISSING = 65535
 
 
-def sample_windows(forecaster: Forecaster, data: Dataset) -> dict[str, Any]:
-    """Test windows at even distances over the whole part, the first and the last among them, for the page's script.
+def sample_windows(forecaster: Forecaster, data: Dataset, ranked: pd.DataFrame) -> dict[str, Any]:
+    """A few test windows for the page's script, forecast as the evaluator forecasts them.
 
-    They are forecast as the evaluator forecasts them. Where there are too many channels for the
-    size of a page, the first ones are kept.
+    Of one series they lie at even distances over the whole part, the first and the last among them, and where there are
+    too many channels for the size of a page, the first ones are kept. Of several they are the last ones of some
+    series, the worst and the best among them.
+
+    Args:
+        forecaster: whose page it is.
+        data: its own.
+        ranked: scores by series, the worst first.
 
     Returns:
         `channels` (how many are kept), `past` and `horizon` (steps), `time` (`date` or `number`),
         `levels` (percent, of the bands), `why` (None, or why the model cannot be explained) and
         `windows`: `stamps` of its steps, `series` (past, truth and forecast in one packed row a
-        channel, raw units), `read` and `bounds` (by level, the lower ones and then the upper ones
-        in a packed row a channel, raw units).
+        channel, raw units), `bounds` (by level, the lower ones and then the upper ones
+        in a packed row a channel, raw units), and `read`, or of several series their `name`.
     """
-    config, preprocess = forecaster.config, forecaster.preprocess
+    config, windows = forecaster.config, score_windows(forecaster, "test", None, data)
     past, steps = min(config.seq_len, max(config.pred_len, 2 * data.season)), config.pred_len
-    levels = shown_levels(forecaster)
+    levels, several = shown_levels(forecaster), data.schema.panel
     each = past + (2 + 2 * len(levels)) * steps
-    channels = max(1, min(len(forecaster.targets), MOST_VALUES // (4 * each)))
-    windows = score_windows(forecaster, "test", None, data)
-    many = max(1, min(MOST_WINDOWS, MOST_VALUES // (channels * each), len(windows)))
-    model, why = _explained_model(forecaster)
-    samples, numbers = [], np.unique(np.linspace(0, len(windows) - 1, many).round().astype(int))
-    index, raw = torch.from_numpy(numbers), preprocess.inverse
-    scored = scored_forecasts(forecaster.model, windows, index)
+    if several:
+        most = max(1, min(MOST_WINDOWS, MOST_VALUES // each, len(ranked)))
+        chosen = np.unique(np.linspace(0, len(ranked) - 1, most).round().astype(int))
+        places = [data.series.index(name) for name in ranked["series"].iloc[chosen]]
+        channels, numbers, (model, why) = 1, windows.ends.cpu().numpy()[places] - 1, (None, None)
+    else:
+        channels = max(1, min(len(forecaster.targets), MOST_VALUES // (4 * each)))
+        many = max(1, min(MOST_WINDOWS, MOST_VALUES // (channels * each), len(windows)))
+        numbers = np.unique(np.linspace(0, len(windows) - 1, many).round().astype(int))
+        model, why = _explained_model(forecaster)
+    index = torch.from_numpy(numbers)
+    scored, units = (
+        scored_forecasts(forecaster.model, windows, index),
+        forecaster.preprocess.at(windows.series_of(index).cpu().numpy()),
+    )
     bounds, forecasts = sample_bounds(forecaster, windows, index, scored), scored.points.cpu().double().numpy()
-    for place, (number, forecast) in enumerate(zip(numbers.tolist(), forecasts, strict=True)):
-        row = data.split.test[0] + number
-        series = np.concatenate([data.values[row - past : row + steps, : windows.targets], raw(forecast)]).T[:channels]
+    ends = {level: (units.inverse(low), units.inverse(high)) for level, (low, high) in bounds.items()}
+    samples = []
+    for place, (number, forecast) in enumerate(zip(numbers.tolist(), units.inverse(forecasts), strict=True)):
+        series, row = windows.place(number)
+        rows = np.arange(row - past, row + steps)
+        begin = int(data.spans[series, 0])
+        values = np.where((rows >= 0)[:, None], data.values[begin + rows.clip(0), : windows.n_targets], np.nan)
         sample: dict[str, Any] = {
-            "row": row,
-            "stamps": _stamps(data, range(row - past, row + steps)),
-            "series": pack(series),
+            "stamps": _stamps(data, series, rows),
+            "series": pack(np.concatenate([values, forecast]).T[:channels]),
+            "bounds": {
+                level: pack(np.concatenate([low[place], high[place]]).T[:channels])
+                for level, (low, high) in ends.items()
+            },
         }
-        sample["bounds"] = {
-            level: pack(raw(np.concatenate([lower[place], upper[place]])).T[:channels])
-            for level, (lower, upper) in bounds.items()
-        }
+        sample |= {"name": data.series[series]} if several else {"row": row}
         if model is not None:
             starts = row - model.config.segment * np.arange(model.config.n_segments, 0, -1)
             starts = np.maximum(starts, row - config.seq_len)
-            rows = np.stack([starts, np.append(starts[1:], row) - 1], axis=1).ravel()
-            x, _ = windows.gather(torch.tensor([number], device=forecaster.device))
-            sample["read"] = _read(model, x, channels) | {"stamps": _stamps(data, rows.tolist())}
+            edges = np.stack([starts, np.append(starts[1:], row) - 1], axis=1).ravel()
+            batch = windows.batch(torch.tensor([number], device=forecaster.device))
+            sample["read"] = _read(model, batch, channels) | {"stamps": _stamps(data, series, edges)}
         samples.append(sample)
     return {
         "channels": channels,
         "past": past,
         "horizon": steps,
-        "time": "date" if isinstance(data.dates, pd.DatetimeIndex) else "number",
+        "time": "date" if isinstance(data.stamps, pd.DatetimeIndex) else "number",
         "levels": list(bounds),
         "why": why,
         "windows": samples,
@@ -97,7 +115,7 @@ def pack(rows: NDArray[Any]) -> list[list[float | str]]:
 
 
 def sample_bounds(
-    forecaster: Trained[Any, Any], windows: Windows, index: torch.Tensor, scored: Forecasts
+    forecaster: Forecaster, windows: Windows, index: torch.Tensor, scored: Forecasts
 ) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """Lower and upper bounds (B, P, T) in scaled units of the levels shown, around what was `scored` of the windows
     `index` (B,)."""
@@ -117,10 +135,10 @@ def _explained_model(forecaster: Forecaster) -> tuple[SegmentForecaster | None, 
         return None, str(error)
 
 
-def _read(model: SegmentForecaster, x: torch.Tensor, channels: int) -> dict[str, Any]:
+def _read(model: SegmentForecaster, batch: Batch, channels: int) -> dict[str, Any]:
     """Means over the layers, as in the picture of `femts explain`: weights of N segments, all
     channels' and own by turns."""
-    layers = explained(model, x)
+    layers = explained(model, batch)
     weights = torch.stack([layer.posterior for layer in layers]).mean(0).flatten(1)[:channels]
     beta = torch.stack([layer.temperature for layer in layers]).mean(0)[:channels]
     segments = torch.stack([layer.segments for layer in layers]).log().mean(0).exp()[:channels]
@@ -131,21 +149,27 @@ def _read(model: SegmentForecaster, x: torch.Tensor, channels: int) -> dict[str,
     }
 
 
-def shown_levels(forecaster: Trained[Any, Any]) -> list[float]:
+def shown_levels(forecaster: Forecaster) -> list[float]:
     """Levels of the bands that are drawn; none where the run has no intervals for its horizon."""
     intervals = forecaster.intervals
     if intervals is None or not intervals.levels or intervals.steps < forecaster.config.pred_len:
         return []
-    return [level for level in SHOWN if level in intervals.levels] or list(intervals.levels[-1:])
+    return [level for level in SHOWN if level <= intervals.levels[-1]] or list(intervals.levels[-1:])
 
 
-def _stamps(data: Dataset, rows: Sequence[int]) -> list[int] | dict[str, int]:
-    """Stamps of rows as whole numbers: milliseconds of the time on the wall, the numbers they are,
-    or those of the rows.
+def _stamps(data: Dataset, series: int, rows: NDArray[np.int64]) -> list[int] | dict[str, int]:
+    """Stamps of `rows` of a series as whole numbers: milliseconds of the time on the wall, the numbers they are,
+    or those of the rows. Rows before the series have the stamps that would come before it.
 
     Those at an even distance are given by the first one and the step, which is shorter.
     """
-    return packed_stamps(pd.Index(rows) if data.dates is None else data.dates[np.asarray(rows)])
+    if data.stamps is None:
+        return packed_stamps(pd.Index(rows))
+    begin = int(data.spans[series, 0])
+    if rows[0] < 0 and data.freq is not None:
+        stop = int(rows[-1]) + 1
+        return packed_stamps(last_dates(data.stamps[begin : begin + stop], data.freq, len(rows)))
+    return packed_stamps(data.stamps[begin + rows])
 
 
 def packed_stamps(when: pd.Index) -> list[int] | dict[str, int]:

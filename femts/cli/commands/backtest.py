@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -15,16 +14,8 @@ from femts.cli.options import DataRoot, count, option
 from femts.cli.output import say_notes
 from femts.cli.run_options import Device, Run, load_run
 from femts.cli.targets import check_targets
-from femts.errors import GapWarning, UsageError
+from femts.errors import UsageError
 from femts.text import table
-
-# What `predict` says at most once a forecast, by its last words, and of what rows that is.
-FILLED = {
-    "the last value before each is read instead": "rows with gaps, of which the last value before is read",
-    "or where none came before the training mean": "rows with gaps, of which the last value before is read, or where "
-    "none came before the training mean",
-    "the training mean stands for each": "rows with gaps in known columns, for which the training mean stands",
-}
 
 
 @dataclass(frozen=True)
@@ -63,23 +54,19 @@ def backtest(
     horizon = None if cutoffs.horizon is None else count("--horizon", cutoffs.horizon)
     windows = None if cutoffs.windows is None else count("--windows", cutoffs.windows)
     step = None if cutoffs.step is None else count("--step", cutoffs.step)
-    from femts.analysis.backtest.cutoffs import Cutoffs
-    from femts.analysis.backtest.run import backtest as run_backtest
-    from femts.analysis.backtest.run import backtest_scores
-    from femts.data.frames import write_table
+    from femts.analysis.backtest import Cutoffs, backtest_scores
+    from femts.analysis.backtest import backtest as run_backtest
     from femts.data.loading import is_path, load_dataset
+    from femts.data.read import write_table
 
     forecaster = load_run(run, device)
     panel = forecaster.config.schema.panel
     if cutoffs.by is not None and (cutoffs.by != "series" or not panel):
         raise UsageError("Option --by of a backtest takes 'series', for a run of a panel; leave it out, or name that.")
     step = step or horizon or forecaster.config.pred_len
-    with warnings.catch_warnings(record=True, action="always", category=GapWarning) as gaps:
-        loaded = data if panel or is_path(data) else load_dataset(data, data_root, schema=forecaster.config.schema)
-        moments = Cutoffs(windows, step, horizon)
-        frame = run_backtest(forecaster, loaded, moments, refit=cutoffs.refit, say=lambda text: say_notes([text]))
-    texts = [str(gap.message).removesuffix(".") for gap in gaps]
-    say_notes(dict.fromkeys(texts) if panel else _gap_notes(texts, frame["cutoff"].nunique()))
+    loaded = data if panel or is_path(data) else load_dataset(data, data_root, schema=forecaster.config.schema)
+    moments = Cutoffs(windows, step, horizon)
+    frame = run_backtest(forecaster, loaded, moments, refit=cutoffs.refit, say=lambda text: say_notes([text]))
     if out is not None:
         write_table(frame, out)
     scores = backtest_scores(frame, forecaster, cutoffs.by)
@@ -87,10 +74,3 @@ def backtest(
     if out is not None:
         many = f"{frame['series'].nunique()} series" if panel else f"{len(forecaster.targets)} columns"
         print(f"{out}: {len(frame)} rows, {frame['window' if panel else 'cutoff'].nunique()} forecasts of {many}")
-
-
-def _gap_notes(texts: list[str], made: int) -> list[str]:
-    """Notes of what `predict` said in `made` forecasts: gaps by the forecasts that have some, anything else once."""
-    counts = {rows: sum(text.endswith(rule) for text in texts) for rule, rows in FILLED.items()}
-    notes = [f"{count} of {made} forecasts are made from {rows}" for rows, count in counts.items() if count]
-    return [*notes, *dict.fromkeys(text for text in texts if not text.endswith(tuple(FILLED)))]

@@ -22,7 +22,9 @@ def calibrate(
     pred_len: Annotated[
         str | None, option("Longest horizon to have intervals for, the run's or more.", "N", default="as before")
     ] = None,
-    level: Annotated[str | None, option("Levels besides 50,80,90,95,99 and those there are.", "N[,N...]")] = None,
+    level: Annotated[
+        str | None, option("Levels besides the usual ones, up to 99.9, and those there are.", "N[,N...]")
+    ] = None,
     place: PlaceOptions,
 ) -> None:
     """Calibrate the intervals of a run anew, for other horizons or levels.
@@ -41,6 +43,6 @@ def calibrate(
         path = write_intervals(run, made.to_bytes())
     from femts.evaluation.coverage import interval_notes
 
-    calibrated = ", ".join(f"{level:g}" for level in made.levels)
-    print(f"{path}: levels {calibrated} for {made.steps} steps, from {made.source}")
+    highest = f"levels up to {made.levels[-1]:g}" if made.levels else "no level"
+    print(f"{path}: {highest} for {made.steps} steps, from {made.source}")
     say_notes(interval_notes(made, forecaster.targets))

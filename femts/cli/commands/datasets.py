@@ -38,7 +38,7 @@ def info(name: DatasetName, data_root: DataRoot = None) -> None:
         ("rows", entry.rows),
         ("channels", entry.channels),
         ("step", entry.freq),
-        *((part, "rows {} to {}".format(*getattr(entry.split, part))) for part in PARTS),
+        *((part, "rows {} to {}".format(*entry.split.part(part)[0])) for part in PARTS),
     ]
     if not entry.built_in:
         file = locate(entry, data_root)

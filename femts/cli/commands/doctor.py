@@ -68,7 +68,7 @@ def _devices(torch) -> list[tuple[str, str]]:  # type: ignore[no-untyped-def]
 
 
 def _compilation(device: str) -> str:
-    from femts.training.device import missing_compiler
+    from femts.training.accelerator import missing_compiler
 
     missing = missing_compiler(device)
     return "training.compile works" if missing is None else f"training.compile does not work: {missing}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -79,10 +79,9 @@ def evaluate(
         else:
             print(details)
         return
-    from femts.forecaster import panel_scoring, scoring
+    from femts.forecaster.scoring import score_beside
 
-    by_kind: Any = panel_scoring if forecaster.config.schema.panel else scoring
-    scores, naive = by_kind.score_beside(forecaster, scored.part, horizons, data)
+    scores, naive = score_beside(forecaster, scored.part, horizons, data)
     worse, others = judgements(scores, naive)
     say_warnings(worse)
     if as_json:

@@ -33,8 +33,8 @@ def explain(
     out = to_file(out)
     check_targets({"--out": out, "--plot": plot}, {"the history": table}, run)
     check_single(run)
-    from femts.data.frames import write_table
-    from femts.forecaster.load import load
+    from femts.data.read import write_table
+    from femts.forecaster.forecaster import load
     from femts.forecaster.members import explained_member
 
     whole = load(run)
@@ -48,7 +48,7 @@ def explain(
         raise UsageError("A picture of what was read shows one series of a panel; name it by --series.")
     history = read_history(table, forecaster)
     with gaps_as_notes():
-        explanation = forecaster.explain(history, **({"series": named} if panel else {}))
+        explanation = forecaster.explain(history, named)
     if out is None:
         write_data(explanation.to_csv(index=False))
     else:
@@ -59,11 +59,9 @@ def explain(
         print(f"{out}: {tokens // 2} segments of {many} {'series' if panel else 'columns'} in {layers} layers")
     if plot is not None:
         from femts.explain.picture import plot_explanation
-        from femts.forecaster.panel_forecaster import PanelForecaster
-        from femts.forecaster.panel_picture import read_of_one
-        from femts.forecaster.picture import to_draw
+        from femts.forecaster.picture import read_of_one, to_draw
 
-        if isinstance(forecaster, PanelForecaster):
+        if panel:
             plot_explanation(*read_of_one(forecaster, history, explanation), plot)
         else:
             plot_explanation(to_draw(forecaster, history), explanation, plot)

@@ -27,7 +27,7 @@ def export(
     steps = None if horizon is None else parse_steps(horizon)
     path = run / "model.onnx" if out is None else out
     check_single(run)
-    from femts.forecaster.load import load
+    from femts.forecaster.forecaster import load
 
     forecaster = one_series(load(run), series)
     check_targets({"--out": path}, run=run)

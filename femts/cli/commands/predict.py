@@ -62,8 +62,8 @@ def predict(
     check_targets({"--out": out, "--plot": plot}, {"the history": table, "the known columns": asked.future}, run)
     steps = None if asked.horizon is None else parse_steps(asked.horizon)
     check_single(run)
-    from femts.data.frames import write_table
-    from femts.forecaster.load import load
+    from femts.data.read import write_table
+    from femts.forecaster.forecaster import load
 
     forecaster = load(run)
     levels = None if asked.level is None else parse_levels(asked.level)
@@ -72,9 +72,8 @@ def predict(
     with gaps_as_notes():
         drawn = 0 if plot is None else 2 * max(forecaster.season, steps or forecaster.config.pred_len)
         history = read_history(table, forecaster, drawn)
-        further = {"series": named} if forecaster.config.schema.panel else {}
         future = None if asked.future is None else _read_ahead(asked.future, forecaster)
-        forecast = forecaster.predict(history, steps, levels, future, quantiles, **further)
+        forecast = forecaster.predict(history, steps, levels, future, quantiles, named)
     if forecaster.intervals is not None and (levels or quantiles):
         from femts.evaluation.coverage import interval_notes
 
@@ -88,20 +87,15 @@ def predict(
         columns = len(forecaster.targets) if many == 1 else many
         print(f"{printable(out)}: {len(forecast) // many} steps of {columns} columns")
     if plot is not None:
-        from femts.forecaster.panel_forecaster import PanelForecaster
-        from femts.forecaster.panel_picture import draw_panel
         from femts.forecaster.picture import draw_forecast
         from femts.plotting import picture_format
 
-        if isinstance(forecaster, PanelForecaster):
-            picture = draw_panel(forecaster, history, forecast, series=named)
-        else:
-            picture = draw_forecast(forecaster, history, forecast)
+        picture = draw_forecast(forecaster, history, forecast, {} if named is None else {"series": named})
         write_file(plot, picture.to_bytes(picture_format(plot)))
 
 
 def _read_ahead(table: Path, forecaster: Forecaster) -> pd.DataFrame:
     """The whole of a file with the steps to come, as they may be anywhere in it."""
-    from femts.data.reading import read_headless, read_table
+    from femts.data.read import read_headless, read_table
 
     return read_headless(table) if forecaster.freq is None else read_table(table, forecaster.config.schema.form)

@@ -36,7 +36,6 @@ from femts.text import printable, strict_json
 
 if TYPE_CHECKING:
     from femts.data.dataset import Dataset
-    from femts.data.panel import Panel
 
 _DEFAULT_PLACE = Path("runs")
 
@@ -82,7 +81,7 @@ def train(
 
 
 @contextmanager
-def _folder(out: Path | None, recipe: Recipe, data: Dataset | Panel, resume: bool) -> Iterator[Path]:
+def _folder(out: Path | None, recipe: Recipe, data: Dataset, resume: bool) -> Iterator[Path]:
     """Folder of the run: `out`, with `resume` the last folder of its name, else, or where there is none, a new one that
     no other run can have."""
     if out is not None:
@@ -120,25 +119,20 @@ def _made(folder: Path) -> bool:
     return True
 
 
-def _horizons(recipe: Recipe, data: Dataset | Panel) -> tuple[int, ...]:
+def _horizons(recipe: Recipe, data: Dataset) -> tuple[int, ...]:
     """Horizons of the recipe, or the one that suits the step of the data."""
     from femts.training.resolve import horizon
 
     return recipe.pred_lens or (horizon(data, None).steps,)
 
 
-def _train_all(
-    recipe: Recipe, data: Dataset | Panel, folder: Path, resume: bool, started: float
-) -> dict[int, dict[str, Any]]:
+def _train_all(recipe: Recipe, data: Dataset, folder: Path, resume: bool, started: float) -> dict[int, dict[str, Any]]:
     """Train one model for each horizon; returns their records. Several get a folder each, and a summary."""
     from femts.config.training import parse_span
-    from femts.data.panel import Panel
     from femts.training.train import train as fit
 
     single = len(recipe.pred_lens) <= 1
-    limit = recipe.settings.get("training.max_time")
-    if not single and not isinstance(data, Panel):
-        limit = _check_horizons(recipe, data)
+    limit = recipe.settings.get("training.max_time") if single else _check_horizons(recipe, data)
     said = set[str]()
     runs = {pred_len: folder if single else folder / str(pred_len) for pred_len in _horizons(recipe, data)}
     records, settings = dict[int, dict[str, Any]](), dict(recipe.settings)
@@ -199,19 +193,15 @@ def _check_horizons(recipe: Recipe, data: Dataset) -> str | None:
     """UsageError for a horizon that does not fit, before hours are spent on the others; returns the
     time that all have."""
     from femts.config.model import AUTO, DEFAULT_MODEL
-    from femts.data.preprocess import Preprocess
-    from femts.data.scaler import Scaler
-    from femts.data.windows import part_windows
+    from femts.data.windows import check_windows
     from femts.models.registry import model_card
     from femts.training.resolve import Lengths, resolve_run, resolve_training
 
     model = DEFAULT_MODEL if recipe.model == AUTO else recipe.model
     settings, training = resolve_training(model, {}, recipe.settings)
-    scaler, raw = Scaler.fit(data.train_values), model_card(model).model_class.reads_raw
-    preprocess = Preprocess(data.columns, scaler, reads_raw=raw)  # no effects: lengths do not depend on them
-    windows = None
     for pred_len in recipe.pred_lens:
-        config = resolve_run(data, model, Lengths(pred_len, recipe.seq_len, recipe.protocol), settings, training)
+        split = data.for_horizon(pred_len)
+        config = resolve_run(split, model, Lengths(pred_len, recipe.seq_len, recipe.protocol), settings, training)
         for part in ("train", "val", "test"):
-            windows = part_windows(data, preprocess, part, config.seq_len, pred_len, windows)
+            check_windows(split, part, config.seq_len, pred_len, model_card(model).model_class.supports.raw)
     return training.max_time

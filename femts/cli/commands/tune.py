@@ -16,7 +16,7 @@ from femts.errors import UsageError
 from femts.text import printable, shown, table
 
 if TYPE_CHECKING:
-    from femts.analysis.tune.result import Tuned
+    from femts.analysis.tune import TuningResult
 
 
 @dataclass(frozen=True)
@@ -70,11 +70,11 @@ def tune(
     search = each_once(map(_parse_search, study.search or []), "--search")
     trials = None if study.trials is None else count("--trials", study.trials)
     origins = 1 if study.origins is None else count("--origins", study.origins)
-    from femts.analysis.tune.proposals import check_optuna
-    from femts.analysis.tune.run import tune as run_study
+    from femts.analysis.search_space import import_optuna
+    from femts.analysis.tune import tune as run_study
     from femts.training.resolve import horizon
 
-    check_optuna()
+    import_optuna()
     data = plan.load(data_root)
     steps = plan.pred_lens[0] if plan.pred_lens else horizon(data, None).steps
     settings = dict(plan.settings)
@@ -116,7 +116,7 @@ def _say(line: str) -> None:
         say_notes([line])
 
 
-def _print(tuned: Tuned, plan: Recipe) -> None:
+def _print(tuned: TuningResult, plan: Recipe) -> None:
     states = tuned.trials["state"].value_counts()
     others = ", ".join(f"{states[state]} {state}" for state in ("pruned", "failed") if state in states)
     print(f"{len(tuned.trials)} trials{f', {others}' if others else ''}")

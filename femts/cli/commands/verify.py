@@ -1,4 +1,4 @@
-"""`femts verify`: cells of a table or of the tasks run again from their records."""
+"""`femts verify`: cells of a table run again from their records."""
 
 from __future__ import annotations
 
@@ -14,32 +14,26 @@ from femts.text import printable
 
 @command(110)
 def verify(
-    records: Annotated[
-        list[Path], typer.Argument(metavar="RECORD...", help="Records of `femts table` or `femts bench tasks`.")
-    ],
+    records: Annotated[list[Path], typer.Argument(metavar="RECORD...", help="Records of `femts table`.")],
     data_root: DataRoot = None,
     device: TrainingDevice = "auto",
 ) -> int:
-    """Run cells of a table, or of the tasks, again from their records, and compare.
+    """Run cells of a table again from their records, and compare.
 
     All that a record says of its cell, its data, its model and its scores must be equal to the bit
-    with the same hardware and libraries. Elsewhere the scores must be within 2 %, those of tasks
-    within 2 % of the measure's scale, and what does not depend on the place be equal. Says which it
-    was, and what differs. Where, when and how long the cell ran is not checked. Exit status 1 when
-    one does not hold.
+    with the same hardware and libraries. Elsewhere the scores must be within 2 %, and what does not
+    depend on the place be equal. Says which it was, and what differs. Where, when and how long the
+    cell ran is not checked. Exit status 1 when one does not hold.
     """
-    from femts.bench.tasks import record_rules as tasks
-    from femts.bench.tasks.verify import verify_task
-    from femts.experiments import record_rules as table
-    from femts.experiments.store import read_record
+    from femts.experiments.cell import Cell
+    from femts.experiments.results import read_record
     from femts.experiments.verify import verify_record
 
-    given = [(path, read_record(path, table.FORM, tasks.FORM)) for path in records]
+    given = [(path, read_record(path, Cell)) for path in records]
     root = None if data_root is None else str(data_root)
     failed = 0
     for path, record in given:
-        is_task = record["format"] == tasks.FORMAT
-        verdict = verify_task(record, device) if is_task else verify_record(record, device, root)
+        verdict = verify_record(record, device, root)
         print(printable(f"{path}: {verdict}"), flush=True)
         failed += not verdict.holds
     return 1 if failed else 0

@@ -8,24 +8,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from femts.data.splits import Split, ratio_split
 from femts.errors import UsageError, suggest
-from femts.plugins import note_module
+from femts.plugins import load_plugins, note_module
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from femts.data.splits import Split
+
 
 def dated_table(path: Path) -> pd.DataFrame:
     """Read the CSV file `path`, which has a header and a `date` column."""
-    from femts.data.reading import read_table
+    from femts.data.read import read_table
 
     return read_table(path)
 
 
 def plain_matrix(path: Path) -> pd.DataFrame:
     """Read the comma-separated matrix `path`, without header and dates, gzipped or not."""
-    from femts.data.reading import read_headless
+    from femts.data.read import read_headless
 
     return read_headless(path)
 
@@ -57,7 +58,7 @@ class DatasetCard:
     freq: str
     season: int
     description: str
-    split_rule: Callable[[int], Split] = ratio_split
+    split_rule: Callable[[int], Split] | None = None
     filename: str = ""
     read: Callable[[Path], pd.DataFrame] = dated_table
     make: Callable[[], pd.DataFrame] | None = None
@@ -78,7 +79,9 @@ class DatasetCard:
     @property
     def split(self) -> Split:
         """Row ranges of the three parts."""
-        return self.split_rule(self.rows)
+        from femts.data.splits import ratio_split  # numpy takes long to import
+
+        return (self.split_rule or ratio_split)(self.rows)
 
 
 CATALOG: dict[str, DatasetCard] = {}
@@ -102,6 +105,8 @@ def card(name: str | DatasetCard) -> DatasetCard:
     """
     if isinstance(name, DatasetCard):
         return name
+    if name.lower() not in map(str.lower, CATALOG):
+        load_plugins()
     by_lower = {key.lower(): entry for key, entry in CATALOG.items()}
     if name.lower() not in by_lower:
         raise UsageError(f"Unknown dataset '{name}', neither in the catalogue nor a file{suggest(name, CATALOG)}")

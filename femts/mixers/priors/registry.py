@@ -10,7 +10,7 @@ from pkgutil import iter_modules
 from typing import Any, Protocol, TypeVar
 
 from femts.errors import UsageError, suggest
-from femts.plugins import note_module
+from femts.plugins import load_plugins, note_module
 
 
 class PriorClass(Protocol):
@@ -70,3 +70,4 @@ def _load_all() -> None:
     load: Callable[[str], object] = import_module
     for module in iter_modules([str(Path(__file__).parent)]):
         load(f"{__package__}.{module.name}")
+    load_plugins()

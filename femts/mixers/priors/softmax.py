@@ -21,7 +21,7 @@ from femts.mixers.priors.base import BoundPrior, Params, Prior, readable, visibl
 from femts.mixers.priors.registry import register_prior
 
 # On a CPU, up to these sizes, a dense product over all heads at once beats the kernel that takes
-# head by head (`femts bench`).
+# head by head (`python -m scripts.bench mixer`).
 SHORT, NARROW = 32, 16
 VECTOR = 16  # float32 numbers that AVX-512 takes at once
 

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, jvp, vmap
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from femts.data.batch import Batch
 from femts.errors import UsageError
 from femts.mixers.ops.gradients import first_only
 from femts.mixers.ops.norm import rms_norm
@@ -25,7 +26,7 @@ Function = Callable[[Parameters], Tensor]
 over_lengths = pytest.mark.parametrize("length", [1, 5, 40, 140], ids=lambda t: f"T{t}")
 
 
-def loss(layer: nn.Module, x: Tensor, parameters: Parameters) -> Tensor:
+def loss(layer: nn.Module, x: Tensor | Batch, parameters: Parameters) -> Tensor:
     y: Tensor = functional_call(layer, parameters, (x,))
     return y.square().sum()
 
@@ -100,7 +101,7 @@ def test_second_derivatives_of_a_forecaster(model: str) -> None:
     host = build_model(model, build_config(model, seq_len=24, pred_len=8, n_channels=2, settings=small)).double()
     x = make_input(2, 24, 2)
     parameters: Parameters = dict(host.named_parameters())
-    function = functools.partial(loss, host, x)
+    function = functools.partial(loss, host, Batch(x))
     assert relative(hessian_product(function, parameters, "grad"), differences(function, parameters)) < 1e-5
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from femts.data.batch import Batch
 from femts.data.windows import Windows
 from femts.evaluation.evaluator import evaluate
 from femts.mixers.ops.precision import linear, low_precision_products
@@ -15,7 +16,7 @@ def gradients(name: str, enabled: bool) -> torch.Tensor:
     torch.manual_seed(0)
     model = build_model(name, build_config(name, seq_len=96, pred_len=24, n_channels=7, settings={"dropout": 0.0}))
     with low_precision_products(enabled):
-        loss = model.loss(torch.randn(8, 96, 7), torch.randn(8, 24, 7))
+        loss = model.loss(Batch(torch.randn(8, 96, 7), future=torch.randn(8, 24, 7)))
     loss.backward()
     assert loss.dtype == torch.float32 and all(
         p.grad is not None and p.grad.dtype == p.dtype for p in model.parameters()
@@ -42,7 +43,7 @@ def test_other_types_are_left_alone() -> None:
 def test_the_switch_is_put_back_and_scores_never_see_it() -> None:
     torch.manual_seed(0)
     model = build_model("fem_sm", build_config("fem_sm", seq_len=24, pred_len=12, n_channels=2, settings={}))
-    windows = Windows(torch.randn(60, 2), 24, 12, 0, 60)
+    windows = Windows(torch.randn(60, 2), 24, 12)
     plain = evaluate(model, windows)
     with pytest.raises(ArithmeticError), low_precision_products():
         assert evaluate(model, windows) == plain

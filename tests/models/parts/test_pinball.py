@@ -11,6 +11,7 @@ from sklearn.metrics import mean_pinball_loss
 from torch.nn import functional as F
 
 from femts.config.model import ModelConfig
+from femts.data.batch import Batch
 from femts.errors import UsageError
 from femts.models.base import ForecastModel
 from femts.models.parts.pinball import mean_pinball, pinball
@@ -29,8 +30,9 @@ def make(name: str, quantiles: tuple[float, ...] = QUANTILES) -> ForecastModel:
     return build_model(name, config, quantiles).eval()
 
 
-def draws(seed: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
-    return torch.randn(B, L + P, C, generator=torch.Generator().manual_seed(seed)).split([L, P], dim=1)
+def draws(seed: int = 1) -> Batch:
+    x, y = torch.randn(B, L + P, C, generator=torch.Generator().manual_seed(seed)).split([L, P], dim=1)
+    return Batch(x, future=y)
 
 
 def test_by_hand() -> None:
@@ -65,7 +67,7 @@ def test_its_gradient_leads_to_the_quantile() -> None:
 
 @pytest.mark.parametrize("dim", [-2, -1])
 def test_what_is_missing_does_not_count(dim: int) -> None:
-    _, y = draws()
+    y = draws().target
     seen = torch.rand(y.shape, generator=torch.Generator().manual_seed(2)) < 0.6
     outputs = (
         torch.randn(B, P * Q, C, generator=torch.Generator().manual_seed(3)) if dim == -2 else torch.randn(B, P, C * Q)
@@ -79,52 +81,51 @@ def test_what_is_missing_does_not_count(dim: int) -> None:
 
 @pytest.mark.parametrize("name", LEARNING)
 def test_quantiles_rise_and_the_middle_one_is_the_forecast_at_any_horizon(name: str) -> None:
-    model, (x, _) = make(name), draws()
-    outputs = model(x)
+    model, batch = make(name), draws()
+    outputs = model(batch)
     assert outputs.shape == (B, P * Q, C)
     crossed = outputs.unflatten(1, (P, Q)).diff(dim=2) < 0
     assert crossed.any(), "nothing crosses here: this proves nothing"
     for steps in (1, P, 2 * P + 1):
-        whole = model.forecast_quantiles(x, steps)
+        whole = model.rolled_out(batch, steps)
         assert whole.shape == (B, steps, Q, C)
         assert (whole.diff(dim=2) >= 0).all()
-        assert torch.equal(model.forecast(x, steps), whole[:, :, 1])
-    first = model.forecast(x, P)
-    fed_back = model.forecast_quantiles(torch.cat([x, first], dim=1)[:, -L:], P)
-    torch.testing.assert_close(model.forecast_quantiles(x, 2 * P)[:, P:], fed_back)
+        assert torch.equal(model.forecast(batch, steps), whole[:, :, 1])
+    first = model.forecast(batch, P)
+    fed_back = model.rolled_out(batch.after(first), P)
+    torch.testing.assert_close(model.rolled_out(batch, 2 * P)[:, P:], fed_back)
 
 
 @pytest.mark.parametrize("name", LEARNING)
 def test_a_step_down_the_gradient_lowers_the_loss(name: str) -> None:
-    model, (x, y) = make(name), draws()
-    before = model.loss(x, y)
+    model, batch = make(name), draws()
+    before = model.loss(batch)
     before.backward()
     with torch.no_grad():
         for weight in model.parameters():
             if weight.grad is not None:
                 weight.sub_(1e-3 * weight.grad)
-        assert model.loss(x, y) < before
+        assert model.loss(batch) < before
 
 
 @pytest.mark.parametrize("name", LEARNING)
 def test_without_quantiles_a_model_is_what_it_was(name: str) -> None:
     """The same names, initial weights and loss; with quantiles only the heads are wider."""
-    plain, learning, (x, y) = make(name, ()), make(name), draws()
-    assert plain(x).shape == (B, P, C)
+    plain, learning, batch = make(name, ()), make(name), draws()
+    assert plain(batch).shape == (B, P, C)
     wider = {key for key, value in learning.state_dict().items() if value.shape != plain.state_dict()[key].shape}
     heads = {"dlinear": {"remainder", "trend"}, "itransformer": {"head"}, "patchtst": {"head"}}.get(name, {"out"})
     assert wider == {f"{head}.{part}" for head in heads for part in ("weight", "bias")}
     assert list(plain.state_dict()) == list(learning.state_dict())
     if name in ("dlinear", "itransformer", "patchtst"):
-        assert torch.equal(plain.loss(x, y), F.mse_loss(plain(x), y))
-    with pytest.raises(TypeError, match="has learned no quantiles"):
-        plain.forecast_quantiles(x, P)
+        assert torch.equal(plain.loss(batch), F.mse_loss(plain(batch), batch.target))
 
 
 def test_earlier_segments_are_supervised_by_the_same_loss() -> None:
     model: Any = make("fem_sm")
-    x, y = draws()
-    segments, mean, std = model._segments(x)
+    batch = draws()
+    y = batch.target
+    segments, mean, std = model._segments(batch.past)
     predicted = model._predict(segments)
     assert predicted.shape == (B, C, L // P, P * Q)
     last = (predicted[:, :, -1] * std + mean).mT
@@ -139,22 +140,12 @@ def test_earlier_segments_are_supervised_by_the_same_loss() -> None:
             ]
         ).mean()
     )
-    torch.testing.assert_close(model.loss(x, y), expected)
-
-
-@pytest.mark.parametrize("name", ["fem_sm", "dlinear"])
-def test_gaps_are_left_out_of_the_loss(name: str) -> None:
-    model, (x, y) = make(name), draws()
-    seen = torch.rand(B, L + P, C, generator=torch.Generator().manual_seed(5)) < 0.7
-    damaged = torch.where(seen[:, L:], y, 1e6)
-    assert torch.equal(model.loss(x, y, seen), model.loss(x, damaged, seen))
-    torch.testing.assert_close(model.loss(x, y, torch.ones_like(seen)), model.loss(x, y))
-    assert model.loss(x, y, torch.zeros_like(seen)).isfinite()
+    torch.testing.assert_close(model.loss(batch), expected)
 
 
 def test_models_that_cannot_learn_quantiles_are_refused() -> None:
-    cannot = {name for name in model_names() if not model_card(name).model_class.learns_quantiles}
-    classics = {name for name in model_names() if model_card(name).model_class.reads_raw}
+    cannot = {name for name in model_names() if not model_card(name).model_class.supports.quantiles}
+    classics = {name for name in model_names() if model_card(name).model_class.supports.raw}
     assert cannot == {"naive", "seasonal_naive", "ridge"} | classics | {
         name for name in model_names() if name.endswith("_ridge")
     }

@@ -1,0 +1,435 @@
+"""Forecasts from many past moments, each made as `predict` would have made it then."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from femts.config.arguments import check_callable, check_flag, check_kind, check_text
+from femts.data.catalog import CATALOG
+from femts.data.check import check_frame, check_values
+from femts.data.columns import is_table, match_columns, to_frame
+from femts.data.dataset import Dataset
+from femts.data.power import PowerTransform
+from femts.data.preprocess import last_observed
+from femts.data.read import read_headless
+from femts.data.splits import Split
+from femts.errors import UsageError, memory_checked
+from femts.forecaster.forecaster import Forecaster, Source
+from femts.forecaster.forecasting import Made, forecast_series
+from femts.forecaster.inputs import ended_note, ends_of, steps_ahead, warn_new_series
+from femts.forecaster.scoring import read_like
+from femts.text import shown
+
+Array = NDArray[np.float64]
+USUAL = 5  # forecasts, where nobody says how many
+FORECASTS = ("forecast", "seasonal_naive")
+
+
+@dataclass(frozen=True)
+class Cutoffs:
+    """Moments that a backtest forecasts from; the last forecast ends with the data.
+
+    Attributes:
+        windows: forecasts; None for five, or as many as the rows of a single table allow.
+        step: rows from one cutoff to the next.
+        horizon: steps of a forecast; None for as many as the forecaster was trained for, longer ones are rolled out.
+    """
+
+    windows: int | None
+    step: int
+    horizon: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Moment:
+    """Cutoff of a backtest: its number, from 1, the numbers of its series (S,), and the rows of each before it (S,)."""
+
+    window: int
+    series: NDArray[np.int64]
+    rows: NDArray[np.int64]
+
+
+@memory_checked()
+def backtest(
+    forecaster: Forecaster,
+    data: Source,
+    cutoffs: Cutoffs,
+    *,
+    refit: bool = False,
+    say: Callable[[str], None] | None = None,
+) -> pd.DataFrame:
+    """Forecast from several past moments; the last forecast ends with the data.
+
+    Each forecast is that of the rows before its cutoff, and of nothing else. With
+    `refit`, the forecaster is first trained anew on all of these rows, as `final` of `femts.train`
+    does it: by the run's own recipe and seed, as many steps as its validation chose. Of several series the
+    cutoffs are counted from the end of each; a series with less than a season before one is
+    left out there, and in the training before it.
+
+    Args:
+        forecaster: a trained one.
+        data: catalogue name, file, frame or `Dataset` with the training columns, in raw units.
+            Columns known in advance are taken from it as well, as if they had been right.
+        cutoffs: how many, how far apart, and how long a forecast is: `femts.Cutoffs(windows=5, step=24)`.
+        refit: train before each forecast.
+        say: takes a sentence on what a reader should know: how long each training took, rows known from the training,
+            values without a forecast.
+
+    Returns:
+        One row a cutoff, step and target, in raw units: `cutoff` (stamp of the last row before the forecast, or its row
+        number), `date` (or `step`), `column`, `forecast`, `seasonal_naive` (the last season before the cutoff,
+        repeated) and `actual`, NaN where it is missing. Of a long table `window` (number of the cutoff)
+        and `series` come first, and there is no `column` where it has one target. `backtest_scores` sums it up.
+
+    Raises:
+        UsageError: the numbers, the data or its length cannot be used; the text says why.
+    """
+    check_kind(forecaster, Forecaster, "The forecaster", "give what femts.train or femts.load returned")
+    check_kind(cutoffs, Cutoffs, "The cutoffs", "give femts.Cutoffs(windows=8, step=24)")
+    check_flag(refit, "refit")
+    check_callable(say, "say")
+    say = say or (lambda _: None)
+    steps = forecaster.config.pred_len if cutoffs.horizon is None else cutoffs.horizon
+    _check_cutoffs(cutoffs, steps)
+    rows, where = _rows(forecaster, data)
+    moments = _moments(forecaster, rows, cutoffs, steps, where)
+    if rows.schema.panel:
+        _say_short(rows, moments, steps, say)
+    else:
+        _check_steps(rows, moments, steps, where)
+    moments = [each for each in moments if len(each.series)]
+    warn_new_series(rows.series, forecaster.preprocess.places(rows.series) >= 0)
+    forecasts, gaps, started = list[pd.DataFrame](), _Gaps(), time.monotonic()
+    for each in moments:
+        current = _fit_before(forecaster, rows, each, where, say) if refit else forecaster
+        forecasts.append(_forecast(current, rows, each, steps, gaps))
+    if all(each["forecast"].isna().all() for each in forecasts):
+        raise UsageError(f"{where} has no value at all in its look-backs; at least one is needed to forecast from.")
+    gaps.tell(len(moments), forecaster.config.seq_len, say)
+    if refit:
+        say(f"{len(moments)} trainings and their forecasts took {time.monotonic() - started:.1f} s")
+    else:
+        _say_learned(forecaster, rows, moments, say)
+    frame = pd.concat(forecasts, ignore_index=True)
+    followed = frame[frame["actual"].notna()]
+    without = int(followed["forecast"].isna().sum())
+    if without:
+        say(
+            f"{without} of {len(followed)} values have no forecast, as no look-back before them has a value; "
+            "the scores of both models leave them out"
+        )
+    return frame
+
+
+def _check_cutoffs(cutoffs: Cutoffs, horizon: int) -> None:
+    """UsageError where a number of `cutoffs`, or the `horizon`, is not a whole one of at least 1."""
+    for name, value in (("windows", cutoffs.windows), ("step", cutoffs.step), ("horizon", horizon)):
+        if name == "windows" and value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+            raise UsageError(f"A backtest takes a whole number of at least 1 for its {name}, not {value}.")
+
+
+def _rows(forecaster: Forecaster, data: Source) -> tuple[Dataset, str]:
+    """All rows with the columns of the training in order, and what to call them; data without stamps get numbers."""
+    freq, schema = forecaster.freq, forecaster.config.schema
+    columns = (*forecaster.columns, *schema.roles.future)
+    table, where = None, ""
+    if not schema.panel and is_table(data):
+        where = "The frame"
+        table = to_frame(data, where, None if freq is None else schema.form)
+        schema = replace(schema, form=match_columns(table, schema.form))
+        table = schema.roles.narrow(table, schema.form, where)
+    elif not schema.panel and freq is None and isinstance(data, str | Path) and Path(data).is_file():
+        where, table = f"File {data}", read_headless(Path(data))
+    if table is not None:
+        if freq is None:
+            values = check_values(table, columns, where, schema.na)
+        else:
+            values = check_frame(table, schema, columns, freq, where)
+        stamps = pd.RangeIndex(len(values)) if freq is None else pd.Index(values.pop("date"))
+        return _as_dataset(forecaster, where, values.to_numpy(), stamps), where
+    given = data if isinstance(data, Dataset) else read_like(forecaster, data)
+    own = given.source and given.source not in CATALOG
+    where = f"File {given.source}" if own else f"Data set '{shown(given.name)}'"
+    if (freq is None) != (given.stamps is None) or (freq is not None and given.freq != freq):
+        steps = ("no dates" if each is None else f"the step '{each}'" for each in (given.freq, freq))
+        raise UsageError("{} has {}, but the training data had {}; give data like those.".format(where, *steps))
+    if bool(given.schema.panel) != bool(schema.panel):
+        one, other = ("series of their own", "one series") if given.schema.panel else ("one series", "several")
+        raise UsageError(f"{where} has {one}, and this model was trained on {other}; pass such.")
+    if given.columns == forecaster.columns and given.schema.roles.future == schema.roles.future:
+        return given if given.stamps is not None else replace(given, stamps=pd.RangeIndex(len(given.values))), where
+    if schema.panel:
+        raise UsageError(f"{where} has other columns than the training data; give one with the same.")
+    frame = given.frame()
+    table = check_values(frame.iloc[:, 0 if given.stamps is None else 1 :], columns, where, schema.na)
+    stamps = pd.RangeIndex(len(table)) if given.stamps is None else given.stamps
+    return _as_dataset(forecaster, where, table.to_numpy(), stamps), where
+
+
+def _as_dataset(forecaster: Forecaster, name: str, values: Array, stamps: pd.Index) -> Dataset:
+    channels, rows = len(forecaster.columns), len(values)
+    return Dataset.of_one(
+        name,
+        np.ascontiguousarray(values[:, :channels]),
+        stamps,
+        forecaster.columns,
+        freq=forecaster.freq,
+        season=forecaster.season,
+        covariates=np.ascontiguousarray(values[:, channels:]),
+        schema=replace(forecaster.config.schema, panel=False),
+        split=Split.of((0, rows), (rows, rows), (rows, rows)),
+    )
+
+
+def _moments(forecaster: Forecaster, data: Dataset, cutoffs: Cutoffs, steps: int, where: str) -> list[_Moment]:
+    """All cutoffs, rising; without series that have less than a season before it.
+
+    Raises:
+        UsageError: a single table is too short; the text says what would fit.
+    """
+    windows, step, season = cutoffs.windows or USUAL, cutoffs.step, forecaster.season
+    if not data.schema.panel:
+        needed, last = max(forecaster.config.fewest_rows, season), data.rows - steps
+        if cutoffs.windows is None:
+            windows = max(1, min(USUAL, (last - needed) // step + 1))
+        if last - (windows - 1) * step < needed:
+            together, fitting = needed + (windows - 1) * step + steps, (last - needed) // step + 1
+            most = "one window" if fitting == 1 else f"{fitting} windows"
+            remedy = f"ask for at most {most} or bring more rows" if last >= needed else "bring more rows"
+            raise UsageError(
+                f"{where} has {data.rows} rows, but {windows} windows {step} rows apart with a horizon of {steps} take "
+                f"{together}, {needed} of them before the first forecast; {remedy}."
+            )
+    moments = list[_Moment]()
+    for window in range(1, windows + 1):
+        rows = data.lengths - (windows - window) * step - steps
+        some = np.flatnonzero((rows >= season) & (rows > 0))
+        moments.append(_Moment(window, some, rows[some]))
+    return moments
+
+
+def _say_short(data: Dataset, moments: list[_Moment], steps: int, say: Callable[[str], None]) -> None:
+    """Say which series some cutoffs leave out; UsageError where all are."""
+    if not any(len(moment.series) for moment in moments):
+        raise UsageError(
+            f"No series of '{shown(data.name)}' has a season of {data.season} rows before a forecast of {steps} "
+            f"steps (the longest has {data.rows} rows); ask for fewer windows, or bring more rows."
+        )
+    everywhere = np.bincount(np.concatenate([each.series for each in moments]), minlength=len(data)) == len(moments)
+    short = np.flatnonzero(~everywhere)
+    if len(short):
+        say(
+            f"{len(short)} of {len(data)} series, the first '{shown(data.series[short[0]])}', are left out at cutoffs "
+            f"that have less than a season of {data.season} rows before them"
+        )
+
+
+def _check_steps(data: Dataset, moments: list[_Moment], steps: int, where: str) -> None:
+    """UsageError where the rows after a cutoff are not the steps that a forecast has."""
+    if data.freq is None or data.stamps is None:
+        return
+    for moment in moments:
+        row = int(moment.rows[0])
+        ahead = steps_ahead(data.take(moment.series, moment.rows), steps)
+        if not (ahead == data.stamps[row : row + steps]).all():
+            stamp = data.stamps[row - 1]
+            raise UsageError(f"{where} leaves its step '{data.freq}' after {stamp}; take windows elsewhere.")
+
+
+def _say_learned(forecaster: Forecaster, data: Dataset, moments: list[_Moment], say: Callable[[str], None]) -> None:
+    """Say how many cutoffs, or series, are forecast at rows that the forecaster was trained or chosen on."""
+    until, places = forecaster.series_until, forecaster.preprocess.places(data.series)
+    known = np.array([until[place] if 0 <= place < len(until) else None for place in places], dtype=object)
+    learned = set[int]()
+    for moment in moments:
+        first = data.spans[moment.series, 0] + moment.rows
+        assert data.stamps is not None
+        if data.freq is None:  # numbers of rows, of the very table of the training
+            of_training = data.sha256 and data.sha256 == forecaster.data["sha256"]
+            late = moment.rows >= (forecaster.data["split"]["test"][0] if of_training else 0)
+        else:
+            late = ~_no_later(data.stamps[first], known[moment.series])
+        some = moment.series if data.schema.panel else np.full(len(late), moment.window)
+        learned |= set(some[~late].tolist())
+    if learned:
+        some_of = f"{len(learned)} series" if data.schema.panel else f"{len(learned)} of {len(moments)} cutoffs"
+        remedy = "refit, or take the run that was scored" if forecaster.scored else "take fewer windows, or refit"
+        say(
+            f"forecasts of {some_of} are of rows that this model was trained or chosen on, so their errors flatter it; "
+            f"{remedy}"
+        )
+
+
+def _no_later(stamps: pd.Index, until: NDArray[np.object_]) -> NDArray[np.bool_]:
+    """Which of `stamps` (n,) come no later than those of `until`, texts, or None; those of another time zone do not."""
+    some = [each for each in until if each is not None]
+    if not isinstance(stamps, pd.DatetimeIndex):
+        return np.array(
+            [each is not None and at <= int(each) for at, each in zip(stamps, until, strict=True)], dtype=bool
+        )
+    if not some or (pd.Timestamp(some[0]).tz is None) != (stamps.tz is None):
+        return np.zeros(len(stamps), dtype=np.bool_)
+    ours = stamps.tz_localize("UTC") if stamps.tz is None else stamps.tz_convert("UTC")
+    return np.asarray(ours <= pd.to_datetime(list(until), utc=True))
+
+
+def _fit_before(
+    forecaster: Forecaster, data: Dataset, moment: _Moment, where: str, say: Callable[[str], None]
+) -> Forecaster:
+    """A forecaster trained on all rows before the cutoff, of all series that have one there."""
+    from femts.training.refit import refit  # with sklearn, only where something is trained
+
+    before, started = data.take(moment.series, moment.rows), time.monotonic()
+    if forecaster.freq is None:
+        before = replace(before, stamps=None)
+    name = f"{data.name if data.schema.panel else where}, before cutoff {moment.window}"
+    made = refit(forecaster, replace(before, name=name, source=None, sha256=before.fingerprint()))
+    rows, last = int(moment.rows.sum()), "" if before.stamps is None else f" up to {before.stamps.max()}"
+    of = f" of {len(moment.series)} series before cutoff {moment.window}" if data.schema.panel else last
+    say(f"trained on the {rows} rows{of} in {time.monotonic() - started:.1f} s")
+    return made
+
+
+@dataclass
+class _Gaps:
+    """Counts of forecasts that are made from rows with gaps, by what fills these, and names without a value."""
+
+    filled: Counter[str] = field(default_factory=Counter)
+    ended: dict[str, None] = field(default_factory=dict)
+
+    def add(self, forecaster: Forecaster, before: Dataset, made: Made) -> None:
+        """Count one forecast; series of their own begin and end with gaps of which nothing is said."""
+        if forecaster.config.schema.panel:
+            names, gone = before.series, np.flatnonzero(made.ended.all(axis=1))
+        else:
+            names, (recent,) = forecaster.targets, made.recent
+            gone = np.flatnonzero(made.ended.T[:, 0])
+            if np.isnan(recent).any():
+                earlier = before.values[: -len(recent), np.isnan(recent[0])]
+                never = np.isnan(earlier).all(axis=0).any() and not forecaster.config.reads_raw
+                mean = ", or where none came before the training mean" * bool(never)
+                self.filled[f"rows with gaps, of which the last value before is read{mean}"] += 1
+            if np.isnan(before.covariates[-len(recent) :]).any():
+                self.filled["rows with gaps in known columns, for which the training mean stands"] += 1
+        self.ended |= dict.fromkeys(names[each] for each in gone)
+
+    def tell(self, forecasts: int, steps: int, say: Callable[[str], None]) -> None:
+        """Say what was counted in so many forecasts from so many steps."""
+        for rows, count in self.filled.items():
+            say(f"{count} of {forecasts} forecasts are made from {rows}")
+        if self.ended:
+            say(ended_note(tuple(self.ended), steps))
+
+
+def _forecast(forecaster: Forecaster, data: Dataset, moment: _Moment, steps: int, gaps: _Gaps) -> pd.DataFrame:
+    """All forecasts of one cutoff, beside the last season, repeated, and what happened."""
+    targets, before = data.n_targets, data.take(moment.series, moment.rows)
+    after = (data.spans[moment.series, 0] + moment.rows)[:, None] + np.arange(steps)
+    ahead = steps_ahead(before, steps)
+    made = forecast_series(forecaster, before, ahead, data.covariates[after])
+    gaps.add(forecaster, before, made)
+    season = forecaster.season
+    first = np.repeat(before.spans[:, 0], before.lengths)
+    last = last_observed(before.values[:, :targets], first)
+    rows = before.spans[:, 1:] - season + np.arange(steps) % season
+    from_row = last[rows]  # (S, steps, T)
+    level = made.preprocess.restore(np.zeros((len(before), 1, targets)))
+    repeated = np.take_along_axis(before.values[:, :targets], from_row.reshape(-1, targets).clip(0), axis=0)
+    naive = np.where(from_row < 0, level, repeated.reshape(from_row.shape))
+    count, columns = len(before) * steps, list(forecaster.targets)
+    table = {
+        "window": moment.window,
+        "series": np.repeat(np.array(before.series, dtype=object), steps * targets),
+        "cutoff": ends_of(before).repeat(steps * targets),
+        "step" if data.freq is None else "date": ahead.repeat(targets),
+        "column": columns * count,
+        "forecast": made.raw().ravel(),
+        "seasonal_naive": naive.ravel(),
+        "actual": data.values[after][..., :targets].ravel(),
+    }
+    left_out = () if data.schema.panel and targets > 1 else ("column",) if data.schema.panel else ("window", "series")
+    return pd.DataFrame({name: each for name, each in table.items() if name not in left_out})
+
+
+@memory_checked()
+def backtest_scores(frame: pd.DataFrame, forecaster: Forecaster, by: str | None = None) -> pd.DataFrame:
+    """Errors of what `backtest` returned, a cutoff at a time and overall, beside those of the seasonal naive forecast.
+
+    Args:
+        frame: from `backtest`, in raw units.
+        forecaster: the one that made it; its scaler gives the scaled units.
+        by: `series`, to group those of a long table by; None groups by cutoff, those of a long table by their number,
+            `window`.
+
+    Returns:
+        The group (`all` for the mean), `model` (`forecast` or `seasonal_naive`) and
+        `mse_scaled, mae_scaled` (in units of the run's own scaler, also after refits),
+        `mse_raw, mae_raw` (in the data's): means over all steps and columns where both models have a
+        forecast. Of a long table the scaled units are those of each series, NaN for one that was not in the training,
+        and raw means over series are left out.
+
+    Raises:
+        UsageError: a table that is no backtest, or another group.
+    """
+    check_kind(forecaster, Forecaster, "The forecaster", "give the one that made the backtest")
+    check_kind(frame, pd.DataFrame, "The backtest", "give the table that femts.backtest returned")
+    panel = bool(forecaster.config.schema.panel)
+    if by is not None and (check_text(by, "by") != "series" or not panel):
+        raise UsageError(
+            f"A backtest is not grouped by '{shown(by)}'; take by='series' for one of a long table, or leave it out."
+        )
+    needed = ("window", "series", "cutoff") if panel else ("cutoff", "column")
+    missing = [name for name in (*needed, *FORECASTS, "actual") if name not in frame.columns]
+    if missing:
+        raise UsageError(f"The backtest lacks the column '{missing[0]}'; give the table that femts.backtest returned.")
+    table = _scores(frame, _scaled(frame, forecaster), by or ("window" if panel else "cutoff"))
+    if not panel:
+        return table
+    if by is None:
+        return table.drop(columns=["mse_raw", "mae_raw"])
+    table.loc[table["series"] == "all", ["mse_raw", "mae_raw"]] = np.nan
+    return table
+
+
+def _scaled(frame: pd.DataFrame, forecaster: Forecaster) -> pd.DataFrame:
+    """The values of a backtest in the scaled units of the run, those of each series; NaN for one it has not seen."""
+    columns, preprocess = [*FORECASTS, "actual"], forecaster.preprocess
+    names = frame["series"] if "series" in frame else pd.Series("", frame.index)
+    codes, series = pd.factorize(names.astype(str))
+    place = preprocess.places(tuple(series))[codes]
+    channel = np.zeros(len(frame), dtype=np.int64)
+    if "column" in frame:
+        channel = pd.Index(forecaster.targets).get_indexer(frame["column"].astype(str))
+    values = frame[columns].to_numpy(dtype=np.float64)
+    if preprocess.power is not None:
+        values = PowerTransform(preprocess.power.shift, preprocess.power.powers[place, channel][:, None]).apply(values)
+    mean, scale = (each[place, channel][:, None] for each in (preprocess.scaler.mean, preprocess.scaler.scale))
+    scaled = np.where((place < 0)[:, None], np.nan, (values - mean) / scale)
+    return pd.DataFrame(scaled, columns=columns, index=frame.index)
+
+
+def _scores(frame: pd.DataFrame, scaled: pd.DataFrame, by: str) -> pd.DataFrame:
+    """Two rows a group and two where it is `all`; see `backtest_scores`."""
+    both, tables = frame[list(FORECASTS)].notna().all(axis=1), []
+    for model in FORECASTS:
+        raw, own = frame[model] - frame["actual"], scaled[model] - scaled["actual"]
+        errors = pd.DataFrame(
+            {"mse_scaled": own**2, "mae_scaled": own.abs(), "mse_raw": raw**2, "mae_raw": raw.abs()}
+        ).where(both)
+        each = errors.groupby(frame[by], sort=False).mean().rename_axis(by).reset_index()
+        overall = errors.mean().to_frame().T
+        overall.insert(0, by, "all")
+        table = pd.concat([each.astype({by: object}), overall], ignore_index=True)
+        table.insert(1, "model", model)
+        tables.append(table)
+    return pd.concat(tables).sort_index(kind="stable").reset_index(drop=True)

@@ -1,0 +1,514 @@
+"""Settings, look-back and recipe of a model, chosen by validation errors in an Optuna study."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import random
+import shutil
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from math import ceil, inf, nan
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from femts.analysis import search_space
+from femts.analysis.search_space import SEQ_LEN, Space, import_optuna, make_distribution
+from femts.config.arguments import check_callable, check_kind, check_path
+from femts.config.model import DEFAULT_MODEL
+from femts.config.training import parse_span
+from femts.config.values import check_count
+from femts.data.dataset import Dataset
+from femts.data.loading import load_dataset
+from femts.data.protocols import look_back_choices
+from femts.errors import FemtsError, RunFailure, UsageError, memory_checked
+from femts.evaluation.metrics import chosen_by
+from femts.files import check_folder, write_file
+from femts.models.registry import build_model
+from femts.plotting import FORECAST, MOST_PANELS, PAST, TRUTH, Picture
+from femts.progress import progress_line
+from femts.text import shown, spreadsheet_safe, strict_json
+from femts.training.accelerator import find_accelerator
+from femts.training.data_module import DataModule, split_for
+from femts.training.fit import is_trained
+from femts.training.resolve import Lengths, horizon, resolve_run, resolve_training
+from femts.training.stopping import Interrupted, watched
+from femts.training.train import train
+
+if TYPE_CHECKING:
+    import optuna
+    import pandas as pd
+
+STUDY, RECIPE, TRIALS, PICTURE, WORK = "study.db", "recipe.yaml", "trials.csv", "trials.png", ".work"
+ELSEWHERE = ("training.device", "training.devices", "training.eval_batch_size")  # may change when a study goes on
+N_TRIALS = 30  # of a study that neither a number nor a time bounds
+N_STARTUP_TRIALS = 6  # drawn at random, the first among them, before the sampler learns from scores
+PRUNE_AFTER, PRUNE_FROM = 4, 2  # complete trials, and validations of one, before any is pruned
+STATES = {"COMPLETE": "complete", "PRUNED": "pruned", "FAIL": "failed"}
+
+
+@dataclass(frozen=True)
+class TuningResult:
+    """Best recipe of a study, beside all that was tried.
+
+    Attributes:
+        model: registered name.
+        pred_len: steps of a forecast.
+        seq_len: look-back of the best trial.
+        protocol: as in `train`.
+        settings: of the best trial, those that were fixed among them, as `train` takes them.
+        score: its validation error, in scaled units; with several origins their mean.
+        default_score: that of the recipe as it is without tuning; None where that trial has none.
+        trials: one row a trial: `trial`, `state`, `score` (NaN without one), those by origin where there are
+            several, the searched settings, `seconds` and `reason`.
+        data: `dataset` and how it is read, as in a recipe.
+        folder: that holds the study; None where nothing was kept.
+    """
+
+    model: str
+    pred_len: int
+    seq_len: int
+    protocol: str
+    settings: Mapping[str, Any]
+    score: float
+    default_score: float | None
+    trials: pd.DataFrame = field(repr=False)
+    data: Mapping[str, Any] = field(repr=False)
+    folder: Path | None = None
+
+    def recipe(self) -> dict[str, Any]:
+        """The best recipe in plain types, as `femts train --config` takes it."""
+        parts: dict[str, dict[str, Any]] = {"model": {"name": self.model}, "training": {}}
+        for key, value in self.settings.items():
+            part, _, name = key.partition(".")
+            parts[part][name] = list(value) if isinstance(value, tuple) else value
+        lengths = {"pred_len": self.pred_len, "seq_len": self.seq_len, "protocol": self.protocol}
+        return {**self.data, "model": parts["model"], **lengths, "training": parts["training"]}
+
+
+@memory_checked()
+def tune(
+    dataset: Dataset | str | Path | pd.DataFrame,
+    model: str = DEFAULT_MODEL,
+    pred_len: int | str | None = None,
+    *,
+    seq_len: int | str | None = None,
+    protocol: str | None = None,
+    out: str | Path | None = None,
+    trials: int | None = None,
+    max_time: str | None = None,
+    search: Mapping[str, Any] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    origins: int = 1,
+    seed: int = 42,
+    data_root: str | Path | None = None,
+    say: Callable[[str], None] | None = None,
+) -> TuningResult:
+    """Choose settings, look-back and recipe of `model` by validation errors; the test part has no say.
+
+    The first trial is the recipe as it is. The next are drawn at random, those after them where the
+    scores so far are best (Optuna's TPE). Trials that are worse than the median on the way are pruned.
+
+    Args:
+        dataset: what `load_dataset` gave, or anything it takes.
+        model: registered name.
+        pred_len: steps of a forecast, as in `train`.
+        seq_len: look-back; None or `auto` searches it.
+        protocol: as in `train`; look-backs to search lie around its own.
+        out: folder of the study; called again with the same arguments, it goes on, and several
+            processes may share it. None keeps nothing.
+        trials: how many there are to be in all; None takes 30, or as many as `max_time` leaves room for.
+        max_time: longest time for this call, such as `90s`, `9m` or `1h30m`.
+        search: values by setting, over those that the model declares: text `a,b,c` or `low..high`,
+            or a list; `seq_len`, `model.*` and `training.*`.
+        settings: fixed ones, as in `train`; these are not searched.
+        origins: 1 scores by the validation part; more score by the mean error at as many ends of
+            the training rows, each a validation part earlier.
+        seed: of the trials, and of each training.
+        data_root: where data of the catalogue is looked for.
+        say: takes a sentence on each trial, and on what a reader should know of the data.
+
+    Returns:
+        The best recipe: `settings`, `seq_len` and `pred_len` for `train`, `score` beside
+        `default_score`, `trials` as a table, and `recipe()`.
+
+    Raises:
+        UsageError: something asked for does not exist or does not fit, or `out` holds another study.
+        RunFailure: no trial was finished in time, the disk is full, or (as `Interrupted`) a signal came.
+    """
+    started = time.monotonic()
+    optuna = import_optuna()
+    check_callable(say, "say")
+    folder = None if out is None else check_path(out, "The folder of the study")
+    n_trials = None if trials is None else check_count(trials, "Argument 'trials'")
+    origins = 1 if origins is None else check_count(origins, "Argument 'origins'")
+    limit = None if max_time is None else parse_span(max_time)
+    fixed = {} if settings is None else settings
+    check_kind(fixed, Mapping, "The settings", "give a mapping such as {'training.lr': 1e-3}")
+    if "training.seed" in fixed:
+        raise UsageError("Setting 'training.seed' is an argument of its own in tuning; give seed.")
+    lengths, search = Lengths(pred_len, seq_len, protocol), {} if search is None else search
+    objective = _Objective(dataset, model, lengths, search, {**fixed, "training.seed": seed}, origins, data_root)
+    verbosity = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    try:
+        deadline, say = inf if limit is None else started + limit, say or (lambda line: None)
+        tuner = _Tuner(objective, _open_study(objective.record, folder), folder, say, deadline)
+        for note in objective.notes:
+            say(note)
+        tuner.run(N_TRIALS if n_trials is None and limit is None else n_trials)
+        return tuner.result(draw=True)
+    except optuna.exceptions.StorageInternalError as error:
+        raise RunFailure(f"Could not write {folder}/{STUDY}: {error.__cause__ or error}; make room there.") from error
+    finally:
+        optuna.logging.set_verbosity(verbosity)
+
+
+class _Objective:
+    """What is trained and searched: all that is known here of data and training. Arguments are those of `tune`."""
+
+    def __init__(
+        self,
+        dataset: Any,
+        model: str,
+        lengths: Lengths,
+        search: Mapping[str, Any],
+        settings: Mapping[str, Any],
+        origins: int,
+        data_root: str | Path | None,
+    ) -> None:
+        model_settings, training = resolve_training(model, {}, settings)
+        search_space.check_search(search, settings, lengths.seq_len)
+        find_accelerator(training)
+        space = {key: make_distribution(key, values, model) for key, values in search.items()}
+        data = dataset if isinstance(dataset, Dataset) else load_dataset(dataset, data_root)
+        steps = horizon(data, lengths.pred_len).steps
+        data = split_for(data, steps)
+        config = resolve_run(data, model, lengths._replace(pred_len=steps), model_settings, training)
+        self.folds = data.before_test(steps, origins)
+        for fold in self.folds:  # one that leaves no windows is named before anything is written
+            DataModule.of(fold, config, ("train", "val"))
+        trained = is_trained(build_model(model, config.model_config, config.quantiles))
+        for key, values in search_space.own_search(model, trained).items():
+            if key not in settings:
+                space.setdefault(key, make_distribution(key, values, model))
+        if space and SEQ_LEN not in space and lengths.seq_len in (None, "auto"):
+            choices = look_back_choices(config.protocol, steps, data.typical_rows, data.season)
+            space |= {SEQ_LEN: make_distribution(SEQ_LEN, choices, model)} if choices[1:] else {}
+        if not space:
+            raise UsageError(
+                f"Model '{model}' has nothing left to search; name a setting by --search, or another model."
+            )
+        self.space: Space = {key: space[key] for key in sorted(space, key=lambda key: (key != SEQ_LEN, key))}
+        self.model, self.pred_len, self.protocol, self.settings = model, steps, config.protocol, settings
+        self.metric = chosen_by(config.training)
+        parts = {"model": asdict(config.model_config), "training": asdict(config.training)}
+        self.default = {SEQ_LEN: config.seq_len} | {
+            f"{part}.{name}": value for part, values in parts.items() for name, value in values.items()
+        }
+        self.notes, reading = data.notes, data.schema.reading()
+        self.data = ({} if data.source is None else {"dataset": data.source}) | reading
+        record = {"model": model, "pred_len": steps, "protocol": config.protocol, "origins": origins}
+        record |= {"data": data.record | reading, "search": {key: str(each) for key, each in self.space.items()}}
+        record |= {key: value for key, value in self.default.items() if key not in ELSEWHERE}
+        self.record = json.loads(strict_json(record))  # what two calls must share to go on with one study
+
+    def values(self, trial: Any) -> dict[str, Any]:
+        """Searched settings of a trial; of the first those of the recipe, which may lie outside the space."""
+        return {key: (trial.params if trial.number else self.default)[key] for key in self.space}
+
+    def untried(self, study: optuna.Study) -> list[dict[str, Any]] | None:
+        """Combinations that no trial has; None where the space has a range."""
+        every = search_space.combinations(self.space)
+        tried = [{key: self.default[key] for key in self.space}, *(trial.params for trial in study.trials)]
+        return None if every is None else [values for values in every if values not in tried]
+
+    def train(self, trial: Any, origin: int, out: Path | None, watch: Callable[[Any], bool]) -> float:
+        """The validation error of a trial at an origin; a training in `out` goes on, and one that `watch` ends raises
+        `Interrupted`."""
+        values = self.values(trial)
+        seq_len = values.pop(SEQ_LEN, self.default[SEQ_LEN])
+        with watched(watch):
+            forecaster = train(
+                self.folds[origin],
+                self.model,
+                self.pred_len,
+                seq_len=seq_len,
+                protocol=self.protocol,
+                out=out,
+                resume=out is not None,
+                settings={**self.settings, **values},
+            )
+        return float(forecaster.metrics["val"][self.metric])
+
+
+@contextmanager
+def _locked(folder: Path | None, wait: bool = True) -> Iterator[bool]:
+    """Hold a folder, made where it is missing, against other processes: also a kill ends it, and no file is left.
+    Yields False where another process holds it and this one does not `wait`."""
+    if folder is None:
+        yield True
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise RunFailure(f"Could not write {folder}: {error.strerror}; choose another folder.") from error
+    try:
+        held = True
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            held = False
+        yield held
+    finally:
+        os.close(descriptor)
+
+
+def _open_study(record: Mapping[str, Any], folder: Path | None) -> optuna.Study:
+    """The study in `folder`, begun where there is none; UsageError where it is of another `record`, or none at all."""
+    import optuna
+    from sqlalchemy.exc import SQLAlchemyError
+
+    pruner = optuna.pruners.MedianPruner(n_startup_trials=PRUNE_AFTER, n_warmup_steps=PRUNE_FROM)
+    if folder is None:
+        return optuna.create_study(pruner=pruner)
+    path = folder / STUDY
+    check_folder(folder)
+    names = sorted(each.name for each in folder.glob("[!.]*"))
+    if names and not path.exists():
+        raise UsageError(f"Folder {folder} holds '{shown(names[0])}' and no study; choose a new or empty folder.")
+    with _locked(folder):
+        try:
+            storage = optuna.storages.RDBStorage(  # SQLite keeps a transaction as a whole or not, whenever it is killed
+                "sqlite:///study.db",
+                # A URL cannot name each path; `timeout` are seconds to wait for another process's transaction.
+                engine_kwargs={"creator": lambda: sqlite3.connect(path, timeout=60, check_same_thread=False)},
+            )
+            study = optuna.create_study(storage=storage, study_name="tune", pruner=pruner, load_if_exists=True)
+            begun = study.user_attrs.get("record")
+        except (SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
+            why = getattr(error, "orig", error)
+            raise UsageError(f"Study {path} cannot be read: {why}; choose another folder with --out.") from error
+        if begun is None:
+            study.set_user_attr("record", record)
+            return study
+    for key in begun | record:
+        if begun.get(key) != record.get(key):
+            raise UsageError(
+                f"Study {path} was begun with {key} {shown(begun.get(key))}, not {shown(record.get(key))}; go on with "
+                "that, or choose another folder with --out."
+            )
+    return study
+
+
+def _sampler(objective: _Objective, number: int) -> optuna.samplers.BaseSampler:
+    """The sampler of one trial. It follows from the seed and the number of the trial, also in a resumed study."""
+    import optuna
+
+    seed = int(np.random.SeedSequence((objective.settings["training.seed"], number)).generate_state(1)[0])
+
+    class Sampler(optuna.samplers.TPESampler):
+        """TPE over the whole space, also after a first trial outside it, that repeats no combination of choices."""
+
+        def infer_relative_search_space(self, study: optuna.Study, trial: Any) -> dict[str, Any]:
+            return dict(objective.space)
+
+        def sample_relative(self, study: optuna.Study, trial: Any, search_space: dict[str, Any]) -> dict[str, Any]:
+            if number == 0:
+                return objective.values(trial)
+            values = super().sample_relative(study, trial, search_space)
+            untried = objective.untried(study)
+            return values if untried is None or values in untried else random.Random(seed).choice(untried)
+
+    return Sampler(seed=seed, n_startup_trials=N_STARTUP_TRIALS, multivariate=True)
+
+
+@dataclass
+class _Tuner:
+    """The part of this process in a study."""
+
+    objective: _Objective
+    study: optuna.Study
+    folder: Path | None
+    say: Callable[[str], None]
+    deadline: float  # of `time.monotonic`
+
+    def run(self, n_trials: int | None) -> None:
+        """Run trials until there are `n_trials`, every combination has been tried, or the time is over."""
+        began = time.monotonic()
+        try:
+            with progress_line() as show:
+                while (now := time.monotonic()) < self.deadline:
+                    done = len(self._finished())
+                    show(max((now - began) / (self.deadline - began), done / (n_trials or inf)), f"{done} trials")
+                    with ExitStack() as held:
+                        trial = self._next(n_trials, held)
+                        if trial is None:
+                            break
+                        self._evaluate(trial)
+        except (KeyboardInterrupt, Interrupted) as error:
+            if isinstance(error, Interrupted) and time.monotonic() >= self.deadline:
+                return  # the trial is kept as far as it got
+            remedy = "nothing was kept" if self.folder is None else "the same command goes on with them"
+            raise Interrupted(f"Tuning was interrupted after {len(self._finished())} trials; {remedy}.") from error
+
+    def _finished(self) -> list[optuna.trial.FrozenTrial]:
+        return [trial for trial in self.study.trials if trial.state.is_finished()]
+
+    def _work(self, number: int) -> Path | None:
+        return None if self.folder is None else self.folder / WORK / str(number)
+
+    def _next(self, n_trials: int | None, held: ExitStack) -> optuna.Trial | None:
+        """The next trial, `held` against other processes: one that was broken off, else a new one; None for none."""
+        import optuna
+
+        objective, study = self.objective, self.study
+        with _locked(self.folder):
+            trials = study.trials
+            for each in trials[:n_trials]:
+                if not each.state.is_finished() and held.enter_context(_locked(self._work(each.number), wait=False)):
+                    study.sampler = _sampler(objective, each.number)
+                    trial = optuna.Trial(study, each._trial_id)
+                    break
+            else:
+                if len(trials) >= (n_trials or inf):
+                    return None
+                if trials and objective.untried(study) == []:
+                    self.say("every combination has been tried")
+                    return None
+                study.sampler = _sampler(objective, len(trials))
+                trial = study.ask()
+                held.enter_context(_locked(self._work(trial.number)))
+            if trial.number or search_space.contains(objective.space, objective.default):
+                for key, distribution in objective.space.items():
+                    trial._suggest(key, distribution)
+            return trial
+
+    def _evaluate(self, trial: optuna.Trial) -> None:
+        """Train at each origin, and tell the study how it went."""
+        import optuna
+
+        objective, work, started = self.objective, self._work(trial.number), time.monotonic()
+        state, reason, scores, seen = "COMPLETE", "", list[float](), 0
+        reported = self.study.trials[trial.number].intermediate_values  # before it was broken off
+
+        def watch(validations: Sequence[Mapping[str, Any]]) -> bool:
+            nonlocal seen
+            if not scores and len(validations) > seen:  # errors at further origins do not compare with the first's
+                for step in range(seen, len(validations)):
+                    if step not in reported:
+                        trial.report(validations[step][f"val_{objective.metric}"], step)
+                seen = len(validations)
+                if trial.number and trial.should_prune():
+                    raise optuna.TrialPruned
+            return time.monotonic() >= self.deadline
+
+        try:
+            for origin in range(len(objective.folds)):
+                scores.append(objective.train(trial, origin, work and work / str(origin), watch))
+        except optuna.TrialPruned:
+            state = "PRUNED"
+        except Interrupted:
+            raise
+        except FemtsError as error:
+            if trial.number == 0 and isinstance(error, UsageError):
+                raise
+            state, reason, scores = "FAIL", str(error), []
+        score, seconds = sum(scores) / len(scores) if scores else None, round(time.monotonic() - started, 3)
+        with _locked(self.folder):
+            for name, value in {"scores": scores, "seconds": seconds, "reason": reason}.items():
+                trial.set_user_attr(name, value)
+            self.study.tell(trial, score, optuna.trial.TrialState[state])
+            best = None if score is None else self.result().score
+            if work is not None:
+                shutil.rmtree(work, ignore_errors=True)
+                with suppress(OSError):  # where other trials run
+                    work.parent.rmdir()
+        text = f"{STATES[state]}{reason and f': {reason}'}"
+        if score is not None:
+            text = f"validation error {score:.4f}{', the lowest so far' if score == best and trial.number else ''}"
+        values = ", ".join(
+            f"{key} {f'{value:.3g}' if isinstance(value, float) else str(value).lower()}"
+            for key, value in objective.values(trial).items()
+        )
+        self.say(f"trial {trial.number}: {text} ({values if trial.number else 'as it is'}; {seconds:.0f} s)")
+
+    def result(self, draw: bool = False) -> TuningResult:
+        """Result so far, written to the folder; RunFailure where no trial has a score."""
+        objective, finished = self.objective, self._finished()
+        scores = {
+            trial.number: trial.value for trial in finished if trial.value is not None and trial.user_attrs["scores"]
+        }
+        if not scores:
+            why = f"failed: {finished[0].user_attrs['reason'].rstrip('.')}" if finished else "has not ended"
+            raise RunFailure(f"No trial has a score, for the first {why}; give more time or other settings.")
+        best = min(scores, key=lambda number: scores[number])  # the first of equal ones
+        values = objective.values(self.study.trials[best])
+        seq_len = values.pop(SEQ_LEN, objective.default[SEQ_LEN])
+        result = TuningResult(
+            model=objective.model,
+            pred_len=objective.pred_len,
+            seq_len=seq_len,
+            protocol=objective.protocol,
+            settings={**objective.settings, **values},
+            score=scores[best],
+            default_score=scores.get(0),
+            trials=self._table(finished),
+            data=objective.data,
+            folder=self.folder,
+        )
+        if self.folder is not None:
+            import yaml
+
+            text = f"# Validation error {result.score!r}\n" + yaml.safe_dump(result.recipe(), sort_keys=False)
+            write_file(self.folder / RECIPE, text.encode())
+            write_file(self.folder / TRIALS, result.trials.map(spreadsheet_safe).to_csv(index=False).encode())
+            if draw:
+                write_file(self.folder / PICTURE, trials_picture(result.trials, objective.space).to_bytes("png"))
+        return result
+
+    def _table(self, finished: Sequence[optuna.trial.FrozenTrial]) -> pd.DataFrame:
+        import pandas as pd
+
+        origins = len(self.objective.folds)
+        rows = []
+        for trial in finished:
+            scores = trial.user_attrs["scores"]
+            row = {"trial": trial.number, "state": STATES[trial.state.name], "score": trial.value if scores else nan}
+            if origins > 1:
+                row |= {f"origin_{k}": score for k, score in enumerate(scores or [nan] * origins, 1)}
+            rows.append(row | self.objective.values(trial) | {k: trial.user_attrs[k] for k in ("seconds", "reason")})
+        columns = {key: [row[key] for row in rows] for key in rows[0]}
+        # None is a value of its own, not a missing one.
+        return pd.DataFrame({k: pd.Series(v, dtype=object if None in v else None) for k, v in columns.items()})
+
+
+def trials_picture(trials: pd.DataFrame, space: Space) -> Picture:
+    """The scores of a study by trial, with the lowest so far, and by each setting; the best trial stands out."""
+    done, keys = trials[trials["score"].notna()], ["trial", *space][:MOST_PANELS]
+    across, down = min(3, len(keys)), ceil(len(keys) / 3)
+    figure, best = Picture(3.4 * across, 0.4 + 2.1 * down), done["score"].argmin()
+    # Scores far above the others are drawn at the edge, so that the good ones can be told apart.
+    scores = done["score"].clip(upper=4 * done["score"].median() - 3 * done["score"].min()).tolist()
+    for place, key in enumerate(keys, 1):
+        panel: Any = figure.add_subplot(down, across, place)
+        values, choices = done[key].tolist(), getattr(space.get(key), "choices", None)
+        if choices:
+            labels = list(dict.fromkeys([*choices, *values]))
+            values = [labels.index(value) for value in values]
+            panel.set_xticks(range(len(labels)), [shown(str(label).lower(), 12) for label in labels])
+        elif getattr(space.get(key), "log", False):
+            panel.set_xscale("log")
+        panel.plot(values, scores, "o", color=PAST, markersize=4)
+        panel.plot(values[best], scores[best], "o", color=FORECAST, markersize=6)
+        panel.set_title(shown(key), loc="left", fontsize=9, parse_math=False)
+    figure.axes[0].step(done["trial"], done["score"].cummin(), where="post", color=TRUTH)
+    figure.axes[0].set_ylabel("validation error")
+    return figure

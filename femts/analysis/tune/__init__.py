@@ -1,1 +1,0 @@
-"""Settings, look-back and recipe of a model, chosen by validation errors over many trials."""

@@ -1,0 +1,319 @@
+"""Tables from users: checked, and refused in one sentence that says what is wrong and where."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from femts.data.columns import holds_dates
+from femts.data.describe import count
+from femts.data.frequency import check_step, grid_of, order_of, step_of
+from femts.data.schema import PLAIN, Schema
+from femts.data.stamps import are_clocks, as_text, read_stamps
+from femts.errors import UsageError
+from femts.text import shown
+
+LARGEST = 3.4e38  # that single precision holds
+MOST_EMPTY, ROOM = 1000, 2**24  # cells for each value of a long table, and cells that any may have, once it is wide
+_THOUSANDS = re.compile(
+    r"[+-]?\d{1,3}(?:(,\d{3})+\.\d+|(\.\d{3})+,\d+|([.,]\d{3}){2,}|([ '\u00a0\u202f]\d{3})+([.,]\d+)?)"
+)
+
+
+def check_frame(
+    frame: pd.DataFrame,
+    schema: Schema = PLAIN,
+    columns: Sequence[str] | None = None,
+    freq: str | None = None,
+    where: str = "The frame",
+) -> pd.DataFrame:
+    """A wide table that can be trained on or forecast from: `date` first, then float64 columns; NaN
+    where a value is missing.
+
+    Rows that the step skips are put in, without values, and rows out of order are sorted. What a
+    user should know of it is in `attrs["notes"]`, a tuple of sentences.
+
+    Args:
+        frame: wide (`date` and value columns), or long (`unique_id, ds, y`), which is made wide, one column a series.
+        schema: what stands for a missing value, and what the columns are called.
+        columns: the value columns that must be there, in the order in which they are returned; None takes what comes.
+        freq: the step that the dates must have, a pandas frequency; None takes that of the schema, or without one any
+            even step, and three rows to see it.
+        where: what the table is, to begin a message with.
+
+    Raises:
+        UsageError: a column, date or cell is not as it must be; the text names it, its place and the remedy.
+    """
+    frame = frame.set_axis([str(c) for c in frame.columns], axis=1)
+    check_unique(frame.columns, where)
+    names, freq = schema.form, freq or schema.freq
+    time = names.time_of(frame)
+    if time not in frame.columns:
+        raise _without_stamps(frame, schema, where)
+    if time != "date" and "date" in frame.columns:
+        raise UsageError(f"{where} has a column 'date' beside its time stamps in '{shown(time)}'; rename or drop it.")
+    notes: tuple[str, ...] = ()
+    if names.is_long(frame):
+        frame, notes = _to_wide(frame, where, schema, freq)
+    else:
+        if columns is None:
+            _check_words(frame, time, where)
+        frame = frame.rename(columns={time: "date"})
+    values = check_values(frame.drop(columns="date"), columns, where, schema.na)
+    dates, more = read_stamps(frame["date"], where, freq)
+    order = order_of(dates, where)
+    if order is not None:
+        how = "run backwards" if dates.is_monotonic_decreasing else "are not in order of time"
+        more = (*more, f"its rows {how}, so they are sorted")
+        values, dates = values.iloc[order].reset_index(drop=True), dates[order]
+    if freq is None:
+        freq = step_of(dates, where)
+    else:
+        check_step(dates, freq, where, given=schema.freq is not None)
+    grid = grid_of(dates, freq)
+    if len(grid) > len(dates):
+        if len(grid) > 2 * len(dates):
+            there = f"only {len(dates)} of the {len(grid)} stamps of its step '{freq}' are there"
+            more = (*more, f"{there}; the others get no values")
+        values = values.set_axis(dates).reindex(grid).reset_index(drop=True)
+        dates = grid
+    values.insert(0, "date", dates)
+    values.attrs["notes"] = (*notes, *more)
+    return values
+
+
+def _without_stamps(frame: pd.DataFrame, schema: Schema, where: str) -> UsageError:
+    """A refusal of a table whose column of stamps is not known."""
+    names = schema.form
+    time = names.time_of(frame)
+    first = str(frame.columns[0]) if names.time is None and len(frame.columns) > 2 else ""
+    if first and _words(frame) == [first] and frame[first].is_unique and not holds_dates(frame[first]):
+        return UsageError(
+            f"{where} has a series in each row, such as '{shown(frame[first].iloc[0])}', and needs a row for each "
+            f"step; turn rows and columns, and number the steps from 0 in a column '{shown(time)}': with pandas, "
+            f"table.set_index('{shown(first)}').T.reset_index(drop=True).rename_axis('{shown(time)}')."
+        )
+    return UsageError(
+        f"{where} has no '{shown(time)}' column (it has {_few(frame.columns)}); "
+        "name the column of time stamps so, or say which it is (--columns time=NAME) when training, or, where rows "
+        f"without stamps are in order of time, number them from 0 in a column '{shown(time)}', or give the "
+        f"columns {names.series}, {names.time or 'ds'}, {names.value}."
+    )
+
+
+def _check_words(frame: pd.DataFrame, time: str, where: str) -> None:
+    """UsageError for columns of words in a wide table, which may name the series of a long one."""
+    words = _words(frame.drop(columns=time))
+    if not words:
+        return
+    numbers = [name for name in frame.columns if name != time and name not in words]
+    if frame[time].duplicated().any() and numbers:
+        one, joined = shown(words[0]), ""
+        if len(words) > 1:
+            one, joined = "NAME", "put one column NAME in their place that joins them, and "
+        raise UsageError(
+            f"{where} has several rows a date, and words in {_few(words)}: where these name the series, {joined}say so "
+            f"by --columns 'time={shown(time)},series={one}' --target '{shown(numbers[0])}'."
+        )
+    row = int(frame[words[0]].notna().to_numpy().argmax())
+    leave = f", or name those to forecast, which leaves others out: --target '{','.join(map(shown, numbers[:6]))}'"
+    raise UsageError(
+        f"{where} has the text '{shown(frame[words[0]].iloc[row])}' in column '{shown(words[0])}' at data row "
+        f"{row + 1}; leave the column out{leave if numbers else ''}."
+    )
+
+
+def _words(frame: pd.DataFrame) -> list[str]:
+    """Names of the columns that have text, and neither a number, with whatever marks in it, nor times of day."""
+    words = []
+    for name in frame.columns:
+        if not pd.api.types.is_numeric_dtype(frame[name]):
+            numbers, unread = parsed(frame[name])
+            if unread is None or not np.isnan(numbers).all() or are_clocks(frame[name]):
+                continue
+            if not _THOUSANDS.fullmatch(shown(frame[name].iloc[int(np.argmax(unread))]).strip()):
+                words.append(str(name))
+    return words
+
+
+def check_values(
+    frame: pd.DataFrame, columns: Sequence[str] | None = None, where: str = "The frame", na: Sequence[float] = ()
+) -> pd.DataFrame:
+    """The value columns alone, as float64 under names of text, in the order of `columns` when that is given.
+
+    A missing value, and each of the numbers `na`, becomes NaN.
+
+    Raises:
+        UsageError: columns differ from `columns`, or a cell is text, infinite or beyond float32; the text says which.
+    """
+    frame = frame.set_axis([str(c) for c in frame.columns], axis=1)
+    check_unique(frame.columns, where)
+    if columns is not None:
+        missing = [c for c in columns if c not in frame.columns]
+        unknown = [c for c in frame.columns if c not in columns]
+        if missing or unknown:
+            differences = [f"lacks {_few(missing)}"] * bool(missing) + [f"has {_few(unknown)} besides"] * bool(unknown)
+            what = " and ".join(differences)
+            raise UsageError(f"{where} {what}; give the columns of the training data, {_few(columns)}.")
+        frame = frame[list(columns)]
+    if not len(frame.columns):
+        raise UsageError(f"{where} has no value columns; add at least one column of numbers.")
+    numbers = _all_numbers(frame, where, na)
+    for bad, what in ((np.isinf(numbers), "infinite"), (np.abs(numbers) > LARGEST, "large")):
+        if bad.any():
+            row, column = np.argwhere(bad)[0]
+            place = f"in column '{shown(frame.columns[column])}' at data row {row + 1}"
+            if what == "large":
+                raise UsageError(
+                    f"{where} has {numbers[row, column]:g} {place}, and single precision holds nothing beyond "
+                    f"{LARGEST:g}; take a larger unit, or leave the cell empty."
+                )
+            raise UsageError(
+                f"{where} has {count(int(bad.sum()), 'infinite cell')}, the first {place}; put numbers there, or leave "
+                "them empty."
+            )
+    return pd.DataFrame(numbers, columns=frame.columns)
+
+
+def check_unique(names: Sequence[str], where: str) -> None:
+    """UsageError for a name that two columns have."""
+    seen = set[str]()
+    for name in names:
+        if name in seen:
+            raise UsageError(f"{where} has two columns named '{shown(name)}'; rename one.")
+        seen.add(name)
+
+
+def _few(names: Sequence[Any]) -> str:
+    some = ", ".join(f"'{shown(name)}'" for name in list(names)[:6]) or "nothing"
+    return some if len(names) <= 6 else f"{some} and {len(names) - 6} more"
+
+
+def parsed(column: pd.Series, na: Sequence[float] = ()) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None]:
+    """The numbers of a column, NaN where there is none or one of `na`, and which cells are a text
+    that is none; None for none."""
+    if isinstance(column.dtype, pd.SparseDtype):
+        column = column.sparse.to_dense()
+    kind = column.dtype
+    if pd.api.types.is_bool_dtype(kind) or (pd.api.types.is_numeric_dtype(kind) and kind.kind != "c"):
+        return _without(column.to_numpy(dtype=np.float64, na_value=np.nan), sentinels(na, kind)), None
+    text = as_text(column)  # dates and the like would turn into whatever number stands behind them
+    numbers = pd.to_numeric(text, errors="coerce")
+    unread = (numbers.isna() & column.notna() & (text.str.strip().str.lower() != "nan")).to_numpy()
+    return _without(numbers.to_numpy(dtype=np.float64), na), unread if unread.any() else None
+
+
+def check_marks(column: pd.Series, name: str, where: str) -> None:
+    """UsageError where the numbers of a column of text have marks that could stand between thousands."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        column = column.astype(object)
+    if not pd.api.types.is_numeric_dtype(column) and pd.api.types.infer_dtype(column, skipna=True) == "string":
+        check_thousands([column.reset_index(drop=True).to_frame(name)], where)
+
+
+def check_thousands(pieces: Iterable[pd.DataFrame], where: str, decimal: str = ".") -> None:
+    """Refuse marks that could stand before decimals or between thousands, such as in 1.027 beside 960.
+
+    Args:
+        pieces: of text, each with the same columns; the index counts the rows.
+        where: what the table is, to begin a message with.
+        decimal: the mark.
+
+    Raises:
+        UsageError: each marked number of a column has three digits after its mark, and there are others without one, of
+            up to three digits; the text names the first.
+    """
+    doubtful = rf"[+-]?(?:[1-9]\d{{0,2}}{re.escape(decimal)}\d{{3}}|\d{{1,3}})"
+    seen: dict[str, dict[str, int]] = {}
+    for piece in pieces:
+        for name in map(str, piece.columns):
+            cells = piece[name].dropna().drop_duplicates().str.strip()
+            cells = cells[cells.str.lower() != "nan"]
+            rows = seen.setdefault(name, {})
+            if "" in rows or not cells.str.fullmatch(doubtful).all():
+                seen[name] = {"": 0}  # 1.5 or 1027
+            else:
+                seen[name] = {cell: int(row) for row, cell in cells.items()} | rows
+        if all("" in rows for rows in seen.values()):
+            return
+    for name, rows in seen.items():
+        in_order = sorted(rows, key=rows.__getitem__)
+        marked = next((cell for cell in in_order if decimal in cell), None)
+        plain = next((cell for cell in in_order if decimal not in cell and cell.strip("+-0")), None)
+        if marked and plain:
+            raise UsageError(
+                f"{where} has '{marked}' in column '{shown(name)}' at data row {rows[marked] + 1} beside '{plain}', so "
+                "its mark could stand between thousands or before decimals; leave out marks between thousands, or "
+                "write all of its numbers with decimals."
+            )
+
+
+def sentinels(na: Sequence[float], dtype: Any) -> list[float]:
+    """The numbers `na` as a column of `dtype` holds them: -999.9 is another number in single precision."""
+    if not pd.api.types.is_float_dtype(dtype) or dtype.itemsize >= 8:
+        return list(na)
+    with np.errstate(over="ignore"):
+        held = np.array(na).astype(f"f{dtype.itemsize}").astype(np.float64)
+    return held[np.isfinite(held)].tolist()
+
+
+def _without(numbers: NDArray[np.float64], na: Sequence[float]) -> NDArray[np.float64]:
+    return np.where(np.isin(numbers, na), np.nan, numbers) if na else numbers
+
+
+def _numbers(column: pd.Series, name: str, where: str, na: Sequence[float] = ()) -> NDArray[np.float64]:
+    numbers, unread = parsed(column, na)
+    check_marks(column, name, where)
+    if unread is not None:
+        row = int(np.argmax(unread))
+        text = shown(column.iloc[row])
+        remedy = "leave out marks between thousands" if _THOUSANDS.fullmatch(text.strip()) else "put a number there"
+        raise UsageError(f"{where} has the text '{text}' in column '{shown(name)}' at data row {row + 1}; {remedy}.")
+    return numbers
+
+
+def _all_numbers(frame: pd.DataFrame, where: str, na: Sequence[float]) -> NDArray[np.float64]:
+    """The numbers of all columns, those of one kind of number at once: there may be very many columns."""
+    numbers = np.empty(frame.shape[::-1]).T  # column by column
+    kinds = frame.dtypes.to_numpy()
+    for kind in dict.fromkeys(kinds):
+        (places,) = np.nonzero(kinds == kind)
+        if isinstance(kind, np.dtype) and kind.kind in "biuf":
+            numbers[:, places] = _without(frame.iloc[:, places].to_numpy(np.float64), sentinels(na, kind))
+            continue
+        for place in places:
+            numbers[:, place] = _numbers(frame.iloc[:, place], frame.columns[place], where, na)
+    return numbers
+
+
+def _to_wide(frame: pd.DataFrame, where: str, schema: Schema, freq: str | None) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    names = schema.form
+    y = _numbers(frame[names.value], names.value, where, schema.na)
+    series = as_text(frame[names.series]).to_numpy()
+    if "date" in series:
+        raise UsageError(
+            f"{where} calls a series 'date', as the time stamps are called in a wide table; rename the series."
+        )
+    stamps, notes = read_stamps(frame[names.time_of(frame)], where, freq)
+    table = pd.DataFrame({"id": series, "date": stamps, "y": y})
+    again = table.duplicated(["id", "date"]).to_numpy()
+    if again.any():
+        row = int(np.argmax(again))
+        raise UsageError(
+            f"{where} gives series '{shown(table['id'][row])}' twice at {table['date'][row]} (data row {row + 1}); "
+            "keep one."
+        )
+    columns, steps = table["id"].nunique(), table["date"].nunique()
+    if columns * steps > max(ROOM, MOST_EMPTY * len(table)):
+        raise UsageError(
+            f"{where} has {columns} series and {steps} different dates, but only {len(table)} values; bring series "
+            "that share their dates."
+        )
+    wide = table.pivot(index="date", columns="id", values="y")[list(dict.fromkeys(series))]
+    wide.columns.name = None
+    return wide.reset_index(), notes

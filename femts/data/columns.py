@@ -1,0 +1,305 @@
+"""Columns of a user's table told by their names and cells: stamps, also in the index or in several columns, series and
+values."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from femts.data.column_names import USUAL, ColumnNames
+from femts.data.stamps import are_clocks, as_text, first_days, read_dates, times_of
+from femts.errors import UsageError
+from femts.text import shown
+
+NOTES = "femts.notes"  # key in `attrs` of what a user should be told of a table
+SAMPLE = 20  # cells of a column that are looked at
+_NAMES = (
+    *("year", "quarter", "month", "week", "day", "date", "datetime", "time", "timestamp", "period", "epoch"),
+    *("jahr", "quartal", "monat", "woche", "tag", "datum", "zeit", "année", "año"),
+)
+_WORDS = re.compile(
+    r"jan(uary)?|feb(ruary)?|mar(ch)?|apr(il)?|may|june?|july?|aug(ust)?|sept?(ember)?|oct(ober)?|nov(ember)?|dec(ember)?|"
+    r"(mon|tues?|wed(nes)?|thu(rs)?|fri|sat(ur)?|sun)(day)?|[tz]|am|pm|utc|gmt|st|nd|rd|th"
+)
+_PARTS = {  # of a stamp, and the least and the most of each
+    **{"year": (1678, 2261), "quarter": (1, 4), "month": (1, 12), "day": (1, 31), "hour": (0, 23)},
+    "week": (0, 53),  # week 0 is refused by its row
+}
+_IN_PARTS = (  # columns that make a stamp together, the finest first
+    *(("year", "month", "day", "hour"), ("year", "month", "day")),
+    *(("year", "week"), ("year", "month"), ("year", "quarter")),
+)
+_WITH_CLOCK = (("date", "time"), ("datum", "uhrzeit"), ("datum", "zeit"))
+
+
+def is_table(table: object) -> bool:
+    """Tell whether `to_frame` takes it: a DataFrame or Series of pandas, polars or pyarrow, or one
+    that can be exchanged."""
+    exchanged = ("__arrow_c_stream__", "__dataframe__")
+    return isinstance(table, pd.DataFrame | pd.Series) or any(hasattr(type(table), each) for each in exchanged)
+
+
+def to_frame(table: Any, where: str = "The frame", names: ColumnNames | None = USUAL) -> pd.DataFrame:
+    """A plain frame, its stamps in a column; the table of the caller is left as it is.
+
+    Args:
+        table: what `is_table` takes; a Series is one channel, under its name or `y`.
+        where: what the table is, to begin a message with.
+        names: names of columns; the index holds the stamps where none of them does, and a year and a month make them
+            together. None for data without stamps.
+
+    Raises:
+        UsageError: a Series without stamps, or cells that cannot be exchanged.
+    """
+    if isinstance(table, pd.Series):
+        frame = table.to_frame("y" if table.name is None else table.name)
+        if names is not None and (dated := _with_index(frame, names)) is frame:
+            raise UsageError(
+                f"{where} has no time stamps in the index of its Series; give it a DatetimeIndex or PeriodIndex."
+            )
+        return frame if names is None else dated
+    frame = table if isinstance(table, pd.DataFrame) else _exchanged(table, where)
+    if frame.columns.nlevels > 1:
+        frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
+    return frame if names is None else _joined(_with_index(frame, names), names)
+
+
+def _exchanged(table: Any, where: str) -> pd.DataFrame:
+    try:
+        with warnings.catch_warnings(action="ignore"):  # pandas means to drop the older protocol
+            if hasattr(table, "__arrow_c_stream__"):
+                try:
+                    import pyarrow
+
+                    return pyarrow.table(table).to_pandas()
+                except ImportError:
+                    pass
+            if hasattr(table, "__dataframe__"):
+                return pd.api.interchange.from_dataframe(table)
+    except Exception as error:  # whatever another library raises
+        reason = shown(str(error).strip().partition("\n")[0])
+        raise UsageError(f"{where} cannot be turned into a pandas DataFrame ({reason}); turn it into one.") from error
+    raise UsageError(
+        f"{where} is a {type(table).__name__}, which needs pyarrow; run pip install pyarrow, or use pandas."
+    )
+
+
+def _with_index(frame: pd.DataFrame, names: ColumnNames) -> pd.DataFrame:
+    """The frame with levels of its index that hold stamps or names of series as first columns, where it lacks these."""
+    columns = [str(column) for column in frame.columns]
+    if isinstance(frame.index, pd.RangeIndex) and frame.index.name is None:
+        return frame
+    usual = {names.time, names.series, "date", "ds"} - {None, *columns}
+    levels = {n: str(name) for n, name in enumerate(frame.index.names) if name is not None and str(name) in usual}
+    if not levels and frame.index.nlevels == 1 and not {names.time, "date", "ds"} & set(columns):
+        name = "date" if frame.index.name is None or str(frame.index.name) in columns else str(frame.index.name)
+        stamps = frame.index.to_series(name=name)
+        told = frame.index.name is not None or not pd.api.types.is_numeric_dtype(stamps)
+        if name not in columns and told and holds_dates(stamps):
+            levels = {0: name}
+    if not levels:
+        return frame
+    dated = frame.set_axis(columns, axis=1).reset_index(drop=True)
+    for place, (level, name) in enumerate(levels.items()):
+        dated.insert(place, name, frame.index.get_level_values(level).to_series().reset_index(drop=True))
+    return dated
+
+
+def _joined(frame: pd.DataFrame, names: ColumnNames) -> pd.DataFrame:
+    """The frame with stamps in its first column, `date`, in the place of the columns that make them together; as it
+    is where none do."""
+    parts = stamp_parts(frame, names)
+    if not parts:
+        return frame
+    first, *others = (frame[name] for name in parts)
+    if parts[0].lower() != "year":
+        days = _days(first).str.replace(r"^(\d{4})(\d{2})(\d{2})$", r"\1-\2-\3", regex=True)
+        stamps = days + " " + as_text(others[0]).str.strip().str.replace(r"^(\d):", r"0\1:", regex=True)
+    else:
+        stamps = first.astype(float).astype(int).map("{:04d}".format)
+        for name, column in zip(parts[1:], others, strict=True):
+            part, numbers = name.lower(), column.astype(float).astype(int)
+            numbers = numbers * 3 - 2 if part == "quarter" else numbers
+            stamps += numbers.map({"week": "-W{:02d}", "hour": " {:02d}:00:00"}.get(part, "-{:02d}").format)
+        if parts[-1].lower() in ("month", "quarter"):
+            stamps += "-01"
+    rest = frame.drop(columns=parts)
+    rest.insert(0, "date", stamps)
+    quoted = ", ".join(f"'{shown(name)}'" for name in parts[:-1])
+    note = f"columns {quoted} and '{shown(parts[-1])}' are taken together for the stamps"
+    rest.attrs = {NOTES: (*frame.attrs.get(NOTES, ()), note)}
+    return rest
+
+
+def stamp_parts(frame: pd.DataFrame, names: ColumnNames) -> list[str]:
+    """Columns of `frame` that make a stamp together, the year or the date first; none where one column is named for
+    it."""
+    columns = set(map(str, frame.columns))
+    if names.time not in (None, "date") or "ds" in columns:
+        return []
+    by_part = {name.lower(): name for name in frame.columns if isinstance(name, str)}
+    for pair in _WITH_CLOCK:
+        parts = [by_part.get(part, "") for part in pair]
+        if set(parts) <= columns and "date" not in columns - set(parts) and _are_days_and_clocks(frame[parts]):
+            return parts
+    if "date" in columns:
+        return []
+    for way in _IN_PARTS:
+        if set(way) <= set(by_part) and all(_are_parts(frame[by_part[part]], part) for part in way):
+            return [by_part[part] for part in way]
+    return []
+
+
+def _days(column: pd.Series) -> pd.Series:
+    """Cells as text, without the midnight that a program adds to a day."""
+    return as_text(column).str.strip().str.replace(r" 00:00(:00)?$", "", regex=True)
+
+
+def _are_days_and_clocks(columns: pd.DataFrame) -> bool:
+    """Tell whether every cell of the first of two columns looks like a day alone, and of the second is a time."""
+    if columns.shape[1] != 2 or not are_clocks(columns.iloc[:, 1]):
+        return False
+    days = _days(columns.iloc[:, 0])
+    return bool((days.str.contains(r"^\d{8}$|\d\D+\d") & ~days.str.contains(":")).all())
+
+
+def _are_parts(column: pd.Series | pd.DataFrame, part: str) -> bool:
+    """Tell whether every cell is a whole number that `part` of a stamp may have."""
+    if isinstance(column, pd.DataFrame) or pd.api.types.is_bool_dtype(column) or not len(column):
+        return False
+    try:
+        numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    except (TypeError, ValueError, OverflowError):
+        return False
+    least, most = _PARTS[part]
+    return bool(((numbers >= least) & (numbers <= most) & (numbers == np.floor(numbers))).all())
+
+
+def infer_columns(
+    table: pd.DataFrame, names: ColumnNames, where: str = "The frame", long: bool = True
+) -> tuple[ColumnNames, tuple[str, ...]]:
+    """The names of a table's columns, where its names and its cells make them clear, else `names`; and notes on what
+    was taken for what.
+
+    The stamps are in the column that `names` has, or `date`, or the first one where it holds dates, or the only one
+    that does. Beside them, one column of words and one of numbers are the series and the values, where stamps repeat
+    or there is one word.
+
+    Args:
+        table: of a user, not yet checked; `date` and value columns, or one row for each series and stamp.
+        names: what the user says on it.
+        where: what the table is, to begin a message with.
+        long: whether series may be found in a column.
+
+    Raises:
+        UsageError: the first row is not a header, but has a date in it.
+    """
+    columns = [str(column) for column in table.columns]
+    table = table.set_axis(columns, axis=1)
+    if len(set(columns)) < len(columns) or names.is_long(table):
+        return names, ()
+    if names.time is None and {names.series, "ds"} <= set(columns):  # a long table with further columns
+        return names, ()
+    time = names.time or ("date" if "date" in columns else _dated(table))
+    if time is None or time not in columns:
+        return names, ()
+    notes = tuple[str, ...]()
+    if time not in (names.time, "date"):
+        if _are_dates(pd.Series([time])):
+            raise UsageError(
+                f"{where} has '{shown(time)}' for the name of its first column; put a row of names above the cells."
+            )
+        names = replace(names, time=time)
+        notes = (f"column '{shown(time)}' holds dates, so it is taken for the stamps",)
+    if long and len(columns) == 3 and (found := _series_and_value(table.drop(columns=time), table[time], names)):
+        names = ColumnNames(time, *found)
+        series, value = map(shown, found)
+        notes = (*notes, f"column '{series}' is taken for the names of series, and '{value}' for their values")
+    return names, notes
+
+
+def match_columns(table: pd.DataFrame, names: ColumnNames) -> ColumnNames:
+    """The names of the columns of a table at prediction, where `names` are those of the training: its stamps may be
+    called something else."""
+    if names.time_of(table) in map(str, table.columns):
+        return names
+    return infer_columns(table, replace(names, time=None), long=False)[0]
+
+
+def holds_dates(column: pd.Series) -> bool:
+    """Tell whether a column of any name can only hold dates; whole numbers do where they are years or days in order."""
+    if pd.api.types.is_datetime64_any_dtype(column) or isinstance(column.dtype, pd.PeriodDtype):
+        return True
+    if pd.api.types.is_bool_dtype(column) or pd.api.types.is_complex_dtype(column):
+        return False
+    text = as_text(column.dropna().head(SAMPLE))
+    if not pd.api.types.is_numeric_dtype(column) and not text.str.fullmatch(r"-?\d+(\.\d+)?").any():
+        return _are_dates(text)
+    # Years, months (202412), days, Unix time and the like: in order, or under a name that says so.
+    numbers = pd.to_numeric(as_text(column), errors="coerce").to_numpy()
+    if not len(numbers) or not np.isfinite(numbers).all():
+        return False
+    if (numbers == np.floor(numbers)).all():
+        numbers = numbers.astype(np.int64)
+    named, steps = str(column.name).lower() in _NAMES, np.diff(numbers)
+    return times_of(numbers, days=named) is not None and (named or bool((steps > 0).all() or (steps < 0).all()))
+
+
+def _are_dates(text: pd.Series) -> bool:
+    """Tell whether at least half of the cells are dates, with or without doubt which of their numbers is the day."""
+    return bool(len(text)) and (first_days(text) is not None or 2 * sum(map(_is_date, text)) >= len(text))
+
+
+def _is_date(cell: str) -> bool:
+    words = re.findall(r"[^\W\d_]+", cell.lower())
+    if not all(_WORDS.fullmatch(word) for word in words) or not re.search(r"[-/. ]", cell):
+        return False
+    try:
+        read_dates(pd.Series([cell]))
+    except UsageError as error:
+        return "could be the month" in str(error)
+    return True
+
+
+def _dated(table: pd.DataFrame) -> str | None:
+    """The first column where it holds dates, else the only one that holds them as such; None where
+    that is not clear."""
+    if not len(table.columns):
+        return None
+    if holds_dates(table.iloc[:, 0]):
+        return str(table.columns[0])
+    others = [
+        name
+        for name in table.columns[1:]
+        if not pd.api.types.is_numeric_dtype(table[name]) and holds_dates(table[name])
+    ]
+    return str(others[0]) if len(others) == 1 else None
+
+
+def _series_and_value(rest: pd.DataFrame, stamps: pd.Series, names: ColumnNames) -> tuple[str, str] | None:
+    """The column of words and that of numbers; None where they are not one each, or each stamp has
+    a word of its own."""
+    words = [name for name in rest if name == names.series or _are_words(rest[name])]
+    numbers = [name for name in rest if name not in words and pd.api.types.is_numeric_dtype(rest[name])]
+    if len(words) != 1 or len(numbers) != 1:
+        return None
+    try:
+        repeated = bool(stamps.duplicated().any()) or rest[words[0]].nunique() == 1
+    except TypeError:  # cells that cannot be compared, such as lists
+        return None
+    return (str(words[0]), str(numbers[0])) if repeated else None
+
+
+def _are_words(column: pd.Series) -> bool:
+    """Tell whether a column holds text without a number or a time of day in it, and nothing is missing."""
+    if pd.api.types.is_numeric_dtype(column) or column.isna().any() or not len(column) or are_clocks(column):
+        return False
+    return (
+        all(isinstance(cell, str) for cell in column.head(SAMPLE))
+        and pd.to_numeric(column.astype(str), errors="coerce").isna().all()
+    )

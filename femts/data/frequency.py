@@ -1,0 +1,312 @@
+"""The even step between stamps, dates or whole numbers: found, checked, continued, and the season that it has."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pandas.tseries.frequencies import to_offset
+
+from femts.config.values import check_plain
+from femts.data.describe import count
+from femts.data.stamps import MOST_NUMBER, YEARS
+from femts.errors import UsageError
+from femts.text import shown
+
+STRETCHES = (12, 3)  # stamps that a step is read from where others are missing; twelve business days have a weekend
+MOST_MISSING, ISLAND = 10, 3  # stamps for each that is there, and dates beside the longest hole
+NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+_SECONDS = {"D": 86_400, "h": 3600, "min": 60, "s": 1}  # in steps of one length, by the base of a frequency
+_PER_YEAR = {"W": 52, **dict.fromkeys(("SMS", "SME"), 24), **dict.fromkeys(("MS", "ME", "BMS", "BME"), 12)}
+_PER_YEAR |= dict.fromkeys(("QS", "QE", "BQS", "BQE"), 4)
+_FIRST_MONTH = {"OCT": "JAN", "NOV": "FEB", "DEC": "MAR"}
+
+
+def order_of(dates: pd.Index, where: str = "The frame") -> NDArray[np.intp] | None:
+    """The rows in order of time; None where they are. UsageError for repeated stamps, which says which."""
+    again = dates.duplicated()
+    if again.any():
+        row, twice = int(np.argmax(again)), dates[again]
+        # A clock is set back early in the day.
+        set_back = isinstance(dates, pd.DatetimeIndex) and dates.tz is None and twice.hour.isin((1, 2, 3)).all()
+        remedy = ", or write the stamps in UTC, where a clock was set back" if set_back else ""
+        raise UsageError(
+            f"{where} repeats {count(int(again.sum()), 'date')}, the first {dates[row]} at data row {row + 1}; keep "
+            f"one row a date{remedy}."
+        )
+    return None if dates.is_monotonic_increasing else np.argsort(dates.to_numpy(), kind="stable")
+
+
+def step_of(dates: pd.Index, where: str = "The frame") -> str:
+    """The step of ordered `dates`: a pandas frequency (business days, months and so on), or a number for whole numbers.
+
+    Stamps may be missing, as `few_missing` says: the step is then that of the coarsest grid that has every stamp.
+
+    Raises:
+        UsageError: fewer than three dates, or stamps on no grid; the text says between which two.
+    """
+    if len(dates) < 3:
+        raise UsageError(f"{where} has {len(dates)} data rows; at least 3 are needed to see the step between them.")
+    if not isinstance(dates, pd.DatetimeIndex):
+        step = int(np.gcd.reduce(np.diff(dates)))
+        if few_missing(dates, str(step)):
+            return str(step)
+        row = int(np.argmax(np.diff(dates)))
+        raise UsageError(
+            f"{where} has times with no even step: less than half of {dates[0]}, {dates[0] + step}, ... is there, and "
+            f"nothing between {dates[row]} and {dates[row + 1]} (data rows {row + 1} and {row + 2}); "
+            "put the rows on an even grid."
+        )
+    inferred = _inferred(dates)
+    # Inference alone is not enough: it also names steps (business hours) that do not generate the same stamps.
+    if inferred is not None:
+        grid = pd.date_range(dates[0], periods=len(dates), freq=inferred)
+        if grid.as_unit("ns").equals(dates.as_unit("ns")):  # pandas 3 keeps several units
+            return inferred
+    steps = dates[1:] - dates[:-1]
+    counts = pd.Series(steps).value_counts()
+    usual = counts.index[0]
+    starts = range(0, len(dates) - 2, max(1, len(dates) // 200))
+    stretches = (dates[start : start + length] for length in STRETCHES for start in starts)
+    candidates = {_inferred(stretch) for stretch in stretches if len(stretch) > 2} - {None}
+    fitting = [
+        freq
+        for freq in (*sorted(map(str, candidates)), str(to_offset(usual).freqstr))
+        if few_missing(dates, freq) and dates.isin(grid_of(dates, freq)).all()
+    ]
+    if fitting:
+        return min(fitting, key=lambda freq: len(grid_of(dates, freq)))
+    odd = int(np.argmax(steps != usual)) if counts.iloc[0] > 0.9 * len(steps) else int(np.argmax(steps))
+    odd = int(np.argmin(steps)) if steps[odd] == usual else odd
+    often = "mostly" if counts.iloc[0] > len(steps) / 2 else "elsewhere also"
+    remedy = "put the rows on an even grid"
+    if (steps % usual == pd.Timedelta(0)).all():
+        whole = (dates[-1] - dates[0]) // usual + 1
+        remedy = f"only {len(dates)} of {whole} stamps are there; leave out those beyond a long hole"
+    elif usual.days >= 28 and len(set(dates.day)) == 1:
+        remedy = "if a row is a month, stamp it with the first day of that month"
+    raise UsageError(
+        f"{where} has an uneven step: from {dates[odd]} to {dates[odd + 1]} (data rows {odd + 1} and {odd + 2}) it is "
+        f"{steps[odd]}, {often} {usual}; {remedy}."
+    )
+
+
+def check_step(dates: pd.Index, freq: str, where: str = "The frame", given: bool = False) -> None:
+    """Refuse `dates` that are not stamps of the step `freq`, of the training data or `given` by a user, with a
+    UsageError that says where; some may be missing."""
+    if not len(dates):
+        raise UsageError(f"{where} has no data rows; give at least one.")
+    whose, remedy = "of the training data", "put the rows on that grid"
+    if given:
+        whose, remedy = "of --freq", "give the step of the rows, or put them on that grid"
+    if few_missing(dates, freq, given):
+        wrong = ~np.asarray(dates.isin(grid_of(dates, freq)))
+        if not wrong.any():
+            return
+        row, missing = int(np.argmax(wrong)), ""
+    else:
+        row = int(np.argmax(dates[1:] - dates[:-1])) + 1
+        missing = f": {'nine in ten' if given else 'more than half'} of the stamps are missing, most of them after "
+        missing += str(dates[row - 1])
+    raise UsageError(
+        f"{where} does not keep the step '{freq}' {whose} at data row {row + 1} ({dates[row]}){missing}; {remedy}."
+    )
+
+
+def few_missing(dates: pd.Index, freq: str, sure: bool = False) -> bool:
+    """Tell if ordered `dates` are enough of the stamps of the step `freq` from the first of them to the last.
+
+    That is half of them; or a tenth, where the step is `sure`, or where nine of ten dates follow each other and the
+    others lie in long holes, the longest of which has several dates on either side: a stray one is a mistake.
+    Where the step has one length the stamps are counted, not made: a stray one would make billions.
+    """
+    stamps = _stamps_between(dates, freq)
+    if stamps <= 2 * len(dates):
+        return True
+    if sure or stamps > MOST_MISSING * len(dates):
+        return stamps <= MOST_MISSING * len(dates)
+    distances = np.diff(grid_of(dates, freq).get_indexer(dates))
+    longest = int(np.argmax(distances))
+    return (
+        10 * int((distances == 1).sum()) >= 9 * len(distances) and min(longest + 1, len(distances) - longest) >= ISLAND
+    )
+
+
+def _stamps_between(dates: pd.Index, freq: str) -> int:
+    if not _same_kind(dates, freq):
+        return 0
+    if not isinstance(dates, pd.DatetimeIndex):
+        return (int(dates[-1]) - int(dates[0])) // int(freq) + 1
+    offset = to_offset(freq)
+    if isinstance(offset, pd.offsets.Tick):
+        span = (int(dates.asi8[-1]) - int(dates.asi8[0])) * NANOSECONDS[dates.unit]
+        return span // int(offset.nanos) + 1
+    if isinstance(offset, pd.offsets.BusinessHour):  # made one by one, an hour of four at most
+        hours = (dates[-1] - dates[0]) // pd.Timedelta(hours=4 * offset.n)
+        if hours > 4 * len(dates):
+            return int(hours)
+    return len(grid_of(dates, freq))  # steps of days and more, of which the calendar has few
+
+
+def _same_kind(dates: pd.Index, freq: str) -> bool:
+    """Numbers for a step that is a number, or dates for one that is a frequency."""
+    return freq.isdecimal() != isinstance(dates, pd.DatetimeIndex)
+
+
+def grid_of(dates: pd.Index, freq: str) -> pd.Index:
+    """Every stamp of the step `freq` from the first of `dates` to the last; `few_missing` says before if they are
+    few."""
+    if not _same_kind(dates, freq):
+        return dates[:0]
+    if freq.isdecimal():
+        return pd.Index(np.arange(dates[0], dates[-1] + 1, int(freq)))
+    return pd.date_range(dates[0], dates[-1], freq=freq).as_unit(dates.unit)
+
+
+def steps_between(first: object, last: object, freq: str) -> int | None:
+    """Number of steps of `freq` from one stamp to another, below 0 where `last` comes before; None
+    where they do not compare, such as dates with a time zone and without."""
+    try:
+        if freq.isdecimal():
+            return (int(str(last)) - int(str(first))) // int(freq)
+        ends = pd.DatetimeIndex([pd.Timestamp(str(first)), pd.Timestamp(str(last))])
+        if ends.hasnans or ends[1] < ends[0]:
+            return None if ends.hasnans else -1
+        return _stamps_between(ends, freq) - 1
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def read_step(freq: object) -> str | None:
+    """A step that a user gave, as `step_of` writes it: a pandas frequency, or a number; UsageError where it is none."""
+    if freq is None:
+        return None
+    check_plain(freq, "Argument 'freq'")
+    text = str(freq).strip()
+    try:
+        if text.isdecimal() and 0 < int(text) <= MOST_NUMBER:
+            return str(int(text))
+        with warnings.catch_warnings(action="ignore"):  # of pandas 2, which still reads some that pandas 3 does not
+            step = None if text.isdecimal() else to_offset(text)
+        if step is not None and step.n > 0:
+            return _name_of(step)
+    except (ValueError, TypeError, OverflowError):
+        pass
+    raise UsageError(
+        f"Step '{shown(freq)}' is no frequency of pandas; write --freq h, 15min, D, W-WED, MS or the like, or a whole "
+        "number for rows that are numbered."
+    )
+
+
+def _inferred(dates: pd.DatetimeIndex) -> str | None:
+    # Pandas 3 announces that a later one returns an offset; both are taken.
+    with warnings.catch_warnings(action="ignore"):
+        inferred = pd.infer_freq(dates)
+    return None if inferred is None else _name_of(to_offset(inferred))
+
+
+def _name_of(offset: Any) -> str:
+    """The name of a step, that of quarter starts by the first of its months: pandas 2 has the last one, QS-OCT."""
+    return re.sub(r"^(\d*B?QS-)(OCT|NOV|DEC)$", lambda step: step[1] + _FIRST_MONTH[step[2]], str(offset.freqstr))
+
+
+def past_date(last: Any, freq: str, n: int) -> Any:
+    """The stamp `n` steps of `freq` before `last`; the first that pandas knows, where there is none so early."""
+    if freq.isdecimal():
+        return last - n * int(freq)
+    try:
+        return pd.date_range(end=last, periods=n + 1, freq=freq)[0]
+    except (OverflowError, ValueError):  # pandas' own for dates out of bounds is a ValueError
+        return pd.Timestamp.min.tz_localize(last.tz)
+
+
+def future_dates(last: Any, freq: str, n: int) -> pd.Index:
+    """The `n` stamps that follow `last` at the step `freq`."""
+    if freq.isdecimal():
+        if int(last) + n * int(freq) > MOST_NUMBER:
+            raise UsageError(
+                f"A forecast of {n} steps after {last} leads beyond {MOST_NUMBER}; number the steps from 0."
+            )
+        return pd.Index(np.arange(1, n + 1) * int(freq) + last)
+    late: Exception | None = None
+    try:
+        after = pd.date_range(last, periods=n + 1, freq=freq)
+        if after[-1].year <= YEARS[1]:
+            return after[after > last][:n]
+    except (OverflowError, ValueError) as error:
+        late = error
+    raise UsageError(
+        f"A forecast of {n} steps after {last} leads beyond the year {YEARS[1]}; ask for fewer steps."
+    ) from late
+
+
+def last_dates(dates: pd.Index, freq: str, n: int) -> pd.Index:
+    """The last `n` of `dates`, continued at the step `freq` before the first where these are fewer."""
+    missing = n - len(dates)
+    if missing <= 0:
+        return dates[len(dates) - n :]
+    if freq.isdecimal():
+        return pd.Index(np.arange(-missing, 0) * int(freq) + dates[0]).append(dates)
+    try:
+        before = pd.date_range(end=dates[0], periods=missing + 1, freq=freq)
+    except (OverflowError, ValueError) as error:
+        raise UsageError(f"A look-back of {n} steps that ends at {dates[-1]} leads beyond all dates.") from error
+    return before[before < dates[0]][-missing:].append(dates)
+
+
+def season_of(freq: str | None) -> int:
+    """Steps in the season of a pandas frequency, 1 for none: a day for steps below it, a week for those below a week,
+    a year for longer ones.
+
+    Of steps that do not divide a day or a week (5 h, 7 min, 3 days), the fewest that make whole ones, to a part in
+    200 of one, up to four weeks.
+    """
+    offset = to_offset(freq) if freq and not freq.isdecimal() else None
+    if offset is None:
+        return 1
+    base, step, day, week = offset.rule_code.split("-")[0], int(offset.n), 1, 5
+    if base in _SECONDS:
+        step, day, week = step * _SECONDS[base], _SECONDS["D"], 7 * _SECONDS["D"]
+        if step % week == 0:
+            base, step = "W", step // week
+    if base in _PER_YEAR:
+        return _PER_YEAR[base] // step if _PER_YEAR[base] % step == 0 else 1
+    if base not in (*_SECONDS, "B"):
+        return 1
+    cycle = day if step < day else week
+    for span in range(cycle, 4 * week + 1, cycle):
+        steps = round(span / step)
+        if abs(steps * step - span) <= cycle / 200:
+            return steps
+    return 1
+
+
+def phases(stamps: pd.Index | None, freq: str | None, season: int) -> NDArray[np.int64] | None:
+    """Number of steps, 0 to `season` - 1, by which each of `stamps` (n,) lies behind the beginning of a season.
+
+    Seasons are counted from a fixed stamp, on the clock of the stamps' own time zone. None without stamps or a
+    season, and for a step that this does not count, such as business hours.
+    """
+    if stamps is None or freq is None or season < 2:
+        return None
+    if freq.isdecimal():
+        return np.asarray(stamps, dtype=np.int64) // int(freq) % season
+    assert isinstance(stamps, pd.DatetimeIndex)
+    offset, stamps = to_offset(freq), stamps.tz_localize(None)
+    base = offset.rule_code.split("-")[0]
+    if isinstance(offset, pd.offsets.Tick):
+        step = int(pd.Timedelta(offset.nanos, unit="ns").value)
+        return stamps.asi8 * NANOSECONDS[stamps.unit] // step % season
+    if base in ("D", "W"):
+        return stamps.as_unit("s").asi8 // (86_400 * (7 if base == "W" else 1) * offset.n) % season
+    if base == "B":
+        return np.busday_count("1970-01-01", stamps.to_numpy().astype("datetime64[D]")) // offset.n % season
+    months = {"YS": 1, "YE": 1, **_PER_YEAR}.get(base)
+    if months is None or base in ("SMS", "SME"):
+        return None
+    month = np.asarray(stamps.year, dtype=np.int64) * 12 + np.asarray(stamps.month) - 1
+    return month // (12 // months * offset.n) % season

@@ -1,0 +1,122 @@
+"""Columns known in advance, and the calendar, as inputs of a model that reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pandas.tseries.frequencies import to_offset
+
+from femts.data.effects import in_zone, zone_of
+
+Array = NDArray[np.float64]
+
+
+class Reads(NamedTuple):
+    """How what is known in advance reaches a model.
+
+    Attributes:
+        columns: it reads the columns of `Roles.future`.
+        calendar: it reads marks of the calendar.
+        effect: the linear effect of all is taken off before it, and put back.
+    """
+
+    columns: bool = False
+    calendar: bool = False
+    effect: bool = True
+
+    @property
+    def any(self) -> bool:
+        """True where the model reads some of it."""
+        return self.columns or self.calendar
+
+
+NOTHING = Reads()
+
+
+@dataclass(frozen=True, eq=False)
+class KnownInputs:
+    """Scale of K known columns, and the marks of the calendar that go with them, fitted to the training rows of all
+    series and kept with the model.
+
+    Attributes:
+        mean, scale: of each column, (K,); what is missing counts as its mean.
+        marks: of the calendar, each a sine and a cosine: `hour` of the day, `weekday`, `monthday`, `yearday`.
+        zone: time zone of the training's stamps, whose hours and days the marks are; None without one.
+    """
+
+    mean: Array
+    scale: Array
+    marks: tuple[str, ...] = ()
+    zone: str | None = None
+
+    @property
+    def width(self) -> int:
+        """Number of inputs."""
+        return len(self.mean) + 2 * len(self.marks)
+
+    @classmethod
+    def fit(cls, covariates: Array, stamps: pd.Index | None, marks: tuple[str, ...]) -> KnownInputs:
+        """Fit to the rows `covariates` (n, K), NaN where missing, and their `stamps`, which only marks need."""
+        observed = [column[~np.isnan(column)] for column in covariates.T]
+        mean = np.array([column.mean() if len(column) else 0.0 for column in observed])
+        scale = np.array([column.std() if len(column) and column.std() > 0 else 1.0 for column in observed])
+        return cls(mean, scale, marks, zone_of(pd.DatetimeIndex(stamps)) if marks else None)
+
+    @classmethod
+    def width_of(cls, reads: Reads, columns: int, freq: str | None) -> int:
+        """Number of inputs of a model that `reads` so much of so many columns, before they are fitted."""
+        return columns * reads.columns + 2 * len(calendar_marks(freq)) * reads.calendar
+
+    def encode(self, covariates: Array, stamps: pd.Index | None) -> NDArray[np.float32]:
+        """Inputs (n, width) of rows with these `covariates` (n, K or more) and `stamps` (n,).
+
+        Raises:
+            UsageError: stamps with a time zone where the training had some without, or the other way round.
+        """
+        scaled = np.nan_to_num((covariates[:, : len(self.mean)] - self.mean) / self.scale)
+        parts = [scaled]
+        if self.marks:
+            parts.append(_calendar(in_zone(pd.DatetimeIndex(stamps), self.zone), self.marks))
+        return np.concatenate(parts, axis=1, dtype=np.float32)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types for JSON."""
+        zone = {} if self.zone is None else {"zone": self.zone}
+        return {"mean": self.mean.tolist(), "scale": self.scale.tolist(), "marks": list(self.marks), **zone}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> KnownInputs:
+        """The inverse of `to_dict`."""
+        mean, scale = (np.asarray(record[name], dtype=np.float64) for name in ("mean", "scale"))
+        return cls(mean, scale, tuple(record["marks"]), record.get("zone"))
+
+
+def calendar_marks(freq: str | None) -> tuple[str, ...]:
+    """Marks of the calendar that differ between steps of `freq`; none for steps that are no dates."""
+    if freq is None or freq.isdecimal():
+        return ()
+    stamps = pd.date_range("2001-01-01", periods=3, freq=to_offset(freq))
+    days = (stamps[2] - stamps[1]) / pd.Timedelta(days=1)
+    names = ["yearday"]
+    if days <= 7:
+        names.insert(0, "monthday")
+    if days <= 3:
+        names.insert(0, "weekday")
+    return ("hour", *names) if days < 1 else tuple(names)
+
+
+def _calendar(stamps: pd.DatetimeIndex, marks: tuple[str, ...]) -> Array:
+    """Sines and cosines (n, 2 marks) of the phases."""
+    phases = {
+        "hour": lambda: (stamps - stamps.normalize()) / pd.Timedelta(days=1),
+        "weekday": lambda: stamps.day_of_week / 7,
+        "monthday": lambda: (stamps.day - 1) / stamps.days_in_month,
+        "yearday": lambda: (stamps.day_of_year - 1) / 365.25,
+    }
+    angles = [2 * np.pi * np.asarray(phases[mark](), dtype=np.float64) for mark in marks]
+    return np.stack([wave(angle) for angle in angles for wave in (np.sin, np.cos)], axis=1)

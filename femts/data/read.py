@@ -1,0 +1,448 @@
+"""Tables from files of any kind (text, Parquet, Excel), with a header or without, whole or in pieces."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import re
+import warnings
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pandas.io.parsers import TextParser
+
+from femts.data.check import check_thousands, check_unique, check_values
+from femts.data.column_names import USUAL, ColumnNames
+from femts.data.columns import NOTES, holds_dates, infer_columns, is_table, to_frame
+from femts.data.download import file_sha256
+from femts.data.unpack import (
+    STDIN,
+    check_columns,
+    check_file,
+    check_room,
+    name_of,
+    open_bytes,
+    open_text,
+    place,
+    raw,
+    too_large,
+)
+from femts.errors import UsageError
+from femts.files import write_file
+from femts.text import shown
+
+PARQUET, EXCEL = (".parquet", ".pq"), (".xlsx", ".xlsm")
+SEPARATORS = ",;\t|"
+SAMPLE, SAMPLE_ROWS = 2**20, 1000  # characters and rows at the beginning, by which marks are told
+MOST_COMMENTS = 100  # lines
+ALL = 2**40  # rows, more than any file has
+AGAIN = 2**12  # rows that are read at a time to look at their text
+PLACE = 16  # bytes that a cell takes while it is read, in two forms at once
+BATCH, COLUMN = 2**16, 2**13  # rows of a Parquet file that are read at a time, and bytes that each column takes
+UNPACKED = 3  # bytes of cells for each of the XML of a workbook
+ROOM, MOST_EMPTY = 2**24, 100  # places that the rows of a sheet may span, in all and for each cell with something in it
+_DECIMAL = re.compile(r"[+-]?(\d+,\d*|,\d+)([eE][+-]?\d+)?")
+_ROUND = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")  # decimals, or thousands
+_ENGLISH = re.compile(r"[+-]?\d{1,3}(,\d{3})+\.\d+|[+-]?\d{1,3}(,\d{3}){2,}")
+_POINT = re.compile(r"[+-]?(\d*\.\d+|\d{1,3}(\.\d{3})+(,\d+)?)")
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedTable:
+    """A table as it was opened, its cells not yet checked.
+
+    Attributes:
+        frame: the table.
+        form: names of its columns, as far as they can be told.
+        name: the file's name without its ending, or `frame`.
+        where: what it is, to begin a message with.
+        notes: what a user should be told once.
+        sha256: of the file; empty where there is none.
+        source: the path of its file; None for a table in memory.
+    """
+
+    frame: pd.DataFrame
+    form: ColumnNames
+    name: str
+    where: str
+    notes: tuple[str, ...] = ()
+    sha256: str = ""
+    source: str | None = None
+
+    def is_long(self, target: Sequence[str]) -> bool:
+        """Tell whether it has one row for each series and stamp, and perhaps further columns; `target` are those to
+        forecast, where a user named them."""
+        return {self.form.series, self.form.time or "ds", *(target or [self.form.value])} <= set(self.frame.columns)
+
+
+def open_table(source: Any, names: ColumnNames, guess: bool = True) -> LoadedTable:
+    """The table that `source` is, or is the path of.
+
+    Args:
+        source: a table of pandas, polars or pyarrow, a file, or `-` for standard input.
+        names: what the user says on the names of its columns.
+        guess: whether columns that hold series and values may be told by what is in them.
+
+    Raises:
+        UsageError: it cannot be read; the text says why.
+    """
+    name, where, sha256, path = "frame", "The frame", "", None
+    if isinstance(source, str | Path):
+        path = Path(source).expanduser()
+        table, name, where = read_table(path, names), name_of(path), place(path)
+        sha256 = hashlib.sha256(raw(path).read()).hexdigest() if path == STDIN else file_sha256(path)
+    elif is_table(source):
+        table = source
+    else:
+        raise UsageError(f"The data are a {type(source).__name__}; give a name, the path of a file, or a DataFrame.")
+    frame = to_frame(table, where, names)
+    names, notes = infer_columns(frame, names, where, long=guess)
+    file = None if path is None or path == STDIN else str(path.resolve())
+    return LoadedTable(frame, names, name, where, (*frame.attrs.get(NOTES, ()), *notes), sha256, file)
+
+
+def read_table(path: str | Path, names: ColumnNames = USUAL) -> pd.DataFrame:
+    """A table with a header from a text file, packed or not, from a Parquet or Excel file, or from
+    standard input (`-`).
+
+    Its cells are not yet checked; stamps and series names of a text file stay text. Notes are in `attrs`.
+
+    Raises:
+        UsageError: missing, a folder, empty, damaged, not UTF-8 text, rows of different lengths, or
+            column names that are missing or used twice.
+    """
+    (whole,) = table_pieces(path, names)
+    return whole
+
+
+def table_pieces(path: str | Path, names: ColumnNames = USUAL, cells: int | None = None) -> Iterator[pd.DataFrame]:
+    """The table of `read_table`, about `cells` cells at a time and at least one piece; by default all at once.
+
+    What is wrong with a row is raised when its piece is read.
+    """
+    path = Path(path)
+    try:
+        if path.suffix.lower() in PARQUET:
+            yield from _parquet_pieces(path, cells)
+        elif path.suffix.lower() in EXCEL:
+            yield _excel_table(path)
+        else:
+            yield from _text_pieces(path, names, cells)
+    except MemoryError as error:
+        raise too_large(path) from error
+
+
+def read_headless(path: str | Path) -> pd.DataFrame:
+    """A comma-separated matrix without header and dates, gzipped or not (the form of Solar); columns are `0`, `1`, ...
+
+    Raises:
+        UsageError: as `read_table`, or a cell that is text or infinite.
+    """
+    (whole,) = headless_pieces(path)
+    return check_values(whole, where=f"File {path}")
+
+
+def headless_pieces(path: str | Path, cells: int | None = None) -> Iterator[pd.DataFrame]:
+    """The matrix of `read_headless`, not yet checked, about `cells` cells at a time; by default all at once."""
+    path = Path(path)
+    try:
+        rows = ALL
+        if cells is not None:
+            with open_text(path) as file:
+                rows = max(1, cells // len(next(csv.reader(file), [""])))
+        yield from _csv_pieces(path, cells, header=None, chunksize=rows)
+    except (pd.errors.ParserError, pd.errors.ParserWarning, UnicodeDecodeError, csv.Error) as error:
+        reason = shown(str(error).strip())
+        raise UsageError(f"File {path} cannot be read as a matrix of numbers ({reason}); get it anew.") from error
+
+
+def write_table(frame: pd.DataFrame, path: str | Path) -> Path:
+    """Write `frame` without its index, as Parquet where `path` ends so, else as CSV: whole or not at all.
+
+    Raises:
+        UsageError: the folder is missing, or `path` is a folder.
+        RunFailure: the disk did not take it.
+    """
+    path = Path(path)
+    if path.is_dir() or not path.parent.is_dir():
+        wrong = "is a folder" if path.is_dir() else "is in a folder that does not exist"
+        raise UsageError(f"The output {path} {wrong}; name a file in an existing folder.")
+    if path.suffix.lower() in PARQUET:
+        with _library("pyarrow", path):
+            content = frame.to_parquet(None, index=False)
+    else:
+        content = frame.to_csv(index=False).encode()
+    write_file(path, content)
+    return path
+
+
+def _text_pieces(path: Path, names: ColumnNames, cells: int | None) -> Iterator[pd.DataFrame]:
+    try:
+        comments = _comments(path)
+        with open_text(path) as file:
+            header = next((row for row in csv.reader(islice(file, comments, None)) if row), [])
+        separator, decimal = ",", "."
+        if any(mark in cell for cell in header for mark in SEPARATORS[1:]):
+            with open_text(path) as file:
+                _ = [file.readline(SAMPLE) for _ in range(comments)]
+                separator, decimal, header = _marks(file.read(SAMPLE), path)
+        check_columns(len(header), path)
+        nameless = header[:1] == [""] and "" not in header[1:]
+        words = {"date", "ds", names.series, *([] if names.time is None else [names.time])}
+        if not {"date", "ds", names.time} & set(header):
+            words |= {"Unnamed: 0" if nameless else name for name in header[:1]}
+        how: dict[str, Any] = {"sep": separator, "decimal": decimal, "skiprows": comments}
+        settled, dated = set[str](), False
+        rows = ALL if cells is None else max(1, cells // max(1, len(header)))
+        for piece in _csv_pieces(path, cells, chunksize=rows, dtype=dict.fromkeys(words, str), **how):
+            dated = dated or (nameless and not {"date", "ds"} & set(header) and holds_dates(piece.iloc[:, 0]))
+            if dated:
+                piece = piece.rename(columns={piece.columns[0]: "date"})
+                piece.attrs[NOTES] = ("its first column has no name and holds dates, so it is taken for the stamps",)
+            given = header[1:] if dated else header
+            if "" in given:
+                raise UsageError(
+                    f"{place(path)} has no name for column {given.index('') + 1}; name it or leave it out."
+                )
+            check_unique(given, place(path))
+            if decimal == ",":
+                _check_points(piece.drop(columns=words, errors="ignore"), path)
+            doubtful = [name for name in piece.columns if name not in settled and _may_be_thousands(piece[name])]
+            if doubtful:
+                again = _csv_pieces(path, AGAIN, chunksize=AGAIN, dtype=str, usecols=doubtful, **how)
+                with warnings.catch_warnings(action="ignore"):  # rows to come have their turn
+                    check_thousands(again, place(path), decimal)
+                settled.update(doubtful)
+            yield piece
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{place(path)} is not UTF-8 text (byte {error.start}); save it as CSV in UTF-8.") from error
+    except (pd.errors.ParserError, pd.errors.ParserWarning, pd.errors.EmptyDataError, csv.Error) as error:
+        detail = str(error).strip().removeprefix("Error tokenizing data. C error: ")
+        if "out of memory" in detail:
+            raise MemoryError(detail) from error
+        raise UsageError(
+            f"{place(path)} is not a table ({shown(detail)}); give every row the header's cells."
+        ) from error
+
+
+def _csv_pieces(path: Path, cells: int | None, **how: Any) -> Iterator[pd.DataFrame]:
+    """The rows of a text file in pieces, each of which may take as much memory as the first."""
+    # By its name a plain file would count as packed.
+    how |= {"encoding": "utf-8-sig", "compression": None, "index_col": False, "low_memory": False}
+    with open_bytes(path, cells) as source, pd.read_csv(source, **how) as reader:
+        while True:
+            # A row longer than the header is cut short, with this warning.
+            with warnings.catch_warnings():
+                if "usecols" not in how:
+                    warnings.simplefilter("error", pd.errors.ParserWarning)
+                piece = next(reader, None)
+            if piece is None:
+                return
+            source.raw.start_piece()  # type: ignore[attr-defined]
+            yield piece
+
+
+def _comments(path: Path) -> int:
+    """Lines before the header that begin with `#`; none where the last of them has as many cells as the next line."""
+    with open_text(path) as file:
+        lines = [file.readline(SAMPLE)]
+        while lines[-1].startswith("#") and len(lines) <= MOST_COMMENTS:
+            lines.append(file.readline(SAMPLE))
+    marks = (tuple(line.count(mark) for line in lines[-2:]) for mark in SEPARATORS)
+    return 0 if any(0 < counts[0] == counts[-1] for counts in marks) else len(lines) - 1
+
+
+def _marks(sample: str, path: Path) -> tuple[str, str, list[str]]:
+    """Separator, decimal mark and header of the table that begins with `sample`.
+
+    The separator is the one that comes first in the header and gives each row as many cells as the
+    header. Where none does, it is the comma, if there is one in the header. A comma stands before decimals only where
+    it separates no cells.
+
+    Raises:
+        UsageError: a comma in its numbers could stand before decimals or between thousands.
+    """
+    whole = sample if len(sample) < SAMPLE else sample[: sample.rfind("\n") + 1]  # the last row may be cut
+    tables = {}
+    for mark in SEPARATORS:
+        rows = filter(None, csv.reader(io.StringIO(whole, newline=""), delimiter=mark))
+        tables[mark] = list(islice(rows, SAMPLE_ROWS + 1)) or [[]]
+    in_order = sorted((mark for mark in tables if len(tables[mark][0]) > 1), key=lambda mark: len(tables[mark][0][0]))
+    even = (mark for mark in in_order if len(set(map(len, tables[mark]))) == 1)
+    separator = next(even, "," if "," in in_order else next(iter(in_order), ","))
+    header, *rest = tables[separator]
+    cells = [cell.strip() for row in rest for cell in row]
+    numbers = [cell for cell in cells if _DECIMAL.fullmatch(cell)]
+    if separator == "," or not numbers or any(_ENGLISH.fullmatch(cell) for cell in cells):
+        return separator, ".", header
+    if separator != ";" and all(_ROUND.fullmatch(cell) for cell in numbers):
+        raise UsageError(
+            f"{place(path)} has '{shown(numbers[0])}', in which the comma could stand before decimals or between "
+            "thousands; leave out marks between thousands, or write decimals after a point."
+        )
+    return separator, ",", header
+
+
+def _check_points(piece: pd.DataFrame, path: Path) -> None:
+    """Refuse a number with a point in it, where others have a comma before their decimals."""
+    for name in piece.columns[[not pd.api.types.is_numeric_dtype(kind) for kind in piece.dtypes]]:
+        for cell in piece[name].dropna().unique():
+            if _POINT.fullmatch(cell.strip()):
+                row = piece.index[int(np.argmax(piece[name] == cell))] + 1
+                raise UsageError(
+                    f"{place(path)} has '{shown(cell.strip())}' in column '{shown(name)}' at data row {row}, but other "
+                    "numbers with decimals after a comma; leave out marks between thousands, and write all of them in "
+                    "one way."
+                )
+
+
+def _may_be_thousands(column: pd.Series) -> bool:
+    """Tell if a column of numbers may have been 1.027 beside 960 as text, that is: all are below 1000 and have at most
+    three decimals; whole ones have some, where no cell is empty, by their type."""
+    if not pd.api.types.is_float_dtype(column):
+        return False
+    size = np.abs(column.dropna().to_numpy(dtype=np.float64))
+    if not len(size) or (len(size) < len(column) and (size == np.floor(size)).all()):
+        return False
+    return bool((size < 1000).all() and (np.abs(size * 1000 - np.round(size * 1000)) < 1e-6).all())
+
+
+@contextmanager
+def _library(name: str, path: Path) -> Iterator[None]:
+    """Turn a missing library into a UsageError that says so."""
+    try:
+        yield
+    except ImportError as error:
+        raise UsageError(f"{path} needs {name}, which is not installed; run pip install {name}, or use CSV.") from error
+
+
+def _parquet_pieces(path: Path, cells: int | None) -> Iterator[pd.DataFrame]:
+    """The table of a Parquet file, about `cells` cells at a time; None takes all at once."""
+    check_file(path)
+    try:
+        with _library("pyarrow", path):
+            from pyarrow import Table, compute, types
+            from pyarrow.parquet import ParquetFile
+        with ParquetFile(path) as file:
+            facts, schema = file.metadata, file.schema_arrow
+        check_columns(facts.num_columns, path)
+        check_room(COLUMN * facts.num_columns, path)
+        if cells is None:
+            unpacked = sum(facts.row_group(number).total_byte_size for number in range(facts.num_row_groups))
+            check_room(max(unpacked, PLACE * facts.num_rows * facts.num_columns), path)
+        kinds = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
+        words = [field.name for field in schema if any(is_kind(field.type) for is_kind in kinds)]
+        rows, taken, batches = BATCH if cells is None else max(1, cells // max(1, len(schema.names))), 0, []
+        # Words come in dictionaries, where a long one may stand for millions of rows.
+        with ParquetFile(path, read_dictionary=words) as file:
+            if cells is not None:
+                yield _pandas(schema.empty_table())
+            for batch in file.iter_batches(rows):
+                columns = (batch.column(name) for name in words)
+                lengths = (compute.binary_length(each.dictionary).take(each.indices) for each in columns)
+                taken = taken * (cells is None) + sum(compute.sum(each).as_py() or 0 for each in lengths)
+                check_room(taken, path)
+                if cells is None:
+                    batches.append(batch.cast(schema))
+                else:
+                    yield _pandas(batch.cast(schema))
+        if cells is None:
+            table = _pandas(Table.from_batches(batches, schema))
+            table.attrs = {}  # a file keeps those of the frame that it was made of
+            yield table
+    except UsageError:
+        raise
+    except (OSError, ValueError) as error:  # pyarrow's own errors are of these kinds
+        reason = shown(str(error).strip().partition("\n")[0])
+        raise UsageError(f"File {path} cannot be read as Parquet ({reason}); write it anew, or as CSV.") from error
+
+
+def _pandas(table: Any) -> pd.DataFrame:
+    """An Arrow table or batch as a frame, without the pandas metadata that its writer left where that does not fit."""
+    try:
+        return table.to_pandas()
+    except MemoryError:
+        raise
+    except Exception:  # the metadata may hold anything, and pyarrow does not check it
+        return table.replace_schema_metadata(None).to_pandas()
+
+
+def _excel_table(path: Path) -> pd.DataFrame:
+    """The first sheet with cells in it, whose first row with cells is the header; `attrs` has a note that names it
+    among others.
+
+    Raises:
+        UsageError: no workbook, without a cell or with a nameless column, or openpyxl is missing.
+    """
+    check_file(path)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            check_room(
+                UNPACKED * sum(part.file_size for part in archive.infolist() if part.filename.endswith(".xml")), path
+            )
+        with _library("openpyxl", path), pd.ExcelFile(path, engine="openpyxl") as book:
+            full = [sheet for sheet in book.book.worksheets if _has_cells(sheet)]
+            if not full:
+                raise UsageError(f"File {path} is empty; give a table with a header and rows.")
+            table = _sheet_table(full[0], path)
+    except UsageError:
+        raise
+    except Exception as error:  # openpyxl reads whatever XML there is
+        if isinstance(error, MemoryError):
+            raise
+        reason = shown(str(error).strip().partition("\n")[0])
+        raise UsageError(
+            f"File {path} cannot be read as an Excel workbook ({reason}); save it anew, or as CSV."
+        ) from error
+    if len(full) > 1:
+        table.attrs[NOTES] = (f"of its {len(full)} sheets the first, '{shown(full[0].title)}', is read",)
+    return table
+
+
+def _has_cells(sheet: Any) -> bool:
+    sheet.reset_dimensions()  # what a file says of them may be wrong
+    return any(cell.value is not None for row in sheet.iter_rows() for cell in row)
+
+
+def _sheet_table(sheet: Any, path: Path) -> pd.DataFrame:
+    """The table in a sheet, without empty rows and columns; memory goes by its cells, wherever they are."""
+    rows, first, spanned, filled = list[dict[int, Any]](), dict[int, str](), 0, 0
+    for row in sheet.iter_rows():
+        cells = {column: cell for column, cell in enumerate(row) if cell.value is not None}
+        spanned, filled = spanned + len(row), filled + len(cells)
+        if spanned > max(ROOM, MOST_EMPTY * filled):
+            raise UsageError(f"File {path} has a sheet that is nearly empty; clear the cells far from its table.")
+        if cells:
+            rows.append({column: _value(cell) for column, cell in cells.items()})
+            for column in cells.keys() - first.keys():
+                first[column] = cells[column].coordinate
+    used = sorted(first)
+    check_room(PLACE * len(rows) * len(used), path)
+    table = TextParser([[row.get(column, "") for column in used] for row in rows], header=None).read()
+    header = table.iloc[0]
+    if header.isna().any():
+        column = used[int(header.isna().argmax())]
+        raise UsageError(
+            f"File {path} has no name for column {column - used[0] + 1}, in which is the cell {first[column]}; name it "
+            "or clear it."
+        )
+    # A whole number, such as a year, comes with a fraction where cells below it are empty.
+    named = [str(int(cell) if isinstance(cell, float) and cell.is_integer() else cell) for cell in header]
+    return table.iloc[1:].reset_index(drop=True).set_axis(named, axis=1).infer_objects()
+
+
+def _value(cell: Any) -> object:
+    """What a cell holds: a whole number as such, and nothing for a failed formula."""
+    if cell.data_type == "e":
+        return np.nan
+    if cell.data_type != "n":
+        return cell.value
+    return int(cell.value) if cell.value == int(cell.value) else float(cell.value)

@@ -1,0 +1,423 @@
+"""Time stamps as users write them (text, periods, Unix time, codes of weeks, plain counts), refused where they could
+mean two things."""
+
+from __future__ import annotations
+
+import calendar
+import datetime
+import re
+import warnings
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from femts.errors import UsageError
+from femts.text import shown
+
+YEARS = (1678, 2261)  # whole ones that nanoseconds in 64 bits reach, which pandas counts in
+MOST_NUMBER = 2**53  # of a stamp that is a number: no larger one is sure to differ from the next
+_CODE_YEARS = (1700, 2199)  # of whole numbers that stand for dates
+_DIGITS = {10: "%Y%m%d%H", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}  # stamps such as 2024123123, by their length
+# Digits after the year: what they count, how many there are, and the least that the largest of them is: of weeks it is
+# more than any month has days, so that 200131 is no week of 2001.
+_CODES = {1: ("quarters", 4, 4), 2: ("ISO weeks", 53, 32), 3: ("days of a year", 366, 1)}
+_ENDS = {100: (12, 52, 53), 1000: (365, 366)}  # last part of a year, by the round number at which the next one begins
+_UNIX = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
+_UNIX_SECONDS = (631_152_000, 4_102_444_800)  # from 1990 to 2100
+_SHEET_DAYS = (32_874, 54_789)  # day numbers of a spreadsheet from 1990 to 2050: counts of steps are seldom there
+_DAYS_APART = (1, 7, 14, 28, 29, 30, 31, 90, 91, 92, 365, 366)  # of two rows of a spreadsheet; hours are less than one
+
+_WRITE = "write it as 2024-12-31 23:00:00"
+_OFFSET = r"\s*(?:[zZ]|[+-]\d{2}(?::?\d{2}){0,2})$"
+_DOTTED = r"\s*\d{1,2}\.\s?\d{1,2}\.\s?\d{2,4}\b"  # nobody writes the month before the first dot
+_SHORT_YEAR = r"^\s*(\d{1,2})([-/.])\s?(\d{1,2})\2\s?(\d{2})(?!\d)\s*(.*)$"
+_CLOCK = r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?"
+_HALF_DAY = re.compile(r"(?<![\d.:])(\d{1,2})((?::\d{2}(?::\d{2}(?:\.\d+)?)?)?)\s*([aApP])\.?[mM]\b\.?")
+
+_MONTHS = {name.lower(): n for names in (calendar.month_abbr, calendar.month_name) for n, name in enumerate(names)}
+_MONTHS["sept"] = 9
+_GAP, _YEAR = r"[ \-/.:]?", r"(?P<year>\d{4})"
+_PERIODS = [  # what begins a period, and only that, in the order in which it is tried
+    re.compile(pattern, re.IGNORECASE | re.ASCII)
+    for pattern in (
+        rf"{_YEAR}{_GAP}Q(?P<quarter>[1-4])",
+        rf"Q(?P<quarter>[1-4]){_GAP}{_YEAR}",
+        rf"{_YEAR}{_GAP}W(?P<week>\d{{1,2}})(?:-?(?P<day>[1-7]))?",
+        rf"{_YEAR}{_GAP}M(?P<month>\d{{1,2}})",
+        rf"{_YEAR}(?P<month>0[1-9]|1[0-2])",
+        rf"(?P<month>\d{{1,2}})[/.]{_YEAR}",
+        rf"(?P<name>[a-z]{{3,9}})\.?{_GAP}{_YEAR}",
+        rf"{_YEAR}{_GAP}(?P<name>[a-z]{{3,9}})\.?",
+    )
+]
+
+
+def read_dates(column: pd.Series, where: str = "The frame", freq: str | None = None) -> pd.Index:
+    """The stamps of `read_stamps`, without the notes."""
+    return read_stamps(column, where, freq)[0]
+
+
+def read_stamps(
+    column: pd.Series, where: str = "The frame", freq: str | None = None
+) -> tuple[pd.Index, tuple[str, ...]]:
+    """The stamps of a column of text, datetimes, periods or numbers, in the order they come.
+
+    Whole numbers that could be years or days are those, unless their step `freq` is known to be a number.
+
+    Returns:
+        The stamps, a quarter, week or month by its first day, and notes on what was done to them.
+
+    Raises:
+        UsageError: a cell is no date, or could be two; the text says which.
+    """
+    if isinstance(column.dtype, pd.PeriodDtype):
+        with suppress(ValueError, OverflowError):  # beyond the years that pandas counts in; their text is refused
+            column = column.dt.to_timestamp()
+    dates, notes = column, tuple[str, ...]()
+    if not pd.api.types.is_datetime64_any_dtype(column):
+        text = as_text(column)
+        if len(text) and text.str.fullmatch(r"-?\d{1,18}\.0+").all():  # whole, but stored as fractions
+            text = text.str.partition(".")[0]
+        found = _numbered(text, freq, where)
+        if found is not None:
+            return found
+        dates, notes = _parsed(text, where)
+    if dates.isna().any():
+        row = int(np.argmax(dates.isna()))
+        year = re.match(r"\d{4}(?=-\d{2}(-\d{2}|$))", shown(column.iloc[row]))
+        if year and not YEARS[0] <= int(year[0]) <= YEARS[1]:  # pandas 2 reads none that nanoseconds do not reach
+            raise _beyond(where, int(year[0]), row)
+        raise UsageError(
+            f"{where} has '{shown(column.iloc[row])}' where data row {row + 1} should have a date; {_WRITE}."
+        )
+    stamps = pd.DatetimeIndex(dates)
+    beyond = np.asarray((stamps.year < YEARS[0]) | (stamps.year > YEARS[1]))
+    if beyond.any():
+        row = int(np.argmax(beyond))
+        raise _beyond(where, stamps[row].year, row)
+    return stamps, notes
+
+
+def _beyond(where: str, year: int, row: int) -> UsageError:
+    return UsageError(
+        f"{where} has a date in the year {year} at data row {row + 1}; dates are from {YEARS[0]} to {YEARS[1]}, so "
+        "number the steps instead."
+    )
+
+
+def as_text(column: pd.Series) -> pd.Series:
+    """The cells as text; whole numbers of thousands of digits, which Python does not write, as what they are."""
+    try:
+        return column.astype(str)
+    except ValueError:
+        return column.map(shown).astype(str)
+
+
+def are_clocks(column: pd.Series) -> bool:
+    """Tell whether every cell is a time of day, such as 13:30 or 1:30 PM, and nothing else."""
+    text = as_text(column).str.strip()
+    return bool(len(text)) and bool(text.str.fullmatch(rf"{_CLOCK}(\s*[aApP]\.?[mM]\.?)?").all())
+
+
+class Times(NamedTuple):
+    """What numbers stand for: their kind, and the time of each, NaT where there is none, such as week 53 of a year that
+    has 52; None for `dates in digits`, which are read as text."""
+
+    kind: str
+    times: pd.DatetimeIndex | None = None
+
+
+def times_of(numbers: NDArray[Any], freq: str | None = None, days: bool = True) -> Times | None:
+    """The times that numbers stand for; None where they count steps, or nothing tells.
+
+    Args:
+        numbers: finite, whole or with fractions, in any order.
+        freq: the step that they are known to have, which is no number; None where they have to show what they are.
+        days: whether numbers of the size of day numbers of a spreadsheet are taken for them.
+    """
+    if not len(numbers):
+        return None
+    whole = np.issubdtype(numbers.dtype, np.integer)
+    if whole and (found := _codes(numbers, freq)) is not None:
+        return found
+    if whole and _are_dates_in_digits(numbers, freq is not None):
+        return Times("dates in digits")
+    low, high = numbers.min(), numbers.max()
+    for unit, per in zip(_UNIX, (1, 10**3, 10**6, 10**9), strict=True):
+        if _UNIX_SECONDS[0] * per <= low and high < _UNIX_SECONDS[1] * per:
+            times = pd.DatetimeIndex(pd.to_datetime(numbers, unit=unit)).as_unit("ns")  # type: ignore[call-overload]
+            return Times(f"Unix {_UNIX[unit]} in UTC", times if whole else times.round("ms"))
+    steps = np.diff(np.unique(numbers))
+    usual = float(np.median(steps)) if len(steps) else 1.0
+    if not days or low < _SHEET_DAYS[0] or high >= _SHEET_DAYS[1]:
+        return None
+    if freq is None and usual >= 1 and usual not in _DAYS_APART:
+        return None
+    seconds = np.round(numbers.astype(np.float64) * 86_400).astype(np.int64)
+    times = pd.Timestamp("1899-12-30") + pd.to_timedelta(seconds, unit="s")
+    return Times("day numbers of a spreadsheet", pd.DatetimeIndex(times).as_unit("ns"))
+
+
+def _numbered(text: pd.Series, freq: str | None, where: str) -> tuple[pd.Index, tuple[str, ...]] | None:
+    """The stamps of numbers, with notes; None for anything else, and for dates in digits, which are read as text."""
+    whole, counted = bool(text.str.fullmatch(r"-?\d{1,18}|[1-4]\d{18}").all()), freq is not None and freq.isdecimal()
+    if not len(text) or not (whole or (not counted and text.str.fullmatch(r"\d{5,10}(\.\d+)?").all())):
+        return None
+    numbers: NDArray[Any] = text.astype("int64" if whole else "float64").to_numpy()
+    found = None if counted else times_of(numbers, freq)
+    if found is not None and found.times is None:
+        return None
+    jump = _jump_of_codes(numbers) if whole and freq is None else None
+    coded = found is not None and found.kind in (kind for kind, *_ in _CODES.values())
+    # Of ten digits are short dates with a clock.
+    if found is not None and found.times is not None and (coded or jump is None or numbers.max() < 10**6):
+        if found.times.hasnans:
+            row = int(np.argmax(found.times.isna()))
+            raise UsageError(
+                f"{where} has '{numbers[row]}' at data row {row + 1} among stamps that are read as {found.kind}, but "
+                "its year has fewer; write the first day of each, such as 2024-12-30."
+            )
+        first = str(found.times[0]).removesuffix(" 00:00:00")
+        note = f"its stamps are read as {found.kind} ({numbers[0]} is {first}); number the steps from 0 if they only"
+        return found.times, (f"{note} count",)
+    if not whole:
+        return None
+    if jump is not None:
+        row = int(np.argmax(numbers == jump[1]))
+        raise UsageError(
+            f"{where} has whole numbers for stamps that jump again and again to just past a round one, as from "
+            f"{jump[0]} to {jump[1]} (data row {row + 1}), so they are codes of times and no counts; write them as "
+            "2024-12-31 23:00:00, or number the steps from 0."
+        )
+    beyond = np.abs(numbers) > MOST_NUMBER
+    if beyond.any():
+        row = int(np.argmax(beyond))
+        raise UsageError(
+            f"{where} has the stamp {numbers[row]} at data row {row + 1}, beyond {MOST_NUMBER}; number the steps from "
+            "0."
+        )
+    return pd.Index(numbers), ()
+
+
+def _codes(numbers: NDArray[np.int64], freq: str | None) -> Times | None:
+    """The quarters, ISO weeks or days that whole numbers such as 20243, 202431 or 2024212 name."""
+    for digits, (kind, most, least) in _CODES.items():
+        years, parts = np.divmod(numbers, 10**digits)
+        if years.min() < _CODE_YEARS[0] or years.max() > _CODE_YEARS[1] or parts.min() < 1 or parts.max() > most:
+            continue
+        several = years.min() < years.max()
+        if freq is None:
+            # One year of quarters has no end to show, and an even step over the end of a year is one of numbers.
+            even = len(np.unique(np.diff(np.unique(numbers)))) == 1
+            if parts.max() < least or (even if several else digits == 1):
+                continue
+        elif digits == 2 and parts.max() <= 12 and not freq.lstrip("0123456789").startswith("W"):
+            continue  # months
+        number, how = {
+            1: (years * 100 + parts * 3 - 2, "%Y%m"),
+            2: (numbers * 10 + 1, "%G%V%u"),
+            3: (numbers, "%Y%j"),
+        }[digits]
+        times = pd.DatetimeIndex(pd.to_datetime(pd.Series(number).astype(str), format=how, errors="coerce"))
+        if digits == 2:  # pandas 2 takes a week or a day that a year does not have for one of the next
+            times = times.where(times.isocalendar()["week"].to_numpy(dtype=np.float64, na_value=np.nan) == parts)
+        return Times(kind, times.where(times.year == years) if digits == 3 else times)
+    return None
+
+
+def _jump_of_codes(numbers: NDArray[np.int64]) -> tuple[int, int] | None:
+    """Two neighbours between which whole numbers jump to just past a round one, where they do so again and again.
+
+    A count goes past 100 by its step, but for a hole; an hour of 60 minutes, or a year of 53 weeks, never does.
+    """
+    numbers = np.unique(numbers)
+    if len(numbers) < 3 or numbers[0] < 0:
+        return None
+    steps = np.diff(numbers)
+    lengths, counts = np.unique(steps, return_counts=True)
+    usual = lengths[np.argmax(counts)]
+    base = 10
+    while (over := np.flatnonzero(np.diff(numbers // base))).size:
+        parts = numbers % base
+        landed = parts[over + 1] == parts.min()
+        ended = len(over) == 1 and parts[0] == parts[over + 1] == 1 and parts[over[0]] in _ENDS.get(base, ())
+        again = len(over) > 1 and 2 * landed.sum() > len(over)
+        # A count with holes may lack what comes before a few round numbers by chance.
+        within = np.delete(steps, over) == usual
+        often = len(over) > 11 or 10 * within.sum() > 9 * len(within)
+        if (steps[over] > usual).all() and (ended or (again and often)):
+            return int(numbers[over[0]]), int(numbers[over[0] + 1])
+        base *= 10
+    return None
+
+
+def _are_dates_in_digits(numbers: NDArray[np.int64], sure: bool) -> bool:
+    """Tell if whole numbers are years, days (20241231), hours (2024123123) and so on, or months (202412): several of
+    several years, unless that is `sure`."""
+    low, high, (first, last) = numbers.min(), numbers.max(), _CODE_YEARS
+    if first * 10_000 + 101 <= low and high < (last + 1) * 10_000 + 101:
+        return True
+    if first <= low and high <= last and (sure or _jump_of_codes(numbers) is None):
+        return True
+    if low >= 10**9 and _from_digits(pd.Series(numbers).astype(str)) is not None:
+        return True
+    year, month = np.divmod(numbers, 100)
+    if not ((year >= first) & (year <= last) & (month >= 1) & (month <= 12)).all():
+        return False
+    return sure or (len(np.unique(year)) > 1 and len(np.unique(month)) > 1)
+
+
+def _from_digits(text: pd.Series) -> pd.Series | None:
+    """Stamps of a day and a clock in digits alone; None where one in ten or more has another length, or a
+    month or an hour that there is not."""
+    if not len(text) or not text.str.fullmatch(r"\d+", na=False).all() or len(text.iloc[0]) not in _DIGITS:
+        return None
+    length = len(text.iloc[0])
+    stamps = _stamps(text.where(text.str.fullmatch(rf"(?:19|20)\d{{{length - 2}}}")), format=_DIGITS[length])
+    return stamps if stamps.notna().mean() > 0.9 else None
+
+
+def first_days(text: pd.Series) -> pd.Series | None:
+    """The first day of each quarter, week or month that `text` names, as ISO text; None where its first cell names
+    none.
+
+    All are read as the first one is. What cannot be read so is empty text.
+    """
+    cells = text.str.strip()
+    first = next((str(cell) for cell in cells if isinstance(cell, str) and cell), "")
+    pattern = next((pattern for pattern in _PERIODS if _first_day(pattern, first)), None)
+    return None if pattern is None else cells.map({cell: _first_day(pattern, str(cell)) for cell in cells.unique()})
+
+
+def _first_day(pattern: re.Pattern[str], cell: str) -> str:
+    match = pattern.fullmatch(cell)
+    if match is None:
+        return ""
+    part = match.groupdict()
+    if "quarter" in part:
+        return f"{part['year']}-{int(part['quarter']) * 3 - 2:02d}-01"
+    if "week" in part:
+        year, week, day = int(part["year"]), int(part["week"]), int(part["day"] or 1)
+        try:
+            return datetime.date.fromisocalendar(year, week, day).isoformat()
+        except ValueError:  # week 53 of a year that has 52
+            return ""
+    month = int(part["month"]) if "month" in part else _MONTHS.get(part["name"].lower())
+    return "" if month is None else f"{part['year']}-{month:02d}-01"
+
+
+def _in_24_hours(clock: re.Match[str]) -> str:
+    """`1:30 PM` as 13:30; as it is where no clock shows it."""
+    hour = int(clock[1])
+    if not 1 <= hour <= 12:
+        return clock[0]
+    return f"{hour % 12 + 12 * (clock[3] in 'pP'):02d}{clock[2] or ':00'}"
+
+
+def _parsed(cells: pd.Series, where: str) -> tuple[pd.Series, tuple[str, ...]]:
+    """The dates of text, NaT where a cell is none, and notes."""
+    days = first_days(cells)
+    if days is not None:
+        return _stamps(days, format="ISO8601"), ()
+    digits = _from_digits(cells)
+    if digits is not None:
+        return digits, ()
+    text = cells.str.replace(_HALF_DAY, _in_24_hours, regex=True)  # with AM or PM pandas guesses the day cell by cell
+    try:
+        # Pandas warns when it has to guess; the guesses are compared below.
+        with warnings.catch_warnings(action="ignore"):
+            iso = _stamps(text, format="ISO8601")
+            # One ISO date makes the others mistakes; a bare number would be completed from today's date.
+            if iso.notna().any() or text.str.fullmatch(r"\d+(\.\d+)?").any():
+                return iso, ()
+            _check_years(cells, where)
+            read = _short_years(text)
+            if read is None:
+                read = {"day": _stamps(text, dayfirst=True)}
+                if read["day"].isna().any() or not text.str.match(_DOTTED).all():
+                    read = {"month": _stamps(text)} | read
+    except ValueError as error:
+        if isinstance(error, UsageError):
+            raise
+        return _several_offsets(text, where, error)
+    whole = [dates for dates in read.values() if dates.notna().all()]
+    for other in whole[1:]:
+        if not whole[0].equals(other) and not text.str.match(_DOTTED).all():
+            row = int(np.argmax(whole[0] != other))
+            year = " or the year" * ("year" in read or len(read) > 2)
+            raise UsageError(
+                f"{where} has dates such as '{shown(cells.iloc[row])}' whose day could be the month{year}; {_WRITE}."
+            )
+    return min(read.values(), key=lambda dates: int(dates.isna().sum())), ()
+
+
+def _short_years(text: pd.Series) -> dict[str, pd.Series] | None:
+    """The dates of text whose years have two digits, by what may come first; None where years have four."""
+    parts = text.str.extract(_SHORT_YEAR)
+    if parts[0].isna().any():
+        return None
+    orders = {"day": "%d%m%y"}
+    if not (parts[1] == ".").all():
+        orders["month"] = "%m%d%y"
+    if (parts[[0, 2]].map(len) == 2).all(axis=None):
+        orders["year"] = "%y%m%d"
+    digits = parts[0].str.zfill(2) + parts[2].str.zfill(2) + parts[3]
+    clock = parts[4].str.replace(r"^(\d):", r"0\1:", regex=True)
+    read = {}
+    for first, how in orders.items():
+        days = pd.to_datetime(digits, format=how, errors="coerce").dt.strftime("%Y-%m-%d")
+        read[first] = _stamps((days + " " + clock).str.strip(), format="ISO8601")
+    whole = {first: dates for first, dates in read.items() if dates.notna().all()}
+    if "year" in whole and len(whole) > 1:  # 20/07/31: in the wrong order every day is in another year
+        ordered = [first for first, dates in whole.items() if _in_order(dates)]
+        if ordered == ["year"]:
+            return {"year": read["year"]}
+        if ordered and "year" not in ordered:
+            del read["year"]
+    return read
+
+
+def _in_order(dates: pd.Series) -> bool:
+    distinct = pd.Index(dates.unique())
+    return distinct.is_monotonic_increasing or distinct.is_monotonic_decreasing
+
+
+def _several_offsets(text: pd.Series, where: str, error: ValueError) -> tuple[pd.Series, tuple[str, ...]]:
+    """Stamps of a clock that is set forward and back: in UTC, or as days where each is a midnight."""
+    refusal = UsageError(f"{where} has dates of several time zones; write them all in UTC.")
+    if not text.str.contains(rf":\d{{2}}(?:\.\d+)?{_OFFSET}", regex=True).all():
+        raise refusal from error
+    try:
+        local = _stamps(text.str.replace(_OFFSET, "", regex=True), format="ISO8601")
+        utc = _stamps(text, format="ISO8601", utc=True)
+    except ValueError:
+        raise refusal from error
+    if local.notna().all() and (local == local.dt.normalize()).all():
+        return local, ("its stamps are midnights at several offsets from UTC, so they are taken as days",)
+    return utc, ("its stamps have several offsets from UTC, so they are turned into UTC",)
+
+
+def _check_years(text: pd.Series, where: str) -> None:
+    """Refuse times of day and days without a year with a UsageError: they would be completed from
+    the day of reading."""
+    day = text.str.replace(rf"{_CLOCK}|\b[aApP]\.?[mM]\b", " ", regex=True)
+    year = day.str.contains(r"\d{4}", regex=True) | (day.str.count(r"\d+|[^\W\d_]+") >= 3)
+    without = ~year & text.str.contains(r"\d", regex=True)
+    if without.any():
+        row = int(np.argmax(without))
+        raise UsageError(
+            f"{where} has '{shown(text.iloc[row])}' at data row {row + 1}, a time without its date; {_WRITE}."
+        )
+
+
+def _stamps(text: pd.Series, **how: Any) -> pd.Series:
+    # Through an index: pandas 2 returns several time zones as objects, which an index refuses as pandas 3 does at once.
+    stamps = pd.Series(pd.DatetimeIndex(pd.to_datetime(text, errors="coerce", **how)))
+    if stamps.dt.tz is not None and not how.get("utc"):
+        zoned = text[stamps.notna().to_numpy()].str.contains(rf"[T ]\d{{2}}[\d:.]*{_OFFSET}", regex=True)
+        if zoned.any() and not zoned.all():  # pandas 2 takes those without an offset to be of the same zone
+            raise ValueError("stamps with a time zone and without")
+    return stamps

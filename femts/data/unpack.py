@@ -1,0 +1,224 @@
+"""Bytes of a table, of a file, plain or packed, or of standard input (`-`): no more than memory holds."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import sys
+import zipfile
+import zlib
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, BinaryIO, TextIO, cast
+
+from femts.environment import available_memory
+from femts.errors import UsageError
+from femts.text import shown
+
+STDIN = Path("-")
+MOST_COLUMNS = 2**20
+MOST_LINE, MOST_CELL = 2**24, 2**18  # bytes
+MOST_EACH = 2**10  # bytes of a cell, on the average over many rows
+CELL = 24  # bytes that a cell takes while it is read, beside its text
+_ENDS, _MARKS = (b"\n", b"\r"), (b",", b";", b"\t", b"|")  # of lines, and between cells
+_CHUNK = 2**18  # bytes that are unpacked at a time
+_DAMAGE = (EOFError, OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, NotImplementedError)
+
+
+def place(path: Path) -> str:
+    """The beginning of a sentence on a file."""
+    return "The standard input" if path == STDIN else f"File {path}"
+
+
+def name_of(path: Path) -> str:
+    """The name of a file without its ending, and without that of what packs it."""
+    if path == STDIN:
+        return "stdin"
+    return Path(path.stem).stem if path.suffix.lower() in (".gz", ".bz2", ".xz", ".zip", ".zst") else path.stem
+
+
+class TextBytes(io.RawIOBase):
+    """The bytes of a file of text, unpacked as they are read. What memory could not hold is refused while it comes."""
+
+    def __init__(self, path: Path, source: BinaryIO, cells: int | None) -> None:
+        self._path, self._source, self._cells = path, source, cells
+        self._line, self._cell, self._begun = 0, 0, False
+        self.start_piece()
+
+    def start_piece(self) -> None:
+        """Count anew what is held in memory at once."""
+        self._taken, self._room = 0, available_memory()
+
+    def readable(self) -> bool:
+        """As `io` has it."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """As `io` has it; UsageError for what is no text, damaged, or too large."""
+        try:
+            chunk = self._source.read(len(buffer))
+        except _DAMAGE as error:
+            raise _damaged(self._path, error) from error
+        self._check(chunk)
+        buffer[: len(chunk)] = chunk
+        return len(chunk)
+
+    def close(self) -> None:
+        """As `io` has it."""
+        self._source.close()
+        super().close()
+
+    def _check(self, chunk: bytes) -> None:
+        if not self._begun:
+            if any(map(chunk.startswith, _PACKED)):
+                raise UsageError(f"{place(self._path)} is packed twice; unpack it and name the CSV file in it.")
+            _check_empty(chunk, self._path)
+            self._begun = True
+        if b"\0" in chunk:
+            raise UsageError(f"{place(self._path)} is binary; save it as CSV text in UTF-8.")
+        end = max(map(chunk.rfind, _ENDS))
+        self._line = len(chunk) + (self._line if end < 0 else -1 - end)
+        end = max(end, *map(chunk.rfind, _MARKS))
+        self._cell = len(chunk) + (self._cell if end < 0 else -1 - end)
+        if self._line > MOST_LINE or self._cell > MOST_CELL:
+            what, most = ("line", MOST_LINE) if self._line > MOST_LINE else ("cell", MOST_CELL)
+            raise UsageError(
+                f"{place(self._path)} has a {what} of more than {most >> 10} KiB; put each row on a line of its own, "
+                "with marks between its cells."
+            )
+        self._taken += len(chunk) + CELL * (max(map(chunk.count, _ENDS)) + max(map(chunk.count, _MARKS)))
+        if self._cells is not None and self._taken > max(MOST_EACH * self._cells, 16 * MOST_LINE):
+            raise UsageError(
+                f"{place(self._path)} has {self._taken >> 20} MiB where a few rows should be; close its quotes, and "
+                "leave out blank lines."
+            )
+        check_room(self._taken, self._path, self._room)
+
+
+def open_bytes(path: Path, cells: int | None = None) -> io.BufferedReader:
+    """The bytes of a file that holds text, plain or packed, or of standard input, in a `TextBytes` that is `raw`.
+
+    Args:
+        path: the file.
+        cells: about as many as are read at a time; None reads all at once.
+
+    Raises:
+        UsageError: missing, a folder, empty or damaged, and while it is read binary, an archive of several files, or
+            too large.
+    """
+    head = check_file(path)
+    unpack = next((unpack for magic, unpack in _PACKED.items() if head.startswith(magic)), None)
+    try:
+        source = raw(path) if unpack is None else unpack(path)
+    except _DAMAGE as error:
+        raise _damaged(path, error) from error
+    return io.BufferedReader(TextBytes(path, source, cells), _CHUNK)
+
+
+def open_text(path: Path) -> io.TextIOWrapper:
+    """The text of `open_bytes`, in UTF-8, its ends of lines as they are."""
+    return io.TextIOWrapper(open_bytes(path), encoding="utf-8-sig", newline="")
+
+
+def check_file(path: Path) -> bytes:
+    """The first bytes of a file that can be read and is not empty."""
+    try:
+        if path != STDIN and path.is_dir():
+            raise UsageError(f"{path} is a folder; name the file in it.")
+        if path != STDIN and path.is_fifo():
+            raise UsageError(f"File {path} is a pipe, which is read only once; send it to standard input, named -.")
+        with raw(path) as file:
+            head = file.read(2**13)
+    except FileNotFoundError as error:
+        raise UsageError(f"File {path} does not exist; check its name.") from error
+    except ValueError as error:
+        if isinstance(error, UsageError):
+            raise
+        raise UsageError(f"File {shown(path)} cannot exist ({error}); check its name.") from error
+    except OSError as error:
+        reason = error.strerror or shown(error)
+        raise UsageError(f"{place(path)} cannot be opened ({reason}); check its name and its rights.") from error
+    _check_empty(head, path)
+    return head
+
+
+def _check_empty(head: bytes, path: Path) -> None:
+    if not head.strip():
+        raise UsageError(f"{place(path)} is empty; give a table with a header and rows.")
+
+
+def check_columns(columns: int, path: Path) -> None:
+    """Refuse a table of more columns than any has."""
+    if columns > MOST_COLUMNS:
+        raise UsageError(f"{place(path)} has {columns} columns; bring {MOST_COLUMNS} at most.")
+
+
+def check_room(needed: int, path: Path, room: int | None = None) -> None:
+    """Refuse a file that takes at least so many bytes where there is not so much room; by default in all memory."""
+    room = available_memory() if room is None else room
+    if needed > room:
+        raise too_large(path, f" ({room >> 20} MiB)")
+
+
+def too_large(path: Path, room: str = "") -> UsageError:
+    """A refusal of a file that memory does not hold."""
+    return UsageError(
+        f"{place(path)} takes more memory than there is{room}; bring fewer rows or columns, or take a machine with "
+        "more."
+    )
+
+
+def _damaged(path: Path, error: Exception) -> UsageError:
+    return UsageError(f"{place(path)} is damaged ({shown(str(error).strip()) or 'it ends early'}); get it anew.")
+
+
+def raw(path: Path) -> BinaryIO:
+    """The bytes as they are; those of standard input are kept, as it can be read only once."""
+    if path != STDIN:
+        return path.open("rb")
+    if sys.stdin is None or sys.stdin.closed:
+        raise UsageError("The standard input is closed; send a table to it, as by < FILE, or name the file.")
+    return io.BytesIO(_piped(sys.stdin))
+
+
+@lru_cache(maxsize=1)
+def _piped(stdin: TextIO) -> bytes:
+    content, room = bytearray(), available_memory() // 2  # it is copied once
+    while chunk := stdin.buffer.read(_CHUNK):
+        content += chunk
+        check_room(len(content), STDIN, room)
+    return bytes(content)
+
+
+def _zip(path: Path) -> BinaryIO:
+    archive = zipfile.ZipFile(raw(path))
+    tables = [
+        each for each in archive.infolist() if not each.is_dir() and not each.filename.startswith(("__MACOSX/", "."))
+    ]
+    if any(each.filename.startswith("xl/") for each in tables):
+        raise UsageError(f"{place(path)} is an Excel workbook; give it a name that ends in .xlsx.")
+    if len(tables) != 1:
+        raise UsageError(f"{place(path)} holds {len(tables)} files; pack one table alone.")
+    if tables[0].flag_bits & 1:
+        raise UsageError(f"{place(path)} is locked by a password; unpack it and name the CSV file in it.")
+    return cast(BinaryIO, archive.open(tables[0]))
+
+
+def _zstd(path: Path) -> BinaryIO:
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise UsageError(f"{place(path)} is packed by zstd; run pip install pyarrow, or unpack it.") from error
+    return cast(BinaryIO, pyarrow.CompressedInputStream(pyarrow.PythonFile(raw(path), mode="r"), "zstd"))
+
+
+_PACKED: dict[bytes, Callable[[Path], Any]] = {
+    b"\x1f\x8b": lambda path: gzip.GzipFile(fileobj=raw(path)),
+    b"BZh": lambda path: bz2.BZ2File(raw(path)),
+    b"\xfd7zXZ": lambda path: lzma.LZMAFile(raw(path)),  # noqa: SIM115
+    b"PK\x03\x04": _zip,
+    b"\x28\xb5\x2f\xfd": _zstd,
+}

@@ -1,0 +1,360 @@
+"""Comparisons that records allow, as data frames: scores, the table of their means, pairs of models, and published
+numbers beside ours."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cache
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from femts.config.model import AUTO
+from femts.data.protocols import HORIZONS
+from femts.errors import UsageError
+from femts.evaluation.block_bootstrap import mean_interval
+from femts.experiments.cell import Cell, with_newer_settings
+from femts.experiments.grid import scores_some
+from femts.experiments.results import Store
+from femts.models.registry import model_card
+from femts.text import shown
+
+NAIVE = "seasonal_naive"
+TABLE = {  # columns of a table, and their types
+    **{"dataset": "object", "model": "object", "pred_len": "Int64", "seq_len": "Int64", "seeds": "object"},
+    **dict.fromkeys(("mse", "mse_sd", "mae", "published_mse", "naive_mse", "skill", "mase"), "float64"),
+    **{"windows": "int64", "missing": "int64", "chosen": "object"},
+}
+PAIRS = {
+    **{"dataset": "object", "first": "object", "second": "object", "pred_len": "Int64", "seeds": "object"},
+    **dict.fromkeys(("first_mse", "second_mse", "difference", "difference_sd", "low", "high"), "float64"),
+    **{"why": "object", "seeds_lower": "Int64"},
+    **dict.fromkeys(("windows_lower", "first_seconds", "second_seconds"), "float64"),
+}
+PUBLISHED = ["dataset", "model", "mse", "mse_sd", "seeds", "scored", "look_back", "source", "secondary"]
+LITERATURE = Path(__file__).with_name("literature.csv")
+ALL = "all"  # windows of the test part were scored
+BLOCK = 2  # in horizons; blocks of one held 89 % of simulated errors, and blocks of two 93 %
+FEWEST_BLOCKS = 3
+SEEDS_ALONE, FEW_WINDOWS, FEW_SERIES = "seeds alone", "few windows", "few series"
+_SCORES = ("val_mse", "mse", "mae", "naive_mse", "mase", "seconds")
+_KEY = ["dataset", "model", "pred_len"]
+
+
+def make_scores(cells: Sequence[Cell], store: Store, roll_out: Sequence[int] = ()) -> pd.DataFrame:
+    """What the store has of `cells`: a row for each data set, model, horizon and seed, NaN where there is no record.
+
+    At the horizons `roll_out`, models of shorter ones that were rolled out count, too; of all that
+    a seed has at a horizon, the one of the lowest validation error is taken, of equals the first. A
+    record that cannot be used counts as none.
+
+    Returns:
+        `val_mse`, `mse` and `mae`, of the validation and the test part, `seq_len`, the `windows` that were scored,
+        `rolled` (by a model of a shorter horizon), what validation has `chosen`, `naive_mse`, `mase` and `season` of
+        the seasonal naive forecast, `choices` of which validation chooses and how many are `missing`, why the cell
+        has `failed`, `seconds` and the `record`; and `catalogue`, data as they are published on.
+    """
+    rows = []
+    for dataset, model in dict.fromkeys((cell.dataset, cell.model) for cell in cells):
+        own = [cell for cell in cells if (cell.dataset, cell.model) == (dataset, model)]
+        records = [(cell, store.readable(cell)) for cell in own]
+        rolls = model == AUTO or model_card(model).model_class.supports.recursive
+        for pred_len in sorted({cell.pred_len for cell in own} | set(roll_out)):
+            rolled = pred_len in roll_out
+            for seed in dict.fromkeys(cell.seed for cell in own):
+                able = [
+                    (cell, record)
+                    for cell, record in records
+                    if cell.seed == seed
+                    and (cell.pred_len == pred_len or (rolled and rolls and cell.pred_len < pred_len))
+                ]
+                failed = [store.failure(cell) for cell, _ in able if cell.pred_len == pred_len]
+                what = {"dataset": dataset, "model": model, "pred_len": pred_len, "seed": seed}
+                more = {"catalogue": own[0].own is None, "failed": next(filter(None, failed), None)}
+                rows.append({**what, **more, **_best(able, pred_len, rolled, _varied(own))})
+    empty = dict.fromkeys(("mse", "seq_len", "windows", "rolled", "season", "chosen", "record", *_SCORES))
+    return pd.DataFrame([{**empty, **row} for row in rows]).astype(dict.fromkeys(_SCORES, "float64"))
+
+
+def _varied(cells: Sequence[Cell]) -> list[str]:
+    """Keys that there is a choice of: `seq_len`, then those of settings, in which some of `cells` differ."""
+    recipes = [{"seq_len": cell.seq_len, **{key: str(value) for key, value in cell.settings.items()}} for cell in cells]
+    keys = dict.fromkeys(chain(*recipes))
+    return [key for key in keys if len({recipe.get(key) for recipe in recipes}) > 1]
+
+
+def _best(
+    records: Sequence[tuple[Cell, dict[str, Any] | None]], pred_len: int, rolled: bool, varied: list[str]
+) -> dict[str, Any]:
+    """The score of the lowest validation error that `records` of one seed have at a horizon."""
+    if len({cell.pred_len for cell, _ in records}) > 1:
+        varied = ["pred_len", *varied]
+    scores = []
+    for cell, record in records:
+        made = record
+        if record and rolled and str(pred_len) in record["rolled"]:  # its own, too: rivals have the same windows
+            made = record["rolled"][str(pred_len)]
+        elif cell.pred_len != pred_len:
+            made = None
+        if record and made:
+            test, naive = made["test"], made.get("naive") or {}
+            scores.append(
+                {
+                    **{"val_mse": made["val"]["mse"], "rolled": cell.pred_len != pred_len, "record": record},
+                    **{name: test[name] for name in ("mse", "mae", "windows")},
+                    **{"naive_mse": naive.get("mse"), "mase": naive.get("mase"), "season": naive.get("season", 1)},
+                    **{"seq_len": record["config"]["seq_len"], "seconds": record["seconds"]},
+                    **{"chosen": _chosen(record["config"], varied), "choices": len(records)},
+                    "missing": sum(each is None for _, each in records),
+                }
+            )
+    return min(scores, key=lambda score: score["val_mse"], default={})
+
+
+def _chosen(config: Mapping[str, Any], varied: Sequence[str]) -> str:
+    whole = with_newer_settings(config) if varied else config
+    parts = [(key, *key.partition(".")[::2]) for key in varied]
+    return ", ".join(f"{key} {whole[part][name] if name else whole[key]}" for key, part, name in parts)
+
+
+def make_table(scores: pd.DataFrame) -> pd.DataFrame:
+    """The table of `make_scores`: means over seeds by data set, model and horizon, and then over all their horizons.
+
+    Returns:
+        The columns of `TABLE`, `pred_len` missing for the mean, and `seq_len` where horizons or seeds differ in it;
+        `windows` of the test part that every seed scored, of the mean their sum; `seeds` that are finished, for the
+        mean at all horizons. Beside them `look_backs`, the seeds that were `asked` for, `rolled`, `failures` and
+        `chosen` by seed, `choices` and `missing` of the seed that lacks most, and the `season` of the naive forecast.
+    """
+    rows = []
+    for (dataset, model), own in scores.groupby(_KEY[:2], sort=False):
+        what = {"dataset": dataset, "model": model}
+        known = bool(own["catalogue"].iloc[0])
+        for pred_len, each in own.groupby("pred_len"):
+            published = published_mse(dataset, model, pred_len) if known else None
+            failures = each.dropna(subset="failed").set_index("seed")["failed"].to_dict()
+            done = each.dropna(subset="mse")
+            chosen = {seed: what for seed, what in zip(done["seed"], done["chosen"], strict=True) if what}
+            beside = {"published_mse": published, "failures": failures, "chosen": chosen}
+            rows.append({**what, "pred_len": pred_len, **_over_seeds(each), **beside})
+        horizons = tuple(sorted(own["pred_len"].unique()))
+        if len(horizons) > 1:
+            published = published_mse(dataset, model, None) if known and horizons == HORIZONS else None
+            beside = {"published_mse": published, "failures": {}, "chosen": {}}
+            rows.append({**what, "pred_len": None, **_over_seeds(own), **beside})
+    for row in rows:
+        row["naive_mse"] = _naive(row, rows)
+    table = pd.DataFrame(rows).astype({name: kind for name, kind in TABLE.items() if name != "skill"})
+    table["skill"] = 1 - table["mse"] / table["naive_mse"].where(table["naive_mse"] != 0)
+    return table
+
+
+def _over_seeds(scores: pd.DataFrame) -> dict[str, Any]:
+    """Means over the seeds that have a score at each horizon that `scores` are of."""
+    done = scores[scores.groupby("seed")["mse"].transform(lambda mses: mses.notna().all())]
+    by_seed, look_backs = done.groupby("seed", sort=False), tuple(sorted({int(n) for n in done["seq_len"]}))
+    seeds = by_seed[["mse", "mae", "naive_mse", "mase"]].mean()
+    lacking = done.loc[done["missing"].astype(int).idxmax()] if len(done) else {"choices": 1, "missing": 0}
+    return {
+        "look_backs": look_backs,
+        "seq_len": look_backs[0] if len(look_backs) == 1 else None,
+        "seeds": tuple(seeds.index.tolist()),
+        "asked": tuple(scores["seed"].unique().tolist()),
+        "rolled": bool(done["rolled"].any()),
+        **seeds.mean().where(done[seeds.columns].notna().all()).to_dict(),
+        "mse_sd": seeds["mse"].std(),
+        "season": done["season"].min() if len(done) else 1,
+        "windows": int(by_seed["windows"].sum().min()) if len(done) else 0,
+        "choices": int(lacking["choices"]),
+        "missing": int(lacking["missing"]),
+    }
+
+
+def _naive(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> float:
+    """The error of the seasonal naive forecast on the windows of `row`; NaN where no row beside it has it.
+
+    A look-back shorter than the season cannot repeat one, so what stands beside it is of the last value alone.
+    """
+    beside = [
+        each for each in rows if all(each[name] == row[name] for name in ("dataset", "pred_len")) and each["seeds"]
+    ]
+    season = max([each["season"] for each in beside if not math.isnan(each["naive_mse"])], default=1)
+    if not math.isnan(row["naive_mse"]) and row["season"] == season:
+        return float(row["naive_mse"])
+    same = [each for each in beside if each["windows"] == row["windows"]]
+    errors = [each["naive_mse"] for each in same if each["season"] == season and not math.isnan(each["naive_mse"])]
+    return float(next(iter([*errors, *(each["mse"] for each in same if each["model"] == NAIVE)]), math.nan))
+
+
+def parse_pairs(text: str) -> tuple[tuple[str, str], ...]:
+    """Pairs of models in `fem_sm:sm,fem_gla:gla`; UsageError for what is none."""
+    return check_pairs([part.split(":") for part in text.split(",")])
+
+
+def check_pairs(pairs: Sequence[object]) -> tuple[tuple[str, str], ...]:
+    """Pairs of two names each, every one once.
+
+    Raises:
+        UsageError: one is none, or of models that do not score the same windows.
+    """
+    checked = []
+    for pair in pairs:
+        names = tuple(str(name).strip() for name in pair) if isinstance(pair, list | tuple) else (shown(pair),)
+        if len(names) != 2 or not all(names):
+            raise UsageError(
+                f"Pair '{shown(':'.join(names))}' is none; write two models as FIRST:SECOND, such as fem_sm:sm."
+            )
+        if names[0] == names[1]:
+            raise UsageError(f"Pair '{shown(':'.join(names))}' is one model beside itself; write two models.")
+        some = [name for name in names if scores_some(name)]
+        if len(some) == 1:
+            raise UsageError(
+                f"Pair '{':'.join(names)}' is not scored on the same windows, for '{some[0]}' scores some alone; "
+                "leave it out, or name two such models."
+            )
+        checked.append((names[0], names[1]))
+    return tuple(dict.fromkeys(checked))
+
+
+def make_pairs(pairs: Sequence[tuple[str, str]], scores: pd.DataFrame) -> pd.DataFrame:
+    """Two models each by data set and horizon, over the seeds of `make_scores` that both have.
+
+    Returns:
+        The columns of `PAIRS`: means of both over the `seeds`, their `difference`, the first less the second, with its
+        deviation over seeds; `low` and `high` of its 95 % interval over the windows, of a panel over its series, for
+        these seeds, or `why` there is none; `seeds_lower`, the number of seeds at which the first is lower, and
+        `windows_lower`, the part of the thinned windows or series at which its mean is; mean seconds of a training.
+
+    Raises:
+        UsageError: the models of a pair did not score the same windows.
+    """
+    rows = []
+    for dataset, own in scores.groupby("dataset", sort=False):
+        for first, second in pairs:
+            both = own[own["model"] == first].merge(own[own["model"] == second], on=["pred_len", "seed"])
+            for pred_len, seeds in both.groupby("pred_len"):
+                what = {"dataset": dataset, "first": first, "second": second, "pred_len": pred_len}
+                rows.append({**what, **_pair(seeds.dropna(subset=["mse_x", "mse_y"]), what)})
+    return pd.DataFrame(rows, columns=list(PAIRS)).astype(PAIRS)
+
+
+def _pair(both: pd.DataFrame, what: Mapping[str, Any]) -> dict[str, Any]:
+    """The comparison of scores `_x` and `_y`, a row a seed."""
+    if both.empty:
+        return {"seeds": (), "why": "not measured"}
+    for row in both.itertuples():
+        _check_windows(what, row)
+    pred_len, differences = what["pred_len"], both["mse_x"] - both["mse_y"]
+    errors, block, few = _errors(both, "window_errors", pred_len), 1, FEW_SERIES
+    if len(errors):
+        block, few = math.ceil(BLOCK * pred_len * len(errors) / both["windows_x"].iloc[0]), FEW_WINDOWS
+    else:  # of a panel, whose series are drawn one by one
+        errors = _errors(both, "series_errors", pred_len)
+    errors = errors[~np.isnan(errors)]
+    why = SEEDS_ALONE if not len(errors) else few if len(errors) < FEWEST_BLOCKS * block else ""
+    low, high = (None, None) if why else mean_interval(errors, block, differences.mean())
+    return {
+        "seeds": tuple(both["seed"].tolist()),
+        "first_mse": both["mse_x"].mean(),
+        "second_mse": both["mse_y"].mean(),
+        "difference": differences.mean(),
+        "difference_sd": differences.std(),
+        "low": low,
+        "high": high,
+        "why": why,
+        "seeds_lower": int((differences < 0).sum()),
+        "windows_lower": (errors < 0).mean() if len(errors) else None,
+        "first_seconds": both["seconds_x"].mean(),
+        "second_seconds": both["seconds_y"].mean(),
+    }
+
+
+def _check_windows(what: Mapping[str, Any], pair: Any) -> None:
+    """UsageError where the scores of a pair are of different windows."""
+    one, other = (
+        {**record["data"], "windows": n}
+        for record, n in ((pair.record_x, pair.windows_x), (pair.record_y, pair.windows_y))
+    )
+    for name, words in (("sha256", "data of hash"), ("split", "the split"), ("windows", "a number of windows of")):
+        if one[name] != other[name]:
+            raise UsageError(
+                f"Models '{what['first']}' and '{what['second']}' are no pair on {what['dataset']} at "
+                f"{what['pred_len']} steps, seed {pair.seed}: they scored {words} {one[name]} and {other[name]}; pair "
+                "models that score the same windows."
+            )
+
+
+def _errors(both: pd.DataFrame, field: str, pred_len: int) -> np.ndarray:
+    """Differences (N,) of the thinned errors that records have under `field`, means over the seeds, NaN where there is
+    no value; none where a record has none."""
+    errors = [
+        [record.get(field, {}).get(str(pred_len), []) for record in both[name]] for name in ("record_x", "record_y")
+    ]
+    if len({len(each) for of_model in errors for each in of_model}) > 1:
+        return np.empty(0)
+    first, second = np.array(errors, dtype=np.float64).mean(1)
+    return np.asarray(first - second)
+
+
+@cache
+def literature() -> pd.DataFrame:
+    """Published test MSE in scaled units: `model`, `dataset`, `pred_len` (or `mean`, over 96, 192, 336 and 720), `mse`,
+    which windows were `scored` (all, drop_last without those of the last batch, or as somebody quoted them),
+    `look_back`, `source`, whether it was read elsewhere (`secondary`), and for numbers that a model of femts is laid
+    beside its name (`femts_model`)."""
+    return pd.read_csv(LITERATURE, keep_default_na=False).astype({"mse": float})
+
+
+def published_mse(dataset: str, model: str, pred_len: int | None) -> float | None:
+    """The published MSE of one of our models at a horizon, or with None that of the mean over all four; None where
+    there is none."""
+    rows = literature()
+    at = "mean" if pred_len is None else str(pred_len)
+    found = rows[(rows["femts_model"] == model) & (rows["dataset"] == dataset) & (rows["pred_len"] == at)]
+    return float(found["mse"].iloc[0]) if len(found) else None
+
+
+def publications() -> pd.DataFrame:
+    """Published means of other models, from `literature`."""
+    rows = literature()
+    return rows[(rows["femts_model"] == "") & (rows["pred_len"] == "mean")].assign(secondary=rows["secondary"] == "yes")
+
+
+def check_published(cells: Sequence[Cell], roll_out: Sequence[int] = ()) -> None:
+    """UsageError where `cells`, with horizons `roll_out` beside their own, have no means to lay beside published ones.
+
+    Those are of the catalogue's data as they are, over the horizons 96, 192, 336 and 720.
+    """
+    known = list(publications()["dataset"].unique())
+    for cell in cells:
+        if cell.own is not None or cell.dataset not in known:
+            raise UsageError(
+                f"Nothing that femts knows is published on '{shown(cell.dataset)}' as it is read here; "
+                f"leave '--published' out, or take {', '.join(known)}."
+            )
+        if scores_some(cell.model):
+            raise UsageError(
+                f"Model '{cell.model}' scores some windows alone, and what is published is of all; leave it out."
+            )
+    asked = sorted({cell.pred_len for cell in cells} | set(roll_out))
+    if tuple(asked) != HORIZONS:
+        raise UsageError(
+            f"Published means are over {', '.join(map(str, HORIZONS))} steps, not over {', '.join(map(str, asked))}; "
+            "give '--pred-lens all', or '--pred-lens 96 --roll-out all'."
+        )
+
+
+def make_published(table: pd.DataFrame) -> pd.DataFrame:
+    """Means of a table and the published ones of its data sets: the columns of `PUBLISHED`, and those of the table."""
+    ours = table[table["pred_len"].isna()]
+    look_backs = [
+        " to ".join(map(str, dict.fromkeys((own[0], own[-1])))) if own else None for own in ours["look_backs"]
+    ]
+    ours = ours.assign(scored=ALL, look_back=look_backs, source="records of femts", secondary=False, ours=True)
+    theirs = publications()
+    theirs = pd.concat([theirs[theirs["dataset"] == name] for name in ours["dataset"].unique()])
+    return pd.concat([ours, theirs.assign(seeds=[()] * len(theirs), ours=False)], ignore_index=True)

@@ -1,0 +1,336 @@
+"""A folder of results: a JSON record for each finished cell, a note for each that crashed, and work in progress
+beside them."""
+
+from __future__ import annotations
+
+import json
+import re
+import reprlib
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from femts.config.records import Misfit, read_json
+from femts.errors import RunFailure, UsageError
+from femts.evaluation.window_errors import MOST
+from femts.files import write_file
+from femts.text import strict_json
+
+WORK = ".work"
+_NUMBERS = re.compile(r"\[[-+.\de,\s]+\]")
+
+Loss = Annotated[float, Field(ge=0)]
+Count = Annotated[int, Field(ge=0)]
+Positive = Annotated[int, Field(ge=1)]
+Horizon = Annotated[str, Field(pattern="^[1-9][0-9]{0,5}$")]
+Setting = Annotated[str, Field(pattern=r"^(model|training)\..")]
+Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+Errors = dict[Horizon, Annotated[list[Loss | None], Field(min_length=1, max_length=MOST)]]
+Span = Annotated[list[Count], Field(min_length=2, max_length=2)]
+
+
+class Part(BaseModel):
+    """A part of a record: these types, no further fields, no NaN."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+
+
+class OpenPart(Part):
+    """A part that may have further fields."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class Scores(OpenPart):
+    mse: Loss
+    mae: Loss
+    windows: Positive
+
+
+class Naive(Part):
+    season: Positive
+    mse: Loss | None
+    mae: Loss | None
+    mase: Loss | None
+    skill: float | None
+
+
+class Rolled(Part):
+    val: Scores
+    test: Scores
+    naive: Naive | None = None
+
+
+class Own(OpenPart):
+    source: str
+    sha256: Sha256
+
+
+class CellFields(Part):
+    dataset: str
+    model: str
+    pred_len: Positive
+    seed: Count
+    protocol: str
+    seq_len: Positive | None
+    settings: dict[Setting, str]
+    own: Own | None = None
+
+
+class ModelFields(OpenPart):
+    name: str
+    seq_len: Positive
+    pred_len: Positive
+    n_channels: Positive
+
+
+class Config(OpenPart):
+    model: ModelFields
+    pred_len: Positive
+    seq_len: Positive
+    training: dict[str, Any]
+
+
+class Data(Part):
+    sha256: Sha256
+    split: dict[str, Span]
+
+
+class Validation(OpenPart):
+    step: Positive
+    train_loss: float
+    val_mse: Loss
+    val_mae: Loss
+    lr: Loss
+    seconds: Loss
+
+
+class Sample(Part):
+    row: Count
+    channel: str
+    past: list[float | None]
+    truth: list[float | None]
+    forecast: Annotated[list[float], Field(min_length=1)]
+    series: str = ""
+
+
+class Place(Part):
+    device: str
+    name: str
+    threads: Annotated[int, Field(ge=1, le=4096)]
+    precision: str
+    system: str
+    python: str
+    libraries: dict[str, str]
+
+
+class AnyRecord(Part):
+    """What records of every kind have: what was asked for, and how they were made."""
+
+    cell: Any
+    seconds: Loss
+    parameters: Count
+    kernels: dict[str, str]
+    place: Place
+    commit: Annotated[str, Field(pattern=r"^[0-9a-f]{40}\+?$")] | None
+
+
+class Record(AnyRecord):
+    """The record of a cell of a table."""
+
+    format: int
+    cell: CellFields
+    test: Scores
+    val: Scores
+    naive: Naive | None = None
+    rolled: dict[Horizon, Rolled]
+    window_errors: Errors = {}
+    series_errors: Errors = {}
+    kept_step: Count | None
+    steps: Count
+    stopped: str | None
+    config: Config
+    data: Data
+    history: list[Validation]
+    samples: Annotated[list[Sample], Field(min_length=1)]
+
+
+class Failure(Part):
+    """The note of a crash."""
+
+    reason: str
+
+
+class Job(ABC):
+    """One run, decided by what it says and by nothing else: a frozen dataclass, since another process makes it."""
+
+    record_format: ClassVar[int | str]
+    record_model: ClassVar[type[BaseModel]]
+    command: ClassVar[str]  # that writes such records, for messages
+
+    @property
+    @abstractmethod
+    def path(self) -> str:
+        """Path of its record in a folder of results, without suffix."""
+
+    @property
+    def source(self) -> str:
+        """Name of its data; jobs of one name share them."""
+        return ""
+
+    def notes(self, data_root: Path | None) -> Sequence[str]:
+        """Sentences on what is odd about its data; UsageError, before anything is run, where they cannot be had."""
+        return ()
+
+    @abstractmethod
+    def check_is_of(self, record: Mapping[str, Any]) -> None:
+        """ValueError when `record` is that of another job."""
+
+    @abstractmethod
+    def run(self, work: Path | None, device: str, data_root: str | None) -> dict[str, Any]:
+        """Do it, or go on with what an earlier run has left in the folder `work`, and return the record."""
+
+    @abstractmethod
+    def summary(self, record: Mapping[str, Any]) -> str:
+        """Words on its score, for the line at its end."""
+
+
+class Store:
+    """Records of cells under `folder`: `PATH.json` when finished, `PATH.failed.json` after a crash.
+
+    A record is written whole or not at all, so a cell is finished or it is not; what an unfinished
+    one has reached lies in its run folder under `.work`, which its next start continues and its end
+    removes.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def check_folder(self, to_show: bool) -> None:
+        """UsageError where the folder is a file, or where it is only to be shown and does not exist."""
+        if self.folder.exists() and not self.folder.is_dir():
+            raise UsageError(f"Results '{self.folder}' are a file; name a folder, and it is made where it is missing.")
+        if to_show and not self.folder.exists():
+            raise UsageError(
+                f"There is no folder of results '{self.folder}' to show; name the one that a table was trained into."
+            )
+
+    def record_path(self, cell: Job) -> Path:
+        """The file of a finished cell."""
+        return self.folder / f"{cell.path}.json"
+
+    def failure_path(self, cell: Job) -> Path:
+        """The file of a crashed cell."""
+        return self.folder / f"{cell.path}.failed.json"
+
+    def work(self, cell: Job) -> Path:
+        """The run folder of a cell that is not finished."""
+        return self.folder / WORK / cell.path
+
+    def finished(self, cell: Job) -> bool:
+        """Tell whether the cell has a record."""
+        return self.record_path(cell).is_file()
+
+    def record(self, cell: Job) -> dict[str, Any] | None:
+        """The record of a finished cell, or None; UsageError when its file holds something else."""
+        if not self.finished(cell):
+            return None
+        path = self.record_path(cell)
+        record = read_record(path, type(cell))
+        try:
+            cell.check_is_of(record)
+        except ValueError as error:
+            raise UsageError(f"Record {path} is of another cell: {error}; {_remedy(type(cell))}") from error
+        return record
+
+    def readable(self, cell: Job) -> dict[str, Any] | None:
+        """As `record`, and None also where the file holds something else."""
+        try:
+            return self.record(cell)
+        except UsageError:
+            return None
+
+    def damage(self, cell: Job) -> str | None:
+        """Reason why the record of a finished cell cannot be used; None when it can, or when there is none."""
+        try:
+            self.record(cell)
+        except UsageError as error:
+            return str(error)
+        return None
+
+    def failure(self, cell: Job) -> str | None:
+        """Reason why the cell crashed last, or None."""
+        path = self.failure_path(cell)
+        if not path.is_file():
+            return None
+        try:
+            return Failure.model_validate(read_json(path)).reason
+        except (ValueError, OSError) as error:  # it crashed, and is tried again: only the reason is lost
+            reason = first_error(error) if isinstance(error, ValidationError) else error
+            return f"its reason cannot be read from {path}: {reason}"
+
+    def finish(self, cell: Job, record: dict[str, Any]) -> None:
+        """Keep the record of a cell and drop its work; RunFailure, with the work kept, for one that
+        could not be read again."""
+        record = json.loads(json.dumps(record))  # as it is read again
+        try:
+            cell.record_model.model_validate(record)
+            cell.check_is_of(record)
+        except ValueError as error:
+            reason = first_error(error) if isinstance(error, ValidationError) else error
+            raise RunFailure(f"The record of {cell.path} cannot be kept: {reason}.") from error
+        _write(self.record_path(cell), record)
+        self.failure_path(cell).unlink(missing_ok=True)
+        shutil.rmtree(self.work(cell), ignore_errors=True)
+
+    def fail(self, cell: Job, reason: str) -> None:
+        """Keep why a cell crashed; its work stays, to be continued or looked at."""
+        _write(self.failure_path(cell), {"reason": reason})
+
+
+def read_record(path: Path, *kinds: type[Job]) -> dict[str, Any]:
+    """The record of a job of one of `kinds`; UsageError when `path` holds none."""
+    remedy = f"give a file that {' or '.join(repr(kind.command) for kind in kinds)} wrote."
+    try:
+        record = read_json(path)
+    except OSError as error:
+        raise UsageError(f"Record {path} cannot be read: {error.strerror}; {remedy}") from error
+    except Misfit as error:
+        raise UsageError(f"Record {path} is not JSON; {remedy}") from error
+    of_format = [kind for kind in kinds if isinstance(record, dict) and record.get("format") == kind.record_format]
+    if not of_format:
+        formats = " or ".join(str(kind.record_format) for kind in kinds)
+        raise UsageError(f"File {path} is no record of format {formats}; {remedy}")
+    check_record(record, of_format[0], f"Record {path}")
+    return dict(record)
+
+
+def check_record(record: Any, kind: type[Job], name: str) -> None:
+    """UsageError that names the first field of `record` that a job of a `kind` cannot have written."""
+    try:
+        kind.record_model.model_validate(record)
+    except ValidationError as error:
+        raise UsageError(f"{name} is damaged: {first_error(error)}; {_remedy(kind)}") from error
+
+
+def first_error(error: ValidationError) -> str:
+    """The first of what is wrong, as a part of a sentence."""
+    first = error.errors(include_url=False)[0]
+    name = ".".join(map(str, first["loc"])) or "its content"
+    if first["type"] == "missing":
+        return f"{name} is missing"
+    return f"{name} is {reprlib.repr(first['input'])}, {first['msg'][:1].lower()}{first['msg'][1:]}"
+
+
+def _remedy(kind: type[Job]) -> str:
+    return f"bring back the file that '{kind.command}' wrote, or remove it, and the cell is run again."
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    text = strict_json(content, indent=1)
+    text = _NUMBERS.sub(lambda series: re.sub(r"\s+", " ", series[0]), text)  # a series is one line
+    write_file(path, (text + "\n").encode())

@@ -1,0 +1,287 @@
+"""Cells of a table, each in a process of its own: on this machine, or where a Ray cluster has room.
+
+A process a cell, and no pool of workers, since a worker of a pool that is killed takes the pool's other work with it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from pathlib import Path
+
+from femts.config.arguments import check_text
+from femts.environment import cores
+from femts.errors import FemtsError, UsageError, suggest
+from femts.experiments.results import Job, Store
+from femts.plugins import modules_of
+from femts.progress import progress_line
+from femts.text import shown
+
+ENGINES = ("local", "ray")
+INTERRUPTED, BUSY = 130, 75  # exit statuses of a process
+GRACE = 120.0  # seconds for a process to keep what it has reached
+POLL = 0.2
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What runs the cells.
+
+    Attributes:
+        name: `local`, this machine, or `ray`, a cluster.
+        jobs: cells at a time, on one machine or one GPU; None takes one a core, or four on a GPU.
+        max_time: the longest time, such as `30m`; None takes all that it needs.
+        device: `auto`, `cpu`, `cuda` or `mps`.
+        data_root: where data of the catalogue is looked for.
+    """
+
+    name: str = "local"
+    jobs: int | None = None
+    max_time: str | None = None
+    device: str = "auto"
+    data_root: Path | None = None
+
+    def __post_init__(self) -> None:
+        if check_text(self.name, "engine") not in ENGINES:
+            raise UsageError(f"Unknown engine '{shown(self.name)}'{suggest(self.name, ENGINES)}")
+
+
+@dataclass(frozen=True)
+class Work:
+    """A cell and what its process may use.
+
+    Attributes:
+        threads: cores.
+        deadline: `time.time()`, which machines share, at which it is stopped with what it has reached.
+        modules: outside femts, which bring models, priors or data sets of the cell.
+    """
+
+    cell: Job
+    store: Store
+    threads: int
+    device: str
+    data_root: str | None
+    deadline: float
+    modules: tuple[str, ...]
+
+
+def run_cells(cells: Sequence[Job], store: Store, engine: Engine, say: Callable[[str], None]) -> None:
+    """Run what is not finished of `cells`, and say how each ends, and before it what is odd about its data.
+
+    One that crashes or is killed leaves its reason in the store, and the others go on.
+
+    Raises:
+        UsageError: a record that cannot be used (to run its cell again would replace what may be mended), data that
+            cannot be had, or Ray is not installed.
+    """
+    from femts.config.training import parse_span
+    from femts.training.accelerator import named_accelerator
+
+    started = time.time()
+    refuse_damaged(cells, store)
+    deadline = started + (parse_span(engine.max_time) if engine.max_time is not None else float("inf"))
+    device, free = named_accelerator(engine.device).device, cores()
+    jobs = (4 if device == "cuda" else free) if engine.jobs is None else engine.jobs
+    threads, root = max(1, free // jobs), None if engine.data_root is None else str(engine.data_root.resolve())
+    store, left = Store(store.folder.resolve()), [cell for cell in cells if not store.finished(cell)]
+    modules = tuple(sorted(modules_of([asdict(cell) for cell in left])))  # type: ignore[call-overload]
+    for source, cell in {cell.source: cell for cell in left}.items():  # fetched once, and refused before anything runs
+        for note in cell.notes(engine.data_root):
+            say(f"note: {source}: {note}")
+    with (_ray if engine.name == "ray" else _local)(jobs, threads, device) as (submit, stop), progress_line() as show:
+        futures = {submit(Work(cell, store, threads, device, root, deadline, modules)): cell for cell in left}
+        told = set[Future[str]]()
+
+        def tell(future: Future[str]) -> None:
+            told.add(future)
+            try:
+                line = future.result()
+            except Exception as error:  # the machine of a cluster is gone
+                line = _failed(futures[future], store, f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
+            if line:
+                say(line)
+            show(len(told) / len(left), f"{len(told)} of {len(left)} cells")
+
+        try:
+            for future in as_completed(futures):
+                tell(future)
+        except BaseException:
+            stop()
+            for future in wait(futures).done - told:
+                if not future.cancelled() and future.exception() is None:
+                    tell(future)
+            raise
+
+
+def refuse_damaged(cells: Sequence[Job], store: Store) -> None:
+    """UsageError for a record of `cells` that cannot be used."""
+    damaged = next(filter(None, map(store.damage, cells)), None)
+    if damaged is not None:
+        raise UsageError(damaged)
+
+
+Submit = Callable[[Work], "Future[str]"]
+
+
+@contextmanager
+def _local(jobs: int, threads: int, device: str) -> Iterator[tuple[Submit, Callable[[], object]]]:
+    stopped = threading.Event()
+    with ThreadPoolExecutor(jobs) as pool:
+        yield lambda work: pool.submit(run_process, work, stopped), stopped.set
+
+
+@contextmanager
+def _ray(jobs: int, threads: int, device: str) -> Iterator[tuple[Submit, Callable[[], object]]]:
+    """The cluster that `RAY_ADDRESS` names, or this machine as one; a cell takes `threads` cores and, on CUDA,
+    1 / `jobs` of a GPU. The folders of results and data must be the same on all of its machines."""
+    try:
+        import ray
+    except ImportError as error:
+        raise UsageError(
+            "Engine 'ray' needs Ray, which is not installed; run pip install ray, or take --engine local."
+        ) from error
+    ours, tasks = not ray.is_initialized(), []
+    if ours:
+        ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+    remote = ray.remote(num_cpus=threads, num_gpus=1 / jobs if device == "cuda" else 0, max_retries=0)(run_process)
+
+    def submit(work: Work) -> Future[str]:
+        tasks.append(remote.remote(work))
+        future: Future[str] = tasks[-1].future()
+        return future
+
+    try:
+        yield submit, lambda: [ray.cancel(task) for task in tasks]  # interrupts them
+    finally:
+        if ours:
+            ray.shutdown()
+
+
+def run_process(work: Work, stopped: threading.Event | None = None) -> str:
+    """Run a cell in a process of its own, until it ends, its deadline or `stopped`; how it ended, or nothing where
+    it was not begun."""
+    stopped, cell = stopped or threading.Event(), work.cell
+    if stopped.is_set() or time.time() >= work.deadline:
+        return ""
+    path = os.pathsep.join(filter(None, sys.path))
+    with tempfile.TemporaryFile() as errors:
+        process = subprocess.Popen(
+            [sys.executable, "-m", __name__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            env={**os.environ, "OMP_NUM_THREADS": str(work.threads), "PYTHONPATH": path},
+            start_new_session=True,  # a Ctrl-C is ours to pass on
+        )
+        assert process.stdin is not None
+        interrupted = False
+        try:
+            process.stdin.write(pickle.dumps(work))
+            process.stdin.flush()  # and stays open: its end tells the process that nobody waits for it
+            while process.poll() is None and time.time() < work.deadline and not stopped.wait(POLL):
+                pass
+        finally:
+            if process.poll() is None:
+                interrupted = True
+                process.terminate()
+                try:
+                    process.wait(GRACE)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+            status = process.wait()
+            process.stdin.close()
+        errors.seek(0)
+        lines = errors.read().decode(errors="replace").strip().splitlines()
+    record = work.store.record(cell)
+    if status == 0 and record is not None:
+        return f"{cell.path}: {cell.summary(record)} after {record['seconds']:.0f} s"
+    if status == INTERRUPTED or (interrupted and status < 0):  # before it could listen
+        return f"{cell.path}: stopped, goes on next time"
+    if status == BUSY:
+        return f"{cell.path}: another process is at it"
+    reason = f"killed by signal {-status}" if status < 0 else lines[-1] if lines else f"ended with status {status}"
+    return _failed(cell, work.store, reason)
+
+
+def _failed(cell: Job, store: Store, reason: str) -> str:
+    store.fail(cell, reason)
+    return f"{cell.path}: failed: {reason}"
+
+
+def main() -> int:
+    """The process of a cell, which it reads from its standard input.
+
+    Returns:
+        Exit status 0 when the cell is finished, 130 when it was interrupted and can go on, 75 when another process
+        is at it, and 1 with a sentence on stderr.
+    """
+    from femts.training.stopping import Interrupted
+
+    # Training takes the signal over, to keep what it has reached. Before and after it there is nothing to keep, and an
+    # exception in the middle of an import may be swallowed.
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(INTERRUPTED))
+    work: Work = pickle.load(sys.stdin.buffer)
+    threading.Thread(target=_end_with_the_parent, daemon=True).start()
+    try:
+        return _run(work)
+    except (Interrupted, KeyboardInterrupt):
+        return INTERRUPTED
+    except FemtsError as error:
+        print(error, file=sys.stderr)
+    except Exception as error:  # its reason is recorded, and the other cells go on
+        print(f"{type(error).__name__}: {error}{_where(error)}", file=sys.stderr)
+    return 1
+
+
+def _run(work: Work) -> int:
+    import torch
+
+    folder = work.store.work(work.cell)
+    lock = folder.with_suffix(".lock")
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with open(lock, "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return BUSY
+        try:
+            if not work.store.finished(work.cell):
+                for module in work.modules:
+                    import_module(module)
+                torch.set_num_threads(work.threads)
+                work.store.finish(work.cell, work.cell.run(folder, work.device, work.data_root))
+        finally:
+            lock.unlink(missing_ok=True)
+    return 0
+
+
+def _where(error: Exception) -> str:
+    """The last line of code that is no library's, which for an error in a model of one's own is a line of that."""
+    libraries = (sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), "<")
+    own = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(libraries)]
+    return f" (line {own[-1].lineno} of {own[-1].filename})" if own else ""
+
+
+def _end_with_the_parent() -> None:
+    """The parent holds the other end of the standard input for as long as it lives."""
+    os.read(sys.stdin.fileno(), 1)  # not by `sys.stdin`, whose lock would be held when the interpreter ends
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

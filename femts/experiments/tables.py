@@ -1,0 +1,275 @@
+"""Tables of comparisons as text, Markdown, CSV and HTML."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from femts.analysis.report.render import render
+from femts.evaluation.verdict import EVEN
+from femts.experiments.cell import Cell
+from femts.experiments.compare import ALL, NAIVE, PAIRS, PUBLISHED, TABLE
+from femts.experiments.results import Store
+from femts.text import part_of, sentence, shown, spreadsheet_safe, table
+
+MISSING, ROLLED = "-", " r"
+LEAST_DIGITS = 3
+SIZE = WIDE, HIGH = 520, 130  # of a picture
+MARGIN = 8
+
+
+class Lowest(str):
+    """A cell that is marked as the lowest."""
+
+
+class Shown(NamedTuple):
+    """A table as it is shown, in texts."""
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+def to_csv(frame: pd.DataFrame) -> str:
+    """A table, pairs or published means as CSV that a spreadsheet may open: numbers in full, nothing for what is
+    missing, and `mean` for the horizon of a mean."""
+    columns = next(names for names in (PUBLISHED, list(PAIRS), list(TABLE)) if set(names) <= set(frame.columns))
+    frame = frame[columns].astype(object)
+    if columns == list(TABLE):
+        frame["pred_len"] = frame["pred_len"].where(frame["pred_len"].notna(), "mean")
+    return str(frame.map(_csv_cell).to_csv(index=False))
+
+
+def _csv_cell(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        value = _by_seed(value)
+    return spreadsheet_safe(" ".join(map(str, value)) if isinstance(value, tuple) else value)
+
+
+def to_text(frame: pd.DataFrame, markdown: bool = False) -> str:
+    """The same for people: numbers in a few digits, and the lowest of a row marked."""
+    lines: list[str] = []
+    if "first" in frame.columns:
+        tables = pair_tables(frame)
+    elif "ours" in frame.columns:
+        tables = published_tables(frame)
+    else:
+        tables, lines = score_tables(frame), _remarks(frame, markdown)
+    return "\n\n".join([*(as_markdown(*each) if markdown else _as_text(*each) for each in tables), *lines])
+
+
+def as_markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown, where a bar would end a cell and HTML would be HTML."""
+    cells = [[f"**{_escaped(cell)}**" if isinstance(cell, Lowest) else _escaped(cell) for cell in row] for row in rows]
+    lines = [[_escaped(name) for name in header], ["---"] * len(header), *cells]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _escaped(text: str) -> str:
+    return html.escape(shown(text), quote=False).replace("\\", "\\\\").replace("|", "\\|")
+
+
+def _as_text(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return table(header, [[f"{cell}*" if isinstance(cell, Lowest) else cell for cell in row] for row in rows])
+
+
+def _number(value: Any, form: str) -> str:
+    return MISSING if pd.isna(value) else form.format(value + 0.0)  # no -0.0
+
+
+def score_tables(scores: pd.DataFrame) -> list[Shown]:
+    """A table for each data set, a column for each model: MSE of every horizon and of their mean with its deviation
+    over seeds, and what is missing or not scored. Below them stand what is published for the last row, and the gap to
+    it, then skill over the seasonal naive forecast and MASE. That forecast has the last column where it is no model of
+    the table. A cell of fewer windows than others of its row is never the lowest."""
+    tables = []
+    for dataset, own in scores.groupby("dataset", sort=False):
+        models = list(own["model"].unique())
+        beside = int(NAIVE not in models and own["naive_mse"].notna().any())
+        rows, last = list[list[str]](), own
+        for _, last in own.groupby("pred_len", dropna=False, sort=False):
+            rows.append(_score_row(last, beside))
+        gap = last["mse"] / last["published_mse"] - 1
+        own_skill = last["model"] != NAIVE
+        for name, values, form, given in (
+            ("published", last["published_mse"], "{:.3f}", last["published_mse"].notna()),
+            ("gap", gap, "{:+.1%}", last["published_mse"].notna()),
+            ("skill", last["skill"], "{:.1%}", last["skill"].notna() & own_skill),
+            ("mase", last["mase"], "{:.2f}", last["mase"].notna() & own_skill),
+        ):
+            if given.any():
+                rows.append([name, *(_number(value, form) for value in values), *[MISSING] * beside])
+        tables.append(Shown([dataset, *models, *[NAIVE] * beside], rows))
+    return tables
+
+
+def _score_row(row: pd.DataFrame, beside: int) -> list[str]:
+    most = row["windows"].max()
+    whole = row[row["windows"] == most]
+    done, pred_len = whole["mse"].dropna(), row["pred_len"].iloc[0]
+    cells = ["mean" if pd.isna(pred_len) else str(pred_len)]
+    for each in row.itertuples():
+        fewer = f" ({each.windows} windows)" if each.windows < most else ""
+        text = _number(each.mse, "{:.3f}")
+        if each.seeds:
+            deviation = "" if pd.isna(each.mse_sd) else f"+-{each.mse_sd:.3f}"
+            lowest = len(done) > 1 and not fewer and text == f"{done.min():.3f}"
+            text += f"{deviation}{ROLLED * each.rolled}{fewer}{_lacking(each)}"
+            text = Lowest(text) if lowest else text
+        cells.append(text)
+    return [*cells, *[_number(whole["naive_mse"].iloc[0], "{:.3f}")] * beside]
+
+
+def _lacking(row: Any) -> str:
+    """Words of a row that lacks seeds which were asked for, or choices of validation; none where all are there."""
+    seeds = part_of(len(row.seeds), len(row.asked), "seeds")
+    return f"{seeds}{part_of(row.choices - row.missing, row.choices, 'choices')}"
+
+
+def _remarks(scores: pd.DataFrame, markdown: bool) -> list[str]:
+    """Paragraphs: as text what validation chose, and why cells failed."""
+    chosen, failed = list[str](), list[str]()
+    for row in scores.itertuples():
+        where = f"{row.dataset} {row.model} {row.pred_len}"
+        if row.chosen and not markdown:
+            chosen.append(sentence(f"chosen: {where} {_by_seed(row.chosen)}"))
+        failed += [sentence(f"failed: {where} seed {seed}: {why}") for seed, why in row.failures.items()]
+    return ["\n".join(lines) for lines in (chosen, failed) if lines]
+
+
+def _by_seed(chosen: Mapping[int, str]) -> str:
+    return "; ".join(f"seed {seed}: {what}" for seed, what in chosen.items())
+
+
+def worse_than_naive(scores: pd.DataFrame) -> list[str]:
+    """Warnings on models that are worse than the seasonal naive forecast by their squared error, with the horizons."""
+    worse = scores[(scores["skill"] < -EVEN) & scores["pred_len"].notna()]
+    return [
+        f"{dataset} {model} is worse than the seasonal naive forecast by its squared error at "
+        f"{', '.join(map(str, own['pred_len']))} steps"
+        for (dataset, model), own in worse.groupby(["dataset", "model"], sort=False)
+    ]
+
+
+def pair_tables(pairs: pd.DataFrame) -> list[Shown]:
+    """A table for each data set and pair, a row a horizon, and a last one of all pairs: at how many horizons the first
+    is lower, and at how many the interval leaves 0 out."""
+    tables, wins = list[Shown](), []
+    for (dataset, first, second), own in pairs.groupby(["dataset", "first", "second"], sort=False):
+        names = ["difference", "95 %", "seeds lower", "windows lower", "seconds"]
+        tables.append(Shown([dataset, first, second, *names], [_pair_row(row) for row in own.itertuples()]))
+        measured, with_interval = own["difference"].notna(), own["low"].notna()
+        counts = (measured, own["difference"] < 0, with_interval, own["high"] < 0, own["low"] > 0)
+        wins.append([dataset, first, second, *(str(count.sum()) for count in counts)])
+    head = ["", "first", "second", "horizons", "first lower", "with interval", "below 0", "above 0"]
+    return [*tables, Shown(head, wins)]
+
+
+def _pair_row(row: Any) -> list[str]:
+    if not row.seeds:
+        return [str(row.pred_len), *[MISSING] * 3, row.why, *[MISSING] * 3]
+    deviation = "" if pd.isna(row.difference_sd) else f"+-{row.difference_sd:.4f}"
+    return [
+        str(row.pred_len),
+        f"{row.first_mse:.3f}",
+        f"{row.second_mse:.3f}",
+        f"{row.difference:+.4f}{deviation}",
+        row.why or f"{row.low:+.4f} to {row.high:+.4f}",
+        f"{row.seeds_lower} of {len(row.seeds)}",
+        _number(row.windows_lower, "{:.0%}"),
+        f"{row.first_seconds:.0f} / {row.second_seconds:.0f}",
+    ]
+
+
+def published_tables(means: pd.DataFrame) -> list[Shown]:
+    """A table of our means and the published ones, the lowest of all windows marked on each data set, and one of how
+    ours stand to the lowest: which are below it and which are equal in its digits, and which publications, of other
+    windows or of unknown ones, are lower than all of them."""
+    datasets = list(means.loc[means["ours"], "dataset"].unique())
+    beside, stand, best = list[list[str]](), list[list[str]](), dict[str, str]()
+    for dataset in datasets:
+        own = means[(means["dataset"] == dataset) & means["mse"].notna()]
+        theirs, ours = own[~own["ours"]], own[own["ours"]].sort_values(["mse", "model"])
+        lowest, least = theirs.loc[theirs["scored"] == ALL, "mse"].min(), own.loc[own["scored"] == ALL, "mse"].min()
+        best[dataset] = _mean(least)
+        digits = max(LEAST_DIGITS, len(str(lowest).partition(".")[2]))
+        below, level = ours[ours["mse"].round(digits) < lowest], ours[ours["mse"].round(digits) == lowest]
+        lower = theirs[(theirs["scored"] != ALL) & (theirs["mse"] < least)].groupby("scored", sort=False)["mse"].min()
+        parts = [
+            theirs.loc[(theirs["scored"] == ALL) & (theirs["mse"] == lowest), "model"],
+            [f"{each.model} {each.mse / lowest - 1:+.1%}{_few_seeds(each)}" for each in below.itertuples()],
+            [f"{each.model} {each.mse / lowest - 1:+.1%}{_few_seeds(each)}" for each in level.itertuples()],
+            [f"{_mean(mse)} {scored}" for scored, mse in lower.items()],
+        ]
+        stand.append([dataset, _mean(lowest), *(", ".join(part) or "none" for part in parts)])
+    for (ours, model), own in means.groupby([~means["ours"], "model"], sort=False):
+        by_name = {row.dataset: row for row in own.itertuples()}
+        cells = [_published_cell(by_name.get(dataset), best[dataset]) for dataset in datasets]
+        row, look_back = own.iloc[0], own["look_back"].iloc[0]
+        if not ours:
+            steps = sorted(n for each in own["look_backs"] for n in each)
+            look_back = " to ".join(map(str, dict.fromkeys((steps[0], steps[-1])))) if steps else MISSING
+        beside.append([model, *cells, row["scored"], look_back, row["source"]])
+    head = ["", "lowest of all windows", "of", "ours below it", "ours equal to it", "lower, not known to be of all"]
+    return [Shown(["model", *datasets, "scored", "look-back", "source"], beside), Shown(head, stand)]
+
+
+def _published_cell(row: Any, best: str) -> str:
+    if row is None or pd.isna(row.mse):
+        return MISSING
+    text = _mean(row.mse)
+    whole = f"{text} (secondary)" if row.secondary else text
+    if row.ours:
+        deviation = "" if pd.isna(row.mse_sd) else f"+-{row.mse_sd:.3f}"
+        whole = f"{text}{deviation}{ROLLED * row.rolled}{_few_seeds(row)}"
+    return Lowest(whole) if row.scored == ALL and text == best else whole
+
+
+def _few_seeds(row: Any) -> str:
+    return _lacking(row) or (" (one seed)" if pd.isna(row.mse_sd) else "")
+
+
+def _mean(mean: float) -> str:
+    """A mean in three digits, or in four where it is published so."""
+    return _number(mean, "{:.4f}" if len(str(mean).partition(".")[2]) == LEAST_DIGITS + 1 else "{:.3f}")
+
+
+def to_html(scores: pd.DataFrame, cells: Sequence[Cell], store: Store) -> str:
+    """One page that needs nothing else: the tables of `scores`, then for every cell that is finished its curve and
+    forecasts, and why others failed."""
+    return render(
+        "table.html",
+        tables=[
+            (header, [[(cell, isinstance(cell, Lowest)) for cell in row] for row in rows])
+            for header, rows in score_tables(scores)
+        ],
+        cells=cells,
+        records=[store.readable(cell) for cell in cells],
+        troubles=[_trouble(cell, store) for cell in cells],
+        left=sum(not store.finished(cell) and store.failure(cell) is None for cell in cells),
+        polylines=_polylines,
+        size=SIZE,
+    )
+
+
+def _trouble(cell: Cell, store: Store) -> str | None:
+    damage, failure = store.damage(cell), store.failure(cell)
+    return damage or (None if failure is None else f"failed: {failure}")
+
+
+def _polylines(lines: Mapping[str, tuple[int, Sequence[float | None]]]) -> dict[str, str]:
+    """Points of each line, which begins at its own first place and leads over gaps, in a picture of `SIZE`."""
+    values = [value for _, series in lines.values() for value in series if value is not None]
+    low, span = min(values), (max(values) - min(values)) or 1.0
+    last = max(first + len(series) for first, series in lines.values()) - 1 or 1
+    across, down = (WIDE - 2 * MARGIN) / last, (HIGH - 2 * MARGIN) / span
+    return {
+        kind: " ".join(
+            f"{MARGIN + across * place:.1f},{HIGH - MARGIN - down * (value - low):.1f}"
+            for place, value in enumerate(series, start=first)
+            if value is not None
+        )
+        for kind, (first, series) in lines.items()
+    }

@@ -1,0 +1,90 @@
+"""Devices and precisions of training that are really there."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+from dataclasses import dataclass
+
+import torch
+
+from femts.config.settings import apply_settings
+from femts.config.training import TrainingConfig
+from femts.errors import UsageError
+from femts.mixers.kernels import chosen, requested
+
+
+@dataclass(frozen=True)
+class Accelerator:
+    """A device that is there (`cpu`, `cuda`, `mps`), a precision (`32`, `bf16`) and the number of processes."""
+
+    device: str
+    precision: str
+    devices: int
+
+
+def find_accelerator(training: TrainingConfig) -> Accelerator:
+    """Resolve device and precision; `auto` means CUDA with bf16 where the card has it, else the CPU in float32.
+
+    Raises:
+        UsageError: a device, a precision, a kernel or compilation was asked for that is not there.
+    """
+    device = training.device
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    if device == "cuda" and not torch.cuda.is_available():
+        raise UsageError("Device 'cuda' is not there (torch sees no CUDA card); take --device cpu or auto.")
+    if device == "mps" and not torch.backends.mps.is_available():
+        raise UsageError("Device 'mps' is not there (torch sees no Apple GPU); take --device cpu or auto.")
+    available = {"cuda": torch.cuda.device_count(), "mps": 1}.get(device)
+    if available is not None and training.devices > available:
+        raise UsageError(
+            f"Setting 'training.devices' asks for {training.devices} of '{device}', but there are {available}."
+        )
+    # Emulated bf16 on an older card is slower than float32.
+    native = device == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+    if training.precision == "bf16" and device == "cuda" and not native:
+        raise UsageError("Precision 'bf16' is not there on this CUDA card; take --precision 32 or auto.")
+    for operation, name in requested().items():
+        chosen(operation, torch.device(device))
+        if training.compile and name != "torch":
+            raise UsageError(
+                f"Kernel '{operation}={name}' is not compiled; leave training.compile at false, or {operation} open."
+            )
+    if training.compile and training.precision == "bf16" and device == "cpu":
+        raise UsageError("On a CPU, 'training.compile' goes with precision 32 alone; leave one of the two out.")
+    if training.compile:
+        missing = missing_compiler(device)
+        if missing:
+            raise UsageError(f"Setting 'training.compile' cannot be had because {missing}; leave it at false.")
+    precision = ("bf16" if native else "32") if training.precision == "auto" else training.precision
+    return Accelerator(device, precision, training.devices)
+
+
+def named_accelerator(device: str) -> Accelerator:
+    """Resolve a `device` as it is typed, with all else of a training at its defaults; raises as `find_accelerator`."""
+    return find_accelerator(apply_settings(TrainingConfig(), {"device": device}, where="training"))
+
+
+def missing_compiler(device: str) -> str | None:
+    """Reason why `torch.compile` cannot work for `device`, or None where it can."""
+    if device == "cuda":
+        return None if importlib.util.find_spec("triton") else "Triton is not installed"
+    if device == "cpu":
+        has_compiler = any(map(shutil.which, (os.environ.get("CXX", "g++"), "clang++")))
+        return None if has_compiler else "there is no C++ compiler (CXX, g++ or clang++)"
+    return f"femts has no path for it on '{device}'"
+
+
+def seed_device(device: torch.device, seed: int) -> None:
+    """Seed the generators that a step on `device` draws from.
+
+    `torch.manual_seed` would do so for every backend that could be there, at a millisecond a call, and keep a record of
+    each call for those that are not.
+    """
+    torch.default_generator.manual_seed(seed)
+    if device.type == "cuda":
+        torch.cuda.default_generators[device.index or 0].manual_seed(seed)
+    elif device.type == "mps":
+        torch.mps.manual_seed(seed)

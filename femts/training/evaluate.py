@@ -1,0 +1,181 @@
+"""Scores of a forecaster after its training, of all windows or of as many as there is time for, and the circumstances
+that are kept beside them."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+
+from femts._version import __version__
+from femts.data.dataset import Dataset
+from femts.data.describe import names
+from femts.data.windows import FAR, Windows
+from femts.evaluation.conformal import calibrate
+from femts.evaluation.coverage import Bounds, CoverageSums
+from femts.evaluation.evaluator import evaluate
+from femts.evaluation.metrics import named_metrics
+from femts.forecaster.forecaster import Forecaster
+from femts.forecaster.scoring import naive_sums
+from femts.models.base import ForecastModel
+from femts.text import shown
+from femts.training.accelerator import Accelerator
+from femts.training.schedule import FEWEST
+
+REPORTED_LEVELS = (80.0, 95.0)  # percent; their coverage of the test part is in `metrics.json`
+GRACE = 1.0  # seconds that there always are for scores
+_SURE = 0.8  # part of the time that is left for which more windows are taken on: other processes run, too
+
+
+def take_scores(forecaster: Forecaster, windows: Mapping[str, Windows], data: Dataset, device: str) -> dict[str, Any]:
+    """Calibrate the intervals of `forecaster` on the validation windows, and score it once on the test windows.
+
+    Returns:
+        `val`, `test`, `naive` (`NaiveSums.beside`) and what the `intervals` cover, as in `metrics.json`; where there
+        are any, what is `outgrown`, names of targets or series that a choice by validation errors leaves out
+        (`Windows.within_scale`), and what is `dominant` (`NaiveSums.dominant`).
+    """
+    model, batch_size = forecaster.model, forecaster.config.training.eval_batch_size
+    model.to(device)
+    past, future = windows["val"].to(device), windows["test"].to(device)
+    training = forecaster.config.training
+    of_val, of_test = named_metrics(training, model), named_metrics(training, model)
+    intervals, val = calibrate(
+        model, past.within_scale(), batch_size=batch_size, also=of_val, method=training.intervals
+    )
+    covered = CoverageSums(Bounds(intervals, future, model.quantiles))
+    naive = naive_sums(forecaster, data)
+    test = evaluate(model, future, batch_size, also=[covered, naive, *of_test])
+    for scores, named in ((val, of_val), (test, of_test)):
+        for metric in named:
+            scores.update(metric.compute())
+    model.eval()
+    forecaster.intervals = intervals
+    within = {
+        "windows": intervals.windows,
+        "disjoint": intervals.disjoint,
+        "test": covered.overall(REPORTED_LEVELS),
+    }
+    missing = intervals.without(forecaster.targets)
+    within |= {"missing": missing} if missing else {}
+    odd = {"outgrown": _outgrown(forecaster, past), "dominant": naive.dominant()}
+    return {"val": val, "test": test, "naive": naive.beside(test["mse"]), "intervals": within} | {
+        name: said for name, said in odd.items() if said
+    }
+
+
+def _outgrown(forecaster: Forecaster, windows: Windows) -> list[str]:
+    """Names of the targets or series that `windows` count, and windows for a choice do not."""
+    chosen = windows.within_scale().counted
+    if chosen is None or chosen is windows.counted:
+        return []
+    gone = ~chosen if windows.counted is None else windows.counted & ~chosen
+    if len(windows.names) > 1:
+        return [name for name, left_out in zip(windows.names, gone.any(1).tolist(), strict=True) if left_out]
+    return [name for name, left_out in zip(forecaster.targets, gone[0].tolist(), strict=True) if left_out]
+
+
+def scale_notes(forecaster: Forecaster) -> list[str]:
+    """Sentences on targets, or series of a panel, whose training rows do not tell the scale of their errors."""
+    of, notes = forecaster.scored or forecaster, list[str]()
+    varies = of.preprocess.scaler.own[:, : len(of.targets)]
+    several = len(of.series) > 1
+    each: list[bool] = np.asarray(varies.all(1) if several else varies[0]).tolist()
+    own = dict(zip(of.series if several else of.targets, each, strict=True))
+    what = "series" if several else "columns"
+    flat = tuple(name for name, varies in own.items() if not varies)
+    if flat:
+        left_out = " and left out of mean errors" if len(flat) < len(own) else ""
+        notes.append(
+            f"{len(flat)} of {len(own)} {what} hardly vary in the training rows, so they are scaled by later rows or "
+            f"by their level{left_out}: {names(flat)}"
+        )
+    outgrown = tuple(of.metrics.get("outgrown", ()))
+    if outgrown:
+        notes.append(
+            f"{len(outgrown)} of {len(own)} {what} lie more than {FAR:g} deviations from their training rows in most "
+            f"validation rows, so they do not count where validation errors choose: {names(outgrown)}"
+        )
+    dominant = of.metrics.get("dominant")
+    if dominant:
+        error, values = (f"{100 * dominant[key]:.3g} %" for key in ("error", "values"))
+        notes.append(
+            f"'{shown(dominant['name'])}' holds {values} of the values and {error} of the squared test error, so the "
+            f"mean says little about the other {what}"
+        )
+    return notes
+
+
+def circumstances(forecaster: Forecaster, accelerator: Accelerator) -> dict[str, Any]:
+    """Circumstances of a training, as in `metrics.json`: data, model, lengths, seed, device and versions."""
+    config = forecaster.config
+    return {
+        "dataset": config.dataset,
+        "model": config.model,
+        "pred_len": config.pred_len,
+        "seq_len": config.seq_len,
+        "protocol": config.protocol,
+        "seed": config.training.seed,
+        "device": accelerator.device,
+        "devices": accelerator.devices,
+        "precision": accelerator.precision,
+        "parameters": sum(p.numel() for p in forecaster.model.parameters()),
+        "versions": {"femts": __version__, "torch": torch.__version__, "python": platform.python_version()},
+        "data_sha256": forecaster.data["sha256"],
+    }
+
+
+@contextmanager
+def scored_on(model: ForecastModel, most: int | None) -> Iterator[None]:
+    """Within it, `model` is scored and calibrated on that many windows of a part at most; None changes nothing."""
+    before = model.most_windows
+    if most is not None:
+        model.most_windows = most if before is None else min(before, most)
+    try:
+        yield
+    finally:
+        model.most_windows = before
+
+
+def scores_within(
+    deadline: float | None,
+    forecaster: Forecaster,
+    windows: Mapping[str, Windows],
+    data: Dataset,
+    device: str,
+) -> dict[str, Any]:
+    """As `take_scores`, but by the `deadline` of `time.monotonic()`: a few windows are scored first, and from the time
+    that they took follows how many more there is time for. All are scored at once by None, and where they are few.
+
+    Returns:
+        The same, and where not all windows were scored, how many there are by part, as `thinned`.
+    """
+    model, most = forecaster.model, FEWEST
+    whole = _counts(model, windows)
+    if deadline is None or max(whole.values()) <= 2 * FEWEST:
+        return take_scores(forecaster, windows, data, device)
+    while True:
+        began = time.monotonic()
+        with scored_on(model, most):
+            counts, scores = _counts(model, windows), take_scores(forecaster, windows, data, device)
+        if counts == whole:
+            return scores
+        now = time.monotonic()
+        more = _SURE * max(GRACE, deadline - now) / (now - began)
+        if more < 2:  # what is gained would not be worth the time
+            return {**scores, "thinned": {part: len(windows[part]) for part in counts}}
+        most = int(more * max(counts.values()))
+
+
+def most_scored(metrics: Mapping[str, Any]) -> int | None:
+    """Windows that were scored in all where time made them fewer; None where it did not."""
+    return int(metrics["val"]["windows"] + metrics["test"]["windows"]) if "thinned" in metrics else None
+
+
+def _counts(model: ForecastModel, windows: Mapping[str, Windows]) -> dict[str, int]:
+    return {part: len(windows[part].spread(model.most_windows)) for part in ("val", "test")}

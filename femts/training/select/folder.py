@@ -1,0 +1,101 @@
+"""Folder of the trials of `--model auto`: what was asked for stands in it, and nothing else goes on."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from femts.config.model import AUTO
+from femts.config.records import Misfit, read_json
+from femts.config.values import left_open
+from femts.data.catalog import CATALOG
+from femts.data.dataset import Dataset
+from femts.data.protocols import default_protocol
+from femts.errors import UsageError
+from femts.files import locked, write_file
+from femts.forecaster.run_folder import CANDIDATES, METRICS, REQUEST, check_new_folder, has_begun, json_bytes
+from femts.forecaster.saved_run import read_config, read_metrics
+from femts.text import strict_json
+from femts.training.checkpoint import Finished, changed_data, check_resumable, check_same
+from femts.training.fit import FitRequest
+
+
+def request_record(request: FitRequest, data: Dataset, pred_len: int) -> dict[str, Any]:
+    """Record of what a choice follows from, in plain types: `data`, how they are read, lengths and recipe."""
+    back, protocol = request.lengths.seq_len, request.lengths.protocol
+    record = {
+        "dataset": {"name": data.name, **data.schema.to_dict()},
+        "model": {"name": AUTO},
+        "pred_len": pred_len,
+        "seq_len": AUTO if left_open(back) else str(back).strip(),
+        "protocol": default_protocol(data.source in CATALOG) if protocol is None else protocol,
+        "training": asdict(request.training),
+        "final": request.refit,
+        "data": data.record,
+    }
+    plain: dict[str, Any] = json.loads(strict_json(record))
+    return plain
+
+
+@contextmanager
+def trials_folder(request: FitRequest, record: Mapping[str, Any]) -> Iterator[Path | None]:
+    """Folder of the trials, within that of the run, held against others; None keeps nothing.
+
+    Args:
+        request: whose `out` is the run folder; with its `resume` what is in it goes on.
+        record: of this request, which is written to a new folder and compared with that of an old one.
+
+    Raises:
+        UsageError: the folder is not new, or with `resume` holds something else, or the choice of another request.
+        Finished: with `resume`, it holds this one, and nothing is left to do.
+    """
+    out = request.out
+    check_resumable(out, request.resume)
+    if out is None:
+        yield None
+        return
+    with locked(out):
+        begun = request.resume and has_begun(out)
+        if begun:
+            _check_same_request(out, record)
+        else:
+            check_new_folder(out)
+            write_file(out / REQUEST, json_bytes(record))
+        try:
+            yield out / CANDIDATES
+        except UsageError:
+            if not begun:  # what was there before this call stays
+                shutil.rmtree(out / CANDIDATES, ignore_errors=True)
+            raise
+
+
+def _check_same_request(out: Path, record: Mapping[str, Any]) -> None:
+    finished, chosen = (out / METRICS).is_file(), (out / REQUEST).is_file()
+    before = _finished_request(out) if finished else _begun_request(out) if chosen else read_config(out).to_dict()
+    check_same({**before, "data": record["data"]}, record, out)
+    if before.get("data") != record["data"]:
+        raise changed_data(record["dataset"]["name"], out)
+    if finished:
+        shutil.rmtree(out / CANDIDATES, ignore_errors=True)  # it may have been killed after its last line
+        raise Finished
+
+
+def _begun_request(out: Path) -> Mapping[str, Any]:
+    try:
+        before: Mapping[str, Any] = dict(read_json(out / REQUEST))
+        return before
+    except (OSError, Misfit, ValueError, TypeError) as error:
+        raise UsageError(
+            f"File {out / REQUEST} was changed and cannot be resumed; train again in a new folder."
+        ) from error
+
+
+def _finished_request(out: Path) -> Mapping[str, Any]:
+    """Order of a finished run; of one whose model was named, that name."""
+    chosen = read_metrics(out).get("auto")
+    return {"model": {"name": read_config(out).model}} if chosen is None else chosen.get("request", {})

@@ -1,0 +1,149 @@
+"""One candidate: trained on the rows before each origin, and what it forecasts after them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from femts.data.batch import Batch
+from femts.data.dataset import Dataset
+from femts.data.limits import Limits
+from femts.errors import FemtsError, RunFailure, memory_checked
+from femts.evaluation.evaluator import evaluate
+from femts.forecaster.forecaster import Forecaster, load
+from femts.forecaster.run_folder import METRICS
+from femts.forecaster.scoring import score_windows
+from femts.models.base import Forecasts
+from femts.training.fit import FitRequest, fit
+from femts.training.select.candidates import Candidate
+from femts.training.stopping import Interrupted
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class CandidateResult:
+    """Candidate after its trial.
+
+    Attributes:
+        model: registered name.
+        forecaster: trained on the training rows; None for one that could not be tried.
+        forecasts: by origin, of the windows after it, (W, P, T) in scaled units.
+        targets: what followed, the same for all candidates; NaN where it is missing.
+        limits: of the forecasts of these windows, the same for all candidates, where they have some; a mean of
+            several forecasts ends at them, and not each by itself.
+        seconds: that the trial took.
+        reason: for leaving it out; empty for one that was tried.
+        failed: it was begun, and failed for a reason that is not the caller's, such as want of memory.
+    """
+
+    model: str
+    forecaster: Forecaster | None = None
+    forecasts: tuple[Array, ...] = ()
+    targets: tuple[Array, ...] = ()
+    limits: tuple[Limits | None, ...] = ()
+    seconds: float = 0.0
+    reason: str = ""
+    failed: bool = False
+
+    @property
+    def error(self) -> float:
+        """Mean over the origins of its mean absolute error, in scaled units; NaN where it was not tried."""
+        return mean_error(self.forecasts, self.targets, self.limits)
+
+
+def mean_error(forecasts: Sequence[Array], targets: Sequence[Array], limits: Sequence[Limits | None] = ()) -> float:
+    """Mean over the origins of the mean absolute error of `forecasts` within their `limits`, NaN for none, and for one
+    that is not finite."""
+    if not forecasts or not all(np.isfinite(each).all() for each in forecasts):
+        return float("nan")
+    if any(each is not None for each in limits):
+        forecasts = [
+            each if limit is None else limit.clip(torch.from_numpy(each)).numpy()
+            for each, limit in zip(forecasts, limits, strict=True)
+        ]
+    return float(np.mean([np.nanmean(np.abs(f - y)) for f, y in zip(forecasts, targets, strict=True)]))
+
+
+class _Collected:
+    """Metric that keeps forecasts and targets as they are."""
+
+    pools = True
+
+    def __init__(self) -> None:
+        self._forecasts, self._targets = list[Tensor](), list[Tensor]()
+
+    def update(self, forecasts: Forecasts, batch: Batch) -> None:
+        """Keep windows; see `femts.evaluation.evaluator.Metric`."""
+        forecast, target = forecasts.points, batch.target
+        self._forecasts.append(forecast.cpu().double())
+        self._targets.append(target.cpu().double())
+
+    @property
+    def arrays(self) -> tuple[Array, Array]:
+        """All forecasts and all targets, (W, P, T) each."""
+        return torch.cat(self._forecasts).numpy(), torch.cat(self._targets).numpy()
+
+
+def try_candidate(
+    candidate: Candidate,
+    request: FitRequest,
+    folds: Sequence[Dataset],
+    most: int,
+    seconds: float | None,
+    folder: Path | None,
+) -> CandidateResult:
+    """Train `candidate` at each origin, and forecast at most so many windows of each series after it.
+
+    Args:
+        candidate: the model.
+        request: whose recipe, look-back and device it takes.
+        folds: the data as they were known at each origin, the latest first.
+        most: windows to forecast at each, spread evenly.
+        seconds: that there are for it; None is no limit.
+        folder: keeps the trainings, all of this request; one that is finished there is not made again.
+
+    Raises:
+        Interrupted: a signal came.
+    """
+    began, forecasts, targets, latest = time.monotonic(), list[Array](), list[Array](), None
+    limits = list[Limits | None]()
+    share = None if seconds is None else seconds / len(folds)
+    try:
+        with memory_checked():
+            for number, fold in enumerate(folds):
+                place = None if folder is None else folder / candidate.model / str(number)
+                trained = _trained(candidate, request, fold, most, share, place)
+                latest = latest or trained
+                collected = _Collected()
+                windows = score_windows(trained, "val", None, fold).within_scale()
+                limits.append(windows.limits(windows.spread(most)))
+                windows.resident = replace(windows.resident, limits=None)
+                evaluate(trained.model, windows, trained.config.training.eval_batch_size, some=most, also=[collected])
+                forecast, target = collected.arrays
+                forecasts.append(forecast)
+                targets.append(target)
+    except Interrupted:
+        raise
+    except FemtsError as error:
+        failed = isinstance(error, RunFailure)
+        return CandidateResult(candidate.model, seconds=time.monotonic() - began, reason=str(error), failed=failed)
+    return CandidateResult(
+        candidate.model, latest, tuple(forecasts), tuple(targets), tuple(limits), time.monotonic() - began
+    )
+
+
+def _trained(
+    candidate: Candidate, request: FitRequest, fold: Dataset, most: int, seconds: float | None, folder: Path | None
+) -> Forecaster:
+    if folder is not None and (folder / METRICS).is_file():
+        before: Forecaster = load(folder, request.accelerator.device)
+        return before
+    return fit(request.for_candidate(candidate.model, seconds, folder, most), fold)

@@ -1,0 +1,16 @@
+"""Small tasks of selection, which show the mixer outside forecasting."""
+
+from scripts.bench.tasks.channels import Fetch, Maximum
+from scripts.bench.tasks.suite import Compression, FuzzyRecall, Memorisation, NoisyRecall, Recall, SelectiveCopy
+from scripts.bench.tasks.task import Task, fit
+from scripts.bench.tasks.text_and_images import Digits, NextByte
+
+KINDS: tuple[type[Task], ...] = (
+    *(Fetch, Maximum),
+    *(Recall, NoisyRecall, FuzzyRecall, SelectiveCopy, Compression, Memorisation),
+    *(NextByte, Digits),
+)
+TASKS = {kind.name: kind for kind in KINDS}
+"""Every task by its name, in the order of the tables."""
+
+__all__ = ["TASKS", "Fetch", "Task", "fit"]

@@ -1,0 +1,323 @@
+"""Columns of any name, an index, or several columns, taken for stamps, series and values where that is clear."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from data_cases import wide
+
+import femts
+from femts.cli import main
+from femts.data.column_names import USUAL, ColumnNames
+from femts.data.columns import holds_dates, stamp_parts, to_frame
+from femts.data.loading import load_dataset
+from femts.data.read import write_table
+from femts.errors import UsageError
+
+NAMES = {"time": "when", "series": "shop", "value": "sales"}
+QUICK: dict[str, Any] = {"seq_len": 6, "pred_len": 3, "device": "cpu"}
+QUARTERS = pd.date_range("1959-01-01", periods=60, freq="QS")
+HOURS = pd.date_range("2010-12-30", periods=90, freq="h")
+
+
+def own_wide() -> pd.DataFrame:
+    return wide(60).rename(columns={"date": "when"})
+
+
+def own_long() -> pd.DataFrame:
+    return own_wide().melt(id_vars="when", var_name="shop", value_name="sales")
+
+
+def long() -> pd.DataFrame:
+    return wide(60).melt("date", var_name="unique_id", value_name="y").rename(columns={"date": "ds"})
+
+
+@pytest.mark.parametrize("table", [own_wide(), own_long()], ids=["wide", "long"])
+def test_own_names_are_known_and_kept(table: pd.DataFrame, tmp_path: Path) -> None:
+    data = load_dataset(table, columns=NAMES, panel=False)
+    assert data.columns == ("a", "b")
+    np.testing.assert_array_equal(data.values, load_dataset(wide(60)).values)
+    femts.train(data, "naive", out=tmp_path / "run", **QUICK)
+    forecast = femts.load(tmp_path / "run").predict(table)
+    assert list(forecast.columns) == list(table.columns)
+    assert forecast["when"].iloc[0] == pd.Timestamp("2024-01-03 12:00:00")
+    if "shop" in table:
+        assert forecast["shop"].tolist() == ["a"] * 3 + ["b"] * 3
+        assert forecast["sales"].tolist() == pytest.approx([wide(60)["a"].iloc[-1]] * 3 + [wide(60)["b"].iloc[-1]] * 3)
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        ({"when": "x"}, "Unknown kind of column 'when'"),
+        ({"time": "y"}, "Column 'y' cannot be two of time, series and value"),
+    ],
+)
+def test_names_that_cannot_be_are_refused(names: dict[str, str], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        ColumnNames.of(names)
+
+
+def test_a_second_column_of_dates_is_refused() -> None:
+    with pytest.raises(UsageError, match="has a column 'date' beside its time stamps in 'when'; rename or drop it"):
+        load_dataset(own_wide().assign(date=1.0), columns={"time": "when"})
+
+
+@pytest.mark.parametrize(("step", "first"), [(1, 0), (5, -20)])
+def test_time_may_be_counted(step: int, first: int, tmp_path: Path) -> None:
+    table = wide(60).assign(date=first + step * np.arange(60))
+    data = load_dataset(table)
+    assert (data.freq, data.season) == (str(step), 1)
+    trained = femts.train(data, "naive", **QUICK)
+    assert trained.predict(table)["date"].tolist() == [first + step * n for n in (60, 61, 62)]
+    assert load_dataset(write_table(table, tmp_path / "counted.csv")).freq == str(step), "as text, too"
+    skipped = load_dataset(table.drop(index=[7, 8]))
+    assert skipped.observed is not None and np.flatnonzero((~skipped.observed).any(1)).tolist() == [7, 8]
+    with pytest.raises(UsageError, match=rf"step '{step}' of the training data"):
+        trained.predict(wide(60))
+    with pytest.raises(UsageError, match="no even step"):
+        load_dataset(table.assign(date=np.arange(60) ** 2))
+
+
+@pytest.mark.parametrize(
+    ("cells", "dates"),
+    [
+        (["2024-01-01", "2024-01-02"], True),
+        (["01/02/2024", "02/02/2024"], True),  # refused later, by a sentence on day and month
+        (["1 May 2024", "2 May 2024"], True),
+        (["Monday", "Tuesday"], False),
+        (["Store 12", "Store 2020"], False),
+        (["12:30", "12:45"], False),
+        (["1.5", "2.5"], False),
+        (["A-2020", "B-2021"], False),
+        ([0, 1, 2], False),
+        ([1990, 1991, 1992], True),
+        ([1990, 1992, 1991], False),
+        ([True, False], False),
+        ([None, None], False),
+        ([[1], [2]], False),
+        (pd.period_range("2024", periods=2, freq="M"), True),
+        ([1955.0, 1956.0], True),
+        ([1955.0, np.inf], False),
+        (["2024-01-01", "soon", "2024-01-03"], True),
+    ],
+)
+def test_dates_are_told_from_other_things(cells: Any, dates: bool) -> None:
+    assert holds_dates(pd.Series(cells)) == dates
+
+
+def test_names_of_series_and_values_are_found_where_they_are_clear() -> None:
+    table = long().rename(columns={"ds": "day", "unique_id": "shop", "y": "sales"})
+    data = load_dataset(table[["shop", "day", "sales"]], panel=False)
+    assert data.columns == ("a", "b")
+    assert data.schema.form.named() == {"time": "day", "series": "shop", "value": "sales"}
+    assert data.notes[1] == "column 'shop' is taken for the names of series, and 'sales' for their values"
+    assert load_dataset(wide(60)[["date", "a"]].assign(city="Ulm")).series == ("Ulm",)
+    with pytest.raises(UsageError, match="has the text 'Monday' in column 'weekday'"):
+        load_dataset(wide(60)[["date", "a"]].assign(weekday=lambda f: f["date"].dt.day_name()))
+    with pytest.raises(UsageError, match="has the text 'off' in column 'b' at data row 3"):
+        load_dataset(wide(60).astype({"b": object}).assign(b=lambda f: f["b"].where(f.index != 2, "off")))
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        wide(60).rename(columns={"date": "step"}).assign(step=range(60)),
+        wide(60)[["a", "date"]].assign(end=lambda f: f["date"]).rename(columns={"date": "begin"}),
+    ],
+    ids=["counted", "two of dates"],
+)
+def test_what_is_not_clear_is_asked_for(table: pd.DataFrame) -> None:
+    with pytest.raises(UsageError, match=r"has no 'date' column \(.*or say which it is \(--columns time=NAME\)"):
+        load_dataset(table)
+    if "step" in table:
+        assert load_dataset(table, columns={"time": "step"}).rows == 60
+
+
+def test_later_tables_may_call_their_stamps_otherwise(tmp_path: Path) -> None:
+    table = wide(60).rename(columns={"date": "Zeit"})
+    made = femts.train(table, "naive", out=tmp_path / "run", **QUICK)
+    expected = made.predict(table)
+    assert list(expected.columns) == ["Zeit", "a", "b"]
+    for name in ("date", "Hour"):
+        other = femts.load(tmp_path / "run").predict(table.rename(columns={"Zeit": name}))
+        pd.testing.assert_frame_equal(other, expected.rename(columns={"Zeit": name}))
+    pd.testing.assert_frame_equal(made.predict(load_dataset(table).frame()), expected)
+
+
+class Exchanged:
+    """A table of a library that knows one protocol alone."""
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self.frame = frame
+
+    def __dataframe__(self, *_: Any, **__: Any) -> Any:
+        return self.frame.__dataframe__()
+
+
+INDEXED = {
+    "stamps": wide(60).set_index("date"),
+    "stamps without a name": wide(60).set_index("date").rename_axis(None),
+    "stamps under a name": wide(60).set_index("date").rename_axis("Hour"),
+    "text": wide(60).astype({"date": str}).set_index("date").rename_axis("when"),
+    "periods": wide(60).set_index(pd.PeriodIndex(wide(60)["date"], freq="h")).drop(columns="date"),
+    "names of series": long().set_index("unique_id"),
+    "names of series and stamps": long().set_index(["unique_id", "ds"]),
+    "another library's": Exchanged(wide(60)),
+}
+
+
+@pytest.mark.parametrize("name", INDEXED)
+def test_stamps_may_be_the_index(name: str) -> None:
+    table, plain = INDEXED[name], load_dataset(wide(60))
+    before = table.copy(deep=True) if isinstance(table, pd.DataFrame) else None
+    data = load_dataset(table, panel=False)
+    np.testing.assert_array_equal(data.values, plain.values)
+    assert data.columns == ("a", "b") and data.freq == "h"
+    assert data.stamps is not None and data.stamps.equals(plain.stamps)
+    forecast = femts.train(table, "naive", **QUICK).predict(table)
+    expected = femts.train(plain, "naive", **QUICK).predict(wide(60))
+    np.testing.assert_array_equal(forecast.iloc[:3, -1], expected["a" if "series" in name else "b"])
+    if before is not None:
+        pd.testing.assert_frame_equal(table, before)
+
+
+def test_a_pandas_series_is_one_channel() -> None:
+    series = wide(60).set_index("date")["a"]
+    for name, column in (("a", "a"), (None, "y")):
+        made = femts.train(series.rename(name), "naive", **QUICK)
+        assert list(made.predict(series.rename(name)).columns) == ["date", column]
+    with pytest.raises(UsageError, match="no time stamps in the index of its Series; give it a DatetimeIndex or Per"):
+        load_dataset(series.reset_index(drop=True))
+
+
+def test_another_index_is_left_alone() -> None:
+    for index in (range(60), range(1900, 1960), [f"row {n}" for n in range(60)]):
+        table = wide(60).drop(columns="date").set_axis(list(index), axis=0)
+        assert to_frame(table) is table
+    numbered = wide(60).set_index(pd.date_range("1999-01-01", periods=60))
+    assert to_frame(numbered) is numbered  # it has a column of stamps
+
+
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+def test_frames_of_other_libraries(library: str) -> None:
+    module = pytest.importorskip(library)
+    turned = module.from_pandas if library == "polars" else module.table
+    for frame in (wide(60), long()):
+        plain, other = load_dataset(frame), load_dataset(turned(frame))
+        np.testing.assert_array_equal(other.values, plain.values)
+        assert other.columns == plain.columns and list(other.stamps) == list(plain.stamps)  # type: ignore[arg-type]
+        made = femts.train(turned(frame), "naive", **QUICK)
+        pd.testing.assert_frame_equal(made.predict(turned(frame)), made.predict(frame), check_dtype=False)
+
+
+def test_what_cannot_be_exchanged_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Stream:
+        def __arrow_c_stream__(self, _: Any = None) -> Any:
+            raise TypeError("no schema")
+
+    with pytest.raises(UsageError, match=r"The frame cannot be turned into a pandas DataFrame \(no schema\)"):
+        load_dataset(Stream())  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(UsageError, match=r"a Stream, which needs pyarrow; run pip install pyarrow"):
+        load_dataset(Stream())  # type: ignore[arg-type]
+    for thing in (np.zeros((3, 2)), {"a": [1]}, 3, None):
+        with pytest.raises(UsageError, match="; give a name, the path of a file, or a DataFrame"):
+            load_dataset(thing)  # type: ignore[arg-type]
+
+
+def quarters() -> pd.DataFrame:
+    return pd.DataFrame({"Year": QUARTERS.year.astype(float), "quarter": QUARTERS.quarter, "gdp": np.arange(60.0) ** 2})
+
+
+@pytest.mark.filterwarnings("ignore::femts.errors.AgeWarning")
+def test_a_year_and_its_quarter_are_one_stamp_everywhere(tmp_path: Path) -> None:
+    table = quarters()
+    before = table.copy()
+    table.to_csv(tmp_path / "macro.csv", index=False)
+    for source in (tmp_path / "macro.csv", table):
+        data = load_dataset(source)
+        assert (data.freq, data.columns, data.season) == ("QS-JAN", ("gdp",), 4)
+        assert data.stamps is not None and data.stamps.equals(QUARTERS)
+        assert data.notes[0] == "columns 'Year' and 'quarter' are taken together for the stamps"
+    made = femts.train(table, "ridge", 4, seq_len=8)
+    assert str(made.predict(table)["date"].iloc[0].date()) == "1974-01-01"
+    assert len(femts.backtest(made, table, femts.Cutoffs(2, 4))) == 8
+    pd.testing.assert_frame_equal(table, before)
+
+
+def test_a_year_beside_a_week_or_a_month_a_day_and_an_hour() -> None:
+    parts = {name: getattr(HOURS, name) for name in ("year", "month", "day", "hour")}
+    data = load_dataset(pd.DataFrame({"No": np.arange(90.0), **parts, "pm": np.sin(np.arange(90.0))}))
+    assert data.stamps is not None and data.stamps.equals(HOURS) and data.columns == ("No", "pm")
+    days = {name: getattr(HOURS[::24], name) for name in ("year", "month", "day")}
+    assert stamp_parts(pd.DataFrame(days), USUAL) == ["year", "month", "day"]
+    weeks = pd.date_range("2018-01-01", periods=262, freq="W-MON")
+    calendar = weeks.isocalendar().reset_index(drop=True)
+    table = pd.DataFrame({"Year": calendar["year"], "week": calendar["week"], "x": np.arange(262.0)}).assign(month=1)
+    data = load_dataset(table)
+    assert data.stamps is not None and data.stamps.equals(weeks) and data.columns == ("x", "month")
+    with pytest.raises(UsageError, match="has '2018-W00' where data row 1 should have a date"):
+        load_dataset(table.drop(columns="month").assign(week=table["week"] - 1))
+
+
+DAY_AND_CLOCK: dict[str, tuple[str, str, str, str]] = {
+    "as a rule": ("date", "%Y-%m-%d", "time", "%H:%M"),
+    "of an export": ("Date", "%m/%d/%Y", "Time", "%I:%M %p"),
+    "of a meter": ("Datum", "%d.%m.%Y", "Uhrzeit", "%H:%M:%S"),
+    "digits": ("date", "%Y%m%d", "time", "%H:%M"),
+    "a midnight": ("Date", "%Y-%m-%d 00:00:00", "Time", "%H:%M"),
+}
+
+
+@pytest.mark.parametrize("name", DAY_AND_CLOCK)
+@pytest.mark.filterwarnings("ignore::femts.errors.AgeWarning")
+def test_a_date_beside_a_time_of_day_is_one_stamp(name: str, tmp_path: Path) -> None:
+    hours = pd.date_range("2024-01-30", periods=480, freq="h")
+    date, days, time, clock = DAY_AND_CLOCK[name]
+    table = pd.DataFrame({date: hours.strftime(days), time: hours.strftime(clock), "load": np.sin(np.arange(480.0))})
+    table.to_csv(tmp_path / "mine.csv", index=False)
+    for source in (tmp_path / "mine.csv", table):
+        data = load_dataset(source)
+        assert (data.freq, data.columns) == ("h", ("load",)) and data.stamps is not None and data.stamps.equals(hours)
+        assert data.notes[0] == f"columns '{date}' and '{time}' are taken together for the stamps"
+    made = femts.train(tmp_path / "mine.csv", "naive", 4, seq_len=8)
+    assert made.predict(table)["date"].iloc[0] == hours[-1] + pd.Timedelta("1h")
+    made.save(tmp_path / "run")
+    assert main([*map(str, ("predict", tmp_path / "run", tmp_path / "mine.csv", "-o", tmp_path / "ahead.csv"))]) == 0
+    assert pd.read_csv(tmp_path / "ahead.csv", parse_dates=["date"])["date"].equals(made.predict(table)["date"])
+
+
+def test_cells_of_dates_and_of_times_and_those_of_a_panel() -> None:
+    hours = pd.date_range("2024-01-30", periods=96, freq="h")
+    cells = pd.DataFrame({"Date": hours.normalize(), "Time": hours.time, "load": np.arange(96.0)})
+    data = load_dataset(cells)
+    assert data.stamps is not None and data.stamps.equals(hours)
+    shops = pd.concat([cells.assign(shop=shop) for shop in ("a", "b")])
+    panel = femts.load_dataset(shops, panel=True)
+    assert list(panel.series) == ["a", "b"] and panel.freq == "h"
+    clocks = cells.rename(columns={"Date": "day", "Time": "clock"}).astype({"clock": str})
+    with pytest.raises(UsageError, match="has the text '00:00:00' in column 'clock'"):  # no names of series
+        load_dataset(clocks)
+
+
+@pytest.mark.parametrize(
+    ("table", "changes"),
+    [
+        *(("clocks", {name: cell}) for name, cell in (("time", "soon"), ("time", 5), ("date", "2024-01-30 05:00"))),
+        *(("clocks", {name: cell}) for name, cell in (("date", "then"), ("ds", 1), ("Date", 1))),
+        *(("quarters", {"quarter": cell}) for cell in (5, 1.5, None)),
+        *(("quarters", {"Year": cell}) for cell in (12, "then", pd.Series([10**5000] * 60, dtype=object))),
+        ("quarters", {"date": QUARTERS}),
+    ],
+)
+def test_columns_that_are_no_stamps_stay(table: str, changes: dict[str, Any]) -> None:
+    clocks = pd.DataFrame({"date": ["2024-01-30"] * 3, "time": ["01:00", "2:00", "03:00"], "load": 1.0})
+    made, parts = (clocks, ["date", "time"]) if table == "clocks" else (quarters(), ["Year", "quarter"])
+    assert stamp_parts(made, USUAL) == parts
+    assert stamp_parts(made.assign(**changes), USUAL) == []

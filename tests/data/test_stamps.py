@@ -1,0 +1,219 @@
+"""Time stamps as people write them: read, or refused where they could mean two things."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import femts
+from femts.data.frequency import future_dates, step_of
+from femts.data.recent import read_recent
+from femts.data.stamps import read_dates, read_stamps
+from femts.errors import UsageError
+
+HOURS = pd.date_range("2024-01-30", periods=400, freq="h")
+QUARTER_HOURS = pd.date_range("2024-01-02", periods=960, freq="15min")
+DAYS = pd.date_range("2021-10-01", periods=500, freq="D")
+WEEKS = pd.date_range("2018-01-01", periods=262, freq="W-MON")
+QUARTERS = pd.date_range("2000-01-01", periods=60, freq="QS")
+MONTHS = pd.date_range("2018-01-01", periods=60, freq="MS")
+SECONDS = HOURS.as_unit("s").asi8
+OFFICE = DAYS[DAYS.dayofweek < 5]
+FIRST = pd.Timestamp("1899-12-30")  # day 0 of a spreadsheet
+NUMBERS: dict[str, tuple[pd.DatetimeIndex, Any, str]] = {
+    "weeks": (WEEKS, [year * 100 + week for year, week, _ in map(pd.Timestamp.isocalendar, WEEKS)], "ISO weeks"),
+    "weeks of one year": (WEEKS[:52], range(201801, 201853), "ISO weeks"),
+    "quarters": (QUARTERS, QUARTERS.year * 10 + QUARTERS.quarter, "quarters"),
+    "days of a year": (DAYS, DAYS.strftime("%Y%j").astype(int), "days of a year"),
+    "seconds": (HOURS, SECONDS, "Unix seconds in UTC"),
+    "seconds as fractions": (HOURS, SECONDS.astype(float), "Unix seconds in UTC"),
+    "half seconds": (HOURS + pd.Timedelta("500ms"), SECONDS + 0.5, "Unix seconds in UTC"),
+    "milliseconds": (HOURS, SECONDS * 10**3, "Unix milliseconds in UTC"),
+    "microseconds": (HOURS, SECONDS * 10**6, "Unix microseconds in UTC"),
+    "nanoseconds": (HOURS, SECONDS * 10**9, "Unix nanoseconds in UTC"),
+    "days of a spreadsheet": (DAYS, (DAYS - FIRST).days, "day numbers of a spreadsheet"),
+    "business days of a spreadsheet": (OFFICE, (OFFICE - FIRST).days, "day numbers of a spreadsheet"),
+    "months of a spreadsheet": (MONTHS, (MONTHS - FIRST).days, "day numbers of a spreadsheet"),
+    "hours of a spreadsheet": (HOURS, (HOURS - FIRST) / pd.Timedelta("1D"), "day numbers of a spreadsheet"),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+@pytest.mark.filterwarnings("ignore::femts.errors.AgeWarning")
+def test_numbers_are_read_as_times_in_training_and_prediction(name: str, tmp_path: Path) -> None:
+    times, numbers, kind = NUMBERS[name]
+    table, path = pd.DataFrame({"date": list(numbers), "x": np.sin(np.arange(len(times)))}), tmp_path / "mine.csv"
+    table.to_csv(path, index=False)
+    for source in (table, path, table.astype({"date": str})):
+        data = femts.load_dataset(source)
+        assert data.stamps is not None and data.stamps.equals(times) and data.freq == step_of(times)
+        assert sum(f"its stamps are read as {kind} (" in note for note in data.notes) == 1
+    long = pd.concat([table.assign(shop=shop) for shop in ("a", "b")])
+    many = femts.load_dataset(long, columns={"time": "date", "series": "shop", "value": "x"})
+    assert many["b"].freq == data.freq and any(kind in note for note in many.notes)
+    made = femts.train(table, "naive", 4, seq_len=8)
+    following = pd.date_range(times[-1], periods=5, freq=times.inferred_freq)[1:]
+    for history in (table, table.tail(8), read_recent(path, 8, made.freq)):  # eight weeks of a year could be months
+        assert pd.DatetimeIndex(made.predict(history)["date"]).equals(following)
+
+
+CODES: dict[str, Any] = {
+    "half-years": [year * 10 + half for year in range(2000, 2020) for half in (1, 2)],
+    "thirds of a year": [year * 10 + third for year in range(2000, 2020) for third in (1, 2, 3)],
+    "days of short years": DAYS.strftime("%y%j").astype(int),
+    "days of two short years": pd.date_range("2021-01-01", "2022-12-31").strftime("%y%j").astype(int),
+    "weeks of short years": [year * 100 + week for year in (18, 19, 20) for week in range(1, 53)],
+    "months of short years": MONTHS.strftime("%y%m").astype(int),
+    "short dates": DAYS.strftime("%y%m%d").astype(int),
+    "day first": DAYS.strftime("%d%m%Y").astype(int),
+    "clocks": QUARTER_HOURS.strftime("%H%M").astype(int)[:96],
+    "clocks of many days": QUARTER_HOURS.strftime("%H%M").astype(int),
+    "clocks with seconds": pd.date_range("2024-01-30", periods=500, freq="10s").strftime("%H%M%S").astype(int),
+    "day and hour": QUARTER_HOURS[::4].strftime("%d%H").astype(int),
+    "short dates with a clock": HOURS.strftime("%y%m%d%H%M").astype(int),
+}
+
+
+@pytest.mark.parametrize("name", CODES)
+def test_other_codes_are_no_counts(name: str) -> None:
+    with pytest.raises(UsageError, match=r"jump again and again to just past a round one, .* number the steps from 0"):
+        read_dates(pd.Series(list(CODES[name])))
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        range(300),
+        range(0, 4500, 15),
+        range(-100, 200),
+        range(60000, 60300),
+        range(40000, 43000, 10),
+        np.flatnonzero(np.random.default_rng(0).random(2000) < 0.7),
+        [*range(300), *range(1000, 1300)],
+        [day * 24 + hour for day in range(60) for hour in range(7, 23)],
+        range(200101, 200132),
+        *(range(first, first + 400) for first in (4820010124, 10**11, 30 * 10**9)),
+    ],
+)
+def test_counts_stay_counts(numbers: Any) -> None:
+    assert read_dates(pd.Series(list(numbers))).tolist() == list(numbers)
+
+
+def test_a_step_that_is_a_number_makes_stamps_numbers() -> None:
+    assert read_dates(pd.Series([2020010100, 2020010101]), freq="1").tolist() == [2020010100, 2020010101]
+
+
+QUARTER_PERIODS = pd.period_range("1955Q3", periods=40, freq="Q")
+OLD_MONTHS = pd.date_range("1955-07-01", periods=40, freq="MS")
+OLD_WEEKS = pd.date_range("2009-06-01", periods=60, freq="W-MON")
+PERIODS: dict[str, tuple[list[Any], str, int, str]] = {
+    **{
+        how: ([how.format(y=q.year, q=q.quarter) for q in QUARTER_PERIODS], "QS-JAN", 4, "1965-07-01")
+        for how in ("{y} Q{q}", "{y}Q{q}", "{y}-Q{q}", "{y}q{q}", "Q{q} {y}", "Q{q}/{y}")
+    },
+    **{
+        how: ([how.format(*day.isocalendar()) for day in OLD_WEEKS], "W-MON", 52, "2010-07-26")
+        for how in ("{}-W{:02d}", "{}W{:02d}", "{}-W{:02d}-1", "{}-W{:02d}-{}")
+    },
+    **{
+        how: (list(OLD_MONTHS.strftime(how)), "MS", 12, "1958-11-01")
+        for how in ("%Y-%m", "%b %Y", "%B %Y", "%Y %b", "%m/%Y", "%Y/%m", "%YM%m", "%Y%m", "%b-%Y")
+    },
+    "numbers of months": ([int(text) for text in OLD_MONTHS.strftime("%Y%m")], "MS", 12, "1958-11-01"),
+    **{
+        f"years as {kind.__name__}": ([kind(year) for year in range(1950, 1990)], "YS-JAN", 1, "1990-01-01")
+        for kind in (int, str, float)
+    },
+    "years as text of fractions": ([f"{year}.0" for year in range(1950, 1990)], "YS-JAN", 1, "1990-01-01"),
+    "years of long ago": (list(range(1700, 1990)), "YS-JAN", 1, "1990-01-01"),
+    "periods": (list(QUARTER_PERIODS), "QS-JAN", 4, "1965-07-01"),
+}
+
+
+@pytest.mark.parametrize("name", PERIODS)
+def test_periods_are_found_and_continued(name: str) -> None:
+    stamps, freq, season, following = PERIODS[name]
+    data = femts.load_dataset(pd.DataFrame({"When": stamps, "x": np.arange(len(stamps)) * 1.5}))
+    assert (data.freq, data.season, data.columns, data.schema.form.time) == (freq, season, ("x",), "When")
+    assert data.notes[0] == "column 'When' holds dates, so it is taken for the stamps"
+    assert data.stamps is not None and str(future_dates(data.stamps[-1], freq, 1)[0].date()) == following
+
+
+DATE_FORMATS = "%d/%m/%y %m/%d/%y %y/%m/%d %y.%m.%d %d.%m.%y %d.%m.%Y %m/%d/%Y %Y%m%d".split()
+
+
+@pytest.mark.parametrize("how", [*DATE_FORMATS, "%d. %m. %Y", "%d %b %Y", "%B %d, %Y"])
+def test_days_are_read(how: str) -> None:
+    assert pd.DatetimeIndex(read_dates(pd.Series(DAYS[:90].strftime(how)))).equals(DAYS[:90])
+
+
+@pytest.mark.parametrize(
+    "how", ["%d-%m-%y %H:%M", "%d.%m.%Y %H:%M", "%m/%d/%Y %I:%M %p", "%Y%m%d%H", "%Y%m%d%H%M", "%Y/%m/%d %I:%M%p"]
+)
+def test_hours_are_read(how: str) -> None:
+    stamps = pd.Series(HOURS.strftime(how))
+    data = femts.load_dataset(pd.DataFrame({"date": stamps, "x": np.arange(400.0)}))
+    assert data.freq == "h" and data.stamps is not None and (data.stamps == HOURS).all()
+
+
+@pytest.mark.parametrize(
+    ("cells", "first"),
+    [
+        (["2024-02-01", "2024-02-01 01:00"], "2024-02-01"),
+        (["2/1/2024", "2/13/2024"], "2024-02-01"),
+        (["1/2/24", "13/2/24"], "2024-02-01"),
+        ([202402010000.0, 202402010010.0], "2024-02-01"),
+        ([20240201000000, 20240201000030], "2024-02-01"),
+        (["01/02/2024 12:00:05 am", "13/02/2024 12:00:05 am"], "2024-02-01 00:00:05"),
+        (["2/1/2024 12 p.m.", "2/13/2024 12 p.m."], "2024-02-01 12:00"),
+        (["2024-01-02 12:00 AM", "2024-01-02 1:00 AM"], "2024-01-02"),
+    ],
+)
+def test_what_can_mean_one_thing_only_is_read(cells: list[Any], first: str) -> None:
+    assert read_dates(pd.Series(cells))[0] == pd.Timestamp(first)
+
+
+WRONG_HOUR = [*HOURS[:40].strftime("%Y%m%d%H"), "2020013207"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "words"),
+    [
+        (["01/02/2020 3:00 PM", "01/03/2020 3:00 PM"], "such as '01/02/2020 3:00 PM' whose day could be the month;"),
+        (["01/07/20", "02/07/20", "03/07/20"], "'01/07/20' whose day could be the month or the year"),
+        (WRONG_HOUR, "has '2020013207' where data row 41 should have a date"),
+        (["2009-W53", "2010-W53"], "'2010-W53' where data row 2"),
+        (range(201801, 201854), "has '201853' at data row 53 .* write the first day"),
+        ([*range(2022001, 2022366), 2022366, *range(2023001, 2023100)], "has '2022366' at data row 366"),
+        (
+            ["2024-03-30T00:00+01:00", "2024-03-31T00:00+02:00", "2024-04-01T00:00"],
+            "several time zones; write them all",
+        ),
+        (pd.Series([10**5000] * 3, dtype=object), "a number of about 5001 digits"),
+    ],
+)
+def test_what_is_no_stamp_or_could_be_two_is_refused(cells: Any, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        read_dates(cells if isinstance(cells, pd.Series) else pd.Series(list(cells)))
+
+
+def test_several_offsets_become_utc_or_days() -> None:
+    hours = pd.date_range("2024-03-30", periods=48, freq="h", tz="Europe/Berlin")
+    stamps, notes = read_stamps(pd.Series([when.isoformat() for when in hours]))
+    assert step_of(stamps) == "h" and str(stamps[0]) == "2024-03-29 23:00:00+00:00"
+    assert notes == ("its stamps have several offsets from UTC, so they are turned into UTC",)
+    days = pd.date_range("2024-03-20", periods=30, tz="Europe/Berlin")
+    stamps, notes = read_stamps(pd.Series([when.isoformat() for when in days]))
+    assert step_of(stamps) == "D" and str(stamps[0]) == "2024-03-20 00:00:00" and "midnights" in notes[0]
+
+
+def test_a_time_zone_is_kept() -> None:
+    dates = read_dates(pd.Series([f"2024-01-01T0{h}:00:00+00:00" for h in range(4)]))
+    assert step_of(dates) == "h" and str(future_dates(dates[-1], "h", 1)[0]) == "2024-01-01 04:00:00+00:00"
+    zoned = pd.DataFrame({"date": HOURS[:60].tz_localize("UTC").tz_convert("Europe/Berlin"), "x": np.arange(60.0)})
+    forecast = femts.train(zoned, "naive", seq_len=6, pred_len=3).predict(zoned)
+    assert str(forecast["date"].iloc[0]) == "2024-02-01 13:00:00+01:00"

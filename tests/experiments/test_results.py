@@ -1,0 +1,180 @@
+"""Records in a folder of results: verified by training again, and named where they are damaged."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_grid import COMMAND, record, small_grid
+
+from femts.cli import main
+from femts.errors import RunFailure, UsageError
+from femts.experiments.cell import Cell
+from femts.experiments.results import Store, read_record
+from femts.experiments.runner import Engine, run_cells
+from femts.experiments.verify import SCOPE, verify_record
+
+CELL = Cell("synthetic", "ridge", 96, seq_len=192)
+
+
+@pytest.fixture(scope="module")
+def genuine(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The record of a model that is rolled out."""
+    store = Store(tmp_path_factory.mktemp("genuine"))
+    run_cells([CELL], store, Engine(jobs=2, device="cpu"), print)
+    return store.record(CELL) or {}
+
+
+def changed(content: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """A copy with other values at dotted places; `...` takes the old one away, and a function makes one of it."""
+    made = copy.deepcopy(content)
+    for path, value in changes.items():
+        place: Any = made
+        *way, last = (
+            int(part) if part.isdecimal() and path.startswith("samples") else part for part in path.split(".")
+        )
+        for key in way:
+            place = place[key]
+        if value is ...:
+            del place[last]
+        else:
+            place[last] = value(place[last]) if callable(value) else value
+    return made
+
+
+def nearly(value: float) -> float:
+    return value * (1 + 1e-12)
+
+
+# Each is of the right form, and wrong.
+WRONG: list[dict[str, Any]] = [
+    {"test.mse": nearly},
+    {"val.windows": lambda n: n + 1},
+    {"rolled.336.test.mae": nearly},
+    {"rolled.720": ...},
+    {"steps": 1000},
+    {"parameters": 7},
+    {"samples.0.forecast": lambda values: [nearly(values[0]), *values[1:]]},
+    {"kernels": {"read": "triton"}},
+    {"config.training.lr ": 1.0},
+    {"config.model.n_channels": 3},
+    {"data.split": lambda split: {**split, "test": [0, split["test"][1]]}},
+]
+DAMAGED: dict[str, Any] = {
+    "test": None,
+    "test.mse": "low",
+    "test.mae": float("nan"),
+    "val.windows": 1.5,
+    "rolled": [],
+    "rolled.week": {},
+    "naive": {"season": 1},
+    "cell.settings": {"lr": "1"},
+    "cell.own": {"source": "/none"},
+    "cell.seed": -1,
+    "seconds": ...,
+    "config": [],
+    "config.seq_len": "192",
+    "data.sha256": 7,
+    "history": [{}],
+    "window_errors.96": [-0.1],
+    "samples": [],
+    "place.threads": 10**6,
+    "commit": "yesterday",
+    "novel": 1,
+}
+
+
+def test_a_record_is_verified_to_the_bit_here_and_within_rounding_elsewhere(genuine: dict[str, Any]) -> None:
+    assert sorted(genuine["rolled"]) == ["192", "336", "720"]
+    assert str(verify_record(genuine, "cpu")).endswith("equal to the bit")
+    elsewhere = changed(genuine, {"place.name": "another", "rolled.336.test.mse": lambda mse: mse * 1.01})
+    elsewhere["window_errors"]["96"][3] *= 1.1
+    verdict = verify_record(elsewhere, "cpu")
+    assert verdict.holds and "within 2 %; different now: name" in str(verdict)
+    for changes in WRONG:
+        wrong = SCOPE.deviations(changed(genuine, changes), genuine, elsewhere=False)
+        assert len(wrong) == 1 and wrong[0].startswith(next(iter(changes)))
+    older = changed(genuine, {"window_errors": ..., "naive": ...})
+    assert not SCOPE.deviations(older, genuine, elsewhere=False), "from before these were kept"
+    far = changed(elsewhere, {"rolled.336.test.mse": lambda mse: mse * 1.02})
+    assert SCOPE.deviations(far, genuine, elsewhere=True)[0].startswith("rolled.336.test.mse")
+
+
+def test_the_command_says_that_a_record_does_not_hold(
+    genuine: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps(changed(genuine, {"test.mse": nearly})))
+    assert main(["verify", str(path), "--device", "cpu"]) == 1
+    assert "NOT equal, in the same place: test.mse" in capsys.readouterr().out
+
+
+def test_a_record_of_another_recipe_or_of_other_data_is_refused_before_it_is_trained(genuine: dict[str, Any]) -> None:
+    verdict = verify_record(changed(genuine, {"config.training.lr": 0.5}), "cpu")
+    assert verdict.repeated is None and not verdict.holds and "NOT run" in str(verdict)
+    with pytest.raises(UsageError, match="data of synthetic are not those of the record"):
+        verify_record(changed(genuine, {"data.sha256": "0" * 64}), "cpu")
+
+
+@pytest.mark.parametrize("path", DAMAGED)
+def test_a_damaged_record_is_told_by_file_and_field(genuine: dict[str, Any], path: str, tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text(json.dumps(changed(genuine, {path: DAMAGED[path]})))
+    with pytest.raises(UsageError, match=rf"Record .*x\.json is damaged: .*{path.rsplit('.', 1)[0]}.*; bring back"):
+        read_record(tmp_path / "x.json", Cell)
+
+
+@pytest.mark.parametrize(("content", "says"), [("{", "is not JSON"), ("{}", "is no record"), ("[1]", "is no record")])
+def test_a_file_that_is_no_record_is_refused(
+    content: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "x.json").write_text(content)
+    assert main(["verify", str(tmp_path / "x.json")]) == 2
+    assert says in capsys.readouterr().err
+    assert main(["verify", str(tmp_path / "none.json")]) == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "form"),
+    [(b"", "text"), (b"[" * 100_000, "csv"), (b"\xff\xfe", "html"), (b'{"format": 1}', "text"), (b"9" * 5000, "md")],
+    ids=["empty", "deep", "no text", "no fields", "one number"],
+)
+def test_a_table_shows_the_cells_beside_a_damaged_record(
+    content: bytes, form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store, (bad, *others) = Store(tmp_path), small_grid()
+    for cell in others:
+        store.finish(cell, record(cell, 0.25))
+    path = store.record_path(bad)
+    path.write_bytes(content)
+    assert main([*COMMAND, "--show", "--format", form, "--results", str(tmp_path)]) == 1
+    out, err = capsys.readouterr()
+    assert "0.25" in out and err.count("\n") == 1 and f"{path}" in err
+    before = sorted((path, path.read_bytes()) for path in tmp_path.rglob("*.json"))
+    assert main([*COMMAND, "--results", str(tmp_path)]) == 2
+    assert str(path) in capsys.readouterr().err
+    assert before == sorted((path, path.read_bytes()) for path in tmp_path.rglob("*.json"))
+
+
+def test_a_record_in_the_place_of_another_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store, (one, other, *_) = Store(tmp_path), small_grid()
+    store.finish(one, record(one, 0.25))
+    store.record_path(other).write_bytes(store.record_path(one).read_bytes())
+    assert main([*COMMAND, "--show", "--results", str(tmp_path)]) == 1
+    assert "is of another cell: cell.model is 'naive', not 'dlinear'" in capsys.readouterr().err
+    with pytest.raises(RunFailure, match=r"cannot be kept: test\.mse is nan, input should be a finite number"):
+        store.finish(one, record(one, float("nan")))
+    assert store.record(one)
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"reason": 7}', b"\xff"])
+def test_a_damaged_note_of_a_crash_hides_its_reason_alone(
+    content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store, cell = Store(tmp_path), small_grid()[0]
+    store.fail(cell, "no")
+    store.failure_path(cell).write_bytes(content)
+    assert main([*COMMAND, "--show", "--results", str(tmp_path)]) == 0
+    assert f"its reason cannot be read from {store.failure_path(cell)}" in capsys.readouterr().out

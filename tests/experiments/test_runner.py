@@ -1,0 +1,251 @@
+"""Cells in processes: finished, skipped, crashed, stopped in time, and killed, with the same records in the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from orphans import marked, wait_for_workers
+from small_grid import COMMAND, SETTINGS, small_grid, without_times
+from small_tables import small_table
+
+import femts
+from femts.cli import main
+from femts.errors import UsageError
+from femts.experiments.cell import Cell
+from femts.experiments.results import Store, read_record
+from femts.experiments.runner import Engine, run_cells
+from femts.experiments.verify import verify_record
+
+pytestmark = pytest.mark.slow
+
+TWO = Engine(jobs=2, device="cpu")  # a thread each
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """The small grid, undisturbed."""
+    store = Store(tmp_path_factory.mktemp("results"))
+    run_cells(small_grid(), store, TWO, print)
+    return store
+
+
+def assert_same_records(folder: Path, finished: Store) -> None:
+    for cell in small_grid():
+        made = read_record(Store(folder).record_path(cell), Cell)
+        assert without_times(made) == without_times(finished.record(cell) or {})
+
+
+def test_every_cell_has_a_record_that_says_what_made_it(finished: Store) -> None:
+    for cell in small_grid():
+        record = finished.record(cell)
+        assert record is not None
+        assert record["cell"] == {
+            **{"dataset": "synthetic", "model": cell.model, "pred_len": cell.pred_len, "seed": 42, "protocol": "paper"},
+            **{"seq_len": 48, "settings": dict(cell.settings)},
+        }
+        assert record["test"]["mse"] > 0 and record["test"]["windows"] == 1753 - cell.pred_len
+        assert record["config"]["seq_len"] == 48 and len(record["data"]["sha256"]) == 64
+        assert len(finished.record_path(cell).read_text().splitlines()) < 200, "a series takes one line"
+        assert record["place"]["device"] == "cpu" and record["place"]["libraries"]["torch"]
+    assert not list(finished.folder.rglob("*.lock")) and not list(finished.folder.rglob("*.safetensors"))
+
+
+def test_a_segment_model_is_scored_at_longer_horizons_too(tmp_path: Path) -> None:
+    small = {"training.max_epochs": "1", "training.batch_size": "512", "model.d_model": "8", "model.n_layers": "1"}
+    settings, store = {**small, "model.n_heads": "1"}, Store(tmp_path)
+    cell, longer = (Cell("synthetic", "sm", pred_len, seq_len=192, settings=settings) for pred_len in (96, 192))
+    run_cells([cell, longer], store, TWO, print)
+    record, rival = store.record(cell) or {}, store.record(longer) or {}
+    assert list(record["rolled"]) == ["192", "336", "720"]
+    assert record["rolled"]["720"]["test"]["windows"] == 1753 - 720
+    assert record["rolled"]["192"]["val"]["mse"] != record["val"]["mse"]
+    own = rival["rolled"]["192"]
+    assert own["test"] == pytest.approx(rival["test"]) and own["naive"] == pytest.approx(rival["naive"])
+    assert own["val"]["windows"] == record["rolled"]["192"]["val"]["windows"] < rival["val"]["windows"], "alike"
+
+
+def test_what_is_finished_is_not_run_again(finished: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    paths = sorted(finished.folder.rglob("*.json"))
+    before = [path.stat().st_mtime_ns for path in paths]
+    assert main([*COMMAND, "--results", str(finished.folder)]) == 0
+    out, err = capsys.readouterr()
+    assert out.split()[:4] == ["synthetic", "naive", "dlinear", "seasonal_naive"]
+    naive = "warning: synthetic naive is worse than the seasonal naive forecast by its squared error at 12, 24 steps\n"
+    assert err == naive and [path.stat().st_mtime_ns for path in paths] == before
+
+
+def test_the_page_has_tables_curves_and_forecasts_and_needs_no_network(
+    finished: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    missing = [*COMMAND, "--seeds", "42,7", "--show", "--format", "html", "--results", str(finished.folder)]
+    assert main(missing) == 0
+    page, err = capsys.readouterr()
+    assert page.count("<polyline class=forecast") == 4 * 2 and page.count("<polyline class=truth") == 4 * 2 + 2
+    assert "4 of 8 cells are not run" in page and "4 of 8 cells are not finished" in err
+    assert "http" not in page and "<script" not in page
+
+
+def test_a_file_with_gaps_and_known_columns_is_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table, results = small_table(columns=("load", "open", "heat")), tmp_path / "results"
+    table.loc[290:292, "load"] = np.nan
+    table.to_csv(tmp_path / "mine.csv", index=False)
+    words = "--models ridge,naive --pred-lens 24 --seq-len 48 --target load --future open --device cpu"
+    command = ["table", "--datasets", str(tmp_path / "mine.csv"), *words.split(), "--results", str(results)]
+    assert main(command) == 0
+    out, err = capsys.readouterr()
+    assert out.split()[:3] == ["mine", "ridge", "naive"] and "published" not in out
+    assert "note: mine: 3 of 600 values are missing, in 1 of 2 columns" in err
+    (path,) = results.rglob("ridge-24-seed42.json")
+    record, strict = read_record(path, Cell), json.loads(path.read_text(), parse_constant=pytest.fail)
+    last = strict["samples"][1]
+    assert last["channel"] == "load" and last["row"] == 276 and last["truth"][14:17] == [None] * 3
+    np.testing.assert_allclose(last["truth"][:14], table["load"][276:290], rtol=1e-4)
+    forecaster = femts.train(Cell(**record["cell"]).load(), "ridge", 24, seq_len=48, device="cpu")
+    forecast = forecaster.predict(table[["date", "load", "open"]][:276], 24, future=table[["date", "open"]][276:])
+    np.testing.assert_allclose(last["forecast"], forecast["load"], rtol=1e-3, atol=1e-4)
+    assert verify_record(record, "cpu").holds
+    assert main([*command, "--show", "--format", "html"]) == 0
+    assert capsys.readouterr().out.count("<polyline class=truth") == 2 * 2
+
+
+def test_a_table_over_a_panel_is_recorded_and_verifies(tmp_path: Path) -> None:
+    parts = []
+    for name, rows in (("north", 60), ("south", 48), ("young", 9)):
+        values = len(name) + np.sin(np.arange(rows)) + 0.1 * np.random.default_rng(rows).normal(size=rows)
+        stamps = pd.date_range("2020-01-01", periods=rows, freq="MS")
+        parts.append(pd.DataFrame({"unique_id": name, "ds": stamps, "y": values}))
+    panel, shops = pd.concat(parts), tmp_path / "shops.csv"
+    panel.to_csv(shops, index=False)
+    scores = femts.table(shops, ["naive", "ridge"], 6, seq_lens=12, results=tmp_path / "results", device="cpu")
+    assert len(scores) == 2 and np.isfinite(scores["mse"]).all()
+    windows = femts.train(shops, "naive", 6, seq_len=12, device="cpu").scores(by="series")["windows"]
+    for path in (tmp_path / "results").rglob("*seed*.json"):
+        record = json.loads(path.read_text())
+        assert record["cell"]["own"]["panel"] is True
+        errors = np.array(record["series_errors"]["6"], dtype=np.float64)
+        scaled = ~np.isnan(errors)  # a series of constant training rows has no scale to err in
+        assert record["test"]["mse"] == pytest.approx(np.average(errors[scaled], weights=windows[scaled]), rel=1e-4)
+        assert verify_record(record, "cpu").holds, str(verify_record(record, "cpu"))
+        for sample in record["samples"]:
+            values = panel.query("unique_id == @sample['series']")["y"].to_numpy()
+            np.testing.assert_allclose(values[sample["row"] :][: len(sample["truth"])], sample["truth"], rtol=1e-4)
+
+
+def test_a_cell_that_crashes_leaves_its_reason_and_the_others_go_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store, good = Store(tmp_path), small_grid(("naive",))[0]
+    bad = Cell("synthetic", "dlinear", 12, seq_len=48, settings={"training.lr": "1e30"})
+    store.fail(good, "an earlier crash")
+    run_cells([bad, good], store, TWO, print)
+    assert "loss" in (store.failure(bad) or "") and not store.finished(bad)
+    assert store.finished(good) and store.failure(good) is None
+    command = "table --datasets synthetic --models dlinear --pred-lens 12 --seq-len 48 --jobs 1 --device cpu"
+    command += f" --set training.lr=1e30 --protocol paper --results {tmp_path}"
+    assert main(command.split()) == 1, "it is tried again"
+    out, err = capsys.readouterr()
+    assert "failed: synthetic dlinear 12" in out and "1 of 1 cells are not finished" in err
+    assert main([*command.split(), "--show"]) == 0
+
+
+ENDLESS = Cell(
+    "synthetic",
+    "dlinear",
+    12,
+    seq_len=48,
+    settings={**SETTINGS, "training.max_epochs": "100000", "training.patience": "100000"},
+)
+
+
+def test_a_killed_process_costs_its_own_cell_alone(tmp_path: Path) -> None:
+    """Killed for memory, for example."""
+    store, said, good = Store(tmp_path), list[str](), small_grid(("naive",))
+
+    def kill() -> None:
+        while not (store.work(ENDLESS) / "config.yaml").exists():
+            time.sleep(0.1)
+        tasks = Path("/proc/self/task").glob("*/children")  # the process was begun by a thread
+        (child,) = (child for task in tasks for child in task.read_text().split())
+        os.kill(int(child), signal.SIGKILL)
+
+    with ThreadPoolExecutor() as pool:
+        killed = pool.submit(kill)
+        run_cells([ENDLESS, *good], store, Engine(jobs=1, device="cpu", max_time="90s"), said.append)
+    killed.result()
+    assert said[0] == f"{ENDLESS.path}: failed: killed by signal 9" and store.failure(ENDLESS) == "killed by signal 9"
+    assert all(map(store.finished, good)) and len(said) == 3
+
+
+@pytest.mark.parametrize("left", [None, ".0123456789abcdef.part"], ids=["nothing", "a part of a file"])
+def test_a_cell_that_was_killed_before_it_said_what_it_is_begins_anew(left: str | None, tmp_path: Path) -> None:
+    store, cell = Store(tmp_path), small_grid(("naive",))[0]
+    store.work(cell).mkdir(parents=True)
+    if left is not None:
+        (store.work(cell) / left).write_text("format")
+    run_cells([cell], store, TWO, print)
+    assert store.finished(cell) and store.failure(cell) is None
+
+
+@pytest.mark.parametrize("seconds", [1, 12], ids=["while it starts", "while it trains"])
+def test_a_deadline_stops_in_time_and_leaves_the_rest(seconds: int, tmp_path: Path) -> None:
+    store, said, started = Store(tmp_path), list[str](), time.monotonic()
+    run_cells([ENDLESS, *small_grid()], store, Engine(jobs=1, device="cpu", max_time=f"{seconds}s"), said.append)
+    assert time.monotonic() - started < seconds + 30
+    assert said == [f"{ENDLESS.path}: stopped, goes on next time"]
+    assert store.failure(ENDLESS) is None and not any(map(store.finished, small_grid()))
+
+
+def test_ctrl_c_stops_what_runs_and_says_so(tmp_path: Path) -> None:
+    command = (
+        f"table --datasets synthetic --models dlinear --pred-lens 12 --seq-len 48 --device cpu --results {tmp_path}"
+    )
+    command += " --set training.max_epochs=100000 --set training.patience=100000"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "femts", *command.split()], stderr=subprocess.PIPE, text=True, env=marked(tmp_path)
+    )
+    while not list(tmp_path.rglob("config.yaml")):
+        time.sleep(0.1)
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    assert "dlinear-12-seed42: stopped, goes on next time" in process.communicate(timeout=60)[1]
+    assert process.returncode == 130
+    wait_for_workers(tmp_path, 1)
+
+
+def test_killed_at_once_and_continued_it_ends_with_the_same_records(finished: Store, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "femts", *COMMAND, "--results", str(tmp_path)]
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    for seconds in (4.0, 7.0):
+        process = subprocess.Popen(command, env=marked(tmp_path), **quiet)
+        time.sleep(seconds)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    wait_for_workers(tmp_path)
+    continued = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    assert continued.returncode == 0, continued.stderr
+    assert_same_records(tmp_path, finished)
+
+
+def test_a_ray_cluster_gives_the_same_records(finished: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("ray", reason="needs Ray: pip install '.[ray]'")
+    monkeypatch.setenv("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
+    assert main([*COMMAND, "--results", str(tmp_path), "--engine", "ray"]) == 0
+    assert_same_records(tmp_path, finished)
+
+
+def test_without_ray_its_engine_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(UsageError, match="Engine 'ray' needs Ray"):
+        run_cells(small_grid(), Store(tmp_path), Engine("ray", device="cpu"), print)
+    assert not list(tmp_path.iterdir())

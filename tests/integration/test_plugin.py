@@ -1,0 +1,163 @@
+"""An installed package adds a model, a metric, a loss, a scaler and intervals, which every command uses."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from small_tables import small_table
+
+import femts
+
+_MODULE = '''
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+import torch
+from torch import nn
+
+from femts.config.model import ModelConfig
+from femts.data.scaler import register_scaler
+from femts.evaluation.conformal import register_intervals
+from femts.evaluation.metrics import register_metric
+from femts.models.base import ForecastModel
+from femts.models.losses import register_loss
+from femts.models.registry import register
+
+
+@register("last_and_shift", "The last value, and a learned shift for each step.")
+class LastAndShift(ForecastModel):
+    Config = ModelConfig
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.shift = nn.Parameter(torch.zeros(config.pred_len, 1))
+
+    def forward(self, batch):
+        return batch.past[:, -1:] + self.shift
+
+
+@register_loss("huber")
+def huber(prediction, batch):
+    errors = nn.functional.huber_loss(prediction, batch.future, reduction="none")
+    return errors.mean() if batch.future_observed is None else errors[batch.future_observed].mean()
+
+
+@register_metric("largest")
+class Largest:
+    """Mean of the largest error of each window."""
+
+    pools = True
+
+    def __init__(self, model):
+        self.sums = torch.zeros(2, dtype=torch.float64)
+
+    def update(self, forecasts, batch):
+        worst = (forecasts.points - batch.target).abs().nan_to_num(0).amax((1, 2))
+        self.sums += torch.tensor([worst.sum().item(), len(worst)], dtype=torch.float64)
+
+    def compute(self):
+        return {"largest": float(self.sums[0] / self.sums[1])}
+
+
+@register_scaler("range")
+def range_of(values):
+    low, high = np.nanmin(values, axis=0), np.nanmax(values, axis=0)
+    return low, high - low
+
+
+@register_intervals("normal")
+def normal(errors, levels, disjoint):
+    deviation = np.sqrt(np.nanmean(errors**2, axis=-1))
+    return np.stack([NormalDist().inv_cdf(0.5 + level / 200) * deviation for level in levels])
+'''
+SETTINGS = {"loss": "huber", "metric": "largest", "scaler": "range", "intervals": "normal"}
+RECIPE = [part for name, value in SETTINGS.items() for part in ("--set", f"training.{name}={value}")]
+LENGTHS = ("--seq-len", "24", "--set", "training.max_steps=20")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A place with a table, and with a package that is installed in `site`."""
+    folder = tmp_path_factory.mktemp("plugin")
+    info = folder / "site" / "my_femts-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-femts\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[femts.plugins]\nmine = my_femts\n")
+    (folder / "site" / "my_femts.py").write_text(_MODULE)
+    small_table().to_csv(folder / "boiler.csv", index=False)
+    return folder
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command line in a process of its own."""
+    path = os.pathsep.join(
+        [str(folder / "site"), str(Path(femts.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    )
+    command = [sys.executable, "-m", "femts", *arguments]
+    environment = {**os.environ, "PYTHONPATH": path}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def trained(folder: Path) -> Path:
+    """A run with all that the package brings."""
+    asked = ("--dataset", "boiler.csv", "--model", "last_and_shift", "--pred-len", "12", "--out", "run")
+    made = run(folder, "train", *asked, *LENGTHS, *RECIPE)
+    assert made.returncode == 0, made.stderr
+    return folder / "run"
+
+
+def test_a_run_is_made_by_what_a_package_adds(folder: Path, trained: Path) -> None:
+    assert "The last value, and a learned shift for each step." in run(folder, "models").stdout
+    metrics = json.loads((trained / "metrics.json").read_text())
+    assert metrics["val"]["largest"] > metrics["val"]["mae"] and metrics["test"]["largest"] > metrics["test"]["mae"]
+    rows = pd.read_csv(trained / "metrics.csv")
+    assert rows["val_largest"].iloc[-1] == pytest.approx(metrics["val"]["largest"])
+
+
+def test_every_command_uses_it_in_another_process(folder: Path, trained: Path) -> None:
+    made = run(folder, "predict", "run", "boiler.csv", "--level", "50,85", "--out", "next.csv")
+    assert made.returncode == 0, made.stderr
+    forecast = pd.read_csv(folder / "next.csv")
+    half = [(forecast[f"load-hi-{level}"] - forecast["load"]).to_numpy() for level in (50, 85)]
+    assert half[1] / half[0] == pytest.approx([1.43953 / 0.67449] * 12, rel=1e-3), "normal quantiles"
+    for command in (("evaluate", "run"), ("report", "run", "--out", "page.html"), ("audit", "run")):
+        again = run(folder, *command)
+        assert again.returncode == 0, again.stderr
+    if find_spec("onnxscript") and find_spec("onnxruntime"):
+        assert run(folder, "export", "run", "--out", "mine.onnx").returncode == 0
+
+
+def test_cells_of_a_table_find_it(folder: Path) -> None:
+    asked = ("--datasets", "boiler.csv", "--models", "last_and_shift", "--pred-lens", "12", "--jobs", "2")
+    made = run(folder, "table", *asked, *LENGTHS, *RECIPE)
+    assert made.returncode == 0, made.stderr
+    (record,) = (folder / "results").rglob("last_and_shift*.json")
+    assert json.loads(record.read_text())["config"]["training"]["metric"] == "largest"
+
+
+def test_without_the_package_its_names_are_refused_and_nothing_is_written(folder: Path, tmp_path: Path) -> None:
+    for name, value in SETTINGS.items():
+        with pytest.raises(femts.UsageError, match=f"Unknown .*'{value}'"):
+            femts.train(
+                small_table(), "dlinear", 12, seq_len=24, settings={f"training.{name}": value}, out=tmp_path / "r"
+            )
+    assert not (tmp_path / "r").exists()
+
+
+def test_a_package_that_cannot_be_imported_is_named(folder: Path, tmp_path: Path) -> None:
+    other = tmp_path / "site" / "broken-1.0.dist-info"
+    other.mkdir(parents=True)
+    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n")
+    (other / "entry_points.txt").write_text("[femts.plugins]\nbroken = no_such_module\n")
+    made = run(tmp_path, "models")
+    assert made.returncode == 2 and made.stderr.count("\n") == 1, made.stderr
+    assert "Plugin 'broken' cannot be imported from no_such_module" in made.stderr

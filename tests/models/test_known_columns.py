@@ -1,0 +1,158 @@
+"""Models that read known columns and static ones: which rows matter, what they learn from, and who is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from small_tables import small_table
+from torch import Tensor
+
+import femts
+from femts.data.batch import Batch
+from femts.errors import UsageError
+from femts.models.base import ForecastModel
+from femts.models.registry import build_config, build_model, model_card, model_names
+from femts.models.tide import TiDE
+
+B, L, P, C, K, E = 3, 20, 6, 4, 5, 2
+SMALL = {"d_model": 16, "n_heads": 2, "n_layers": 1, "hidden": 16, "dropout": 0.0}
+READING = [name for name in model_names() if model_card(name).model_class.supports.known]
+QUANTILES = (0.1, 0.5, 0.9)
+
+
+def make(name: str, quantiles: tuple[float, ...] = (), **inputs: int) -> ForecastModel:
+    """A small model whose weights are all different from zero, in float64."""
+    torch.manual_seed(0)
+    settings = {key: value for key, value in SMALL.items() if key in model_card(name).default_settings()}
+    config = build_config(name, seq_len=L, pred_len=P, n_channels=C, settings=settings | inputs)
+    model = build_model(name, config, quantiles).double().eval()
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.add_(0.05 * torch.randn_like(weight))
+    return model
+
+
+def draws(rows: int = L + P) -> Batch:
+    def draw(*shape: int) -> Tensor:
+        return torch.randn(B, *shape, generator=generator, dtype=torch.float64)
+
+    generator = torch.Generator().manual_seed(1)
+    return Batch(draw(L, C), known=draw(rows, K), static=draw(E), future=draw(P, C))
+
+
+def changed(values: Tensor, rows: slice) -> Tensor:
+    other = values.clone()
+    other[:, rows] += 1
+    return other
+
+
+def test_tide_and_the_mixers_read_known_columns() -> None:
+    assert {"tide", "fem_sm", "fem_mamba", "lintrans"} <= set(READING)
+    assert not {"dlinear", "itransformer", "ridge", "fem_sm_ridge"} & set(READING)
+
+
+@pytest.mark.parametrize("quantiles", [(), QUANTILES], ids=["mean", "quantiles"])
+@pytest.mark.parametrize("inputs", [{}, {"n_known": K}, {"n_static": E}, {"n_known": K, "n_static": E}], ids=str)
+@pytest.mark.parametrize("name", ["tide", "fem_sm"])
+def test_forecasts_have_their_shape_and_every_weight_a_gradient(
+    name: str, inputs: dict[str, int], quantiles: tuple[float, ...]
+) -> None:
+    model, batch = make(name, quantiles, **inputs), draws()
+    batch = replace(
+        batch,
+        known=batch.known if "n_known" in inputs else None,
+        static=batch.static if "n_static" in inputs else None,
+    )
+    assert model(batch).shape == (B, P * max(1, len(quantiles)), C)
+    model.loss(batch).backward()
+    for key, weight in model.named_parameters():
+        assert weight.grad is not None and weight.grad.isfinite().all() and weight.grad.any(), key
+
+
+@pytest.mark.parametrize("name", READING)
+def test_known_rows_of_the_window_matter_and_no_others(name: str) -> None:
+    model, batch = make(name, n_known=K, n_static=E), draws(L + P + 3)
+    assert batch.known is not None and batch.static is not None
+    forecast = model(batch)
+    for rows in (slice(2, 3), slice(L, L + 1), slice(L + P - 1, L + P)):  # look-back, first and last step to come
+        assert not torch.equal(model(replace(batch, known=changed(batch.known, rows))), forecast)
+    beyond = replace(batch, known=changed(batch.known, slice(L + P, None)))
+    assert torch.equal(model(beyond), forecast) and torch.equal(model.loss(beyond), model.loss(batch))
+    assert not torch.equal(model(replace(batch, static=changed(batch.static, slice(None)))), forecast)
+
+
+@pytest.mark.parametrize("name", ["tide", "fem_sm"])
+def test_gradients_at_known_inputs_are_the_differences(name: str) -> None:
+    model, batch = make(name, n_known=K, n_static=E), draws()
+    assert batch.known is not None
+
+    def loss(known: Tensor) -> Tensor:
+        return model.loss(replace(batch, known=known))
+
+    assert torch.autograd.gradcheck(loss, batch.known.requires_grad_(), fast_mode=True)
+
+
+def test_tide_is_the_paper_written_out() -> None:
+    """One channel of a window, block by block and step by step."""
+    model, batch = make("tide", n_known=K, n_static=E), draws()
+    assert isinstance(model, TiDE) and model.narrow is not None and batch.known is not None and batch.static is not None
+
+    def block(module: Any, x: Tensor) -> Tensor:
+        first, _, second, _ = module.dense
+        hidden = (x @ first.weight.T + first.bias).clamp(min=0) @ second.weight.T + second.bias
+        return module.norm(hidden + x @ module.skip.weight.T + module.skip.bias)
+
+    series = batch.past[0, :, 1]
+    mean, deviation = series.mean(), (series.var(correction=0) + 1e-5).sqrt()
+    normal = (series - mean) / deviation
+    features = [block(model.narrow, row) for row in batch.known[0]]
+    x = torch.cat([normal, *features, batch.static[0]])
+    for module in model.dense:
+        x = block(module, x)
+    steps = [block(model.temporal, torch.cat(pair)) for pair in zip(x.chunk(P), features[L:], strict=True)]
+    expected = torch.cat(steps) + model.linear.weight @ normal + model.linear.bias
+    torch.testing.assert_close(model(batch)[0, :, 1], expected * deviation + mean)
+
+
+@pytest.mark.parametrize(
+    ("name", "reading", "named"),
+    [
+        ("dlinear", {"future": "open"}, "open"),
+        ("dlinear", {"calendar": True}, "the calendar"),
+        ("itransformer", {"future": "open", "calendar": True}, "open"),
+        ("fem_sm_ridge", {"future": "open"}, "open"),
+    ],
+)
+def test_a_model_that_cannot_read_known_columns_is_not_given_them(
+    name: str, reading: dict, named: str, tmp_path: Path
+) -> None:
+    data = femts.load_dataset(small_table(columns=("load", "open")), target="load", **reading)
+    sentence = (
+        rf"^Model '{name}' cannot read '?{named}'? for the steps to come; take one that does, such as fem_sm or tide"
+    )
+    with pytest.raises(UsageError, match=sentence) as refused:
+        femts.train(data, name, 12, seq_len=24, settings={"training.covariates": "model"}, out=tmp_path / "run")
+    assert "\n" not in str(refused.value) and not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "reading", "covariates", "reads", "regressed"),
+    [
+        ("tide", {"future": "open", "calendar": True}, "auto", True, True),
+        ("tide", {"future": "open", "calendar": True}, "regress", False, True),
+        ("itransformer", {"calendar": True}, "model", True, False),
+        ("dlinear", {"future": "open", "calendar": True}, "auto", False, True),
+    ],
+)
+def test_known_columns_are_inputs_or_regressed_on_or_both(
+    name: str, reading: dict, covariates: str, reads: bool, regressed: bool
+) -> None:
+    data = femts.load_dataset(small_table(columns=("load", "open")), target="load", **reading)
+    settings = {"training.covariates": covariates}
+    forecaster = femts.train(data, name, 12, seq_len=24, max_steps=1, settings=settings, device="cpu")
+    assert bool(getattr(forecaster.model.config, "n_known", 0)) == reads
+    assert (forecaster.preprocess.effects is not None) == regressed

@@ -1,0 +1,76 @@
+"""Devices, precision and `training.compile`: what is there is taken, what is not is refused."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from small_runs import small_run
+
+from femts.config.training import TrainingConfig
+from femts.data.batch import Batch
+from femts.errors import UsageError
+from femts.models.registry import build_config, build_model
+from femts.training.accelerator import find_accelerator, missing_compiler
+
+needs_compiler = pytest.mark.skipif(missing_compiler("cpu") is not None, reason=f"{missing_compiler('cpu')}")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has CUDA")
+def test_without_cuda_auto_is_the_cpu_in_float32() -> None:
+    found = find_accelerator(TrainingConfig())
+    assert (found.device, found.precision) == ("cpu", "32")
+    with pytest.raises(UsageError, match=r"Device 'cuda' is not there.*--device cpu or auto"):
+        find_accelerator(TrainingConfig(device="cuda"))
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_with_cuda_auto_is_cuda_in_bf16_where_native() -> None:
+    found = find_accelerator(TrainingConfig())
+    native = torch.cuda.is_bf16_supported(including_emulation=False)
+    assert (found.device, found.precision) == ("cuda", "bf16" if native else "32")
+    with pytest.raises(UsageError, match="but there are"):
+        find_accelerator(TrainingConfig(devices=torch.cuda.device_count() + 1))
+
+
+@pytest.mark.skipif(torch.backends.mps.is_available(), reason="this machine has an Apple GPU")
+def test_missing_mps_is_refused() -> None:
+    with pytest.raises(UsageError, match="Device 'mps' is not there"):
+        find_accelerator(TrainingConfig(device="mps"))
+
+
+def test_cpu_takes_precision_and_processes() -> None:
+    found = find_accelerator(TrainingConfig(device="cpu", precision="bf16", devices=2))
+    assert (found.device, found.precision, found.devices) == ("cpu", "bf16", 2)
+
+
+def test_without_a_compiler_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("CXX", raising=False)
+    with pytest.raises(UsageError, match=r"training.compile.*no C\+\+ compiler.*leave it at false"):
+        find_accelerator(TrainingConfig(device="cpu", compile=True))
+    assert find_accelerator(TrainingConfig(device="cpu")).device == "cpu"
+    with pytest.raises(UsageError, match="goes with precision 32 alone"):
+        find_accelerator(TrainingConfig(device="cpu", compile=True, precision="bf16"))
+
+
+@needs_compiler
+def test_compiled_loss_and_gradients_agree_with_the_plain_ones() -> None:
+    torch.manual_seed(0)
+    settings = {"d_model": 16, "n_layers": 1, "n_heads": 2, "dropout": 0.0}
+    model = build_model(
+        "fem_sm", build_config("fem_sm", seq_len=8, pred_len=8, n_channels=2, settings=settings)
+    ).double()
+    batch = Batch(torch.randn(3, 8, 2).double(), future=torch.randn(3, 8, 2).double())
+    losses = [loss(batch) for loss in (model.loss, torch.compile(model.loss, dynamic=False, fullgraph=True))]
+    torch.testing.assert_close(losses[1], losses[0], rtol=1e-12, atol=0)
+    plain, compiled = (torch.autograd.grad(loss, list(model.parameters())) for loss in losses)
+    for one, other in zip(compiled, plain, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-12)
+
+
+@needs_compiler
+def test_a_compiled_run_scores_like_a_plain_one() -> None:
+    plain, compiled = (small_run(max_epochs=1, settings={"training.compile": on}) for on in (False, True))
+    assert compiled.metrics["test"]["mse"] == pytest.approx(plain.metrics["test"]["mse"], rel=1e-5)
+    assert compiled.config.training.compile is True
