@@ -4,8 +4,10 @@ intervals, and the registries that they add them to."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from importlib.metadata import entry_points
-from typing import Generic, TypeVar
+from pkgutil import iter_modules
+from typing import TypeVar
 
 from femts.errors import UsageError, suggest
 
@@ -39,45 +41,55 @@ def load_plugins() -> None:
             ) from error
 
 
-class Registry(Generic[T]):
-    """Things of one kind by name, from femts and from plugins.
+class Registry(dict[str, T]):
+    """Things of one kind by name, from femts and from plugins. What is not there raises a UsageError with the nearest
+    right name.
 
     Args:
         kind: a noun, for messages.
         reserved: further names, of what needs no registration.
+        load: imports the modules of femts that register something of this kind.
     """
 
-    def __init__(self, kind: str, reserved: Sequence[str] = ()) -> None:
-        self.kind, self.reserved, self._things = kind, tuple(reserved), dict[str, T]()
+    def __init__(self, kind: str, reserved: Sequence[str] = (), load: Callable[[], object] | None = None) -> None:
+        super().__init__()
+        self.kind, self.reserved, self._load = kind, tuple(reserved), load
+
+    def add(self, name: str, thing: T, module: str) -> None:
+        """Make `thing` available by `name`, as `module` asks; ValueError for a name that is taken, in whatever case."""
+        if name.lower() in map(str.lower, [*self, *self.reserved]):
+            raise ValueError(f"{self.kind} {name!r} is registered twice")
+        self[name] = thing
+        if module.split(".")[0] != "femts":
+            _MODULES[name] = module
 
     def register(self, name: str) -> Callable[[T], T]:
         """Decorator: make something available by `name`; ValueError for a name that is taken."""
 
         def add(thing: T) -> T:
-            if name in self._things or name in self.reserved:
-                raise ValueError(f"{self.kind} {name!r} is registered twice")
-            self._things[name] = thing
-            note_module(name, getattr(thing, "__module__", ""))
+            self.add(name, thing, getattr(thing, "__module__", ""))
             return thing
 
         return add
 
     def names(self) -> tuple[str, ...]:
         """All names, sorted."""
+        if self._load is not None:
+            self._load()
         load_plugins()
-        return tuple(sorted([*self.reserved, *self._things]))
+        return tuple(sorted([*self.reserved, *self]))
 
-    def __getitem__(self, name: str) -> T:
-        """The one called `name`; UsageError with the nearest right name where there is none."""
-        if name not in self._things and name not in self.names():
-            raise UsageError(f"Unknown {self.kind} '{name}'{suggest(str(name), self.names())}")
-        return self._things[name]
+    def __missing__(self, name: str) -> T:
+        known = self.names()
+        if name not in self:
+            raise UsageError(f"Unknown {self.kind} '{name}'{suggest(str(name), known)}")
+        return self[name]
 
 
-def note_module(name: str, module: str) -> None:
-    """Note that `name` was registered by `module`, where that is none of femts."""
-    if module.split(".")[0] != "femts":
-        _MODULES[name] = module
+def import_all(package: str) -> None:
+    """Import every module of `package`."""
+    for module in iter_modules(import_module(package).__path__):
+        import_module(f"{package}.{module.name}")
 
 
 def modules_of(value: object) -> set[str]:

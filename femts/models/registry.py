@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
-import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
@@ -12,9 +10,9 @@ from typing import Any, TypeVar
 from femts.config.arguments import check_text
 from femts.config.model import AUTO, SHAPE, ModelConfig
 from femts.config.settings import make_config
-from femts.errors import UsageError, suggest
+from femts.errors import UsageError
 from femts.models.base import ForecastModel
-from femts.plugins import load_plugins, note_module
+from femts.plugins import Registry, import_all
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,7 @@ class ModelCard:
         return {**defaults, **self.overrides}
 
 
-_CARDS: dict[str, ModelCard] = {}
+MODELS: Registry[ModelCard] = Registry("model", load=lambda: import_all("femts.models"))
 _Model = TypeVar("_Model", bound=type[ForecastModel])
 
 
@@ -59,36 +57,22 @@ def register(name: str, summary: str, **overrides: Any) -> Callable[[_Model], _M
     """
 
     def add(model_class: _Model) -> _Model:
-        if name in _CARDS:
-            raise ValueError(f"model name {name!r} is registered twice")
-        _CARDS[name] = ModelCard(name, summary, model_class, overrides)
-        note_module(name, model_class.__module__)
+        MODELS.add(name, ModelCard(name, summary, model_class, overrides), model_class.__module__)
         return model_class
 
     return add
 
 
-def _load_all() -> None:
-    package = importlib.import_module("femts.models")
-    for module in pkgutil.iter_modules(package.__path__):
-        importlib.import_module(f"femts.models.{module.name}")
-    load_plugins()
-
-
 def model_names() -> list[str]:
     """All registered names of models that can be trained, sorted."""
-    _load_all()
-    return sorted(name for name, card in _CARDS.items() if not card.model_class.combines)
+    return [name for name in MODELS.names() if not MODELS[name].model_class.combines]
 
 
 def model_card(name: str) -> ModelCard:
     """The entry called `name`; UsageError with the nearest right name when there is none."""
-    names = model_names()
     if check_text(name, "model") == AUTO:
         raise UsageError(f"Model '{AUTO}' chooses among the models when it is trained; name one of them here.")
-    if name not in _CARDS:
-        raise UsageError(f"Unknown model '{name}'{suggest(name, names)}")
-    return _CARDS[name]
+    return MODELS[name]
 
 
 def build_config(

@@ -21,6 +21,7 @@ import femts
 from femts.cli import main
 from femts.data import catalog
 from femts.errors import UsageError
+from femts.plugins import import_all
 
 _FILE = """
 from femts.data.catalog.registry import DatasetCard, register_dataset
@@ -89,7 +90,7 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 def boiler(folder: Path, source: str) -> str:
     """The name of a data set in a file of its own."""
     (folder / "boiler_for_test.py").write_text(source)
-    catalog.load_cards()
+    import_all("femts.data.catalog")
     return "Boiler"
 
 
@@ -128,7 +129,7 @@ def test_a_table_shows_it_once_its_file_is_in_the_folder(source: str, tmp_path: 
 
 def test_data_that_are_made_need_no_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "slopes_for_test.py").write_text(_BUILT_IN.replace("ROWS", "100"))
-    catalog.load_cards()
+    import_all("femts.data.catalog")
     assert _listed("Slopes", capsys) == ["Slopes", "100", "2", "h", "built-in"]
     data = femts.load_dataset("slopes")
     assert data.values.shape == (100, 2) and data.stamps is None and data.split.test.tolist() == [[80, 100]]
@@ -137,7 +138,7 @@ def test_data_that_are_made_need_no_file(folder: Path, capsys: pytest.CaptureFix
 
 def test_what_is_made_is_held_to_its_card(folder: Path) -> None:
     (folder / "slopes_for_test.py").write_text(_BUILT_IN.replace("ROWS", "90"))
-    catalog.load_cards()
+    import_all("femts.data.catalog")
     with pytest.raises(
         UsageError, match="What is made has 100 rows of 2 values, but Slopes has 90 of 2; mend its card"
     ):

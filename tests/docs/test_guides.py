@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from unittest.mock import patch
 
@@ -10,8 +11,12 @@ from checkout import Checkout
 from pages import ROOT, Reader, blocks, compare, less
 
 from femts.data.catalog import CATALOG
-from femts.mixers.priors import registry as priors
-from femts.models import registry
+from femts.data.scaler import SCALERS
+from femts.evaluation.conformal import INTERVALS
+from femts.evaluation.metrics import METRICS
+from femts.mixers.priors.registry import PRIORS, prior_names
+from femts.models.losses import LOSSES
+from femts.models.registry import MODELS, model_names
 
 pytestmark = pytest.mark.slow
 
@@ -25,12 +30,14 @@ def test_a_guide_does_what_it_says(guide: str, tmp_path: Path, monkeypatch: pyte
     if guide in NEEDS:
         pytest.importorskip(NEEDS[guide], reason=f"this guide needs {NEEDS[guide]}")
     monkeypatch.delenv("FEMTS_DATA", raising=False)  # what a guide needs it makes itself
-    registry.model_names()  # what is loaded now stays when the patches end
-    priors.prior_names()
+    model_names()  # what is loaded now stays when the patches end
+    prior_names()
     checkout = guide == "extend"
     if checkout:
         Checkout.make(tmp_path)
-    with patch.dict(registry._CARDS), patch.dict(priors._PRIORS), patch.dict(CATALOG):
+    with ExitStack() as untouched:
+        for registry in (MODELS, PRIORS, CATALOG, LOSSES, METRICS, SCALERS, INTERVALS):
+            untouched.enter_context(patch.dict(registry))
         Reader(tmp_path, less(max_steps=8), checkout).read(HOW_TO / f"{guide}.md")
 
 

@@ -17,8 +17,8 @@ from femts import plugins
 from femts.data.catalog import DatasetCard, register_dataset
 from femts.data.catalog.registry import CATALOG
 from femts.errors import CellWarning, UsageError
-from femts.mixers.priors.registry import _PRIORS, register_prior
-from femts.models.registry import _CARDS, model_names
+from femts.mixers.priors.registry import PRIORS, register_prior
+from femts.models.registry import MODELS, model_names
 
 _MODULE = """
 from torch import Tensor, nn
@@ -64,7 +64,7 @@ def imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     model_names()
     (tmp_path / "own_models_for_test.py").write_text(_MODULE)
     monkeypatch.syspath_prepend(tmp_path)
-    with patch.dict(_CARDS), patch.dict(CATALOG), patch.dict(plugins._MODULES):
+    with patch.dict(MODELS), patch.dict(CATALOG), patch.dict(plugins._MODULES):
         importlib.import_module("own_models_for_test")
         yield
     del sys.modules["own_models_for_test"]
@@ -82,7 +82,7 @@ def test_a_table_trains_them_and_tells_which_failed_and_why(tmp_path: Path) -> N
 
 
 def test_what_the_script_itself_registers_is_refused_before_anything_runs(tmp_path: Path) -> None:
-    plugins.note_module("own_line", "__main__")
+    plugins._MODULES["own_line"] = "__main__"
     small_table().to_csv(tmp_path / "mine.csv", index=False)
     with pytest.raises(UsageError, match=r"^'own_line' is of the script .* put it into a file of its own"):
         femts.table(tmp_path / "mine.csv", "own_line", 12, seq_lens=24, results=tmp_path / "results")
@@ -91,7 +91,7 @@ def test_what_the_script_itself_registers_is_refused_before_anything_runs(tmp_pa
 
 def test_modules_are_those_of_names_that_occur_and_of_no_others() -> None:
     register_dataset(_BROOK)
-    with patch.dict(_PRIORS):
+    with patch.dict(PRIORS):
         own: Any = type("OwnPrior", (), {"NAME": "own_prior", "__module__": "own_priors"})
         register_prior(own)
     assert plugins.modules_of({"settings": {"model.prior": "own_prior"}}) == {"own_priors"}

@@ -79,7 +79,7 @@ def fading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The name of the prior in a file of its own, known while the test runs."""
     registry.prior_names()
     models.model_names()
-    with patch.dict(registry._PRIORS), patch.dict(models._CARDS):
+    with patch.dict(registry.PRIORS), patch.dict(models.MODELS):
         (tmp_path / "fading_for_test.py").write_text(_FILE)
         monkeypatch.syspath_prepend(tmp_path)
         importlib.import_module("fading_for_test")

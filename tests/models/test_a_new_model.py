@@ -28,7 +28,7 @@ import femts
 from femts import models
 from femts.cli import main
 from femts.errors import UsageError
-from femts.models.registry import _CARDS, model_names, register
+from femts.models.registry import MODELS, model_names, register
 
 _FILE = """
 from dataclasses import dataclass, replace
@@ -84,7 +84,7 @@ def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "weighted_for_test.py").write_text(_FILE)
     monkeypatch.setattr(models, "__path__", [*models.__path__, str(tmp_path / "models")])
-    with patch.dict(_CARDS):
+    with patch.dict(MODELS):
         assert set(NAMES) <= set(model_names())
         yield
     del sys.modules["femts.models.weighted_for_test"]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from femts.errors import UsageError, suggest
-from femts.plugins import load_plugins, note_module
+from femts.plugins import Registry, load_plugins
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,16 +84,13 @@ class DatasetCard:
         return (self.split_rule or ratio_split)(self.rows)
 
 
-CATALOG: dict[str, DatasetCard] = {}
+CATALOG: Registry[DatasetCard] = Registry("dataset")
 """Cards by their name as published; `register_dataset` adds to them."""
 
 
 def register_dataset(card: DatasetCard) -> DatasetCard:
     """Make the data set of `card` available under its name; ValueError where that is taken, in whatever case."""
-    if card.name.lower() in (name.lower() for name in CATALOG):
-        raise ValueError(f"data set name {card.name!r} is registered twice")
-    CATALOG[card.name] = card
-    note_module(card.name, sys._getframe(1).f_globals.get("__name__", ""))  # a card is of no module
+    CATALOG.add(card.name, card, sys._getframe(1).f_globals.get("__name__", ""))  # a card is of no module
     return card
 
 

@@ -1,16 +1,11 @@
-"""Selection priors by name. Every module of this folder is imported when one is first asked for,
-and registers itself."""
+"""Selection priors by name. Every module of this folder is imported when one is first asked for, and registers
+itself."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib import import_module
-from pathlib import Path
-from pkgutil import iter_modules
 from typing import Any, Protocol, TypeVar
 
-from femts.errors import UsageError, suggest
-from femts.plugins import load_plugins, note_module
+from femts.plugins import Registry, import_all
 
 
 class PriorClass(Protocol):
@@ -33,7 +28,7 @@ class PriorClass(Protocol):
         """Weights of its linear maps at these widths."""
 
 
-_PRIORS: dict[str, PriorClass] = {}
+PRIORS: Registry[PriorClass] = Registry("prior", load=lambda: import_all("femts.mixers.priors"))
 _Class = TypeVar("_Class", bound=PriorClass)
 
 
@@ -46,28 +41,15 @@ def register_prior(prior: _Class) -> _Class:
     Returns:
         The same class.
     """
-    _PRIORS[prior.NAME] = prior
-    note_module(prior.NAME, prior.__module__)
+    PRIORS.add(prior.NAME, prior, prior.__module__)
     return prior
 
 
 def prior_class(name: str) -> PriorClass:
     """The prior called `name`; UsageError with the nearest right name when there is none."""
-    if name not in _PRIORS:  # asked in every forward pass, where no folder should be listed
-        _load_all()
-    if name not in _PRIORS:
-        raise UsageError(f"Unknown prior '{name}'{suggest(name, _PRIORS)}")
-    return _PRIORS[name]
+    return PRIORS[name]
 
 
 def prior_names() -> tuple[str, ...]:
     """Every registered name, in the order of `Prior.ORDER`."""
-    _load_all()
-    return tuple(sorted(_PRIORS, key=lambda name: _PRIORS[name].ORDER))
-
-
-def _load_all() -> None:
-    load: Callable[[str], object] = import_module
-    for module in iter_modules([str(Path(__file__).parent)]):
-        load(f"{__package__}.{module.name}")
-    load_plugins()
+    return tuple(sorted(PRIORS.names(), key=lambda name: PRIORS[name].ORDER))
