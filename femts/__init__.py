@@ -10,7 +10,7 @@ from femts._version import __version__
 
 if TYPE_CHECKING:
     from femts.analysis.audit.run import audit
-    from femts.analysis.backtest import Cutoffs, backtest, backtest_scores
+    from femts.analysis.backtest import backtest, backtest_scores
     from femts.analysis.report import report
     from femts.analysis.tune import tune
     from femts.config.model import ModelConfig
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 # Public names by the module that they are loaded from. `models` is the package of that name, which can be called.
 _NAMES = {
     "femts.analysis.audit.run": ("audit",),
-    "femts.analysis.backtest": ("Cutoffs", "backtest", "backtest_scores"),
+    "femts.analysis.backtest": ("backtest", "backtest_scores"),
     "femts.analysis.report": ("report",),
     "femts.analysis.tune": ("tune",),
     "femts.config.model": ("ModelConfig",),
@@ -78,7 +78,6 @@ __all__ = [
     "AgeWarning",
     "BoundPrior",
     "CellWarning",
-    "Cutoffs",
     "Dataset",
     "DatasetCard",
     "FemtsError",

@@ -181,7 +181,7 @@ def run(series: Series, model: str, folder: Path) -> dict[str, Any] | None:
     scores = fc.scores(level=[80, 95]).iloc[-1]
     first, last = fc.data["split"]["test"]
     windows = max(1, min(MOST_WINDOWS, (last - first) // fc.config.pred_len))
-    past = femts.backtest(fc, file, femts.Cutoffs(windows, fc.config.pred_len))
+    past = femts.backtest(fc, file, n_windows=windows)
     errors = femts.backtest_scores(past, fc).set_index(["cutoff", "model"])["mae_raw"]
     scale = scores["mae"] / scores["mase"]
     return {

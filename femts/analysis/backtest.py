@@ -23,7 +23,7 @@ from femts.data.read import read_headless
 from femts.data.splits import Split
 from femts.errors import UsageError, memory_checked
 from femts.forecaster.forecaster import Forecaster, Source
-from femts.forecaster.forecasting import Made, forecast_series
+from femts.forecaster.forecasting import SeriesForecasts, forecast_series
 from femts.forecaster.inputs import ended_note, ends_of, steps_ahead, warn_new_series
 from femts.forecaster.scoring import read_like
 from femts.text import shown
@@ -31,21 +31,6 @@ from femts.text import shown
 Array = NDArray[np.float64]
 USUAL = 5  # forecasts, where nobody says how many
 FORECASTS = ("forecast", "seasonal_naive")
-
-
-@dataclass(frozen=True)
-class Cutoffs:
-    """Moments that a backtest forecasts from; the last forecast ends with the data.
-
-    Attributes:
-        windows: forecasts; None for five, or as many as the rows of a single table allow.
-        step: rows from one cutoff to the next.
-        horizon: steps of a forecast; None for as many as the forecaster was trained for, longer ones are rolled out.
-    """
-
-    windows: int | None
-    step: int
-    horizon: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +46,10 @@ class _Moment:
 def backtest(
     forecaster: Forecaster,
     data: Source,
-    cutoffs: Cutoffs,
     *,
+    n_windows: int | None = None,
+    step_size: int | None = None,
+    horizon: int | None = None,
     refit: bool = False,
     say: Callable[[str], None] | None = None,
 ) -> pd.DataFrame:
@@ -78,7 +65,9 @@ def backtest(
         forecaster: a trained one.
         data: catalogue name, file, frame or `Dataset` with the training columns, in raw units.
             Columns known in advance are taken from it as well, as if they had been right.
-        cutoffs: how many, how far apart, and how long a forecast is: `femts.Cutoffs(windows=5, step=24)`.
+        n_windows: forecasts; None for five, or as many as the rows of a single table allow.
+        step_size: rows from one cutoff to the next; None for the horizon.
+        horizon: steps of a forecast; None for as many as the forecaster was trained for, longer ones are recursive.
         refit: train before each forecast.
         say: takes a sentence on what a reader should know: how long each training took, rows known from the training,
             values without a forecast.
@@ -93,14 +82,16 @@ def backtest(
         UsageError: the numbers, the data or its length cannot be used; the text says why.
     """
     check_kind(forecaster, Forecaster, "The forecaster", "give what femts.train or femts.load returned")
-    check_kind(cutoffs, Cutoffs, "The cutoffs", "give femts.Cutoffs(windows=8, step=24)")
     check_flag(refit, "refit")
     check_callable(say, "say")
     say = say or (lambda _: None)
-    steps = forecaster.config.pred_len if cutoffs.horizon is None else cutoffs.horizon
-    _check_cutoffs(cutoffs, steps)
+    steps = forecaster.config.pred_len if horizon is None else horizon
+    step_size = steps if step_size is None else step_size
+    for name, value in (("n_windows", n_windows), ("step_size", step_size), ("horizon", steps)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1):
+            raise UsageError(f"A backtest takes a whole number of at least 1 for its {name}, not {value}.")
     rows, where = _rows(forecaster, data)
-    moments = _moments(forecaster, rows, cutoffs, steps, where)
+    moments = _moments(forecaster, rows, n_windows, step_size, steps, where)
     if rows.schema.panel:
         _say_short(rows, moments, steps, say)
     else:
@@ -127,15 +118,6 @@ def backtest(
             "the scores of both models leave them out"
         )
     return frame
-
-
-def _check_cutoffs(cutoffs: Cutoffs, horizon: int) -> None:
-    """UsageError where a number of `cutoffs`, or the `horizon`, is not a whole one of at least 1."""
-    for name, value in (("windows", cutoffs.windows), ("step", cutoffs.step), ("horizon", horizon)):
-        if name == "windows" and value is None:
-            continue
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-            raise UsageError(f"A backtest takes a whole number of at least 1 for its {name}, not {value}.")
 
 
 def _rows(forecaster: Forecaster, data: Source) -> tuple[Dataset, str]:
@@ -191,16 +173,18 @@ def _as_dataset(forecaster: Forecaster, name: str, values: Array, stamps: pd.Ind
     )
 
 
-def _moments(forecaster: Forecaster, data: Dataset, cutoffs: Cutoffs, steps: int, where: str) -> list[_Moment]:
+def _moments(
+    forecaster: Forecaster, data: Dataset, n_windows: int | None, step: int, steps: int, where: str
+) -> list[_Moment]:
     """All cutoffs, rising; without series that have less than a season before it.
 
     Raises:
         UsageError: a single table is too short; the text says what would fit.
     """
-    windows, step, season = cutoffs.windows or USUAL, cutoffs.step, forecaster.season
+    windows, season = n_windows or USUAL, forecaster.season
     if not data.schema.panel:
         needed, last = max(forecaster.config.fewest_rows, season), data.rows - steps
-        if cutoffs.windows is None:
+        if n_windows is None:
             windows = max(1, min(USUAL, (last - needed) // step + 1))
         if last - (windows - 1) * step < needed:
             together, fitting = needed + (windows - 1) * step + steps, (last - needed) // step + 1
@@ -307,7 +291,7 @@ class _Gaps:
     filled: Counter[str] = field(default_factory=Counter)
     ended: dict[str, None] = field(default_factory=dict)
 
-    def add(self, forecaster: Forecaster, before: Dataset, made: Made) -> None:
+    def add(self, forecaster: Forecaster, before: Dataset, made: SeriesForecasts) -> None:
         """Count one forecast; series of their own begin and end with gaps of which nothing is said."""
         if forecaster.config.schema.panel:
             names, gone = before.series, np.flatnonzero(made.ended.all(axis=1))

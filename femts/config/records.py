@@ -12,7 +12,7 @@ MOST_BYTES = 2**28
 MISSING = object()
 
 
-class Misfit(ValueError):
+class RecordError(ValueError):
     """A value that a rule refuses; its text names the field, the value and what would be right."""
 
     def __init__(self, name: str, value: object, right: str) -> None:
@@ -21,15 +21,15 @@ class Misfit(ValueError):
 
 
 def read_json(path: Path) -> Any:
-    """Read what the file `path` holds; a Misfit when that is no JSON, an OSError when the system refuses."""
+    """Read what the file `path` holds; a RecordError when that is no JSON, an OSError when the system refuses."""
     with open(path, "rb") as file:
         content = file.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
-        raise Misfit("", f"more than {MOST_BYTES} bytes", "of a size that femts writes")
+        raise RecordError("", f"more than {MOST_BYTES} bytes", "of a size that femts writes")
     try:
         return json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise Misfit("", content[:30], "JSON") from error
+        raise RecordError("", content[:30], "JSON") from error
 
 
 def fingerprint(content: Any) -> str:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from femts.config.records import Misfit, read_json
+from femts.config.records import RecordError, read_json
 from femts.errors import RunFailure, UsageError
 from femts.evaluation.window_errors import MOST
 from femts.files import write_file
@@ -299,7 +299,7 @@ def read_record(path: Path, *kinds: type[Job]) -> dict[str, Any]:
         record = read_json(path)
     except OSError as error:
         raise UsageError(f"Record {path} cannot be read: {error.strerror}; {remedy}") from error
-    except Misfit as error:
+    except RecordError as error:
         raise UsageError(f"Record {path} is not JSON; {remedy}") from error
     of_format = [kind for kind in kinds if isinstance(record, dict) and record.get("format") == kind.record_format]
     if not of_format:

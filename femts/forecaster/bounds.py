@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 
-class Ends(NamedTuple):
+class QuantileSpec(NamedTuple):
     """Ends of intervals that a user asks for.
 
     Attributes:
@@ -38,7 +38,7 @@ class Ends(NamedTuple):
     quantiles: tuple[float, ...] = ()
 
     @classmethod
-    def of(cls, level: Sequence[float] | None, quantiles: Sequence[float] | None) -> Ends:
+    def of(cls, level: Sequence[float] | None, quantiles: Sequence[float] | None) -> QuantileSpec:
         """The ends by what `predict` was given; UsageError for what is no level or quantile."""
         return cls(
             () if level is None else check_levels(level),
@@ -52,7 +52,7 @@ class Ends(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Made:
+class SeriesForecasts:
     """Forecasts of S series, P steps of T targets each, and what they are of.
 
     Attributes:
@@ -121,7 +121,7 @@ class Made:
         return units.rescale(self.preprocess.inverse(values, known))
 
 
-def raw_bounds(forecaster: Forecaster, made: Made, points: Array, ends: Ends) -> dict[str, Array]:
+def raw_bounds(forecaster: Forecaster, made: SeriesForecasts, points: Array, ends: QuantileSpec) -> dict[str, Array]:
     """Bounds (S, P, T) in raw units by name: `lo-80`, `hi-80`, `q-10`.
 
     They are made in the scaled units of the forecaster whose errors the intervals come from, by which they are also
@@ -153,7 +153,7 @@ def raw_bounds(forecaster: Forecaster, made: Made, points: Array, ends: Ends) ->
     return bounds | {f"q-{100 * q:g}": pairs[level_of(q)][q > 0.5] for q in ends.quantiles}
 
 
-def _scored_units(forecaster: Forecaster, made: Made) -> Preprocess:
+def _scored_units(forecaster: Forecaster, made: SeriesForecasts) -> Preprocess:
     """Preprocessing of the series by the forecaster whose errors its intervals come from; that of a new series is its
     own."""
     if forecaster.scored is None:

@@ -22,7 +22,7 @@ from femts.errors import UsageError, memory_checked, suggest
 from femts.evaluation.intervals import Intervals
 from femts.files import locked
 from femts.forecaster import calibration, run_folder, scoring
-from femts.forecaster.bounds import Ends
+from femts.forecaster.bounds import QuantileSpec
 from femts.forecaster.forecasting import Array, explain_table, forecast_array, forecast_table
 from femts.forecaster.restore import Restored, restore, weights_bytes
 from femts.forecaster.run_folder import INTERVALS, PREPROCESS, SCORED, SCORED_WEIGHTS, WEIGHTS, RunConfig
@@ -228,7 +228,7 @@ class Forecaster:
             UsageError: an argument cannot be used; the text says which, and why.
             RunFailure: the model does not forecast finite numbers.
         """
-        return forecast_table(self, history, horizon, Ends.of(level, quantiles), future, series)
+        return forecast_table(self, history, horizon, QuantileSpec.of(level, quantiles), future, series)
 
     @memory_checked()
     def predict_array(self, x: ArrayLike, horizon: int | None = None, offsets: Array | None = None) -> Array:

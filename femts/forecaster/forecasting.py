@@ -25,7 +25,7 @@ from femts.evaluation.evaluator import windows_at_a_time
 from femts.evaluation.intervals import with_bounds
 from femts.explain.posterior import explainable, explanation
 from femts.forecaster import inputs
-from femts.forecaster.bounds import Ends, Made, raw_bounds
+from femts.forecaster.bounds import QuantileSpec, SeriesForecasts, raw_bounds
 from femts.forecaster.scoring import calibrated
 from femts.mixers.ops.precision import full_precision
 from femts.models.base import Forecasts
@@ -82,7 +82,7 @@ def forecast_table(
     forecaster: Forecaster,
     history: pd.DataFrame,
     horizon: int | None,
-    ends: Ends,
+    ends: QuantileSpec,
     future: pd.DataFrame | None,
     series: Sequence[str] | None = None,
 ) -> pd.DataFrame:
@@ -235,7 +235,7 @@ def _carried(
     return values, offsets
 
 
-def forecast_series(forecaster: Forecaster, data: Dataset, ahead: pd.Index, in_advance: Array) -> Made:
+def forecast_series(forecaster: Forecaster, data: Dataset, ahead: pd.Index, in_advance: Array) -> SeriesForecasts:
     """Forecast the stamps `ahead` (S steps,) of each series of `data`.
 
     Args:
@@ -255,7 +255,9 @@ def forecast_series(forecaster: Forecaster, data: Dataset, ahead: pd.Index, in_a
     scaled = Forecasts(torch.cat([piece.points for piece in pieces]), torch.cat(quantiles) if quantiles else None)
     if not bool(scaled.points[..., : len(forecaster.targets)].isfinite().all()):
         raise RunFailure("The forecast is not finite; train again with a lower training.lr, or with other data.")
-    return Made(data.series, ready.preprocess, ready.recent, ahead, scaled, ready.offsets, len(forecaster.targets))
+    return SeriesForecasts(
+        data.series, ready.preprocess, ready.recent, ahead, scaled, ready.offsets, len(forecaster.targets)
+    )
 
 
 def explain_table(forecaster: Forecaster, history: pd.DataFrame, series: Sequence[str] | None = None) -> pd.DataFrame:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from femts.config.records import Misfit, fingerprint, read_json
+from femts.config.records import RecordError, fingerprint, read_json
 from femts.errors import UsageError
 from femts.files import write_file
 from femts.forecaster.run_folder import (
@@ -127,7 +127,7 @@ def read_preprocess(folder: Path) -> dict[str, Any]:
     try:
         record: dict[str, Any] = read_json(folder / PREPROCESS)
         return record
-    except (OSError, Misfit) as error:
+    except (OSError, RecordError) as error:
         raise UsageError(f"Run {folder} lacks a readable {PREPROCESS}; train again.") from error
 
 
@@ -140,7 +140,7 @@ def read_metrics(folder: Path) -> dict[str, Any]:
     try:
         metrics: dict[str, Any] = read_json(folder / METRICS)
         run_format = metrics["format"]
-    except (OSError, Misfit, LookupError, TypeError) as error:
+    except (OSError, RecordError, LookupError, TypeError) as error:
         raise changed(folder, f"{METRICS} cannot be read") from error
     if run_format != FORMAT:
         raise UsageError(

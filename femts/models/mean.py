@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from femts.config.model import ModelConfig
-from femts.config.records import Misfit
+from femts.config.records import RecordError
 from femts.data.batch import Batch
 from femts.errors import UsageError
 from femts.models.base import ForecastModel, Forecasts, Supports
@@ -39,14 +39,14 @@ class Member:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """Read what stands in a `config.yaml`; a Misfit where that is no member."""
+        """Read what stands in a `config.yaml`; a RecordError where that is no member."""
         try:
             check_trained(record["model"])
             return cls(record["model"], read_config(record["model"], record["config"]))
         except UsageError as error:
-            raise Misfit("model.members", record["model"], f"a model that can be built: {error}"[:-1]) from error
+            raise RecordError("model.members", record["model"], f"a model that can be built: {error}"[:-1]) from error
         except (LookupError, TypeError) as error:
-            raise Misfit("model.members", record, "a model and its config") from error
+            raise RecordError("model.members", record, "a model and its config") from error
 
     def build(self) -> ForecastModel:
         """The model, with its first weights."""

@@ -47,8 +47,8 @@ def ridge() -> Forecaster:
     return panel_forecaster("ridge")
 
 
-def cut(windows: int | None, step: int = 1, horizon: int | None = None) -> femts.Cutoffs:
-    return femts.Cutoffs(windows, step, horizon)
+def cut(windows: int | None, step: float = 1, horizon: int | None = None) -> dict[str, Any]:
+    return {"n_windows": windows, "step_size": step, "horizon": horizon}
 
 
 def overall(frame: pd.DataFrame, forecaster: Forecaster, model: str = "forecast") -> pd.Series:
@@ -58,7 +58,7 @@ def overall(frame: pd.DataFrame, forecaster: Forecaster, model: str = "forecast"
 
 def test_all_test_windows_give_the_score_of_the_evaluator(forecaster: Forecaster) -> None:
     wanted, naive = forecaster.evaluate("test"), fit.train(DATA, "seasonal_naive", P, seq_len=L).metrics["test"]
-    frame = femts.backtest(forecaster, DATA, cut(int(wanted["windows"])))
+    frame = femts.backtest(forecaster, DATA, **cut(int(wanted["windows"])))
     found = overall(frame, forecaster)
     assert found["mse_scaled"] == pytest.approx(wanted["mse"], rel=1e-5)
     assert found["mae_scaled"] == pytest.approx(wanted["mae"], rel=1e-5)
@@ -71,14 +71,14 @@ def test_windows_of_real_data_give_the_score_of_the_evaluator() -> None:
     real = fit.train(data, "ridge", 24, seq_len=96, settings={"model.longest": 24})
     windows = part_windows(data, real.preprocess, "test", 96, 24)
     wanted = evaluate(real.model, windows, some=torch.arange(len(windows) - 1, 0, -7)[:40])
-    found = overall(femts.backtest(real, data.frame().iloc[: data.split.test[0, 1]], cut(40, 7)), real)
+    found = overall(femts.backtest(real, data.frame().iloc[: data.split.test[0, 1]], **cut(40, 7)), real)
     assert found["mse_scaled"] == pytest.approx(wanted["mse"], rel=1e-5)
     assert found["mae_scaled"] == pytest.approx(wanted["mae"], rel=1e-5)
 
 
 @pytest.mark.parametrize("horizon", [5, P, 30])
 def test_each_window_is_what_predict_gives(forecaster: Forecaster, horizon: int) -> None:
-    frame = femts.backtest(forecaster, FRAME, cut(3, 10, horizon))
+    frame = femts.backtest(forecaster, FRAME, **cut(3, 10, horizon))
     assert list(frame.columns) == ["cutoff", "date", "column", "forecast", "seasonal_naive", "actual"]
     for number, (cutoff, window) in enumerate(frame.groupby("cutoff")):
         row = len(FRAME) - horizon - (2 - number) * 10
@@ -93,7 +93,7 @@ def test_each_window_is_what_predict_gives(forecaster: Forecaster, horizon: int)
 @pytest.mark.parametrize("horizon", [3, WEEK, 10])
 def test_each_series_is_cut_from_its_own_end(ridge: Forecaster, horizon: int) -> None:
     said = list[str]()
-    frame = femts.backtest(ridge, LONG, cut(2, 5, horizon), say=said.append)
+    frame = femts.backtest(ridge, LONG, **cut(2, 5, horizon), say=said.append)
     assert list(frame) == ["window", "series", "cutoff", "date", "forecast", "seasonal_naive", "actual"]
     for (window, name), rows in frame.groupby(["window", "series"]):
         before = horizon + (2 - int(str(window))) * 5
@@ -110,7 +110,7 @@ def test_each_series_is_cut_from_its_own_end(ridge: Forecaster, horizon: int) ->
 
 
 def test_scores_of_many_series_are_in_the_scaled_units_of_each(ridge: Forecaster) -> None:
-    frame = femts.backtest(ridge, ridge.training_data(), cut(1))
+    frame = femts.backtest(ridge, ridge.training_data(), **cut(1))
     errors = []
     for name, rows in frame.groupby("series"):
         one = ridge.of(str(name)).preprocess
@@ -127,7 +127,7 @@ def test_scores_of_many_series_are_in_the_scaled_units_of_each(ridge: Forecaster
 def test_new_series_are_forecast_and_have_raw_errors(ridge: Forecaster) -> None:
     new = LONG.query("unique_id == 'long'").assign(unique_id="stranger")
     with pytest.warns(GapWarning, match="1 of 1 series are new"):
-        frame = femts.backtest(ridge, new, cut(1))
+        frame = femts.backtest(ridge, new, **cut(1))
     scores = femts.backtest_scores(frame, ridge, by="series").query("series == 'stranger'")
     assert scores["mae_raw"].notna().all() and scores["mae_scaled"].isna().all()
 
@@ -139,7 +139,7 @@ def test_rows_after_the_cutoff_do_not_matter(refit: bool, many: bool, linear: Fo
     changed, values, steps = table.copy(), table.columns[-1], model.config.pred_len
     late = changed.groupby(ends).cumcount(ascending=False) < steps + 7
     changed.loc[late, values] += 1e4 * np.random.default_rng(0).random(int(late.sum()))
-    frames = [femts.backtest(model, each, cut(2, 7), refit=refit) for each in (table, changed)]
+    frames = [femts.backtest(model, each, **cut(2, 7), refit=refit) for each in (table, changed)]
     first = "window" if many else "cutoff"
     same = frames[0][first] == frames[0][first].iloc[0]
     one, other = (frame["forecast"].to_numpy() for frame in frames)
@@ -160,7 +160,7 @@ def test_refit_trains_once_a_cutoff_on_all_rows_before_it_by_the_recipe_of_the_r
 
     monkeypatch.setattr(again, "refit", watched)
     steps, step = model.config.pred_len, 7
-    frame = femts.backtest(model, table, cut(2, step), refit=True, say=said.append)
+    frame = femts.backtest(model, table, **cut(2, step), refit=True, say=said.append)
     assert not any("flatter" in text for text in said)
     assert said[-1].startswith("2 trainings and their forecasts took")
     for number, (data, made) in enumerate(seen):
@@ -192,7 +192,7 @@ def test_refit_on_all_rows_is_the_final_fit(many: bool) -> None:
         made = again.refit(forecaster, data)
         assert made.data == final.data
         assert all(each.equal(made.model.state_dict()[name]) for name, each in final.model.state_dict().items())
-    femts.backtest(final, data, cut(1), say=said.append)
+    femts.backtest(final, data, **cut(1), say=said.append)
     assert "refit, or take the run that was scored" in said[-1]
 
 
@@ -204,20 +204,20 @@ def test_missing_values_are_filled_for_the_model_and_left_out_of_the_score() -> 
     gappy = fit.train(data, "dlinear", P, seq_len=L, device="cpu", settings=QUICK)
     windows = part_windows(data, gappy.preprocess, "test", L, P)
     wanted = evaluate(gappy.model, windows, some=torch.arange(4, len(windows), 7))  # no look-back begins in a gap
-    frame = femts.backtest(gappy, table, cut(13, 7))
+    frame = femts.backtest(gappy, table, **cut(13, 7))
     assert np.isfinite(frame[["forecast", "seasonal_naive"]].to_numpy()).all()
     assert frame["actual"].isna().any()
     assert overall(frame, gappy)["mse_scaled"] == pytest.approx(wanted["mse"], rel=1e-5)
-    put_in = femts.backtest(gappy, table.dropna(), cut(13, 7))
+    put_in = femts.backtest(gappy, table.dropna(), **cut(13, 7))
     assert put_in["actual"].isna().sum() == len(data.columns) * frame["actual"].isna().sum()
-    assert len(femts.backtest(gappy, table, cut(1), refit=True)) == P * len(data.columns)
+    assert len(femts.backtest(gappy, table, **cut(1), refit=True)) == P * len(data.columns)
 
 
-def notes_on(forecaster: Forecaster, data: Any, cutoffs: femts.Cutoffs) -> int:
+def notes_on(forecaster: Forecaster, data: Any, cutoffs: dict[str, Any]) -> int:
     """Cutoffs, or series, that the note on rows known from the training is of; 0 without one."""
     said = list[str]()
     with warnings.catch_warnings(action="ignore", category=GapWarning):
-        femts.backtest(forecaster, data, cutoffs, say=said.append)
+        femts.backtest(forecaster, data, **cutoffs, say=said.append)
     notes = [text for text in said if "are of rows that this model was trained or chosen on" in text]
     assert len(notes) < 2
     return int(notes[0].split()[2]) if notes else 0
@@ -268,30 +268,30 @@ def test_rows_known_from_the_training_are_noted_by_series(ridge: Forecaster, tmp
 
 def test_data_without_dates_are_counted_in_rows(forecaster: Forecaster) -> None:
     bare = Forecaster(**{**vars(forecaster), "freq": None})
-    frame = femts.backtest(bare, FRAME.drop(columns="date"), cut(2, 20))
+    frame = femts.backtest(bare, FRAME.drop(columns="date"), **cut(2, 20))
     assert list(frame["step"].unique()[:P]) == list(range(468, 468 + P))
     assert set(frame["cutoff"]) == {467, 487}
-    np.testing.assert_array_equal(frame["forecast"], femts.backtest(forecaster, FRAME, cut(2, 20))["forecast"])
+    np.testing.assert_array_equal(frame["forecast"], femts.backtest(forecaster, FRAME, **cut(2, 20))["forecast"])
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
 def test_time_zones_are_kept(zone: str) -> None:
     frame = synthetic_frame(138)
     frame["date"] = pd.date_range("2024-03-30", periods=138, freq="h", tz=zone)
-    table = femts.backtest(femts.train(frame, "naive", 3, seq_len=24), frame, cut(2, 5))
+    table = femts.backtest(femts.train(frame, "naive", 3, seq_len=24), frame, **cut(2, 5))
     assert table["date"].iloc[-1] == frame["date"].iloc[-1]
 
 
 def test_without_a_number_there_are_five_windows_or_as_many_as_fit(linear: Forecaster) -> None:
     for rows, windows in ((500, 5), (L + P + 1, 2), (L + P, 1)):
-        assert femts.backtest(linear, FRAME.iloc[:rows], cut(None, 1))["cutoff"].nunique() == windows
+        assert femts.backtest(linear, FRAME.iloc[:rows], **cut(None, 1))["cutoff"].nunique() == windows
 
 
 @pytest.mark.parametrize(
     ("rows", "cutoffs", "message"),
     [
-        (500, cut(0), "windows, not 0"),
-        (500, cut(1, 2.5), "step, not 2.5"),  # type: ignore[arg-type]
+        (500, cut(0), "n_windows, not 0"),
+        (500, cut(1, 2.5), "step_size, not 2.5"),
         (500, cut(1, 1, True), "horizon, not True"),
         (100, cut(9, 10), "The frame has 100 rows, but 9 windows 10 rows apart .* take 116, .* at most 7 windows"),
         (100, cut(3, 60), "at most 2 windows or"),
@@ -301,24 +301,24 @@ def test_without_a_number_there_are_five_windows_or_as_many_as_fit(linear: Forec
     ],
 )
 def test_cutoffs_that_do_not_fit_are_refused(
-    linear: Forecaster, rows: int, cutoffs: femts.Cutoffs, message: str
+    linear: Forecaster, rows: int, cutoffs: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(UsageError, match=message):
-        femts.backtest(linear, FRAME.iloc[:rows], cutoffs)
+        femts.backtest(linear, FRAME.iloc[:rows], **cutoffs)
 
 
 def test_data_unlike_those_of_the_training_are_refused(ridge: Forecaster) -> None:
     with pytest.raises(UsageError, match="No series of 'frame' has a season of 7 rows before a forecast of 400"):
-        femts.backtest(ridge, LONG, cut(1, 1, 400))
+        femts.backtest(ridge, LONG, **cut(1, 1, 400))
     weekly = LONG.assign(ds=pd.to_datetime("2020-01-01") + 7 * (LONG["ds"] - pd.Timestamp("2020-01-01")))
     with pytest.raises(UsageError, match="has the step 'W-WED', but the training data had the step 'D'"):
-        femts.backtest(ridge, weekly, cut(1))
+        femts.backtest(ridge, weekly, **cut(1))
     one = LONG.query("unique_id == 'long'")[["ds", "y"]].rename(columns={"ds": "date"})
     wide = femts.train(one, "naive", WEEK, seq_len=14)
     with pytest.raises(UsageError, match="has series of their own, and this model was trained on one series"):
-        femts.backtest(wide, load_dataset(LONG, panel=True), cut(1))
+        femts.backtest(wide, load_dataset(LONG, panel=True), **cut(1))
     with pytest.raises(UsageError, match="A backtest is not grouped by 'series'"):
-        femts.backtest_scores(femts.backtest(ridge, LONG, cut(1)).assign(column="y"), wide, by="series")
+        femts.backtest_scores(femts.backtest(ridge, LONG, **cut(1)).assign(column="y"), wide, by="series")
 
 
 def test_scores_are_means_where_both_models_have_a_forecast(linear: Forecaster) -> None:
@@ -346,11 +346,23 @@ def test_scores_are_means_where_both_models_have_a_forecast(linear: Forecaster) 
 
 def test_command_writes_the_frame_and_prints_the_scores(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = own / "backtest.csv"
-    arguments = ["backtest", own / "run", own / "past.csv", "--windows", 2, "--step", 6, "--horizon", 9, "-o", out]
+    arguments = [
+        "backtest",
+        own / "run",
+        own / "past.csv",
+        "--n-windows",
+        2,
+        "--step-size",
+        6,
+        "--horizon",
+        9,
+        "-o",
+        out,
+    ]
     assert main([str(argument) for argument in arguments]) == 0
     lines = capsys.readouterr().out.splitlines()
     forecaster = femts.load(own / "run")
-    frame = femts.backtest(forecaster, own / "past.csv", cut(2, 6, 9))
+    frame = femts.backtest(forecaster, own / "past.csv", **cut(2, 6, 9))
     pd.testing.assert_frame_equal(pd.read_csv(out, parse_dates=["cutoff", "date"]), frame, check_dtype=False)
     assert lines[0].split() == ["cutoff", "model", "mse_scaled", "mae_scaled", "mse_raw", "mae_raw"]
     assert lines[-1] == f"{out}: 36 rows, 2 forecasts of 2 columns"
@@ -361,7 +373,7 @@ def test_command_counts_forecasts_from_gaps_in_one_note(own: Path, capsys: pytes
     table = pd.read_csv(own / "past.csv")
     table.loc[230:, "heat"] = np.nan
     table.to_csv(own / "ended.csv", index=False)
-    arguments = ["backtest", own / "run", own / "ended.csv", "--windows", 5, "--step", 12]
+    arguments = ["backtest", own / "run", own / "ended.csv", "--n-windows", 5, "--step-size", 12]
     assert main([str(argument) for argument in arguments]) == 0
     notes = [line for line in capsys.readouterr().err.splitlines() if "flatter" not in line]
     assert notes == [

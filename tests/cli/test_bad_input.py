@@ -142,13 +142,13 @@ CASES = {
     "CSV of nothing": Case("evaluate run --csv", r"--csv .*--by or --level"),
     "run with other intervals": Case("predict swapped good.csv", r"swapped was changed .*intervals.safetensors"),
     # backtests and audits
-    "backtest of no windows": Case("backtest run good.csv --windows 0", r"'--windows' takes .*at least 1, not '0'"),
+    "backtest of no windows": Case("backtest run good.csv --n-windows 0", r"'--n-windows' takes .*at least 1, not '0'"),
     "backtest with a step that is no number": Case(
-        "backtest run good.csv --step day", r"'--step' takes a whole number.*'day'"
+        "backtest run good.csv --step-size day", r"'--step-size' takes a whole number.*'day'"
     ),
     "backtest without a horizon": Case("backtest run good.csv --horizon 0", r"'--horizon' takes .*not '0'"),
     "backtest of too many windows": Case(
-        "backtest run good.csv --windows 99 -o out.csv", r"300 rows.*at most 23 windows"
+        "backtest run good.csv --n-windows 99 -o out.csv", r"300 rows.*at most 23 windows"
     ),
     "backtest of short data": Case("backtest run short.csv -o out.csv", r"short.csv has 20 rows.*bring more rows"),
     "backtest without a column": Case("backtest run one_column.csv -o out.csv", r"one_column.csv lacks 'heat'"),
@@ -156,7 +156,7 @@ CASES = {
     "backtest from an empty column": Case(
         "backtest run nan.csv -o out.csv", r"'load' of 'nan' has no value in its 210 training rows"
     ),
-    "backtest out of an empty past": Case("backtest run nan_last.csv --windows 1 -o out.csv", r"has no value at all"),
+    "backtest out of an empty past": Case("backtest run nan_last.csv --n-windows 1 -o out.csv", r"has no value at all"),
     "backtest with text": Case("backtest run text.csv -o out.csv", r"'broken' in column 'heat' at data row 8"),
     "backtest of a missing table": Case("backtest run none.csv", r"none.csv does not exist"),
     "backtest of an unknown dataset": Case("backtest run ETTh11", r"'ETTh11'.*did you mean 'ETTh[12]'"),
@@ -165,7 +165,7 @@ CASES = {
     "backtest onto a folder": Case("backtest run good.csv -o empty", r"empty is a folder"),
     "backtest of no run": Case("backtest none good.csv", r"no run folder none"),
     "refit on too few rows": Case(
-        "backtest run good.csv --refit --windows 23 -o out.csv", r"look-back of 24 .* 24 train rows"
+        "backtest run good.csv --refit --n-windows 23 -o out.csv", r"look-back of 24 .* 24 train rows"
     ),
     "audit of no run": Case("audit none", r"no run folder none"),
     "audit of half a run": Case("audit half", r"half is unfinished"),

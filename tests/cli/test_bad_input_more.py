@@ -71,7 +71,9 @@ CASES = {
     ),
     "a training horizon of twenty digits": Case(f"{TRAIN} --pred-len {HUGE}", r"Horizon is 9{20}, and"),
     "a look-back of twenty digits": Case(f"{TRAIN} --seq-len {HUGE}", r"Look-back is 9{20}, and"),
-    "windows of twenty digits": Case(f"backtest run good.csv --windows {HUGE}", r"Option '--windows' is 9{20}, and"),
+    "windows of twenty digits": Case(
+        f"backtest run good.csv --n-windows {HUGE}", r"Option '--n-windows' is 9{20}, and"
+    ),
     "seeds of twenty digits": Case(f"table --seeds {HUGE}", r"Option '--seeds' is 9{20}, and"),
     # recipes
     "a recipe that grows a billionfold": Case(

@@ -44,9 +44,9 @@ def there(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             "windows,mse,mae,mase,rmsse,skill,coverage-80",
         ),
         ("calibrate run --level 70", "levels up to 99.9 for 7 steps, from 33 windows"),
-        ("backtest run panel.csv --windows 2 -o windows.csv", "windows.csv: 42 rows, 2 forecasts of 3 series"),
-        ("backtest run panel.csv --windows 1 --by series", "long    seasonal_naive"),
-        ("backtest run panel.csv --windows 1 --refit", "seasonal_naive"),
+        ("backtest run panel.csv --n-windows 2 -o windows.csv", "windows.csv: 42 rows, 2 forecasts of 3 series"),
+        ("backtest run panel.csv --n-windows 1 --by series", "long    seasonal_naive"),
+        ("backtest run panel.csv --n-windows 1 --refit", "seasonal_naive"),
         ("predict run panel.csv --series long,tiny --level 80 --plot f.png -o f.csv", "f.csv: 7 steps of 2 columns"),
         ("explain run panel.csv --series tiny --plot e.png -o e.csv", "e.csv: 2 segments of 1 series in 1 layers"),
         ("explain run panel.csv -o e.csv", "segments of 4 series"),
@@ -82,9 +82,9 @@ def test_a_run_that_learned_from_all_rows_says_of_which_scores_are(
     assert main(f"predict {run} panel.csv --horizon 9 --level 80 -o {tmp_path / 'f.csv'}".split()) == 0
     assert main(f"evaluate {run} --pred-len 9 --level 80".split()) == 0
     capsys.readouterr()
-    assert main(f"backtest {run} panel.csv --windows 1".split()) == 0
+    assert main(f"backtest {run} panel.csv --n-windows 1".split()) == 0
     assert "flatter it; refit, or take the run that was scored" in capsys.readouterr().err
-    assert main(f"backtest {run}/scored panel.csv --windows 1 --by series".split()) == 0
+    assert main(f"backtest {run}/scored panel.csv --n-windows 1 --by series".split()) == 0
     assert "flatter" not in capsys.readouterr().err
 
 

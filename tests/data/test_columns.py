@@ -247,7 +247,7 @@ def test_a_year_and_its_quarter_are_one_stamp_everywhere(tmp_path: Path) -> None
         assert data.notes[0] == "columns 'Year' and 'quarter' are taken together for the stamps"
     made = femts.train(table, "ridge", 4, seq_len=8)
     assert str(made.predict(table)["date"].iloc[0].date()) == "1974-01-01"
-    assert len(femts.backtest(made, table, femts.Cutoffs(2, 4))) == 8
+    assert len(femts.backtest(made, table, n_windows=2, step_size=4)) == 8
     pd.testing.assert_frame_equal(table, before)
 
 

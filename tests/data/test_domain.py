@@ -84,7 +84,7 @@ def test_scores_in_raw_units_are_those_of_the_raw_forecasts() -> None:
     raw = run.scores(dataset=data).set_index("units").loc["raw"]
     assert raw["mse"] == pytest.approx((error**2).mean(), rel=1e-5)
     assert raw["mae"] == pytest.approx(np.abs(error).mean(), rel=1e-5)
-    table = femts.backtest(run, demand(), femts.Cutoffs(windows=3, step=12))
+    table = femts.backtest(run, demand(), n_windows=3, step_size=12)
     assert table["forecast"].min() >= 0
 
 

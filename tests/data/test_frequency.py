@@ -116,7 +116,7 @@ def test_a_given_season_and_step_are_kept_in_the_run(tmp_path: Path, monkeypatch
         assert loaded.config.seq_len % 18 == 0, "whole seasons"
         assert loaded.evaluate()["mse"] < 1e-9
         assert loaded.training_data().season == 18
-    beside = femts.backtest(loaded, table, cutoffs=femts.Cutoffs(windows=2, step=24))
+    beside = femts.backtest(loaded, table, n_windows=2, step_size=24)
     assert np.abs(beside["seasonal_naive"] - beside["actual"]).max() < 1e-9
     assert femts.load_dataset(table, season=1).season == 1, "none"
     assert femts.load_dataset("synthetic", season=[12, 168]).season == 12

@@ -112,7 +112,7 @@ def test_a_docstring_says_what_goes_in_what_comes_out_and_what_goes_wrong(name: 
     assert "Raises" in sections or not raises, name
 
 
-@pytest.mark.parametrize("thing", [femts.Cutoffs, femts.Dataset, femts.FreeEnergyMixerConfig, TrainingConfig])
+@pytest.mark.parametrize("thing", [femts.Dataset, femts.FreeEnergyMixerConfig, TrainingConfig])
 def test_every_field_is_described(thing: type) -> None:
     described = re.search(r"^Attributes:\n((?:    .*\n)+)", (inspect.getdoc(thing) or "") + "\n", flags=re.MULTILINE)
     assert described
@@ -138,7 +138,7 @@ BEYOND_THE_CAP = 1e5 * torch.randn(1, 9, 8, generator=torch.Generator().manual_s
 MISTAKES: dict[str, Callable[[femts.Forecaster], object]] = {
     "Dataset.before_test": lambda fc: load_dataset(small_table(20)).before_test(2, 99),
     "audit": lambda fc: femts.audit("none"),
-    "backtest": lambda fc: femts.backtest(fc, small_table(), femts.Cutoffs(windows=0, step=1)),
+    "backtest": lambda fc: femts.backtest(fc, small_table(), n_windows=0, step_size=1),
     "backtest_scores": lambda fc: femts.backtest_scores(small_table(), fc),
     "datasets": lambda fc: femts.datasets("a\0b"),
     "load": lambda fc: femts.load("none"),

@@ -40,8 +40,8 @@ def test_a_name_a_path_a_frame_and_a_data_set_score_alike(
         assert forecaster.evaluate(dataset=dataset) == usual
         assert forecaster.scores(dataset=dataset).equals(forecaster.scores())
         assert forecaster.coverage(level=[80], dataset=dataset).equals(forecaster.coverage(level=[80]))
-        cutoffs = femts.Cutoffs(windows=2, step=12)
-        assert femts.backtest(forecaster, dataset, cutoffs).equals(femts.backtest(forecaster, data, cutoffs))
+        cutoffs: dict[str, Any] = {"n_windows": 2, "step_size": 12}
+        assert femts.backtest(forecaster, dataset, **cutoffs).equals(femts.backtest(forecaster, data, **cutoffs))
     assert not femts.audit(forecaster, own_names).failed
     assert femts.report(forecaster, tmp_path / "page.html", own_names).is_file()
     assert forecaster.calibrate(dataset=own_names).steps == 12

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -32,13 +33,13 @@ def test_every_door_of_a_table_gives_the_same_within_autocast(model: str) -> Non
     def made() -> list[object]:
         settings = SETTINGS if model != "dlinear" else {}
         forecaster = femts.train(table, model, 12, seq_len=48, max_steps=4, settings=settings)
-        cutoffs = femts.Cutoffs(windows=2, step=12)
+        cutoffs: dict[str, Any] = {"n_windows": 2, "step_size": 12}
         return [
             forecaster.predict(table, 12, [80]).iloc[:, 1:].to_numpy(),
             forecaster.predict_array(look_back),
             list(forecaster.evaluate().values()),
             forecaster.metrics["test"]["mse"],
-            femts.backtest(forecaster, table, cutoffs=cutoffs)["forecast"].to_numpy(),
+            femts.backtest(forecaster, table, **cutoffs)["forecast"].to_numpy(),
             forecaster.explain(table).select_dtypes("number").to_numpy() if model == "fem_sm" else 0,
         ]
 

@@ -45,7 +45,7 @@ def somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 
 CALLS: dict[str, tuple[Callable[[Forecaster], Callable[..., Any]], dict[str, Any]]] = {
     "audit": (lambda f: femts.audit, {"forecaster_or_run": "none", "dataset": TABLE}),
-    "backtest": (lambda f: femts.backtest, {"data": TABLE, "cutoffs": femts.Cutoffs(windows=1, step=1)}),
+    "backtest": (lambda f: femts.backtest, {"data": TABLE, "n_windows": 1, "step_size": 1}),
     "backtest_scores": (lambda f: femts.backtest_scores, {"frame": TABLE}),
     "datasets": (lambda f: femts.datasets, {}),
     "load": (lambda f: femts.load, {"folder": "none"}),
@@ -85,7 +85,7 @@ FURTHER = {
 OTHERS = set(
     "BoundPrior Prior ForecastModel SegmentForecaster FreeEnergyMixer FreeEnergyMixerConfig CATALOG DatasetCard register "
     "register_prior visible __version__ Forecaster Forecaster.device AgeWarning CellWarning GapWarning FemtsError "
-    "RunFailure ScaleWarning UnitsWarning UsageError Cutoffs ModelConfig Dataset Batch Supports".split()
+    "RunFailure ScaleWarning UnitsWarning UsageError ModelConfig Dataset Batch Supports".split()
 )
 
 
@@ -145,7 +145,7 @@ def test_argument_of_another_kind_gets_an_answer_or_a_sentence(
         (lambda f: femts.report(f, 3), r"The page is '3', which names no file"),
         (lambda f: f.save(None), r"The run folder is 'None', which names no file or folder"),
         (
-            lambda f: femts.backtest(3, TABLE, femts.Cutoffs(windows=1, step=1)),
+            lambda f: femts.backtest(3, TABLE, n_windows=1, step_size=1),
             r"The forecaster is '3'; give what femts\.train",
         ),
         (lambda f: f.to("gpu"), r"Device 'gpu' is not there; take cpu"),

@@ -87,7 +87,7 @@ def test_mean_is_scored_like_any_other(made: femts.Forecaster, data: Any) -> Non
     wide = made.predict(TABLE, level=[80])
     assert (wide["load-lo-80"] < wide["load"]).all() and (wide["load"] < wide["load-hi-80"]).all()
     assert not femts.audit(made, data).failed
-    frame = femts.backtest(made, TABLE, femts.Cutoffs(windows=2, step=6))
+    frame = femts.backtest(made, TABLE, n_windows=2, step_size=6)
     last = frame[frame["cutoff"] == frame["cutoff"].max()]["forecast"].to_numpy().reshape(-1, 2)
     np.testing.assert_allclose(last, forecasts(made.members, TABLE[:-6]), rtol=1e-6)
 
@@ -134,7 +134,7 @@ def test_refit_is_the_mean_of_refitted_members(
     check_mean(joined.scored, members, TABLE)
     joined.save(tmp_path / "joined")
     pd.testing.assert_frame_equal(femts.load(tmp_path / "joined").predict(TABLE), joined.predict(TABLE))
-    frame = femts.backtest(made, TABLE, femts.Cutoffs(windows=1, step=6), refit=True)
+    frame = femts.backtest(made, TABLE, n_windows=1, step_size=6, refit=True)
     past = femts.load_dataset(TABLE[:-6])
     expected = forecasts([refit(one, past) for one in members], TABLE[:-6])
     np.testing.assert_allclose(frame["forecast"].to_numpy().reshape(-1, 2), expected, rtol=1e-6, atol=1e-6)
@@ -158,7 +158,7 @@ def test_mean_of_models_of_many_series(static: bool, tmp_path: Path) -> None:
     assert not femts.audit(made, data).failed
     assert [one.config for one in loaded.members] == [one.config for one in members]
     check_mean(refit(made, data), [refit(one, data) for one in members], table)
-    assert len(femts.backtest(made, data, femts.Cutoffs(windows=2, step=7)))
+    assert len(femts.backtest(made, data, n_windows=2, step_size=7))
     if not static:
         single = table[table["unique_id"] == "long"].rename(columns={"ds": "date"})[["date", "y"]]
         alone = loaded.of("long")
@@ -232,7 +232,7 @@ def test_commands_take_a_mean(run: Path, past: Path, tmp_path: Path, capsys: pyt
         f"calibrate {run} --dataset {past}",
         f"audit {run}",
         f"report {run} --out {tmp_path}/page.html",
-        f"backtest {run} {past} --windows 2 --step 6 --refit -o {tmp_path}/back.csv",
+        f"backtest {run} {past} --n-windows 2 --step-size 6 --refit -o {tmp_path}/back.csv",
     ):
         assert main(words.split()) == 0, capsys.readouterr().err
     assert "<dt>Member fem_sm</dt>" in (tmp_path / "page.html").read_text()

@@ -95,8 +95,7 @@ def test_report_and_backtest_compute_there(tmp_path: Path) -> None:
     assert main(["report", str(run), "--device", "cuda"]) == 0
     forecaster = femts.Forecaster.load(run, "cuda")
     past, later = (
-        femts.backtest(forecaster, "synthetic", femts.Cutoffs(windows=1, step=24), refit=refit)
-        for refit in (False, True)
+        femts.backtest(forecaster, "synthetic", n_windows=1, step_size=24, refit=refit) for refit in (False, True)
     )
     assert np.isfinite(past["forecast"]).all() and np.isfinite(later["forecast"]).all()
 

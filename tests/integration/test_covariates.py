@@ -48,7 +48,7 @@ def test_predict_is_what_evaluate_scores(known: femts.Forecaster, tmp_path: Path
     frame = table()
     forecast = known.predict(frame[:-P], future=frame[-P:])
     assert list(forecast.columns) == ["date", "load"]
-    last = femts.backtest(known, frame, femts.Cutoffs(windows=1, step=1))
+    last = femts.backtest(known, frame, n_windows=1, step_size=1)
     np.testing.assert_allclose(forecast["load"], last["forecast"])
     jump = frame["open"][-P:].to_numpy() == 1
     assert forecast["load"][jump].mean() - forecast["load"][~jump].mean() == pytest.approx(3, abs=0.7)
@@ -111,9 +111,7 @@ def test_past_columns_are_read_and_not_scored(model: str) -> None:
     assert moved.abs().max() > 0
     assert not femts.audit(forecaster).failed
     assert (
-        femts.backtest_scores(femts.backtest(forecaster, frame, femts.Cutoffs(windows=2, step=5)), forecaster)[
-            "mse_scaled"
-        ]
+        femts.backtest_scores(femts.backtest(forecaster, frame, n_windows=2, step_size=5), forecaster)["mse_scaled"]
         .notna()
         .all()
     )
@@ -152,7 +150,7 @@ def test_the_calendar_needs_nothing_but_the_stamps(tmp_path: Path) -> None:
 
 
 def test_refit_keeps_the_roles(known: femts.Forecaster) -> None:
-    frame = femts.backtest(known, table(), femts.Cutoffs(windows=2, step=10), refit=True)
+    frame = femts.backtest(known, table(), n_windows=2, step_size=10, refit=True)
     assert frame["column"].unique().tolist() == ["load"]
     assert np.square(frame["forecast"] - frame["actual"]).mean() < 0.2
 

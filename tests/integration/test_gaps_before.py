@@ -180,7 +180,7 @@ def test_a_backtest_at_the_command_line_counts_both(tmp_path: Path, capsys: pyte
     femts.train(frame, "ridge", out=tmp_path / "run", **QUICK)
     frame["heat"] = frame["heat"].where(frame.index > 100)  # its first value is in row 107
     path = write_table(frame, tmp_path / "mine.csv")
-    assert main(["backtest", str(tmp_path / "run"), str(path), "--windows", "18"]) == 0
+    assert main(["backtest", str(tmp_path / "run"), str(path), "--n-windows", "18"]) == 0
     said = capsys.readouterr().err
     none = "rows with gaps, of which the last value before is read, or where none came before the training mean\n"
     assert f"note: 4 of 18 forecasts are made from {none}" in said

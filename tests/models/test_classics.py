@@ -88,7 +88,7 @@ def test_a_table_is_audited_backtested_and_scored(name: str) -> None:
     forecaster = train(table, name, 6, device="cpu")
     data = forecaster.training_data()
     assert femts.audit(forecaster, data).failed == ()
-    past = femts.backtest(forecaster, table, femts.Cutoffs(windows=2, step=6))
+    past = femts.backtest(forecaster, table, n_windows=2, step_size=6)
     own = library(name, table["sales"].to_numpy()[:66], 6)["mean"]
     last = past[(past["column"] == "sales") & (past["cutoff"] == past["cutoff"].max())]
     np.testing.assert_allclose(last["forecast"], own, rtol=1e-9)
@@ -139,7 +139,7 @@ def test_a_panel_is_backtested_after_what_is_known_is_taken_off(name: str) -> No
     past = long.groupby("unique_id").head(66)
     later = long.groupby("unique_id").tail(6)
     forecast = forecaster.predict(past, future=later.drop(columns="y"))
-    tested = femts.backtest(forecaster, load_dataset(long, schema=schema, panel=True), femts.Cutoffs(windows=1, step=6))
+    tested = femts.backtest(forecaster, load_dataset(long, schema=schema, panel=True), n_windows=1, step_size=6)
     np.testing.assert_allclose(tested["forecast"], forecast["y"], rtol=1e-6)
     raised = later["promo"].to_numpy() == 1
     assert np.abs(tested["forecast"] - tested["actual"]).mean() < 40

@@ -17,7 +17,7 @@ FLAGS = """--pred-len 3; --pred-len 0; --seq-len 6; --seq-len x; --na -9999; --n
 
 ORDERS = """train; predict run {0}; predict run {0}; predict run {0} -o out.csv; predict run {0} --plot out.svg
 evaluate run; evaluate run --json; evaluate run --by channel --csv; calibrate run; explain run {0}
-backtest run {0} --windows 2; audit run; datasets info {0}; verify {0}
+backtest run {0} --n-windows 2; audit run; datasets info {0}; verify {0}
 predict run {0} --horizon 7 --level 80; predict run {0} --future {0}; train --config {0}
 evaluate run --pred-len 2,9; report run; predict run -; predict run - --plot out.svg
-datasets info -; backtest run - --windows 2"""
+datasets info -; backtest run - --n-windows 2"""

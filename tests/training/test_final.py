@@ -226,7 +226,7 @@ def test_static_columns_known_ones_and_own_splits_go_through(tmp_path: Path) -> 
     read = femts.load(tmp_path / "run")
     assert both(read) == both(made) and made.intervals is not None and made.intervals.windows == 2 * (P + 1)
     one = data["short"]  # of the words of `kind` it has one
-    assert femts.backtest(made, one, femts.Cutoffs(windows=1, step=1), refit=True)["forecast"].notna().all()
+    assert femts.backtest(made, one, n_windows=1, step_size=1, refit=True)["forecast"].notna().all()
 
 
 @pytest.mark.slow
@@ -309,7 +309,7 @@ def test_old_model_warns_of_its_age() -> None:
         whole.predict(longer.iloc[:2024])
         plain.predict(FRAME.iloc[:1400])
         plain.predict(FRAME.iloc[:800])
-        femts.backtest(plain, DATA, femts.Cutoffs(windows=2, step=24))
+        femts.backtest(plain, DATA, n_windows=2, step_size=24)
 
 
 def test_age_of_many_series_is_that_of_the_latest() -> None:
@@ -325,7 +325,7 @@ def test_age_of_many_series_is_that_of_the_latest() -> None:
         whole.predict(pd.concat([LONG, later]))
     with warnings.catch_warnings(action="error", category=AgeWarning):
         whole.predict(LONG.query("unique_id == 'tiny'"))
-        femts.backtest(plain, LONG, femts.Cutoffs(windows=2, step=P))
+        femts.backtest(plain, LONG, n_windows=2, step_size=P)
 
 
 def test_series_that_ended_and_short_ones_are_named() -> None:
@@ -358,4 +358,4 @@ def test_impossible_refits_are_refused(plain: Forecaster, form: str) -> None:
         refit(plain, other)
     if form == "wide":
         with pytest.raises(UsageError, match=r"does not fit .* of 'The frame, before cutoff 1'"):
-            femts.backtest(plain, FRAME.iloc[:72], femts.Cutoffs(windows=1, step=1), refit=True)
+            femts.backtest(plain, FRAME.iloc[:72], n_windows=1, step_size=1, refit=True)

@@ -161,11 +161,11 @@ def test_coverage_and_scores_are_of_the_bounds(forecaster: Forecaster) -> None:
 def test_audit_backtest_and_refit(model: str) -> None:
     run = small_run(model, settings=PINBALL)
     assert femts.audit(run, DATA).failed == ()
-    table = femts.backtest(run, DATA, femts.Cutoffs(windows=2, step=P))
+    table = femts.backtest(run, DATA, n_windows=2, step_size=P)
     assert len(table) == 2 * P * C
     before = run.predict(DATA.frame().iloc[:-P])[list(DATA.columns)].to_numpy()
     np.testing.assert_array_equal(table["forecast"].tail(P * C), before.ravel())
-    assert len(femts.backtest(run, DATA, femts.Cutoffs(windows=1, step=P), refit=True)) == P * C
+    assert len(femts.backtest(run, DATA, n_windows=1, step_size=P, refit=True)) == P * C
 
 
 @pytest.mark.parametrize("model", ["itransformer", "patchtst", "fem_gla"])

@@ -22,11 +22,11 @@ from femts.text import table
 class CutoffOptions:
     """Moments that are forecast from, how, and what the errors are grouped by."""
 
-    windows: Annotated[
+    n_windows: Annotated[
         str | None,
         option("Forecasts; the last one ends with the data.", "N", default="5, or as many as the rows allow"),
     ] = None
-    step: Annotated[str | None, option("Rows from one cutoff to the next.", "N", default="the horizon")] = None
+    step_size: Annotated[str | None, option("Rows from one cutoff to the next.", "N", default="the horizon")] = None
     horizon: Annotated[str | None, option("Steps of a forecast.", "N", default="as trained")] = None
     refit: Annotated[bool, typer.Option("--refit", help="Train anew before each forecast, on the rows before it.")] = (
         False
@@ -52,10 +52,10 @@ def backtest(
     """
     check_targets({"--out": out}, {"the data": Path(data)}, run)
     horizon = None if cutoffs.horizon is None else count("--horizon", cutoffs.horizon)
-    windows = None if cutoffs.windows is None else count("--windows", cutoffs.windows)
-    step = None if cutoffs.step is None else count("--step", cutoffs.step)
-    from femts.analysis.backtest import Cutoffs, backtest_scores
+    n_windows = None if cutoffs.n_windows is None else count("--n-windows", cutoffs.n_windows)
+    step_size = None if cutoffs.step_size is None else count("--step-size", cutoffs.step_size)
     from femts.analysis.backtest import backtest as run_backtest
+    from femts.analysis.backtest import backtest_scores
     from femts.data.loading import is_path, load_dataset
     from femts.data.read import write_table
 
@@ -63,10 +63,16 @@ def backtest(
     panel = forecaster.config.schema.panel
     if cutoffs.by is not None and (cutoffs.by != "series" or not panel):
         raise UsageError("Option --by of a backtest takes 'series', for a run of a panel; leave it out, or name that.")
-    step = step or horizon or forecaster.config.pred_len
     loaded = data if panel or is_path(data) else load_dataset(data, data_root, schema=forecaster.config.schema)
-    moments = Cutoffs(windows, step, horizon)
-    frame = run_backtest(forecaster, loaded, moments, refit=cutoffs.refit, say=lambda text: say_notes([text]))
+    frame = run_backtest(
+        forecaster,
+        loaded,
+        n_windows=n_windows,
+        step_size=step_size,
+        horizon=horizon,
+        refit=cutoffs.refit,
+        say=lambda text: say_notes([text]),
+    )
     if out is not None:
         write_table(frame, out)
     scores = backtest_scores(frame, forecaster, cutoffs.by)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from femts.config.model import AUTO
-from femts.config.records import Misfit, read_json
+from femts.config.records import RecordError, read_json
 from femts.config.values import left_open
 from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset
@@ -89,7 +89,7 @@ def _begun_request(out: Path) -> Mapping[str, Any]:
     try:
         before: Mapping[str, Any] = dict(read_json(out / REQUEST))
         return before
-    except (OSError, Misfit, ValueError, TypeError) as error:
+    except (OSError, RecordError, ValueError, TypeError) as error:
         raise UsageError(
             f"File {out / REQUEST} was changed and cannot be resumed; train again in a new folder."
         ) from error
