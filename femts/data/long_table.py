@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -118,7 +118,7 @@ class _SortedRows:
 
     Attributes:
         frame: the table as it came, for what is checked one by one.
-        order: row in the table of each row here.
+        order: row in the table of each row here; None where it is the same one.
         codes: number of its series.
         names: of the series, in the order of the table.
         stamps: of each row.
@@ -127,8 +127,8 @@ class _SortedRows:
     """
 
     frame: pd.DataFrame
-    order: NDArray[np.intp]
-    codes: NDArray[np.intp]
+    order: NDArray[np.intp] | None
+    codes: NDArray[np.integer[Any]]
     names: Sequence[str]
     stamps: pd.Index
     dates: pd.Index
@@ -140,9 +140,15 @@ class _SortedRows:
         codes, names = number_series(frame[series], where)
         if not names:
             raise UsageError(f"{where} has no rows; bring a table with some.")
-        order = np.lexsort((_numbers_of(dates), codes))
-        codes = codes[order]
-        return cls(frame, order, codes, names, dates[order], dates, np.searchsorted(codes, np.arange(len(names))))
+        codes, numbers, order, stamps = codes.astype(np.int32), _numbers_of(dates), None, dates
+        if not ((codes[1:] > codes[:-1]) | ((codes[1:] == codes[:-1]) & (numbers[1:] >= numbers[:-1]))).all():
+            order = np.lexsort((numbers, codes))
+            codes, stamps = codes[order], dates[order]
+        return cls(frame, order, codes, names, stamps, dates, np.searchsorted(codes, np.arange(len(names))))
+
+    def sorted(self, cells: NDArray[Any]) -> NDArray[Any]:
+        """`cells` of each row of the table as it came, in the order of the rows here."""
+        return cells if self.order is None else cells[self.order]
 
     @property
     def counts(self) -> NDArray[np.intp]:
@@ -150,8 +156,10 @@ class _SortedRows:
         return np.diff(self.starts, append=len(self.codes))
 
     @property
-    def row_codes(self) -> NDArray[np.intp]:
+    def row_codes(self) -> NDArray[np.integer[Any]]:
         """Number of the series of each row of the table as it came."""
+        if self.order is None:
+            return self.codes
         codes = np.empty_like(self.codes)
         codes[self.order] = self.codes
         return codes
@@ -165,7 +173,9 @@ class _SortedRows:
 
     def any_of(self, rows: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Mark the series that have one of `rows`."""
-        return np.bincount(self.codes, rows, minlength=len(self.names)) > 0
+        marked = np.zeros(len(self.names), dtype=np.bool_)
+        marked[self.codes[rows]] = True
+        return marked
 
 
 def number_series(column: pd.Series, where: str) -> tuple[NDArray[np.intp], list[str]]:
@@ -202,15 +212,18 @@ def _series(
     values, odd = _cells(rows.frame, columns, schema.na, where)
     at = _positions(rows, freq)
     again = np.zeros(len(at), dtype=np.bool_)
-    again[1:] = (np.diff(at) == 0) & (np.diff(rows.codes) == 0)
+    again[1:] = (at[1:] == at[:-1]) & (rows.codes[1:] == rows.codes[:-1])
     begin, counts = at[rows.starts], rows.counts
     steps = at[rows.starts + counts - 1] - begin + 1
-    slow = rows.any_of(odd[rows.order] | again | (at < 0)) | (steps > 2 * counts) | ("date" in columns)
+    slow = rows.any_of(rows.sorted(odd) | again | (at < 0)) | (steps > 2 * counts) | ("date" in columns)
     steps = np.where(slow, 0, steps)
     stops = steps.cumsum()
-    place, usual = (stops - steps - begin)[rows.codes] + at, ~slow[rows.codes]
-    filled = np.full((int(stops[-1]), len(columns)), np.nan)
-    filled[place[usual]] = values[rows.order[usual]]
+    if (steps == counts).all():
+        filled = rows.sorted(values)
+    else:
+        place, usual = (stops - steps - begin)[rows.codes] + at, ~slow[rows.codes]
+        filled = np.full((int(stops[-1]), len(columns)), np.nan)
+        filled[place[usual]] = rows.sorted(values)[usual]
     stamps = _stamps(rows, steps, begin, freq)
     if slow.any():
         filled, stamps, stops = _with_odd(rows, schema, columns, (freq, where), slow, (filled, stamps, stops, steps))
@@ -235,7 +248,8 @@ def _with_odd(
             pieces.append(filled[stop - count : stop])
             dates.append(stamps[stop - count : stop])
             continue
-        some = np.sort(rows.order[rows.starts[number] : rows.starts[number] + rows.counts[number]])
+        some = np.arange(rows.starts[number], rows.starts[number] + rows.counts[number])
+        some = some if rows.order is None else np.sort(rows.order[some])
         table = rows.frame[list(columns)].iloc[some]
         table.insert(0, "date", rows.dates[some], allow_duplicates=True)
         checked = check_frame(table, plain, columns, freq, f"Series '{shown(rows.names[number])}' of {where}")
@@ -255,7 +269,7 @@ def _cells(
         check_marks(frame[name], name, where)
         odd |= False if unread is None else unread
     with np.errstate(invalid="ignore"):
-        odd |= (np.abs(values) > LARGEST).any(1)
+        odd |= ((values > LARGEST) | (values < -LARGEST)).any(1)
     return values, odd
 
 
@@ -291,13 +305,17 @@ def _positions(rows: _SortedRows, freq: str) -> NDArray[np.int64]:
         grid = _grid(rows.stamps, freq)
         return grid.get_indexer(rows.stamps).astype(np.int64) if len(grid) else np.full(len(rows.codes), -1)
     numbers = _numbers_of(rows.stamps)
-    after = numbers - numbers[rows.starts][rows.codes]
-    return np.where(after % step == 0, after // step, -1)
+    after = numbers[rows.starts][rows.codes]
+    np.subtract(numbers, after, out=after)
+    between = after % step != 0
+    after //= step
+    after[between] = -1
+    return after
 
 
 def _stamps(rows: _SortedRows, steps: NDArray[np.int64], begin: NDArray[np.int64], freq: str) -> pd.Index:
     """Stamps of `steps` steps of each series, one series after the other, from its position `begin` on."""
-    if steps.sum() == len(rows.codes):  # there is no gap
+    if (steps == rows.counts).all():  # there is no gap
         return rows.stamps
     within = np.arange(int(steps.sum())) - np.repeat(steps.cumsum() - steps, steps)
     step = _even(rows.stamps, freq)

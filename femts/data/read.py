@@ -8,7 +8,7 @@ import io
 import re
 import warnings
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -17,12 +17,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import union_categoricals
 from pandas.io.parsers import TextParser
 
 from femts.data.check import check_thousands, check_unique, check_values
 from femts.data.column_names import USUAL, ColumnNames
 from femts.data.columns import NOTES, holds_dates, infer_columns, is_table, to_frame
 from femts.data.download import file_sha256
+from femts.data.stamps import MOST_NUMBER
 from femts.data.unpack import (
     STDIN,
     check_columns,
@@ -44,6 +46,7 @@ SEPARATORS = ",;\t|"
 SAMPLE, SAMPLE_ROWS = 2**20, 1000  # characters and rows at the beginning, by which marks are told
 MOST_COMMENTS = 100  # lines
 ALL = 2**40  # rows, more than any file has
+PIECE = 2**22  # cells that are read at a time of a file that is read as a whole
 AGAIN = 2**12  # rows that are read at a time to look at their text
 PLACE = 16  # bytes that a cell takes while it is read, in two forms at once
 BATCH, COLUMN = 2**16, 2**13  # rows of a Parquet file that are read at a time, and bytes that each column takes
@@ -113,7 +116,8 @@ def read_table(path: str | Path, names: ColumnNames = USUAL) -> pd.DataFrame:
     """A table with a header from a text file, packed or not, from a Parquet or Excel file, or from
     standard input (`-`).
 
-    Its cells are not yet checked; stamps and series names of a text file stay text. Notes are in `attrs`.
+    Its cells are not yet checked; stamps and series names of a text file stay text, as categories. Notes are in
+    `attrs`.
 
     Raises:
         UsageError: missing, a folder, empty, damaged, not UTF-8 text, rows of different lengths, or
@@ -201,8 +205,12 @@ def _text_pieces(path: Path, names: ColumnNames, cells: int | None) -> Iterator[
             words |= {"Unnamed: 0" if nameless else name for name in header[:1]}
         how: dict[str, Any] = {"sep": separator, "decimal": decimal, "skiprows": comments}
         settled, dated = set[str](), False
-        rows = ALL if cells is None else max(1, cells // max(1, len(header)))
-        for piece in _csv_pieces(path, cells, chunksize=rows, dtype=dict.fromkeys(words, str), **how):
+        if cells is None:
+            pieces: Iterable[pd.DataFrame] = [_whole_csv(path, words, max(1, PIECE // max(1, len(header))), how)]
+        else:
+            rows = max(1, cells // max(1, len(header)))
+            pieces = _csv_pieces(path, cells, chunksize=rows, dtype=dict.fromkeys(words, str), **how)
+        for piece in pieces:
             dated = dated or (nameless and not {"date", "ds"} & set(header) and holds_dates(piece.iloc[:, 0]))
             if dated:
                 piece = piece.rename(columns={piece.columns[0]: "date"})
@@ -233,6 +241,34 @@ def _text_pieces(path: Path, names: ColumnNames, cells: int | None) -> Iterator[
         ) from error
 
 
+def _whole_csv(path: Path, words: set[str], rows: int, how: dict[str, Any]) -> pd.DataFrame:
+    """All rows of a text file, so many at a time, for the text of a cell takes many times the room of its number; the
+    columns `words` are categories. All at once where a column is of numbers in some of these pieces alone, so that no
+    cell loses its text."""
+    pieces = list[dict[str, pd.Series]]()
+    for piece in _csv_pieces(path, None, chunksize=rows, dtype=dict.fromkeys(words, "category"), **how):
+        pieces.append({name: piece[name] for name in piece})
+        for name, first in pieces[0].items():
+            if not _one_kind(first, pieces[-1][name]):
+                (whole,) = _csv_pieces(path, None, chunksize=ALL, dtype=dict.fromkeys(words, "category"), **how)
+                return whole
+    columns = dict[str, Any]()
+    for name in list(pieces[0]):
+        parts = [piece.pop(name) for piece in pieces]
+        columns[name] = union_categoricals(parts) if name in words else pd.concat(parts, ignore_index=True)
+    return pd.DataFrame(columns, copy=False)
+
+
+def _one_kind(one: pd.Series, other: pd.Series) -> bool:
+    """Tell whether two pieces of a column join to what they are when read at once."""
+    if one.dtype == other.dtype or isinstance(one.dtype, pd.CategoricalDtype):
+        return True
+    if not {one.dtype.kind, other.dtype.kind} <= {"i", "f"}:
+        return False
+    whole = one if one.dtype.kind == "i" else other
+    return bool((whole.abs() <= MOST_NUMBER).all())
+
+
 def _csv_pieces(path: Path, cells: int | None, **how: Any) -> Iterator[pd.DataFrame]:
     """The rows of a text file in pieces, each of which may take as much memory as the first."""
     # By its name a plain file would count as packed.
@@ -246,7 +282,8 @@ def _csv_pieces(path: Path, cells: int | None, **how: Any) -> Iterator[pd.DataFr
                 piece = next(reader, None)
             if piece is None:
                 return
-            source.raw.start_piece()  # type: ignore[attr-defined]
+            if cells is not None:
+                source.raw.start_piece()  # type: ignore[attr-defined]
             yield piece
 
 
@@ -309,10 +346,15 @@ def _may_be_thousands(column: pd.Series) -> bool:
     three decimals; whole ones have some, where no cell is empty, by their type."""
     if not pd.api.types.is_float_dtype(column):
         return False
-    size = np.abs(column.dropna().to_numpy(dtype=np.float64))
-    if not len(size) or (len(size) < len(column) and (size == np.floor(size)).all()):
-        return False
-    return bool((size < 1000).all() and (np.abs(size * 1000 - np.round(size * 1000)) < 1e-6).all())
+    values, filled, gaps, fractions = column.to_numpy(), False, False, False
+    for first in range(0, len(values), PIECE):
+        size = np.abs(values[first : first + PIECE])
+        present = size[~np.isnan(size)]
+        if (present >= 1000).any() or (np.abs(present * 1000 - np.round(present * 1000)) >= 1e-6).any():
+            return False
+        filled, gaps = filled or len(present) > 0, gaps or len(present) < len(size)
+        fractions = fractions or bool((present != np.floor(present)).any())
+    return filled and (fractions or not gaps)
 
 
 @contextmanager

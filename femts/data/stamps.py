@@ -73,6 +73,13 @@ def read_stamps(
     Raises:
         UsageError: a cell is no date, or could be two; the text says which.
     """
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        codes, cells = pd.factorize(column)
+        with suppress(UsageError):  # which names the row of a distinct cell; that of the table is found below
+            if (codes >= 0).all():
+                stamps, notes = read_stamps(pd.Series(np.asarray(cells)), where, freq)
+                return stamps[codes], notes
+        column = column.astype(column.cat.categories.dtype)
     if isinstance(column.dtype, pd.PeriodDtype):
         with suppress(ValueError, OverflowError):  # beyond the years that pandas counts in; their text is refused
             column = column.dt.to_timestamp()

@@ -19,7 +19,7 @@ MOST_WORDS = 256  # of a column: each is an input of the model
 
 
 def read_static(
-    frame: pd.DataFrame, columns: Sequence[str], codes: NDArray[np.intp], series: Sequence[str]
+    frame: pd.DataFrame, columns: Sequence[str], codes: NDArray[np.integer[Any]], series: Sequence[str]
 ) -> pd.DataFrame:
     """The cells of `columns`, one row for each of `series`: numbers, or words; NaN or None where all are missing.
 
@@ -35,7 +35,7 @@ def read_static(
     return pd.DataFrame({name: _one_each(frame[name], name, codes, series) for name in columns}, index=list(series))
 
 
-def _one_each(column: pd.Series, name: str, codes: NDArray[np.intp], series: Sequence[str]) -> pd.Series:
+def _one_each(column: pd.Series, name: str, codes: NDArray[np.integer[Any]], series: Sequence[str]) -> pd.Series:
     numeric = pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_complex_dtype(column)
     if numeric:
         cells = pd.Series(column.to_numpy(dtype=np.float64, na_value=np.nan))

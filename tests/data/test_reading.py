@@ -82,7 +82,7 @@ def test_the_same_table_from_every_kind_of_file(name: str, tmp_path: Path) -> No
     assert mine.columns == plain.columns and mine.freq == "D"
     np.testing.assert_array_equal(mine.values, plain.values)
     pieces = pd.concat(table_pieces(tmp_path / "mine.csv", cells=20))
-    pd.testing.assert_frame_equal(pieces, read_table(tmp_path / "mine.csv"))
+    pd.testing.assert_frame_equal(pieces, read_table(tmp_path / "mine.csv").astype({"date": str}))
 
 
 @pytest.mark.parametrize("name", ["gz", "semicolons and decimal commas"])
@@ -492,3 +492,28 @@ def test_the_limit_of_a_container_counts(version: str, tmp_path: Path) -> None:
     (group.parent / f"memory.{most}").write_text(f"{400 * 1024}\n")
     (group.parent / f"memory.{used}").write_text(f"{390 * 1024}\n")
     assert available_memory(tmp_path) == 10 * 1024
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["1", "2", "3", "4.5", "", "6"],
+        ["1", "2", "3", "x", "5", "6"],
+        ["", "", "3", "4", "x", "6"],
+        ["007", "08", "09", "n/a", "x1", "12"],
+        ["True", "False", "True", "", "False", "True"],
+        ["1", "2", "36028797018963969", "4.5", "5", "6"],
+        ["1", "18446744073709551615", "-1", "4", "5", "6"],
+    ],
+    ids=["fractions", "text", "gaps and text", "zeros in front", "truth", "beyond 2**53", "beyond 2**63"],
+)
+def test_a_file_read_in_pieces_is_the_one_read_at_once(
+    cells: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "mine.csv"
+    rows = [f"{'ab'[k // 3]},2024-01-0{k % 3 + 1},{cell}" for k, cell in enumerate(cells)]
+    path.write_text("\n".join(["unique_id,ds,y", *rows, ""]))
+    whole = read_table(path)
+    monkeypatch.setattr("femts.data.read.PIECE", 6)  # cells: two rows
+    pd.testing.assert_frame_equal(read_table(path), whole)
+    assert whole["y"].tolist() == pd.read_csv(path)["y"].tolist() or whole["y"].isna().any()
