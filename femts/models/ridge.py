@@ -111,7 +111,7 @@ class LinearForecast(nn.Module):
                 f"A ridge regression from {before} steps does not fit in {len(series)} training rows; "
                 "take a shorter --seq-len, or bring more rows."
             )
-        series, observed = series.detach().cpu().double(), None if observed is None else observed.cpu()
+        series, observed = series.detach().cpu(), None if observed is None else observed.cpu()
         if (
             len(series) < before + after + FEWEST
         ):  # windows that end after the rows count as far as they are within them

@@ -18,6 +18,7 @@ from torch.nn import functional as F
 from femts.models.parts.moments import Moments, pool, window_moments
 
 MOST_WINDOWS = 65_536  # of all channels together, where they are made one by one
+ROWS_AT_ONCE = 2**20
 BLOCKS = 5  # of the training rows; each is judged by what is fitted to the others
 EVEN = 0.03  # penalty on squared weights, beside the square of the forecast's error as a multiple of the best map's
 MOST_JUDGED, STEPS_JUDGED = 16, 90  # channels where they share their weights, and steps of a forecast
@@ -41,9 +42,14 @@ class TrainingRows:
 
     @property
     def pieces(self) -> list[slice]:
-        """Rows that have windows, one or two runs of them."""
-        both = slice(0, self.left_out[0]), slice(self.left_out[1], len(self.series))
-        return [piece for piece in both if piece.stop - piece.start >= self.before + self.after]
+        """Rows that have windows: one or two runs of them, very long ones cut where a window begins."""
+        steps = self.before + self.after
+        both = (0, self.left_out[0]), (self.left_out[1], len(self.series))
+        return [
+            slice(begin, min(begin + ROWS_AT_ONCE + steps - 1, stop))
+            for first, stop in both
+            for begin in range(first, stop - steps + 1, ROWS_AT_ONCE)
+        ]
 
     @property
     def windows(self) -> int:

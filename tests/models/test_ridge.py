@@ -3,6 +3,7 @@ against the same written out."""
 
 from __future__ import annotations
 
+from dataclasses import astuple
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,18 @@ def test_maps_are_the_ridge_regressions_over_every_window(season: int) -> None:
 def test_each_fewth_step_has_the_maps_of_all() -> None:
     moments = TrainingRows(SERIES.double(), None, 20, 15).moments(1)
     torch.testing.assert_close(maps(moments, 5, 0.3, 4), maps(moments, 5, 0.3)[..., ::4])
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+def test_rows_that_are_cut_have_the_windows_of_the_whole(gaps: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    observed = torch.ones_like(SERIES, dtype=torch.bool)
+    observed[30:33, 0] = not gaps
+    rows = TrainingRows(SERIES.double(), observed, 8, 5, left_out=(40, 50))
+    whole, count = rows.pooled(), rows.windows
+    monkeypatch.setattr("femts.models.ridge_fit.ROWS_AT_ONCE", 7)
+    assert rows.windows == count and len(rows.pieces) > 5
+    for one, other in zip(astuple(rows.pooled()), astuple(whole), strict=True):
+        torch.testing.assert_close(one, other)
 
 
 def test_no_window_reaches_into_rows_that_are_left_out() -> None:
