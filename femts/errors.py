@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 import errno
+import sys
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
@@ -63,6 +65,14 @@ class UnitsWarning(UserWarning):
 
 class CellWarning(UserWarning):
     """Cells of a table have failed, and have no score."""
+
+
+def warn(text: str, kind: type[Warning]) -> None:
+    """Warn in the line of the caller of femts, however deep within femts the reason is found."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("femts", "contextlib"):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, kind, stacklevel=level)
 
 
 def out_of_memory(error: BaseException) -> bool:

@@ -56,7 +56,7 @@ def backtest(
     """Forecast from several past moments; the last forecast ends with the data.
 
     Each forecast is that of the rows before its cutoff, and of nothing else. With
-    `refit`, the forecaster is first trained anew on all of these rows, as `final` of `femts.train`
+    `refit`, the forecaster is first trained anew on all of these rows, as `refit` of `femts.train`
     does it: by the run's own recipe and seed, as many steps as its validation chose. Of several series the
     cutoffs are counted from the end of each; a series with less than a season before one is
     left out there, and in the training before it.
@@ -319,8 +319,11 @@ def _forecast(forecaster: Forecaster, data: Dataset, moment: _Moment, steps: int
     """All forecasts of one cutoff, beside the last season, repeated, and what happened."""
     targets, before = data.n_targets, data.take(moment.series, moment.rows)
     after = (data.spans[moment.series, 0] + moment.rows)[:, None] + np.arange(steps)
-    ahead = steps_ahead(before, steps)
-    made = forecast_series(forecaster, before, ahead, data.covariates[after])
+    ahead = steps_ahead(before, forecaster.config.known_steps(steps))
+    read = (data.spans[moment.series, 0] + moment.rows)[:, None] + np.arange(len(ahead) // len(before))
+    read = np.minimum(read, data.spans[moment.series, 1:] - 1)  # after the last row, that one stands
+    made = forecast_series(forecaster, before, ahead, data.covariates[read]).first(steps)
+    ahead = made.stamps
     gaps.add(forecaster, before, made)
     season = forecaster.season
     first = np.repeat(before.spans[:, 0], before.lengths)

@@ -117,7 +117,7 @@ def say_line(line: str) -> None:
 
 def final_note(metrics: Mapping[str, Any]) -> str:
     """A note on a run that learned from all rows: which rows scores are of, and which model."""
-    rows, of = metrics["final"]["rows"], metrics["scored"]
+    rows, of = metrics["refit"]["rows"], metrics["scored"]
     (first, stop), learned = of["test"], of["train"][1]
     if "series" in of:  # each has its own rows at its end
         return (

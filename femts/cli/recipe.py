@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 SECTIONS = ("model", "training")
 _BUDGETS = {"training.max_steps", "training.max_epochs"}  # two ways to say one thing
-_KEYS = ("dataset", *READING, "model", "pred_len", "seq_len", "protocol", "training", "final")
+_KEYS = ("dataset", *READING, "model", "pred_len", "seq_len", "protocol", "training", "refit")
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class RecipeOptions:
     assignments: Annotated[
         list[str] | None, option("One setting, such as model.components=CL.", "KEY=VALUE", "--set")
     ] = None
-    final: Annotated[bool, typer.Option("--final", help="Then train on all rows, for use; keeps both.")] = False
+    refit: Annotated[bool, typer.Option("--refit", help="Then train on all rows, for use; keeps both.")] = False
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Recipe:
         protocol: named protocol; None leaves it to the data.
         settings: dotted keys (`model.components`, `training.lr`) -> value or text.
         reading: how the data are read, arguments of `load_dataset`.
-        final: train once more on all rows.
+        refit: train once more on all rows.
     """
 
     dataset: str
@@ -93,7 +93,7 @@ class Recipe:
     protocol: str | None
     settings: Mapping[str, Any]
     reading: Mapping[str, Any]
-    final: bool = False
+    refit: bool = False
 
     @property
     def default_name(self) -> str:
@@ -140,7 +140,7 @@ def make_recipe(options: RecipeOptions, training: TrainingOptions, model: str | 
         protocol=merged.get("protocol"),
         settings=settings,
         reading=ReadingOptions.of(merged).reading(),
-        final=check_flag(merged.get("final", False), "final"),
+        refit=check_flag(merged.get("refit", False), "refit"),
     )
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pandas.tseries.frequencies import to_offset
 
 from femts.data.effects import in_zone, zone_of
+from femts.data.roles import Roles
 
 Array = NDArray[np.float64]
 
@@ -29,13 +30,21 @@ class Reads(NamedTuple):
     calendar: bool = False
     effect: bool = True
 
+    @classmethod
+    def of(cls, roles: Roles, known: bool, calendar: bool, covariates: str) -> Reads:
+        """Those of a model that can read `known` columns, or the `calendar` alone, on columns with `roles`, by the
+        setting `training.covariates`."""
+        if covariates == "regress":
+            return cls()
+        return cls(bool(roles.future) and known, roles.calendar and (known or calendar), covariates == "auto")
+
     @property
     def any(self) -> bool:
         """True where the model reads some of it."""
         return self.columns or self.calendar
 
 
-NOTHING = Reads()
+EFFECT_ALONE = Reads()
 
 
 @dataclass(frozen=True, eq=False)

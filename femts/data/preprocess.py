@@ -15,7 +15,7 @@ from femts.data.dataset import Dataset
 from femts.data.domain import ANY, Domain
 from femts.data.effects import Effects
 from femts.data.effects_fit import fit_effects, fit_own
-from femts.data.known import NOTHING, KnownInputs, Reads, calendar_marks
+from femts.data.known import EFFECT_ALONE, KnownInputs, Reads, calendar_marks
 from femts.data.power import PowerTransform
 from femts.data.scaler import Scaler, Values
 from femts.data.static import StaticCodes
@@ -65,7 +65,7 @@ class Preprocess:
 
     @classmethod
     def fit(
-        cls, data: Dataset, units: Preprocess | None = None, reads: Reads = NOTHING, scaler: str = "standard"
+        cls, data: Dataset, units: Preprocess | None = None, reads: Reads = EFFECT_ALONE, scaler: str = "standard"
     ) -> Preprocess:
         """Fit to the training rows of each series of `data`, and to no others but for a channel that does not vary
         there.

@@ -112,8 +112,8 @@ def last_stamps(
 ) -> pd.DataFrame:
     """Of a table that comes in pieces, in any order, the rows of the last `count` different stamps, these read.
 
-    Those of a wide table come in order of time; stamps of a time zone stay as they are. A series of a long table without a row among them gets one for the last
-    stamp, without a value.
+    Those of a wide table come in order of time; stamps of a time zone stay as they are. A series of a long table
+    without a row among them gets one for the last stamp, without a value.
 
     Raises:
         UsageError: a stamp cannot be read, or stamps of several kinds or time zones; the text says which.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -12,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from femts.data.stamps import as_text
-from femts.errors import GapWarning, UsageError
+from femts.errors import GapWarning, UsageError, warn
 from femts.text import shown
 
 MOST_WORDS = 256  # of a column: each is an input of the model
@@ -123,11 +122,10 @@ class StaticColumn:
         text = (cells if cells.dtype == object else cells.map(self._word)).where(cells.notna(), None)
         unknown = text[text.notna() & ~text.isin(self.words)]
         if len(unknown):
-            warnings.warn(
+            warn(
                 f"static column '{shown(self.name)}' has words that the training did not have, the first "
                 f"'{shown(unknown.iloc[0])}'; they count as none.",
                 GapWarning,
-                stacklevel=10,
             )
         return (text.to_numpy()[:, None] == np.array(self.words, dtype=object)[None]).astype(np.float64)
 

@@ -60,6 +60,7 @@ class Windows:
         within = (begin >= first) & (begin + count - 1 + seq_len + pred_len <= stop)
         self._within = bool((within | (count == 0)).all())
         self._steps = torch.arange(seq_len + pred_len, device=self.rows.device)
+        self.known_steps = pred_len  # after the look-back, whose known columns a batch has
         self.counted = self.resident.counted
         if self.counted is not None and len(self.counted) > 1 and not self.counted[count > 0].any():
             self.counted = None  # none that counts has a window here
@@ -99,14 +100,14 @@ class Windows:
         Raises:
             IndexError: a number outside [0, len); checked for an index on the CPU, where it costs no synchronisation.
         """
-        lengths, rows, resident = [self.seq_len, self.pred_len], self._nearest(index), self.resident
+        lengths, resident = [self.seq_len, self.pred_len], self.resident
         past, future = self._with_mean_before(self.rows, index).split(lengths, dim=1)
         seen = self.seen(index)
         before, after = (None, None) if seen is None else seen.split(lengths, dim=1)
         return Batch(
             past,
             before,
-            None if resident.known is None else self._cut(resident.known, rows),
+            None if resident.known is None else self._cut(resident.known, self._nearest(index, self.known_steps)),
             None if resident.static is None else resident.static[self.series_of(index)],
             future,
             after,
@@ -229,18 +230,20 @@ class Windows:
         some = [_evenly(n, each) if each > 1 else torch.arange(max(0, n - 1), n) for n in counts.tolist()]
         return torch.cat([first + numbers for first, numbers in zip(begin, some, strict=False)])
 
-    def _rows(self, index: Tensor) -> Tensor:
-        """Rows (B, L + P) of the windows `index`, some of which may lie outside of their series."""
+    def _rows(self, index: Tensor, ahead: int | None = None) -> Tensor:
+        """Rows (B, L + P) of the windows `index`, some of which may lie outside of their series; `ahead` is other than
+        P."""
         if index.device.type == "cpu" and len(index) and not 0 <= int(index.min()) <= int(index.max()) < len(self):
             raise IndexError(f"window numbers are 0 to {len(self) - 1}, not {int(index.min())} to {int(index.max())}")
         index = index.to(self.rows.device, non_blocking=True)
         first = self._offsets if len(self.spans) == 1 else self._offsets[self.series_of(index)]
-        return (first + index)[:, None] + self._steps
+        steps = self._steps if ahead in (None, self.pred_len) else torch.arange(self.seq_len + ahead).to(index.device)
+        return (first + index)[:, None] + steps
 
-    def _nearest(self, index: Tensor) -> Tensor:
+    def _nearest(self, index: Tensor, ahead: int | None = None) -> Tensor:
         """As `_rows`, and of each row outside of its series the nearest within."""
-        rows = self._rows(index)
-        if self._within:
+        rows = self._rows(index, ahead)
+        if self._within and ahead in (None, self.pred_len):
             return rows
         first, stop = self.spans[:, 0], self.spans[:, 1] - 1
         if len(self.spans) > 1:
@@ -262,6 +265,7 @@ class Windows:
         """The same windows over a copy of the rows on `device`."""
         moved = Windows(self.resident.to(device), self.seq_len, self.pred_len, self.spans.to(device))
         moved.counted = None if self.counted is None else self.counted.to(device)
+        moved.known_steps = self.known_steps
         return moved
 
 

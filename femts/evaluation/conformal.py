@@ -125,7 +125,7 @@ def calibrate(
 
 
 class _Held:
-    """Errors of some steps of n windows, and what they are made of; `add` is that of an accumulator.
+    """Errors of some steps of n windows, and what they are made of; `update` is that of a metric.
 
     Attributes:
         steps: which.

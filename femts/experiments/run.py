@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
@@ -11,7 +10,7 @@ from femts.config.arguments import check_callable, check_flag, check_names, chec
 from femts.config.model import DEFAULT_MODEL
 from femts.config.values import check_count, left_open, whole_number
 from femts.data.schema import Reading, Schema
-from femts.errors import CellWarning, UsageError, suggest
+from femts.errors import CellWarning, UsageError, suggest, warn
 from femts.experiments.cell import Cell
 from femts.experiments.compare import (
     TABLE,
@@ -196,7 +195,7 @@ def _scores(grid: Grid, results: str | Path, options: Options) -> pd.DataFrame:
     failures = [f"{cell.path}: {why}" for cell in cells if not store.finished(cell) and (why := store.failure(cell))]
     if failures:
         text = f"{len(failures)} of {len(cells)} cells have failed and have no score; the first is {failures[0]}"
-        warnings.warn(sentence(text), CellWarning, stacklevel=3)
+        warn(sentence(text), CellWarning)
     return make_scores(cells, store, roll_out)
 
 

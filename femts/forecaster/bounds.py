@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -72,6 +72,17 @@ class SeriesForecasts:
     scaled: Forecasts
     offsets: Array | None
     targets: int
+
+    def first(self, steps: int) -> SeriesForecasts:
+        """The same without what comes after so many steps."""
+        every = len(self.stamps) // len(self.series)
+        if steps == every:
+            return self
+        kept = (np.arange(0, len(self.stamps), every)[:, None] + np.arange(steps)).ravel()
+        quantiles, offsets = self.scaled.quantiles, self.offsets
+        scaled = Forecasts(self.scaled.points[:, :steps], None if quantiles is None else quantiles[:, :steps])
+        offsets = None if offsets is None else offsets[:, :steps]
+        return replace(self, stamps=self.stamps[kept], scaled=scaled, offsets=offsets)
 
     def raw(self) -> Array:
         """The forecasts in raw units, (S, P, T); NaN for a target that has `ended`."""

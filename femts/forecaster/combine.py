@@ -21,7 +21,7 @@ _SHARED: dict[str, Callable[[Forecaster], object]] = {
     "training data or split": lambda one: dict(one.data),
     "horizon": lambda one: one.config.pred_len,
     "scaling": lambda one: one.preprocess.to_dict(),
-    "rows to learn from": lambda one: (one.config.final, one.scored is None),
+    "rows to learn from": lambda one: (one.config.refit, one.scored is None),
 }
 
 

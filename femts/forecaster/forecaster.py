@@ -84,10 +84,10 @@ class Forecaster:
         ]
         if isinstance(config.model_config, MeanConfig):
             lines.append(f"  mean of: {', '.join(member.model for member in config.model_config.members)}")
-        if "final" in metrics:
+        if "refit" in metrics:
             first = metrics["scored"]["train"][1]
             on = f"{first} of them" if "series" in metrics["scored"] else f"the first {first}"
-            lines.append(f"  learned from: all {count(metrics['final']['rows'], 'row')}; scores are of one on {on}")
+            lines.append(f"  learned from: all {count(metrics['refit']['rows'], 'row')}; scores are of one on {on}")
         for part in ("val", "test"):
             if part in metrics:
                 of = metrics[part]
@@ -421,7 +421,7 @@ class Forecaster:
             run_folder.unfinish(folder)  # before its other half changes
             self.scored.write(folder / SCORED)
             files[SCORED_WEIGHTS] = (folder / SCORED_WEIGHTS).read_bytes()
-        config = replace(self.config, final=self.scored is not None)
+        config = replace(self.config, refit=self.scored is not None)
         run_folder.write_run(folder, config, files, self.validations, self.metrics)
 
     def preprocess_record(self) -> dict[str, Any]:

@@ -55,6 +55,8 @@ def forecast_array(forecaster: Forecaster, look_backs: ArrayLike, steps: int, of
     preprocess = forecaster.preprocess
     if len(preprocess.series) > 1:
         raise UsageError("predict_array takes look-backs of one table; name a series of this model by of(NAME) first.")
+    if preprocess.static is not None:
+        raise UsageError("predict_array has no place for the static columns that this model reads; use predict.")
     try:
         values = np.asarray(look_backs, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -98,10 +100,10 @@ def forecast_table(
     inputs.warn_stopped(data, config.pred_len)
     if any(ends):
         inputs.warn_short_series(data, known, config.seq_len)
-    ahead = inputs.steps_ahead(data, steps)
-    in_advance = inputs.known_ahead(forecaster, data, future, ahead)
-    made = forecast_series(forecaster, data, ahead, in_advance)
-    some = np.flatnonzero(known)
+    ahead = inputs.steps_ahead(data, config.known_steps(steps))
+    in_advance = inputs.known_ahead(forecaster, data, future, ahead, steps)
+    made = forecast_series(forecaster, data, ahead, in_advance).first(steps)
+    ahead, some = made.stamps, np.flatnonzero(known)
     inputs.warn_units(made.preprocess.at(some), [data.series[s] for s in some], made.recent[some], targets)
     inputs.warn_new_series(data.series, known)
     points = made.raw()
@@ -264,9 +266,9 @@ def explain_table(forecaster: Forecaster, history: pd.DataFrame, series: Sequenc
     """Explain the forecast of what follows `history`; see `Forecaster.explain`."""
     model, length = explainable(forecaster.model, forecaster.config.model), forecaster.config.seq_len
     data = inputs.read_history(forecaster, history, series).data
-    here = inputs.steps_ahead(data, 0)
-    nothing = np.empty((len(data), 0, len(forecaster.config.schema.roles.future)))
-    read, tables = look_backs(forecaster, data, nothing, here).batch, list[pd.DataFrame]()
+    steps = forecaster.config.pred_len if forecaster.config.reads.any else 0
+    last = data.covariates[np.repeat(data.spans[:, 1:] - 1, steps, axis=1)]
+    read, tables = look_backs(forecaster, data, last, inputs.steps_ahead(data, steps)).batch, list[pd.DataFrame]()
     for number, (first, stop) in enumerate(data.spans.tolist()):
         assert data.stamps is not None
         when = data.stamps[first:stop]

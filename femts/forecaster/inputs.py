@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -24,7 +23,7 @@ from femts.data.recent import last_steps, numbers, rows_before
 from femts.data.schema import Schema
 from femts.data.splits import Split
 from femts.data.stamps import read_dates
-from femts.errors import AgeWarning, GapWarning, UnitsWarning, UsageError, suggest
+from femts.errors import AgeWarning, GapWarning, UnitsWarning, UsageError, suggest, warn
 from femts.forecaster.run_folder import RunConfig
 from femts.text import shown
 
@@ -195,9 +194,11 @@ def steps_ahead(data: Dataset, steps: int) -> pd.Index:
     return ahead[0].append(ahead[1:])[(codes[:, None] * steps + np.arange(steps)).ravel()]
 
 
-def known_ahead(forecaster: Forecaster, data: Dataset, future: pd.DataFrame | None, ahead: pd.Index) -> Array:
+def known_ahead(
+    forecaster: Forecaster, data: Dataset, future: pd.DataFrame | None, ahead: pd.Index, first: int
+) -> Array:
     """The columns known in advance at the stamps `ahead` of each series, (S, steps, K), from a user's table that has
-    those steps, at least.
+    the `first` of those steps, at least; after its last row, that one stands.
 
     Raises:
         UsageError: the table is missing or lacks one of these values, which nobody may guess; or it is not wanted.
@@ -205,8 +206,8 @@ def known_ahead(forecaster: Forecaster, data: Dataset, future: pd.DataFrame | No
     schema, freq = forecaster.config.schema, forecaster.freq
     names, steps = schema.roles.future, len(ahead) // len(data)
     listed, after = ", ".join(map(shown, names)), "the end of each series"
-    span = f"after {after}" if schema.panel else f"from {ahead[0]} to {ahead[-1]}"
-    needed = f"{listed} for the {steps} steps {span}"
+    span = f"after {after}" if schema.panel else f"from {ahead[0]} to {ahead[first - 1]}"
+    needed = f"{listed} for the {first} steps {span}"
     if names and not is_table(future):
         raise UsageError(
             f"This model was trained on columns known in advance; give {needed} (future=, or --future FILE)."
@@ -220,11 +221,13 @@ def known_ahead(forecaster: Forecaster, data: Dataset, future: pd.DataFrame | No
         values = _known_of_series(future, schema, freq, index).reindex(index)
     else:
         values = _known_of_table(future, schema, freq, ahead)
-    missing = np.argwhere(values.isna().to_numpy())
+    within = np.arange(len(ahead)) % steps
+    missing = np.argwhere(values.isna().to_numpy() & (within < first)[:, None])
     if len(missing):
         row, column = missing[0]
         series = f" of series '{shown(values.index[row][0])}'" if schema.panel else ""
         raise UsageError(f"{KNOWN} has no '{shown(names[column])}'{series} at {ahead[row]}; give {needed}.")
+    values = values.groupby(np.arange(len(ahead)) // steps).ffill()
     return values.to_numpy(dtype=np.float64).reshape(len(data), steps, len(names))
 
 
@@ -290,10 +293,6 @@ def _check_clock(stamps: pd.Index, when: pd.Index) -> None:
         )
 
 
-def _warn(text: str, kind: type[Warning]) -> None:
-    warnings.warn(text, kind, stacklevel=6)
-
-
 def _warn_gaps(values: pd.DataFrame, where: str, rule: str) -> None:
     """Warn of missing values and say by which `rule` they are filled; refuse a table without any value."""
     missing = values.isna()
@@ -301,7 +300,7 @@ def _warn_gaps(values: pd.DataFrame, where: str, rule: str) -> None:
         raise UsageError(f"{where} has no value at all; at least one is needed to forecast from.")
     if missing.to_numpy().any():
         first, count = shown(values.columns[missing.any()][0]), int(missing.to_numpy().sum())
-        _warn(f"{where} lacks {count} of {values.size} values, the first in column '{first}'; {rule}.", GapWarning)
+        warn(f"{where} lacks {count} of {values.size} values, the first in column '{first}'; {rule}.", GapWarning)
 
 
 def warn_age(last: object, until: str | None, freq: str | None, config: RunConfig) -> None:
@@ -316,12 +315,12 @@ def warn_age(last: object, until: str | None, freq: str | None, config: RunConfi
             "write both with a time zone, or both without."
         )
     elif distance > config.pred_len:
-        learn = "train with --final (final=True) to learn from all rows"
-        remedy = "train again on the rows since" if config.final else learn
+        learn = "train with --refit (refit=True) to learn from all rows"
+        remedy = "train again on the rows since" if config.refit else learn
         text = f"The history ends {distance} steps after the last row learned from ({until}); {remedy}."
     else:
         return
-    _warn(text, AgeWarning)
+    warn(text, AgeWarning)
 
 
 def warn_stopped(data: Dataset, most: int) -> None:
@@ -332,7 +331,7 @@ def warn_stopped(data: Dataset, most: int) -> None:
     last = ends.max()
     stopped = np.flatnonzero(ends < past_date(last, data.freq, most))
     if len(stopped):
-        _warn(
+        warn(
             f"{len(stopped)} of {len(ends)} series ended more than {most} steps before {last}, the first "
             f"'{shown(data.series[stopped[0]])}' at {ends[stopped[0]]}; a forecast begins where its series ends.",
             AgeWarning,
@@ -344,7 +343,7 @@ def warn_short_series(data: Dataset, known: NDArray[np.bool_], length: int) -> N
     and new ones, whose scale is that of their own rows, shorter than the look-back of `length`."""
     short = np.flatnonzero(data.lengths < np.where(known, min(length, data.season), length))
     if data.schema.panel and len(short):
-        _warn(
+        warn(
             f"{len(short)} of {len(data)} series are too short for intervals that hold, the first "
             f"'{shown(data.series[short[0]])}' of {data.lengths[short[0]]} rows; read them as too narrow up to {length} "
             "rows.",
@@ -356,7 +355,7 @@ def warn_new_series(series: Sequence[str], known: NDArray[np.bool_]) -> None:
     """Warn of series that are not `known` (S,)."""
     new = np.flatnonzero(~known)
     if len(new):
-        _warn(
+        warn(
             f"{len(new)} of {len(series)} series are new, the first '{shown(series[new[0]])}'; each is scaled by its "
             "own rows.",
             GapWarning,
@@ -391,7 +390,7 @@ def warn_units(preprocess: Preprocess, series: Sequence[str], recent: Array, tar
         name, level = named[0]
         times = "large" if level > 1 else "small"
         more = f" and {len(named) - 1} more" * (len(named) > 1)
-        _warn(
+        warn(
             f"The recent history is some {float(f'{max(level, 1 / level):.0e}'):,.0f} times as {times} as the training "
             f"rows in '{shown(name)}'{more}; check its units.",
             UnitsWarning,
@@ -401,7 +400,7 @@ def warn_units(preprocess: Preprocess, series: Sequence[str], recent: Array, tar
 def warn_ended(names: Sequence[str], steps: int) -> None:
     """Warn of targets that have no value in the last `steps` steps."""
     if names:
-        _warn(f"{ended_note(names, steps)}.", GapWarning)
+        warn(f"{ended_note(names, steps)}.", GapWarning)
 
 
 def ended_note(names: Sequence[str], steps: int) -> str:

@@ -58,7 +58,7 @@ class RunConfig:
         protocol: named protocol that chose what was not given.
         training: the recipe, its seed among them.
         schema: how the data are read.
-        final: whether the forecaster learned from all rows, after one that was scored.
+        refit: whether the forecaster learned from all rows, after one that was scored.
     """
 
     dataset: str
@@ -68,7 +68,7 @@ class RunConfig:
     protocol: str
     training: TrainingConfig
     schema: Schema = PLAIN
-    final: bool = False
+    refit: bool = False
 
     @property
     def seq_len(self) -> int:
@@ -93,13 +93,15 @@ class RunConfig:
     @property
     def reads(self) -> Reads:
         """How what is known in advance reaches the model."""
-        from femts.data.known import NOTHING, Reads  # numpy takes long to import
+        from femts.data.known import Reads  # numpy takes long to import
 
-        if self.training.covariates == "regress":
-            return NOTHING
-        supports, roles = self._model_class.supports_of(self.model_config), self.schema.roles
-        calendar = roles.calendar and (supports.known or supports.calendar)
-        return Reads(bool(roles.future) and supports.known, calendar, self.training.covariates == "auto")
+        supports = self._model_class.supports_of(self.model_config)
+        return Reads.of(self.schema.roles, supports.known, supports.calendar, self.training.covariates)
+
+    def known_steps(self, steps: int) -> int:
+        """Steps whose known columns a forecast of `steps` is made from: where the model reads some, the forecast is the
+        beginning of one of whole horizons."""
+        return -(-steps // self.pred_len) * self.pred_len if self.reads.any else steps
 
     @property
     def fewest_rows(self) -> int:
@@ -122,7 +124,7 @@ class RunConfig:
             "seq_len": self.seq_len,
             "protocol": self.protocol,
             "training": _plain(asdict(self.training)),
-            **({"final": True} if self.final else {}),
+            **({"refit": True} if self.refit else {}),
         }
 
     @classmethod
@@ -142,7 +144,7 @@ class RunConfig:
             record["protocol"],
             apply_settings(TrainingConfig(), record["training"], where="training"),
             Schema.from_dict(data),
-            bool(record.get("final")),
+            bool(record.get("refit")),
         )
 
 

@@ -48,7 +48,7 @@ def read_run(folder: str | Path) -> SavedRun:
     for name in HASHED:
         _verified(folder, name, files)
     config = read_config(folder)
-    if config.final:
+    if config.refit:
         _verified(folder, SCORED_WEIGHTS, files)
     validations = metrics["history"]
     said = {name: value for name, value in metrics.items() if name not in ("format", "files", "history", SEAL)}

@@ -45,6 +45,7 @@ def score_windows(
     steps = forecaster.config.pred_len if pred_len is None else check_steps(pred_len)
     lengths = forecaster.config.seq_len, steps
     windows = part_windows(data, forecaster.preprocess, check_text(part, "part"), *lengths, like)
+    windows.known_steps = forecaster.config.known_steps(steps)
     return windows.to(forecaster.device)
 
 
@@ -129,7 +130,7 @@ def load_again(forecaster: Forecaster, data_root: str | Path | None) -> Dataset:
     if len(data) == 1:
         data = replace(data, split=Split.of(**{part: tuple(rows) for part, rows in forecaster.data["split"].items()}))
     else:
-        data = data.all_rows() if config.final else data.for_horizon(config.pred_len)
+        data = data.all_rows() if config.refit else data.for_horizon(config.pred_len)
     if data.record != forecaster.data:
         raise UsageError(
             f"The data {source} is not what this model was trained on; pass other data as dataset=, or at the command "

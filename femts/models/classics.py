@@ -10,7 +10,6 @@ Boylan, "The accuracy of intermittent demand estimates", IJF 2005).
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -21,7 +20,7 @@ from torch import Tensor
 from femts.config.bounds import Count
 from femts.config.model import ModelConfig
 from femts.data.batch import Batch
-from femts.errors import GapWarning, UsageError
+from femts.errors import GapWarning, UsageError, warn
 from femts.models.base import ForecastModel, Supports
 from femts.models.parts.classic_fit import Fit, forecast_all
 from femts.models.registry import register
@@ -107,7 +106,7 @@ class Classic(ForecastModel):
         made, reasons = forecast_all(self.fit(steps), series, torch.get_num_threads())
         if reasons:
             text = f"{self.library} refused {len(reasons)} of {len(series)} look-backs ({reasons[0]})"
-            warnings.warn(f"{text}; the last value is repeated after each.", GapWarning, stacklevel=2)
+            warn(f"{text}; the last value is repeated after each.", GapWarning)
         forecasts = torch.from_numpy(made).unflatten(0, values.shape[:2])  # (B, C, S, Q)
         forecasts = forecasts.permute(0, 2, 3, 1)
         return forecasts if self.quantiles else forecasts[:, :, 0]

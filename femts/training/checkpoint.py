@@ -193,7 +193,7 @@ def changed_data(dataset: str, out: Path) -> UsageError:
 
 def check_same(before: Mapping[str, Any], now: Mapping[str, Any], out: Path) -> None:
     """UsageError for the first setting of the run in `out` that was another `before`; both as `RunConfig.to_dict`."""
-    old, new = ({"final": False, **_flat(record)} for record in (before, now))
+    old, new = ({"refit": False, **_flat(record)} for record in (before, now))
     for key in old | new:
         # The same file may be named in two ways; its hash is compared instead.
         if key in _FREE or key == "dataset.source" or old.get(key) == new.get(key):

@@ -167,13 +167,13 @@ def fit(request: FitRequest, data: Dataset) -> Forecaster:
     accelerator, out = request.accelerator, request.out
     module, whole = DataModule.of(data, config), None
     if request.refit:
-        whole = DataModule.of(data.all_rows(), replace(config, final=True), ("train",), module.preprocess)
+        whole = DataModule.of(data.all_rows(), replace(config, refit=True), ("train",), module.preprocess)
     with training_on(accelerator):
         check_resumable(out, request.resume)
         with run_folder(out, accelerator) as folder:
             try:
                 # The folder of the run on all rows is the user's, and says what is wrong.
-                last = None if whole is None else begin(request, replace(config, final=True), whole, folder)
+                last = None if whole is None else begin(request, replace(config, refit=True), whole, folder)
                 inner = folder if last is None or folder is None else folder / SCORED
                 first = begin(request, config, module, inner, share=1.0 if last is None else SHARE)
             except Finished:
@@ -249,7 +249,7 @@ def begin(request: FitRequest, config: RunConfig, module: DataModule, folder: Pa
     """
     limit = None if request.limit is None else share * request.limit
     further = folder, request.accelerator, request.started, limit, request.progress
-    inner = folder is not None and not config.final and request.refit
+    inner = folder is not None and not config.refit and request.refit
     if inner and request.resume and folder is not None and (folder / METRICS).is_file():
         forecaster = load(folder, request.accelerator.device)
         if forecaster.data != module.data.record:

@@ -53,7 +53,7 @@ def refit(forecaster: Forecaster, data: Dataset, limit: float | None = None) -> 
 
 def _again(scored: Forecaster, data: Dataset, limit: float | None = None, progress: bool = False) -> Forecaster:
     """The forecaster `scored`, trained anew on `data`, within so many seconds."""
-    config = replace(scored.config, dataset=data.name, source=data.source, final=True)
+    config = replace(scored.config, dataset=data.name, source=data.source, refit=True)
     accelerator = find_accelerator(replace(config.training, device=cast(Any, scored.device.type)))
     module = DataModule.of(data, config, ("train",), scored.preprocess)
     with training_on(accelerator), run_folder(None, accelerator) as folder:
@@ -117,7 +117,7 @@ def train_on_all_rows(run: Run, scored: Forecaster) -> None:
         **scored.metrics,
         **members,
         "scored": {"folder": SCORED, **{part: list(scored.data["split"][part]) for part in PARTS}, **series},
-        "final": {
+        "refit": {
             "rows": forecaster.data["split"]["train"][1],
             "steps": steps,
             "stopped": stopped,
@@ -136,9 +136,9 @@ def _train_members(run: Run, scored: Forecaster) -> tuple[int, str | None]:
     assert isinstance(run.config.model_config, MeanConfig)
     run.forecaster.model = MeanModel(run.config.model_config, [one.model for one in learned])
     run.forecaster.metrics = {MEMBERS: [member_record(one) for one in learned]}
-    final = [one.metrics["final"] for one in learned]
-    short = any(one["stopped"] == "max_time" for one in final)
-    return sum(one["steps"] for one in final), "max_time" if short else final[0]["stopped"]
+    refits = [one.metrics["refit"] for one in learned]
+    short = any(one["stopped"] == "max_time" for one in refits)
+    return sum(one["steps"] for one in refits), "max_time" if short else refits[0]["stopped"]
 
 
 def held_out_intervals(forecaster: Forecaster) -> Intervals:

@@ -12,7 +12,7 @@ from femts.config.training import TrainingConfig
 from femts.config.values import check_plain, left_open, whole_number
 from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset
-from femts.data.known import NOTHING, KnownInputs, Reads
+from femts.data.known import KnownInputs, Reads
 from femts.data.protocols import (
     Choice,
     check_protocol,
@@ -235,8 +235,7 @@ def _known(model: str, data: Dataset, asked: object, covariates: str) -> dict[st
     """Settings that follow from what is known in advance of `data`; UsageError for a model that is to read it and
     cannot."""
     roles, supports = data.schema.roles, model_card(model).model_class.supports
-    reads = Reads(bool(roles.future) and supports.known, roles.calendar and (supports.known or supports.calendar))
-    reads = NOTHING if covariates == "regress" else reads
+    reads = Reads.of(roles, supports.known, supports.calendar, covariates)
     if covariates == "model" and (reads.columns, reads.calendar) != (bool(roles.future), roles.calendar):
         named = ", ".join(map(shown, roles.future)) if roles.future and not supports.known else "the calendar"
         raise UsageError(

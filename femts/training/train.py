@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import time
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,7 @@ from femts.config.model import AUTO, DEFAULT_MODEL
 from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset
 from femts.data.loading import load_dataset
-from femts.errors import ScaleWarning, UsageError, memory_checked
+from femts.errors import ScaleWarning, UsageError, memory_checked, warn
 from femts.forecaster.forecaster import Forecaster
 from femts.training.data_module import split_for
 from femts.training.evaluate import scale_notes
@@ -43,7 +42,7 @@ def train(
     device: str = "auto",
     precision: str = "auto",
     resume: bool = False,
-    final: bool = False,
+    refit: bool = False,
     settings: Mapping[str, Any] | None = None,
     progress: bool = False,
     data_root: str | Path | None = None,
@@ -66,10 +65,10 @@ def train(
         max_epochs: the same in passes over the training windows; at most one of the two.
         max_time: longest time for this call, as `90s`, `9m` or `1h30m`; where the steps would take
             longer, the learning rate falls to zero within it all the same, and time for the scores
-            is left. With `final`, half of it is for the training that is scored.
+            is left. With `refit`, half of it is for the training that is scored.
         device: `auto`, `cpu`, `cuda` or `mps`.
         precision: `auto`, `32` or `bf16`.
-        final: then train once more, on all rows there are, with what was chosen: for a forecaster
+        refit: then train once more, on all rows there are, with what was chosen: for a forecaster
             that is put to use. The one that was scored is its `scored`, and its intervals come from
             the errors of that one on validation and test rows.
         resume: continue the run in `out`, if it was interrupted, start it where there is none, and read it where it is
@@ -94,7 +93,7 @@ def train(
     given = {"seed": seed, "max_steps": max_steps, "max_epochs": max_epochs, "max_time": max_time}
     given |= {"device": device, "precision": precision}
     folder = None if out is None else check_path(out, "The run folder")
-    for name, flag in {"resume": resume, "progress": progress, "final": final}.items():
+    for name, flag in {"resume": resume, "progress": progress, "refit": refit}.items():
         check_flag(flag, name)
     check_callable(say, "say")
     if model is None:
@@ -109,14 +108,14 @@ def train(
         lengths=Lengths(pred_len, seq_len, protocol),
         out=folder,
         resume=resume,
-        refit=final,
+        refit=refit,
         progress=progress,
         say=say or nothing,
     )
     made = (choose if request.model == AUTO else fit)(request, split_for(data, pred_len))
     for note in scale_notes(made):
         if say is None:
-            warnings.warn(f"{note}.", ScaleWarning, stacklevel=2)
+            warn(f"{note}.", ScaleWarning)
         else:
             say(note)
     return made

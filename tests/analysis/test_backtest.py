@@ -169,7 +169,7 @@ def test_refit_trains_once_a_cutoff_on_all_rows_before_it_by_the_recipe_of_the_r
         rows = sum(lengths.values()) if many else len(FRAME) - back
         assert dict(zip(data.series, data.lengths, strict=True)) == (lengths if many else {"": rows})
         assert made.data["split"] == {"train": [0, rows], "val": [rows, rows], "test": [rows, rows]}
-        assert made.scored is model and made.metrics["final"]["steps"] == model.metrics["kept_step"]
+        assert made.scored is model and made.metrics["refit"]["steps"] == model.metrics["kept_step"]
         assert (made.config.training, made.config.model_config) == (model.config.training, model.config.model_config)
         words = f"{rows} rows of {len(data)} series before cutoff {number + 1}"
         words = words if many else f"{rows} rows up to {FRAME['date'][rows - 1]}"
@@ -183,9 +183,9 @@ def test_refit_trains_once_a_cutoff_on_all_rows_before_it_by_the_recipe_of_the_r
 @pytest.mark.parametrize("many", [False, True], ids=["wide", "long"])
 def test_refit_on_all_rows_is_the_final_fit(many: bool) -> None:
     if many:
-        final = panel_forecaster("dlinear", final=True)
+        final = panel_forecaster("dlinear", refit=True)
     else:
-        final = fit.train(DATA, "dlinear", P, seq_len=L, seed=7, device="cpu", settings=QUICK, final=True)
+        final = fit.train(DATA, "dlinear", P, seq_len=L, seed=7, device="cpu", settings=QUICK, refit=True)
     data, said = load_dataset(LONG, panel=True) if many else DATA, list[str]()
     assert final.scored is not None
     for forecaster in (final, final.scored):
@@ -240,7 +240,7 @@ def test_rows_known_from_the_training_are_noted(forecaster: Forecaster) -> None:
 def test_rows_of_a_grown_table_are_known_to_a_run_that_learned_from_all(tmp_path: Path) -> None:
     FRAME.to_csv(tmp_path / "mine.csv", index=False)
     synthetic_frame(530).to_csv(tmp_path / "later.csv", index=False)
-    fit.train(str(tmp_path / "mine.csv"), "ridge", P, seq_len=L, final=True, out=tmp_path / "run")
+    fit.train(str(tmp_path / "mine.csv"), "ridge", P, seq_len=L, refit=True, out=tmp_path / "run")
     final = femts.load(tmp_path / "run")
     for name, windows, noted in (("mine.csv", 4, 4), ("later.csv", 4, 2), ("later.csv", 2, 0)):
         assert notes_on(final, str(tmp_path / name), cut(windows, P)) == noted
@@ -250,7 +250,7 @@ def test_rows_of_a_grown_table_are_known_to_a_run_that_learned_from_all(tmp_path
 def test_rows_known_from_the_training_are_noted_by_series(ridge: Forecaster, tmp_path: Path) -> None:
     later = LONG[LONG["ds"] > LONG.groupby("unique_id")["ds"].transform("max") - pd.Timedelta(days=WEEK)]
     grown = pd.concat([LONG, later.assign(ds=later["ds"] + pd.Timedelta(days=WEEK))])
-    final = panel_forecaster("ridge", final=True)
+    final = panel_forecaster("ridge", refit=True)
     final.save(tmp_path / "run")
     loaded = femts.load(tmp_path / "run")
     for forecaster, table, windows, noted in (

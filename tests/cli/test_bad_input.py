@@ -53,7 +53,7 @@ CASES = {
     "config with a number for a name": Case("train --config number.yaml", r"'dataset: 7', which is not a name"),
     "config with a key twice": Case("train --config twice.yaml", r"the key 'lr' twice, in lines 3 and 5; keep one"),
     "config with a flat training": Case("train --config flat.yaml", r"'training: fast'"),
-    "final that is no flag": Case("train --config final.yaml", r"Argument 'final' is .*often.*True or False"),
+    "final that is no flag": Case("train --config refit.yaml", r"Argument 'refit' is .*often.*True or False"),
     # horizons and look-backs
     "horizon that is no number": Case(f"{TRAIN} --pred-len week", r"'week' is not .*; write 96, 96,192 or all"),
     "horizon zero": Case(f"{TRAIN} --pred-len 0", r"Horizon '0'"),

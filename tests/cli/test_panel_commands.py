@@ -73,7 +73,7 @@ def test_a_run_that_learned_from_all_rows_says_of_which_scores_are(
         "note: the forecaster learned from all 390 rows of 4 series; scores, on 81 rows at their ends, are of the one "
         "in scored/, which learned from 258 rows"
     )
-    assert main([*RUN.format("ridge", run).split(), "--final"]) == 0
+    assert main([*RUN.format("ridge", run).split(), "--refit"]) == 0
     assert note in capsys.readouterr().err
     for line in ("evaluate {} --by series", "report {}", "audit {}"):
         assert main(line.format(run).split()) == 0

@@ -41,7 +41,7 @@ def files(folder: Path) -> dict[str, tuple[int, bytes]]:
         ("ridge --dataset m.csv", "ridge --dataset other/m.csv", "data 'm' changed since"),
         ("ridge --dataset m.csv", "naive --dataset m.csv", "was begun with model.name=ridge, not naive"),
         ("ridge --dataset m.csv", "auto --dataset m.csv", "was begun with model.name=ridge, not auto"),
-        ("ridge --dataset m.csv", "ridge --dataset m.csv --final", "was begun with final=False, not True"),
+        ("ridge --dataset m.csv", "ridge --dataset m.csv --refit", "was begun with refit=False, not True"),
         ("auto --dataset m.csv", "auto --dataset other/m.csv", "data 'm' changed since"),
         ("auto --dataset m.csv", "auto --dataset m.csv --calendar", "was begun with dataset.roles.target=None, not"),
     ],
@@ -60,7 +60,7 @@ def test_another_recipe_or_other_data_are_refused_before_anything_is_trained(
     assert files(place / "each") == before and not (place / "each" / "36").exists()
 
 
-@pytest.mark.parametrize("model", ["ridge", "auto", "ridge --final"])
+@pytest.mark.parametrize("model", ["ridge", "auto", "ridge --refit"])
 def test_what_is_finished_stays_and_what_is_missing_is_added(
     place: Path, capsys: pytest.CaptureFixture[str], model: str
 ) -> None:

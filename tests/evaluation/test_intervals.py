@@ -58,7 +58,7 @@ def windows(count: int, seed: int = 0, gaps: float = 0.0) -> Windows:
     observed = None if not gaps else torch.from_numpy(rng.random(rows.shape) >= gaps)
 
     class Apart(Windows):
-        def _rows(self, index: Tensor) -> Tensor:
+        def _rows(self, index: Tensor, ahead: int | None = None) -> Tensor:
             return (1 + P) * index[:, None] + self._steps
 
     spans = torch.tensor([[0, len(rows), 0, count]])

@@ -131,7 +131,7 @@ def test_without_any_scale_everything_is_scored() -> None:
 def test_saved_run_keeps_series_without_a_scale(tmp_path: Path) -> None:
     file = tmp_path / "panel.csv"
     panel(odd=ODD["one value among zeros"]).to_csv(file, index=False)
-    made, _ = trained(femts.load_dataset(file, panel=True), "ridge", out=tmp_path / "run", final=True)
+    made, _ = trained(femts.load_dataset(file, panel=True), "ridge", out=tmp_path / "run", refit=True)
     again = femts.load(tmp_path / "run")
     assert again.evaluate() == made.evaluate() == made.metrics["test"]
     assert femts.audit(tmp_path / "run").failed == ()

@@ -126,7 +126,7 @@ def test_refit_is_the_mean_of_refitted_members(
     again.save(tmp_path / "run")
     loaded = femts.load(tmp_path / "run")
     pd.testing.assert_frame_equal(loaded.predict(TABLE), again.predict(TABLE), check_exact=True)
-    assert loaded.scored is not None and loaded.metrics["final"]["rows"] == len(TABLE)
+    assert loaded.scored is not None and loaded.metrics["refit"]["rows"] == len(TABLE)
     assert [one.scored.config for one in loaded.members if one.scored] == [one.config for one in members]
     check_mean(refit(loaded, data), each, TABLE)
     joined = femts.mean_of(each)

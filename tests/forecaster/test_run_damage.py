@@ -25,7 +25,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = femts.load_dataset(folder / "past.csv", future=["open"])
     for name, seed in (("run", 0), ("other", 1)):
         settings = {"training.batch_size": 100, "training.max_steps": 4, "training.seed": seed}
-        train(data, "dlinear", 12, seq_len=24, out=folder / name, settings=settings, device="cpu", final=True)
+        train(data, "dlinear", 12, seq_len=24, out=folder / name, settings=settings, device="cpu", refit=True)
     return folder / "run"
 
 

@@ -308,3 +308,52 @@ def test_one_sentence_and_no_run(
     assert main(f"train --dataset mine.csv --model naive --pred-len 12 --seq-len 24 --out run {options}".split()) == 2
     assert says in capsys.readouterr().err
     assert not Path("run").exists()
+
+
+@pytest.mark.parametrize("form", ["wide", "long"])
+@pytest.mark.parametrize("model", ["tide", "fem_sm"])
+def test_fewer_steps_are_the_first_of_more(model: str, form: str) -> None:
+    frame = table(200)[["date", "load", "open"]]
+    if form == "long":
+        frame = frame.rename(columns={"date": "ds", "load": "y"}).assign(unique_id="a")
+    data = femts.load_dataset(frame, target=["y" if form == "long" else "load"], future=["open"], calendar=True)
+    settings = {} if model == "tide" else {"model.d_model": 8, "model.n_layers": 1, "model.n_heads": 2}
+    run = femts.train(data, model, P, seq_len=L, max_steps=30, settings=settings)
+    past, ahead = frame[: -2 * P], frame[-2 * P :]
+    whole = run.predict(past, 2 * P, future=ahead)
+    for steps in (1, P - 2, P, P + 3):
+        pd.testing.assert_frame_equal(run.predict(past, steps, future=ahead), whole.head(steps))
+    value = whole.columns[-1]
+    back = femts.backtest(run, frame, n_windows=1, step_size=1, horizon=2 * P)["forecast"]
+    assert np.array_equal(back, whole[value])
+    first = femts.backtest(run, frame[: len(frame) - P], n_windows=1, step_size=1, horizon=1)["forecast"]
+    assert (
+        first[0]
+        == run.predict(frame[: len(frame) - P - 1], 1, future=frame[len(frame) - P - 1 : len(frame) - P])[value][0]
+    )
+    with pytest.raises(UsageError, match=f"has no 'open'.*for the {P} steps"):
+        run.predict(past, P, future=ahead[: P - 1])
+
+
+@pytest.mark.filterwarnings("ignore:The history ends:femts.AgeWarning")
+def test_scores_of_fewer_steps_are_of_the_same_forecasts() -> None:
+    data = femts.load_dataset(table(300), target=["load"], future=["open"])
+    run = femts.train(data, "tide", P, seq_len=L, max_steps=30)
+    scores = run.scores(by="step")
+    windows = int(scores["windows"].iloc[0])
+    few = run.evaluate("test", pred_len=1)
+    assert few["windows"] == windows + P - 1
+    first = [
+        run.predict(data.frame()[:end], 1, future=data.frame()[end : end + P])["load"][0] for end in range(240, 300)
+    ]
+    errors = (np.array(first) - data.values[240:, 0]) / float(run.preprocess.scaler.scale[0, 0])
+    assert few["mse"] == pytest.approx((errors**2).mean(), rel=1e-5)
+
+
+def test_a_warning_is_at_the_line_of_the_caller() -> None:
+    run = femts.train(small_table(), "naive", P, seq_len=L)
+    with pytest.warns(femts.AgeWarning) as caught:
+        run.predict(small_table())
+    with pytest.warns(femts.ScaleWarning) as scaled:
+        femts.train(small_table().assign(flat=1.0), "naive", P, seq_len=L)
+    assert {each.filename for each in (*caught, *scaled)} == {__file__}

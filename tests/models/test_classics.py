@@ -152,7 +152,7 @@ def test_a_final_run_forecasts_the_same(name: str, tmp_path: Path) -> None:
     """Nothing is learned, so further rows change nothing."""
     table = monthly()
     usual = train(table, name, 6, settings=quick(name), device="cpu")
-    final = train(table, name, 6, settings=quick(name), device="cpu", final=True, out=tmp_path / "run")
+    final = train(table, name, 6, settings=quick(name), device="cpu", refit=True, out=tmp_path / "run")
     if name != "croston_sba":  # whose intervals are of errors on validation and test rows
         pd.testing.assert_frame_equal(final.predict(table, level=[80]), usual.predict(table, level=[80]), rtol=1e-9)
     pd.testing.assert_frame_equal(final.predict(table), usual.predict(table), rtol=1e-9)

@@ -52,7 +52,7 @@ def write_bad_configs(folder: Path) -> None:
         "number": "dataset: 7\n",
         "flat": "dataset: synthetic\ntraining: fast\n",
         "twice": 'dataset: synthetic\ntraining:\n  lr: 1e-3\n  seed: 1\n  "lr": 1e-4\n',
-        "final": "dataset: synthetic\nfinal: often\n",
+        "refit": "dataset: synthetic\nrefit: often\n",
     }
     for name, text in texts.items():
         (folder / f"{name}.yaml").write_text(text)

@@ -109,7 +109,7 @@ def test_run_is_saved_and_loaded(tmp_path: Path) -> None:
 
 
 def test_final_fit_learns_from_all_rows_and_keeps_the_scores(made: Forecaster, tmp_path: Path) -> None:
-    final = train(months(), "auto", 12, max_steps=5, final=True, out=tmp_path / "run")
+    final = train(months(), "auto", 12, max_steps=5, refit=True, out=tmp_path / "run")
     assert final.scored is not None
     assert final.metrics["test"] == made.metrics["test"]
     assert final.data["split"]["train"] == [0, ROWS]
@@ -207,7 +207,7 @@ OTHERS = [
     ({"seq_len": 24}, "begun with seq_len=auto, not 24"),
     ({"protocol": "lookback96"}, "begun with protocol=seasons, not lookback96"),
     ({"seed": 7}, r"begun with training\.seed=42, not 7"),
-    ({"final": True}, "begun with final=False, not True"),
+    ({"refit": True}, "begun with refit=False, not True"),
     ({"dataset": load_dataset(months(), calendar=True)}, r"begun with dataset\.roles\.target=None, not \['y'\]"),
     ({"dataset": load_dataset(months(), min=1)}, r"begun with dataset\.domain\.min=None, not 1"),
     ({"dataset": load_dataset(months(), transform="log1p")}, r"begun with dataset\.domain\.transform=None, not log1p"),
@@ -261,17 +261,17 @@ def test_unreadable_request_is_refused(begun: Path) -> None:
 
 def test_finished_choice_refuses_another_request(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    made, said = chosen(out=run, final=True), list[str]()
+    made, said = chosen(out=run, refit=True), list[str]()
     before = files(run)
-    again = chosen(out=run, resume=True, final=True, say=said.append)
+    again = chosen(out=run, resume=True, refit=True, say=said.append)
     assert said == [f"run {run} is finished; nothing is left to do"]
     assert again.metrics == made.metrics and again.scored is not None
     with pytest.raises(UsageError, match=r"begun with model\.name=auto, not ridge"):
         train(months(), "ridge", 12, out=run, resume=True)
-    with pytest.raises(UsageError, match="begun with final=True, not False"):
+    with pytest.raises(UsageError, match="begun with refit=True, not False"):
         chosen(out=run, resume=True)
     with pytest.raises(UsageError, match="data 'frame' changed since"):
-        chosen(months(60), out=run, resume=True, final=True)
+        chosen(months(60), out=run, resume=True, refit=True)
     assert files(run) == before
 
 

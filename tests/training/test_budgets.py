@@ -94,16 +94,16 @@ def test_expired_time_limit_still_gives_a_step_and_scores() -> None:
 
 
 @pytest.mark.parametrize("model", ["ridge", "fem_sm"])
-@pytest.mark.parametrize("final", [False, True])
+@pytest.mark.parametrize("refit", [False, True])
 def test_expired_time_limit_scores_fewer_windows(
-    model: str, final: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    model: str, refit: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(evaluate, "GRACE", 0.0)
-    run = small_run(model, max_time="0.001s", final=final, out=tmp_path / "run")
+    run = small_run(model, max_time="0.001s", refit=refit, out=tmp_path / "run")
     some = schedule.FEWEST
     assert run.metrics["thinned"] == {"val": VAL, "test": TEST}
     assert run.metrics["val"]["windows"] == run.metrics["test"]["windows"] == some
-    assert run.intervals is not None and run.intervals.windows == (2 * some if final else some)
+    assert run.intervals is not None and run.intervals.windows == (2 * some if refit else some)
     assert run.evaluate("test")["windows"] == TEST, "only the training is short of time"
     assert femts.load(tmp_path / "run").metrics["thinned"] == run.metrics["thinned"]
 

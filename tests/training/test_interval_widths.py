@@ -65,7 +65,7 @@ def test_a_forecaster_of_all_rows_covers_fresh_ones(
     model: str, settings: dict[str, Any], kind: str, tmp_path: Path
 ) -> None:
     frame = table(noisy(kind))
-    run = femts.train(frame.iloc[:ROWS], model, P, seq_len=96, final=True, settings=settings, max_steps=200)
+    run = femts.train(frame.iloc[:ROWS], model, P, seq_len=96, refit=True, settings=settings, max_steps=200)
     covered = coverage(run, frame)
     assert 0.68 < covered < 0.92
     run.calibrate(dataset=frame.iloc[:ROWS])
@@ -77,7 +77,7 @@ def test_a_forecaster_of_all_rows_covers_fresh_ones(
 def test_intervals_after_a_jump_stay_as_wide_as_the_errors() -> None:
     """The deviation of all rows is forty times that of the training rows; the errors are not."""
     frame = table(noisy("jump"))
-    run = femts.train(frame.iloc[:ROWS], "naive", P, final=True)
+    run = femts.train(frame.iloc[:ROWS], "naive", P, refit=True)
     assert widths(run.predict(frame.iloc[:ROWS], level=[80])).mean() < 8
 
 

@@ -74,7 +74,7 @@ def train(
     print(scores_table(scores, naive))
     for line in others:
         print(line)
-    if recipe.final:
+    if recipe.refit:
         say_notes(map(final_note, records.values()))
     for pred_len, record in records.items():
         say_intervals(record["intervals"], where[pred_len])
@@ -128,11 +128,14 @@ def _horizons(recipe: Recipe, data: Dataset) -> tuple[int, ...]:
 
 def _train_all(recipe: Recipe, data: Dataset, folder: Path, resume: bool, started: float) -> dict[int, dict[str, Any]]:
     """Train one model for each horizon; returns their records. Several get a folder each, and a summary."""
-    from femts.config.training import parse_span
+    from femts.config.settings import read_setting
+    from femts.config.training import TrainingConfig, parse_span
     from femts.training.train import train as fit
 
     single = len(recipe.pred_lens) <= 1
-    limit = recipe.settings.get("training.max_time") if single else _check_horizons(recipe, data)
+    if not single:
+        _check_horizons(recipe, data)
+    limit = read_setting(TrainingConfig, "max_time", recipe.settings.get("training.max_time"), "training")
     said = set[str]()
     runs = {pred_len: folder if single else folder / str(pred_len) for pred_len in _horizons(recipe, data)}
     records, settings = dict[int, dict[str, Any]](), dict(recipe.settings)
@@ -146,7 +149,7 @@ def _train_all(recipe: Recipe, data: Dataset, folder: Path, resume: bool, starte
             protocol=recipe.protocol,
             out=run,
             resume=resume,
-            final=recipe.final,
+            refit=recipe.refit,
             settings=settings,
             progress=True,
             say=lambda note: _say_once(note, said),
@@ -189,12 +192,10 @@ def _say_once(note: str, said: set[str]) -> None:
         say_notes([note])
 
 
-def _check_horizons(recipe: Recipe, data: Dataset) -> str | None:
-    """UsageError for a horizon that does not fit, before hours are spent on the others; returns the
-    time that all have."""
+def _check_horizons(recipe: Recipe, data: Dataset) -> None:
+    """UsageError for a horizon that does not fit, before hours are spent on the others."""
     from femts.config.model import AUTO, DEFAULT_MODEL
     from femts.data.windows import check_windows
-    from femts.models.registry import model_card
     from femts.training.resolve import Lengths, resolve_run, resolve_training
 
     model = DEFAULT_MODEL if recipe.model == AUTO else recipe.model
@@ -203,5 +204,4 @@ def _check_horizons(recipe: Recipe, data: Dataset) -> str | None:
         split = data.for_horizon(pred_len)
         config = resolve_run(split, model, Lengths(pred_len, recipe.seq_len, recipe.protocol), settings, training)
         for part in ("train", "val", "test"):
-            check_windows(split, part, config.seq_len, pred_len, model_card(model).model_class.supports.raw)
-    return training.max_time
+            check_windows(split, part, config.seq_len, pred_len, config.reads_raw)

@@ -35,7 +35,7 @@ def request_record(request: FitRequest, data: Dataset, pred_len: int) -> dict[st
         "seq_len": AUTO if left_open(back) else str(back).strip(),
         "protocol": default_protocol(data.source in CATALOG) if protocol is None else protocol,
         "training": asdict(request.training),
-        "final": request.refit,
+        "refit": request.refit,
         "data": data.record,
     }
     plain: dict[str, Any] = json.loads(strict_json(record))

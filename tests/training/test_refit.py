@@ -1,4 +1,4 @@
-"""`final=True`: the forecaster learns from all rows, scores stay those of the one that did not, and both are kept."""
+"""`refit=True`: the forecaster learns from all rows, scores stay those of the one that did not, and both are kept."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from small_runs import signal_at, small_run
 
 form, out, call = sys.argv[1:]
 signal_at(pytest.MonkeyPatch(), int(call), signal.SIGKILL)
-{"wide": small_run, "long": panel_forecaster}[form]("dlinear", out=out, final=True)
+{"wide": small_run, "long": panel_forecaster}[form]("dlinear", out=out, refit=True)
 """
 
 
@@ -69,7 +69,7 @@ def plain(form: str) -> Forecaster:
 
 @pytest.fixture(scope="module")
 def whole(form: str) -> Forecaster:
-    return MAKE[form](final=True)
+    return MAKE[form](refit=True)
 
 
 def test_scores_equal_those_of_a_run_without_refit(form: str, whole: Forecaster, plain: Forecaster) -> None:
@@ -78,8 +78,8 @@ def test_scores_equal_those_of_a_run_without_refit(form: str, whole: Forecaster,
     for name in ("val", "test", "kept_step", "steps", "intervals"):
         assert whole.metrics[name] == plain.metrics[name]
     assert whole.metrics["scored"] == {"folder": "scored", **plain.data["split"], **series}
-    assert whole.metrics["final"]["rows"] == rows
-    assert whole.metrics["final"]["steps"] == plain.metrics["kept_step"]
+    assert whole.metrics["refit"]["rows"] == rows
+    assert whole.metrics["refit"]["steps"] == plain.metrics["kept_step"]
     assert whole.data["split"] == {"train": [0, rows], "val": [rows, rows], "test": [rows, rows]}
     of = "the first 1400" if form == "wide" else f"{plain.data['split']['train'][1]} of them"
     assert f"learned from: all {rows} rows; scores are of one on {of}" in repr(whole)
@@ -91,11 +91,11 @@ def test_last_rows_change_the_forecast_but_not_the_choice(form: str, model: str)
     changed = table.copy()
     if form == "wide":
         changed.loc[1700:1900, "s0"] += 30  # of the test part, and in no look-back of the forecast
-        made = [small_run(model, data=load_dataset(each), max_epochs=1, final=True) for each in (table, changed)]
+        made = [small_run(model, data=load_dataset(each), max_epochs=1, refit=True) for each in (table, changed)]
         history, steps = FRAME.tail(60), 600
     else:
         changed.loc[250:290, "y"] *= 3  # of `long`
-        made = [panel_forecaster(model, each, final=True, settings=settings) for each in (table, changed)]
+        made = [panel_forecaster(model, each, refit=True, settings=settings) for each in (table, changed)]
         history, steps = LONG.groupby("unique_id").head(100), P
     one, other = made
     assert essence(scored(one))["weights"] == essence(scored(other))["weights"]
@@ -133,7 +133,7 @@ def test_refit_on_the_training_rows_is_bit_identical(model: str, changes: dict[s
 def test_every_model_is_refitted_saved_and_loaded(model: str, tmp_path: Path) -> None:
     own = set(femts.models(model)["setting"])
     card = {key: value for key, value in TINY.items() if key in own or key[6:] in own}
-    usual: dict[str, Any] = {"seq_len": 24, "max_steps": 3, "device": "cpu", "final": True, "settings": card}
+    usual: dict[str, Any] = {"seq_len": 24, "max_steps": 3, "device": "cpu", "refit": True, "settings": card}
     made = train(small_table(), model, 12, **usual, out=tmp_path / "run")
     again = femts.load(tmp_path / "run")
     assert both(again) == both(made)
@@ -144,7 +144,7 @@ def test_every_model_is_refitted_saved_and_loaded(model: str, tmp_path: Path) ->
 def test_run_of_many_series_is_saved_and_loaded(tmp_path: Path) -> None:
     LONG.to_csv(tmp_path / "panel.csv", index=False)
     usual: dict[str, Any] = {"seq_len": L, "max_steps": 6, "device": "cpu", "settings": TINY}
-    made = train(tmp_path / "panel.csv", "fem_sm", P, **usual, final=True, out=tmp_path / "run")
+    made = train(tmp_path / "panel.csv", "fem_sm", P, **usual, refit=True, out=tmp_path / "run")
     read = femts.load(tmp_path / "run")
     assert both(read) == both(made)
     assert read.training_data().record == read.data and read.evaluate() == made.metrics["test"]
@@ -163,7 +163,7 @@ def test_intervals_are_of_errors_on_validation_and_test_rows(whole: Forecaster, 
 
 
 def test_all_scores_are_of_the_scored_one(form: str, plain: Forecaster, tmp_path: Path) -> None:
-    run, data = MAKE[form](final=True), DATA if form == "wide" else load_dataset(LONG, panel=True)
+    run, data = MAKE[form](refit=True), DATA if form == "wide" else load_dataset(LONG, panel=True)
     assert run.evaluate(dataset=data) == plain.metrics["test"]
     assert run.scores(level=[80], dataset=data).equals(plain.scores(level=[80], dataset=data))
     assert run.coverage(dataset=data).equals(plain.coverage(dataset=data))
@@ -179,7 +179,7 @@ def test_all_scores_are_of_the_scored_one(form: str, plain: Forecaster, tmp_path
 
 
 def test_view_of_one_series_is_scored_and_forecast_alone() -> None:
-    run, plain = MAKE["long"](final=True), MAKE["long"]()
+    run, plain = MAKE["long"](refit=True), MAKE["long"]()
     view = run.of("long")
     assert view.evaluate() == plain.of("long").evaluate()
     history = LONG.query("unique_id == 'long'")[["ds", "y"]].rename(columns={"ds": "date"})
@@ -192,8 +192,8 @@ def test_view_of_one_series_is_scored_and_forecast_alone() -> None:
 def test_one_series_is_trained_alike_in_wide_and_long_form(model: str) -> None:
     one = LONG.query("unique_id == 'long'").reset_index(drop=True)
     wide = one[["ds", "y"]].rename(columns={"ds": "date"})
-    long = panel_forecaster(model, one, final=True)
-    single = train(wide, model, P, seq_len=L, max_steps=6, device="cpu", final=True)
+    long = panel_forecaster(model, one, refit=True)
+    single = train(wide, model, P, seq_len=L, max_steps=6, device="cpu", refit=True)
     assert both(long) == both(single)
     assert long.until == single.until == str(one["ds"].iloc[-1])
     np.testing.assert_array_equal(long.predict(one)["y"], single.predict(wide)["y"])
@@ -203,7 +203,7 @@ def test_quantiles_known_columns_and_transforms_go_through(tmp_path: Path) -> No
     table = small_table(columns=("load", "heat", "open"))
     table[["load", "heat"]] = np.exp(table[["load", "heat"]] / 10)
     data = load_dataset(table, target=["load"], past=["heat"], future=["open"], calendar=True, transform="log1p", min=0)
-    usual: dict[str, Any] = {"seq_len": 24, "max_steps": 4, "device": "cpu", "final": True}
+    usual: dict[str, Any] = {"seq_len": 24, "max_steps": 4, "device": "cpu", "refit": True}
     settings = {"training.loss": "pinball", **TINY}
     made = train(data, "itransformer", 12, **usual, settings=settings, out=tmp_path / "run")
     again = femts.load(tmp_path / "run")
@@ -221,7 +221,7 @@ def test_static_columns_known_ones_and_own_splits_go_through(tmp_path: Path) -> 
     table = LONG.query("unique_id in ['long', 'short']")
     table = table.assign(kind=np.where(table["unique_id"] == "long", "big", "small"), open=table["ds"].dt.day % 3)
     data = load_dataset(table, target=["y"], future=["open"], static=["kind"], val_rows=P, test_rows=P, panel=True)
-    usual: dict[str, Any] = {"seq_len": L, "max_steps": 3, "device": "cpu", "settings": TINY, "final": True}
+    usual: dict[str, Any] = {"seq_len": L, "max_steps": 3, "device": "cpu", "settings": TINY, "refit": True}
     made = train(data, "fem_sm", P, **usual, out=tmp_path / "run")
     read = femts.load(tmp_path / "run")
     assert both(read) == both(made) and made.intervals is not None and made.intervals.windows == 2 * (P + 1)
@@ -240,8 +240,8 @@ def test_killed_in_either_training_it_resumes_bit_identically(
     with pytest.raises(UsageError, match=r"unfinished.*--resume"):
         femts.load(out)
     with pytest.raises(UsageError, match="holds an unfinished run; continue it with --resume"):
-        MAKE[form](out=out, final=True)
-    assert both(MAKE[form](out=out, final=True, resume=True)) == both(whole)
+        MAKE[form](out=out, refit=True)
+    assert both(MAKE[form](out=out, refit=True, resume=True)) == both(whole)
     assert both(femts.load(out)) == both(whole)
 
 
@@ -253,17 +253,17 @@ def test_interrupted_it_resumes_from_that_very_step(
     with monkeypatch.context() as patch:
         signal_at(patch, training * STEPS[form] + 2, signal.SIGINT)
         with pytest.raises(Interrupted, match="continue it with --resume"):
-            make(final=True)
+            make(refit=True)
     assert TrainState.load((out if training else out / "scored") / "checkpoints" / "last.ckpt").step == 2
-    with pytest.raises(UsageError, match="begun with final=True, not False"):
+    with pytest.raises(UsageError, match="begun with refit=True, not False"):
         make(resume=True)
-    assert both(make(final=True, resume=True)) == both(whole)
+    assert both(make(refit=True, resume=True)) == both(whole)
 
 
 def test_data_that_changed_between_the_trainings_are_refused(
     form: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    make = partial(MAKE[form], out=tmp_path / "run", final=True)
+    make = partial(MAKE[form], out=tmp_path / "run", refit=True)
     with monkeypatch.context() as patch:
         signal_at(patch, STEPS[form] + 1, signal.SIGINT)
         with pytest.raises(Interrupted):
@@ -277,24 +277,24 @@ def test_data_that_changed_between_the_trainings_are_refused(
 
 
 def test_finished_run_says_so(tmp_path: Path) -> None:
-    small_run("ridge", out=tmp_path / "run", final=True)
+    small_run("ridge", out=tmp_path / "run", refit=True)
     said = list[str]()
-    small_run("ridge", out=tmp_path / "run", final=True, resume=True, say=said.append)
+    small_run("ridge", out=tmp_path / "run", refit=True, resume=True, say=said.append)
     assert said[-1].endswith("run is finished; nothing is left to do")
-    assert json.loads((tmp_path / "run" / "metrics.json").read_text())["final"]["steps"] == 0
+    assert json.loads((tmp_path / "run" / "metrics.json").read_text())["refit"]["steps"] == 0
 
 
 def test_time_is_shared_by_both_trainings(form: str) -> None:
     patient = {"training.patience": 100_000}  # a fast machine would stop early
-    limit: dict[str, Any] = {"max_steps": 10**6, "max_time": "6s", "final": True, "settings": patient}
+    limit: dict[str, Any] = {"max_steps": 10**6, "max_time": "6s", "refit": True, "settings": patient}
     made = MAKE[form](**limit, **({"max_epochs": None} if form == "wide" else {}))
     assert scored(made).metrics["stopped"] == "max_time" and scored(made).metrics["seconds"] < 5
     assert made.metrics["kept_step"] <= made.metrics["schedule"]["steps"] <= made.metrics["steps"] + 1
-    assert 0 < made.metrics["final"]["steps"] <= made.metrics["kept_step"]
+    assert 0 < made.metrics["refit"]["steps"] <= made.metrics["kept_step"]
 
 
 def test_old_model_warns_of_its_age() -> None:
-    plain, whole, longer = small_run(), small_run(final=True), synthetic_frame(2100)
+    plain, whole, longer = small_run(), small_run(refit=True), synthetic_frame(2100)
     learned = r"ends 600 steps after the last row learned from \(2020-03-04 07:00:00\); train "
     with pytest.warns(AgeWarning, match=learned):
         plain.predict(FRAME)
@@ -313,11 +313,11 @@ def test_old_model_warns_of_its_age() -> None:
 
 
 def test_age_of_many_series_is_that_of_the_latest() -> None:
-    plain, whole = MAKE["long"](), MAKE["long"](final=True)
+    plain, whole = MAKE["long"](), MAKE["long"](refit=True)
     own = LONG.query("unique_id == 'long'")
     assert whole.until == str(LONG["ds"].max())
     assert plain.until == str(own["ds"].iloc[plain.of("long").data["split"]["train"][1] - 1])
-    with pytest.warns(AgeWarning, match="train with --final"):
+    with pytest.warns(AgeWarning, match="train with --refit"):
         plain.predict(LONG)
     later = own.tail(P + 1)
     later = later.assign(ds=later["ds"] + pd.Timedelta(days=P + 1))
@@ -347,8 +347,8 @@ def test_series_that_ended_and_short_ones_are_named() -> None:
 
 
 def test_impossible_refits_are_refused(plain: Forecaster, form: str) -> None:
-    with pytest.raises(UsageError, match="Argument 'final' is"):
-        MAKE[form](final="yes")
+    with pytest.raises(UsageError, match="Argument 'refit' is"):
+        MAKE[form](refit="yes")
     data, other = DATA, load_dataset(LONG, panel=True)
     data, other = (data, other) if form == "wide" else (other, data)
     bare = Forecaster(**{**vars(plain), "metrics": {}})
