@@ -45,7 +45,9 @@ class ReadingOptions:
     val_rows: Annotated[str | None, option("Rows for validation, before those of the test.", "N")] = None
     test_rows: Annotated[str | None, option("Last rows, for the test.", "N")] = None
     test_from: Annotated[str | None, option("First date of the test.", "DATE")] = None
-    min: Annotated[str | None, option("Smallest value that a forecast may have, such as 0.", "X")] = None
+    min: Annotated[
+        str | None, option("Smallest value of a forecast; 0 where no training value is below it.", "X|none")
+    ] = None
     max: Annotated[str | None, option("Largest value that a forecast may have.", "X")] = None
     transform: Annotated[str | None, option("Make skewed values even before they are scaled.", "none|log1p|boxcox")] = (
         None

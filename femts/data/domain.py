@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from femts.config.values import check_plain
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
+NEAR = 1.0  # ranges of the training values, within which 0 has to lie below them to bound a forecast
 TRANSFORMS = ("none", "log1p", "boxcox")
 
 
@@ -25,12 +26,13 @@ class Domain:
     """Domain of the targets, as a user names it.
 
     Attributes:
-        low: smallest value of a forecast, raw units; None for no bound.
-        high: largest value, likewise.
+        low: smallest value of a forecast, raw units, of all targets or one each; minus infinity for none, and None for
+            what the training rows show (`fitted`).
+        high: largest value; None for none.
         transform: `none`, `log1p` (the logarithm of 1 + x) or `boxcox` (a power of x, fitted to each target).
     """
 
-    low: float | None = None
+    low: float | tuple[float, ...] | None = None
     high: float | None = None
     transform: str = "none"
 
@@ -41,7 +43,8 @@ class Domain:
         Raises:
             UsageError: no number, an empty domain, or no transform of that name.
         """
-        low, high = _number(low, "min"), _number(high, "max")
+        none = isinstance(low, str) and low.strip().lower() == "none"
+        low, high = -math.inf if none else _number(low, "min"), _number(high, "max")
         if low is not None and high is not None and low >= high:
             raise UsageError(f"No value is above --min {low:g} and below --max {high:g}; give a lower --min.")
         name = "none" if transform is None else transform
@@ -49,19 +52,45 @@ class Domain:
             raise UsageError(f"Unknown transform '{shown(name)}'{suggest(shown(name), TRANSFORMS)}")
         return cls(low, high, str(name))
 
+    def fitted(self, least: Array, most: Array, own: bool) -> Domain:
+        """The domain of targets with `least` and `most` as their extremes in the training rows, (T,).
+
+        Where no value is negative, and 0 is near enough for a forecast to reach, 0 is the bound of a table of one's
+        `own`, unless the user gives another.
+        """
+        if self.low == -math.inf or (self.low is None and not own):
+            return replace(self, low=None)
+        if self.low is not None:
+            return self
+        positive = [0 <= low <= NEAR * (high - low) for low, high in zip(least.tolist(), most.tolist(), strict=True)]
+        return replace(self, low=tuple(0.0 if each else -math.inf for each in positive) if any(positive) else None)
+
+    @property
+    def bounded(self) -> tuple[int, ...]:
+        """Numbers of the targets that have a bound of their own below."""
+        return tuple(n for n, low in enumerate(self.low) if low > -math.inf) if isinstance(self.low, tuple) else ()
+
     def clip(self, values: Array) -> Array:
-        """Raw `values`, those outside the domain at its ends."""
+        """Raw `values` (..., T), those outside the domain at its ends."""
         return values if self.low is None and self.high is None else values.clip(self.low, self.high)  # type: ignore[arg-type]
 
     def to_dict(self) -> dict[str, Any]:
-        """Arguments of `of` that differ from the usual."""
-        given = {"min": self.low, "max": self.high, "transform": None if self.transform == "none" else self.transform}
+        """Arguments of `of` that differ from the usual; of bounds of targets a list, None for none."""
+        low: object = self.low
+        if isinstance(self.low, tuple):
+            low = [None if each == -math.inf else each for each in self.low]
+        elif self.low == -math.inf:
+            low = "none"
+        given = {"min": low, "max": self.high, "transform": None if self.transform == "none" else self.transform}
         return {name: value for name, value in given.items() if value is not None}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Domain:
         """The inverse of `to_dict`."""
-        return cls(record.get("min"), record.get("max"), record.get("transform", "none"))
+        low = record.get("min")
+        if isinstance(low, list):
+            low = tuple(-math.inf if each is None else each for each in low)
+        return cls(-math.inf if low == "none" else low, record.get("max"), record.get("transform", "none"))
 
 
 ANY = Domain()

@@ -11,6 +11,7 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 
+from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset
 from femts.data.domain import ANY, Domain
 from femts.data.effects import Effects
@@ -133,6 +134,13 @@ class Preprocess:
             own = stay.own & (places >= 0)[:, None]
             mean, scale = np.where(own, stay.mean, scaler.mean), np.where(own, stay.scale, scaler.scale)
             scaler = replace(scaler, mean=mean, scale=scale, own=own | scaler.own)
+        if units is None:
+            training = [values[first:stop, :targets] for first, stop, *_ in ends]
+            least = np.min([np.fmin.reduce(each, axis=0, initial=np.inf) for each in training], axis=0)
+            most = np.max([np.fmax.reduce(each, axis=0, initial=-np.inf) for each in training], axis=0)
+            domain = domain.fitted(least, most, data.source not in CATALOG)
+        else:
+            domain = units.domain
         return cls(data.columns, data.series, scaler, power=power, domain=domain)
 
     def places(self, series: Sequence[str]) -> Numbers:

@@ -31,7 +31,7 @@ class Reading(TypedDict, total=False):
     val_rows: int
     test_rows: int
     test_from: str
-    min: float
+    min: float | str
     max: float
     transform: str
     season: Sequence[int] | int

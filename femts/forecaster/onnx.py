@@ -58,7 +58,9 @@ class RawForecast(nn.Module):
         self.mean: Tensor
         self.scale: Tensor
         power, domain = forecaster.preprocess.power, forecaster.preprocess.domain
-        self.shift, self.low, self.high = 0.0 if power is None else power.shift, domain.low, domain.high
+        self.shift, self.high = 0.0 if power is None else power.shift, domain.high
+        self.low: Tensor | None
+        self.register_buffer("low", None if domain.low is None else torch.tensor(domain.low, dtype=torch.float32))
         self.powers: Tensor | None
         self.register_buffer("powers", None if power is None else torch.tensor(power.powers[0], dtype=torch.float32))
         self.register_buffer("mean", torch.tensor(forecaster.preprocess.scaler.mean[0], dtype=torch.float32))
@@ -69,7 +71,8 @@ class RawForecast(nn.Module):
         (filled,) = prefixes((scaled,), lambda before, here: (torch.where(here[0].isnan(), before[0], here[0]),))
         forecast: Tensor = self.model.forecast(Batch(torch.where(filled.isnan(), 0.0, filled)), self.steps)
         raw = self._raw((forecast * self.scale + self.mean)[..., : self.targets])
-        raw = raw if self.low is None and self.high is None else raw.clamp(self.low, self.high)
+        raw = raw if self.low is None else torch.maximum(raw, self.low)
+        raw = raw if self.high is None else raw.clamp(max=self.high)
         return torch.where(history[..., : self.targets].isnan().all(1, keepdim=True), torch.nan, raw)
 
     def _even(self, history: Tensor) -> Tensor:

@@ -37,7 +37,15 @@ from femts.training.batches import StepBatches
 from femts.training.checkpoint import Finished, TrainState, changed_data, check_resumable, find_state
 from femts.training.data_module import DataModule
 from femts.training.evaluate import circumstances, most_scored, scored_on, scores_within
-from femts.training.resolve import Lengths, known_notes, length_notes, resolve_run, resolve_training, thinned_notes
+from femts.training.resolve import (
+    Lengths,
+    bound_notes,
+    known_notes,
+    length_notes,
+    resolve_run,
+    resolve_training,
+    thinned_notes,
+)
 from femts.training.resources import check_resources
 from femts.training.schedule import Budget
 from femts.training.stopping import Interrupted
@@ -215,7 +223,8 @@ def fit(request: FitRequest, data: Dataset) -> Forecaster:
 
 def _notes(request: FitRequest, data: Dataset, config: RunConfig, run: Run) -> tuple[str, ...]:
     lengths = length_notes(data, request.model, request.lengths)
-    return (*data.notes, *lengths, *known_notes(data, config), *thinned_notes(run.model, run.module.windows))
+    of_data = *known_notes(data, config), *bound_notes(run.module.preprocess)
+    return (*data.notes, *lengths, *of_data, *thinned_notes(run.model, run.module.windows))
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from femts.config.training import TrainingConfig
 from femts.config.values import check_plain, left_open, whole_number
 from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset
+from femts.data.describe import names
 from femts.data.known import KnownInputs, Reads
 from femts.data.protocols import (
     Choice,
@@ -28,6 +29,7 @@ from femts.models.registry import build_config, check_learns_quantiles, check_li
 from femts.text import shown
 
 if TYPE_CHECKING:
+    from femts.data.preprocess import Preprocess
     from femts.data.windows import Windows
     from femts.models.base import ForecastModel
 
@@ -246,6 +248,13 @@ def _known(model: str, data: Dataset, asked: object, covariates: str) -> dict[st
     if asked is not None and whole_number(asked, "Setting 'model.n_known'") != width:
         raise UsageError("Setting 'model.n_known' follows from --future and --calendar; leave it out.")
     return {"n_known": width} if width else {}
+
+
+def bound_notes(preprocess: Preprocess) -> list[str]:
+    """A sentence on targets that nobody bounded, and whose training values do."""
+    bounded = tuple(preprocess.columns[each] for each in preprocess.domain.bounded)
+    which = "forecasts" if len(bounded) == len(preprocess.columns) else f"forecasts of {names(bounded)}"
+    return [f"{which} end at 0, as no training value is below it; --min none lifts that"] * bool(bounded)
 
 
 def known_notes(data: Dataset, config: RunConfig) -> list[str]:

@@ -142,3 +142,42 @@ def test_an_exported_model_keeps_the_domain(tmp_path: Path) -> None:
     (exported,) = ort.InferenceSession(tmp_path / "m.onnx").run(None, {"history": past})
     np.testing.assert_allclose(exported, run.predict_array(past), rtol=1e-4, atol=1e-4)
     assert exported.min() >= 0
+
+
+def prices(rows: int = 300) -> pd.DataFrame:
+    """A column that falls to 0, one that may be negative, and one far above 0."""
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=(rows, 3))
+    table = {"sold": np.maximum(0, 20 - 0.08 * np.arange(rows) + noise[:, 0]), "change": noise[:, 1]}
+    table["price"] = 1000 + noise[:, 2]
+    return pd.DataFrame({"date": pd.date_range("2020-01-01", periods=rows), **table})
+
+
+@pytest.mark.parametrize("model", ["naive", "ridge", "dlinear"])
+def test_targets_without_negative_training_values_end_at_0(model: str, tmp_path: Path) -> None:
+    said = list[str]()
+    made = femts.train(prices(), model, 12, seq_len=24, max_steps=4, say=said.append, out=tmp_path / "run")
+    free = femts.train(femts.load_dataset(prices(), min="none"), model, 12, seq_len=24, max_steps=4)
+    assert [note for note in said if "end at 0" in note] == [
+        "forecasts of sold end at 0, as no training value is below it; --min none lifts that"
+    ]
+    for run in (made, femts.load(tmp_path / "run")):
+        table, plain = (each.predict(prices(), level=[95]) for each in (run, free))
+        sold = [name for name in table if str(name).startswith("sold")]
+        assert (table[sold] >= 0).all(axis=None) and (plain[sold] < 0).any(axis=None)
+        pd.testing.assert_frame_equal(table.drop(columns=sold), plain.drop(columns=sold))
+    assert free.preprocess.domain.low is None and free.config.schema.domain.to_dict() == {"min": "none"}
+
+
+def test_the_catalogue_and_long_tables_have_the_same_rule() -> None:
+    assert femts.train("synthetic", "naive", 12, seq_len=24).preprocess.domain.low is None
+    long = prices().melt("date", var_name="unique_id", value_name="y").rename(columns={"date": "ds"})
+    low = femts.train(femts.load_dataset(long[long["unique_id"] == "sold"]), "naive", 12, seq_len=24)
+    assert low.preprocess.domain.low == (0.0,)
+    assert femts.train(femts.load_dataset(long), "naive", 12, seq_len=24).preprocess.domain.low is None
+
+
+@pytest.mark.parametrize("bound", [-5.0, 3.0])
+def test_a_bound_of_the_user_goes_before_that_of_the_values(bound: float) -> None:
+    made = femts.train(femts.load_dataset(prices(), min=bound), "naive", 12, seq_len=24)
+    assert made.preprocess.domain.low == bound

@@ -25,7 +25,7 @@ L, P = 48, 24
 
 @pytest.fixture(scope="module")
 def data() -> Dataset:
-    return load_dataset(synthetic_frame(1500))
+    return load_dataset(synthetic_frame(1500), min="none")
 
 
 @pytest.fixture(scope="module")

@@ -54,7 +54,7 @@ def quick(name: str) -> dict[str, int]:
 @pytest.mark.parametrize("name", NAMES)
 def test_numbers_are_the_librarys_own(name: str, tmp_path: Path) -> None:
     table = monthly(40 if name == "auto_arima" else 72)  # its search takes seconds on more
-    forecaster = train(table, name, 6, settings=quick(name), device="cpu")
+    forecaster = train(load_dataset(table, min="none"), name, 6, settings=quick(name), device="cpu")
     forecast = forecaster.predict(table, level=[80])
     for column in ("sales", "spare"):
         own = library(name, table[column].to_numpy(), 6)

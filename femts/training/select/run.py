@@ -19,7 +19,7 @@ from femts.training.data_module import DataModule
 from femts.training.evaluate import circumstances, most_scored, scored_on, scores_within
 from femts.training.fit import FitRequest, finished, first_forecaster, training_on
 from femts.training.refit import held_out_intervals, refit
-from femts.training.resolve import horizon, horizon_notes, resolve_run, thinned_notes
+from femts.training.resolve import bound_notes, horizon, horizon_notes, resolve_run, thinned_notes
 from femts.training.schedule import RESERVED
 from femts.training.select.candidates import shortlist, windows_to_score
 from femts.training.select.folder import request_record, trials_folder
@@ -130,7 +130,7 @@ def _taken(request: FitRequest, data: Dataset, tried: Sequence[CandidateResult])
         },
         "seconds": round(time.monotonic() - request.started, 3),
     }
-    for note in thinned_notes(made.model, windows):
+    for note in (*bound_notes(made.preprocess), *thinned_notes(made.model, windows)):
         request.say(note)
     return made
 
