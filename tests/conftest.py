@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -23,6 +24,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the files of slow tests, so that none is left to one worker when the others are done."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def trained_once() -> Iterator[None]:
+    """A training is not followed by one on all rows unless a test, or a page, asks for it: it would take twice the
+    time."""
+    with patch("femts.training.train.refits", lambda data: False):
+        yield
 
 
 @pytest.fixture

@@ -243,6 +243,7 @@ class _Objective:
                 protocol=self.protocol,
                 out=out,
                 resume=out is not None,
+                refit=False,
                 settings={**self.settings, **values},
             )
         return float(forecaster.metrics["val"][self.metric])

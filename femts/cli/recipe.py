@@ -54,7 +54,14 @@ class RecipeOptions:
     assignments: Annotated[
         list[str] | None, option("One setting, such as model.components=CL.", "KEY=VALUE", "--set")
     ] = None
-    refit: Annotated[bool, typer.Option("--refit", help="Then train on all rows, for use; keeps both.")] = False
+    refit: Annotated[
+        bool | None,
+        typer.Option(
+            "--refit/--no-refit",
+            help="Then train on all rows, for use; keeps both.",
+            show_default="refit, but for the catalogue",
+        ),
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -83,7 +90,7 @@ class Recipe:
         protocol: named protocol; None leaves it to the data.
         settings: dotted keys (`model.components`, `training.lr`) -> value or text.
         reading: how the data are read, arguments of `load_dataset`.
-        refit: train once more on all rows.
+        refit: train once more on all rows; None leaves it to the data.
     """
 
     dataset: str
@@ -93,7 +100,7 @@ class Recipe:
     protocol: str | None
     settings: Mapping[str, Any]
     reading: Mapping[str, Any]
-    refit: bool = False
+    refit: bool | None = None
 
     @property
     def default_name(self) -> str:
@@ -140,7 +147,7 @@ def make_recipe(options: RecipeOptions, training: TrainingOptions, model: str | 
         protocol=merged.get("protocol"),
         settings=settings,
         reading=ReadingOptions.of(merged).reading(),
-        refit=check_flag(merged.get("refit", False), "refit"),
+        refit=None if merged.get("refit") is None else check_flag(merged["refit"], "refit"),
     )
 
 
@@ -213,6 +220,7 @@ def _flatten(top: dict[str, Any], path: Path) -> tuple[dict[str, Any], dict[str,
             **(data.get("domain") or {}),
         }
         top["dataset"] = data.get("source") or data.get("name")
+        top.setdefault("refit", False)
     model = top.pop("model", None)
     if isinstance(model, dict):
         model = {str(key): value for key, value in model.items()}

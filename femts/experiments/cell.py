@@ -148,6 +148,7 @@ class Cell(Job):
             seed=self.seed,
             device=device,
             resume=work is not None,
+            refit=False,
             settings=self.settings,
         )
         return make_record(self, forecaster, data)

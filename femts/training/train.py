@@ -42,7 +42,7 @@ def train(
     device: str = "auto",
     precision: str = "auto",
     resume: bool = False,
-    refit: bool = False,
+    refit: bool | None = None,
     settings: Mapping[str, Any] | None = None,
     progress: bool = False,
     data_root: str | Path | None = None,
@@ -68,9 +68,9 @@ def train(
             is left. With `refit`, half of it is for the training that is scored.
         device: `auto`, `cpu`, `cuda` or `mps`.
         precision: `auto`, `32` or `bf16`.
-        refit: then train once more, on all rows there are, with what was chosen: for a forecaster
-            that is put to use. The one that was scored is its `scored`, and its intervals come from
-            the errors of that one on validation and test rows.
+        refit: then train once more, on all rows there are, with what was chosen, so that the forecaster has seen the
+            last of them. The one that was scored is its `scored`, and its intervals come from the errors of that one
+            on validation and test rows. None does so for all data but those of the catalogue.
         resume: continue the run in `out`, if it was interrupted, start it where there is none, and read it where it is
             finished; on a CPU the result is the same to the bit as without a break.
         settings: `model.*` and `training.*` by name, values typed or as text.
@@ -93,8 +93,9 @@ def train(
     given = {"seed": seed, "max_steps": max_steps, "max_epochs": max_epochs, "max_time": max_time}
     given |= {"device": device, "precision": precision}
     folder = None if out is None else check_path(out, "The run folder")
-    for name, flag in {"resume": resume, "progress": progress, "refit": refit}.items():
+    for name, flag in {"resume": resume, "progress": progress}.items():
         check_flag(flag, name)
+    refit = None if refit is None else check_flag(refit, "refit")
     check_callable(say, "say")
     if model is None:
         source = dataset.source if isinstance(dataset, Dataset) else dataset
@@ -108,7 +109,7 @@ def train(
         lengths=Lengths(pred_len, seq_len, protocol),
         out=folder,
         resume=resume,
-        refit=refit,
+        refit=refits(data) if refit is None else refit,
         progress=progress,
         say=say or nothing,
     )
@@ -119,3 +120,8 @@ def train(
         else:
             say(note)
     return made
+
+
+def refits(data: Dataset) -> bool:
+    """Tell whether a forecaster of `data` is trained on all rows in the end where nobody says so."""
+    return data.source not in CATALOG

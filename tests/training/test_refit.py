@@ -322,7 +322,7 @@ def test_age_of_many_series_is_that_of_the_latest() -> None:
     own = LONG.query("unique_id == 'long'")
     assert whole.until == str(LONG["ds"].max())
     assert plain.until == str(own["ds"].iloc[plain.of("long").data["split"]["train"][1] - 1])
-    with pytest.warns(AgeWarning, match="train with --refit"):
+    with pytest.warns(AgeWarning, match="leave out --no-refit"):
         plain.predict(LONG)
     later = own.tail(P + 1)
     later = later.assign(ds=later["ds"] + pd.Timedelta(days=P + 1))

@@ -74,8 +74,7 @@ def train(
     print(scores_table(scores, naive))
     for line in others:
         print(line)
-    if recipe.refit:
-        say_notes(map(final_note, records.values()))
+    say_notes(final_note(record) for record in records.values() if "refit" in record)
     for pred_len, record in records.items():
         say_intervals(record["intervals"], where[pred_len])
 
