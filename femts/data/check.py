@@ -92,7 +92,7 @@ def _without_stamps(frame: pd.DataFrame, schema: Schema, where: str) -> UsageErr
     names = schema.form
     time = names.time_of(frame)
     first = str(frame.columns[0]) if names.time is None and len(frame.columns) > 2 else ""
-    if first and _words(frame) == [first] and frame[first].is_unique and not holds_dates(frame[first]):
+    if first and words_of(frame) == [first] and frame[first].is_unique and not holds_dates(frame[first]):
         return UsageError(
             f"{where} has a series in each row, such as '{shown(frame[first].iloc[0])}', and needs a row for each "
             f"step; turn rows and columns, and number the steps from 0 in a column '{shown(time)}': with pandas, "
@@ -108,7 +108,7 @@ def _without_stamps(frame: pd.DataFrame, schema: Schema, where: str) -> UsageErr
 
 def _check_words(frame: pd.DataFrame, time: str, where: str) -> None:
     """UsageError for columns of words in a wide table, which may name the series of a long one."""
-    words = _words(frame.drop(columns=time))
+    words = words_of(frame.drop(columns=time))
     if not words:
         return
     numbers = [name for name in frame.columns if name != time and name not in words]
@@ -128,7 +128,7 @@ def _check_words(frame: pd.DataFrame, time: str, where: str) -> None:
     )
 
 
-def _words(frame: pd.DataFrame) -> list[str]:
+def words_of(frame: pd.DataFrame) -> list[str]:
     """Names of the columns that have text, and neither a number, with whatever marks in it, nor times of day."""
     words = []
     for name in frame.columns:

@@ -13,12 +13,16 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+ROW = "row"  # what the numbers of rows are called in a table without stamps
+
+
 @dataclass(frozen=True)
 class ColumnNames:
     """Names of columns.
 
     Attributes:
-        time: of the time stamps; None stands for `date` in a wide table and `ds` in a long one.
+        time: of the time stamps; None stands for `date` in a wide table and `ds` in a long one. A table that lacks the
+            column `row` gets it, with the numbers of its rows.
         series: of the series' names in a long table.
         value: of the values in a long table.
     """

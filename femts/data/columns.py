@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from femts.data.column_names import USUAL, ColumnNames
+from femts.data.column_names import ROW, USUAL, ColumnNames
 from femts.data.stamps import are_clocks, as_text, first_days, read_dates, times_of
 from femts.errors import UsageError
 from femts.text import shown
@@ -38,35 +38,59 @@ _WITH_CLOCK = (("date", "time"), ("datum", "uhrzeit"), ("datum", "zeit"))
 
 
 def is_table(table: object) -> bool:
-    """Tell whether `to_frame` takes it: a DataFrame or Series of pandas, polars or pyarrow, or one
-    that can be exchanged."""
+    """Tell whether `to_frame` takes it: a DataFrame or Series of pandas, polars or pyarrow, one that can be exchanged,
+    or an array or a list of numbers."""
     exchanged = ("__arrow_c_stream__", "__dataframe__")
-    return isinstance(table, pd.DataFrame | pd.Series) or any(hasattr(type(table), each) for each in exchanged)
+    return isinstance(table, pd.DataFrame | pd.Series | np.ndarray | list | tuple) or any(
+        hasattr(type(table), each) for each in exchanged
+    )
 
 
 def to_frame(table: Any, where: str = "The frame", names: ColumnNames | None = USUAL) -> pd.DataFrame:
     """A plain frame, its stamps in a column; the table of the caller is left as it is.
 
     Args:
-        table: what `is_table` takes; a Series is one channel, under its name or `y`.
+        table: what `is_table` takes; a Series is one channel, under its name or `y`, as is an array (rows,); channels of
+            an array (rows, C) are `y0`, `y1` and so on.
         where: what the table is, to begin a message with.
         names: names of columns; the index holds the stamps where none of them does, and a year and a month make them
             together. None for data without stamps.
 
     Raises:
-        UsageError: a Series without stamps, or cells that cannot be exchanged.
+        UsageError: cells that are no numbers, or cannot be exchanged.
     """
-    if isinstance(table, pd.Series):
+    if isinstance(table, np.ndarray | list | tuple):
+        frame = _of_numbers(table, where)
+    elif isinstance(table, pd.Series):
         frame = table.to_frame("y" if table.name is None else table.name)
-        if names is not None and (dated := _with_index(frame, names)) is frame:
-            raise UsageError(
-                f"{where} has no time stamps in the index of its Series; give it a DatetimeIndex or PeriodIndex."
-            )
-        return frame if names is None else dated
-    frame = table if isinstance(table, pd.DataFrame) else _exchanged(table, where)
+    else:
+        frame = table if isinstance(table, pd.DataFrame) else _exchanged(table, where)
     if frame.columns.nlevels > 1:
         frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
-    return frame if names is None else _joined(_with_index(frame, names), names)
+    if names is None:
+        return frame
+    frame = _joined(_with_index(frame, names), names)
+    return with_numbers(frame) if names.time == ROW and ROW not in map(str, frame.columns) else frame
+
+
+def with_numbers(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with the numbers of its rows as first column: those of its index, where they rise by 1."""
+    index = frame.index
+    counts = pd.api.types.is_integer_dtype(index) and bool((np.diff(index.to_numpy()) == 1).all())
+    numbered = frame.reset_index(drop=True)
+    numbered.insert(0, ROW, index.to_numpy() if counts else np.arange(len(frame)))
+    return numbered
+
+
+def _of_numbers(values: Any, where: str) -> pd.DataFrame:
+    """Numbers (rows,) as the column `y`, or (rows, C) as `y0`, `y1` and so on."""
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{where} is a {type(values).__name__} that is no array of numbers; give one.") from error
+    if array.ndim not in (1, 2):
+        raise UsageError(f"{where} has the shape {array.shape}; give an array (rows,) or (rows, columns).")
+    return pd.DataFrame(array, columns=["y"] if array.ndim == 1 else [f"y{number}" for number in range(array.shape[1])])
 
 
 def _exchanged(table: Any, where: str) -> pd.DataFrame:

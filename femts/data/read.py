@@ -10,7 +10,7 @@ import warnings
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -20,9 +20,9 @@ import pandas as pd
 from pandas.api.types import union_categoricals
 from pandas.io.parsers import TextParser
 
-from femts.data.check import check_thousands, check_unique, check_values
-from femts.data.column_names import USUAL, ColumnNames
-from femts.data.columns import NOTES, holds_dates, infer_columns, is_table, to_frame
+from femts.data.check import check_thousands, check_unique, check_values, words_of
+from femts.data.column_names import ROW, USUAL, ColumnNames
+from femts.data.columns import NOTES, holds_dates, infer_columns, is_table, to_frame, with_numbers
 from femts.data.download import file_sha256
 from femts.data.stamps import MOST_NUMBER
 from femts.data.unpack import (
@@ -108,8 +108,36 @@ def open_table(source: Any, names: ColumnNames, guess: bool = True) -> LoadedTab
         raise UsageError(f"The data are a {type(source).__name__}; give a name, the path of a file, or a DataFrame.")
     frame = to_frame(table, where, names)
     names, notes = infer_columns(frame, names, where, long=guess)
+    if names.time is None and not {"date", "ds", names.series} & set(map(str, frame.columns)):
+        frame, names, more = _counted(frame, names)
+        notes = (*notes, *more)
     file = None if path is None or path == STDIN else str(path.resolve())
     return LoadedTable(frame, names, name, where, (*frame.attrs.get(NOTES, ()), *notes), sha256, file)
+
+
+def _counted(frame: pd.DataFrame, names: ColumnNames) -> tuple[pd.DataFrame, ColumnNames, tuple[str, ...]]:
+    """A table without stamps whose rows are numbered, by its first column where that counts them; as it is where some
+    columns are text, for one of them may have stamps that nobody can read."""
+    if not len(frame) or not frame.columns.is_unique or words_of(frame):
+        return frame, names, ()
+    first = str(frame.columns[0])
+    if len(frame.columns) > 1 and _counts(frame.iloc[:, 0]):
+        note = f"column '{shown(first)}' counts the rows, so it is taken for the stamps"
+        return frame, replace(names, time=first), (note,)
+    if ROW in map(str, frame.columns):
+        return frame, names, ()
+    note = "it has no column of dates, so its rows are numbered; --season N says how many make a season"
+    return with_numbers(frame), replace(names, time=ROW), (note,)
+
+
+def _counts(column: pd.Series) -> bool:
+    """Tell whether a column holds whole numbers that rise by the same from row to row."""
+    try:
+        numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    except (TypeError, ValueError, OverflowError):
+        return False
+    steps = np.diff(numbers)
+    return len(steps) > 1 and bool(steps[0] >= 1 and (steps == steps[0]).all() and (numbers == np.floor(numbers)).all())
 
 
 def read_table(path: str | Path, names: ColumnNames = USUAL) -> pd.DataFrame:
@@ -204,18 +232,21 @@ def _text_pieces(path: Path, names: ColumnNames, cells: int | None) -> Iterator[
         if not {"date", "ds", names.time} & set(header):
             words |= {"Unnamed: 0" if nameless else name for name in header[:1]}
         how: dict[str, Any] = {"sep": separator, "decimal": decimal, "skiprows": comments}
-        settled, dated = set[str](), False
+        settled, dated, counted = set[str](), False, False
         if cells is None:
             pieces: Iterable[pd.DataFrame] = [_whole_csv(path, words, max(1, PIECE // max(1, len(header))), how)]
         else:
             rows = max(1, cells // max(1, len(header)))
             pieces = _csv_pieces(path, cells, chunksize=rows, dtype=dict.fromkeys(words, str), **how)
         for piece in pieces:
-            dated = dated or (nameless and not {"date", "ds"} & set(header) and holds_dates(piece.iloc[:, 0]))
+            if nameless and not {"date", "ds"} & set(header):
+                dated = dated or holds_dates(piece.iloc[:, 0])
+                counted = not dated and ROW not in header and _counts(piece.iloc[:, 0])
+            if dated or counted:
+                piece = piece.rename(columns={piece.columns[0]: "date" if dated else ROW})
             if dated:
-                piece = piece.rename(columns={piece.columns[0]: "date"})
                 piece.attrs[NOTES] = ("its first column has no name and holds dates, so it is taken for the stamps",)
-            given = header[1:] if dated else header
+            given = header[1:] if dated or counted else header
             if "" in given:
                 raise UsageError(
                     f"{place(path)} has no name for column {given.index('') + 1}; name it or leave it out."

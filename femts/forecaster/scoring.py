@@ -85,6 +85,11 @@ def own_data(forecaster: Forecaster, dataset: object, data_root: str | Path | No
         raise UsageError(
             f"Data set '{shown(data.name)}' has other columns than the training data; give one with the same."
         )
+    if data.freq != forecaster.freq:
+        steps = ("no dates" if each is None else f"the step '{each}'" for each in (data.freq, forecaster.freq))
+        raise UsageError(
+            "Data set '{}' has {}, but the training data had {}; give data like those.".format(shown(data.name), *steps)
+        )
     if schema.roles.static != own.roles.static:
         static = ", ".join(own.roles.static) or "none"
         raise UsageError(f"Data set '{shown(data.name)}' has other static columns than the training data ({static}).")

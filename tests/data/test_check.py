@@ -262,12 +262,6 @@ def test_marks_of_text_in_frames_are_doubted_too() -> None:
 SHOPS = {"day": [*DAYS] * 2, "shop": ["a"] * 60 + ["b"] * 60, "x": 1.0}
 # A table, what is said of it, and how it looks and is read once that is followed.
 REFUSED: dict[str, tuple[pd.DataFrame, str, Callable[[pd.DataFrame], pd.DataFrame], dict[str, Any]]] = {
-    "no dates": (
-        pd.DataFrame({"gas": np.sin(np.arange(60.0)), "co2": np.cos(np.arange(60.0))}),
-        "number them from 0 in a column 'date'",
-        lambda table: table.assign(date=range(60)),
-        {},
-    ),
     "codes": (
         pd.DataFrame({"date": [year * 10 + half for year in range(2000, 2030) for half in (1, 2)], "x": range(60)}),
         "or number the steps from 0",

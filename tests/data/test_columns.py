@@ -124,19 +124,36 @@ def test_names_of_series_and_values_are_found_where_they_are_clear() -> None:
         load_dataset(wide(60).astype({"b": object}).assign(b=lambda f: f["b"].where(f.index != 2, "off")))
 
 
-@pytest.mark.parametrize(
-    "table",
-    [
-        wide(60).rename(columns={"date": "step"}).assign(step=range(60)),
-        wide(60)[["a", "date"]].assign(end=lambda f: f["date"]).rename(columns={"date": "begin"}),
-    ],
-    ids=["counted", "two of dates"],
-)
-def test_what_is_not_clear_is_asked_for(table: pd.DataFrame) -> None:
+def test_what_is_not_clear_is_asked_for() -> None:
+    table = wide(60)[["a", "date"]].assign(end=lambda f: f["date"]).rename(columns={"date": "begin"})
     with pytest.raises(UsageError, match=r"has no 'date' column \(.*or say which it is \(--columns time=NAME\)"):
         load_dataset(table)
-    if "step" in table:
-        assert load_dataset(table, columns={"time": "step"}).rows == 60
+
+
+@pytest.mark.parametrize("form", ["frame", "array", "list", "series", "file", "index in the file", "counted"])
+def test_rows_without_dates_are_numbered(form: str, tmp_path: Path) -> None:
+    table = wide(60).drop(columns="date")
+    path, time, first = tmp_path / "mine.csv", "row", 0
+    given: dict[str, Any] = {
+        "frame": table,
+        "array": table.to_numpy(),
+        "list": table["a"].tolist(),
+        "series": table["a"],
+    }
+    given["counted"] = table.assign(hour=range(5, 65))[["hour", "a", "b"]]
+    table.to_csv(path, index=form == "index in the file")
+    if form == "counted":
+        time, first = "hour", 5
+    data = load_dataset(given.get(form, path), season=7)
+    assert (data.freq, data.season, data.rows) == ("1", 7, 60) and data.stamps is not None
+    assert data.stamps[[0, -1]].tolist() == [first, first + 59]
+    assert any("counts the rows" in each or "its rows are numbered" in each for each in data.notes)
+    run = femts.train(data, "naive", **QUICK, out=tmp_path / "run")
+    forecast = run.predict(given.get(form, pd.read_csv(path)) if "index" not in form else table)
+    assert forecast[time].tolist() == [first + 60, first + 61, first + 62]
+    if path.is_file() and "file" in form:
+        assert main(["predict", str(tmp_path / "run"), str(path), "-o", str(tmp_path / "next.csv")]) == 0
+        pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "next.csv"), forecast)
 
 
 def test_later_tables_may_call_their_stamps_otherwise(tmp_path: Path) -> None:
@@ -192,8 +209,8 @@ def test_a_pandas_series_is_one_channel() -> None:
     for name, column in (("a", "a"), (None, "y")):
         made = femts.train(series.rename(name), "naive", **QUICK)
         assert list(made.predict(series.rename(name)).columns) == ["date", column]
-    with pytest.raises(UsageError, match="no time stamps in the index of its Series; give it a DatetimeIndex or Per"):
-        load_dataset(series.reset_index(drop=True))
+    counted = femts.train(series.reset_index(drop=True), "naive", **QUICK)
+    assert counted.predict(series.reset_index(drop=True))["row"].tolist() == [60, 61, 62]
 
 
 def test_another_index_is_left_alone() -> None:
@@ -226,7 +243,7 @@ def test_what_cannot_be_exchanged_is_said(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(UsageError, match=r"a Stream, which needs pyarrow; run pip install pyarrow"):
         load_dataset(Stream())  # type: ignore[arg-type]
-    for thing in (np.zeros((3, 2)), {"a": [1]}, 3, None):
+    for thing in ({"a": [1]}, 3, None):
         with pytest.raises(UsageError, match="; give a name, the path of a file, or a DataFrame"):
             load_dataset(thing)  # type: ignore[arg-type]
 

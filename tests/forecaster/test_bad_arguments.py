@@ -136,7 +136,6 @@ def test_argument_of_another_kind_gets_an_answer_or_a_sentence(
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda f: femts.train(TABLE["load"]), r"no time stamps in the index of its Series"),
         (
             lambda f: femts.train(TABLE, pred_len=[6, 12]),
             r"Horizon '\[6, 12\]' is no number of steps; give a whole number of at least 1",
@@ -175,8 +174,8 @@ def test_argument_of_another_kind_gets_an_answer_or_a_sentence(
         (lambda f: femts.load_dataset("x" * 300 + ".csv"), r"cannot be opened \(File name too long\)"),
         (lambda f: femts.load_dataset("a\0b.csv"), r"File a\\x00b.csv cannot exist"),
         (
-            lambda f: femts.train(np.zeros((99, 2)), "naive", 12),
-            r"The data are a ndarray; give a name, the path of a file",
+            lambda f: femts.train(np.zeros((9, 2, 2)), "naive", 12),
+            r"The frame has the shape \(9, 2, 2\); give an array \(rows,\) or \(rows, columns\)",
         ),
         (lambda f: f.predict(pd.concat([TABLE, TABLE[["date"]]], axis=1)), "The history has two columns named 'date'"),
     ],
