@@ -258,6 +258,14 @@ def last_dates(dates: pd.Index, freq: str, n: int) -> pd.Index:
     return before[before < dates[0]][-missing:].append(dates)
 
 
+def further_seasons(freq: str | None) -> tuple[int, ...]:
+    """Steps in the seasons beside that of `season_of`: the week, of a step that divides a day."""
+    day = season_of(freq)
+    offset = to_offset(freq) if day > 1 and freq is not None else None
+    within = isinstance(offset, pd.offsets.Tick) and pd.Timedelta(offset) * day == pd.Timedelta(days=1)
+    return (7 * day,) if within else ()
+
+
 def season_of(freq: str | None) -> int:
     """Steps in the season of a pandas frequency, 1 for none: a day for steps below it, a week for those below a week,
     a year for longer ones.

@@ -51,8 +51,8 @@ class MstlConfig(ClassicConfig):
     """Settings of `mstl`: also those of `ClassicConfig`.
 
     Attributes:
-        further: steps of seasons beside `season`; None takes those of the data. One that a look-back does not hold
-            twice is left out of its fit.
+        further: steps of seasons beside `season`; None takes those of the data, the week of steps that divide a day.
+            One that a look-back does not hold twice is left out of its fit.
     """
 
     further: tuple[Count, ...] | None = None

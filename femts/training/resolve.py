@@ -13,6 +13,7 @@ from femts.config.values import check_plain, left_open, whole_number
 from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset
 from femts.data.describe import names
+from femts.data.frequency import further_seasons
 from femts.data.known import KnownInputs, Reads
 from femts.data.protocols import (
     Choice,
@@ -121,8 +122,9 @@ def resolve_run(
     check_past(model, data.schema.roles.past)
     model_settings = {**model_settings, **_static(model, data, model_settings.get("n_static"))}
     model_settings = {**model_settings, **_known(model, data, model_settings.get("n_known"), training.covariates)}
-    if data.schema.season[1:] and hasattr(model_card(model).model_class.Config, "further"):
-        model_settings = {"further": data.schema.season[1:], **model_settings}
+    seasons = data.schema.season or (data.season, *further_seasons(data.freq))
+    if seasons[1:] and hasattr(model_card(model).model_class.Config, "further"):
+        model_settings = {"further": seasons[1:], **model_settings}
     back = look_back(data, model, lengths._replace(pred_len=steps)).steps
     config = build_config(
         model,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import femts
 from femts.cli import main
-from femts.data.frequency import future_dates, grid_of, order_of, past_date, step_of
+from femts.data.frequency import further_seasons, future_dates, grid_of, order_of, past_date, step_of
 from femts.errors import UsageError
 
 STEPS = ["s", "30s", "min", "10min", "15min", "h", "2h", "D", "B", "W-WED", "2W-SUN", "MS", "ME", "QS-JAN", "YS-JAN"]
@@ -196,3 +196,21 @@ def test_long_holes_are_filled_and_said() -> None:
     for stray in (table.drop(index=range(401, 800)), table.drop(index=range(399))):
         with pytest.raises(UsageError, match=r"only 401 of \d+ stamps are there; leave out those beyond a long hole"):
             femts.load_dataset(stray)
+
+
+@pytest.mark.parametrize(
+    ("freq", "further"),
+    [
+        ("h", (168,)),
+        ("30min", (336,)),
+        ("15min", (672,)),
+        ("6h", (28,)),
+        ("D", ()),
+        ("MS", ()),
+        ("5h", ()),
+        (None, ()),
+        ("1", ()),
+    ],
+)
+def test_steps_that_divide_a_day_have_a_week_beside_it(freq: str | None, further: tuple[int, ...]) -> None:
+    assert further_seasons(freq) == further
