@@ -113,12 +113,10 @@ def _check_words(frame: pd.DataFrame, time: str, where: str) -> None:
         return
     numbers = [name for name in frame.columns if name != time and name not in words]
     if frame[time].duplicated().any() and numbers:
-        one, joined = shown(words[0]), ""
-        if len(words) > 1:
-            one, joined = "NAME", "put one column NAME in their place that joins them, and "
+        keys = "+".join(map(shown, words))
         raise UsageError(
-            f"{where} has several rows a date, and words in {_few(words)}: where these name the series, {joined}say so "
-            f"by --columns 'time={shown(time)},series={one}' --target '{shown(numbers[0])}'."
+            f"{where} has several rows a date, and words in {_few(words)}: where these name the series, say so "
+            f"by --columns 'time={shown(time)},series={keys}' --target '{shown(numbers[0])}'."
         )
     row = int(frame[words[0]].notna().to_numpy().argmax())
     leave = f", or name those to forecast, which leaves others out: --target '{','.join(map(shown, numbers[:6]))}'"

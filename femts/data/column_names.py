@@ -23,13 +23,19 @@ class ColumnNames:
     Attributes:
         time: of the time stamps; None stands for `date` in a wide table and `ds` in a long one. A table that lacks the
             column `row` gets it, with the numbers of its rows.
-        series: of the series' names in a long table.
+        series: of the series' names in a long table; `A+B` for those that columns `A` and `B` make together.
         value: of the values in a long table.
     """
 
     time: str | None = None
     series: str = "unique_id"
     value: str = "y"
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Columns whose cells together name a series, where there are several."""
+        parts = tuple(self.series.split("+"))
+        return parts if len(parts) > 1 and all(parts) else ()
 
     def is_long(self, frame: pd.DataFrame) -> bool:
         """Tell whether the table has one row for each series and stamp."""

@@ -69,8 +69,25 @@ def to_frame(table: Any, where: str = "The frame", names: ColumnNames | None = U
         frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
     if names is None:
         return frame
-    frame = _joined(_with_index(frame, names), names)
+    frame = _with_keys(_joined(_with_index(frame, names), names), names)
     return with_numbers(frame) if names.time == ROW and ROW not in map(str, frame.columns) else frame
+
+
+def _with_keys(frame: pd.DataFrame, names: ColumnNames) -> pd.DataFrame:
+    """The frame with names of series that several of its columns make together."""
+    keys = [name for name in names.keys if name in map(str, frame.columns)]
+    if names.series in map(str, frame.columns) or len(keys) < len(names.keys) or not keys:
+        return frame
+    parts = frame.set_axis(list(map(str, frame.columns)), axis=1)[keys]
+    rows = parts.groupby(keys, sort=False, observed=True).ngroup().fillna(-1).to_numpy(dtype=np.int64)
+    first = pd.Series(rows).drop_duplicates()
+    first = first[first >= 0].sort_values()
+    cells = parts.iloc[first.index].apply(as_text).agg(" / ".join, axis=1) if len(first) else pd.Series([], dtype=str)
+    codes, series = pd.factorize(cells)
+    numbers = np.where(rows < 0, -1, codes[rows]) if len(first) else rows
+    keyed = frame.copy(deep=False)
+    keyed.insert(0, names.series, pd.Categorical.from_codes(numbers, series))
+    return keyed
 
 
 def with_numbers(frame: pd.DataFrame) -> pd.DataFrame:

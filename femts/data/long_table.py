@@ -84,7 +84,7 @@ def _settled(frame: pd.DataFrame, schema: Schema, where: str) -> tuple[pd.DataFr
     columns = [str(column) for column in frame.columns if column not in (form.series, time)]
     if {form.series, time} <= set(frame.columns) and (roles.target or form.value in columns):
         named = replace(roles, target=roles.target or (form.value,)).check(columns, where)
-        further = [column for column in columns if column not in named]
+        further = [column for column in columns if column not in named and column not in form.keys]
         if further and not roles.target:
             raise UsageError(
                 f"{where} has the further column '{shown(further[0])}'; name it for --past, --future or --static, or "

@@ -228,7 +228,7 @@ def _text_pieces(path: Path, names: ColumnNames, cells: int | None) -> Iterator[
                 separator, decimal, header = _marks(file.read(SAMPLE), path)
         check_columns(len(header), path)
         nameless = header[:1] == [""] and "" not in header[1:]
-        words = {"date", "ds", names.series, *([] if names.time is None else [names.time])}
+        words = {"date", "ds", names.series, *names.keys, *([] if names.time is None else [names.time])}
         if not {"date", "ds", names.time} & set(header):
             words |= {"Unnamed: 0" if nameless else name for name in header[:1]}
         how: dict[str, Any] = {"sep": separator, "decimal": decimal, "skiprows": comments}

@@ -282,9 +282,9 @@ REFUSED: dict[str, tuple[pd.DataFrame, str, Callable[[pd.DataFrame], pd.DataFram
     ),
     "two keys": (
         pd.DataFrame({**SHOPS, "kind": "c"}),
-        "put one column NAME in their place that joins them.* 'time=day,series=NAME' --target 'x'",
-        lambda table: table.assign(NAME=table["shop"] + table["kind"]).drop(columns=["shop", "kind"]),
-        {"columns": {"time": "day", "series": "NAME"}, "target": ["x"]},
+        r"--columns 'time=day,series=shop\+kind' --target 'x'",
+        lambda table: table,
+        {"columns": {"time": "day", "series": "shop+kind"}, "target": ["x"]},
     ),
     "dates besides": (
         pd.DataFrame({"date": DAYS, "x": np.arange(60.0), "again": DAYS.strftime("%Y-%m-%d")}),

@@ -216,3 +216,32 @@ def test_the_command_takes_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     np.testing.assert_allclose(pd.read_csv("out.csv")["y"], expected["y"])
     assert main([*line.split(), "--out", "run", "--resume"]) == 0
     assert torch.isfinite(femts.load("run").model.state_dict()["static_in.weight"]).all()
+
+
+def test_several_columns_name_a_series_together(tmp_path: Path) -> None:
+    days = [*pd.date_range("2024-01-01", periods=40)]
+    keys = [("north", 1, "a"), ("north", 2, "b"), ("south", 1, "a")]
+    parts = [
+        pd.DataFrame({"day": days, "region": region, "shop": shop, "kind": kind, "sold": np.arange(40.0) % 7 + shop})
+        for region, shop, kind in keys
+    ]
+    table = pd.concat(parts).sort_values(["day", "region"], kind="stable")
+    path = tmp_path / "sales.csv"
+    table.to_csv(path, index=False)
+    reading: dict[str, Any] = {"columns": {"time": "day", "series": "region+shop"}, "target": "sold", "static": "kind"}
+    for source in (table, path):
+        data = femts.load_dataset(source, **reading)
+        assert data.series == ("north / 1", "north / 2", "south / 1")
+        assert data["south / 1"].values[:, 0].tolist() == parts[2]["sold"].tolist()
+        assert data.static is not None and data.static["kind"].tolist() == ["a", "b", "a"]
+    one = {**reading, "columns": {"time": "day", "series": "key"}}
+    joined = table.assign(key=table["region"] + " / " + table["shop"].astype(str)).drop(columns=["region", "shop"])
+    runs = [
+        femts.train(femts.load_dataset(t, **r), "fem_sm", 3, seq_len=7, max_steps=2)
+        for t, r in ((table, reading), (joined, one))
+    ]
+    first, second = (run.predict(t) for run, t in zip(runs, (table, joined), strict=True))
+    assert list(first.columns) == ["region+shop", "day", "sold"]
+    np.testing.assert_array_equal(first["sold"], second["sold"])
+    with pytest.raises(UsageError, match="no name in 'region"):
+        femts.load_dataset(table.assign(region=table["region"].where(table["shop"] == 1)), **reading)
