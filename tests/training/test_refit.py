@@ -300,7 +300,7 @@ def test_time_is_shared_by_both_trainings(form: str) -> None:
 
 def test_old_model_warns_of_its_age() -> None:
     plain, whole, longer = small_run(), small_run(refit=True), synthetic_frame(2100)
-    learned = r"ends 600 steps after the last row learned from \(2020-03-04 07:00:00\); train "
+    learned = r"ends 600 steps after the last row learned from \(2020-03-04 07:00:00\); leave out --no-refit \(refit=False\) "
     with pytest.warns(AgeWarning, match=learned):
         plain.predict(FRAME)
     with pytest.warns(AgeWarning, match=r"ends 25 steps after .*; train again on the rows since"):
