@@ -247,7 +247,11 @@ def _say_learned(forecaster: Forecaster, data: Dataset, moments: list[_Moment], 
         learned |= set(some[~late].tolist())
     if learned:
         some_of = f"{len(learned)} series" if data.schema.panel else f"{len(learned)} of {len(moments)} cutoffs"
-        remedy = "refit, or take the run that was scored" if forecaster.scored else "take fewer windows, or refit"
+        remedy = (
+            "let the backtest refit, or take the one in scored/"
+            if forecaster.scored
+            else "take fewer windows, or let the backtest refit"
+        )
         say(
             f"forecasts of {some_of} are of rows that this model was trained or chosen on, so their errors flatter it; "
             f"{remedy}"

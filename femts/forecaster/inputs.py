@@ -315,7 +315,7 @@ def warn_age(last: object, until: str | None, freq: str | None, config: RunConfi
             "write both with a time zone, or both without."
         )
     elif distance > config.pred_len:
-        learn = "leave out --no-refit (refit=False) to learn from all rows"
+        learn = "refit on all rows (--refit, or refit=True)"
         remedy = "train again on the rows since" if config.refit else learn
         text = f"The history ends {distance} steps after the last row learned from ({until}); {remedy}."
     else:

@@ -193,7 +193,7 @@ def test_refit_on_all_rows_is_the_final_fit(many: bool) -> None:
         assert made.data == final.data
         assert all(each.equal(made.model.state_dict()[name]) for name, each in final.model.state_dict().items())
     femts.backtest(final, data, **cut(1), say=said.append)
-    assert "refit, or take the run that was scored" in said[-1]
+    assert "let the backtest refit, or take the one in scored/" in said[-1]
 
 
 @pytest.mark.filterwarnings("ignore::femts.errors.GapWarning")

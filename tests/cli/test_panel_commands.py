@@ -83,7 +83,7 @@ def test_a_run_that_learned_from_all_rows_says_of_which_scores_are(
     assert main(f"evaluate {run} --pred-len 9 --level 80".split()) == 0
     capsys.readouterr()
     assert main(f"backtest {run} panel.csv --n-windows 1".split()) == 0
-    assert "flatter it; refit, or take the run that was scored" in capsys.readouterr().err
+    assert "flatter it; let the backtest refit, or take the one in scored/" in capsys.readouterr().err
     assert main(f"backtest {run}/scored panel.csv --n-windows 1 --by series".split()) == 0
     assert "flatter" not in capsys.readouterr().err
 

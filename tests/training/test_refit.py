@@ -300,7 +300,7 @@ def test_time_is_shared_by_both_trainings(form: str) -> None:
 
 def test_old_model_warns_of_its_age() -> None:
     plain, whole, longer = small_run(), small_run(refit=True), synthetic_frame(2100)
-    learned = r"ends 600 steps after the last row learned from \(2020-03-04 07:00:00\); leave out --no-refit \(refit=False\) "
+    learned = r"ends 600 steps after the last row learned from \(2020-03-04 07:00:00\); refit on all rows "
     with pytest.warns(AgeWarning, match=learned):
         plain.predict(FRAME)
     with pytest.warns(AgeWarning, match=r"ends 25 steps after .*; train again on the rows since"):
@@ -322,7 +322,7 @@ def test_age_of_many_series_is_that_of_the_latest() -> None:
     own = LONG.query("unique_id == 'long'")
     assert whole.until == str(LONG["ds"].max())
     assert plain.until == str(own["ds"].iloc[plain.of("long").data["split"]["train"][1] - 1])
-    with pytest.warns(AgeWarning, match="leave out --no-refit"):
+    with pytest.warns(AgeWarning, match="refit on all rows"):
         plain.predict(LONG)
     later = own.tail(P + 1)
     later = later.assign(ds=later["ds"] + pd.Timedelta(days=P + 1))

@@ -30,7 +30,7 @@ def calibrate(
     """Calibrate the intervals of a run anew, for other horizons or levels.
 
     Training has done it for the model's own horizon. It takes the run's data: their validation
-    part, and after `train --refit` the test part, too.
+    part, and of a run that was refitted on all rows the test part, too.
     """
     steps = None if pred_len is None else parse_steps(pred_len, "--pred-len")
     forecaster = load_run(run, place.device, place.dataset)

@@ -48,7 +48,7 @@ def evaluate(
     """Score a run on its own data.
 
     Errors are over every window of the part, in scaled units; --by and --level print raw units,
-    too. Of a run of `train --refit` the model is scored that did not learn from all rows.
+    too. Of a run that was refitted on all rows, the model that was not is scored.
     """
     horizons = None if scored.pred_len is None else parse_horizons(scored.pred_len)
     detailed = scored.by is not None or scored.level is not None

@@ -74,7 +74,7 @@ def train(
     print(scores_table(scores, naive))
     for line in others:
         print(line)
-    say_notes(final_note(record) for record in records.values() if "refit" in record)
+    say_notes(dict.fromkeys(final_note(record) for record in records.values() if "refit" in record))
     for pred_len, record in records.items():
         say_intervals(record["intervals"], where[pred_len])
 
