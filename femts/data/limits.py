@@ -24,7 +24,7 @@ class Limits(NamedTuple):
     @classmethod
     def of(cls, preprocess: Preprocess, targets: int) -> Limits | None:
         """Limits (S, 1, T) of the first T channels of each series, offsets put back; None where nothing limits one."""
-        if preprocess.linear:
+        if preprocess.linear and preprocess.domain.low is None and preprocess.domain.high is None:
             return None
         low, high = (torch.from_numpy(each)[:, None] for each in preprocess.limits(targets))
         if not (low.isfinite() | high.isfinite()).any():

@@ -274,8 +274,8 @@ class Preprocess:
 
     @property
     def linear(self) -> bool:
-        """True where raw values are scaled ones times a scale, plus a mean: there is no transform and no bound."""
-        return self.power is None and self.domain == ANY
+        """True where raw values are scaled ones times a scale, plus a mean: there is no transform."""
+        return self.power is None
 
     def rescale(self, raw: Array) -> Array:
         """Scaled units of raw forecasts (S or n, ..., T) of the first T channels, in which they are scored."""

@@ -130,7 +130,7 @@ def scores_frame(
     counted = every if "channel" in by or not own.any() else every * own
     for units in ("scaled", "raw"):
         cells = sums.means(units) | {"mase": mase}
-        # Widths and pinball losses of a transformed or bounded target have no one factor to raw units.
+        # Widths and pinball losses of a transformed target have no one factor to raw units.
         factor = np.ones_like(sums.scale) if units == "scaled" else sums.scale if sums.preprocess.linear else np.nan
         if covered is not None:
             cells["crps"] = covered.crps * factor

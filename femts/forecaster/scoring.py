@@ -230,8 +230,7 @@ def score_details(
           calibrated, whichever levels are asked for (`intervals.quantiles`; see
           `CoverageSums.crps`); scores of other quantiles do not compare.
         - for each level `coverage-80`, mean `width-80` and `pinball-80`, the mean pinball loss of both ends.
-          In raw units `crps`, widths and pinball losses are NaN with a transform or a bound; `coverage`
-          has raw widths then, too.
+          In raw units `crps`, widths and pinball losses are NaN with a transform; `coverage` has raw widths then, too.
     """
     groups, levels = check_groups(by), () if level is None else check_levels(level)
     most = forecaster.model.most_windows

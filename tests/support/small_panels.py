@@ -29,5 +29,5 @@ def panel_table() -> pd.DataFrame:
 
 def panel_forecaster(model: str, table: pd.DataFrame | None = None, **more: Any) -> Forecaster:
     """`model` trained on the panel for six steps, weekly ahead."""
-    usual: dict[str, Any] = {"pred_len": P, "seq_len": L, "max_steps": 6, "device": "cpu"}
+    usual: dict[str, Any] = {"pred_len": P, "seq_len": L, "max_steps": 6, "device": "cpu", "refit": False}
     return train(load_dataset(panel_table() if table is None else table, panel=True), model, **(usual | more))

@@ -17,7 +17,7 @@ from femts.training.train import train
 
 DATA = load_dataset(synthetic_frame(2000))
 TRAIN, VAL, TEST = (int(DATA.split.windows(part, 48, 24)[0, 3]) for part in ("train", "val", "test"))
-SMALL: dict[str, Any] = {"seq_len": 48, "pred_len": 24, "max_epochs": 3, "device": "cpu"}
+SMALL: dict[str, Any] = {"seq_len": 48, "pred_len": 24, "max_epochs": 3, "device": "cpu", "refit": False}
 MODELS: dict[str, dict[str, Any]] = {
     # By the default recipe, not by its paper's.
     "dlinear": {"training.batch_size": 125, "training.lr": 1e-3, "training.keep": "best"},
