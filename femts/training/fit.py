@@ -75,6 +75,7 @@ class FitRequest:
         progress: show a line on a terminal.
         say: takes a sentence on what a reader should know.
         most_windows: of each part, how many are scored at most; None for as many as the model wants.
+        chosen: sentences on what femts chose in the place of the user.
     """
 
     model: str
@@ -90,6 +91,7 @@ class FitRequest:
     progress: bool = False
     say: Callable[[str], None] = nothing
     most_windows: int | None = None
+    chosen: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, model: str, given: Mapping[str, Any], settings: Mapping[str, Any], started: float) -> FitRequest:
@@ -224,7 +226,7 @@ def fit(request: FitRequest, data: Dataset) -> Forecaster:
 def _notes(request: FitRequest, data: Dataset, config: RunConfig, run: Run) -> tuple[str, ...]:
     lengths = length_notes(data, request.model, request.lengths)
     of_data = *known_notes(data, config), *bound_notes(run.module.preprocess)
-    return (*data.notes, *lengths, *of_data, *thinned_notes(run.model, run.module.windows))
+    return (*data.notes, *lengths, *request.chosen, *of_data, *thinned_notes(run.model, run.module.windows))
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from femts.training.data_module import split_for
 from femts.training.evaluate import scale_notes
 from femts.training.fit import FitRequest, fit, nothing
 from femts.training.resolve import Lengths
+from femts.training.select.look_back import with_look_back
 from femts.training.select.run import choose
 
 if TYPE_CHECKING:
@@ -113,7 +114,8 @@ def train(
         progress=progress,
         say=say or nothing,
     )
-    made = (choose if request.model == AUTO else fit)(request, split_for(data, pred_len))
+    data = split_for(data, pred_len)
+    made = choose(request, data) if request.model == AUTO else fit(with_look_back(request, data), data)
     for note in scale_notes(made):
         if say is None:
             warn(f"{note}.", ScaleWarning)

@@ -17,8 +17,8 @@ from femts.data.loading import load_dataset
 from femts.errors import RunFailure, UsageError
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.run_folder import CANDIDATES
+from femts.training.select import look_back, trial
 from femts.training.select import run as choice
-from femts.training.select import trial
 from femts.training.select.candidates import Candidate
 from femts.training.select.trial import CandidateResult
 from femts.training.stopping import Interrupted
@@ -182,9 +182,10 @@ def interrupted_at(model: str, run: Path) -> None:
             raise Interrupted("stopped")
         return try_candidate(candidate, *rest)
 
-    try_candidate = choice.try_candidate
+    try_candidate = look_back.try_candidate
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Interrupted, match="goes on with --resume"):
         patch.setattr(choice, "try_candidate", stopped)
+        patch.setattr(look_back, "try_candidate", stopped)
         chosen(out=run)
 
 
@@ -242,9 +243,10 @@ def test_interrupted_before_the_first_candidate_it_resumes(tmp_path: Path, made:
 
 def test_without_further_candidates_the_folder_stays(begun: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = files(begun)
-    monkeypatch.setattr(
-        choice, "try_candidate", lambda candidate, *_: CandidateResult(candidate.model, reason="it is late")
-    )
+    for module in (choice, look_back):
+        monkeypatch.setattr(
+            module, "try_candidate", lambda candidate, *_: CandidateResult(candidate.model, reason="it is late")
+        )
     with pytest.raises(UsageError, match=r"No model could be tried\. it is late"):
         chosen(out=begun, resume=True)
     assert files(begun) == before

@@ -23,12 +23,11 @@ from femts.training.resolve import bound_notes, horizon, horizon_notes, resolve_
 from femts.training.schedule import RESERVED
 from femts.training.select.candidates import shortlist, windows_to_score
 from femts.training.select.folder import request_record, trials_folder
+from femts.training.select.look_back import origins_of, try_look_backs
 from femts.training.select.rule import RULE, best_mean, error_of
 from femts.training.select.trial import CandidateResult, try_candidate
 from femts.training.stopping import Interrupted
 
-ORIGINS = 3  # ends of the rows that are learned from, where they are few
-FEW = 2000  # of them
 _OF_TRAINING = ("kept_step", "steps", "stopped", "schedule", "members", "kernels")
 LEAST = 1.0  # seconds that a trial needs of a model that is not made in a moment
 
@@ -69,7 +68,7 @@ def choose(request: FitRequest, data: Dataset) -> Forecaster:
 
 def _try_all(request: FitRequest, data: Dataset, pred_len: int, folder: Path | None) -> list[CandidateResult]:
     """All candidates after their trials."""
-    origins = min(ORIGINS, data.most_origins) if data.rows <= FEW else 1
+    origins = origins_of(data)
     folds = data.before_test(pred_len, origins)
     limit, candidates = request.limit, shortlist(data, pred_len, origins, request.limit)
     request, tried = replace(request, lengths=request.lengths._replace(pred_len=pred_len)), list[CandidateResult]()
@@ -85,7 +84,10 @@ def _try_all(request: FitRequest, data: Dataset, pred_len: int, folder: Path | N
             tried.append(CandidateResult(candidate.model, reason=reason))
         else:
             most = windows_to_score(candidates)
-            tried.append(try_candidate(candidate, request, folds, most, left if candidate.learns else None, folder))
+            if candidate.learns:
+                tried.append(try_candidate(candidate, request, folds, most, left, folder))
+            else:
+                tried.append(try_look_backs(candidate, request, folds, most, folder))
         request.say(_words(tried[-1], tried[0].error))
     return tried
 
@@ -94,7 +96,8 @@ def _words(tried: CandidateResult, naive: float) -> str:
     if tried.reason:
         return f"{tried.model}: not tried, as {tried.reason.rstrip('.')}"
     beside = f"{tried.error / naive:.2f} of the seasonal naive error" if naive > 0 else f"error {tried.error:.4f}"
-    return f"{tried.model}: {beside} ({tried.seconds:.1f} s)"
+    seen = f" (look-back {tried.look_back})" if tried.look_back else ""
+    return f"{tried.model}{seen}: {beside} ({tried.seconds:.1f} s)"
 
 
 def _taken(request: FitRequest, data: Dataset, tried: Sequence[CandidateResult]) -> Forecaster:
@@ -137,7 +140,8 @@ def _taken(request: FitRequest, data: Dataset, tried: Sequence[CandidateResult])
 
 def _record(tried: CandidateResult) -> dict[str, Any]:
     error = {"reason": tried.reason} if tried.reason else {"error": tried.error}
-    return {"model": tried.model, **error, "seconds": round(tried.seconds, 3)}
+    seen = {"seq_len": tried.look_back} if tried.look_back else {}
+    return {"model": tried.model, **seen, **error, "seconds": round(tried.seconds, 3)}
 
 
 def _settled(request: FitRequest, data: Dataset, tried: CandidateResult) -> Forecaster:

@@ -42,6 +42,7 @@ class CandidateResult:
         seconds: that the trial took.
         reason: for leaving it out; empty for one that was tried.
         failed: it was begun, and failed for a reason that is not the caller's, such as want of memory.
+        look_back: steps, where several were tried; 0 where not.
     """
 
     model: str
@@ -52,6 +53,7 @@ class CandidateResult:
     seconds: float = 0.0
     reason: str = ""
     failed: bool = False
+    look_back: int = 0
 
     @property
     def error(self) -> float:

@@ -1,0 +1,52 @@
+"""The look-back of a model that is fitted in a moment, where nobody gives one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import femts
+from femts.data.protocols import default_look_back
+
+
+def walk(rows: int = 160) -> pd.DataFrame:
+    """A random walk, whose last value alone says what follows."""
+    values = np.random.default_rng(3).normal(size=rows).cumsum()
+    return pd.DataFrame({"date": pd.date_range("2000-01-01", periods=rows, freq="MS"), "y": values})
+
+
+def test_a_shorter_look_back_is_taken_where_it_errs_least_in_validation() -> None:
+    said, data = list[str](), femts.load_dataset(walk())
+    made = femts.train(data, "ridge", 6, say=said.append)
+    usual = default_look_back("seasons", 6, data.typical_rows, 12).steps
+    assert made.config.seq_len < usual
+    assert (
+        f"look-back {made.config.seq_len} for 6 ahead, which erred least in validation; --seq-len takes another" in said
+    )
+    given = femts.train(data, "ridge", 6, seq_len=made.config.seq_len)
+    pd.testing.assert_frame_equal(made.predict(walk()), given.predict(walk()))
+    assert femts.train(data, "ridge", 6, protocol="seasons").config.seq_len == usual
+    assert femts.train(data, "dlinear", 6, max_steps=2).config.seq_len == usual, "it takes steps of training"
+
+
+def test_the_test_part_has_no_say() -> None:
+    other = walk().assign(y=lambda f: np.where(f.index < 128, f["y"], np.sin(f.index) * 50))
+    taken = [femts.train(femts.load_dataset(t, min="none"), "ridge", 6).config.seq_len for t in (walk(), other)]
+    assert taken[0] == taken[1]
+
+
+@pytest.mark.parametrize("more", [{}, {"max_time": "20s"}])
+def test_auto_tries_them_for_its_candidate(more: dict[str, Any]) -> None:
+    said = list[str]()
+    made = femts.train(walk(), "auto", 6, say=said.append, max_steps=2, **more)
+    (row,) = [each for each in made.metrics["auto"]["tried"] if each["model"] == "ridge"]
+    alone = femts.train(walk(), "ridge", 6)
+    assert row["seq_len"] == alone.config.seq_len
+    assert any(f"ridge (look-back {alone.config.seq_len}): " in each for each in said)
+
+
+def test_data_of_the_catalogue_keep_the_look_back_of_their_protocol() -> None:
+    assert femts.train("synthetic", "ridge", 24).config.seq_len == 1024
