@@ -29,7 +29,7 @@ def hours() -> femts.Forecaster:
     table = femts.load_dataset("synthetic").frame().iloc[:2000, :4]
     settings = {"model.n_layers": 1}
     data = replace(femts.load_dataset(table), name="hours")
-    return femts.train(data, "fem_sm_ridge", 24, seq_len=168, max_steps=150, settings=settings)
+    return femts.train(data, "fem_sm_ridge", 24, seq_len=168, max_steps=150, settings=settings, refit=False)
 
 
 def load() -> femts.Forecaster:
@@ -41,7 +41,7 @@ def load() -> femts.Forecaster:
     table["holiday"] = np.repeat(rng.random(125) < 0.1, 24).astype(int)
     table["load"] += 0.6 * np.maximum(18 - table["cold"], 0) - 5 * table["holiday"]
     data = femts.load_dataset(table, target=["load"], future=["cold", "holiday"])
-    return femts.train(replace(data, name="load"), "ridge", 24, seq_len=168)
+    return femts.train(replace(data, name="load"), "ridge", 24, seq_len=168, refit=False)
 
 
 def shops() -> femts.Forecaster:
@@ -54,7 +54,7 @@ def shops() -> femts.Forecaster:
         dates = pd.date_range("2010-01-01", periods=months, freq="MS")
         tables.append(pd.DataFrame({"unique_id": f"shop {number}", "ds": dates, "y": rng.lognormal(3) * wave}))
     panel = replace(femts.load_dataset(pd.concat(tables)), name="shops")
-    return femts.train(panel, "fem_sm", 12, seq_len=24, max_steps=150)
+    return femts.train(panel, "fem_sm", 12, seq_len=24, max_steps=150, refit=False)
 
 
 REPORTS: dict[str, Callable[[], femts.Forecaster]] = {"hours": hours, "load": load, "shops": shops}

@@ -78,7 +78,9 @@ def main() -> None:
             for model, covariates in product(MODELS, USES):
                 began = time.monotonic()
                 settings = {"training.covariates": covariates, "training.seed": seed}
-                run = femts.train(data, model, pred_len, seq_len=seq_len, max_steps=asked.steps, settings=settings)
+                run = femts.train(
+                    data, model, pred_len, seq_len=seq_len, max_steps=asked.steps, settings=settings, refit=False
+                )
                 errors = {
                     f"{part}_{each}": run.metrics[part][each] for part in ("val", "test") for each in ("mse", "mae")
                 }

@@ -124,7 +124,7 @@ def run(panel: Panel, model: str, settings: dict[str, str], most: int | None = N
     names = np.random.default_rng(1).permutation(long["unique_id"].unique())[:most]
     data = femts.load_dataset(long[long["unique_id"].isin(names)], val_rows=steps, test_rows=steps)
     given = {name: value for name, value in settings.items() if name != "seq_len"}
-    fc = femts.train(data, model, steps, seq_len=settings.get("seq_len"), settings=given)
+    fc = femts.train(data, model, steps, seq_len=settings.get("seq_len"), settings=given, refit=False)
     scores = {part: fc.scores(part, by="series")["mase"] for part in ("val", "test")}
     return {
         "panel": panel.name,

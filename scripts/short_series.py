@@ -172,7 +172,7 @@ def run(series: Series, model: str, folder: Path) -> dict[str, Any] | None:
         return None
     file, out = folder / f"{series.name}.csv", folder / f"{series.name}-{model}"
     table.to_csv(file, index=False, **dict(series.written))  # type: ignore[arg-type]
-    femts.train(file, model, out=out, say=lambda note: print(f"  {note}", file=sys.stderr))
+    femts.train(file, model, out=out, refit=False, say=lambda note: print(f"  {note}", file=sys.stderr))
     fc = femts.load(out)
     data = femts.load_dataset(file)
     forecast = fc.predict(data.frame(), level=[80, 95])

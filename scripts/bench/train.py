@@ -109,6 +109,7 @@ class Step:
             max_steps=STEPS,
             device=options.device,
             precision=options.precision,
+            refit=False,
             settings={**options.settings, **{f"training.{name}": value for name, value in recipe.items()}},
         )
         return float(forecaster.validations[-1]["seconds"])
