@@ -25,7 +25,7 @@ from femts.errors import UsageError, memory_checked
 from femts.forecaster.forecaster import Forecaster, Source
 from femts.forecaster.forecasting import SeriesForecasts, forecast_series
 from femts.forecaster.inputs import ended_note, ends_of, steps_ahead, warn_new_series
-from femts.forecaster.scoring import read_like
+from femts.forecaster.scoring import check_step_of_training, read_like
 from femts.text import shown
 
 Array = NDArray[np.float64]
@@ -142,9 +142,7 @@ def _rows(forecaster: Forecaster, data: Source) -> tuple[Dataset, str]:
     given = data if isinstance(data, Dataset) else read_like(forecaster, data)
     own = given.source and given.source not in CATALOG
     where = f"File {given.source}" if own else f"Data set '{shown(given.name)}'"
-    if (freq is None) != (given.stamps is None) or (freq is not None and given.freq != freq):
-        steps = ("no dates" if each is None else f"the step '{each}'" for each in (given.freq, freq))
-        raise UsageError("{} has {}, but the training data had {}; give data like those.".format(where, *steps))
+    check_step_of_training(forecaster, given.freq, where)
     if bool(given.schema.panel) != bool(schema.panel):
         one, other = ("series of their own", "one series") if given.schema.panel else ("one series", "several")
         raise UsageError(f"{where} has {one}, and this model was trained on {other}; pass such.")
@@ -322,10 +320,11 @@ class _Gaps:
 def _forecast(forecaster: Forecaster, data: Dataset, moment: _Moment, steps: int, gaps: _Gaps) -> pd.DataFrame:
     """All forecasts of one cutoff, beside the last season, repeated, and what happened."""
     targets, before = data.n_targets, data.take(moment.series, moment.rows)
-    after = (data.spans[moment.series, 0] + moment.rows)[:, None] + np.arange(steps)
-    ahead = steps_ahead(before, forecaster.config.known_steps(steps))
-    read = (data.spans[moment.series, 0] + moment.rows)[:, None] + np.arange(len(ahead) // len(before))
-    read = np.minimum(read, data.spans[moment.series, 1:] - 1)  # after the last row, that one stands
+    start, needed = (data.spans[moment.series, 0] + moment.rows)[:, None], forecaster.config.known_steps(steps)
+    after, ahead = start + np.arange(steps), steps_ahead(before, needed)
+    read = np.minimum(
+        start + np.arange(needed), data.spans[moment.series, 1:] - 1
+    )  # after the last row, that one stands
     made = forecast_series(forecaster, before, ahead, data.covariates[read]).first(steps)
     ahead = made.stamps
     gaps.add(forecaster, before, made)

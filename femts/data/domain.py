@@ -52,16 +52,9 @@ class Domain:
             raise UsageError(f"Unknown transform '{shown(name)}'{suggest(shown(name), TRANSFORMS)}")
         return cls(low, high, str(name))
 
-    def fitted(self, least: Array, most: Array, own: bool) -> Domain:
-        """The domain of targets with `least` and `most` as their extremes in the training rows, (T,).
-
-        Where no value is negative, and 0 is near enough for a forecast to reach, 0 is the bound of a table of one's
-        `own`, unless the user gives another.
-        """
-        if self.low == -math.inf or (self.low is None and not own):
-            return replace(self, low=None)
-        if self.low is not None:
-            return self
+    def fitted(self, least: Array, most: Array) -> Domain:
+        """The domain of targets with `least` and `most` as their extremes in the training rows, (T,): where no value is
+        negative, and 0 is near enough for a forecast to reach, 0 is the bound."""
         positive = [0 <= low <= NEAR * (high - low) for low, high in zip(least.tolist(), most.tolist(), strict=True)]
         return replace(self, low=tuple(0.0 if each else -math.inf for each in positive) if any(positive) else None)
 

@@ -134,13 +134,15 @@ class Preprocess:
             own = stay.own & (places >= 0)[:, None]
             mean, scale = np.where(own, stay.mean, scaler.mean), np.where(own, stay.scale, scaler.scale)
             scaler = replace(scaler, mean=mean, scale=scale, own=own | scaler.own)
-        if units is None:
+        if units is not None:
+            domain = units.domain
+        elif domain.low == -np.inf:
+            domain = replace(domain, low=None)
+        elif domain.low is None and data.source not in CATALOG:
             training = [values[first:stop, :targets] for first, stop, *_ in ends]
             least = np.min([np.fmin.reduce(each, axis=0, initial=np.inf) for each in training], axis=0)
             most = np.max([np.fmax.reduce(each, axis=0, initial=-np.inf) for each in training], axis=0)
-            domain = domain.fitted(least, most, data.source not in CATALOG)
-        else:
-            domain = units.domain
+            domain = domain.fitted(least, most)
         return cls(data.columns, data.series, scaler, power=power, domain=domain)
 
     def places(self, series: Sequence[str]) -> Numbers:

@@ -105,15 +105,15 @@ class Windows:
         seen = self.seen(index)
         before, after = (None, None) if seen is None else seen.split(lengths, dim=1)
         return Batch(
-            past,
-            before,
-            None if resident.known is None else self._cut(resident.known, self._nearest(index, self.known_steps)),
-            None if resident.static is None else resident.static[self.series_of(index)],
-            future,
-            after,
-            None if resident.raw is None else self._raw(index, resident.raw),
-            self.series_of(index),
-            index,
+            past=past,
+            past_observed=before,
+            known=None if resident.known is None else self._cut(resident.known, self._nearest(index, self.known_steps)),
+            static=None if resident.static is None else resident.static[self.series_of(index)],
+            future=future,
+            future_observed=after,
+            raw=None if resident.raw is None else self._raw(index, resident.raw),
+            series=self.series_of(index),
+            number=index,
         )
 
     def seen(self, index: Tensor) -> Tensor | None:

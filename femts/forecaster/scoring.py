@@ -85,11 +85,7 @@ def own_data(forecaster: Forecaster, dataset: object, data_root: str | Path | No
         raise UsageError(
             f"Data set '{shown(data.name)}' has other columns than the training data; give one with the same."
         )
-    if data.freq != forecaster.freq:
-        steps = ("no dates" if each is None else f"the step '{each}'" for each in (data.freq, forecaster.freq))
-        raise UsageError(
-            "Data set '{}' has {}, but the training data had {}; give data like those.".format(shown(data.name), *steps)
-        )
+    check_step_of_training(forecaster, data.freq, f"Data set '{shown(data.name)}'")
     if schema.roles.static != own.roles.static:
         static = ", ".join(own.roles.static) or "none"
         raise UsageError(f"Data set '{shown(data.name)}' has other static columns than the training data ({static}).")
@@ -98,6 +94,13 @@ def own_data(forecaster: Forecaster, dataset: object, data_root: str | Path | No
         new = data.series[int(np.argmax(places < 0))]
         raise UsageError(f"Series '{shown(new)}' was not in the training, so it has no training rows; leave it out.")
     return data
+
+
+def check_step_of_training(forecaster: Forecaster, freq: str | None, where: str) -> None:
+    """UsageError where data of the step `freq`, called `where`, have another one than those of the training."""
+    if freq != forecaster.freq:
+        steps = ("no dates" if each is None else f"the step '{each}'" for each in (freq, forecaster.freq))
+        raise UsageError("{} has {}, but the training data had {}; give data like those.".format(where, *steps))
 
 
 def training_data(forecaster: Forecaster, dataset: object, data_root: str | Path | None, remedy: str) -> Dataset:

@@ -18,7 +18,7 @@ from torch.nn import functional as F
 from femts.models.parts.moments import Moments, pool, window_moments
 
 MOST_WINDOWS = 65_536  # of all channels together, where they are made one by one
-ROWS_AT_ONCE = 2**20
+ROWS_AT_ONCE = 2**20  # whose windows are added up together, which bounds the memory that they take
 BLOCKS = 5  # of the training rows; each is judged by what is fitted to the others
 EVEN = 0.03  # penalty on squared weights, beside the square of the forecast's error as a multiple of the best map's
 MOST_JUDGED, STEPS_JUDGED = 16, 90  # channels where they share their weights, and steps of a forecast

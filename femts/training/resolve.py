@@ -256,7 +256,9 @@ def bound_notes(preprocess: Preprocess) -> list[str]:
     """A sentence on targets that nobody bounded, and whose training values do."""
     bounded = tuple(preprocess.columns[each] for each in preprocess.domain.bounded)
     which = "forecasts" if len(bounded) == len(preprocess.columns) else f"forecasts of {names(bounded)}"
-    return [f"{which} end at 0, as no training value is below it; --min none lifts that"] * bool(bounded)
+    return [
+        f"{which} are bounded below at 0, because no training value is negative; --min none removes the bound"
+    ] * bool(bounded)
 
 
 def known_notes(data: Dataset, config: RunConfig) -> list[str]:

@@ -154,12 +154,12 @@ def prices(rows: int = 300) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("model", ["naive", "ridge", "dlinear"])
-def test_targets_without_negative_training_values_end_at_0(model: str, tmp_path: Path) -> None:
+def test_targets_without_negative_training_values_are_bounded_at_0(model: str, tmp_path: Path) -> None:
     said = list[str]()
     made = femts.train(prices(), model, 12, seq_len=24, max_steps=4, say=said.append, out=tmp_path / "run")
     free = femts.train(femts.load_dataset(prices(), min="none"), model, 12, seq_len=24, max_steps=4)
-    assert [note for note in said if "end at 0" in note] == [
-        "forecasts of sold end at 0, as no training value is below it; --min none lifts that"
+    assert [note for note in said if "bounded below" in note] == [
+        "forecasts of sold are bounded below at 0, because no training value is negative; --min none removes the bound"
     ]
     for run in (made, femts.load(tmp_path / "run")):
         table, plain = (each.predict(prices(), level=[95]) for each in (run, free))
@@ -169,7 +169,7 @@ def test_targets_without_negative_training_values_end_at_0(model: str, tmp_path:
     assert free.preprocess.domain.low is None and free.config.schema.domain.to_dict() == {"min": "none"}
 
 
-def test_the_catalogue_and_long_tables_have_the_same_rule() -> None:
+def test_the_default_bound_is_of_own_tables_wide_or_long() -> None:
     assert femts.train("synthetic", "naive", 12, seq_len=24).preprocess.domain.low is None
     long = prices().melt("date", var_name="unique_id", value_name="y").rename(columns={"date": "ds"})
     low = femts.train(femts.load_dataset(long[long["unique_id"] == "sold"]), "naive", 12, seq_len=24)
@@ -178,6 +178,6 @@ def test_the_catalogue_and_long_tables_have_the_same_rule() -> None:
 
 
 @pytest.mark.parametrize("bound", [-5.0, 3.0])
-def test_a_bound_of_the_user_goes_before_that_of_the_values(bound: float) -> None:
+def test_an_explicit_bound_takes_precedence(bound: float) -> None:
     made = femts.train(femts.load_dataset(prices(), min=bound), "naive", 12, seq_len=24)
     assert made.preprocess.domain.low == bound

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -43,7 +44,7 @@ def try_look_backs(
         tried.append(
             try_candidate(candidate, replace(request, lengths=lengths._replace(seq_len=other)), folds, most, None, None)
         )
-    best = min((each for each in tried if each.error == each.error), key=lambda each: each.error, default=usual)
+    best = min((each for each in tried if math.isfinite(each.error)), key=lambda each: each.error, default=usual)
     assert best.forecaster is not None
     taken = best.forecaster.config.seq_len if len(tried) > 1 else 0
     return replace(best, seconds=sum(each.seconds for each in tried), look_back=taken)
@@ -63,7 +64,9 @@ def with_look_back(request: FitRequest, data: Dataset) -> FitRequest:
     if not best.look_back:
         return request
     steps = best.look_back
-    note = f"look-back {steps} for {pred_len} ahead, which erred least in validation; --seq-len takes another"
+    note = (
+        f"look-back {steps} for {pred_len} steps ahead, which had the lowest validation error; --seq-len takes another"
+    )
     return replace(request, lengths=request.lengths._replace(seq_len=steps), chosen=(note,))
 
 
