@@ -256,6 +256,18 @@ class Dataset:
             split=Split(np.minimum(self.split.rows[series], (spans[:, 1] - spans[:, 0])[:, None, None])),
         )
 
+    def targets_alone(self) -> Dataset:
+        """The same without past and static columns, which a table that is read again may still have."""
+        roles = replace(self.schema.roles, target=self.columns[: self.n_targets], past=(), static=())
+        alone = replace(
+            self,
+            values=self.values[:, : self.n_targets],
+            columns=self.columns[: self.n_targets],
+            static=None,
+            schema=replace(self.schema, roles=roles),
+        )
+        return alone if self.source else replace(alone, sha256=alone.fingerprint())
+
     def for_horizon(self, pred_len: int) -> Self:
         """The same, split so that `pred_len` steps fit into validation and test, where nobody chose the split."""
         return self if self.fixed_split else replace(self, split=usual_split(self.lengths, pred_len))

@@ -28,6 +28,7 @@ from femts.training.accelerator import Accelerator
 from femts.training.schedule import FEWEST
 
 REPORTED_LEVELS = (80.0, 95.0)  # percent; their coverage of the test part is in `metrics.json`
+FEWEST_FITS = 4  # windows of a part that are scored first where a forecast may be a fit
 GRACE = 1.0  # seconds that there always are for scores
 _SURE = 0.8  # part of the time that is left for which more windows are taken on: other processes run, too
 
@@ -155,9 +156,10 @@ def scores_within(
     Returns:
         The same, and where not all windows were scored, how many there are by part, as `thinned`.
     """
-    model, most = forecaster.model, FEWEST
+    model = forecaster.model
+    most = FEWEST if model.most_windows is None else FEWEST_FITS
     whole = _counts(model, windows)
-    if deadline is None or max(whole.values()) <= 2 * FEWEST:
+    if deadline is None or max(whole.values()) <= 2 * most:
         return take_scores(forecaster, windows, data, device)
     while True:
         began = time.monotonic()

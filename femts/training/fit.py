@@ -76,6 +76,7 @@ class FitRequest:
         say: takes a sentence on what a reader should know.
         most_windows: of each part, how many are scored at most; None for as many as the model wants.
         chosen: sentences on what femts chose in the place of the user.
+        ignores: columns that the model cannot read are left out in silence, and not refused.
     """
 
     model: str
@@ -92,6 +93,7 @@ class FitRequest:
     say: Callable[[str], None] = nothing
     most_windows: int | None = None
     chosen: tuple[str, ...] = ()
+    ignores: bool = False
 
     @classmethod
     def of(cls, model: str, given: Mapping[str, Any], settings: Mapping[str, Any], started: float) -> FitRequest:
@@ -116,6 +118,7 @@ class FitRequest:
         # All candidates alike, or they have no mean: not all of them read what is known in advance.
         training = replace(other.training, max_time=limit, covariates="regress")
         same: dict[str, Any] = {"lengths": self.lengths, "progress": self.progress, "most_windows": most_windows}
+        same["ignores"] = True
         return replace(other, training=training, out=out, resume=out is not None, **same)
 
     @property
@@ -173,7 +176,7 @@ def fit(request: FitRequest, data: Dataset) -> Forecaster:
     from femts.training.refit import held_out_intervals, train_on_all_rows  # which begins trainings of its own
 
     # Set up: the configuration, data and windows, and the folder, with nothing written before all of it fits.
-    config = resolve_run(data, request.model, request.lengths, request.settings, request.training)
+    config = resolve_run(data, request.model, request.lengths, request.settings, request.training, request.ignores)
     accelerator, out = request.accelerator, request.out
     module, whole = DataModule.of(data, config), None
     if request.refit:

@@ -108,6 +108,7 @@ def resolve_run(
     lengths: Lengths,
     model_settings: Mapping[str, Any],
     training: TrainingConfig,
+    ignores: bool = False,
 ) -> RunConfig:
     """Everything that decides the run, with horizon, look-back and season filled in; UsageError
     when something does not fit.
@@ -117,10 +118,13 @@ def resolve_run(
         model: as in `train`.
         lengths: as asked for.
         model_settings, training: as `resolve_training` returns them.
+        ignores: past and static columns that the model cannot read are ignored, and not refused.
     """
     steps, protocol = horizon(data, lengths.pred_len).steps, lengths.protocol
-    check_past(model, data.schema.roles.past)
-    model_settings = {**model_settings, **_static(model, data, model_settings.get("n_static"))}
+    if not ignores:
+        check_past(model, data.schema.roles.past)
+    if not ignores or model_card(model).model_class.supports.static:
+        model_settings = {**model_settings, **_static(model, data, model_settings.get("n_static"))}
     model_settings = {**model_settings, **_known(model, data, model_settings.get("n_known"), training.covariates)}
     seasons = data.schema.season or (data.season, *further_seasons(data.freq))
     if seasons[1:] and hasattr(model_card(model).model_class.Config, "further"):

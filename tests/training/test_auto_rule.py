@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from small_panels import panel_table
 
 from femts.data.dataset import Dataset
 from femts.data.loading import load_dataset
-from femts.errors import UsageError
-from femts.training.select.candidates import MANY_WINDOWS, WINDOWS, shortlist, windows_to_score
+from femts.training.fit import FitRequest
+from femts.training.resolve import Lengths
+from femts.training.select import time as timing
+from femts.training.select.candidates import NAIVE_NAMES, Candidate, shortlist
 from femts.training.select.rule import best_mean, error_of
+from femts.training.select.time import MANY_WINDOWS, WINDOWS, Clock, Plan, plan
 from femts.training.select.trial import Array, CandidateResult
 
 RNG = np.random.default_rng(0)
@@ -47,9 +49,14 @@ def test_naive_models_are_no_members_where_many_windows_decide() -> None:
     assert taken(tried("ridge", *[1.2] * 9), below) == ["seasonal_naive"]
 
 
-def test_no_more_than_three_are_averaged() -> None:
-    noisy = [tried(f"model{n}", RNG.normal(size=TRUTH.shape)) for n in range(6)]
-    assert len(taken(*noisy)) == 3
+def test_no_more_than_four_are_averaged() -> None:
+    noisy = [tried(f"model{n}", RNG.normal(size=TRUTH.shape)) for n in range(7)]
+    assert len(taken(*noisy)) == 4
+
+
+def test_one_model_is_no_member_with_two_look_backs() -> None:
+    noisy = [tried(name, RNG.normal(size=TRUTH.shape)) for name in ("ridge", "ridge", "ridge", "mstl")]
+    assert sorted(taken(*noisy)) == ["mstl", "ridge"]
 
 
 def test_near_equal_model_is_added_where_few_windows_decide() -> None:
@@ -82,22 +89,75 @@ def table(rows: int, freq: str = "MS", zeros: float = 0.0) -> Dataset:
     return load_dataset(frame).for_horizon(12)
 
 
-def names(data: object, seconds: float | None = None, out: bool = False) -> list[str]:
-    made = shortlist(data, 12, 3, seconds)  # type: ignore[arg-type]
-    return [each.model for each in made if bool(each.reason) == out]
+LENGTHS = Lengths(12)
+
+
+def names(data: Dataset, out: bool = False) -> list[str]:
+    return [each.model for each in shortlist(data, LENGTHS) if bool(each.reason) == out]
 
 
 def test_short_tables_get_the_classics_and_no_network() -> None:
     few = names(table(120))
-    assert {"seasonal_naive", "naive", "ridge", "auto_ets", "auto_theta", "mstl"} <= set(few)
+    assert {*NAIVE_NAMES, "ridge", "auto_ets", "auto_theta", "mstl", "auto_arima"} == set(few)
     assert "fem_sm_ridge" in names(table(120), out=True)
 
 
-def test_long_tables_get_networks_and_no_classic() -> None:
-    long = shortlist(table(20000, "h"), 12, 1, None)
-    assert [each.model for each in long] == ["seasonal_naive", "naive", "ridge", "fem_sm_ridge"]
-    assert windows_to_score(long) == MANY_WINDOWS
-    assert windows_to_score(shortlist(table(120), 12, 3, None)) == WINDOWS
+def test_long_tables_get_networks_and_classics_of_recent_rows() -> None:
+    long = {each.model: each for each in shortlist(table(20000, "h"), LENGTHS)}
+    assert not long["fem_sm_ridge"].reason
+    assert {name: long[name].seq_len for name in ("auto_theta", "auto_ets")} == {"auto_theta": 512, "auto_ets": 512}
+    half_hours = {each.model: each for each in shortlist(table(20000, "30min"), LENGTHS)}
+    assert half_hours["mstl"].seq_len == 3 * 336 and half_hours["auto_theta"].seq_len == 512
+    asked = shortlist(table(20000, "h"), LENGTHS._replace(seq_len=96))
+    assert all(each.seq_len is None for each in asked)
+
+
+def test_several_look_backs_of_ridge_are_tried_where_none_is_given() -> None:
+    backs = [each.seq_len for each in shortlist(table(200), LENGTHS) if each.model == "ridge"]
+    assert len(backs) > 1 and backs[0] == max(back or 0 for back in backs)
+    for given in (LENGTHS._replace(seq_len=30), LENGTHS._replace(protocol="lookback96")):
+        assert [each.seq_len for each in shortlist(table(200), given) if each.model == "ridge"] == [None]
+
+
+def planned(monkeypatch: pytest.MonkeyPatch, left: float | None, origins: int = 3, **seconds: float) -> Plan:
+    """The plan for models whose fits take so many `seconds`, where so much time is left."""
+    monkeypatch.setattr(timing, "seconds_of_fit", lambda each, *_: seconds[each.model])
+    monkeypatch.setattr(timing.Clock, "left", left)
+    candidates = [Candidate("ridge"), *(Candidate(name, fitted=True) for name in seconds)]
+    request = FitRequest.of("auto", {}, {}, 0.0)
+    return plan(candidates, request, [table(120)] * origins, Clock(0.0, left))
+
+
+def test_all_is_tried_where_there_is_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = planned(monkeypatch, 60.0, quick=0.01, slow=0.5)
+    assert made.windows == WINDOWS and not made.note and not any(each.reason for each in made.candidates)
+
+
+def test_windows_become_fewer_before_a_model_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = planned(monkeypatch, 30.0, quick=0.1, slow=1.0)
+    assert made.windows < WINDOWS and not any(each.reason for each in made.candidates)
+    assert made.note == f"candidates are compared on {made.windows} windows after each origin, for which there is time"
+
+
+def test_the_dearest_is_left_out_where_few_windows_take_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = planned(monkeypatch, 10.0, quick=0.02, slow=0.9)
+    assert [each.model for each in made.candidates if each.reason] == ["slow"] and made.windows == WINDOWS
+    assert "slow takes 0.9 s for a fit" in made.candidates[2].reason
+
+
+def test_no_fit_is_begun_that_may_take_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = planned(monkeypatch, 10.0, quick=0.3, slow=float("nan"))
+    assert "may take 3 s" in made.candidates[2].reason
+
+
+def test_without_fits_many_windows_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert planned(monkeypatch, None).windows == MANY_WINDOWS
+
+
+def test_only_a_small_table_has_a_limit_that_nobody_gave() -> None:
+    request, timed = (FitRequest.of("auto", given, {}, 0.0) for given in ({}, {"max_time": "9m"}))
+    assert [Clock.of(each, table(120)).limit for each in (request, timed)] == [60.0, 540.0]
+    assert [Clock.of(each, table(6000, "h")).limit for each in (request, timed)] == [None, 540.0]
 
 
 def panel(series: int, rows: int, **schema: Any) -> Dataset:
@@ -116,35 +176,14 @@ def test_a_panel_has_two_networks_where_it_has_many_series_or_windows(series: in
     assert [name in names(panel(series, rows)) for name in ("fem_sm_ridge", "fem_sm")] == [tried, tried]
 
 
-def test_with_static_columns_only_models_that_take_them_are_tried() -> None:
-    reasons = {each.model: each.reason for each in shortlist(panel(30, 100, static=["kind"]), 12, 1, None)}
-    assert reasons["ridge"] == reasons["naive"] == "it takes no static columns" and not reasons["fem_sm"]
-
-
-def test_static_columns_of_too_few_windows_for_a_network_are_refused_with_a_remedy() -> None:
-    with pytest.raises(UsageError, match=r"and 240 windows are too few .*leave out --static kind, or .*--model fem_sm"):
-        shortlist(panel(10, 60, static=["kind"]), 12, 1, None)
-
-
 def test_seldom_demand_brings_its_model() -> None:
     assert "croston_sba" in names(table(120, zeros=0.6))
     assert "croston_sba" not in names(table(120, zeros=0.1))
-
-
-def test_slow_ones_are_left_out_of_many_series_and_say_why() -> None:
-    one = panel_table()
-    many = load_dataset(pd.concat([one.assign(unique_id=one["unique_id"] + str(n)) for n in range(100)]), panel=True)
-    left_out = [each for each in shortlist(many.for_horizon(7), 7, 1, None) if each.model == "auto_arima"]
-    assert "fits would take about" in left_out[0].reason
-
-
-def test_less_time_leaves_out_more() -> None:
-    assert set(names(table(300), 20.0)) < set(names(table(300), 600.0))
 
 
 def test_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     from femts.models.classics import Classic
 
     monkeypatch.setattr(Classic, "needs", ("no_such_library", "stats"))
-    reasons = {each.model: each.reason for each in shortlist(table(120), 12, 3, None)}
+    reasons = {each.model: each.reason for each in shortlist(table(120), LENGTHS)}
     assert "pip install 'femts[stats]'" in reasons["auto_ets"]

@@ -1,27 +1,29 @@
-"""Candidates of `--model auto`, by how much there is to learn from, and by how long it would take."""
+"""Candidates of `--model auto`: which models and look-backs are tried on a data set, quick ones first."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
+from femts.config.values import left_open
+from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset
+from femts.data.frequency import further_seasons
+from femts.data.protocols import default_look_back, default_protocol, look_back_choices
 from femts.errors import UsageError
-from femts.models.registry import check_library, model_card
+from femts.models.registry import check_library
+from femts.training.resolve import Lengths
 
-LONG = 2000  # training rows of a series, from which on models are learned and not fitted to each look-back
-WINDOWS = 8  # forecast after an origin, spread over the series of a panel, where a window may be a fit
-MANY_WINDOWS = 256  # where none is
+LONG = 2000  # training rows of a series, from which on the classics are fitted to recent rows alone
+RECENT = 512  # rows that they are fitted to then
+RECENT_SEASONS = 3  # of the longest season of the data, which `mstl` is fitted to at least
 FEWEST = 1000  # windows to learn from, of all series and columns, that a network needs
 FEW_SERIES = 30  # of a panel: with 10 networks lost to ridge, up to 2,802 windows, with 30 they won
 FEWEST_OF_FEW = 3000  # windows that a panel of fewer series has to have
-SCORED = 48  # fits of a column for its intervals and its test part; two at least for each series
-LONGEST = 24  # steps of a season that the classics make a part of their state
-PATIENCE = 200.0  # seconds that the fits of one candidate may take by a rough guess where no time is given
-NO_STATIC = "it takes no static columns"
 SPARSE = 0.3  # part of the values that are 0, from which on demand counts as intermittent
+RIDGE = "ridge"
+NAIVE_NAMES = ("seasonal_naive", "naive")
 
 
 @dataclass(frozen=True)
@@ -30,84 +32,82 @@ class Candidate:
 
     Attributes:
         model: registered name.
-        fit: seconds of a fit to 200 rows, a rough guess, without a season and with one of 12 steps; None for
-            a model that is not fitted to each look-back.
+        seq_len: steps of look-back; None takes that of the request, or the default of the model.
+        fitted: anew to each look-back, so that every forecast costs a fit.
         learns: takes steps of training.
         reason: for leaving it out; empty for one that is tried.
     """
 
     model: str
-    fit: tuple[float, float] | None = None
+    seq_len: int | None = None
+    fitted: bool = False
     learns: bool = False
     reason: str = ""
 
+    @property
+    def label(self) -> str:
+        """Name for messages and folders, with the look-back where that is the candidate's own."""
+        return self.model if self.seq_len is None else f"{self.model}-{self.seq_len}"
 
-NAIVE = (Candidate("seasonal_naive"), Candidate("naive"))
-CLASSICS = (
-    Candidate("auto_theta", (0.02, 0.04)),
-    Candidate("mstl", (0.02, 0.05)),
-    Candidate("auto_ets", (0.01, 0.1)),
-    Candidate("auto_arima", (0.2, 1.2)),
-)
-INTERMITTENT = Candidate("croston_sba", (0.002, 0.002))
-FITTED = Candidate("ridge")
-LEARNED = Candidate("fem_sm_ridge", learns=True)
-LEARNED_OF_PANEL = Candidate("fem_sm", learns=True)  # where a line from look-back to horizon fits no series well
+    def lengths(self, asked: Lengths) -> Lengths:
+        """Lengths of its training where `asked` are those of the request."""
+        return asked if self.seq_len is None else asked._replace(seq_len=self.seq_len)
 
 
-def shortlist(data: Dataset, pred_len: int, origins: int, seconds: float | None) -> tuple[Candidate, ...]:
+def shortlist(data: Dataset, lengths: Lengths) -> tuple[Candidate, ...]:
     """Candidates for `data`, quick ones first; one that is left out says why.
 
     Args:
-        data: split for forecasts of `pred_len` steps.
-        pred_len: steps.
-        origins: at which each is trained.
-        seconds: that there are for all; None is no limit.
-
-    Raises:
-        UsageError: static columns, and too few windows for the models that take them.
+        data: split for forecasts of P steps.
+        lengths: as asked for, with P filled in.
     """
-    series, targets = len(data), data.n_targets
-    columns, rows = series * targets, data.typical_rows
-    zeros = data.train_values[:, :targets] == 0
-    classics = CLASSICS + (INTERMITTENT,) * (zeros.size > 0 and float(zeros.mean()) >= SPARSE)
-    scored = max(min(SCORED, 4 * data.rows // pred_len) * targets, 2 * columns)
-    fits = origins * max(1, WINDOWS // series) * columns + scored
-    patience = PATIENCE if seconds is None else min(PATIENCE, seconds / 4)
-    chosen = [*NAIVE, FITTED]
-    for each in classics if rows <= LONG else ():
-        assert each.fit is not None
-        plain, seasonal = each.fit
-        one = plain + (seasonal - plain) * (min(data.season, LONGEST) / 12 if data.season > 1 else 0.0)
-        guess = one * max(1.0, rows / 200) * fits
-        reason = f"its {fits} fits would take about {guess:.0f} s" if guess > patience else _missing(each.model)
-        if each.model == "mstl" and data.season == 1:
-            reason = "without a season it is auto_ets"
-        chosen.append(Candidate(each.model, each.fit, reason=reason))
-    windows = int(np.maximum(0, data.train_lengths - pred_len).sum()) * targets
-    few = _too_few(windows, series)
-    learned = (LEARNED, LEARNED_OF_PANEL) if series > 1 else (LEARNED,)
-    listed = (*chosen, *(replace(each, reason=few) for each in learned))
-    return _that_take_static(listed, data) if data.static is not None else listed
-
-
-def _that_take_static(candidates: Sequence[Candidate], data: Dataset) -> tuple[Candidate, ...]:
-    """`candidates` for `data` with static columns: who takes none is left out, and if all are, that is refused."""
-    left = tuple(
-        each if each.reason or model_card(each.model).model_class.supports.static else replace(each, reason=NO_STATIC)
-        for each in candidates
+    zeros = data.train_values[:, : data.n_targets] == 0
+    intermittent = zeros.size > 0 and float(zeros.mean()) >= SPARSE
+    classics = ("croston_sba",) * intermittent + ("auto_theta", "mstl", "auto_ets", "auto_arima")
+    fitted = (
+        Candidate(name, _recent(name, data, lengths), fitted=True, reason=_out(name, data.season)) for name in classics
     )
-    if all(each.reason for each in left):
-        raise UsageError(
-            f"Of the models to choose from only networks take static columns, and {left[-1].reason}; leave out "
-            f"--static {','.join(data.schema.roles.static)}, or name a model, such as --model {left[-1].model}."
-        )
-    return left
+    few = _too_few(
+        int(np.maximum(0, data.train_lengths - int(lengths.pred_len or 1)).sum()) * data.n_targets, len(data)
+    )
+    # A line from look-back to horizon fits the series of some panels badly; `fem_sm` has none.
+    learned = ("fem_sm_ridge", "fem_sm") if len(data) > 1 else ("fem_sm_ridge",)
+    return (
+        *map(Candidate, NAIVE_NAMES),
+        *ridges(data, lengths),
+        *fitted,
+        *(Candidate(name, learns=True, reason=few) for name in learned),
+    )
 
 
-def windows_to_score(candidates: Sequence[Candidate]) -> int:
-    """Windows to forecast after each origin."""
-    return WINDOWS if any(each.fit and not each.reason for each in candidates) else MANY_WINDOWS
+def ridges(data: Dataset, lengths: Lengths) -> tuple[Candidate, ...]:
+    """`ridge` with each look-back that is worth a try, the usual one first; one alone where the look-back is not femts'
+    to choose, or there is no other."""
+    if not left_open(lengths.seq_len) or lengths.protocol is not None or data.source in CATALOG:
+        return (Candidate(RIDGE),)
+    shape = default_protocol(False), int(lengths.pred_len or 1), data.typical_rows, data.season
+    usual = default_look_back(*shape).steps
+    others = [steps for steps in look_back_choices(*shape) if steps < usual]
+    return tuple(Candidate(RIDGE, steps) for steps in (usual, *others)) if others else (Candidate(RIDGE),)
+
+
+def _recent(model: str, data: Dataset, lengths: Lengths) -> int | None:
+    """Rows of a long series that `model` is fitted to; None where that is left to the model or to the request."""
+    if data.typical_rows <= LONG or not left_open(lengths.seq_len):
+        return None
+    seasons = (data.season, *further_seasons(data.freq)) if model == "mstl" else ()
+    return min(LONG, max(RECENT, *(RECENT_SEASONS * each for each in seasons), 0))
+
+
+def _out(model: str, season: int) -> str:
+    """Reason for leaving out a classic: its library is not installed, or it is another one; empty where there is none."""
+    if model == "mstl" and season == 1:
+        return "without a season it is auto_ets"
+    try:
+        check_library(model)
+    except UsageError as error:
+        return str(error)
+    return ""
 
 
 def _too_few(windows: int, series: int) -> str:
@@ -116,13 +116,4 @@ def _too_few(windows: int, series: int) -> str:
         return f"{windows} windows are too few to learn from"
     if 1 < series < FEW_SERIES and windows < FEWEST_OF_FEW:
         return f"{windows} windows of {series} series are too few to learn from"
-    return ""
-
-
-def _missing(model: str) -> str:
-    """Reason for leaving out a model whose library is not installed; empty where it is."""
-    try:
-        check_library(model)
-    except UsageError as error:
-        return str(error)
     return ""

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from femts.data.dataset import Dataset
+from femts.data.describe import names
 from femts.errors import RunFailure, UsageError
 from femts.forecaster.combine import mean_of
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.run_folder import CANDIDATES
+from femts.models.registry import model_card
 from femts.training.checkpoint import Finished
 from femts.training.data_module import DataModule
 from femts.training.evaluate import circumstances, most_scored, scored_on, scores_within
@@ -21,15 +23,16 @@ from femts.training.fit import FitRequest, finished, first_forecaster, training_
 from femts.training.refit import held_out_intervals, refit
 from femts.training.resolve import bound_notes, horizon, horizon_notes, resolve_run, thinned_notes
 from femts.training.schedule import RESERVED
-from femts.training.select.candidates import shortlist, windows_to_score
+from femts.training.select.candidates import RIDGE, Candidate, shortlist
 from femts.training.select.folder import request_record, trials_folder
-from femts.training.select.look_back import origins_of, try_look_backs
+from femts.training.select.look_back import origins_of, too_slow
 from femts.training.select.rule import RULE, best_mean, error_of
+from femts.training.select.time import Clock, plan
 from femts.training.select.trial import CandidateResult, try_candidate
 from femts.training.stopping import Interrupted
 
 _OF_TRAINING = ("kept_step", "steps", "stopped", "schedule", "members", "kernels")
-LEAST = 1.0  # seconds that a trial needs of a model that is not made in a moment
+LEAST = 3.0  # seconds that a trial needs of a model that is not made in a moment
 
 
 def choose(request: FitRequest, data: Dataset) -> Forecaster:
@@ -49,11 +52,14 @@ def choose(request: FitRequest, data: Dataset) -> Forecaster:
             for note in (*data.notes, *horizon_notes(data, request.lengths.pred_len)):
                 request.say(note)
             with training_on(request.accelerator):
-                tried = _try_all(request, data, pred_len, folder)
-                made = _taken(request, data, tried)
+                known = replace(request, lengths=request.lengths._replace(pred_len=pred_len))
+                clock, candidates = Clock.of(request, data), shortlist(data, known.lengths)
+                data = _readable(data, candidates, request.say)
+                tried = _try_all(known, data, candidates, clock, folder)
+                made = _taken(request, data, tried, clock)
                 made.metrics["auto"]["request"] = record
                 if request.refit:
-                    made = _on_all_rows(request, made, data)
+                    made = _on_all_rows(made, data, clock)
             if request.out is not None:
                 made.write(request.out)
                 shutil.rmtree(request.out / CANDIDATES, ignore_errors=True)
@@ -66,41 +72,75 @@ def choose(request: FitRequest, data: Dataset) -> Forecaster:
     return made
 
 
-def _try_all(request: FitRequest, data: Dataset, pred_len: int, folder: Path | None) -> list[CandidateResult]:
-    """All candidates after their trials."""
-    origins = origins_of(data)
-    folds = data.before_test(pred_len, origins)
-    limit, candidates = request.limit, shortlist(data, pred_len, origins, request.limit)
-    request, tried = replace(request, lengths=request.lengths._replace(pred_len=pred_len)), list[CandidateResult]()
+def _readable(data: Dataset, candidates: Sequence[Candidate], say: Callable[[str], None]) -> Dataset:
+    """`data` without past and static columns where none of the candidates can read them, which is said."""
+    roles, tried = data.schema.roles, (each.model for each in candidates if not each.reason)
+    supports = [model_card(name).model_class.supports for name in tried]
+    left_out = roles.past * all(each.channels == 1 for each in supports)
+    left_out += roles.static * (not any(each.static for each in supports))
+    if not left_out:
+        return data
+    reason = next((each.reason for each in candidates if each.learns and each.reason), "")
+    say(f"without {names(left_out)}: only networks read past and static columns, and {reason}")
+    return data.targets_alone()
+
+
+def _try_all(
+    request: FitRequest, data: Dataset, candidates: Sequence[Candidate], clock: Clock, folder: Path | None
+) -> tuple[CandidateResult, ...]:
+    """All candidates after their trials: first all at the latest origin, then at earlier ones, as long as there is time
+    for all of them once more."""
+    folds = data.before_test(int(request.lengths.pred_len or 1), origins_of(data))
     learners = [each for each in candidates if each.learns and not each.reason]
-    scores = 0.0 if limit is None else RESERVED * limit
-    for candidate in candidates:
-        left = None if limit is None else request.started + limit - time.monotonic()
-        if left is not None and candidate in learners:
-            left = (left - scores) / (2 if request.refit else 1) / (len(learners) - learners.index(candidate))
-        late = left is not None and left < LEAST and (candidate.learns or candidate.fit is not None)
-        reason = candidate.reason or ("no time was left for it" if late else "")
-        if reason:
-            tried.append(CandidateResult(candidate.model, reason=reason))
-        else:
-            most = windows_to_score(candidates)
-            if candidate.learns:
-                tried.append(try_candidate(candidate, request, folds, most, left, folder))
+    if learners and clock.limit is not None:
+        folds = folds[:1]  # time is better spent on one longer training
+    planned = plan(candidates, request, folds, clock)
+    if planned.note:
+        request.say(planned.note)
+    tried = dict[str, CandidateResult]()
+    for number, fold in enumerate(folds):
+        left, last = clock.before_scores(request.refit), sum(each.seconds for each in tried.values())
+        if number and left is not None and last / number > left:
+            request.say(f"{number} of {len(folds)} origins were tried, for which there was time")
+            for one in (each for each in tried.values() if not each.reason):
+                request.say(_words(one, next(iter(tried.values())).error))
+            break
+        for each in planned.candidates:
+            left, before = clock.before_scores(request.refit), tried.get(each.label)
+            if before is not None and before.reason:
+                continue
+            if left is not None and each in learners:
+                left /= len(learners) - learners.index(each)
+            reason = each.reason or _too_late(each, left, tried, clock)
+            if reason:
+                made = CandidateResult(each.model, reason=reason, look_back=each.seq_len)
             else:
-                tried.append(try_look_backs(candidate, request, folds, most, folder))
-        request.say(_words(tried[-1], tried[0].error))
-    return tried
+                place = None if folder is None else folder / each.label / str(number)
+                seconds = left if each.learns else None
+                made = try_candidate(each, request, fold, planned.windows, seconds, place)
+            tried[each.label] = made if before is None else before.then(made)
+            if made.reason or number + 1 == len(folds):
+                request.say(_words(tried[each.label], next(iter(tried.values())).error))
+    return tuple(tried.values())
+
+
+def _too_late(candidate: Candidate, left: float | None, tried: Mapping[str, CandidateResult], clock: Clock) -> str:
+    """Reason for leaving out a candidate for want of time; empty where there is enough."""
+    first = next((each for each in tried.values() if each.model == candidate.model), None)
+    if candidate.model == RIDGE and first is not None and first.look_back != candidate.seq_len:
+        return too_slow(first, clock.limit)
+    late = left is not None and left < LEAST and (candidate.learns or candidate.fitted)
+    return "no time was left for it" if late else ""
 
 
 def _words(tried: CandidateResult, naive: float) -> str:
     if tried.reason:
-        return f"{tried.model}: not tried, as {tried.reason.rstrip('.')}"
+        return f"{tried.label}: not tried, as {tried.reason.rstrip('.')}"
     beside = f"{tried.error / naive:.2f} of the seasonal naive error" if naive > 0 else f"error {tried.error:.4f}"
-    seen = f" (look-back {tried.look_back})" if tried.look_back else ""
-    return f"{tried.model}{seen}: {beside} ({tried.seconds:.1f} s)"
+    return f"{tried.label}: {beside} ({tried.seconds:.1f} s)"
 
 
-def _taken(request: FitRequest, data: Dataset, tried: Sequence[CandidateResult]) -> Forecaster:
+def _taken(request: FitRequest, data: Dataset, tried: Sequence[CandidateResult], clock: Clock) -> Forecaster:
     """The forecaster of the candidates that are taken, on all of `data`, with its scores."""
     taken = best_mean(tried)
     if not taken:
@@ -115,9 +155,8 @@ def _taken(request: FitRequest, data: Dataset, tried: Sequence[CandidateResult])
         steps = sum(each.metrics["steps"] for each in members)
         of_training |= {"kept_step": None, "stopped": None, "steps": steps, "kernels": kernels}
     windows = DataModule.of(data, made.config).windows
-    now = time.monotonic()
     share = RESERVED if request.refit else 1.0  # the rest is for the training on all rows
-    deadline = None if request.limit is None else now + share * (request.started + request.limit - now)
+    deadline = None if clock.left is None else time.monotonic() + share * clock.left
     scores = scores_within(deadline, made, windows, data, request.accelerator.device)
     made.metrics = {
         **circumstances(made, request.accelerator),
@@ -140,7 +179,7 @@ def _taken(request: FitRequest, data: Dataset, tried: Sequence[CandidateResult])
 
 def _record(tried: CandidateResult) -> dict[str, Any]:
     error = {"reason": tried.reason} if tried.reason else {"error": tried.error}
-    seen = {"seq_len": tried.look_back} if tried.look_back else {}
+    seen = {} if tried.look_back is None else {"seq_len": tried.look_back}
     return {"model": tried.model, **seen, **error, "seconds": round(tried.seconds, 3)}
 
 
@@ -151,7 +190,8 @@ def _settled(request: FitRequest, data: Dataset, tried: CandidateResult) -> Fore
     training = replace(before.config.training, max_time=request.training.max_time)
     if before.model.supports.raw:  # it has learned nothing, and now there are more rows to look back on
         lengths = request.lengths._replace(pred_len=before.config.pred_len)
-        config = resolve_run(data, tried.model, lengths, {}, training)
+        lengths = lengths if tried.look_back is None else lengths._replace(seq_len=tried.look_back)
+        config = resolve_run(data, tried.model, lengths, {}, training, ignores=True)
     else:
         config = replace(before.config, training=training, dataset=data.name, source=data.source, schema=data.schema)
     made = first_forecaster(config, DataModule.of(data, config, ("train",)))
@@ -161,11 +201,10 @@ def _settled(request: FitRequest, data: Dataset, tried: CandidateResult) -> Fore
     return made
 
 
-def _on_all_rows(request: FitRequest, scored: Forecaster, data: Dataset) -> Forecaster:
+def _on_all_rows(scored: Forecaster, data: Dataset, clock: Clock) -> Forecaster:
     """As `scored`, trained on all rows of `data` in the time that is left."""
     with scored_on(scored.model, most_scored(scored.metrics)):
         intervals = held_out_intervals(scored)
-    left = None if request.limit is None else max(LEAST, request.started + request.limit - time.monotonic())
-    made = refit(scored, data, left)
+    made = refit(scored, data, None if clock.left is None else max(LEAST, clock.left))
     made.intervals = intervals
     return made

@@ -42,7 +42,7 @@ class CandidateResult:
         seconds: that the trial took.
         reason: for leaving it out; empty for one that was tried.
         failed: it was begun, and failed for a reason that is not the caller's, such as want of memory.
-        look_back: steps, where several were tried; 0 where not.
+        look_back: steps, of a candidate that has its own; None of others.
     """
 
     model: str
@@ -53,7 +53,24 @@ class CandidateResult:
     seconds: float = 0.0
     reason: str = ""
     failed: bool = False
-    look_back: int = 0
+    look_back: int | None = None
+
+    @property
+    def label(self) -> str:
+        """Name for messages."""
+        return self.model if self.look_back is None else f"{self.model} (look-back {self.look_back})"
+
+    def then(self, earlier: CandidateResult) -> CandidateResult:
+        """This result with that of an `earlier` origin behind it; the first one that fails is what stays."""
+        if self.reason or earlier.reason:
+            return replace(earlier if earlier.reason else self, seconds=self.seconds + earlier.seconds)
+        return replace(
+            self,
+            forecasts=self.forecasts + earlier.forecasts,
+            targets=self.targets + earlier.targets,
+            limits=self.limits + earlier.limits,
+            seconds=self.seconds + earlier.seconds,
+        )
 
     @property
     def error(self) -> float:
@@ -95,51 +112,38 @@ class _Collected:
 
 
 def try_candidate(
-    candidate: Candidate,
-    request: FitRequest,
-    folds: Sequence[Dataset],
-    most: int,
-    seconds: float | None,
-    folder: Path | None,
+    candidate: Candidate, request: FitRequest, fold: Dataset, most: int, seconds: float | None, folder: Path | None
 ) -> CandidateResult:
-    """Train `candidate` at each origin, and forecast at most so many windows of each series after it.
+    """Train `candidate` on the rows before an origin, and forecast at most so many windows of each series after it.
 
     Args:
         candidate: the model.
         request: whose recipe, look-back and device it takes.
-        folds: the data as they were known at each origin, the latest first.
-        most: windows to forecast at each, spread evenly.
+        fold: the data as they were known at the origin.
+        most: windows to forecast, spread evenly.
         seconds: that there are for it; None is no limit.
-        folder: keeps the trainings, all of this request; one that is finished there is not made again.
+        folder: keeps the training, all of this request; one that is finished there is not made again.
 
     Raises:
         Interrupted: a signal came.
     """
-    began, forecasts, targets, latest = time.monotonic(), list[Array](), list[Array](), None
-    limits = list[Limits | None]()
-    share = None if seconds is None else seconds / len(folds)
+    began, model = time.monotonic(), candidate.model
     try:
         with memory_checked():
-            for number, fold in enumerate(folds):
-                place = None if folder is None else folder / candidate.model / str(number)
-                trained = _trained(candidate, request, fold, most, share, place)
-                latest = latest or trained
-                collected = _Collected()
-                windows = score_windows(trained, "val", None, fold).within_scale()
-                limits.append(windows.limits(windows.spread(most)))
-                windows.resident = replace(windows.resident, limits=None)
-                evaluate(trained.model, windows, trained.config.training.eval_batch_size, some=most, also=[collected])
-                forecast, target = collected.arrays
-                forecasts.append(forecast)
-                targets.append(target)
+            trained = _trained(candidate, request, fold, most, seconds, folder)
+            collected = _Collected()
+            windows = score_windows(trained, "val", None, fold).within_scale()
+            limits = windows.limits(windows.spread(most))
+            windows.resident = replace(windows.resident, limits=None)
+            evaluate(trained.model, windows, trained.config.training.eval_batch_size, some=most, also=[collected])
+            forecasts, targets = collected.arrays
     except Interrupted:
         raise
     except FemtsError as error:
-        failed = isinstance(error, RunFailure)
-        return CandidateResult(candidate.model, seconds=time.monotonic() - began, reason=str(error), failed=failed)
-    return CandidateResult(
-        candidate.model, latest, tuple(forecasts), tuple(targets), tuple(limits), time.monotonic() - began
-    )
+        made = CandidateResult(model, reason=str(error), failed=isinstance(error, RunFailure))
+    else:
+        made = CandidateResult(model, trained, (forecasts,), (targets,), (limits,))
+    return replace(made, seconds=time.monotonic() - began, look_back=candidate.seq_len)
 
 
 def _trained(
@@ -148,4 +152,5 @@ def _trained(
     if folder is not None and (folder / METRICS).is_file():
         before: Forecaster = load(folder, request.accelerator.device)
         return before
-    return fit(request.for_candidate(candidate.model, seconds, folder, most), fold)
+    asked = replace(request, lengths=candidate.lengths(request.lengths))
+    return fit(asked.for_candidate(candidate.model, seconds, folder, most), fold)
