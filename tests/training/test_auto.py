@@ -91,7 +91,7 @@ def test_choice_is_repeatable(made: Forecaster) -> None:
 
 
 def test_single_model_is_an_ordinary_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(choice, "best_mean", lambda tried: tried[1:2])
+    monkeypatch.setattr(choice, "best_mean", lambda tried, _: tried[1:2])
     made = train(months(), "auto", 12, max_steps=5, out=tmp_path / "run")
     regress = {"training.covariates": "regress"}  # so that models that read known columns and others have a mean
     plain = train(months(), "ridge", 12, max_steps=5, settings=regress)
