@@ -150,11 +150,15 @@ class LookBacks:
 def look_backs(forecaster: Forecaster, data: Dataset, in_advance: Array, ahead: pd.Index) -> LookBacks:
     """The last rows of each series of `data`, with what is known of the steps `ahead`, (S, steps, K).
 
-    A gap holds the last value before it, in these rows or in those before them.
+    A gap holds the last value before it, in these rows or in those before them. Of one table, the rows before a
+    history that is shorter than the look-back repeat its first season, where it has one.
     """
     preprocess, length = forecaster.preprocess.for_series(data), forecaster.config.seq_len
     rows = data.spans[:, 1:] - length + np.arange(length)
     first = data.spans[:, :1]
+    there = rows >= first
+    if not data.schema.panel and 1 < data.season <= data.rows:
+        rows += data.season * -(-np.maximum(0, first - rows) // data.season)
     inside, rows = rows >= first, np.maximum(rows, first)
     recent = np.where(inside[..., None], data.values[rows], np.nan)
     before, after = _offsets(preprocess, data, rows, in_advance, ahead)
@@ -171,7 +175,9 @@ def look_backs(forecaster: Forecaster, data: Dataset, in_advance: Array, ahead: 
     static = None
     if preprocess.static is not None and data.static is not None:
         static = torch.from_numpy(preprocess.static.encode(data.static)).to(forecaster.device)
-    raw = raw_look_backs(preprocess, recent, before) if forecaster.model.supports.raw else None
+    raw = None
+    if forecaster.model.supports.raw:
+        raw = raw_look_backs(preprocess, np.where(there[..., None], recent, np.nan), before)
     known = _known(preprocess, data, rows, in_advance, ahead)
     known = None if known is None else known.to(forecaster.device)
     return LookBacks(preprocess, recent, Batch(scaled.to(forecaster.device), None, known, static, raw=raw), after)

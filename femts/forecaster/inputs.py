@@ -96,17 +96,24 @@ def _table_history(history: pd.DataFrame, config: RunConfig, columns: Sequence[s
     """The last `config.seq_len` steps of a wide table, or of a long one whose series are columns.
 
     It needs the columns `config.schema.roles.future`, too; where the training named roles, further
-    columns do not matter. A model that reads raw values takes a history of fewer rows, too.
+    columns do not matter. A shorter history is filled up, except for a model that reads raw values.
     """
     needed, ahead = config.seq_len, config.schema.roles.future
     whole, schema = _as_trained(history, config.schema, freq, "The history")
     rows, of_rows = _last_rows(whole, schema, needed, freq)
     if config.schema.roles.any:
         rows = _only(rows, (*columns, *ahead), of_rows.form)
-    if len(rows):
-        needed = min(needed, max(len(rows), config.fewest_rows))
-    if len(rows) < needed:
-        raise UsageError(f"The history has {len(rows)} rows, but this model looks back {needed}; give that many.")
+    if not len(rows):
+        raise UsageError(f"The history has no rows, and this model looks back {needed}; give that many.")
+    if len(rows) < needed and len(rows) < config.fewest_rows:
+        season = schema.season_of(freq)
+        stand = f"its first {season} are repeated" if 1 < season <= len(rows) else "the training mean stands"
+        warn(
+            f"The history has {len(rows)} rows, and this model looks back {needed}; {stand} in place of the others, so "
+            "expect larger errors than the scores say.",
+            GapWarning,
+        )
+    needed = min(needed, len(rows))
     where = f"The recent history ({needed} rows)"
     values, when = _checked(rows, needed, (*columns, *ahead), of_rows, freq, where)
     read, covariates = values[list(columns)], values[list(ahead)]
@@ -127,7 +134,6 @@ def _table_history(history: pd.DataFrame, config: RunConfig, columns: Sequence[s
         earlier.index.append(when) if len(earlier) else when,
         columns,
         freq=freq,
-        season=1,
         covariates=np.concatenate([known, covariates.to_numpy()]),
         schema=config.schema,
         split=Split.of((0, 0), (0, 0), (0, 0)),

@@ -259,7 +259,6 @@ def test_data_without_dates_counts_steps_up_to_the_forecast(history: pd.DataFram
         ("sm", {}, r"Model 'sm' with the components '' .*\(L\).* such as fem_sm\."),
         ("lintrans", {}, r"Model 'lintrans' with the components '' .*\(L\)"),
         ("fem_sm", {"components": "CG"}, r"Model 'fem_sm' with the components 'CG' .*\(L\)"),
-        ("fem_sm", {}, r"has 21 rows, but this model looks back 22"),
     ],
 )
 def test_what_cannot_be_explained_is_refused(name: str, settings: dict, says: str, history: pd.DataFrame) -> None:

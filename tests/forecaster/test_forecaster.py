@@ -18,7 +18,7 @@ from femts.data.dataset import Dataset
 from femts.data.loading import load_dataset
 from femts.data.splits import ratio_split
 from femts.data.synthetic import synthetic_frame
-from femts.errors import UsageError
+from femts.errors import GapWarning, UsageError
 from femts.evaluation.evaluator import evaluate
 from femts.forecaster.forecaster import Forecaster, load
 from femts.forecaster.scoring import score_windows
@@ -108,8 +108,7 @@ def test_columns_are_found_by_name_and_dates_may_be_text(forecaster: Forecaster,
 
 def _faults() -> dict[str, tuple[Any, str]]:
     return {
-        "short": (lambda f: f.tail(L - 1), f"has {L - 1} rows, but this model looks back {L}"),
-        "empty": (lambda f: f.head(0), "has 0 rows"),
+        "empty": (lambda f: f.head(0), "has no rows"),
         "missing": (lambda f: f.drop(columns="s2"), "lacks 's2'"),
         "extra": (lambda f: f.assign(wind=1.0), "has 'wind' besides"),
         "renamed": (lambda f: f.rename(columns={"s2": "S2"}), "lacks 's2' and has 'S2' besides"),
@@ -135,6 +134,16 @@ def test_unusable_history_is_refused_in_one_sentence(forecaster: Forecaster, his
     with pytest.raises(UsageError, match=message) as caught:
         forecaster.predict(spoil(history))
     assert "\n" not in str(caught.value)
+
+
+def test_short_history_is_filled_up_and_said(forecaster: Forecaster, history: pd.DataFrame) -> None:
+    """By its first season, so that what repeats exactly is forecast as if all had been there."""
+    wave = history.assign(**{name: 10.0 + np.arange(200) % 24 for name in history.columns[1:]})
+    expected = forecaster.predict(wave)
+    with pytest.warns(GapWarning, match=f"The history has 30 rows, and this model looks back {L}; its first 24 are"):
+        pd.testing.assert_frame_equal(forecaster.predict(wave.tail(30)), expected)
+    with pytest.warns(GapWarning, match="has 5 rows, .* the training mean stands in place of the others"):
+        forecaster.predict(wave.tail(5))
 
 
 def test_look_backs_of_another_shape_are_refused(forecaster: Forecaster) -> None:
