@@ -119,7 +119,8 @@ def _check_words(frame: pd.DataFrame, time: str, where: str) -> None:
             f"by --columns 'time={shown(time)},series={keys}' --target '{shown(numbers[0])}'."
         )
     row = int(frame[words[0]].notna().to_numpy().argmax())
-    leave = f", or name those to forecast, which leaves others out: --target '{','.join(map(shown, numbers[:6]))}'"
+    listed = ",".join(map(shown, numbers[:6]))
+    leave = f", take it for a covariate (--past or --future), or name what is to be forecast: --target '{listed}'"
     raise UsageError(
         f"{where} has the text '{shown(frame[words[0]].iloc[row])}' in column '{shown(words[0])}' at data row "
         f"{row + 1}; leave the column out{leave if numbers else ''}."

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from femts.errors import UsageError, suggest
 from femts.text import shown
@@ -16,6 +16,23 @@ if TYPE_CHECKING:
 ROW = "row"  # what the numbers of rows are called in a table without stamps
 
 
+class Words(NamedTuple):
+    """Words of a covariate.
+
+    Attributes:
+        column: its name.
+        words: those of the training; a row of the first has 0 in every column that they become.
+    """
+
+    column: str
+    words: tuple[str, ...]
+
+    @property
+    def coded(self) -> tuple[str, ...]:
+        """Names of the columns of 0 and 1 that they become."""
+        return tuple(f"{self.column} = {word}" for word in self.words[1:])
+
+
 @dataclass(frozen=True)
 class ColumnNames:
     """Names of columns.
@@ -25,11 +42,13 @@ class ColumnNames:
             column `row` gets it, with the numbers of its rows.
         series: of the series' names in a long table; `A+B` for those that columns `A` and `B` make together.
         value: of the values in a long table.
+        words: of the covariates that hold words; femts finds them.
     """
 
     time: str | None = None
     series: str = "unique_id"
     value: str = "y"
+    words: tuple[Words, ...] = ()
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -59,25 +78,31 @@ class ColumnNames:
         long.insert(1, self.time or "ds", pd.concat([wide["date"]] * len(columns), ignore_index=True))
         return long
 
-    def named(self) -> dict[str, str]:
+    def named(self) -> dict[str, Any]:
         """As `of` takes it; in plain types for YAML."""
-        return {key: name for key, name in asdict(self).items() if name is not None}
+        names = {key: getattr(self, key) for key in ("time", "series", "value") if getattr(self, key) is not None}
+        return names | ({"words": {each.column: list(each.words) for each in self.words}} if self.words else {})
 
     @classmethod
-    def of(cls, names: Mapping[str, str]) -> ColumnNames:
+    def of(cls, names: Mapping[str, Any]) -> ColumnNames:
         """From names by `time`, `series` and `value`, as many as differ from the usual ones.
 
         Raises:
             UsageError: another key, or one name for two columns.
         """
-        if not isinstance(names, Mapping) or not all(isinstance(name, str | None) for name in names.values()):
+        if not isinstance(names, Mapping):
             raise UsageError("Argument 'columns' takes names of columns, as in columns={'time': 'when'}.")
-        keys = list(cls.__dataclass_fields__)
+        names, words = dict(names), names.get("words", {})
+        names.pop("words", None)
+        coded = tuple(Words(str(column), tuple(map(str, each))) for column, each in words.items())
+        if not all(isinstance(name, str | None) for name in names.values()):
+            raise UsageError("Argument 'columns' takes names of columns, as in columns={'time': 'when'}.")
+        keys = ["time", "series", "value"]
         unknown = next((key for key in names if key not in keys), None)
         if unknown is not None:
             raise UsageError(f"Unknown kind of column '{shown(unknown)}'{suggest(unknown, keys)}")
-        made = cls(**names)
-        used = [name for name in asdict(made).values() if name is not None]
+        made = cls(**names, words=coded)
+        used = [name for name in (made.time, made.series, made.value) if name is not None]
         twice = next((name for name in used if used.count(name) > 1), None)
         if twice is not None:
             raise UsageError(f"Column '{shown(twice)}' cannot be two of time, series and value; name another.")

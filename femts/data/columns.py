@@ -13,6 +13,7 @@ import pandas as pd
 
 from femts.data.column_names import ROW, USUAL, ColumnNames
 from femts.data.stamps import are_clocks, as_text, first_days, read_dates, times_of
+from femts.data.words import with_words
 from femts.errors import UsageError
 from femts.text import shown
 
@@ -69,7 +70,7 @@ def to_frame(table: Any, where: str = "The frame", names: ColumnNames | None = U
         frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
     if names is None:
         return frame
-    frame = _with_keys(_joined(_with_index(frame, names), names), names)
+    frame = with_words(_with_keys(_joined(_with_index(frame, names), names), names), names)
     return with_numbers(frame) if names.time == ROW and ROW not in map(str, frame.columns) else frame
 
 

@@ -23,6 +23,7 @@ from femts.data.recent import last_steps, numbers, rows_before
 from femts.data.schema import Schema
 from femts.data.splits import Split
 from femts.data.stamps import read_dates
+from femts.data.words import origins
 from femts.errors import AgeWarning, GapWarning, UnitsWarning, UsageError, suggest, warn
 from femts.forecaster.run_folder import RunConfig
 from femts.text import shown
@@ -211,7 +212,7 @@ def known_ahead(
     """
     schema, freq = forecaster.config.schema, forecaster.freq
     names, steps = schema.roles.future, len(ahead) // len(data)
-    listed, after = ", ".join(map(shown, names)), "the end of each series"
+    listed, after = ", ".join(map(shown, origins(names, schema.form))), "the end of each series"
     span = f"after {after}" if schema.panel else f"from {ahead[0]} to {ahead[first - 1]}"
     needed = f"{listed} for the {first} steps {span}"
     if names and not is_table(future):
@@ -232,7 +233,8 @@ def known_ahead(
     if len(missing):
         row, column = missing[0]
         series = f" of series '{shown(values.index[row][0])}'" if schema.panel else ""
-        raise UsageError(f"{KNOWN} has no '{shown(names[column])}'{series} at {ahead[row]}; give {needed}.")
+        name = origins(names[column : column + 1], schema.form)[0]
+        raise UsageError(f"{KNOWN} has no '{shown(name)}'{series} at {ahead[row]}; give {needed}.")
     values = values.groupby(np.arange(len(ahead)) // steps).ffill()
     return values.to_numpy(dtype=np.float64).reshape(len(data), steps, len(names))
 
