@@ -141,11 +141,11 @@ def test_windows_become_fewer_before_a_model_is_left_out(monkeypatch: pytest.Mon
 def test_the_dearest_is_left_out_where_few_windows_take_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     made = planned(monkeypatch, 10.0, quick=0.02, slow=0.9)
     assert [each.model for each in made.candidates if each.reason] == ["slow"] and made.windows == WINDOWS
-    assert "slow takes 0.9 s for a fit" in made.candidates[2].reason
+    assert "a fit of it takes 0.9 s" in made.candidates[2].reason
 
 
 def test_no_fit_is_begun_that_may_take_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = planned(monkeypatch, 10.0, quick=0.3, slow=float("nan"))
+    made = planned(monkeypatch, 10.0, quick=0.3, auto_arima=float("nan"))
     assert "may take 3 s" in made.candidates[2].reason
 
 

@@ -19,7 +19,7 @@ from femts.models.registry import model_card
 from femts.training.checkpoint import Finished
 from femts.training.data_module import DataModule
 from femts.training.evaluate import circumstances, most_scored, scored_on, scores_within
-from femts.training.fit import FitRequest, finished, first_forecaster, training_on
+from femts.training.fit import FitRequest, finished, first_forecaster, is_trained, training_on
 from femts.training.refit import held_out_intervals, refit
 from femts.training.resolve import bound_notes, horizon, horizon_notes, resolve_run, thinned_notes
 from femts.training.schedule import RESERVED
@@ -32,6 +32,7 @@ from femts.training.select.trial import CandidateResult, try_candidate
 from femts.training.stopping import Interrupted
 
 _OF_TRAINING = ("kept_step", "steps", "stopped", "schedule", "members", "kernels")
+SURE = 1.2  # times its training that the refit of a network may take
 LEAST = 3.0  # seconds that a trial needs of a model that is not made in a moment
 
 
@@ -155,8 +156,11 @@ def _taken(request: FitRequest, data: Dataset, tried: Sequence[CandidateResult],
         steps = sum(each.metrics["steps"] for each in members)
         of_training |= {"kept_step": None, "stopped": None, "steps": steps, "kernels": kernels}
     windows = DataModule.of(data, made.config).windows
-    share = RESERVED if request.refit else 1.0  # the rest is for the training on all rows
-    deadline = None if clock.left is None else time.monotonic() + share * clock.left
+    deadline = None
+    if clock.left is not None:  # the rest is for the training on all rows, which takes as long as the one before did
+        again = SURE * sum(each.seconds for each, one in zip(taken, members, strict=True) if is_trained(one.model))
+        left = max(RESERVED * clock.left, clock.left - again) if request.refit else clock.left
+        deadline = time.monotonic() + left
     scores = scores_within(deadline, made, windows, data, request.accelerator.device)
     made.metrics = {
         **circumstances(made, request.accelerator),
@@ -168,7 +172,7 @@ def _taken(request: FitRequest, data: Dataset, tried: Sequence[CandidateResult],
             "error": error_of(taken),
             "origins": len(taken[0].targets),
             "windows": sum(map(len, taken[0].targets)),
-            "tried": [_record(each) for each in tried],
+            "tried": [_record(each, each in taken) for each in tried],
         },
         "seconds": round(time.monotonic() - request.started, 3),
     }
@@ -177,10 +181,10 @@ def _taken(request: FitRequest, data: Dataset, tried: Sequence[CandidateResult],
     return made
 
 
-def _record(tried: CandidateResult) -> dict[str, Any]:
+def _record(tried: CandidateResult, taken: bool) -> dict[str, Any]:
     error = {"reason": tried.reason} if tried.reason else {"error": tried.error}
     seen = {} if tried.look_back is None else {"seq_len": tried.look_back}
-    return {"model": tried.model, **seen, **error, "seconds": round(tried.seconds, 3)}
+    return {"model": tried.model, **seen, **error, "seconds": round(tried.seconds, 3), "taken": taken}
 
 
 def _settled(request: FitRequest, data: Dataset, tried: CandidateResult) -> Forecaster:

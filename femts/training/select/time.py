@@ -25,7 +25,8 @@ WINDOWS_OF_ONE = 32  # after the only one
 MANY_WINDOWS = 256  # where none is
 SCORED = 24  # windows of each part that a classic is scored on in the end, and ...
 SCORED_IN_TIME = 4  # ... where time is short
-STEEP = 10  # times the dearest fit so far that the next model's may take
+SLOWEST = "auto_arima"  # whose fit may take minutes, so that it is not begun where ...
+STEEP = 10  # ... so many times the dearest fit of the others would be too much
 
 
 @dataclass(frozen=True)
@@ -95,9 +96,13 @@ def plan(candidates: Sequence[Candidate], request: FitRequest, folds: Sequence[D
         fits = len(folds) * max(1, windows // series) + 2 * max(1, scored // series)
         return seconds * columns * series * fits
 
-    costs, late = dict[str, float](), "{} takes {:.2g} s for a fit, and its fits more than the time that there is"
+    costs, late = dict[str, float](), "a fit of it takes {:.2g} s, and all of them more than the time that there is"
     for each in (each for each in candidates if each.fitted and not each.reason):
-        if costs and need(STEEP * max(costs.values()), 1) > room + need(max(costs.values()), 1):
+        if (
+            each.model == SLOWEST
+            and costs
+            and need(STEEP * max(costs.values()), 1) > room + need(max(costs.values()), 1)
+        ):
             out[each.label] = f"a fit of it may take {STEEP * max(costs.values()):.2g} s, and there is no time for that"
         else:
             costs[each.label] = seconds_of_fit(each, request, fold)
@@ -109,7 +114,7 @@ def plan(candidates: Sequence[Candidate], request: FitRequest, folds: Sequence[D
             windows //= 2
         else:
             dearest = max(costs, key=lambda label: costs[label])
-            out[dearest], windows = late.format(dearest, costs.pop(dearest)), usual
+            out[dearest], windows = late.format(costs.pop(dearest)), usual
     note = f"candidates are compared on {windows} windows after each origin, for which there is time"
     return Plan(
         _left_out(candidates, out), windows if costs else MANY_WINDOWS, note * (bool(costs) and windows < usual)
