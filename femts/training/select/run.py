@@ -19,7 +19,7 @@ from femts.models.registry import model_card
 from femts.training.checkpoint import Finished
 from femts.training.data_module import DataModule
 from femts.training.evaluate import circumstances, most_scored, scored_on, scores_within
-from femts.training.fit import FitRequest, finished, first_forecaster, is_trained, training_on
+from femts.training.fit import FitRequest, finished, first_forecaster, training_on
 from femts.training.refit import held_out_intervals, refit
 from femts.training.resolve import bound_notes, horizon, horizon_notes, resolve_run, thinned_notes
 from femts.training.schedule import RESERVED
@@ -32,7 +32,7 @@ from femts.training.select.trial import CandidateResult, try_candidate
 from femts.training.stopping import Interrupted
 
 _OF_TRAINING = ("kept_step", "steps", "stopped", "schedule", "members", "kernels")
-SURE = 1.2  # times its training that the refit of a network may take
+SURE = 1.2  # times its training that a refit may take
 LEAST = 3.0  # seconds that a trial needs of a model that is not made in a moment
 
 
@@ -158,7 +158,7 @@ def _taken(request: FitRequest, data: Dataset, tried: Sequence[CandidateResult],
     windows = DataModule.of(data, made.config).windows
     deadline = None
     if clock.left is not None:  # the rest is for the training on all rows, which takes as long as the one before did
-        again = SURE * sum(each.seconds for each, one in zip(taken, members, strict=True) if is_trained(one.model))
+        again = SURE * sum(each.seconds for each, one in zip(taken, members, strict=True) if not one.model.supports.raw)
         left = max(RESERVED * clock.left, clock.left - again) if request.refit else clock.left
         deadline = time.monotonic() + left
     scores = scores_within(deadline, made, windows, data, request.accelerator.device)
