@@ -14,7 +14,7 @@ from femts.data.columns import holds_dates
 from femts.data.describe import count
 from femts.data.frequency import check_step, grid_of, order_of, step_of
 from femts.data.schema import PLAIN, Schema
-from femts.data.stamps import are_clocks, as_text, read_stamps
+from femts.data.stamps import are_clocks, as_text, first_of_periods, read_stamps
 from femts.errors import UsageError
 from femts.text import shown
 
@@ -73,6 +73,8 @@ def check_frame(
         values, dates = values.iloc[order].reset_index(drop=True), dates[order]
     if freq is None:
         freq = step_of(dates, where)
+        dates, periods = first_of_periods(dates, freq)
+        more = (*more, *periods)
     else:
         check_step(dates, freq, where, given=schema.freq is not None)
     grid = grid_of(dates, freq)
