@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from femts.data.columns import holds_dates
 from femts.data.describe import count
 from femts.data.frequency import check_step, grid_of, order_of, step_of
 from femts.data.schema import PLAIN, Schema
@@ -93,13 +92,6 @@ def _without_stamps(frame: pd.DataFrame, schema: Schema, where: str) -> UsageErr
     """A refusal of a table whose column of stamps is not known."""
     names = schema.form
     time = names.time_of(frame)
-    first = str(frame.columns[0]) if names.time is None and len(frame.columns) > 2 else ""
-    if first and words_of(frame) == [first] and frame[first].is_unique and not holds_dates(frame[first]):
-        return UsageError(
-            f"{where} has a series in each row, such as '{shown(frame[first].iloc[0])}', and needs a row for each "
-            f"step; turn rows and columns, and number the steps from 0 in a column '{shown(time)}': with pandas, "
-            f"table.set_index('{shown(first)}').T.reset_index(drop=True).rename_axis('{shown(time)}')."
-        )
     return UsageError(
         f"{where} has no '{shown(time)}' column (it has {_few(frame.columns)}); "
         "name the column of time stamps so, or say which it is (--columns time=NAME) when training, or, where rows "

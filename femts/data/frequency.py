@@ -90,15 +90,14 @@ def step_of(dates: pd.Index, where: str = "The frame") -> str:
     odd = int(np.argmax(steps != usual)) if counts.iloc[0] > 0.9 * len(steps) else int(np.argmax(steps))
     odd = int(np.argmin(steps)) if steps[odd] == usual else odd
     often = "mostly" if counts.iloc[0] > len(steps) / 2 else "elsewhere also"
-    remedy = "put the rows on an even grid"
+    remedy = "put the rows on an even grid, or"
     if (steps % usual == pd.Timedelta(0)).all():
         whole = (dates[-1] - dates[0]) // usual + 1
-        remedy = f"only {len(dates)} of {whole} stamps are there; leave out those beyond a long hole"
-    elif usual.days >= 28 and len(set(dates.day)) == 1:
-        remedy = "if a row is a month, stamp it with the first day of that month"
+        remedy = f"only {len(dates)} of {whole} stamps are there; leave out those beyond a long hole, or"
     raise UsageError(
         f"{where} has an uneven step: from {dates[odd]} to {dates[odd + 1]} (data rows {odd + 1} and {odd + 2}) it is "
-        f"{steps[odd]}, {often} {usual}; {remedy}."
+        f"{steps[odd]}, {often} {usual}; {remedy} give --freq 1 to number the rows instead, with --season for the rows "
+        "of a season."
     )
 
 

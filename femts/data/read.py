@@ -22,8 +22,9 @@ from pandas.io.parsers import TextParser
 
 from femts.data.check import check_thousands, check_unique, check_values, words_of
 from femts.data.column_names import ROW, USUAL, ColumnNames
-from femts.data.columns import NOTES, holds_dates, infer_columns, is_table, to_frame, with_numbers
+from femts.data.columns import NOTES, holds_dates, infer_columns, is_table, to_frame
 from femts.data.download import file_sha256
+from femts.data.numbering import with_numbers
 from femts.data.stamps import MOST_NUMBER
 from femts.data.unpack import (
     STDIN,

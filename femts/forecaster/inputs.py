@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from femts.config.arguments import check_names
 from femts.data.check import check_frame, check_unique, check_values
-from femts.data.column_names import ColumnNames
+from femts.data.column_names import ROW, ColumnNames
 from femts.data.columns import is_table, match_columns, to_frame
 from femts.data.dataset import Dataset
 from femts.data.frequency import future_dates, past_date, steps_between
@@ -223,6 +223,11 @@ def known_ahead(
         raise UsageError("A table of known columns was given, but this model was trained without any; leave it out.")
     if future is None:
         return np.empty((len(data), steps, 0))
+    if schema.form.dates is not None and ROW not in map(str, to_frame(future, KNOWN, None).columns):
+        raise UsageError(
+            f"{KNOWN} has no column '{ROW}', and the rows are numbered here; give it their numbers, "
+            f"{ahead[0]} for the first to forecast."
+        )
     if schema.panel:
         index = pd.MultiIndex.from_arrays([np.repeat(np.array(data.series, dtype=object), steps), ahead])
         values = _known_of_series(future, schema, freq, index).reindex(index)
@@ -334,7 +339,7 @@ def warn_age(last: object, until: str | None, freq: str | None, config: RunConfi
 def warn_stopped(data: Dataset, most: int) -> None:
     """Warn of series that end more than `most` steps before the last one does: their forecasts are of the past."""
     ends = ends_of(data)
-    if len(data) == 1 or data.freq is None:
+    if len(data) == 1 or data.freq is None or data.schema.form.time == ROW:  # numbers of rows tell no time
         return
     last = ends.max()
     stopped = np.flatnonzero(ends < past_date(last, data.freq, most))
