@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from femts.data.column_names import ColumnNames
 from femts.data.describe import count
 from femts.data.frequency import check_step, grid_of, order_of, step_of
 from femts.data.schema import PLAIN, Schema
@@ -61,7 +62,7 @@ def check_frame(
         frame, notes = _to_wide(frame, where, schema, freq)
     else:
         if columns is None:
-            _check_words(frame, time, where)
+            _check_words(frame, names, where)
         frame = frame.rename(columns={time: "date"})
     values = check_values(frame.drop(columns="date"), columns, where, schema.na)
     dates, more = read_stamps(frame["date"], where, freq)
@@ -100,17 +101,17 @@ def _without_stamps(frame: pd.DataFrame, schema: Schema, where: str) -> UsageErr
     )
 
 
-def _check_words(frame: pd.DataFrame, time: str, where: str) -> None:
+def _check_words(frame: pd.DataFrame, names: ColumnNames, where: str) -> None:
     """UsageError for columns of words in a wide table, which may name the series of a long one."""
-    words = words_of(frame.drop(columns=time))
+    time, keys = names.time_of(frame), names.keys if names.series in frame.columns else ()
+    words = words_of(frame.drop(columns=[time, *([names.series] if keys else [])]))
     if not words:
         return
-    numbers = [name for name in frame.columns if name != time and name not in words]
+    numbers = [name for name in frame.columns if name not in (time, names.series, *keys, *words)]
     if frame[time].duplicated().any() and numbers:
-        keys = "+".join(map(shown, words))
         raise UsageError(
             f"{where} has several rows a date, and words in {_few(words)}: where these name the series, say so "
-            f"by --columns 'time={shown(time)},series={keys}' --target '{shown(numbers[0])}'."
+            f"by --columns 'time={shown(time)},series={shown('+'.join(keys or words))}' --target '{shown(numbers[0])}'."
         )
     row = int(frame[words[0]].notna().to_numpy().argmax())
     listed = ",".join(map(shown, numbers[:6]))

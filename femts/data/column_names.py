@@ -59,8 +59,9 @@ class ColumnNames:
         return parts if len(parts) > 1 and all(parts) else ()
 
     def is_long(self, frame: pd.DataFrame) -> bool:
-        """Tell whether the table has one row for each series and stamp."""
-        return len(frame.columns) == 3 and set(frame.columns) == {self.series, self.value, self.time or "ds"}
+        """Tell whether the table has one row for each series and stamp, and nothing beside a value but its keys."""
+        columns = [name for name in frame.columns if name not in self.keys]
+        return len(columns) == 3 and set(columns) == {self.series, self.value, self.time or "ds"}
 
     def time_of(self, frame: pd.DataFrame) -> str:
         """The column of time stamps."""

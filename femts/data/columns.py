@@ -250,7 +250,8 @@ def infer_columns(
             )
         names = replace(names, time=time)
         notes = (f"column '{shown(time)}' holds dates, so it is taken for the stamps",)
-    if long and len(columns) == 3 and (found := _series_and_value(table.drop(columns=time), table[time], names)):
+    rest = table.drop(columns=[name for name in (time, *names.keys) if name in columns])
+    if long and len(rest.columns) == 2 and (found := _series_and_value(rest, table[time], names)):
         names = ColumnNames(time, *found)
         series, value = map(shown, found)
         notes = (*notes, f"column '{series}' is taken for the names of series, and '{value}' for their values")

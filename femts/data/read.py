@@ -84,7 +84,8 @@ class LoadedTable:
     def is_long(self, target: Sequence[str]) -> bool:
         """Tell whether it has one row for each series and stamp, and perhaps further columns; `target` are those to
         forecast, where a user named them."""
-        return {self.form.series, self.form.time or "ds", *(target or [self.form.value])} <= set(self.frame.columns)
+        time = self.form.time or ("ds" if "ds" in self.frame.columns else "date")
+        return {self.form.series, time, *(target or [self.form.value])} <= set(self.frame.columns)
 
 
 def open_table(source: Any, names: ColumnNames, guess: bool = True) -> LoadedTable:

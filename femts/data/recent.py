@@ -81,6 +81,8 @@ def read_recent(
     first = next(pieces)
     columns, again = match_columns(first, given), all_pieces
     if columns.time_of(first) not in map(str, first.columns):
+        if columns.series in map(str, first.columns):  # a series in each row
+            return read_table(path, given)
         return _last_rows(chain([first], pieces), steps)
     try:
         recent = last_stamps(chain([first], pieces), steps, freq, columns, where)
@@ -151,7 +153,7 @@ def last_stamps(
     if not ended:
         return recent
     last = pd.DataFrame({names.series: ended, time: stamps.max(), names.value: np.nan})
-    return pd.concat([recent, last[[*recent.columns]]])
+    return pd.concat([recent, last.reindex(columns=recent.columns)])
 
 
 def last_steps(

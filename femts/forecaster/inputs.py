@@ -21,6 +21,7 @@ from femts.data.long_table import number_series
 from femts.data.preprocess import Preprocess
 from femts.data.recent import last_steps, numbers, rows_before
 from femts.data.schema import Schema
+from femts.data.series_rows import from_rows
 from femts.data.splits import Split
 from femts.data.stamps import read_dates
 from femts.data.words import origins
@@ -140,7 +141,8 @@ def _table_history(history: pd.DataFrame, config: RunConfig, columns: Sequence[s
         split=Split.of((0, 0), (0, 0), (0, 0)),
     )
     form = schema.form
-    return History(data, form.time_of(whole), tuple(map(str, whole.columns)) if form.is_long(whole) else ())
+    long = [name for name in map(str, whole.columns) if name not in form.keys] if form.is_long(whole) else []
+    return History(data, form.time_of(whole), tuple(long))
 
 
 def _last_rows(table: pd.DataFrame, schema: Schema, needed: int, freq: str | None) -> tuple[pd.DataFrame, Schema]:
@@ -173,6 +175,8 @@ def _as_trained(table: pd.DataFrame, schema: Schema, freq: str | None, where: st
     if freq is None:
         return to_frame(table, where, None), schema
     frame = to_frame(table, where, schema.form)
+    if schema.form.series in map(str, frame.columns):
+        frame = from_rows(frame, schema.form, where, schema.na)[0]
     form = match_columns(frame, schema.form)
     check_unique([name for name in map(str, frame.columns) if name == form.time_of(frame)], where)
     return frame, replace(schema, form=form)
