@@ -196,6 +196,11 @@ def _table_dataset(opened: LoadedTable, schema: Schema) -> Dataset:
     Raises:
         UsageError: data that cannot be used; the text says what and where.
     """
+    if opened.form.dates is not None and opened.form.is_long(opened.frame):
+        raise UsageError(
+            f"{opened.where} has series whose rows are numbered each by itself, so their steps are not the same; leave "
+            "--multivariate out, or give a table with a column for each."
+        )
     schema = replace(schema, form=opened.form)
     frame = check_frame(schema.roles.narrow(opened.frame, opened.form, opened.where), schema, where=opened.where)
     stamps, values = pd.Index(frame["date"]), frame.drop(columns="date")
