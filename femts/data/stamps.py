@@ -427,7 +427,8 @@ def _several_offsets(text: pd.Series, where: str, error: ValueError) -> tuple[pd
         raise refusal from error
     if local.notna().all() and (local == local.dt.normalize()).all():
         return local, ("its stamps are midnights at several offsets from UTC, so they are taken as days",)
-    return utc, ("its stamps have several offsets from UTC, so they are turned into UTC",)
+    note = "its stamps have several offsets from UTC, so they are turned into UTC, and hours of the calendar are those of UTC"
+    return utc, (note,)
 
 
 def _check_years(text: pd.Series, where: str) -> None:

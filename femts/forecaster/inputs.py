@@ -258,8 +258,7 @@ def _known_of_table(future: pd.DataFrame, schema: Schema, freq: str | None, when
     else:
         time = schema.form.time_of(future)
         if time in map(str, future.columns):  # else who checks it says so
-            stamps = read_dates(future[time], KNOWN, freq)
-            _check_clock(stamps, when)
+            stamps = _on_clock(read_dates(future[time], KNOWN, freq), when)
             future = future.assign(**{time: stamps})[np.asarray(stamps.isin(when))]
     rows = KNOWN if len(future) == given else f"{KNOWN} ({len(future)} rows for these steps)"
     if schema.form.is_long(future) and len(future):
@@ -283,8 +282,7 @@ def _known_of_series(future: pd.DataFrame, schema: Schema, freq: str | None, nee
     if lacking is not None:
         raise UsageError(f"{KNOWN} has no column '{shown(lacking)}'; give {form.series}, {time}, {', '.join(names)}.")
     codes, series = number_series(frame[form.series], KNOWN)
-    dates = read_dates(frame[time], KNOWN, freq)
-    _check_clock(dates, needed.levels[1])
+    dates = _on_clock(read_dates(frame[time], KNOWN, freq), needed.levels[1])
     keys = np.array(series, dtype=object)[codes] if series else np.empty(0, dtype=object)
     stamped = pd.MultiIndex.from_arrays([keys, dates])
     rows = np.asarray(stamped.isin(needed))
@@ -299,15 +297,29 @@ def _known_of_series(future: pd.DataFrame, schema: Schema, freq: str | None, nee
     return table
 
 
-def _check_clock(stamps: pd.Index, when: pd.Index) -> None:
-    """UsageError where the stamps of a table have a time zone and those to come, `when`, have none, or the other way
-    round."""
+def _on_clock(stamps: pd.Index, when: pd.Index) -> pd.Index:
+    """The `stamps` of a table as they compare with those to come, `when`: as instants, or where all of both are
+    midnights on their own clocks, as days, for these are an hour shorter or longer where a clock changes.
+
+    Raises:
+        UsageError: one of them has a time zone, and the other has none.
+    """
     ours, theirs = (getattr(each, "tz", None) for each in (stamps, when))
-    if len(stamps) and (ours is None) != (theirs is None):
+    if ours == theirs or not len(stamps):
+        return stamps
+    if all(isinstance(each, pd.DatetimeIndex) and _are_days(each) for each in (stamps, when)):
+        return pd.DatetimeIndex(stamps).tz_localize(None).tz_localize(theirs, ambiguous="NaT", nonexistent="NaT")
+    if (ours is None) != (theirs is None):
         has, lacks = (KNOWN, "the history") if theirs is None else ("The history", KNOWN[0].lower() + KNOWN[1:])
         raise UsageError(
             f"{has} has stamps in the time zone {theirs or ours}, and {lacks} has stamps without one; write both alike."
         )
+    return stamps
+
+
+def _are_days(stamps: pd.DatetimeIndex) -> bool:
+    """Tell whether all stamps are midnights on the clock of their time zone."""
+    return bool((stamps.tz_localize(None).normalize() == stamps.tz_localize(None)).all())
 
 
 def _warn_gaps(values: pd.DataFrame, where: str, rule: str) -> None:
