@@ -43,12 +43,14 @@ class ColumnNames:
         series: of the series' names in a long table; `A+B` for those that columns `A` and `B` make together.
         value: of the values in a long table.
         words: of the covariates that hold words; femts finds them.
+        dates: of the dates in whose order rows are numbered, where `time` is `row`; femts finds it.
     """
 
     time: str | None = None
     series: str = "unique_id"
     value: str = "y"
     words: tuple[Words, ...] = ()
+    dates: str | None = None
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -57,8 +59,9 @@ class ColumnNames:
         return parts if len(parts) > 1 and all(parts) else ()
 
     def is_long(self, frame: pd.DataFrame) -> bool:
-        """Tell whether the table has one row for each series and stamp."""
-        return len(frame.columns) == 3 and set(frame.columns) == {self.series, self.value, self.time or "ds"}
+        """Tell whether the table has one row for each series and stamp, and nothing beside a value but its keys."""
+        columns = [name for name in frame.columns if name not in self.keys]
+        return len(columns) == 3 and set(columns) == {self.series, self.value, self.time or "ds"}
 
     def time_of(self, frame: pd.DataFrame) -> str:
         """The column of time stamps."""
@@ -80,7 +83,8 @@ class ColumnNames:
 
     def named(self) -> dict[str, Any]:
         """As `of` takes it; in plain types for YAML."""
-        names = {key: getattr(self, key) for key in ("time", "series", "value") if getattr(self, key) is not None}
+        keys = ("time", "series", "value", "dates")
+        names = {key: getattr(self, key) for key in keys if getattr(self, key) is not None}
         return names | ({"words": {each.column: list(each.words) for each in self.words}} if self.words else {})
 
     @classmethod
@@ -97,7 +101,7 @@ class ColumnNames:
         coded = tuple(Words(str(column), tuple(map(str, each))) for column, each in words.items())
         if not all(isinstance(name, str | None) for name in names.values()):
             raise UsageError("Argument 'columns' takes names of columns, as in columns={'time': 'when'}.")
-        keys = ["time", "series", "value"]
+        keys = ["time", "series", "value", "dates"]
         unknown = next((key for key in names if key not in keys), None)
         if unknown is not None:
             raise UsageError(f"Unknown kind of column '{shown(unknown)}'{suggest(unknown, keys)}")

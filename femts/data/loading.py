@@ -21,9 +21,11 @@ from femts.data.dataset import Dataset
 from femts.data.download import fetch, file_sha256
 from femts.data.frequency import step_of
 from femts.data.long_table import read_long
+from femts.data.numbering import by_order
 from femts.data.read import LoadedTable, open_table
 from femts.data.roles import NO_ROLES, Roles
 from femts.data.schema import Reading, Schema
+from femts.data.series_rows import from_rows
 from femts.data.splits import ratio_split
 from femts.data.unpack import STDIN
 from femts.data.words import code_words
@@ -86,6 +88,7 @@ def load_dataset(
             return _series_dataset(opened, schema)
         return with_roles(data, schema.roles) if schema.roles.any else data
     opened = open_table(source, schema.form, guess=bool(schema.panel) or not schema.roles.any)
+    opened = _arranged(opened, schema)
     listed = {*schema.roles.past, *schema.roles.future}
     words = words_of(opened.frame[[name for name in opened.frame.columns if str(name) in listed]])
     frame, roles, form, notes = code_words(opened.frame, words, schema.roles, opened.form, opened.where)
@@ -124,6 +127,13 @@ def read_series(frame: pd.DataFrame, name: str, schema: Schema, where: str, freq
         read.schema,
         read.notes,
     )
+
+
+def _arranged(opened: LoadedTable, schema: Schema) -> LoadedTable:
+    """A table with a row for each step of a series and stamps with an even step, as far as it can be made one."""
+    frame, form, notes = from_rows(opened.frame, opened.form, opened.where, schema.na)
+    frame, form, more = by_order(frame, form, schema.freq, opened.where)
+    return replace(opened, frame=frame, form=form, notes=(*opened.notes, *notes, *more))
 
 
 def _series_dataset(opened: LoadedTable, schema: Schema) -> Dataset:
@@ -186,6 +196,11 @@ def _table_dataset(opened: LoadedTable, schema: Schema) -> Dataset:
     Raises:
         UsageError: data that cannot be used; the text says what and where.
     """
+    if opened.form.dates is not None and opened.form.is_long(opened.frame):
+        raise UsageError(
+            f"{opened.where} has series whose rows are numbered each by itself, so their steps are not the same; leave "
+            "--multivariate out, or give a table with a column for each."
+        )
     schema = replace(schema, form=opened.form)
     frame = check_frame(schema.roles.narrow(opened.frame, opened.form, opened.where), schema, where=opened.where)
     stamps, values = pd.Index(frame["date"]), frame.drop(columns="date")

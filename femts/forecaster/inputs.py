@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from femts.config.arguments import check_names
 from femts.data.check import check_frame, check_unique, check_values
-from femts.data.column_names import ColumnNames
+from femts.data.column_names import ROW, ColumnNames
 from femts.data.columns import is_table, match_columns, to_frame
 from femts.data.dataset import Dataset
 from femts.data.frequency import future_dates, past_date, steps_between
@@ -21,6 +21,7 @@ from femts.data.long_table import number_series
 from femts.data.preprocess import Preprocess
 from femts.data.recent import last_steps, numbers, rows_before
 from femts.data.schema import Schema
+from femts.data.series_rows import from_rows
 from femts.data.splits import Split
 from femts.data.stamps import read_dates
 from femts.data.words import origins
@@ -140,7 +141,8 @@ def _table_history(history: pd.DataFrame, config: RunConfig, columns: Sequence[s
         split=Split.of((0, 0), (0, 0), (0, 0)),
     )
     form = schema.form
-    return History(data, form.time_of(whole), tuple(map(str, whole.columns)) if form.is_long(whole) else ())
+    long = [name for name in map(str, whole.columns) if name not in form.keys] if form.is_long(whole) else []
+    return History(data, form.time_of(whole), tuple(long))
 
 
 def _last_rows(table: pd.DataFrame, schema: Schema, needed: int, freq: str | None) -> tuple[pd.DataFrame, Schema]:
@@ -173,6 +175,8 @@ def _as_trained(table: pd.DataFrame, schema: Schema, freq: str | None, where: st
     if freq is None:
         return to_frame(table, where, None), schema
     frame = to_frame(table, where, schema.form)
+    if schema.form.series in map(str, frame.columns):
+        frame = from_rows(frame, schema.form, where, schema.na)[0]
     form = match_columns(frame, schema.form)
     check_unique([name for name in map(str, frame.columns) if name == form.time_of(frame)], where)
     return frame, replace(schema, form=form)
@@ -223,6 +227,11 @@ def known_ahead(
         raise UsageError("A table of known columns was given, but this model was trained without any; leave it out.")
     if future is None:
         return np.empty((len(data), steps, 0))
+    if schema.form.dates is not None and ROW not in map(str, to_frame(future, KNOWN, None).columns):
+        raise UsageError(
+            f"{KNOWN} has no column '{ROW}', and the rows are numbered here; give it their numbers, "
+            f"{ahead[0]} for the first to forecast."
+        )
     if schema.panel:
         index = pd.MultiIndex.from_arrays([np.repeat(np.array(data.series, dtype=object), steps), ahead])
         values = _known_of_series(future, schema, freq, index).reindex(index)
@@ -249,8 +258,7 @@ def _known_of_table(future: pd.DataFrame, schema: Schema, freq: str | None, when
     else:
         time = schema.form.time_of(future)
         if time in map(str, future.columns):  # else who checks it says so
-            stamps = read_dates(future[time], KNOWN, freq)
-            _check_clock(stamps, when)
+            stamps = _on_clock(read_dates(future[time], KNOWN, freq), when)
             future = future.assign(**{time: stamps})[np.asarray(stamps.isin(when))]
     rows = KNOWN if len(future) == given else f"{KNOWN} ({len(future)} rows for these steps)"
     if schema.form.is_long(future) and len(future):
@@ -274,8 +282,7 @@ def _known_of_series(future: pd.DataFrame, schema: Schema, freq: str | None, nee
     if lacking is not None:
         raise UsageError(f"{KNOWN} has no column '{shown(lacking)}'; give {form.series}, {time}, {', '.join(names)}.")
     codes, series = number_series(frame[form.series], KNOWN)
-    dates = read_dates(frame[time], KNOWN, freq)
-    _check_clock(dates, needed.levels[1])
+    dates = _on_clock(read_dates(frame[time], KNOWN, freq), needed.levels[1])
     keys = np.array(series, dtype=object)[codes] if series else np.empty(0, dtype=object)
     stamped = pd.MultiIndex.from_arrays([keys, dates])
     rows = np.asarray(stamped.isin(needed))
@@ -290,15 +297,29 @@ def _known_of_series(future: pd.DataFrame, schema: Schema, freq: str | None, nee
     return table
 
 
-def _check_clock(stamps: pd.Index, when: pd.Index) -> None:
-    """UsageError where the stamps of a table have a time zone and those to come, `when`, have none, or the other way
-    round."""
+def _on_clock(stamps: pd.Index, when: pd.Index) -> pd.Index:
+    """The `stamps` of a table as they compare with those to come, `when`: as instants, or where all of both are
+    midnights on their own clocks, as days, for these are an hour shorter or longer where a clock changes.
+
+    Raises:
+        UsageError: one of them has a time zone, and the other has none.
+    """
     ours, theirs = (getattr(each, "tz", None) for each in (stamps, when))
-    if len(stamps) and (ours is None) != (theirs is None):
+    if ours == theirs or not len(stamps):
+        return stamps
+    if all(isinstance(each, pd.DatetimeIndex) and _are_days(each) for each in (stamps, when)):
+        return pd.DatetimeIndex(stamps).tz_localize(None).tz_localize(theirs, ambiguous="NaT", nonexistent="NaT")
+    if (ours is None) != (theirs is None):
         has, lacks = (KNOWN, "the history") if theirs is None else ("The history", KNOWN[0].lower() + KNOWN[1:])
         raise UsageError(
             f"{has} has stamps in the time zone {theirs or ours}, and {lacks} has stamps without one; write both alike."
         )
+    return stamps
+
+
+def _are_days(stamps: pd.DatetimeIndex) -> bool:
+    """Tell whether all stamps are midnights on the clock of their time zone."""
+    return bool((stamps.tz_localize(None).normalize() == stamps.tz_localize(None)).all())
 
 
 def _warn_gaps(values: pd.DataFrame, where: str, rule: str) -> None:
@@ -334,7 +355,7 @@ def warn_age(last: object, until: str | None, freq: str | None, config: RunConfi
 def warn_stopped(data: Dataset, most: int) -> None:
     """Warn of series that end more than `most` steps before the last one does: their forecasts are of the past."""
     ends = ends_of(data)
-    if len(data) == 1 or data.freq is None:
+    if len(data) == 1 or data.freq is None or data.schema.form.time == ROW:  # numbers of rows tell no time
         return
     last = ends.max()
     stopped = np.flatnonzero(ends < past_date(last, data.freq, most))

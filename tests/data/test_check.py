@@ -50,10 +50,6 @@ BAD_FILES: dict[str, tuple[str, str]] = {
     "repeated": (GOOD.replace("02:00", "01:00"), "repeats 1 date, the first 2024-01-01 01:00:00 at data row 3"),
     "unordered": (GOOD.replace("02:00", "00:25"), "uneven step: from 2024-01-01 00:25:00 to 2024-01-01 01:00:00"),
     "uneven": (GOOD.replace("02:00", "02:30"), "uneven step: from 2024-01-01 01:00:00 to 2024-01-01 02:30:00"),
-    "months by their 15th": (
-        "date,a\n2024-01-15,1\n2024-02-15,2\n2024-03-15,3\n2024-04-15,4\n",
-        "stamp it with the first day of that month",
-    ),
     "long, twice": ("unique_id,ds,y\nu,2024-01-01,1\nu,2024-01-01,2\n", "gives series 'u' twice"),
     "long, text": ("unique_id,ds,y\nu,2024-01-01,x\n", "the text 'x' in column 'y' at data row 1"),
 }
