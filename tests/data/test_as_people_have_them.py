@@ -196,7 +196,7 @@ def test_known_columns_of_numbered_rows_come_with_their_numbers() -> None:
     forecaster = femts.train(femts.load_dataset(table, freq=1, season=7, future="k"), "ridge", P, seq_len=14)
     ahead = pd.DataFrame({"date": pd.date_range("2023-02-27 09:30", periods=P, freq="h"), "k": [0, 0, 0, 1]})
     with pytest.raises(
-        UsageError, match="has no column 'row', .* give it their numbers, 280 for the first to forecast"
+        UsageError, match=r"has no column 'row', .* give it their numbers, 280 for the first to forecast"
     ):
         forecaster.predict(table, future=ahead)
     forecast = forecaster.predict(table, future=ahead[["k"]].assign(row=np.arange(280, 280 + P)))
@@ -330,7 +330,7 @@ def berlin(start: str, end: str, freq: str = "h") -> pd.DataFrame:
 def test_the_remedies_for_a_repeated_hour_work() -> None:
     local = pd.date_range("2023-01-01", "2023-11-10", freq="h", tz="Europe/Berlin")
     table = dated(local.tz_localize(None))
-    with pytest.raises(UsageError, match="repeats 1 date, .*; keep one row a date, or write the stamps in UTC, where"):
+    with pytest.raises(UsageError, match=r"repeats 1 date, .*; keep one row a date, or write the stamps in UTC, where"):
         femts.load_dataset(table)
     data = femts.load_dataset(table.drop_duplicates("date"))
     assert data.freq == "h" and int(np.isnan(data.values).sum()) == 1, "an hour of March, which there was not"

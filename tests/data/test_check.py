@@ -264,12 +264,6 @@ REFUSED: dict[str, tuple[pd.DataFrame, str, Callable[[pd.DataFrame], pd.DataFram
         lambda table: table.assign(date=range(60)),
         {},
     ),
-    "series in rows": (
-        pd.DataFrame([["a", *range(60)], ["b", *range(9, 69)]]).rename(columns=lambda k: f"V{k}"),
-        r"table\.set_index\('V0'\)\.T\.reset_index\(drop=True\)\.rename_axis\('date'\)",
-        lambda table: table.set_index("V0").T.reset_index(drop=True).rename_axis("date"),
-        {},
-    ),
     "one key": (
         pd.DataFrame({**SHOPS, "price": 2.0}),
         "--columns 'time=day,series=shop' --target 'x'",
@@ -284,7 +278,7 @@ REFUSED: dict[str, tuple[pd.DataFrame, str, Callable[[pd.DataFrame], pd.DataFram
     ),
     "dates besides": (
         pd.DataFrame({"date": DAYS, "x": np.arange(60.0), "again": DAYS.strftime("%Y-%m-%d")}),
-        "in column 'again' at data row 1; leave the column out, or name those to forecast.*--target 'x'",
+        "in column 'again' at data row 1; leave the column out, take it for a covariate .*--target 'x'",
         lambda table: table,
         {"target": ["x"]},
     ),
