@@ -38,6 +38,9 @@ CASES = {
         "train --dataset synthetic --model fem_sm --set model.components=CX", r"'CX'.*C, L, T, G"
     ),
     "component T without L": Case("train --dataset synthetic --model fem_sm --set model.components=CT", r"'CT'.* L"),
+    "stacks of different numbers": Case(
+        "train --dataset synthetic --model nhits --set model.pool=2,2", r"'model.pool' \(2,2\).* as many of one"
+    ),
     "unknown protocol": Case(f"{TRAIN} --protocol papper", r"'papper'; did you mean 'paper'"),
     "unknown part": Case("evaluate run --part tset", r"'tset'.*test"),
     "unknown device, evaluate": Case("evaluate run --device tpu", r"'tpu'"),

@@ -51,13 +51,13 @@ def changed(values: Tensor, rows: slice) -> Tensor:
 
 
 def test_tide_and_the_mixers_read_known_columns() -> None:
-    assert {"tide", "fem_sm", "fem_mamba", "lintrans"} <= set(READING)
+    assert {"tide", "nhits", "fem_sm", "fem_mamba", "lintrans"} <= set(READING)
     assert not {"dlinear", "itransformer", "ridge", "fem_sm_ridge"} & set(READING)
 
 
 @pytest.mark.parametrize("quantiles", [(), QUANTILES], ids=["mean", "quantiles"])
 @pytest.mark.parametrize("inputs", [{}, {"n_known": K}, {"n_static": E}, {"n_known": K, "n_static": E}], ids=str)
-@pytest.mark.parametrize("name", ["tide", "fem_sm"])
+@pytest.mark.parametrize("name", ["tide", "nhits", "fem_sm"])
 def test_forecasts_have_their_shape_and_every_weight_a_gradient(
     name: str, inputs: dict[str, int], quantiles: tuple[float, ...]
 ) -> None:
@@ -85,7 +85,7 @@ def test_known_rows_of_the_window_matter_and_no_others(name: str) -> None:
     assert not torch.equal(model(replace(batch, static=changed(batch.static, slice(None)))), forecast)
 
 
-@pytest.mark.parametrize("name", ["tide", "fem_sm"])
+@pytest.mark.parametrize("name", ["tide", "nhits", "fem_sm"])
 def test_gradients_at_known_inputs_are_the_differences(name: str) -> None:
     model, batch = make(name, n_known=K, n_static=E), draws()
     assert batch.known is not None
