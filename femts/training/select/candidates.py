@@ -73,7 +73,8 @@ def shortlist(data: Dataset, lengths: Lengths) -> tuple[Candidate, ...]:
     # A line from look-back to horizon fits the series of some panels badly; `fem_sm` has none.
     learned = ("fem_sm_ridge", "fem_sm") if len(data) > 1 else ("fem_sm_ridge",)
     return (
-        *map(Candidate, NAIVE_NAMES),
+        Candidate("seasonal_naive"),
+        Candidate("naive", reason="" if data.season > 1 else "without a season it is seasonal_naive"),
         *ridges(data, lengths),
         *fitted,
         *(Candidate(name, learns=True, reason=few) for name in learned),
