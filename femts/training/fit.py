@@ -290,6 +290,7 @@ def first_forecaster(config: RunConfig, module: DataModule) -> Forecaster:
         raise
     except ValueError as error:  # settings that each may be right, but not together
         raise UsageError(f"Model '{config.model}' cannot be built with these settings: {error}.") from error
+    model.read_weights()
     data = module.data
     made = Forecaster(model, config, module.preprocess, data.freq, data.record, _dataset=data)
     made.until, made.series_until = data.learned_last, tuple(data.learned_until(1))
