@@ -8,48 +8,43 @@ are never fetched unless asked for.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import re
 import warnings
 from dataclasses import dataclass, replace
-from functools import partial
 from importlib import import_module
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
 
-from femts.config.bounds import Count
 from femts.config.model import ModelConfig
 from femts.data.batch import Batch
 from femts.errors import UsageError, warn
 from femts.models.base import ForecastModel, Supports
+from femts.models.parts.weight_files import CONFIG, check_hash, find_weights, read_weights_config
 from femts.models.registry import check_library, register
 from femts.text import shown
 
-CONFIG = "config.json"
-WEIGHT_FILES = "*.safetensors"  # never a pickle
-HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 AT_A_TIME = 256  # series in one pass of the network
 
-# Data sets that the published weights have seen: those on which Chronos was trained, in its pretraining-only and in-domain
-# parts (table 3 of the paper, TMLR 2024). Solar of the catalogue is the 137 plants in Alabama of its NREL solar power data.
-# ETT, the weather of Jena, Exchange and Traffic are in neither part, and fev-bench lists ETT as not trained on by both.
+# Data sets that the published weights have seen: the pretraining-only and in-domain parts of Chronos's data, as its paper
+# and that of TiRex list them (TMLR 2024; Auer et al., arXiv 2505.23719, 2025), whole families where a part is named, as of
+# M4. Solar of the catalogue is the 137 plants in Alabama of its NREL solar power data. Neither ETT nor the weather of Jena
+# is among them, and the results of fev-bench say of both models that they were not trained on ETT.
 CHRONOS = (
     *("Brazilian Cities Temperature", "Electricity", "KDD Cup 2018", "London Smart Meters", "M4", "Mexico City Bikes"),
     *("Pedestrian Counts", "Rideshare", "Solar", "Spanish Energy and Weather", "Taxi", "Temperature-Rain", "Uber TLC"),
     *("USHCN", "WeatherBench", "Wiki Daily", "Wind Farms"),
 )
-# Chronos-2 was trained on parts of the same and of the pretraining data of GIFT-Eval (Aksu et al., 2024), and which parts is
-# not known here: all of them count as seen.
+# Chronos-2 was trained on parts of these and of the pretraining data of GIFT-Eval (Aksu et al., arXiv 2410.10393, 2024).
+# Which parts they are is not known here, so that all with a name of their own count as seen.
 GIFT_EVAL = (
     *("Azure VM Traces", "BDG-2", "Beijing Air Quality", "Beijing Subway", "Borealis", "Borg Cluster Data"),
-    *("Buildings 900K", "CDC FluView", "China Air Quality", "Favorita Sales", "GoDaddy", "HZMetro", "Kaggle Web Traffic"),
-    *("KDD 2022", "LargeST", "Los-Loop", "PEMS03", "PEMS04", "PEMS07", "PEMS08", "PEMS-BAY", "Q-Traffic"),
-    *("Residential Load Power", "Residential PV Power", "Sceaux", "SHMetro", "Subseasonal", "Wind Power"),
+    *("Buildings 900K", "CDC FluView", "China Air Quality", "Favorita Sales", "GoDaddy", "HZMetro"),
+    *("Kaggle Web Traffic", "KDD 2022", "LargeST", "Los-Loop", "PEMS03", "PEMS04", "PEMS07", "PEMS08", "PEMS-BAY"),
+    *("Q-Traffic", "Residential Load Power", "Residential PV Power", "Sceaux", "SHMetro"),
+    *("Subseasonal", "Wind Power"),
 )
 
 
@@ -63,7 +58,6 @@ class PretrainedConfig(ModelConfig):
         download: fetches a hub name that is not in the cache.
         sha256: hash of the weights, that of the lines of `sha256sum config.json *.safetensors`; None takes what is there.
         trained_on: data sets that the weights have seen; None for those of the published ones.
-        windows: of each part, how many are scored at most; None for all.
         quantiles: levels that the weights forecast, which follow from them.
     """
 
@@ -74,7 +68,6 @@ class PretrainedConfig(ModelConfig):
     download: bool = False
     sha256: str | None = None
     trained_on: tuple[str, ...] | None = None
-    windows: Count | None = None
     quantiles: tuple[float, ...] | None = None
 
     def for_data(self, season: int, rows: int) -> Self:
@@ -84,7 +77,7 @@ class PretrainedConfig(ModelConfig):
             UsageError: they are not named, not there, or not those of `sha256`.
         """
         folder = find_weights(self.weights, self.revision, self.download)
-        quantiles = tuple(_read_config(folder)["chronos_config"]["quantiles"])
+        quantiles = read_weights_config(folder).quantiles
         if self.quantiles not in (None, quantiles):
             raise UsageError("Setting 'model.quantiles' follows from the weights; leave it out.")
         local = os.path.isdir(str(self.weights))
@@ -120,78 +113,6 @@ class Chronos2Config(PretrainedConfig):
     n_known: int = 0
 
 
-def find_weights(weights: str | None, revision: str | None = None, download: bool = False) -> Path:
-    """Folder of the `weights`, a folder or a hub name.
-
-    Raises:
-        UsageError: they are not named, not there, or could not be fetched.
-    """
-    if not weights:
-        raise UsageError(
-            "A pretrained model needs weights, which femts never fetches unasked; name their folder, or their name on the "
-            "Hugging Face hub, by --set model.weights=FOLDER."
-        )
-    if os.path.isdir(weights):
-        if revision is not None:
-            raise UsageError("Setting 'model.revision' is of a name on the hub, and model.weights is a folder; leave it out.")
-        return Path(weights)
-    if not HUB_NAME.fullmatch(weights):
-        raise UsageError(f"There is no folder '{shown(weights)}'; give that of the weights by --set model.weights=FOLDER.")
-    from huggingface_hub import snapshot_download
-
-    fetch = partial(snapshot_download, weights, revision=revision, allow_patterns=[CONFIG, WEIGHT_FILES])
-    at = f"'{weights}'" if revision is None else f"'{weights}' at revision '{shown(revision)}'"
-    try:
-        return Path(fetch(local_files_only=True))
-    except (OSError, ValueError) as error:
-        if not download:
-            raise UsageError(
-                f"Weights {at} are no folder and not in the local cache of the Hugging Face hub; give a folder, or have "
-                "them fetched by --set model.download=true."
-            ) from error
-    try:
-        return Path(fetch())
-    except (OSError, ValueError) as error:
-        raise UsageError(
-            f"Weights {at} could not be fetched from the Hugging Face hub ({type(error).__name__}); look for the network "
-            "and the name, or give a folder."
-        ) from error
-
-
-def _read_config(folder: Path) -> dict[str, Any]:
-    """`config.json` of the weights in `folder`; UsageError where it is none of Chronos."""
-    try:
-        config: dict[str, Any] = json.loads((folder / CONFIG).read_bytes())
-        assert 0.5 in config["chronos_config"]["quantiles"] and config["architectures"][0]
-        return config
-    except (OSError, ValueError, LookupError, TypeError, AssertionError) as error:
-        raise UsageError(
-            f"Folder {folder} holds no weights of Chronos-2 or Chronos-Bolt: its {CONFIG} is missing, or of another model; "
-            "give the folder of such a one."
-        ) from error
-
-
-def check_hash(folder: Path, expected: str | None = None) -> str:
-    """Hash of the configuration and weights in `folder`; UsageError where there are none, or it is not as `expected`."""
-    files = [folder / CONFIG, *sorted(folder.glob(WEIGHT_FILES))]
-    lines = list[str]()
-    try:
-        for path in files:
-            with path.open("rb") as file:
-                lines.append(f"{hashlib.file_digest(file, 'sha256').hexdigest()}  {path.name}\n")
-    except OSError as error:
-        raise UsageError(f"Folder {folder} lacks a readable {path.name}; give the folder of the weights.") from error
-    if len(files) < 2:
-        raise UsageError(f"Folder {folder} has no {WEIGHT_FILES}; give one of weights that are saved as such.")
-    found = hashlib.sha256("".join(lines).encode()).hexdigest()
-    if expected not in (None, found):
-        raise UsageError(
-            f"Weights in {folder} have the hash {found[:12]}, not {shown(expected)[:12]} as asked for or as in the training; "
-            "put those of then back, or train again."
-        )
-    return found
-
-
 class Pretrained(ForecastModel):
     """A model of chronos-forecasting, with intervals between its own quantiles.
 
@@ -209,8 +130,11 @@ class Pretrained(ForecastModel):
 
     def __init__(self, config: Any) -> None:
         super().__init__(config, config.quantiles or ())
-        self.levels = tuple(sorted(_level(low) for low in self.quantiles if low < 0.5 and _mirrored(low) in self.quantiles))
-        self.most_windows, self.pipeline = config.windows, None
+        self.levels = tuple(
+            sorted(_level(low) for low in self.quantiles if low < 0.5 and _mirrored(low) in self.quantiles)
+        )
+        self.pipeline: Any = None
+        self.place: Tensor
         self.register_buffer("place", torch.empty(0), persistent=False)  # on the device of the run
 
     @property
@@ -227,16 +151,18 @@ class Pretrained(ForecastModel):
         check_library(self.name)
         folder = find_weights(self.config.weights, self.config.revision)
         check_hash(folder, self.config.sha256)
-        found = _read_config(folder)["architectures"][0]
+        found = read_weights_config(folder).architecture
         if found != self.architecture:
             raise UsageError(f"Weights in {folder} are of {shown(found)}, and '{self.name}' reads {self.architecture}.")
         from transformers.utils import logging
 
-        logging.disable_progress_bar()
+        logging.disable_progress_bar()  # which lasts a moment
         module = import_module(self.module)
         options = {"dtype": torch.float32, "local_files_only": True, "use_safetensors": True}
         try:
-            model, info = getattr(module, self.architecture).from_pretrained(folder, output_loading_info=True, **options)
+            model, info = getattr(module, self.architecture).from_pretrained(
+                folder, output_loading_info=True, **options
+            )
         except Exception as error:  # of whatever kind the library finds
             reason = str(error).partition("\n")[0]
             raise UsageError(f"Weights in {folder} cannot be read ({shown(reason)}); give others.") from error
@@ -302,11 +228,16 @@ class Chronos2(Pretrained):
         channels, length = values.shape[1:]
         inputs: Any = values
         if known is not None:
-            beside = known.detach().cpu().float().transpose(1, 2)  # (B, K, L + steps)
+            beside = known.detach().cpu().float().transpose(1, 2).clone()  # (B, K, L + steps)
+            began = (~values.isnan()).any(1).cummax(1).values  # before it, known columns only repeat their first row
+            beside[..., :length].masked_fill_(~began[:, None], torch.nan)
             unknown = values.new_full((channels, steps), torch.nan)
             counts = {"n_targets": channels, "n_covariates": beside.shape[1], "n_future_covariates": beside.shape[1]}
             inputs = [
-                {"context": torch.cat([own, also[:, :length]]), "future_covariates": torch.cat([unknown, also[:, length:]])}
+                {
+                    "context": torch.cat([own, also[:, :length]]),
+                    "future_covariates": torch.cat([unknown, also[:, length:]]),
+                }
                 | counts
                 for own, also in zip(values, beside, strict=True)
             ]

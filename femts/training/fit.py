@@ -44,6 +44,7 @@ from femts.training.resolve import (
     length_notes,
     resolve_run,
     resolve_training,
+    seen_notes,
     thinned_notes,
 )
 from femts.training.resources import check_resources
@@ -228,7 +229,7 @@ def fit(request: FitRequest, data: Dataset) -> Forecaster:
 
 def _notes(request: FitRequest, data: Dataset, config: RunConfig, run: Run) -> tuple[str, ...]:
     lengths = length_notes(data, request.model, request.lengths)
-    of_data = *known_notes(data, config), *bound_notes(run.module.preprocess)
+    of_data = *known_notes(data, config), *bound_notes(run.module.preprocess), *seen_notes(config)
     return (*data.notes, *lengths, *request.chosen, *of_data, *thinned_notes(run.model, run.module.windows))
 
 
