@@ -47,6 +47,11 @@ class ModelConfig:
         """
         return self
 
+    def has_seen(self, dataset: str) -> bool:
+        """Whether the model comes with weights that were trained on the data set of this name, so that its scores there
+        say nothing about data that it has not seen."""
+        return False
+
     @classmethod
     def searched(cls) -> dict[str, str]:
         """`SEARCH` of this class and of those above it."""

@@ -44,6 +44,7 @@ from femts.training.resolve import (
     length_notes,
     resolve_run,
     resolve_training,
+    seen_notes,
     thinned_notes,
 )
 from femts.training.resources import check_resources
@@ -228,7 +229,7 @@ def fit(request: FitRequest, data: Dataset) -> Forecaster:
 
 def _notes(request: FitRequest, data: Dataset, config: RunConfig, run: Run) -> tuple[str, ...]:
     lengths = length_notes(data, request.model, request.lengths)
-    of_data = *known_notes(data, config), *bound_notes(run.module.preprocess)
+    of_data = *known_notes(data, config), *bound_notes(run.module.preprocess), *seen_notes(config)
     return (*data.notes, *lengths, *request.chosen, *of_data, *thinned_notes(run.model, run.module.windows))
 
 
@@ -290,6 +291,7 @@ def first_forecaster(config: RunConfig, module: DataModule) -> Forecaster:
         raise
     except ValueError as error:  # settings that each may be right, but not together
         raise UsageError(f"Model '{config.model}' cannot be built with these settings: {error}.") from error
+    model.read_weights()
     data = module.data
     made = Forecaster(model, config, module.preprocess, data.freq, data.record, _dataset=data)
     made.until, made.series_until = data.learned_last, tuple(data.learned_until(1))
