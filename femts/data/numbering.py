@@ -9,7 +9,7 @@ import pandas as pd
 
 from femts.data.column_names import ROW, ColumnNames
 from femts.data.frequency import order_of
-from femts.data.stamps import read_dates, read_stamps
+from femts.data.stamps import as_text, read_dates, read_stamps
 from femts.errors import UsageError
 from femts.text import shown
 
@@ -33,7 +33,7 @@ def numbered(frame: pd.DataFrame, names: ColumnNames, where: str) -> pd.DataFram
     columns = list(map(str, frame.columns))
     if names.time != ROW or ROW in columns:
         return frame
-    if names.dates in columns:
+    if names.dates is not None and columns.count(names.dates) == 1:
         return _by_dates(frame.set_axis(columns, axis=1), names.dates, names.series, where)
     return frame if names.series in columns else with_numbers(frame)
 
@@ -49,7 +49,7 @@ def by_order(
     """
     long = {names.series, "ds"} <= set(map(str, frame.columns))
     time = names.time or ("ds" if long else "date")
-    if freq != "1" or time not in map(str, frame.columns):
+    if freq != "1" or list(map(str, frame.columns)).count(time) != 1:  # who checks the columns says so
         return frame, names, ()
     if not isinstance(read_stamps(frame[time], where, freq)[0], pd.DatetimeIndex):
         return frame, names, ()
@@ -61,7 +61,7 @@ def by_order(
 def _by_dates(frame: pd.DataFrame, time: str, series: str, where: str) -> pd.DataFrame:
     dates, codes = read_dates(frame[time], where), np.zeros(len(frame), dtype=np.int64)
     if series in frame.columns:
-        codes = pd.factorize(frame[series])[0]
+        codes = pd.factorize(as_text(frame[series]))[0]
         again = pd.MultiIndex.from_arrays([codes, dates]).duplicated()
         if again.any():
             row = int(np.argmax(again))
