@@ -31,9 +31,9 @@ def numbered(frame: pd.DataFrame, names: ColumnNames, where: str) -> pd.DataFram
         UsageError: a cell is no date, or a series has a date twice.
     """
     columns = list(map(str, frame.columns))
-    if names.time != ROW or ROW in columns:
+    if names.time != ROW or ROW in columns or len(set(columns)) < len(columns):  # two of a name are refused later
         return frame
-    if names.dates is not None and columns.count(names.dates) == 1:
+    if names.dates is not None and names.dates in columns:
         return _by_dates(frame.set_axis(columns, axis=1), names.dates, names.series, where)
     return frame if names.series in columns else with_numbers(frame)
 
@@ -47,11 +47,11 @@ def by_order(
     Raises:
         UsageError: as `numbered`.
     """
-    long = {names.series, "ds"} <= set(map(str, frame.columns))
-    time = names.time or ("ds" if long else "date")
-    if freq != "1" or list(map(str, frame.columns)).count(time) != 1:  # who checks the columns says so
+    columns = list(map(str, frame.columns))
+    time = names.time or ("ds" if {names.series, "ds"} <= set(columns) else "date")
+    if freq != "1" or time not in columns or len(set(columns)) < len(columns):
         return frame, names, ()
-    if not isinstance(read_stamps(frame[time], where, freq)[0], pd.DatetimeIndex):
+    if not isinstance(read_stamps(frame.iloc[:, columns.index(time)], where, freq)[0], pd.DatetimeIndex):
         return frame, names, ()
     names = replace(names, time=ROW, dates=time)
     note = f"its rows are numbered in the order of the dates in '{shown(time)}'"
