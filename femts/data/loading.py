@@ -62,7 +62,8 @@ def load_dataset(
             `static`: columns that do not change within a series of a long table.
             `calendar`: let the hour of the week and the season of the year act likewise.
             `season`: steps of a season, or of several (24, or [24, 168]), where the step does not tell it, and 1 for
-            none; `freq`: the step, where the stamps do not show it. `femts.data.schema.Schema` says how they are used.
+            none; `freq`: the step, where the stamps do not show it, and 1 to number the rows in the order of dates that
+            keep no even step. `femts.data.schema.Schema` says how they are used.
             `panel`: true for a series each, in a wide table each column, from which one model learns; false for
             columns that are forecast together. By default a long table has series, and a wide one columns.
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from femts.data.column_names import ROW, ColumnNames
 from femts.data.frequency import order_of
-from femts.data.stamps import read_dates, read_stamps
+from femts.data.stamps import as_text, read_dates, read_stamps
 from femts.errors import UsageError
 from femts.text import shown
 
@@ -31,9 +31,9 @@ def numbered(frame: pd.DataFrame, names: ColumnNames, where: str) -> pd.DataFram
         UsageError: a cell is no date, or a series has a date twice.
     """
     columns = list(map(str, frame.columns))
-    if names.time != ROW or ROW in columns:
+    if names.time != ROW or ROW in columns or len(set(columns)) < len(columns):  # two of a name are refused later
         return frame
-    if names.dates in columns:
+    if names.dates is not None and names.dates in columns:
         return _by_dates(frame.set_axis(columns, axis=1), names.dates, names.series, where)
     return frame if names.series in columns else with_numbers(frame)
 
@@ -47,11 +47,11 @@ def by_order(
     Raises:
         UsageError: as `numbered`.
     """
-    long = {names.series, "ds"} <= set(map(str, frame.columns))
-    time = names.time or ("ds" if long else "date")
-    if freq != "1" or time not in map(str, frame.columns):
+    columns = list(map(str, frame.columns))
+    time = names.time or ("ds" if {names.series, "ds"} <= set(columns) else "date")
+    if freq != "1" or time not in columns or len(set(columns)) < len(columns):
         return frame, names, ()
-    if not isinstance(read_stamps(frame[time], where, freq)[0], pd.DatetimeIndex):
+    if not isinstance(read_stamps(frame.iloc[:, columns.index(time)], where, freq)[0], pd.DatetimeIndex):
         return frame, names, ()
     names = replace(names, time=ROW, dates=time)
     note = f"its rows are numbered in the order of the dates in '{shown(time)}'"
@@ -61,7 +61,7 @@ def by_order(
 def _by_dates(frame: pd.DataFrame, time: str, series: str, where: str) -> pd.DataFrame:
     dates, codes = read_dates(frame[time], where), np.zeros(len(frame), dtype=np.int64)
     if series in frame.columns:
-        codes = pd.factorize(frame[series])[0]
+        codes = pd.factorize(as_text(frame[series]))[0]
         again = pd.MultiIndex.from_arrays([codes, dates]).duplicated()
         if again.any():
             row = int(np.argmax(again))

@@ -120,7 +120,7 @@ def open_table(source: Any, names: ColumnNames, guess: bool = True) -> LoadedTab
 def _counted(frame: pd.DataFrame, names: ColumnNames) -> tuple[pd.DataFrame, ColumnNames, tuple[str, ...]]:
     """A table without stamps whose rows are numbered, by its first column where that counts them; as it is where some
     columns are text, for one of them may have stamps that nobody can read."""
-    if not len(frame) or not frame.columns.is_unique or words_of(frame):
+    if not frame.size or not frame.columns.is_unique or words_of(frame):
         return frame, names, ()
     first = str(frame.columns[0])
     if len(frame.columns) > 1 and _counts(frame.iloc[:, 0]):

@@ -29,7 +29,7 @@ def from_rows(
     series = _series_of(frame, names)
     if series is None:
         return frame, names, ()
-    table = check_values(frame.drop(columns=series), None, where, na)
+    table = check_values(frame.iloc[:, 1:], None, where, na)
     values, headers = table.to_numpy(), pd.Series(table.columns, name="date")
     dated = names.time is None and holds_dates(headers)
     here = ~np.isnan(values)
@@ -40,7 +40,7 @@ def from_rows(
     names = replace(names, time=None if dated else ROW, series=series)
     long = pd.DataFrame(
         {
-            series: pd.Categorical.from_codes(codes, as_text(frame[series])),
+            series: pd.Categorical.from_codes(codes, as_text(frame.iloc[:, 0])),
             names.time or "ds": pd.Categorical.from_codes(places, headers) if dated else places,
             names.value: values[codes, places],
         }

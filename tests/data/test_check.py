@@ -278,7 +278,7 @@ REFUSED: dict[str, tuple[pd.DataFrame, str, Callable[[pd.DataFrame], pd.DataFram
     ),
     "dates besides": (
         pd.DataFrame({"date": DAYS, "x": np.arange(60.0), "again": DAYS.strftime("%Y-%m-%d")}),
-        "in column 'again' at data row 1; leave the column out, take it for a covariate .*--target 'x'",
+        "in column 'again' at data row 1; leave the column out, or name what is to be forecast: --target 'x'",
         lambda table: table,
         {"target": ["x"]},
     ),
