@@ -117,6 +117,7 @@ class NHiTS(ForecastModel):
     rest. Static inputs of the series, and all that is known of look-back and forecast, are read by the first layer of
     every stack, as in NBEATSx (Olivares et al., "Neural basis expansion analysis with exogenous variables",
     International Journal of Forecasting 2023). That the forecast begins at the last value is of the authors' code.
+    The paper trains by the absolute error, which is `training.loss=mae`.
     """
 
     Config: ClassVar[type] = NHiTSConfig
