@@ -18,7 +18,7 @@ def save_chronos2(folder: Path, seed: int = 0) -> Path:
 
     further = {"output_patch_size": 8, "max_output_patches": 4, "time_encoding_scale": 64, "use_arcsinh": True}
     config = Chronos2CoreConfig(**SHAPE, chronos_config={**PATCHES, **further, "quantiles": list(TWENTY_ONE)})
-    return _save(Chronos2Model, config, folder, seed)
+    return _save(Chronos2Model, config, "Chronos2Pipeline", folder, seed)
 
 
 def save_chronos_bolt(folder: Path, seed: int = 0) -> Path:
@@ -28,13 +28,14 @@ def save_chronos_bolt(folder: Path, seed: int = 0) -> Path:
 
     tokens = {"vocab_size": 2, "decoder_start_token_id": 0, "pad_token_id": 0, "num_decoder_layers": 1}
     config = T5Config(**SHAPE, **tokens, chronos_config={**PATCHES, "prediction_length": 16, "quantiles": list(NINE)})
-    return _save(ChronosBoltModelForForecasting, config, folder, seed)
+    return _save(ChronosBoltModelForForecasting, config, "ChronosBoltPipeline", folder, seed)
 
 
-def _save(network, config, folder: Path, seed: int) -> Path:  # type: ignore[no-untyped-def]
+def _save(network, config, pipeline: str, folder: Path, seed: int) -> Path:  # type: ignore[no-untyped-def]
     from transformers.utils import logging
 
     logging.disable_progress_bar()
+    config.chronos_pipeline_class = pipeline
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         network(config).save_pretrained(folder)
