@@ -77,10 +77,10 @@ def to_frame(table: Any, where: str = "The frame", names: ColumnNames | None = U
 
 def _with_keys(frame: pd.DataFrame, names: ColumnNames) -> pd.DataFrame:
     """The frame with names of series that several of its columns make together."""
-    keys = [name for name in names.keys if name in map(str, frame.columns)]
-    if names.series in map(str, frame.columns) or len(keys) < len(names.keys) or not keys:
+    columns, keys = list(map(str, frame.columns)), list(names.keys)
+    if names.series in columns or not keys or any(columns.count(key) != 1 for key in keys):
         return frame
-    parts = frame.set_axis(list(map(str, frame.columns)), axis=1)[keys]
+    parts = frame.set_axis(columns, axis=1)[keys]
     rows = parts.groupby(keys, sort=False, observed=True).ngroup().fillna(-1).to_numpy(dtype=np.int64)
     first = pd.Series(rows).drop_duplicates()
     first = first[first >= 0].sort_values()

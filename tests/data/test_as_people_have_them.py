@@ -33,6 +33,7 @@ VARYING: dict[str, tuple[pd.DatetimeIndex, str]] = {
         ),
         "MS",
     ),
+    "the first, but one is late": (MONTHS.where(np.arange(ROWS) != 5, pd.Timestamp("2005-06-15")), "MS"),
     "the 15th": (MONTHS + pd.Timedelta(days=14), "MS"),
     "last working day but of a holiday": (
         pd.date_range("2005-01-01", periods=ROWS, freq="BME").where(np.arange(ROWS) != 11, pd.Timestamp("2005-12-29")),
@@ -312,6 +313,13 @@ def test_the_remedy_for_keys_works_as_it_is_written(table: pd.DataFrame, given: 
     assert len(set(named["series"].split("+"))) == 2 and target == "trips'."
     data = femts.load_dataset(table, columns=named, target="trips")
     assert len(data) == 4 and data.lengths.tolist() == [ROWS] * 4
+
+
+def test_two_columns_of_a_name_are_refused_before_keys_and_numbers() -> None:
+    table = KEYS.set_axis(["date", "region", "region", "trips"], axis=1)
+    for reading in ({}, {"freq": 1}, {"columns": {"series": "region+trips"}}):
+        with pytest.raises(UsageError, match="has two columns named 'region'; rename one"):
+            femts.load_dataset(table, **reading)
 
 
 def test_keys_with_a_target_need_no_name_for_the_stamps() -> None:
