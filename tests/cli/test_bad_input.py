@@ -100,7 +100,6 @@ CASES = {
     # prediction
     "column missing": Case("predict run one_column.csv", r"lacks 'heat'"),
     "column too many": Case("predict run three_columns.csv", r"has 'wind' besides"),
-    "history too short": Case("predict run short.csv", r"has 20 rows.*looks back 24"),
     "history without a value": Case("predict run nan_last.csv", r"has no value at all; at least one is needed"),
     "history with another step": Case("predict run quarters.csv", r"step 'h'"),
     "output into a missing folder": Case("predict run good.csv -o none/out.csv", r"Folder none does not exist"),
