@@ -35,8 +35,8 @@ class Reading(TypedDict, total=False):
     max: float
     transform: str
     season: Sequence[int] | int
-    freq: str
-    panel: bool
+    freq: str | int
+    panel: bool | None
 
 
 @dataclass(frozen=True)

@@ -141,8 +141,7 @@ class ForecastModel(nn.Module):
     def read_weights(self) -> None:
         """Read weights that are no part of a run folder, before the first forecast; by default there are none.
 
-        Raises:
-            UsageError: they are missing, or not those of the training.
+        A model that has some refuses others than those of the training.
         """
 
     def forward(self, batch: Batch) -> Tensor:

@@ -65,6 +65,12 @@ VARYING: dict[str, tuple[pd.DatetimeIndex, str]] = {
 }
 
 
+def stamps(data: femts.Dataset) -> pd.Index:
+    """Stamps of data that have some."""
+    assert data.stamps is not None
+    return data.stamps
+
+
 def dated(when: Any) -> pd.DataFrame:
     return pd.DataFrame({"date": when, "y": 50 + np.sin(np.arange(len(when))).cumsum()})
 
@@ -108,7 +114,7 @@ def test_stamps_on_varying_days_are_read_as_months_quarters_or_years(name: str, 
 def test_months_without_a_stamp_are_rows_without_values() -> None:
     when, _ = VARYING["the 30th, February clipped"]
     data = femts.load_dataset(dated(when).drop(index=[5, 20, 21]))
-    assert list(data.stamps) == list(MONTHS) and np.flatnonzero(np.isnan(data.values[:, 0])).tolist() == [5, 20, 21]
+    assert list(stamps(data)) == list(MONTHS) and np.flatnonzero(np.isnan(data.values[:, 0])).tolist() == [5, 20, 21]
 
 
 @pytest.mark.parametrize("freq", ["ME", "BME", "MS", "BMS", "28D", "QE-DEC", "BQE-DEC", "YE-JUN", "W-FRI"])
@@ -158,7 +164,7 @@ def test_the_remedy_for_an_uneven_step_numbers_the_rows(when: pd.DatetimeIndex, 
         femts.load_dataset(table)
     data = femts.load_dataset(table.sample(frac=1, random_state=0), freq=1, season=season)
     np.testing.assert_array_equal(data.values[:, 0], table["y"])
-    assert data.stamps.tolist() == list(range(len(when))) and (data.freq, data.season) == ("1", season)
+    assert stamps(data).tolist() == list(range(len(when))) and (data.freq, data.season) == ("1", season)
     assert (
         "its rows are numbered in the order of the dates in 'date'; --season N says how many make a season"
         in data.notes
@@ -180,7 +186,7 @@ def test_series_of_a_long_table_are_numbered_each(tmp_path: Path) -> None:
         named = table if columns else table.rename(columns={"date": "ds"})
         data = femts.load_dataset(named, freq="1", season=12, columns=columns)
         assert data.lengths.tolist() == [96, 60] or data.lengths.tolist() == [60, 96]
-        assert data["short"].stamps.tolist() == list(range(60))
+        assert stamps(data["short"]).tolist() == list(range(60))
         np.testing.assert_array_equal(data["short"].values[:, 0], short["y"])
     forecast = forecast_of(saved(data, tmp_path), table, tmp_path)
     assert forecast[forecast["unique_id"] == "short"]["row"].tolist() == list(range(60, 60 + P))
@@ -205,7 +211,7 @@ def test_known_columns_of_numbered_rows_come_with_their_numbers() -> None:
 
 
 def test_whole_numbers_keep_their_own_counts_by_freq_1() -> None:
-    assert femts.load_dataset(dated(range(1990, 2050)), freq=1).stamps[0] == 1990
+    assert stamps(femts.load_dataset(dated(range(1990, 2050)), freq=1))[0] == 1990
 
 
 ROW_TABLE = pd.DataFrame(np.arange(240.0).reshape(6, 40), columns=[f"V{n}" for n in range(1, 41)])
@@ -248,7 +254,7 @@ def test_rows_of_series_end_where_their_values_do(tmp_path: Path) -> None:
         "late": 38,
         "gap": 40,
     }
-    assert str(data["late"].stamps[0])[:4] == "1992" and str(data["short"].stamps[-1])[:4] == "2014"
+    assert str(stamps(data["late"])[0])[:4] == "1992" and str(stamps(data["short"])[-1])[:4] == "2014"
     assert np.isnan(data["gap"].values[1, 0])
     marked = pd.read_csv(tmp_path / "rows.csv").fillna(-9)
     assert femts.load_dataset(marked, na=-9).lengths.tolist() == data.lengths.tolist()
@@ -359,7 +365,8 @@ def test_known_columns_of_summer_follow_a_history_of_winter(freq: str, change: s
     time = "ds" if panel else "date"
     winter = whole[time].str.slice(0, len(change)) <= change
     assert whole[time][winter].str.endswith("+01:00").all() and whole[time][~winter].str.endswith("+02:00").all()
-    data = femts.load_dataset(whole[winter], future="k", **({"target": "y"} if panel else {}))
+    target: dict[str, Any] = {"target": "y"} if panel else {}
+    data = femts.load_dataset(whole[winter], future="k", **target)
     forecaster = femts.train(data, "ridge", 12, seq_len=12)
     for future in (whole[~winter], whole):
         forecast = forecaster.predict(whole[winter], future=future.drop(columns="y"))
