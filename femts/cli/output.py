@@ -57,7 +57,7 @@ def choice_table(choice: Mapping[str, Any], where: str = "") -> str:
     for each in sorted(tried, key=lambda each: each.get("error", math.inf)):
         error = each.get("error")
         ratio = error / naive if error is not None and naive else None
-        name = f"{each['model']}, {each['seq_len']} steps" if "seq_len" in each else each["model"]
+        name = f"{each['model']} (look-back {each['seq_len']})" if "seq_len" in each else each["model"]
         rows.append([name, error, ratio, f"{each['seconds']:.1f}", "taken" if each["taken"] else "-"])
     if len(choice["taken"]) > 1:
         ratio = choice["error"] / naive if naive else None

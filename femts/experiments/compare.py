@@ -128,8 +128,8 @@ def make_table(scores: pd.DataFrame) -> pd.DataFrame:
     Returns:
         The columns of `TABLE`, `pred_len` missing for the mean, and `seq_len` where horizons or seeds differ in it;
         `windows` of the test part that every seed scored, of the mean their sum; `seeds` that are finished, for the
-        mean at all horizons; whether the weights have `seen` the data set in their pretraining. Beside them `look_backs`, the seeds that were `asked` for, `rolled`, `failures` and
-        `chosen` by seed, `choices` and `missing` of the seed that lacks most, and the `season` of the naive forecast.
+        mean at all horizons; whether the weights have `seen` the data set in their pretraining. Beside them
+        `look_backs`, the seeds that were `asked` for, `rolled`, `failures` and `chosen` by seed, `choices` and `missing` of the seed that lacks most, and the `season` of the naive forecast.
     """
     rows = []
     for (dataset, model), own in scores.groupby(_KEY[:2], sort=False):

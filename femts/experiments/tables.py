@@ -152,7 +152,9 @@ def _seen_in_pairs(pairs: pd.DataFrame) -> list[str]:
 
 
 def _seen_line(dataset: str, model: str) -> str:
-    return sentence(f"seen: {model} was pretrained on {dataset}, so its scores there are of no unseen data")
+    return sentence(
+        f"seen: {model} was pretrained on {dataset}, so its scores there do not tell how it does on unseen data"
+    )
 
 
 def _by_seed(chosen: Mapping[int, str]) -> str:

@@ -77,7 +77,7 @@ class FitRequest:
         say: takes a sentence on what a reader should know.
         most_windows: of each part, how many are scored at most; None for as many as the model wants.
         chosen: sentences on what femts chose in the place of the user.
-        ignores: columns that the model cannot read are left out in silence, and not refused.
+        ignores: past and static columns that the model cannot read are ignored, and not refused.
     """
 
     model: str
@@ -119,8 +119,7 @@ class FitRequest:
         # All candidates alike, or they have no mean: not all of them read what is known in advance.
         training = replace(other.training, max_time=limit, covariates="regress")
         same: dict[str, Any] = {"lengths": self.lengths, "progress": self.progress, "most_windows": most_windows}
-        same["ignores"] = True
-        return replace(other, training=training, out=out, resume=out is not None, **same)
+        return replace(other, training=training, out=out, resume=out is not None, ignores=True, **same)
 
     @property
     def limit(self) -> float | None:

@@ -280,7 +280,7 @@ def known_notes(data: Dataset, config: RunConfig) -> list[str]:
 
 def seen_notes(config: RunConfig) -> list[str]:
     """A sentence where the model comes with weights that were trained on the data set."""
-    said = f"'{config.model}' was pretrained on '{shown(config.dataset)}', so its scores are of no unseen data"
+    said = f"'{config.model}' was pretrained on '{shown(config.dataset)}', so its scores do not tell how it does on unseen data"
     return [said] if config.model_config.has_seen(config.dataset) else []
 
 

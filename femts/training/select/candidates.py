@@ -45,8 +45,8 @@ class Candidate:
     reason: str = ""
 
     @property
-    def label(self) -> str:
-        """Name for messages and folders, with the look-back where that is the candidate's own."""
+    def key(self) -> str:
+        """Name of its folder, with the look-back where that is the candidate's own."""
         return self.model if self.seq_len is None else f"{self.model}-{self.seq_len}"
 
     def lengths(self, asked: Lengths) -> Lengths:

@@ -1,4 +1,4 @@
-"""Time of a choice: what a fit was measured to take, and the windows that there is time for."""
+"""Plan of a choice: what is tried, on how many windows, within the time that there is."""
 
 from __future__ import annotations
 
@@ -96,16 +96,16 @@ def plan(candidates: Sequence[Candidate], request: FitRequest, folds: Sequence[D
         fits = len(folds) * max(1, windows // series) + 2 * max(1, scored // series)
         return seconds * columns * series * fits
 
-    costs, late = dict[str, float](), "a fit of it takes {:.2g} s, and all of them more than the time that there is"
+    costs, late = dict[str, float](), "each fit takes {:.2g} s and there is not enough time"
     for each in (each for each in candidates if each.fitted and not each.reason):
         if (
             each.model == SLOWEST
             and costs
             and need(STEEP * max(costs.values()), 1) > room + need(max(costs.values()), 1)
         ):
-            out[each.label] = f"a fit of it may take {STEEP * max(costs.values()):.2g} s, and there is no time for that"
+            out[each.key] = f"a fit may take {STEEP * max(costs.values()):.2g} s and there is not enough time"
         else:
-            costs[each.label] = seconds_of_fit(each, request, fold)
+            costs[each.key] = seconds_of_fit(each, request, fold)
     if not costs:
         return Plan(_left_out(candidates, out), MANY_WINDOWS)
     usual = windows = WINDOWS if len(folds) > 1 or (fold.typical_rows <= LONG and not learners) else WINDOWS_OF_ONE
@@ -115,14 +115,14 @@ def plan(candidates: Sequence[Candidate], request: FitRequest, folds: Sequence[D
         else:
             dearest = max(costs, key=lambda label: costs[label])
             out[dearest], windows = late.format(costs.pop(dearest)), usual
-    note = f"candidates are compared on {windows} windows after each origin, for which there is time"
+    note = f"to stay within the time, candidates are compared on {windows} windows of each origin"
     return Plan(
         _left_out(candidates, out), windows if costs else MANY_WINDOWS, note * (bool(costs) and windows < usual)
     )
 
 
 def _left_out(candidates: Sequence[Candidate], reasons: dict[str, str]) -> tuple[Candidate, ...]:
-    return tuple(replace(each, reason=reasons.get(each.label, each.reason)) for each in candidates)
+    return tuple(replace(each, reason=reasons.get(each.key, each.reason)) for each in candidates)
 
 
 def seconds_of_fit(candidate: Candidate, request: FitRequest, data: Dataset) -> float:
