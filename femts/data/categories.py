@@ -1,4 +1,4 @@
-"""Words in past and future covariates, as columns of 0 and 1: one for each word but the most frequent."""
+"""Categorical covariates: text in past and future columns, one-hot encoded without the most frequent category."""
 
 from __future__ import annotations
 
@@ -8,79 +8,87 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from femts.data.column_names import ColumnNames, Words
+from femts.data.column_names import Categories, ColumnNames
 from femts.data.roles import Roles
 from femts.data.stamps import as_text
 from femts.errors import GapWarning, UsageError, warn
 from femts.text import shown
 
-MOST = 24  # words of a column: each is an input
+MOST_CATEGORIES = 24  # of a column: each but one is an input
 
 
-def code_words(
+def encode_categories(
     frame: pd.DataFrame, columns: Sequence[str], roles: Roles, names: ColumnNames, where: str
 ) -> tuple[pd.DataFrame, Roles, ColumnNames, tuple[str, ...]]:
-    """The table with its covariates of words, which are some `columns`, coded, and their new roles and names; and notes
-    on them.
+    """A table with its covariates of text, `columns`, encoded as indicators of 0 and 1.
+
+    Returns:
+        The table, its roles and names with the indicators in place of these columns, and notes.
 
     Raises:
-        UsageError: a column has more than `MOST` words.
+        UsageError: a column has one category, or more than `MOST_CATEGORIES`.
     """
-    words = tuple(_words(frame[name], name, where) for name in columns)
-    if not words:
+    if not columns:
         return frame, roles, names, ()
-    coded = {each.column: each.coded for each in words}
-    past, future = (tuple(new for name in of for new in coded.get(name, (name,))) for of in (roles.past, roles.future))
-    names = replace(names, words=words)
-    notes = tuple(
-        f"column '{shown(each.column)}' has {len(each.words)} words, which become {len(each.coded)} columns of 0 and 1"
-        for each in words
+    frame = frame.set_axis(list(map(str, frame.columns)), axis=1)
+    found = tuple(_categories(frame[name], where) for name in columns)
+    indicators = {each.column: each.indicators for each in found}
+    past, future = (
+        tuple(new for name in of for new in indicators.get(name, (name,))) for of in (roles.past, roles.future)
     )
-    return with_words(frame, names), replace(roles, past=past, future=future), names, notes
+    names = replace(names, categories=found)
+    notes = tuple(
+        f"column '{shown(each.column)}' is categorical; its {len(each.values)} categories are encoded as "
+        f"{len(each.indicators)} indicator column{'s' * (len(each.indicators) > 1)}"
+        for each in found
+    )
+    return with_indicators(frame, names), replace(roles, past=past, future=future), names, notes
 
 
-def with_words(frame: pd.DataFrame, names: ColumnNames) -> pd.DataFrame:
-    """The table with the columns of words that `names` has coded, as they were for the training.
+def with_indicators(frame: pd.DataFrame, names: ColumnNames) -> pd.DataFrame:
+    """The table with the indicators of the categories in `names` in place of its columns of text.
 
     Warns:
-        GapWarning: words that the training did not have.
+        GapWarning: categories that the training data did not have.
     """
-    given = [each for each in names.words if each.column in map(str, frame.columns)]
+    given = [each for each in names.categories if each.column in map(str, frame.columns)]
     if not given:
         return frame
-    coded = dict[str, pd.Series]()
+    indicators = dict[str, pd.Series]()
     for each in given:
-        cells = as_text(frame[each.column]).str.strip()
-        there = frame[each.column].notna()
-        new = there & ~cells.isin(each.words)
+        there, cells = frame[each.column].notna(), as_text(frame[each.column]).str.strip()
+        new = there & ~cells.isin(each.values)
         if new.any():
             warn(
-                f"Column '{shown(each.column)}' has the word '{shown(cells[new].iloc[0])}', which the training did not "
-                f"have; it counts as '{shown(each.words[0])}'.",
+                f"Column '{shown(each.column)}' has the category '{shown(cells[new].iloc[0])}', which the training data "
+                f"did not have; it counts as '{shown(each.values[0])}'.",
                 GapWarning,
             )
-        for name, word in zip(each.coded, each.words[1:], strict=True):
-            coded[name] = (cells == word).astype(float).where(there, np.nan)
+        for name, value in zip(each.indicators, each.values[1:], strict=True):
+            indicators[name] = (cells == value).astype(float).where(there, np.nan)
     rest = frame.drop(columns=[each.column for each in given])
-    attrs = frame.attrs
-    made = pd.concat([rest, pd.DataFrame(coded, index=frame.index)], axis=1)
-    made.attrs = attrs
+    made = pd.concat([rest, pd.DataFrame(indicators, index=frame.index)], axis=1)
+    made.attrs = frame.attrs
     return made
 
 
 def origins(columns: Sequence[str], names: ColumnNames) -> tuple[str, ...]:
-    """Names that a user knows these `columns` by."""
-    known = {coded: each.column for each in names.words for coded in each.coded}
+    """The columns of the user's table that `columns` come from."""
+    known = {indicator: each.column for each in names.categories for indicator in each.indicators}
     return tuple(dict.fromkeys(known.get(name, name) for name in columns))
 
 
-def _words(column: pd.Series, name: str, where: str) -> Words:
-    """The words of a column, the most frequent one first."""
-    cells = as_text(column[column.notna()]).str.strip()
-    words = tuple(map(str, cells.value_counts().sort_index().sort_values(ascending=False, kind="stable").index))
-    if len(words) > MOST:
+def _categories(column: pd.Series, where: str) -> Categories:
+    """The categories of a column, the most frequent first."""
+    cells, name = as_text(column[column.notna()]).str.strip(), str(column.name)
+    counts = cells.value_counts().sort_index().sort_values(ascending=False, kind="stable")
+    if len(counts) == 1:
         raise UsageError(
-            f"{where} has {len(words)} different words in column '{shown(name)}', and at most {MOST} are taken; bring "
-            "one of fewer, such as a group."
+            f"{where} has the same text '{shown(counts.index[0])}' all through '{shown(name)}'; leave it out."
         )
-    return Words(name, words)
+    if len(counts) > MOST_CATEGORIES:
+        raise UsageError(
+            f"{where} has {len(counts)} categories in column '{shown(name)}', and at most {MOST_CATEGORIES} are encoded; "
+            "group them into fewer."
+        )
+    return Categories(name, tuple(map(str, counts.index)))

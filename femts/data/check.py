@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from femts.data.categories import MOST_CATEGORIES
 from femts.data.column_names import ColumnNames
 from femts.data.describe import count
 from femts.data.frequency import check_step, grid_of, order_of, step_of
 from femts.data.schema import PLAIN, Schema
 from femts.data.stamps import are_clocks, as_text, first_of_periods, read_stamps
-from femts.data.words import MOST
 from femts.errors import UsageError
 from femts.text import shown
 
@@ -116,7 +116,9 @@ def _check_words(frame: pd.DataFrame, names: ColumnNames, where: str) -> None:
         )
     row = int(frame[words[0]].notna().to_numpy().argmax())
     listed = ",".join(map(shown, numbers[:6]))
-    covariate = ", take it for a covariate (--past or --future)" * (as_text(frame[words[0]]).nunique() <= MOST)
+    covariate = ", take it for a covariate (--past or --future)" * (
+        as_text(frame[words[0]]).nunique() <= MOST_CATEGORIES
+    )
     leave = f"{covariate}, or name what is to be forecast: --target '{listed}'"
     raise UsageError(
         f"{where} has the text '{shown(frame[words[0]].iloc[row])}' in column '{shown(words[0])}' at data row "

@@ -13,24 +13,25 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+_KEYS = ("time", "series", "value", "dates")
 ROW = "row"  # what the numbers of rows are called in a table without stamps
 
 
-class Words(NamedTuple):
-    """Words of a covariate.
+class Categories(NamedTuple):
+    """Categories of a covariate of text.
 
     Attributes:
         column: its name.
-        words: those of the training; a row of the first has 0 in every column that they become.
+        values: the categories of the training data; the first is the baseline, which has 0 in every indicator.
     """
 
     column: str
-    words: tuple[str, ...]
+    values: tuple[str, ...]
 
     @property
-    def coded(self) -> tuple[str, ...]:
-        """Names of the columns of 0 and 1 that they become."""
-        return tuple(f"{self.column} = {word}" for word in self.words[1:])
+    def indicators(self) -> tuple[str, ...]:
+        """Names of the indicator columns."""
+        return tuple(f"{self.column} = {value}" for value in self.values[1:])
 
 
 @dataclass(frozen=True)
@@ -42,14 +43,14 @@ class ColumnNames:
             column `row` gets it, with the numbers of its rows.
         series: of the series' names in a long table; `A+B` for those that columns `A` and `B` make together.
         value: of the values in a long table.
-        words: of the covariates that hold words; femts finds them.
-        dates: of the dates in whose order rows are numbered, where `time` is `row`; femts finds it.
+        categories: of the covariates of text, which loading finds.
+        dates: of the dates in whose order rows are numbered, where `time` is `row`; loading finds it.
     """
 
     time: str | None = None
     series: str = "unique_id"
     value: str = "y"
-    words: tuple[Words, ...] = ()
+    categories: tuple[Categories, ...] = ()
     dates: str | None = None
 
     @property
@@ -83,29 +84,27 @@ class ColumnNames:
 
     def named(self) -> dict[str, Any]:
         """As `of` takes it; in plain types for YAML."""
-        keys = ("time", "series", "value", "dates")
-        names = {key: getattr(self, key) for key in keys if getattr(self, key) is not None}
-        return names | ({"words": {each.column: list(each.words) for each in self.words}} if self.words else {})
+        names = {key: getattr(self, key) for key in _KEYS if getattr(self, key) is not None}
+        categories = {each.column: list(each.values) for each in self.categories}
+        return names | ({"categories": categories} if categories else {})
 
     @classmethod
     def of(cls, names: Mapping[str, Any]) -> ColumnNames:
-        """From names by `time`, `series` and `value`, as many as differ from the usual ones.
+        """From names by `time`, `series` and `value`, as many as differ from the usual ones, and what `named` adds.
 
         Raises:
             UsageError: another key, or one name for two columns.
         """
-        if not isinstance(names, Mapping):
+        given = dict(names) if isinstance(names, Mapping) else {"": names}
+        found = given.pop("categories", {})
+        listed = isinstance(found, Mapping) and all(isinstance(each, list) for each in found.values())
+        if not listed or not all(isinstance(name, str | None) for name in given.values()):
             raise UsageError("Argument 'columns' takes names of columns, as in columns={'time': 'when'}.")
-        names, words = dict(names), names.get("words", {})
-        names.pop("words", None)
-        coded = tuple(Words(str(column), tuple(map(str, each))) for column, each in words.items())
-        if not all(isinstance(name, str | None) for name in names.values()):
-            raise UsageError("Argument 'columns' takes names of columns, as in columns={'time': 'when'}.")
-        keys = ["time", "series", "value", "dates"]
-        unknown = next((key for key in names if key not in keys), None)
+        unknown = next((key for key in given if key not in _KEYS), None)
         if unknown is not None:
-            raise UsageError(f"Unknown kind of column '{shown(unknown)}'{suggest(unknown, keys)}")
-        made = cls(**names, words=coded)
+            raise UsageError(f"Unknown kind of column '{shown(unknown)}'{suggest(unknown, _KEYS[:3])}")
+        categories = tuple(Categories(column, tuple(map(str, values))) for column, values in found.items())
+        made = cls(**given, categories=categories)
         used = [name for name in (made.time, made.series, made.value) if name is not None]
         twice = next((name for name in used if used.count(name) > 1), None)
         if twice is not None:

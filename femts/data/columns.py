@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from femts.data.categories import with_indicators
 from femts.data.column_names import USUAL, ColumnNames
 from femts.data.numbering import numbered
 from femts.data.stamps import are_clocks, as_text, first_days, read_dates, times_of
-from femts.data.words import with_words
 from femts.errors import UsageError
 from femts.text import shown
 
@@ -71,7 +71,7 @@ def to_frame(table: Any, where: str = "The frame", names: ColumnNames | None = U
         frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
     if names is None:
         return frame
-    frame = with_words(_with_keys(_joined(_with_index(frame, names), names), names), names)
+    frame = with_indicators(_with_keys(_joined(_with_index(frame, names), names), names), names)
     return numbered(frame, names, where)
 
 

@@ -16,7 +16,8 @@ from pandas.tseries.frequencies import to_offset
 
 from femts.config.arguments import check_kind, check_path
 from femts.data.catalog import CATALOG, DatasetCard, card
-from femts.data.check import check_frame, sentinels, words_of
+from femts.data.categories import encode_categories
+from femts.data.check import check_frame, check_unique, sentinels, words_of
 from femts.data.dataset import Dataset
 from femts.data.download import fetch, file_sha256
 from femts.data.frequency import step_of
@@ -28,7 +29,6 @@ from femts.data.schema import Reading, Schema
 from femts.data.series_rows import from_rows
 from femts.data.splits import ratio_split
 from femts.data.unpack import STDIN
-from femts.data.words import code_words
 from femts.errors import UsageError, memory_checked
 from femts.text import shown
 
@@ -90,9 +90,10 @@ def load_dataset(
         return with_roles(data, schema.roles) if schema.roles.any else data
     opened = open_table(source, schema.form, guess=bool(schema.panel) or not schema.roles.any)
     opened = _arranged(opened, schema)
+    check_unique(list(map(str, opened.frame.columns)), opened.where)
     listed = {*schema.roles.past, *schema.roles.future}
-    words = words_of(opened.frame[[name for name in opened.frame.columns if str(name) in listed]])
-    frame, roles, form, notes = code_words(opened.frame, words, schema.roles, opened.form, opened.where)
+    text = words_of(opened.frame[[name for name in opened.frame.columns if str(name) in listed]])
+    frame, roles, form, notes = encode_categories(opened.frame, text, schema.roles, opened.form, opened.where)
     opened, schema = replace(opened, frame=frame, form=form, notes=opened.notes + notes), replace(schema, roles=roles)
     if schema.panel or (schema.panel is None and opened.is_long(schema.roles.target)):
         return _series_dataset(opened, schema)

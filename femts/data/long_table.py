@@ -16,7 +16,6 @@ from femts.data.columns import infer_columns
 from femts.data.frequency import NANOSECONDS, step_of
 from femts.data.roles import NO_ROLES
 from femts.data.schema import Schema
-from femts.data.series_rows import from_rows
 from femts.data.stamps import first_of_periods, read_stamps
 from femts.data.static import read_static
 from femts.errors import UsageError
@@ -59,8 +58,7 @@ def read_long(frame: pd.DataFrame, schema: Schema, where: str, freq: str | None 
     """
     frame = frame.set_axis([str(column) for column in frame.columns], axis=1)
     check_unique(frame.columns, where)
-    frame, form, _ = from_rows(frame, schema.form, where, schema.na)  # of a history; loading has done it before
-    frame, schema, notes = _settled(frame, replace(schema, form=form), where)
+    frame, schema, notes = _settled(frame, schema, where)
     check_unique(frame.columns, where)  # a role may name the stamps or the series
     roles, form = schema.roles, schema.form
     freq = freq or schema.freq

@@ -45,9 +45,8 @@ def from_rows(
             names.value: values[codes, places],
         }
     )
-    others = "the names of the others are its dates" if dated else "the others are its steps, numbered from 0"
-    because = f"because column '{shown(series)}' has a name in each and no column holds dates"
-    return long, names, (f"each row is read as a series, {because}; {others}",)
+    others = "the names of the other columns are its dates" if dated else "the other columns are its steps, from 0"
+    return long, names, (f"each row is read as a series, named by column '{shown(series)}'; {others}",)
 
 
 def _series_of(frame: pd.DataFrame, names: ColumnNames) -> str | None:

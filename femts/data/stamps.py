@@ -126,7 +126,7 @@ def first_of_periods(dates: pd.DatetimeIndex, freq: str) -> tuple[pd.DatetimeInd
     if len(first.unique()) < len(first) or first.equals(distinct):
         return dates, ()
     odd = int(np.argmax(first != distinct))
-    note = f"each of its stamps falls into a {kind} of its own, so they are read as {kind}s"
+    note = f"every stamp falls in a different {kind}, so stamps are read as {kind}s"
     example = f"{str(distinct[odd]).removesuffix(' 00:00:00')} as {str(first[odd]).removesuffix(' 00:00:00')}"
     return first[distinct.get_indexer(dates)], (f"{note} ({example})",)
 

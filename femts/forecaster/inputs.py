@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from femts.config.arguments import check_names
+from femts.data.categories import origins
 from femts.data.check import check_frame, check_unique, check_values
 from femts.data.column_names import ROW, ColumnNames
 from femts.data.columns import is_table, match_columns, to_frame
@@ -24,7 +25,6 @@ from femts.data.schema import Schema
 from femts.data.series_rows import from_rows
 from femts.data.splits import Split
 from femts.data.stamps import read_dates
-from femts.data.words import origins
 from femts.errors import AgeWarning, GapWarning, UnitsWarning, UsageError, suggest, warn
 from femts.forecaster.run_folder import RunConfig
 from femts.text import shown
@@ -82,7 +82,8 @@ def read_history(forecaster: Forecaster, history: pd.DataFrame, series: Sequence
             )
         return _table_history(history, forecaster.config, forecaster.columns, forecaster.freq)
     frame = to_frame(history, "The history", schema.form)
-    data = read_series(frame, "history", schema, "The history", forecaster.freq)
+    long, form, _ = from_rows(frame, schema.form, "The history", schema.na)
+    data = read_series(long, "history", replace(schema, form=form), "The history", forecaster.freq)
     if series is not None:
         chosen = check_names(series, "series")
         missing = next((name for name in chosen if name not in data.series), None)
@@ -109,10 +110,10 @@ def _table_history(history: pd.DataFrame, config: RunConfig, columns: Sequence[s
         raise UsageError(f"The history has no rows, and this model looks back {needed}; give that many.")
     if len(rows) < needed and len(rows) < config.fewest_rows:
         season = schema.season_of(freq)
-        stand = f"its first {season} are repeated" if 1 < season <= len(rows) else "the training mean stands"
+        filling = f"by repeating the first {season}" if 1 < season <= len(rows) else "with the training mean"
         warn(
-            f"The history has {len(rows)} rows, and this model looks back {needed}; {stand} in place of the others, so "
-            "expect larger errors than the scores say.",
+            f"The history has {len(rows)} rows, but this model looks back {needed}; the missing rows are filled {filling}, "
+            "so expect larger errors than the scores suggest.",
             GapWarning,
         )
     needed = min(needed, len(rows))

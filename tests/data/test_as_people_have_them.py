@@ -104,9 +104,9 @@ def test_stamps_on_varying_days_are_read_as_months_quarters_or_years(name: str, 
         table = pd.concat([table.assign(unique_id=name) for name in "ab"]).rename(columns={"date": "ds"})
     data = femts.load_dataset(table)
     assert data.freq == freq and data.stamps is not None and list(data.stamps[:ROWS]) == list(first[:ROWS])
-    (note,) = [note for note in data.notes if "of its own" in note]
+    (note,) = [note for note in data.notes if "stamps are read as" in note]
     kind = {"M": "month", "Q": "quarter", "Y": "year"}[freq[0]]
-    assert note.startswith(f"each of its stamps falls into a {kind} of its own, so they are read as {kind}s (")
+    assert note.startswith(f"every stamp falls in a different {kind}, so stamps are read as {kind}s (")
     forecast = forecast_of(saved(data, tmp_path), table, tmp_path)
     assert list(forecast["ds" if long else "date"].head(P)) == list(first[ROWS:])
 
@@ -121,7 +121,7 @@ def test_months_without_a_stamp_are_rows_without_values() -> None:
 def test_a_regular_step_stays_what_it_is(freq: str) -> None:
     when = pd.date_range("2005-01-01", periods=ROWS, freq=freq)
     assert step_of(when) == step_of(when.delete([9, 30])) == freq.replace("28D", "4W-SAT") or freq == "28D"
-    assert not [note for note in femts.load_dataset(dated(when)).notes if "of its own" in note]
+    assert not [note for note in femts.load_dataset(dated(when)).notes if "stamps are read as" in note]
 
 
 def fiscal(periods: int = 96) -> pd.DatetimeIndex:
@@ -145,7 +145,7 @@ def test_periods_of_weeks_are_no_months() -> None:
 def test_a_known_step_of_periods_takes_one_stamp_in_each(freq: str) -> None:
     ends = pd.date_range("2005-01-01", periods=20, freq=freq) + pd.Timedelta(days=20)
     data = femts.load_dataset(dated(ends), freq=freq)
-    assert (data.stamps == ends - pd.Timedelta(days=20)).all() and "of its own" in data.notes[0]
+    assert (data.stamps == ends - pd.Timedelta(days=20)).all() and "stamps are read as" in data.notes[0]
     with pytest.raises(UsageError, match=r"does not keep the step '.*' of --freq at data row 2"):
         femts.load_dataset(dated(pd.date_range("2005-01-01", periods=90)), freq=freq)
 
@@ -229,7 +229,7 @@ def test_a_series_in_each_row_is_read_and_predicted_from(
     data = femts.load_dataset(tmp_path / "rows.csv")
     assert data.series == tuple(table["id"]) and data.freq == ("1" if time == "row" else "YS-JAN")
     np.testing.assert_array_equal(data.values[:, 0], np.arange(240))
-    assert "each row is read as a series, because column 'id' has a name in each" in data.notes[0]
+    assert "each row is read as a series, named by column 'id'" in data.notes[0]
     forecaster = saved(data, tmp_path)
     forecast = forecast_of(forecaster, table, tmp_path)
     assert list(forecast.columns) == ["id", time, "y"] and forecast[time][0] == next_
