@@ -138,6 +138,14 @@ def test_windows_become_fewer_before_a_model_is_left_out(monkeypatch: pytest.Mon
     assert made.note == f"to stay within the time, candidates are compared on {made.windows} windows of each origin"
 
 
+def test_windows_of_a_single_origin_are_sixteen_at_least(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning, "LONG", 0)
+    made = planned(monkeypatch, 20.0, 1, quick=0.01, slow=0.5)
+    assert made.windows == 16 and not any(each.reason for each in made.candidates)
+    made = planned(monkeypatch, 20.0, 1, quick=0.01, slow=0.9)
+    assert made.windows == 32 and [each.model for each in made.candidates if each.reason] == ["slow"]
+
+
 def test_the_dearest_is_left_out_where_few_windows_take_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     made = planned(monkeypatch, 10.0, quick=0.02, slow=0.9)
     assert [each.model for each in made.candidates if each.reason] == ["slow"] and made.windows == WINDOWS

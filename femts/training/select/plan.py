@@ -81,7 +81,7 @@ class Plan:
 def plan(candidates: Sequence[Candidate], request: FitRequest, folds: Sequence[Dataset], clock: Clock) -> Plan:
     """The candidates for which there is time, by one measured fit of each classic, and the windows to compare all on.
 
-    Where time is short, windows become fewer, down to a quarter, and then the dearest classics are left out.
+    Where time is short, windows become fewer, down to half of them, of several origins to a quarter, and then the dearest classics are left out.
 
     Args:
         candidates: quick ones first.
@@ -108,9 +108,11 @@ def plan(candidates: Sequence[Candidate], request: FitRequest, folds: Sequence[D
             costs[each.key] = seconds_of_fit(each, request, fold)
     if not costs:
         return Plan(_left_out(candidates, out), MANY_WINDOWS)
+    # Of a single origin, 8 windows ranked ridge behind the seasonal naive forecast on ETTm1 and beside it on ETTh1, on
+    # which it errs 10 % less over 256; 16 did not.
     usual = windows = WINDOWS if len(folds) > 1 or (fold.typical_rows <= LONG and not learners) else WINDOWS_OF_ONE
     while costs and sum(need(each, windows) for each in costs.values()) > room:
-        if windows > max(1, usual // 4):
+        if windows > usual // (4 if len(folds) > 1 else 2):
             windows //= 2
         else:
             dearest = max(costs, key=lambda label: costs[label])
