@@ -8,6 +8,7 @@ from typing import Annotated
 from femts.cli.command import command
 from femts.cli.option_groups import grouped
 from femts.cli.options import option
+from femts.cli.output import final_note, say_notes
 from femts.cli.run_options import PlaceOptions, Run, load_run
 from femts.cli.targets import check_targets
 
@@ -27,7 +28,8 @@ def report(
     check_targets({"--out": out}, run=run)
     from femts.analysis.report import report as report_run
 
-    written = report_run(
-        load_run(run, place.device, place.dataset), out or run / "report.html", data_root=place.data_root
-    )
+    forecaster = load_run(run, place.device, place.dataset)
+    if forecaster.scored is not None:
+        say_notes([final_note(forecaster.metrics)])
+    written = report_run(forecaster, out or run / "report.html", data_root=place.data_root)
     print(f"{written}: {written.stat().st_size / 1e6:.2f} MB")
