@@ -25,7 +25,7 @@ from femts.evaluation.metrics import BUILT_IN
 from femts.evaluation.metrics import METRICS as NAMED_METRICS
 from femts.files import locked, remove_parts
 from femts.forecaster.forecaster import Forecaster, load
-from femts.forecaster.run_folder import CHECKPOINT, METRICS, SCORED, RunConfig, begin_run
+from femts.forecaster.run_folder import CHECKPOINT, METRICS, SCORED, RunConfig, begin_run, clear_run
 from femts.mixers.kernels import recorded
 from femts.mixers.ops.precision import full_precision
 from femts.models.base import ForecastModel
@@ -72,6 +72,7 @@ class FitRequest:
         lengths: as asked for.
         out: run folder; None keeps nothing.
         resume: go on with what is in it.
+        overwrite: replace the run in it, once the new one is about to be written.
         refit: then train on all rows.
         progress: show a line on a terminal.
         say: takes a sentence on what a reader should know.
@@ -89,6 +90,7 @@ class FitRequest:
     lengths: Lengths = field(default_factory=Lengths)
     out: Path | None = None
     resume: bool = False
+    overwrite: bool = False
     refit: bool = False
     progress: bool = False
     say: Callable[[str], None] = nothing
@@ -192,6 +194,8 @@ def fit(request: FitRequest, data: Dataset) -> Forecaster:
             except Finished:
                 assert out is not None
                 return finished(request, out, data)
+            if request.overwrite and out is not None:
+                clear_run(out)
             for run in (last, first):
                 write_beginning(run)
             if request.most_windows is not None:
@@ -272,7 +276,7 @@ def begin(request: FitRequest, config: RunConfig, module: DataModule, folder: Pa
         return Run(forecaster, module, None, *further)
     forecaster = first_forecaster(config, module)
     saved = None if request.out is None else folder
-    state = find_state(config, forecaster.preprocess_record(), saved, request.resume)
+    state = find_state(config, forecaster.preprocess_record(), saved, request.resume, request.overwrite)
     if request.accelerator.device == "cpu" and is_trained(forecaster.model) and not state.complete:
         left = None if request.limit is None else request.limit - (time.monotonic() - request.started)
         check_resources(forecaster.model, module.windows["train"], config.training, left)

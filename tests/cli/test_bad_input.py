@@ -215,6 +215,10 @@ CASES = {
     "output exists": Case(f"{TRAIN} --out run", r"run already holds a finished run"),
     "output is a file": Case(f"{TRAIN} --out good.csv", r"good.csv is a file"),
     "output holds other things": Case(f"{TRAIN} --out wrong", r"wrong holds files that are no run"),
+    "overwritten where other things are": Case(
+        f"{TRAIN} --overwrite --out wrong", r"wrong holds files that are no run"
+    ),
+    "resumed and overwritten": Case(f"{TRAIN} --resume --overwrite --out run", r"resumed or overwritten, not both"),
     "resumed where other things are": Case(f"{TRAIN} --resume --out wrong", r"wrong holds files that are no run"),
     "finished with another recipe": Case(f"{OWN} good.csv --resume --out run --seed 7", r"run was begun with .*seed"),
     "resumed with another recipe": Case(
