@@ -58,13 +58,24 @@ def choice_table(choice: Mapping[str, Any], where: str = "") -> str:
         error = each.get("error")
         ratio = error / naive if error is not None and naive else None
         name = f"{each['model']} (look-back {each['seq_len']})" if "seq_len" in each else each["model"]
-        rows.append([name, error, ratio, f"{each['seconds']:.1f}", "taken" if each["taken"] else "-"])
+        rows.append([name, error, ratio, f"{each['seconds']:.1f}", _share(each, choice)])
     if len(choice["taken"]) > 1:
         ratio = choice["error"] / naive if naive else None
         rows.insert(0, ["their mean", choice["error"], ratio, None, "taken"])
     origins = f"{count(choice['windows'], 'window')} after {count(choice['origins'], 'origin')}, before the test part"
     text = table(["model", "error", "of_naive", "seconds", ""], rows)
     return f"{where}{text}\nerror: mean absolute, scaled units, of {origins}\ntaken: {choice['rule']}"
+
+
+def _share(tried: Mapping[str, Any], choice: Mapping[str, Any]) -> str:
+    """Whether a candidate was taken, and where columns have weights of their own, its mean one."""
+    if not tried["taken"]:
+        return "-"
+    if "weights" not in choice:
+        return "taken"
+    place = choice["taken"].index(tried["model"])
+    each = [weights[place] for weights in choice["weights"].values()]
+    return f"taken, weight {sum(each) / len(each):.2f}"
 
 
 def details_table(frames: Mapping[int, pd.DataFrame], head: Mapping[str, Any], kind: str, channels: int = 1) -> str:

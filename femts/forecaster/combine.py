@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from femts.config.arguments import check_kind
+from femts.data.describe import count
 from femts.errors import UsageError, memory_checked
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.members import MEMBERS, member_record
@@ -26,7 +30,7 @@ _SHARED: dict[str, Callable[[Forecaster], object]] = {
 
 
 @memory_checked()
-def mean_of(forecasters: Sequence[Forecaster]) -> Forecaster:
+def mean_of(forecasters: Sequence[Forecaster], weights: ArrayLike | None = None) -> Forecaster:
     """Combine trained forecasters into one, whose forecast is the mean of theirs.
 
     They keep their models, which the mean shares. Its own intervals have to be calibrated, by
@@ -34,14 +38,16 @@ def mean_of(forecasters: Sequence[Forecaster]) -> Forecaster:
 
     Args:
         forecasters: two or more, trained on the same data for the same horizon; their look-backs may differ.
+        weights: one for each of them, or (forecasters, targets), one for each target of each; those of a target are
+            divided by their sum. None weighs all alike.
 
     Returns:
         A forecaster without intervals and scores. Of those that learned from all
         rows the mean of their scored ones is its `scored`.
 
     Raises:
-        UsageError: fewer than two, some that differ in what they forecast, or one that learned
-            quantiles or is a mean itself.
+        UsageError: fewer than two, some that differ in what they forecast, one that learned
+            quantiles or is a mean itself, or weights that are none.
     """
     check_kind(forecasters, list | tuple, "The forecasters", GIVE)  # type: ignore[arg-type]
     for one in forecasters:
@@ -54,7 +60,9 @@ def mean_of(forecasters: Sequence[Forecaster]) -> Forecaster:
         _check_same(first, other)
     members = tuple(Member(one.config.model, one.config.model_config) for one in forecasters)
     shape = {"pred_len": first.config.pred_len, "n_channels": len(first.columns)}
-    mean = MeanConfig(seq_len=max(one.config.seq_len for one in forecasters), **shape, members=members)
+    shares = None if weights is None else _shares(weights, len(forecasters), len(first.targets), shape["n_channels"])
+    longest = max(one.config.seq_len for one in forecasters)
+    mean = MeanConfig(seq_len=longest, **shape, members=members, weights=shares)
     config = replace(first.config, model=MEAN, model_config=mean)  # whose recipe is that of the first
     made = Forecaster(
         MeanModel(mean, [one.model for one in forecasters]).eval(),
@@ -68,8 +76,24 @@ def mean_of(forecasters: Sequence[Forecaster]) -> Forecaster:
         _dataset=first._dataset,
     )
     scored = [one.scored for one in forecasters if one.scored is not None]
-    made.scored = mean_of(scored) if scored else None
+    made.scored = mean_of(scored, weights) if scored else None
     return made.to(made.device)
+
+
+def _shares(weights: ArrayLike, members: int, targets: int, channels: int) -> tuple[tuple[float, ...], ...]:
+    """Weights (members, channels) that sum to 1 over the members; channels behind the targets have equal ones."""
+    try:
+        given = np.asarray(weights, dtype=np.float64)
+        each = np.broadcast_to(given[:, None] if given.ndim == 1 else given, (members, targets))
+    except (TypeError, ValueError):
+        each = np.full((members, targets), np.nan)
+    if not (np.isfinite(each).all() and (each >= 0).all() and (each.sum(axis=0) > 0).all()):
+        raise UsageError(
+            f"The weights of {members} forecasters of {count(targets, 'target')} are {members} numbers of at least 0, or "
+            f"{members} x {targets}, of which those of a target are not all 0."
+        )
+    equal = np.full((members, channels - targets), 1 / members)
+    return tuple(map(tuple, np.hstack([each / each.sum(axis=0), equal]).tolist()))
 
 
 def _check_member(forecaster: Forecaster) -> None:

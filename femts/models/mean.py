@@ -2,11 +2,13 @@
 
 Models err differently, so that the mean of their forecasts is hard to beat, and weights that are
 learned from few validation windows seldom do better (Bates & Granger, "The Combination of
-Forecasts", OR 1969; Makridakis et al., "The M4 Competition", IJF 2020).
+Forecasts", OR 1969; Makridakis et al., "The M4 Competition", IJF 2020). Where there are many windows, each
+channel may have weights of its own.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -64,14 +66,19 @@ class MeanConfig(ModelConfig):
 
     Attributes:
         members: the models, in order.
+        weights: of each member, one for each channel, at least 0; those of a channel sum to 1. None weighs all members
+            alike.
     """
 
     members: tuple[Member, ...] = ()
+    weights: tuple[tuple[float, ...], ...] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.members:
             check_trained(MEAN)
+        if self.weights is not None:
+            _check_weights(self.weights, len(self.members), self.n_channels)
         for name, config in ((member.model, member.config) for member in self.members):
             if isinstance(config, MeanConfig):
                 raise UsageError("A mean is no member of a mean; give its members instead.")
@@ -112,12 +119,15 @@ class MeanModel(ForecastModel):
     Config: ClassVar[type[ModelConfig]] = MeanConfig
     combines = True
     supports = Supports(static=True)
+    weights: Tensor | None
 
     def __init__(self, config: MeanConfig, members: Sequence[ForecastModel] | None = None) -> None:
         super().__init__(config)
         self.members = nn.ModuleList([each.build() for each in config.members] if members is None else members)
         most = [each.most_windows for each in self.models if each.most_windows is not None]
         self.most_windows = min(most, default=None)
+        weights = None if config.weights is None else torch.tensor(config.weights)
+        self.register_buffer("weights", weights, persistent=False)  # a part of the configuration
         self.supports = self.supports_of(config)
 
     @property
@@ -168,7 +178,22 @@ class MeanModel(ForecastModel):
     def forecasts(self, batch: Batch, steps: int) -> Forecasts:
         """Mean of the members' points, each of its own last rows; see `ForecastModel.forecasts`."""
         points = [each.forecasts(batch.recent(each.config.seq_len), steps).points for each in self.models]
-        return Forecasts(reduce(torch.add, points) / len(points), None)
+        if self.weights is None:
+            return Forecasts(reduce(torch.add, points) / len(points), None)
+        weighted = [each * weight.to(each.dtype) for each, weight in zip(points, self.weights, strict=True)]
+        return Forecasts(reduce(torch.add, weighted), None)
+
+
+def _check_weights(weights: tuple[tuple[float, ...], ...], members: int, channels: int) -> None:
+    """UsageError unless there is a weight of each member for each channel, and those of a channel sum to 1."""
+    shape = len(weights) == members and all(len(each) == channels for each in weights)
+    if not shape or any(not 0 <= one <= 1 for each in weights for one in each):
+        raise UsageError(
+            f"The weights of a mean are {members} times {channels} numbers from 0 to 1, of each member for each channel."
+        )
+    for channel, total in enumerate(map(math.fsum, zip(*weights, strict=True))):
+        if not math.isclose(total, 1.0, rel_tol=1e-6):
+            raise UsageError(f"The weights of channel {channel} sum to {total:.6g}; those of a mean sum to 1.")
 
 
 def _inputs(config: ModelConfig, name: str) -> int:

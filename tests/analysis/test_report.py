@@ -228,7 +228,12 @@ def test_classic_is_fitted_for_the_forecast_alone_right_after_training(
 ) -> None:
     fits, forecast = list[int](), Fit.forecast
     monkeypatch.setattr(classic_fit, "_RECENT", {})
-    monkeypatch.setattr(Fit, "forecast", lambda self, values: fits.append(len(values)) or forecast(self, values))
+
+    def counted(self: Fit, values: Any) -> Any:
+        fits.append(len(values))
+        return forecast(self, values)
+
+    monkeypatch.setattr(Fit, "forecast", counted)
     months = pd.date_range("2012-01-01", periods=140, freq="MS")
     table = pd.DataFrame({"date": months, "y": 50 + 9 * np.sin(np.arange(140) * np.pi / 6)})
     table["y"] += np.random.default_rng(0).normal(size=140)

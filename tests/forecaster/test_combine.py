@@ -78,6 +78,28 @@ def test_forecast_is_the_mean_of_the_members(made: femts.Forecaster, members: li
         check_mean(made, members, TABLE[-40:])
 
 
+def test_weights_count_by_member_and_target(members: list[Any], data: Any, tmp_path: Path) -> None:
+    weights = np.arange(2.0 * len(members)).reshape(-1, 2)
+    made = femts.mean_of(members, weights)
+    each = np.stack([one.predict(TABLE)[["load", "heat"]].to_numpy() for one in members])
+    shares = weights / weights.sum(0)
+    np.testing.assert_allclose(made.predict(TABLE)[["load", "heat"]], np.einsum("mpt,mt->pt", each, shares), rtol=1e-5)
+    made.save(tmp_path / "run")
+    pd.testing.assert_frame_equal(femts.load(tmp_path / "run").predict(TABLE), made.predict(TABLE), check_exact=True)
+    again = refit(made, data)
+    assert again.config.model_config == made.config.model_config
+    one_each = femts.mean_of(members, [2.0] * len(members)).predict(TABLE)
+    pd.testing.assert_frame_equal(one_each, femts.mean_of(members).predict(TABLE), rtol=1e-6)
+
+
+@pytest.mark.parametrize("weights", [[1.0], [[1.0, -1.0]], "much", [float("nan")], [0.0]])
+def test_weights_that_are_none_are_refused(members: list[Any], weights: Any) -> None:
+    wrong = weights if isinstance(weights, str) else weights * (len(members) if len(weights) == 1 else 1)
+    wrong = [1.0] * (len(members) + 1) if weights == [1.0] else wrong
+    with pytest.raises(UsageError, match=r"The weights of \d+ forecasters of 2 targets are"):
+        femts.mean_of(members, wrong)
+
+
 def test_mean_is_scored_like_any_other(made: femts.Forecaster, data: Any) -> None:
     scores = made.evaluate()
     assert scores["mse"] == pytest.approx(made.scores().query("units == 'scaled'")["mse"].item())

@@ -15,7 +15,7 @@ from femts.training.resolve import Lengths
 from femts.training.select import plan as planning
 from femts.training.select.candidates import NAIVE_NAMES, Candidate, shortlist
 from femts.training.select.plan import MANY_WINDOWS, WINDOWS, Clock, Plan, plan
-from femts.training.select.rule import best_mean, error_of
+from femts.training.select.rule import best_mean
 from femts.training.select.trial import Array, CandidateResult
 
 RNG = np.random.default_rng(0)
@@ -29,7 +29,7 @@ def tried(model: str, *mistakes: Array | float) -> CandidateResult:
 
 
 def taken(*candidates: CandidateResult, few: bool = True) -> list[str]:
-    return [each.model for each in best_mean(candidates, few)]
+    return [each.model for each in best_mean(candidates, few).members]
 
 
 def test_the_best_is_taken_alone_where_the_others_only_make_it_worse() -> None:
@@ -39,14 +39,23 @@ def test_the_best_is_taken_alone_where_the_others_only_make_it_worse() -> None:
 def test_models_that_err_in_opposite_ways_are_averaged() -> None:
     above, below, far = tried("above", 1.0), tried("below", -1.1), tried("far", 9.0)
     assert taken(far, below, above) == ["above", "below"]
-    assert error_of([above, below]) == pytest.approx(0.05)
+    assert best_mean([far, below, above], True).error == pytest.approx(0.05)
 
 
-def test_naive_models_are_no_members_where_many_rows_decide() -> None:
-    above, below = tried("ridge", 1.0), tried("seasonal_naive", -1.1)
-    assert taken(above, below) == ["ridge", "seasonal_naive"]
-    assert taken(above, below, few=False) == ["ridge"]
-    assert taken(tried("ridge", 1.2), below, few=False) == ["seasonal_naive"]
+def test_each_column_has_weights_where_many_rows_decide() -> None:
+    one, other = (tried(name, np.array(mistake)) for name, mistake in (("one", [0.0, 3.0]), ("other", [2.0, -1.0])))
+    made = best_mean([one, other], few=False)
+    assert made.weights is not None and made.error == pytest.approx(0.0)
+    np.testing.assert_allclose(made.weights, [[1.0, 0.25], [0.0, 0.75]])
+    assert best_mean([one, other], few=True).weights is None
+
+
+def test_a_column_without_values_is_weighted_alike() -> None:
+    empty = np.where([True, False], np.nan, TRUTH)
+    pair = [CandidateResult(f"{m}", forecasts=(TRUTH + m,), targets=(empty,)) for m in (1.0, -1.0)]
+    made = best_mean(pair, few=False)
+    assert made.weights is not None and made.error == pytest.approx(0.0)
+    np.testing.assert_allclose(made.weights, 0.5)
 
 
 def test_no_more_than_four_are_averaged() -> None:

@@ -27,7 +27,7 @@ from femts.training.select.candidates import LONG, RIDGE, Candidate, shortlist
 from femts.training.select.folder import request_record, trials_folder
 from femts.training.select.look_back import origins_of, too_slow
 from femts.training.select.plan import Clock, plan
-from femts.training.select.rule import RULE, best_mean, error_of
+from femts.training.select.rule import best_mean
 from femts.training.select.trial import CandidateResult, try_candidate
 from femts.training.stopping import Interrupted
 
@@ -37,7 +37,7 @@ LEAST = 3.0  # seconds that a trial needs of a model that is not made in a momen
 
 
 def choose(request: FitRequest, data: Dataset) -> Forecaster:
-    """Try models on the rows of `data` before the test part, take the best of them by `RULE`, and score it once.
+    """Try models on the rows of `data` before the test part, take the best of them by `best_mean`, and score it once.
 
     Returns:
         A forecaster of the one taken, or of the mean of several; `metrics["auto"]` says what was tried.
@@ -146,13 +146,14 @@ def _words(tried: CandidateResult, naive: float) -> str:
 
 def _taken(request: FitRequest, data: Dataset, tried: Sequence[CandidateResult], clock: Clock) -> Forecaster:
     """The forecaster of the candidates that are taken, on all of `data`, with its scores."""
-    taken = best_mean(tried, data.typical_rows <= LONG)
+    choice = best_mean(tried, data.typical_rows <= LONG)
+    taken, weights = choice.members, choice.weights
     if not taken:
         reason = next((each.reason for each in tried if each.reason), "Their forecasts are not finite")
         failure = RunFailure if any(each.failed for each in tried) else UsageError
         raise failure(f"No model could be tried. {reason.rstrip('.')}.")
     members = [_settled(request, data, each) for each in taken]
-    made: Forecaster = members[0] if len(members) == 1 else mean_of(members)
+    made: Forecaster = members[0] if len(members) == 1 else mean_of(members, weights)
     of_training = {key: made.metrics[key] for key in _OF_TRAINING if key in made.metrics}
     if len(members) > 1:
         kernels = {name: used for each in members for name, used in each.metrics["kernels"].items()}
@@ -170,9 +171,10 @@ def _taken(request: FitRequest, data: Dataset, tried: Sequence[CandidateResult],
         **of_training,
         **scores,
         "auto": {
-            "rule": RULE,
+            "rule": choice.rule,
             "taken": [each.model for each in taken],
-            "error": error_of(taken),
+            **({} if weights is None else {"weights": dict(zip(made.targets, weights.T.tolist(), strict=True))}),
+            "error": choice.error,
             "origins": len(taken[0].targets),
             "windows": sum(map(len, taken[0].targets)),
             "tried": [_record(each, each in taken) for each in tried],

@@ -75,20 +75,22 @@ class CandidateResult:
     @property
     def error(self) -> float:
         """Mean over the origins of its mean absolute error, in scaled units; NaN where it was not tried."""
-        return mean_error(self.forecasts, self.targets, self.limits)
+        if not self.forecasts or not all(np.isfinite(each).all() for each in self.forecasts):
+            return float("nan")
+        return self.error_of(self.forecasts)
 
+    def error_of(self, forecasts: Sequence[Array]) -> float:
+        """The same of other `forecasts` of the same windows."""
+        return float(np.mean([np.nanmean(each) for each in self.errors(forecasts)]))
 
-def mean_error(forecasts: Sequence[Array], targets: Sequence[Array], limits: Sequence[Limits | None] = ()) -> float:
-    """Mean over the origins of the mean absolute error of `forecasts` within their `limits`, NaN for none, and for one
-    that is not finite."""
-    if not forecasts or not all(np.isfinite(each).all() for each in forecasts):
-        return float("nan")
-    if any(each is not None for each in limits):
-        forecasts = [
+    def errors(self, forecasts: Sequence[Array]) -> list[Array]:
+        """Absolute errors, (W, P, T) for each origin, of other `forecasts` of the same windows, within their limits."""
+        limits = self.limits or (None,) * len(forecasts)
+        within = [
             each if limit is None else limit.clip(torch.from_numpy(each)).numpy()
             for each, limit in zip(forecasts, limits, strict=True)
         ]
-    return float(np.mean([np.nanmean(np.abs(f - y)) for f, y in zip(forecasts, targets, strict=True)]))
+        return [np.abs(made - target) for made, target in zip(within, self.targets, strict=True)]
 
 
 class _Collected:
