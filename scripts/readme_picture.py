@@ -37,7 +37,7 @@ PICTURE = ROOT / "docs" / "femts"
 MODEL, STEPS, LEVEL, TABLE = "fem_sm", 96, 80, "ETTh1"
 BARS = ("fem_sm_ridge", "ridge", "fem_mamba", "fem_gla", "fem_sm", NAIVE)  # the last is beside any table
 COMMAND = f"""$ femts table --datasets {TABLE} --models {",".join(BARS[:-1])} \\
-              --pred-lens 96 --roll-out all --seeds 42,1,2,3,4"""
+              --horizons 96 --roll-out all --seeds 42,1,2,3,4"""
 SHOWN_BEFORE = 192  # steps of the history before a forecast
 
 

@@ -57,5 +57,5 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("own")
     small_table().to_csv(folder / "past.csv", index=False)
     arguments = ["train", "--dataset", folder / "past.csv", "--model", "naive", "--out", folder / "run"]
-    assert main([*map(str, arguments), "--pred-len", "12", "--seq-len", "24"]) == 0
+    assert main([*map(str, arguments), "--horizon", "12", "--seq-len", "24"]) == 0
     return folder

@@ -21,7 +21,7 @@ from femts.errors import FemtsError, RunFailure, UsageError
 from femts.files import locked, remove_parts, write_file
 
 TRAIN = [sys.executable, "-m", "femts", "train", "--dataset", "synthetic", "--model", "dlinear"]
-TRAIN += ["--pred-len", "12", "--seq-len", "24", "--max-steps", "30"]
+TRAIN += ["--horizon", "12", "--seq-len", "24", "--max-steps", "30"]
 
 
 @pytest.fixture(params=["unnamed", "named"])

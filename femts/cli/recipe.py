@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from femts.data.dataset import Dataset
 
 SECTIONS = ("model", "training")
+HORIZON = ("--horizon", "--pred-len")  # the second as in the scripts of the literature
 _BUDGETS = {"training.max_steps", "training.max_epochs"}  # two ways to say one thing
 _KEYS = ("dataset", *READING, "model", "pred_len", "seq_len", "protocol", "training", "refit")
 
@@ -39,7 +40,9 @@ class RecipeOptions:
     pred_len: Annotated[
         str | None,
         option(
-            "Steps to forecast; auto goes by the step of the data; several train one model each.", "N[,N...]|all|auto"
+            "Steps to forecast; auto goes by the step of the data; several train one model each.",
+            "N[,N...]|all|auto",
+            *HORIZON,
         ),
     ] = None
     seq_len: Annotated[str | None, option("Steps of look-back; auto leaves them to the protocol.", "N|auto")] = None

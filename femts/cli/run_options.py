@@ -141,11 +141,11 @@ def _numbers(text: str, check: Callable[[list[float]], tuple[float, ...]], other
     return check(numbers)
 
 
-def parse_steps(text: str, option: str = "--horizon") -> int:
+def parse_steps(text: str) -> int:
     """A horizon as a number; UsageError when it is none."""
-    steps = whole_number(text, f"Horizon {option}")
+    steps = whole_number(text, "Horizon --horizon")
     if steps is None or steps < 1:
-        raise UsageError(f"Horizon '{shown(text)}' is not a number of steps; write {option} 96.")
+        raise UsageError(f"Horizon '{shown(text)}' is not a number of steps; write --horizon 96.")
     return steps
 
 

@@ -43,7 +43,10 @@ class GridOptions:
     pred_lens: Annotated[
         str,
         typer.Option(
-            metavar="N[,N...]|all|auto", help="Horizons; auto: all of the catalogue's, one by the step of a file."
+            "--horizons",
+            "--pred-lens",
+            metavar="N[,N...]|all|auto",
+            help="Horizons; auto: all of the catalogue's, one by the step of a file.",
         ),
     ] = "auto"
     roll_out: Annotated[

@@ -55,7 +55,7 @@ def read_setting(kind: type, name: str, value: Any, where: str) -> Any:
     """
     names = [f.name for f in fields(kind) if f.name not in SHAPE]
     if name in SHAPE:
-        raise UsageError(f"Setting '{where}.{name}' follows from the data, --seq-len and --pred-len; leave it out.")
+        raise UsageError(f"Setting '{where}.{name}' follows from the data, --seq-len and --horizon; leave it out.")
     if name not in names:
         raise UsageError(f"Unknown setting '{where}.{shown(name)}'{suggest(name, names)}")
     check_plain(value, f"Setting '{where}.{name}'")

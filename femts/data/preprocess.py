@@ -192,9 +192,9 @@ class Preprocess:
             power = replace(power, powers=mixed(power.powers, others.power.powers))
         return replace(self, scaler=scaler, power=power)
 
-    def reading(self, raw: bool) -> Preprocess:
-        """The same, for a model that reads values before scaling, or not."""
-        return replace(self, reads_raw=raw)
+    def reading(self, raw: bool, known: bool = True) -> Preprocess:
+        """The same, for a model that reads values before scaling, or not, and what is `known` in advance, or not."""
+        return replace(self, reads_raw=raw, known=self.known if known else None)
 
     def scale(self, values: Array) -> Array:
         """Raw `values` (S or n, ..., C) transformed and scaled; what is missing and what is known stay in them."""

@@ -323,7 +323,7 @@ def check_windows(data: Dataset, part: str, seq_len: int, pred_len: int, reads_r
     elif not data.split.windows(part, seq_len, pred_len)[:, 3].any():
         raise UsageError(
             f"No series of '{name}' has a window of {pred_len} steps in its {part} part (the longest has {data.rows} "
-            "rows); take a shorter --pred-len, or bring more rows."
+            "rows); take a shorter --horizon, or bring more rows."
         )
 
 

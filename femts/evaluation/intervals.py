@@ -247,7 +247,7 @@ class Intervals:
         if steps > self.steps:
             raise UsageError(
                 f"Intervals are calibrated for {self.steps} steps, not for {steps}; ask for up to {self.steps}, "
-                f"or run `femts calibrate RUN --pred-len {steps}`."
+                f"or run `femts calibrate RUN --horizon {steps}`."
             )
         highest = self.levels[-1] if self.levels else 0.0
         beyond = next((level for level in levels if level > highest), None)

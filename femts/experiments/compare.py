@@ -356,7 +356,7 @@ def check_published(cells: Sequence[Cell], roll_out: Sequence[int] = ()) -> None
     if tuple(asked) != HORIZONS:
         raise UsageError(
             f"Published means are over {', '.join(map(str, HORIZONS))} steps, not over {', '.join(map(str, asked))}; "
-            "give '--pred-lens all', or '--pred-lens 96 --roll-out all'."
+            "give '--horizons all', or '--horizons 96 --roll-out all'."
         )
 
 

@@ -111,7 +111,7 @@ def check_roll_out(cells: Sequence[Cell], roll_out: Sequence[int], data_root: st
         raise UsageError(
             f"Models of {own[0]} and of {first} steps are validated on other windows at {first} steps, "
             f"so validation cannot choose between them; leave {first} out of '--roll-out', or {own[0]} out of "
-            "'--pred-lens'."
+            "'--horizons'."
         )
     splits: dict[str, list[Any]] = {}
     for cell in {(cell.dataset, cell.pred_len): cell for cell in cells if cell.own is not None and own[1:]}.values():

@@ -41,7 +41,7 @@ def _steps(forecaster: Forecaster, pred_len: int | None) -> int:
     if check_steps(pred_len) < own:
         raise UsageError(
             f"Intervals for a horizon of {pred_len} would be too short for this run, which forecasts {own} steps; "
-            f"calibrate at least {own} (--pred-len {own})."
+            f"calibrate at least {own} (--horizon {own})."
         )
     return pred_len
 

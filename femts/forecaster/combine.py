@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -24,8 +24,12 @@ _SHARED: dict[str, Callable[[Forecaster], object]] = {
     "way of reading the data": lambda one: one.config.schema,
     "training data or split": lambda one: dict(one.data),
     "horizon": lambda one: one.config.pred_len,
-    "scaling": lambda one: one.preprocess.to_dict(),
+    "scaling": lambda one: one.preprocess.reading(False, known=False).to_dict(),
     "rows to learn from": lambda one: (one.config.refit, one.scored is None),
+}
+# And those that read what is known in advance.
+_SHARED_BY_READERS: dict[str, Callable[[Forecaster], object]] = {
+    "way of reading what is known in advance": lambda one: (one.config.reads, one.preprocess.to_dict().get("known")),
 }
 
 
@@ -57,17 +61,21 @@ def mean_of(forecasters: Sequence[Forecaster], weights: ArrayLike | None = None)
         raise UsageError(f"A mean is of two forecasters or more, not of {len(forecasters)}; {GIVE}.")
     first, *others = forecasters
     for other in others:
-        _check_same(first, other)
+        _check_same(first, other, _SHARED)
+    first_reading, *others = [one for one in forecasters if one.config.reads.any] or [first]
+    for other in others:
+        _check_same(first_reading, other, _SHARED_BY_READERS)
     members = tuple(Member(one.config.model, one.config.model_config) for one in forecasters)
     shape = {"pred_len": first.config.pred_len, "n_channels": len(first.columns)}
     shares = None if weights is None else _shares(weights, len(forecasters), len(first.targets), shape["n_channels"])
     longest = max(one.config.seq_len for one in forecasters)
     mean = MeanConfig(seq_len=longest, **shape, members=members, weights=shares)
-    config = replace(first.config, model=MEAN, model_config=mean)  # whose recipe is that of the first
+    # Members that read nothing that is known in advance do not mind what the others read.
+    config = replace(first_reading.config, model=MEAN, model_config=mean)
     made = Forecaster(
         MeanModel(mean, [one.model for one in forecasters]).eval(),
         config,
-        first.preprocess.reading(config.reads_raw),
+        first_reading.preprocess.reading(config.reads_raw),
         first.freq,
         first.data,
         {MEMBERS: [member_record(one) for one in forecasters]},
@@ -107,9 +115,9 @@ def _check_member(forecaster: Forecaster) -> None:
         )
 
 
-def _check_same(one: Forecaster, other: Forecaster) -> None:
+def _check_same(one: Forecaster, other: Forecaster, shared: Mapping[str, Callable[[Forecaster], object]]) -> None:
     """UsageError for two forecasters that differ in what they forecast, or learned from."""
-    for what, of in _SHARED.items():
+    for what, of in shared.items():
         if of(one) != of(other):
             raise UsageError(
                 f"The forecasters '{one.config.model}' and '{other.config.model}' differ in their {what}, so that they "

@@ -141,6 +141,7 @@ class MeanModel(ForecastModel):
         each = [one.model_class.supports_of(one.config) for one in cast(MeanConfig, config).members]
         return Supports(
             known=any(one.known for one in each),
+            calendar=any(one.calendar for one in each),
             static=True,
             channels=1 if all(one.channels == 1 for one in each) else None,
             raw=any(one.raw for one in each),

@@ -118,8 +118,7 @@ class FitRequest:
         None for no limit, and scored on so many windows; it says nothing."""
         other = FitRequest.of(model, *self.asked, time.monotonic())
         limit = None if seconds is None else f"{max(1, int(seconds))}s"
-        # All candidates alike, or they have no mean: not all of them read what is known in advance.
-        training = replace(other.training, max_time=limit, covariates="regress")
+        training = replace(other.training, max_time=limit)
         same: dict[str, Any] = {"lengths": self.lengths, "progress": self.progress, "most_windows": most_windows}
         return replace(other, training=training, out=out, resume=out is not None, ignores=True, **same)
 

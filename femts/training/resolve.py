@@ -197,7 +197,7 @@ def length_notes(data: Dataset, model: str, lengths: Lengths) -> list[str]:
 def horizon_notes(data: Dataset, pred_len: object) -> list[str]:
     """A sentence on the horizon where nobody gave it."""
     ahead = horizon(data, pred_len)
-    return [f"horizon {ahead.steps}, {ahead.reason}; --pred-len takes another"] * bool(ahead.reason)
+    return [f"horizon {ahead.steps}, {ahead.reason}; --horizon takes another"] * bool(ahead.reason)
 
 
 def thinned_notes(model: ForecastModel, windows: Mapping[str, Windows]) -> list[str]:

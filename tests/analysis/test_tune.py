@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SMALL: dict[str, Any] = {"model.n_layers": 1, "model.n_heads": 2, "training.max_steps": 16, "training.device": "cpu"}
 SEARCH = {"seq_len": [24, 48], "model.d_model": "8,16", "training.lr": "1e-4..1e-1", "training.batch_size": "16,32"}
 COMMAND = [
-    *"tune --dataset small.csv --model fem_sm --pred-len 12 --out study --set model.n_layers=1 --max-steps 16".split(),
+    *"tune --dataset small.csv --model fem_sm --horizon 12 --out study --set model.n_layers=1 --max-steps 16".split(),
     *"--set model.n_heads=2 --device cpu --search seq_len=24,48 --search model.d_model=8,16 --trials".split(),
 ]
 

@@ -19,7 +19,7 @@ from scripts.bench.__main__ import main, run
 from scripts.bench.mixer import layer_config
 
 MIXER = "mixer --lengths 3 6 --tokens 8 --d-model 16 --n-heads 2 --repeats 1 --device cpu"
-TRAIN = "train --seq-len 48 --pred-len 24 --channels 3 --batch-size 2 --repeats 1 --device cpu --set model.d_model=16"
+TRAIN = "train --seq-len 48 --horizon 24 --channels 3 --batch-size 2 --repeats 1 --device cpu --set model.d_model=16"
 SETS = ["alone", "L", "LT", "LTG", "CLTG", "naive"]
 
 
@@ -90,7 +90,7 @@ def test_operations_are_counted_exactly() -> None:
 
 
 def test_data_compares_a_gather_with_the_loader() -> None:
-    measured = rows("data --seq-len 24 --pred-len 12 --batch-sizes 8 32 --repeats 1 --device cpu")
+    measured = rows("data --seq-len 24 --horizon 12 --batch-sizes 8 32 --repeats 1 --device cpu")
     assert [(row["channels"], row["batch_size"]) for row in measured] == [(7, 8), (7, 32)]
     for row in measured:
         assert row["loader"]["ratio"] == 1.0

@@ -58,13 +58,13 @@ CASES = {
     "config with a flat training": Case("train --config flat.yaml", r"'training: fast'"),
     "final that is no flag": Case("train --config refit.yaml", r"Argument 'refit' is .*often.*True or False"),
     # horizons and look-backs
-    "horizon that is no number": Case(f"{TRAIN} --pred-len week", r"'week' is not .*; write 96, 96,192 or all"),
-    "horizon zero": Case(f"{TRAIN} --pred-len 0", r"Horizon '0'"),
+    "horizon that is no number": Case(f"{TRAIN} --horizon week", r"'week' is not .*; write 96, 96,192 or all"),
+    "horizon zero": Case(f"{TRAIN} --horizon 0", r"Horizon '0'"),
     "look-back that is no number": Case(f"{TRAIN} --seq-len -5", r"'-5'.*--seq-len 512"),
     "look-back too long": Case(f"{TRAIN} --seq-len 9999", r"look-back of 9999 .* longest look-back that fits is \d+"),
-    "horizon too long": Case(f"{TRAIN} --pred-len 5000", r"forecast of 5000 .* longest .*fits is \d+"),
-    "one horizon of several too long": Case(f"{TRAIN} --pred-len 12,5000", r"forecast of 5000 "),
-    "horizon too long to score": Case("evaluate run --pred-len 12,5000", r"forecast of 5000 "),
+    "horizon too long": Case(f"{TRAIN} --horizon 5000", r"forecast of 5000 .* longest .*fits is \d+"),
+    "one horizon of several too long": Case(f"{TRAIN} --horizon 12,5000", r"forecast of 5000 "),
+    "horizon too long to score": Case("evaluate run --horizon 12,5000", r"forecast of 5000 "),
     "horizon of a prediction": Case("predict run good.csv --horizon 0", r"Horizon '0'.*--horizon 96"),
     # tables
     "table missing": Case(f"{OWN} none.csv", r"none.csv does not exist"),
@@ -121,7 +121,7 @@ CASES = {
         "predict run good.csv --level 99.99", r"99.99 is not calibrated; ask for 99.9 or less, .*--level 99.99"
     ),
     "level beyond the calibrated horizon": Case(
-        "predict run good.csv --horizon 30 --level 80", r"calibrated for 12 steps, not for 30; .*--pred-len 30"
+        "predict run good.csv --horizon 30 --level 80", r"calibrated for 12 steps, not for 30; .*--horizon 30"
     ),
     "quantile of a prediction that is 0": Case(
         "predict run good.csv --quantiles 0,.5", r"'0.0' is not .*between 0 and 1"
@@ -133,11 +133,11 @@ CASES = {
         "predict run good.csv --quantiles .00005", r"Level 99.99 is not calibrated.*--level 99.99"
     ),
     "level of a run without intervals": Case("predict bare good.csv --level 80", r"no intervals; .*femts calibrate"),
-    "coverage beyond the calibrated horizon": Case("evaluate run --pred-len 20 --level 80", r"12 steps, not for 20"),
-    "calibration beyond the data": Case("calibrate run --pred-len 5000", r"forecast of 5000 "),
-    "calibration of no steps": Case("calibrate run --pred-len 0", r"Horizon '0'.*--pred-len 96"),
+    "coverage beyond the calibrated horizon": Case("evaluate run --horizon 20 --level 80", r"12 steps, not for 20"),
+    "calibration beyond the data": Case("calibrate run --horizon 5000", r"forecast of 5000 "),
+    "calibration of no steps": Case("calibrate run --horizon 0", r"Horizon '0'.*--horizon 96"),
     "calibration of fewer steps than a forecast": Case(
-        "calibrate run --pred-len 1 --level 97", r"horizon of 1 would be too short .*12 steps; .*--pred-len 12"
+        "calibrate run --horizon 1 --level 97", r"horizon of 1 would be too short .*12 steps; .*--horizon 12"
     ),
     "unknown group of scores": Case("evaluate run --by chanel", r"'chanel'; did you mean 'channel'"),
     "CSV of nothing": Case("evaluate run --csv", r"--csv .*--by or --level"),
@@ -182,7 +182,7 @@ CASES = {
     "unknown dataset, table": Case("table --datasets ETTh11", r"'ETTh11'.*did you mean 'ETTh[12]'"),
     "unknown model, table": Case("table --models fem_gal", r"'fem_gal'; did you mean 'fem_gla'"),
     "seed that is none": Case("table --seeds one", r"'--seeds' takes whole numbers .*'one'"),
-    "horizon that is none, table": Case("table --pred-lens 0", r"Horizon '0'"),
+    "horizon that is none, table": Case("table --horizons 0", r"Horizon '0'"),
     "look-back that is none, table": Case("table --seq-len 0", r"'--seq-len' takes .*at least 1, not '0'"),
     "pair that is none": Case("table --pairs fem_sm", r"Pair 'fem_sm' is none; .*FIRST:SECOND"),
     "unknown model in a pair": Case("table --pairs fem_sm:smm", r"Unknown model 'smm'; did you mean 'sm'"),
@@ -193,10 +193,10 @@ CASES = {
     "no jobs": Case("table --datasets synthetic --jobs 0", r"'--jobs' takes .*at least 1, not '0'"),
     "time for a cell": Case("table --set training.max_time=1m", r"'training.max_time' is no part of a cell"),
     "horizon beyond a table's rows": Case(
-        "table --datasets good.csv --models naive --pred-lens 149",
+        "table --datasets good.csv --models naive --horizons 149",
         r"149 steps does not fit twice into the 300 rows of 'good'.* fits is 148",
     ),
-    "table of a file with text": Case("table --datasets text.csv --models naive --pred-lens 12", r"'broken'"),
+    "table of a file with text": Case("table --datasets text.csv --models naive --horizons 12", r"'broken'"),
     "choice without values": Case(
         "table --datasets good.csv --choose training.lr", r"--choose 'training.lr' has no value"
     ),

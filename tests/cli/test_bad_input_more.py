@@ -26,7 +26,7 @@ CASES = {
     ),
     "published as a page": Case("table --published --format html", r"'html' has no page of published means; take"),
     "published, one horizon": Case(
-        "table --published --pred-lens 96", r"192, 336, 720 steps, not over 96; give '--pred"
+        "table --published --horizons 96", r"192, 336, 720 steps, not over 96; give '--pred"
     ),
     "published of other data": Case(
         "table --datasets synthetic --published", r"on 'synthetic' .*leave '--published' out"
@@ -71,7 +71,7 @@ CASES = {
     "a horizon of a billion": Case(
         f"{PREDICT} good.csv --horizon 1000000000", r"1000000000 steps .* from 1 to 1000000"
     ),
-    "a training horizon of twenty digits": Case(f"{TRAIN} --pred-len {HUGE}", r"Horizon is 9{20}, and"),
+    "a training horizon of twenty digits": Case(f"{TRAIN} --horizon {HUGE}", r"Horizon is 9{20}, and"),
     "a look-back of twenty digits": Case(f"{TRAIN} --seq-len {HUGE}", r"Look-back is 9{20}, and"),
     "windows of twenty digits": Case(
         f"backtest run good.csv --n-windows {HUGE}", r"Option '--n-windows' is 9{20}, and"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from bad_cases import ABSENT_DEVICE, TRAIN, Case, check_case
 
-TABLE = "table --datasets synthetic --models naive --pred-lens 96"
+TABLE = "table --datasets synthetic --models naive --horizons 96"
 CASES = {
     "setting without a value": Case(f"{TRAIN} --set training.lr", r"'training.lr' has no value; write .*=VALUE"),
     "setting without a section": Case(f"{TRAIN} --set lr=1", r"'lr'; write model.NAME=VALUE or training.NAME=VALUE"),

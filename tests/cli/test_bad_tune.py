@@ -12,10 +12,10 @@ from small_tables import small_table
 import femts
 
 pytest.importorskip("optuna", reason="tuning needs Optuna, of pip install '.[tune]'")
-TUNE = "tune --dataset good.csv --model ridge --pred-len 12"
+TUNE = "tune --dataset good.csv --model ridge --horizon 12"
 SEARCH = f"{TUNE} --search"
 CASES = {
-    "two horizons": Case(f"{TUNE},24", r"One horizon is tuned at a time, not 2; give one to --pred-len"),
+    "two horizons": Case(f"{TUNE},24", r"One horizon is tuned at a time, not 2; give one to --horizon"),
     "no trials": Case(f"{TUNE} --trials 0", r"'--trials' takes a whole number of at least 1, not '0'"),
     "no origins": Case(f"{TUNE} --origins none", r"'--origins' takes a whole number of at least 1, not 'none'"),
     "too many origins": Case(f"{TUNE} --origins 50", r"50 origins, each 30 rows .*good'; ask for at most 4"),

@@ -91,7 +91,7 @@ def test_train_writes_a_run_and_prints_its_scores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main(["train", "--dataset", "synthetic", "--model", "fem_gla", "--pred-len", "24", *TINY]) == 0
+    assert main(["train", "--dataset", "synthetic", "--model", "fem_gla", "--horizon", "24", *TINY]) == 0
     out, err = capsys.readouterr()
     run = tmp_path / "runs" / "synthetic-fem_gla-24"
     scores = json.loads((run / "metrics.json").read_text())["test"]
@@ -109,7 +109,7 @@ def test_train_writes_a_run_and_prints_its_scores(
     assert config["training"]["max_epochs"] == 1
 
     # A run's own configuration repeats it; flags go before it; and the folder takes the next number.
-    again = ["train", "--config", str(run / "config.yaml"), "--model", "naive", "--pred-len", "24"]
+    again = ["train", "--config", str(run / "config.yaml"), "--model", "naive", "--horizon", "24"]
     assert main(again) == 2  # naive has none of the settings of fem_gla
     assert main(["train", "--config", str(run / "config.yaml")]) == 0
     out = capsys.readouterr().out
@@ -119,7 +119,7 @@ def test_train_writes_a_run_and_prints_its_scores(
 
 
 def test_several_horizons_give_a_run_each_and_a_mean(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = [*"train --dataset synthetic --model naive --pred-len 24,12 --out".split(), str(tmp_path / "all")]
+    command = [*"train --dataset synthetic --model naive --horizon 24,12 --out".split(), str(tmp_path / "all")]
     assert main(command) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     summary = json.loads((tmp_path / "all" / "metrics.json").read_text())
@@ -140,7 +140,7 @@ def test_several_horizons_give_a_run_each_and_a_mean(tmp_path: Path, capsys: pyt
 
 
 def test_several_horizons_share_the_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["train", "--dataset", "synthetic", "--model", "dlinear", "--pred-len", "24,12", "--seq-len", "48"]
+    command = ["train", "--dataset", "synthetic", "--model", "dlinear", "--horizon", "24,12", "--seq-len", "48"]
     assert (
         main(
             [
@@ -171,7 +171,7 @@ def test_several_horizons_share_the_time(tmp_path: Path, capsys: pytest.CaptureF
 def test_constant_columns_are_said_on_stderr(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     small_table().assign(still=2.0).to_csv(tmp_path / "still.csv", index=False)
     command = ["train", "--dataset", str(tmp_path / "still.csv"), "--model", "naive", "--out", str(tmp_path / "run")]
-    assert main([*command, "--pred-len", "12", "--seq-len", "24"]) == 0
+    assert main([*command, "--horizon", "12", "--seq-len", "24"]) == 0
     err = capsys.readouterr().err
     assert err.startswith("note: column 'still' is constant")
     assert err.count("note: column") == 1
@@ -179,7 +179,7 @@ def test_constant_columns_are_said_on_stderr(tmp_path: Path, capsys: pytest.Capt
 
 def test_evaluate_prints_what_python_says(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
     forecaster = femts.load(own / "run")
-    assert main(["evaluate", str(own / "run"), "--pred-len", "6,30", "--part", "val", "--json"]) == 0
+    assert main(["evaluate", str(own / "run"), "--horizon", "6,30", "--part", "val", "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
     assert record["part"] == "val"
     expected = {str(p): forecaster.evaluate("val", p) for p in (6, 30)}
@@ -213,7 +213,7 @@ def test_predict_writes_what_python_says(own: Path, tmp_path: Path, capsys: pyte
 def test_evaluate_prints_scores_in_detail(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
     forecaster = femts.load(own / "run")
     command = ["evaluate", str(own / "run")]
-    assert main([*command, "--by", "channel", "--pred-len", "6,12", "--csv"]) == 0
+    assert main([*command, "--by", "channel", "--horizon", "6,12", "--csv"]) == 0
     printed = pd.read_csv(io.StringIO(capsys.readouterr().out))
     assert printed["pred_len"].tolist() == [6] * 4 + [12] * 4
     expected = forecaster.scores(pred_len=12, by="channel")
@@ -236,7 +236,7 @@ def test_evaluate_prints_scores_in_detail(own: Path, capsys: pytest.CaptureFixtu
 def test_json_has_null_for_nan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     small_table().assign(still=0.0).to_csv(tmp_path / "still.csv", index=False)
     command = ["train", "--dataset", str(tmp_path / "still.csv"), "--model", "naive", "--out", str(tmp_path / "run")]
-    assert main([*command, "--pred-len", "12", "--seq-len", "24"]) == 0
+    assert main([*command, "--horizon", "12", "--seq-len", "24"]) == 0
     capsys.readouterr()
     assert main(["evaluate", str(tmp_path / "run"), "--by", "channel", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["scores"]
@@ -248,7 +248,7 @@ def test_calibrate_and_predict_with_levels(own: Path, tmp_path: Path, capsys: py
     predict = ["predict", str(tmp_path / "run"), str(own / "past.csv"), "--horizon", "14"]
     assert main([*predict, "--level", "80"]) == 2
     assert "calibrated for 12 steps, not for 14" in capsys.readouterr().err
-    assert main(["calibrate", str(tmp_path / "run"), "--pred-len", "14", "--level", "72.5"]) == 0
+    assert main(["calibrate", str(tmp_path / "run"), "--horizon", "14", "--level", "72.5"]) == 0
     out, err = capsys.readouterr()
     (path,) = (tmp_path / "run").glob("intervals*")
     assert out == f"{path}: levels up to 99.9 for 14 steps, from 17 windows\n"

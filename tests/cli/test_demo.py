@@ -17,7 +17,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder to work in, and a demo of fewer rows and steps."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(demo, "ROWS", 600)
-    monkeypatch.setattr(demo, "SMALL", "--model dlinear --pred-len 12 --seq-len 24 --max-steps 2")
+    monkeypatch.setattr(demo, "SMALL", "--model dlinear --horizon 12 --seq-len 24 --max-steps 2")
     return tmp_path
 
 

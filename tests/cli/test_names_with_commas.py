@@ -46,7 +46,7 @@ def test_the_commands_take_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     pd.DataFrame({"date": dates, LOAD: wave, "heat": wave**2}).to_csv("mine.csv", index=False)
     shops = [pd.DataFrame({"unique_id": f"shop, {k}", "ds": dates, "y": wave + k}) for k in range(2)]
     pd.concat(shops).to_csv("shops.csv", index=False)
-    train = "train --model ridge --pred-len 7 --seq-len 14 --device cpu".split()
+    train = "train --model ridge --horizon 7 --seq-len 14 --device cpu".split()
     assert main([*train, "--dataset", "mine.csv", "--out", "run", "--target", f'"{LOAD}"']) == 0
     assert main(["predict", "run", "mine.csv", "-o", "mine_ahead.csv"]) == 0
     assert LOAD in pd.read_csv("mine_ahead.csv")

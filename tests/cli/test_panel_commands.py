@@ -11,7 +11,7 @@ from small_panels import panel_table
 
 from femts.cli import main
 
-RUN = "train --dataset panel.csv --panel --model {} --pred-len 7 --seq-len 14 --max-steps 4 --device cpu --out {}"
+RUN = "train --dataset panel.csv --panel --model {} --horizon 7 --seq-len 14 --max-steps 4 --device cpu --out {}"
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         assert main(RUN.format("fem_sm", "run").split() + sizes.split()) == 0
-        assert main("train --dataset one.csv --model naive --pred-len 7 --seq-len 14 --out single".split()) == 0
+        assert main("train --dataset one.csv --model naive --horizon 7 --seq-len 14 --out single".split()) == 0
     return folder
 
 
@@ -36,7 +36,7 @@ def there(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("evaluate run --pred-len 7,9", "mean "),
+        ("evaluate run --horizon 7,9", "mean "),
         ("evaluate run --level 80", "coverage-80"),
         ("evaluate run --by step", " step "),
         (
@@ -78,9 +78,9 @@ def test_a_run_that_learned_from_all_rows_says_of_which_scores_are(
     for line in ("evaluate {} --by series", "report {}", "audit {}"):
         assert main(line.format(run).split()) == 0
         assert note in capsys.readouterr().err
-    assert main(f"calibrate {run} --pred-len 9".split()) == 0
+    assert main(f"calibrate {run} --horizon 9".split()) == 0
     assert main(f"predict {run} panel.csv --horizon 9 --level 80 -o {tmp_path / 'f.csv'}".split()) == 0
-    assert main(f"evaluate {run} --pred-len 9 --level 80".split()) == 0
+    assert main(f"evaluate {run} --horizon 9 --level 80".split()) == 0
     capsys.readouterr()
     assert main(f"backtest {run} panel.csv --n-windows 1".split()) == 0
     assert "flatter it; let the backtest refit, or take the one in scored/" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""`femts train --pred-len N,N --resume`: finished horizons are of this recipe and these data, or it is refused."""
+"""`femts train --horizon N,N --resume`: finished horizons are of this recipe and these data, or it is refused."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from femts.data.synthetic import synthetic_frame
 from femts.training.select import run as select
 from femts.training.select.candidates import Candidate
 
-EACH = "train --pred-len 12,24 --seq-len 48 --out each"
+EACH = "train --horizon 12,24 --seq-len 48 --out each"
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_what_is_finished_stays_and_what_is_missing_is_added(
 def test_one_command_starts_a_run_and_says_that_it_is_done(
     place: Path, capsys: pytest.CaptureFixture[str], model: str, out: str
 ) -> None:
-    command = f"train --dataset m.csv --model {model} --pred-len 12 --max-steps 2 --resume {out}".split()
+    command = f"train --dataset m.csv --model {model} --horizon 12 --max-steps 2 --resume {out}".split()
     assert main(command) == 0
     first = capsys.readouterr()
     assert main(command) == 0

@@ -54,7 +54,7 @@ register_dataset(
     DatasetCard(name="Slopes", make=_make, rows=ROWS, channels=2, freq="h", season=24, description="Up and down.")
 )
 """
-_TABLE = "--datasets Boiler --models naive,seasonal_naive --pred-lens 12 --seq-len 24 --jobs 1".split()
+_TABLE = "--datasets Boiler --models naive,seasonal_naive --horizons 12 --seq-len 24 --jobs 1".split()
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def test_it_is_listed_downloaded_and_verified(boiler: str, tmp_path: Path, capsy
 
 def test_it_is_trained_on_by_name(boiler: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = tmp_path / "run"
-    command = ["--model", "dlinear", "--pred-len", "12", "--seq-len", "24", "--max-steps", "2", "--out", str(run)]
+    command = ["--model", "dlinear", "--horizon", "12", "--seq-len", "24", "--max-steps", "2", "--out", str(run)]
     assert main(["train", "--dataset", "boiler", *command]) == 0
     loaded = femts.load(run)
     assert loaded.config.source == boiler

@@ -107,7 +107,7 @@ def test_a_given_season_and_step_are_kept_in_the_run(tmp_path: Path, monkeypatch
     monkeypatch.chdir(tmp_path)
     table = waves("h", 600, hours=18)
     table.to_csv("table.csv", index=False)
-    first = ["--dataset", "table.csv", "--model", "seasonal_naive", "--pred-len", "24", "--season", "18", "--freq", "h"]
+    first = ["--dataset", "table.csv", "--model", "seasonal_naive", "--horizon", "24", "--season", "18", "--freq", "h"]
     for out, options in {"run": first, "again": ["--config", "run/config.yaml"]}.items():
         assert main(["train", *options, "--out", out]) == 0
         loaded = femts.load(out)

@@ -210,7 +210,7 @@ def test_the_command_takes_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     ahead.to_csv("ahead.csv", index=False)
     roles = "--target y --future promo --static region,area --calendar"
     small = " ".join(f"--set {name}={value}" for name, value in SMALL.items())
-    line = f"train --dataset shops.csv --panel {roles} --model fem_sm --pred-len 7 --seq-len 14 --max-steps 2 {small}"
+    line = f"train --dataset shops.csv --panel {roles} --model fem_sm --horizon 7 --seq-len 14 --max-steps 2 {small}"
     assert main([*line.split(), "--out", "run"]) == 0
     assert main(["predict", "run", "shops.csv", "--future", "ahead.csv", "-o", "out.csv"]) == 0
     expected = femts.load("run").predict(history, future=ahead)

@@ -330,9 +330,7 @@ def test_parquet_is_read_and_written(tmp_path: Path) -> None:
     table = wide(60).melt("date", var_name="shop", value_name="sales")
     path, out, run = write_table(table, tmp_path / "mine.parquet"), tmp_path / "out.parquet", str(tmp_path / "run")
     pd.testing.assert_frame_equal(read_table(path), table)
-    options = (
-        "--model naive --seq-len 6 --pred-len 3 --multivariate --columns time=date,series=shop,value=sales".split()
-    )
+    options = "--model naive --seq-len 6 --horizon 3 --multivariate --columns time=date,series=shop,value=sales".split()
     assert main(["train", "--dataset", str(path), "--out", run, *options]) == 0
     assert main(["predict", run, str(path), "-o", str(out), "--plot", str(tmp_path / "out.png")]) == 0
     pd.testing.assert_frame_equal(pd.read_parquet(out), femts.load(run).predict(table))

@@ -152,7 +152,7 @@ def test_series_with_a_wish_are_trained_scored_and_forecast(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     many().to_csv("many.csv", index=False)
-    assert main(f"train --dataset many.csv --model {model} --pred-len 4 --seq-len 12 --out run {wish}".split()) == 0
+    assert main(f"train --dataset many.csv --model {model} --horizon 4 --seq-len 12 --out run {wish}".split()) == 0
     forecaster = femts.load("run")
     assert np.isfinite(forecaster.evaluate()["mse"])
     history = many().query("ds < '2016-01-01'")  # none of it is in the test part

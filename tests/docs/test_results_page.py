@@ -47,6 +47,6 @@ def test_what_is_no_table_stops_the_page_with_its_reason(name: str, text: str, s
     path = tmp_path / "paper" / "ETTh1" / name
     path.parent.mkdir(parents=True)
     path.write_text(text)
-    command = f"femts table --datasets ETTh1 --models naive --pred-lens 96 --results {tmp_path} --show --format md"
+    command = f"femts table --datasets ETTh1 --models naive --horizons 96 --results {tmp_path} --show --format md"
     with pytest.raises(SystemExit, match=says.format(path=path)):
         script["rewritten"](f"`{command}`\n\n| 1 |\n")

@@ -220,7 +220,7 @@ def test_levels_beyond_the_windows_are_refused_by_name() -> None:
             1,
             r"Level 95.1 is not calibrated; ask for 95 or less, or run .*--level 95.1` \(quantiles 0\.0245 and",
         ),
-        ([95], 6, r"calibrated for 2 steps, not for 6; ask for up to 2, or run .*--pred-len 6"),
+        ([95], 6, r"calibrated for 2 steps, not for 6; ask for up to 2, or run .*--horizon 6"),
     ):
         with pytest.raises(UsageError, match=says):
             made.check(levels, steps)

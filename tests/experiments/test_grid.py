@@ -108,7 +108,7 @@ def test_auto_offers_each_data_set_look_backs_that_fit(tmp_path: Path) -> None:
         ({"protocol": 5, "seq_lens": "auto"}, "Argument 'protocol' is '5'; give a name as text"),
         ({"settings": {"training.lrr": "1"}}, "did you mean 'lr'"),
         ({"settings": {"model.seasn": "1"}}, "Unknown setting 'model.seasn'"),
-        ({"settings": {"model.seq_len": "48"}}, "'model.seq_len' follows from the data, --seq-len and --pred-len"),
+        ({"settings": {"model.seq_len": "48"}}, "'model.seq_len' follows from the data, --seq-len and --horizon"),
         ({"models": ("patchtst",), "settings": {"model.n_heads": "3"}}, "takes a multiple of 'model.n_heads' \\(3\\)"),
         ({"settings": {"training.max_time": "1m"}}, "'training.max_time' is no part of a cell"),
         ({"settings": {"training.seed": "1"}}, "'training.seed' is no part of a cell"),

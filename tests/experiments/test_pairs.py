@@ -97,7 +97,7 @@ def test_records_of_before_have_the_difference_by_seed_alone_and_it_is_said(
     assert pair.difference == pytest.approx(-0.1) and pair.seeds_lower == 2
     assert pd.isna(pair.low) and pd.isna(pair.windows_lower) and pair.why == SEEDS_ALONE
     before = {path: path.read_bytes() for path in tmp_path.rglob("*.json")}
-    command = f"table --datasets ETTh1 --pairs fem_sm:sm --pred-lens 96 --seeds 1,2 --device cpu --results {tmp_path}"
+    command = f"table --datasets ETTh1 --pairs fem_sm:sm --horizons 96 --seeds 1,2 --device cpu --results {tmp_path}"
     assert main(command.split()) == 0, "finished cells stay finished"
     out, err = capsys.readouterr()
     assert "seeds alone" in out and "1 of 1 differences are by seeds alone" in err
@@ -144,7 +144,7 @@ def test_models_that_scored_other_windows_are_no_pair(
     words = rf"Models 'fem_sm' and 'sm' are no pair on ETTh1 at 96 steps, seed 1: they scored {says}; pair models that"
     with pytest.raises(UsageError, match=words):
         make_pairs([PAIR], cells(), Store(tmp_path))
-    command = f"table --datasets ETTh1 --pairs fem_sm:sm --pred-lens 96 --seeds 1,2 --show --results {tmp_path}"
+    command = f"table --datasets ETTh1 --pairs fem_sm:sm --horizons 96 --seeds 1,2 --show --results {tmp_path}"
     assert main(command.split()) == 2
     assert capsys.readouterr().out == ""
 
@@ -205,7 +205,7 @@ def test_python_has_the_numbers_of_the_command(
     row = frame.iloc[0]
     assert len(frame) == 1 and row["seeds"] == (1, 2) and (row["first"], row["second"]) == PAIR
     assert (row["difference"], row["low"], row["high"]) == (pair.difference, pair.low, pair.high)
-    command = f"table --pairs fem_sm:sm --pred-lens 96 --seeds 1,2 --show --format csv --results {tmp_path}"
+    command = f"table --pairs fem_sm:sm --horizons 96 --seeds 1,2 --show --format csv --results {tmp_path}"
     assert main(command.split()) == 0
     header, line = capsys.readouterr().out.splitlines()
     assert header.split(",") == list(frame.columns)

@@ -100,7 +100,7 @@ def test_the_csv_has_ours_and_theirs_in_full(tmp_path: Path) -> None:
 
 
 def test_no_records_give_the_published_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(f"table --models ridge --pred-lens all --published --show --results {tmp_path}".split()) == 0
+    assert main(f"table --models ridge --horizons all --published --show --results {tmp_path}".split()) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].split()[:2] == ["ridge", "-"] and lines[-1].split()[:2] == ["ETTh1", "0.397"]
     assert len(lines) == 2 + publications()["model"].nunique() + 3
@@ -108,7 +108,7 @@ def test_no_records_give_the_published_rows(tmp_path: Path, capsys: pytest.Captu
 
 def test_other_horizons_data_and_windows_have_nothing_to_lie_beside() -> None:
     check_published(CELLS)
-    with pytest.raises(UsageError, match=r"over 96, 192, 336, 720 steps, not over 96, 192; give '--pred-lens all'"):
+    with pytest.raises(UsageError, match=r"over 96, 192, 336, 720 steps, not over 96, 192; give '--horizons all'"):
         check_published([cell for cell in CELLS if cell.pred_len == 96], (192,))
     with pytest.raises(UsageError, match="published on 'synthetic'"):
         check_published(make_grid(Grid(("synthetic",), ("ridge",), HORIZONS, (1,))))

@@ -100,7 +100,7 @@ def test_a_file_with_gaps_and_known_columns_is_compared(tmp_path: Path, capsys: 
     table, results = small_table(columns=("load", "open", "heat")), tmp_path / "results"
     table.loc[290:292, "load"] = np.nan
     table.to_csv(tmp_path / "mine.csv", index=False)
-    words = "--models ridge,naive --pred-lens 24 --seq-len 48 --target load --future open --device cpu"
+    words = "--models ridge,naive --horizons 24 --seq-len 48 --target load --future open --device cpu"
     command = ["table", "--datasets", str(tmp_path / "mine.csv"), *words.split(), "--results", str(results)]
     assert main(command) == 0
     out, err = capsys.readouterr()
@@ -151,7 +151,7 @@ def test_a_cell_that_crashes_leaves_its_reason_and_the_others_go_on(
     run_cells([bad, good], store, TWO, print)
     assert "loss" in (store.failure(bad) or "") and not store.finished(bad)
     assert store.finished(good) and store.failure(good) is None
-    command = "table --datasets synthetic --models dlinear --pred-lens 12 --seq-len 48 --jobs 1 --device cpu"
+    command = "table --datasets synthetic --models dlinear --horizons 12 --seq-len 48 --jobs 1 --device cpu"
     command += f" --set training.lr=1e30 --protocol paper --results {tmp_path}"
     assert main(command.split()) == 1, "it is tried again"
     out, err = capsys.readouterr()
@@ -208,7 +208,7 @@ def test_a_deadline_stops_in_time_and_leaves_the_rest(seconds: int, tmp_path: Pa
 
 def test_ctrl_c_stops_what_runs_and_says_so(tmp_path: Path) -> None:
     command = (
-        f"table --datasets synthetic --models dlinear --pred-lens 12 --seq-len 48 --device cpu --results {tmp_path}"
+        f"table --datasets synthetic --models dlinear --horizons 12 --seq-len 48 --device cpu --results {tmp_path}"
     )
     command += " --set training.max_epochs=100000 --set training.patience=100000"
     process = subprocess.Popen(

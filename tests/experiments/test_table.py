@@ -134,7 +134,7 @@ def test_a_setting_that_is_younger_than_a_record_is_at_its_default_there(
 ) -> None:
     store, of = Store(tmp_path), cells("sm", choices={"model.patch_len": ("none", "32")})
     store.finish(of[0], record(of[0], 0.4))
-    words = "table --datasets ETTh1 --models sm --pred-lens 96 --seq-len 512 --choose model.patch_len=none,32 --show"
+    words = "table --datasets ETTh1 --models sm --horizons 96 --seq-len 512 --choose model.patch_len=none,32 --show"
     assert main([*words.split(), "--seeds", "1", "--results", str(tmp_path)]) == 0
     assert "seed 1: model.patch_len None" in capsys.readouterr().out
 
@@ -223,7 +223,7 @@ def test_the_naive_forecast_of_the_records_stands_beside_the_models(
     }
     warning = "ETTh1 fem_sm is worse than the seasonal naive forecast by its squared error at 192 steps"
     assert worse_than_naive(made) == [warning]
-    words = f"table --models fem_sm --pred-lens 96,192 --seeds 1 --seq-len 512 --show --results {tmp_path}"
+    words = f"table --models fem_sm --horizons 96,192 --seeds 1 --seq-len 512 --show --results {tmp_path}"
     assert main(words.split()) == 0
     assert capsys.readouterr().err.startswith(f"warning: {warning[:80]}")
 

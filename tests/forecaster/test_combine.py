@@ -187,13 +187,21 @@ def test_mean_of_models_of_many_series(static: bool, tmp_path: Path) -> None:
         np.testing.assert_allclose(alone.predict(single)["y"], forecasts(alone.members, single)[:, 0], rtol=1e-6)
 
 
-def test_past_and_known_columns_go_through() -> None:
+@pytest.mark.parametrize("models", [("fem_sm", "fem_gla"), ("naive", "ridge", "nhits", "fem_sm")])
+def test_past_and_known_columns_go_through(models: tuple[str, ...], tmp_path: Path) -> None:
+    """Also where some members read known columns, and others have their effect taken off alone."""
     table = small_table(160, ("load", "heat", "open"))
-    data = femts.load_dataset(table, target=["load"], past=["heat"], future=["open"])
-    members = small_members(data, ("fem_sm", "fem_gla"))
+    past = [] if "ridge" in models else ["heat"]
+    table = table if past else table.drop(columns="heat")
+    data = femts.load_dataset(table, target=["load"], past=past, future=["open"])
+    members = small_members(data, models)
     made, ahead = femts.mean_of(members), small_table(170, ("load", "heat", "open"))[["date", "open"]]
     check_mean(made, members, table, future=ahead)
-    assert made.targets == ("load",) and made.columns == ("load", "heat")
+    made.save(tmp_path / "run")
+    check_mean(femts.load(tmp_path / "run"), members, table, future=ahead)
+    check_mean(refit(made, data), [refit(one, data) for one in members], table, future=ahead)
+    assert not femts.audit(made, data).failed
+    assert made.targets == ("load",) and made.columns == ("load", *past)
 
 
 def test_mean_of_linear_models_is_exported(data: Any, tmp_path: Path) -> None:

@@ -137,7 +137,7 @@ def test_several_horizons_are_scored_in_one_call(forecaster: Forecaster, data: D
 def test_calibration_can_be_made_for_more_steps_and_levels(
     forecaster: Forecaster, data: Dataset, history: pd.DataFrame
 ) -> None:
-    with pytest.raises(UsageError, match=rf"calibrated for {P} steps, not for 50; .*--pred-len 50"):
+    with pytest.raises(UsageError, match=rf"calibrated for {P} steps, not for 50; .*--horizon 50"):
         forecaster.predict(history, 50, level=[80])
     made = forecaster.calibrate(50, [85], dataset=data)
     assert made is forecaster.intervals and made.windows == data.split.windows("val", L, 50)[0, 3]
@@ -154,7 +154,7 @@ def test_calibrating_again_takes_nothing_away(forecaster: Forecaster, data: Data
     made = forecaster.calibrate(level=[85], dataset=data)
     assert ({70, 85} <= set(made.levels), made.steps) == (True, 50)
     with pytest.raises(
-        UsageError, match=rf"horizon of {P - 1} would be too short .* at least {P} \(--pred-len {P}\)\.$"
+        UsageError, match=rf"horizon of {P - 1} would be too short .* at least {P} \(--horizon {P}\)\.$"
     ):
         forecaster.calibrate(P - 1, dataset=data)
     assert forecaster.intervals is made and forecaster.calibrate(P, dataset=data).levels == made.levels

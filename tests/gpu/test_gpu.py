@@ -112,7 +112,7 @@ def test_peak_of_known_allocations_is_exact() -> None:
     "command",
     [
         "mixer --lengths 8 70 --tokens 140 --d-model 32",
-        "train --models sm fem_mamba --seq-len 192 --pred-len 24 --batch-size 4",
+        "train --models sm fem_mamba --seq-len 192 --horizon 24 --batch-size 4",
     ],
 )
 def test_bench_runs(command: str, precision: str) -> None:

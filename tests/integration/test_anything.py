@@ -281,7 +281,7 @@ def test_commands_answer_or_say_why(
         content = _spoil(file.read_bytes(), spoil, at)
         file.write_bytes(content)
         source = "-" if piped else f"./{name}"
-        first = f"train --dataset {source} --model {model} --pred-len 3 --seq-len 24 --max-steps 2 --out run"
+        first = f"train --dataset {source} --model {model} --horizon 3 --seq-len 24 --max-steps 2 --out run"
         for order in [f"{first} {' '.join(flags)}", *orders]:
             line = f"{first} --resume" if order == "train" else order.format(f"./{name}")
             with mock.patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(content))):

@@ -80,7 +80,7 @@ def test_a_file_with_summer_time_is_forecast_by_the_hours_of_the_training(
     monkeypatch.chdir(tmp_path)
     frame = table()
     frame.assign(date=frame["date"].map(lambda stamp: stamp.isoformat())).to_csv("berlin.csv", index=False)
-    arguments = "--dataset berlin.csv --calendar --model ridge --pred-len 24 --seq-len 48 --out run"
+    arguments = "--dataset berlin.csv --calendar --model ridge --horizon 24 --seq-len 48 --out run"
     assert main(f"train {arguments}".split()) == 0
     assert main("predict run berlin.csv -o out.csv".split()) == 0
     written = pd.read_csv("out.csv")

@@ -140,7 +140,7 @@ def test_the_calendar_needs_nothing_but_the_stamps(tmp_path: Path) -> None:
     frame = small_table(24 * 7 * 6)
     frame["load"] += 3.0 * ((frame["date"].dt.dayofweek == 0) & (frame["date"].dt.hour > 8))
     frame.to_csv(tmp_path / "mine.csv", index=False)
-    arguments = f"--dataset {tmp_path / 'mine.csv'} --model ridge --seq-len 48 --pred-len 24"
+    arguments = f"--dataset {tmp_path / 'mine.csv'} --model ridge --seq-len 48 --horizon 24"
     assert main([*f"train {arguments} --calendar --out {tmp_path / 'run'}".split()]) == 0
     assert main([*f"train {arguments} --out {tmp_path / 'plain'}".split()]) == 0
     dated, plain = (femts.load(tmp_path / name) for name in ("run", "plain"))
@@ -174,14 +174,14 @@ def test_from_the_command_line(
     frame.to_csv("mine.csv", index=False)
     frame[:-P].to_csv("past.csv", index=False)
     frame[["date", "open"]][-P:].to_csv("open.csv", index=False)
-    train = "train --dataset mine.csv --target load --future open --model ridge --pred-len 12 --seq-len 24 --out run"
+    train = "train --dataset mine.csv --target load --future open --model ridge --horizon 12 --seq-len 24 --out run"
     assert main(train.split()) == 0
     assert "what is known in advance explains: load 100 %" in capsys.readouterr().err
     assert main("predict run past.csv --future open.csv -o out.csv --plot out.png".split()) == 0
     assert list(pd.read_csv("out.csv").columns) == ["date", "load"]
     assert main("train --config run/config.yaml --out again".split()) == 0
     assert Path("again/preprocess.json").read_bytes() == Path("run/preprocess.json").read_bytes()
-    for command in ("evaluate run", "evaluate run --by channel --level 80", "audit run", "calibrate run --pred-len 24"):
+    for command in ("evaluate run", "evaluate run --by channel --level 80", "audit run", "calibrate run --horizon 24"):
         assert main(command.split()) == 0, command
 
 
@@ -305,7 +305,7 @@ def test_one_sentence_and_no_run(
     monkeypatch.chdir(tmp_path)
     table().to_csv("mine.csv", index=False)
     Path("calendar.yaml").write_text("calendar: 3\n")
-    assert main(f"train --dataset mine.csv --model naive --pred-len 12 --seq-len 24 --out run {options}".split()) == 2
+    assert main(f"train --dataset mine.csv --model naive --horizon 12 --seq-len 24 --out run {options}".split()) == 2
     assert says in capsys.readouterr().err
     assert not Path("run").exists()
 

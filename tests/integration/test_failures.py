@@ -41,7 +41,7 @@ def test_full_disk_while_predicting_leaves_nothing(own: Path, tmp_path: Path, fe
 
 def test_full_disk_while_training_leaves_no_finished_run(tmp_path: Path, femts_process: Process) -> None:
     run = tmp_path / "run"
-    command = "train --dataset synthetic --model dlinear --pred-len 24 --seq-len 96 --max-epochs 1 --out".split()
+    command = "train --dataset synthetic --model dlinear --horizon 24 --seq-len 96 --max-epochs 1 --out".split()
     result = femts_process(*command, run, preexec_fn=_small_files_only)
     assert result.returncode == 1, result.stderr
     assert_one_sentence(result.stderr, str(run))
@@ -67,7 +67,7 @@ def test_a_reader_that_leaves_is_no_news() -> None:
 
 def test_ctrl_c_ends_cleanly_and_can_be_resumed(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    command = "train --dataset synthetic --model dlinear --pred-len 24 --seq-len 96 --out".split()
+    command = "train --dataset synthetic --model dlinear --horizon 24 --seq-len 96 --out".split()
     command += [str(run), "--set", "training.patience=100", "--set", "training.batch_size=64"]
     process = subprocess.Popen(
         [sys.executable, "-m", "femts", *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -92,7 +92,7 @@ def test_a_loss_that_is_no_number_fails_the_run(tmp_path: Path, capsys: pytest.C
     table = small_table()
     table.loc[100, "load"] = 1e30  # finite, but its square is not in float32
     table.to_csv(tmp_path / "wild.csv", index=False)
-    command = f"train --dataset {tmp_path / 'wild.csv'} --model dlinear --pred-len 12 --seq-len 24 --out {run}".split()
+    command = f"train --dataset {tmp_path / 'wild.csv'} --model dlinear --horizon 12 --seq-len 24 --out {run}".split()
     command += ["--set", "training.lr=1e38"]
     assert main(command) == 1
     out, err = capsys.readouterr()

@@ -217,7 +217,7 @@ def test_a_part_or_its_look_backs_without_any_value_are_refused(gap: slice) -> N
 
 def test_the_command_line_says_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with_gaps().fillna(-1.5).to_csv(tmp_path / "mine.csv", index=False)
-    run = ["--out", str(tmp_path / "run"), "--pred-len", str(P), "--seq-len", str(L)]
+    run = ["--out", str(tmp_path / "run"), "--horizon", str(P), "--seq-len", str(L)]
     assert main(["train", "--dataset", str(tmp_path / "mine.csv"), "--na", "-1.5", "--model", "naive", *run]) == 0
     assert "values are missing, in 2 of 2 columns" in capsys.readouterr().err
     assert main(["predict", str(tmp_path / "run"), str(tmp_path / "mine.csv")]) == 0

@@ -109,7 +109,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.fixture(scope="module")
 def trained(folder: Path) -> Path:
     """A run with all that the package brings."""
-    asked = ("--dataset", "boiler.csv", "--model", "last_and_shift", "--pred-len", "12", "--out", "run")
+    asked = ("--dataset", "boiler.csv", "--model", "last_and_shift", "--horizon", "12", "--out", "run")
     made = run(folder, "train", *asked, *LENGTHS, *RECIPE)
     assert made.returncode == 0, made.stderr
     return folder / "run"
@@ -137,7 +137,7 @@ def test_every_command_uses_it_in_another_process(folder: Path, trained: Path) -
 
 
 def test_cells_of_a_table_find_it(folder: Path) -> None:
-    asked = ("--datasets", "boiler.csv", "--models", "last_and_shift", "--pred-lens", "12", "--jobs", "2")
+    asked = ("--datasets", "boiler.csv", "--models", "last_and_shift", "--horizons", "12", "--jobs", "2")
     made = run(folder, "table", *asked, *LENGTHS, *RECIPE)
     assert made.returncode == 0, made.stderr
     (record,) = (folder / "results").rglob("last_and_shift*.json")

@@ -27,7 +27,7 @@ assert torch.get_num_threads() == 2
 
 def test_a_pool_forked_after_a_forecast_answers(own: Path, tmp_path: Path) -> None:
     """It waited for ever: threads of OpenMP do not survive a fork."""
-    train = "-m femts train --model fem_sm --pred-len 12 --seq-len 96 --max-steps 2 --set model.d_model=128 --out run"
+    train = "-m femts train --model fem_sm --horizon 12 --seq-len 96 --max-steps 2 --set model.d_model=128 --out run"
     command = [sys.executable, *train.split(), "--dataset", str(own / "past.csv")]
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
     subprocess.run([sys.executable, "-c", _POOL, tmp_path / "run", own / "past.csv"], check=True, timeout=120)

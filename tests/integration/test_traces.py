@@ -14,7 +14,7 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-SMALL = "--pred-len 12 --seq-len 48 --set model.d_model=32 --max-steps 400"
+SMALL = "--horizon 12 --seq-len 48 --set model.d_model=32 --max-steps 400"
 TRAIN = f"train --dataset past.csv --model fem_sm {SMALL} --out new"
 
 

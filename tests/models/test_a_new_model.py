@@ -74,7 +74,7 @@ class Moody(WeightedMean):
         return super().forward(batch if batch.past.mean() > 0 else replace(batch, past=batch.past.clone()))
 """
 NAMES = ("weighted_mean", "weighted_mean_short")
-SHAPE = ("--pred-len", "12", "--seq-len", "24")
+SHAPE = ("--horizon", "12", "--seq-len", "24")
 
 
 @pytest.fixture(autouse=True)
@@ -176,7 +176,7 @@ def test_a_table_scores_it_once_its_file_is_in_the_folder(tmp_path: Path) -> Non
     checkout = Checkout.make(tmp_path)  # the cells of a table are processes of their own
     checkout.add("models/weighted_mean.py", _FILE)
     small_table().to_csv(tmp_path / "boiler.csv", index=False)
-    cells = ("--datasets", "boiler.csv", "--models", "weighted_mean,naive", "--pred-lens", "12", "--seq-len", "24")
+    cells = ("--datasets", "boiler.csv", "--models", "weighted_mean,naive", "--horizons", "12", "--seq-len", "24")
     few = ("--set", "training.max_steps=100", "--jobs", "2")
     lines = [line.split() for line in checkout.run("table", *cells, *few).splitlines()]
     assert ["boiler", "weighted_mean", "naive", "seasonal_naive"] in lines

@@ -190,7 +190,7 @@ def test_what_the_library_refuses_is_said() -> None:
 @needs_library
 def test_a_training_says_as_a_note_what_the_library_refuses(tmp_path: Path) -> None:
     monthly(15).to_csv(tmp_path / "few.csv", index=False)
-    command = "train --dataset few.csv --model auto_ets --pred-len 1 --seq-len 4 --out run".split()
+    command = "train --dataset few.csv --model auto_ets --horizon 1 --seq-len 4 --out run".split()
     done = subprocess.run([sys.executable, "-m", "femts", *command], cwd=tmp_path, capture_output=True, text=True)
     assert (
         "\nnote: AutoETS refused " in f"\n{done.stderr}" and "; the last value is repeated after each\n" in done.stderr

@@ -387,7 +387,7 @@ def test_a_training_on_data_that_were_seen_says_so(
 
     for name, seen in (("electricity.csv", True), ("mine.csv", False)):
         TABLE.to_csv(tmp_path / name, index=False)
-        command = ["train", "--dataset", str(tmp_path / name), "--model", "chronos_bolt", "--pred-len", "12"]
+        command = ["train", "--dataset", str(tmp_path / name), "--model", "chronos_bolt", "--horizon", "12"]
         out = str(tmp_path / f"run-{name}")
         assert (
             main([*command, "--device", "cpu", "--set", f"model.weights={weights['chronos_bolt']}", "--out", out]) == 0

@@ -15,7 +15,7 @@ from femts.cli import main
 
 ABSENT_DEVICE = "mps" if torch.cuda.is_available() else "cuda"
 TRAIN = "train --dataset synthetic --model naive"
-OWN = "train --model naive --pred-len 12 --seq-len 24 --dataset"
+OWN = "train --model naive --horizon 12 --seq-len 24 --dataset"
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ SPOILS = """; ; ; cut; zero byte; odd byte; quote; lines; packed; packed and cut
 escape; comma; nine; tabs; bars; decimal commas; marks of both kinds; thousands; other packers; zip
 zip and cut; zstd; no header; nameless; other name; comments"""
 
-FLAGS = """--pred-len 3; --pred-len 0; --seq-len 6; --seq-len x; --na -9999; --na x; --columns time=date
+FLAGS = """--horizon 3; --horizon 0; --seq-len 6; --seq-len x; --na -9999; --na x; --columns time=date
 --target a; --past b; --future b; --calendar; --set training.lr=nan; --seed 99999999999999999999
 --max-time 0s; --set model.x=1; --resume; --device cpu; --precision 16; --protocol x
 --config in.csv"""
@@ -19,5 +19,5 @@ ORDERS = """train; predict run {0}; predict run {0}; predict run {0} -o out.csv;
 evaluate run; evaluate run --json; evaluate run --by channel --csv; calibrate run; explain run {0}
 backtest run {0} --n-windows 2; audit run; datasets info {0}; verify {0}
 predict run {0} --horizon 7 --level 80; predict run {0} --future {0}; train --config {0}
-evaluate run --pred-len 2,9; report run; predict run -; predict run - --plot out.svg
+evaluate run --horizon 2,9; report run; predict run -; predict run - --plot out.svg
 datasets info -; backtest run - --n-windows 2"""

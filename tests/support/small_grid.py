@@ -9,7 +9,7 @@ from femts.experiments.grid import Grid, make_grid
 
 SETTINGS = {"training.max_epochs": "2", "training.schedule": "exponential", "training.batch_size": "512"}
 COMMAND = (
-    "table --datasets synthetic --models naive,dlinear --pred-lens 12,24 --seq-len 48 --jobs 2 --device cpu"
+    "table --datasets synthetic --models naive,dlinear --horizons 12,24 --seq-len 48 --jobs 2 --device cpu"
     " --set training.max_epochs=2 --set training.schedule=exponential --set training.batch_size=512"
 ).split()
 

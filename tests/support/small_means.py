@@ -12,7 +12,7 @@ TINY = {"model.d_model": 16, "model.n_layers": 1, "model.n_heads": 2, "training.
 CLASSICS = importlib.util.find_spec("statsforecast") is not None
 MIXED = (*(("auto_theta", "mstl") if CLASSICS else ("naive",)), "ridge", "fem_sm")
 LEARNED = ("ridge", "fem_sm")
-BACK = {"ridge": 16, "fem_sm": 12, "dlinear": 12, "fem_sm_ridge": 16, "naive": 4}
+BACK = {"ridge": 16, "fem_sm": 12, "nhits": 16, "dlinear": 12, "fem_sm_ridge": 16, "naive": 4}
 
 
 def small_members(data: Dataset, names: tuple[str, ...] = MIXED, steps: int = 6, **more: Any) -> list[Any]:

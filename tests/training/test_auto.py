@@ -108,8 +108,7 @@ def test_choice_is_repeatable(made: Forecaster) -> None:
 def test_single_model_is_an_ordinary_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(choice, "best_mean", lambda tried, few: best_mean(tried[1:2], few))
     made = train(months(), "auto", 12, max_steps=5, out=tmp_path / "run")
-    regress = {"training.covariates": "regress"}  # so that models that read known columns and others have a mean
-    plain = train(months(), "ridge", 12, max_steps=5, settings=regress)
+    plain = train(months(), "ridge", 12, max_steps=5)
     assert made.config == plain.config
     assert made.metrics["test"] == plain.metrics["test"]
     loaded = femts.load(tmp_path / "run")

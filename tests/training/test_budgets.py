@@ -115,7 +115,7 @@ def test_summary_notes_scores_of_fewer_windows(
     monkeypatch.setattr(evaluate, "GRACE", 0.0)
     monkeypatch.setattr(fit, "scores_within", lambda deadline, *rest: within(deadline and 0.0, *rest))
     monkeypatch.chdir(tmp_path)
-    command = ["train", "--dataset", "synthetic", "--model", "naive", "--pred-len", "24", "--max-time"]
+    command = ["train", "--dataset", "synthetic", "--model", "naive", "--horizon", "24", "--max-time"]
     assert main([*command, "1m", "--out", "short"]) == 0
     assert re.search(
         r"note: short had time to score 16 of \d+ val and 16 of \d+ test windows, evenly", capsys.readouterr().err

@@ -109,19 +109,19 @@ def test_several_horizons_are_replaced_together(tmp_path: Path, monkeypatch: pyt
     monkeypatch.chdir(tmp_path)
     small_table().to_csv("mine.csv", index=False)
     command = ["train", "--dataset", "mine.csv", "--model", "naive", "--seq-len", f"{L}"]
-    assert main([*command, "--pred-len", "6,12", "--out", "runs/x"]) == 0
-    assert main([*command, "--pred-len", "6,8", "--out", "runs/x"]) == 2
-    assert main([*command, "--pred-len", "6,5000", "--out", "runs/x", "--overwrite"]) == 2
+    assert main([*command, "--horizon", "6,12", "--out", "runs/x"]) == 0
+    assert main([*command, "--horizon", "6,8", "--out", "runs/x"]) == 2
+    assert main([*command, "--horizon", "6,5000", "--out", "runs/x", "--overwrite"]) == 2
     assert femts.load("runs/x/12").config.pred_len == 12
-    assert main([*command, "--pred-len", "6,8", "--out", "runs/x", "--overwrite"]) == 0
+    assert main([*command, "--horizon", "6,8", "--out", "runs/x", "--overwrite"]) == 0
     assert sorted(path.name for path in Path("runs/x").iterdir()) == ["6", "8", "metrics.json"]
-    assert main([*command, "--pred-len", "8", "--out", "runs/x", "--overwrite"]) == 0
+    assert main([*command, "--horizon", "8", "--out", "runs/x", "--overwrite"]) == 0
     assert femts.load("runs/x").config.pred_len == 8 and not Path("runs/x/6").exists()
 
 
 def test_without_a_name_the_last_run_of_its_name_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     small_table().to_csv("mine.csv", index=False)
-    command = ["train", "--dataset", "mine.csv", "--model", "naive", "--seq-len", f"{L}", "--pred-len", "6"]
+    command = ["train", "--dataset", "mine.csv", "--model", "naive", "--seq-len", f"{L}", "--horizon", "6"]
     assert [main(each) for each in (command, [*command, "--overwrite"])] == [0, 0]
     assert [path.name for path in Path("runs").iterdir()] == ["mine-naive-6"]

@@ -179,7 +179,7 @@ def test_commands_take_quantiles(tmp_path: Path, capsys: pytest.CaptureFixture[s
     table, run = tmp_path / "mine.csv", tmp_path / "run"
     DATA.frame().to_csv(table, index=False)
     small = [f"--set={key}={value}" for key, value in {**MODELS["dlinear"], **PINBALL}.items()]
-    train = f"train --dataset {table} --model dlinear --pred-len 24 --seq-len 48 --max-epochs 1 --out {run}"
+    train = f"train --dataset {table} --model dlinear --horizon 24 --seq-len 48 --max-epochs 1 --out {run}"
     assert main([*train.split(), *small, "--set", "training.quantiles=.1,.5,.9"]) == 0
     capsys.readouterr()
     assert main(["evaluate", str(run), "--level", "80,95", "--json"]) == 0
@@ -198,7 +198,7 @@ def test_commands_take_quantiles(tmp_path: Path, capsys: pytest.CaptureFixture[s
     written = pd.read_csv(out_csv)
     assert list(written)[1:6] == ["s0", "s0-lo-95", "s0-hi-95", "s0-q-10", "s0-q-90"] and picture.stat().st_size > 0
     assert main(["audit", str(run)]) == 0
-    assert main(["calibrate", str(run), "--pred-len", "30", "--level", "85"]) == 0
+    assert main(["calibrate", str(run), "--horizon", "30", "--level", "85"]) == 0
     assert femts.load(run).predict(DATA.frame(), 30, level=[85]).shape == (30, 1 + 3 * C)
 
 

@@ -19,7 +19,7 @@ from femts.forecaster.saved_run import write_intervals
 def calibrate(
     run: Run,
     *,
-    pred_len: Annotated[
+    horizon: Annotated[
         str | None, option("Longest horizon to have intervals for, the run's or more.", "N", default="as before")
     ] = None,
     level: Annotated[
@@ -32,7 +32,7 @@ def calibrate(
     Training has done it for the model's own horizon. It takes the run's data: their validation
     part, and of a run that was refitted on all rows the test part, too.
     """
-    steps = None if pred_len is None else parse_steps(pred_len, "--pred-len")
+    steps = None if horizon is None else parse_steps(horizon)
     forecaster = load_run(run, place.device, place.dataset)
     levels = () if level is None else parse_levels(level)
     scored = forecaster.scored

@@ -16,7 +16,7 @@ from femts.text import printable
 
 ROWS = 2000
 MODEL = "fem_sm_ridge"
-SMALL = "--pred-len 24 --seq-len 168 --set model.n_layers=1 --max-steps 100"  # 13 seconds on one core
+SMALL = "--horizon 24 --seq-len 168 --set model.n_layers=1 --max-steps 100"  # 13 seconds on one core
 
 
 @command(5)

@@ -29,7 +29,7 @@ class ScoreOptions:
     """Scores that are asked for: of which part, at which horizons, in which detail."""
 
     part: Annotated[str, typer.Option(metavar="test|val", help="Part of the data.")] = "test"
-    pred_len: Annotated[
+    horizon: Annotated[
         str | None, option("Horizons; longer than trained: rolled out.", "N[,N...]|all", default="as trained")
     ] = None
     by: Annotated[str | None, option("More scores, grouped; also step,channel.", "channel|step|series")] = None
@@ -50,7 +50,7 @@ def evaluate(
     Errors are over every window of the part, in scaled units; --by and --level print raw units,
     too. Of a run that was refitted on all rows, the model that was not is scored.
     """
-    horizons = None if scored.pred_len is None else parse_horizons(scored.pred_len)
+    horizons = None if scored.horizon is None else parse_horizons(scored.horizon)
     detailed = scored.by is not None or scored.level is not None
     if as_csv and (as_json or not detailed):
         raise UsageError("Option --csv prints what --by or --level ask for; add one of them, and leave --json out.")

@@ -66,7 +66,7 @@ def tune(
     """
     plan = make_recipe(recipe, TrainingOptions(**vars(trial)), DEFAULT_MODEL)
     if len(plan.pred_lens) > 1:
-        raise UsageError(f"One horizon is tuned at a time, not {len(plan.pred_lens)}; give one to --pred-len.")
+        raise UsageError(f"One horizon is tuned at a time, not {len(plan.pred_lens)}; give one to --horizon.")
     search = each_once(map(_parse_search, study.search or []), "--search")
     trials = None if study.trials is None else count("--trials", study.trials)
     origins = 1 if study.origins is None else count("--origins", study.origins)
