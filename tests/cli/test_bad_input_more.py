@@ -26,7 +26,7 @@ CASES = {
     ),
     "published as a page": Case("table --published --format html", r"'html' has no page of published means; take"),
     "published, one horizon": Case(
-        "table --published --horizons 96", r"192, 336, 720 steps, not over 96; give '--pred"
+        "table --published --horizons 96", r"192, 336, 720 steps, not over 96; give '--horizons"
     ),
     "published of other data": Case(
         "table --datasets synthetic --published", r"on 'synthetic' .*leave '--published' out"
