@@ -64,7 +64,8 @@ def choice_table(choice: Mapping[str, Any], where: str = "") -> str:
         rows.insert(0, ["their mean", choice["error"], ratio, None, "taken"])
     origins = f"{count(choice['windows'], 'window')} after {count(choice['origins'], 'origin')}, before the test part"
     text = table(["model", "error", "of_naive", "seconds", ""], rows)
-    return f"{where}{text}\nerror: mean absolute, scaled units, of {origins}\ntaken: {choice['rule']}"
+    kind = "mean squared" if choice["metric"] == "mse" else "mean absolute"
+    return f"{where}{text}\nerror: {kind}, scaled units, of {origins}\ntaken: {choice['rule']}"
 
 
 def _share(tried: Mapping[str, Any], choice: Mapping[str, Any]) -> str:

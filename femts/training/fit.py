@@ -111,6 +111,10 @@ class FitRequest:
             odd = f"model.{next(iter(resolved))}" if resolved else "training.loss=pinball"
             raise UsageError(f"Setting '{shown(odd)}' is of one model, and --model auto chooses it; name a model.")
         check_registered(training)
+        if model == AUTO and training.metric not in ("", *BUILT_IN):
+            raise UsageError(
+                f"--model auto cannot choose by '{shown(training.metric)}'; take {' or '.join(BUILT_IN)}, or name a model."
+            )
         return cls(model, resolved, training, (given, settings), find_accelerator(training), started)
 
     def for_candidate(self, model: str, seconds: float | None, out: Path | None, most_windows: int) -> FitRequest:
@@ -121,6 +125,11 @@ class FitRequest:
         training = replace(other.training, max_time=limit)
         same: dict[str, Any] = {"lengths": self.lengths, "progress": self.progress, "most_windows": most_windows}
         return replace(other, training=training, out=out, resume=out is not None, ignores=True, **same)
+
+    @property
+    def squared(self) -> bool:
+        """Whether `auto` chooses by the squared error, and not the absolute one."""
+        return self.training.metric == "mse"
 
     @property
     def limit(self) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,13 @@ def test_near_equal_model_is_added_where_few_rows_decide() -> None:
     candidates = [tried("first", 1.0), tried("second", 1.04), tried("third", 1.9)]
     assert taken(*candidates) == ["first", "second"]
     assert taken(*candidates, few=False) == ["first"]
+
+
+def test_squared_errors_choose_otherwise() -> None:
+    steady, often = tried("steady", 0.5), tried("often", np.where(np.arange(20) < 18, 0.0, 3.0)[:, None, None])
+    assert taken(steady, often, few=False)[0] == "often"
+    squared = [replace(each, squared=True) for each in (steady, often)]
+    assert taken(*squared, few=False)[0] == "steady" and squared[0].error == pytest.approx(0.25)
 
 
 def test_origins_count_equally() -> None:

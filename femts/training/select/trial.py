@@ -43,6 +43,7 @@ class CandidateResult:
         reason: for leaving it out; empty for one that was tried.
         failed: it was begun, and failed for a reason that is not the caller's, such as want of memory.
         look_back: steps, of a candidate that has its own; None of others.
+        squared: the error is the squared one, and not the absolute one.
     """
 
     model: str
@@ -54,6 +55,7 @@ class CandidateResult:
     reason: str = ""
     failed: bool = False
     look_back: int | None = None
+    squared: bool = False
 
     @property
     def label(self) -> str:
@@ -74,7 +76,7 @@ class CandidateResult:
 
     @property
     def error(self) -> float:
-        """Mean over the origins of its mean absolute error, in scaled units; NaN where it was not tried."""
+        """Mean over the origins of its mean error, in scaled units; NaN where it was not tried."""
         if not self.forecasts or not all(np.isfinite(each).all() for each in self.forecasts):
             return float("nan")
         return self.error_of(self.forecasts)
@@ -84,13 +86,14 @@ class CandidateResult:
         return float(np.mean([np.nanmean(each) for each in self.errors(forecasts)]))
 
     def errors(self, forecasts: Sequence[Array]) -> list[Array]:
-        """Absolute errors, (W, P, T) for each origin, of other `forecasts` of the same windows, within their limits."""
+        """Errors, (W, P, T) for each origin, of other `forecasts` of the same windows, within their limits."""
         limits = self.limits or (None,) * len(forecasts)
         within = [
             each if limit is None else limit.clip(torch.from_numpy(each)).numpy()
             for each, limit in zip(forecasts, limits, strict=True)
         ]
-        return [np.abs(made - target) for made, target in zip(within, self.targets, strict=True)]
+        error = np.square if self.squared else np.abs
+        return [error(made - target) for made, target in zip(within, self.targets, strict=True)]
 
 
 class _Collected:
@@ -144,7 +147,7 @@ def try_candidate(
     except FemtsError as error:
         made = CandidateResult(model, reason=str(error), failed=isinstance(error, RunFailure))
     else:
-        made = CandidateResult(model, trained, (forecasts,), (targets,), (limits,))
+        made = CandidateResult(model, trained, (forecasts,), (targets,), (limits,), squared=request.squared)
     return replace(made, seconds=time.monotonic() - began, look_back=candidate.seq_len)
 
 
