@@ -117,12 +117,16 @@ class FitRequest:
             )
         return cls(model, resolved, training, (given, settings), find_accelerator(training), started)
 
-    def for_candidate(self, model: str, seconds: float | None, out: Path | None, most_windows: int) -> FitRequest:
+    def for_candidate(
+        self, model: str, seconds: float | None, out: Path | None, most_windows: int, loss: str = "mse"
+    ) -> FitRequest:
         """The same for one of the models that `auto` tries, to be trained in the folder `out` within so many `seconds`,
-        None for no limit, and scored on so many windows; it says nothing."""
+        None for no limit, by the `loss` where none is asked for, and scored on so many windows; it says nothing."""
         other = FitRequest.of(model, *self.asked, time.monotonic())
         limit = None if seconds is None else f"{max(1, int(seconds))}s"
         training = replace(other.training, max_time=limit)
+        if "training.loss" not in self.asked[1]:
+            training = replace(training, loss=loss)
         same: dict[str, Any] = {"lengths": self.lengths, "progress": self.progress, "most_windows": most_windows}
         return replace(other, training=training, out=out, resume=out is not None, ignores=True, **same)
 

@@ -71,13 +71,13 @@ def shortlist(data: Dataset, lengths: Lengths) -> tuple[Candidate, ...]:
         int(np.maximum(0, data.train_lengths - int(lengths.pred_len or 1)).sum()) * data.n_targets, len(data)
     )
     # A line from look-back to horizon fits the series of some panels badly; `fem_sm` has none.
-    learned = ("fem_sm_ridge", "fem_sm") if len(data) > 1 else ("fem_sm_ridge",)
+    learned = ("nhits", *["tide"] * data.has_known, "fem_sm_ridge", *["fem_sm"] * (len(data) > 1))
     return (
         Candidate("seasonal_naive"),
         Candidate("naive", reason="" if data.season > 1 else "without a season it is seasonal_naive"),
         *ridges(data, lengths),
         *fitted,
-        *(Candidate(name, learns=True, reason=few) for name in learned),
+        *(Candidate(name, _few_seasons(name, data, lengths), learns=True, reason=few) for name in learned),
     )
 
 
@@ -98,6 +98,16 @@ def _recent(model: str, data: Dataset, lengths: Lengths) -> int | None:
         return None
     seasons = (data.season, *further_seasons(data.freq)) if model == "mstl" else ()
     return min(LONG, max(RECENT, *(RECENT_SEASONS * each for each in seasons), 0))
+
+
+def _few_seasons(model: str, data: Dataset, lengths: Lengths) -> int | None:
+    """Look-back of `nhits` on a panel, whose short series leave more windows to learn from with a season or two horizons
+    than with the usual one; None where that is left to the model or to the request."""
+    if model != "nhits" or len(data) == 1 or not left_open(lengths.seq_len) or lengths.protocol is not None:
+        return None
+    steps = int(lengths.pred_len or 1)
+    usual = default_look_back(default_protocol(False), steps, data.typical_rows, data.season).steps
+    return min(usual, max(data.season, 2 * steps))
 
 
 def _out(model: str, season: int) -> str:

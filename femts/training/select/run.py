@@ -34,6 +34,7 @@ from femts.training.stopping import Interrupted
 _OF_TRAINING = ("kept_step", "steps", "stopped", "schedule", "members", "kernels")
 SURE = 1.2  # times its training that a refit may take
 LEAST = 3.0  # seconds that a trial needs of a model that is not made in a moment
+FAIR = 12.0  # seconds that a training gets at least where the time is shared out, so that late ones may get none
 
 
 def choose(request: FitRequest, data: Dataset) -> Forecaster:
@@ -114,7 +115,7 @@ def _try_all(
             if before is not None and before.reason:
                 continue
             if left is not None and each in learners:
-                left /= len(learners) - learners.index(each)
+                left = max(left / (len(learners) - learners.index(each)), min(left, FAIR))
             reason = "" if number else each.reason or _too_late(each, left, tried, clock)
             if reason:
                 made = CandidateResult(each.model, reason=reason, look_back=each.seq_len)

@@ -158,4 +158,5 @@ def _trained(
         before: Forecaster = load(folder, request.accelerator.device)
         return before
     asked = replace(request, lengths=candidate.lengths(request.lengths))
-    return fit(asked.for_candidate(candidate.model, seconds, folder, most), fold)
+    loss = "mae" if candidate.learns and not request.squared else "mse"  # as the choice is made
+    return fit(asked.for_candidate(candidate.model, seconds, folder, most, loss), fold)
