@@ -21,7 +21,7 @@ from femts.evaluation.coverage import Bounds, CoverageSums
 from femts.evaluation.evaluator import evaluate
 from femts.evaluation.metrics import named_metrics
 from femts.forecaster.forecaster import Forecaster
-from femts.forecaster.scoring import naive_sums
+from femts.forecaster.scoring import naive_sums, relative_errors
 from femts.models.base import ForecastModel
 from femts.text import shown
 from femts.training.accelerator import Accelerator
@@ -50,8 +50,9 @@ def take_scores(forecaster: Forecaster, windows: Mapping[str, Windows], data: Da
         model, past.within_scale(), batch_size=batch_size, also=of_val, method=training.intervals
     )
     covered = CoverageSums(Bounds(intervals, future, model.quantiles))
-    naive = naive_sums(forecaster, data)
-    test = evaluate(model, future, batch_size, also=[covered, naive, *of_test])
+    naive, relative = naive_sums(forecaster, data), relative_errors(forecaster, future)
+    test = evaluate(model, future, batch_size, also=[covered, naive, relative, *of_test])
+    test.update(relative.compute())
     for scores, named in ((val, of_val), (test, of_test)):
         for metric in named:
             scores.update(metric.compute())
