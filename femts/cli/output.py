@@ -20,15 +20,16 @@ RELATIVE = ("wape", "bias")  # scores in raw units
 def scores_table(scores: Mapping[int, Mapping[str, Any]], naive: Mapping[int, Mapping[str, Any]] | None = None) -> str:
     """One line a horizon (`mse`, `mae`, `windows`) and, for several, their mean; beside them what is
     said of the `naive` forecast, and `wape` and `bias`."""
-    every: dict[object, Mapping[str, Any]] = {**scores, **({"mean": mean_scores(scores)} if len(scores) > 1 else {})}
-    rows: list[list[object]] = [[p, s["mse"], s["mae"], s.get("windows")] for p, s in every.items()]
-    header = ["pred_len", "mse", "mae", "windows"]
-    if naive:
-        header += ["naive_mse", "naive_mae", "skill", "mase"]
-        beside = [*naive.values(), *([mean_naive(scores, naive)] if len(scores) > 1 else [])]
-        for row, one in zip(rows, beside, strict=True):
-            row += [one["mse"], one["mae"], one["skill"], one["mase"]]
-    for row, s in zip(rows, every.values(), strict=True):
+    every: list[tuple[object, Mapping[str, Any]]] = list(scores.items())
+    beside = list((naive or {}).values())
+    if len(scores) > 1:
+        every.append(("mean", mean_scores(scores)))
+        beside += [mean_naive(scores, naive)] if naive else []
+    header = ["pred_len", "mse", "mae", "windows", *(["naive_mse", "naive_mae", "skill", "mase"] if naive else [])]
+    rows: list[list[object]] = [[p, s["mse"], s["mae"], s.get("windows")] for p, s in every]
+    for row, one in zip(rows, beside, strict=bool(naive)):
+        row += [one["mse"], one["mae"], one["skill"], one["mase"]]
+    for row, (_, s) in zip(rows, every, strict=True):
         row += [s.get(name) for name in RELATIVE]
     return table([*header, *RELATIVE], rows)
 
