@@ -33,7 +33,7 @@ class RelativeErrors:
 
     def __init__(self, preprocess: Preprocess, series: int, targets: int) -> None:
         self._preprocess, self._series = preprocess, series
-        self._sums = torch.zeros(3, series, targets, dtype=torch.float64)  # absolutes, errors, sizes
+        self.sums = torch.zeros(3, series, targets, dtype=torch.float64)  # absolutes, errors, sizes
 
     def update(self, forecasts: Forecasts, batch: Batch) -> None:
         """Add windows in scaled units; see `femts.evaluation.metrics.Metric`."""
@@ -42,15 +42,15 @@ class RelativeErrors:
         actual = own.restore(batch.target.cpu().double())
         error = own.inverse(forecasts.points.cpu().double()) - actual
         size = sizes(actual, torch.from_numpy(zero_within(own.scaler, actual.shape[-1]))[:, None])
-        self._sums += torch.stack([numbers.sums(each) for each in (error.abs(), error, size)])
+        self.sums += torch.stack([numbers.sums(each) for each in (error.abs(), error, size)])
 
     def compute(self) -> dict[str, float]:
         """`wape` and `bias` over all series, of several targets the mean; NaN where all that happened is 0."""
-        return {name: float(value) for name, value in relative(*self._sums.sum(1).numpy()).items()}
+        return {name: float(value) for name, value in relative(*self.sums.sum(1).numpy()).items()}
 
     def by_series(self) -> dict[str, Array]:
         """The same of each series (S,), NaN for one whose values are 0."""
-        return relative(*self._sums.numpy())
+        return relative(*self.sums.numpy())
 
 
 def relative(absolute: Array, signed: Array, size: Array) -> dict[str, Array]:

@@ -45,14 +45,13 @@ def take_scores(forecaster: Forecaster, windows: Mapping[str, Windows], data: Da
     model.to(device)
     past, future = windows["val"].to(device), windows["test"].to(device)
     training = forecaster.config.training
-    of_val, of_test = named_metrics(training, model), named_metrics(training, model)
+    of_val, of_test = ([relative_errors(forecaster, part), *named_metrics(training, model)] for part in (past, future))
     intervals, val = calibrate(
         model, past.within_scale(), batch_size=batch_size, also=of_val, method=training.intervals
     )
     covered = CoverageSums(Bounds(intervals, future, model.quantiles))
-    naive, relative = naive_sums(forecaster, data), relative_errors(forecaster, future)
-    test = evaluate(model, future, batch_size, also=[covered, naive, relative, *of_test])
-    test.update(relative.compute())
+    naive = naive_sums(forecaster, data)
+    test = evaluate(model, future, batch_size, also=[covered, naive, *of_test])
     for scores, named in ((val, of_val), (test, of_test)):
         for metric in named:
             scores.update(metric.compute())
