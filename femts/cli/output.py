@@ -14,21 +14,24 @@ from femts.text import printable, shown, spreadsheet_safe, strict_json, table
 if TYPE_CHECKING:
     import pandas as pd
 
+RELATIVE = ("wape", "bias")  # scores in raw units
+
 
 def scores_table(scores: Mapping[int, Mapping[str, Any]], naive: Mapping[int, Mapping[str, Any]] | None = None) -> str:
     """One line a horizon (`mse`, `mae`, `windows`) and, for several, their mean; beside them what is
-    said of the `naive` forecast."""
-    rows: list[list[object]] = [[p, s["mse"], s["mae"], s["windows"]] for p, s in scores.items()]
+    said of the `naive` forecast, and `wape` and `bias`."""
+    every: list[tuple[object, Mapping[str, Any]]] = list(scores.items())
+    beside = list((naive or {}).values())
     if len(scores) > 1:
-        average = mean_scores(scores)
-        rows.append(["mean", average["mse"], average["mae"], "-"])
-    header = ["pred_len", "mse", "mae", "windows"]
-    if naive:
-        header += ["naive_mse", "naive_mae", "skill", "mase"]
-        every = [*naive.values(), *([mean_naive(scores, naive)] if len(scores) > 1 else [])]
-        for row, one in zip(rows, every, strict=True):
-            row += [one["mse"], one["mae"], one["skill"], one["mase"]]
-    return table(header, rows)
+        every.append(("mean", mean_scores(scores)))
+        beside += [mean_naive(scores, naive)] if naive else []
+    header = ["pred_len", "mse", "mae", "windows", *(["naive_mse", "naive_mae", "skill", "mase"] if naive else [])]
+    rows: list[list[object]] = [[p, s["mse"], s["mae"], s.get("windows")] for p, s in every]
+    for row, one in zip(rows, beside, strict=bool(naive)):
+        row += [one["mse"], one["mae"], one["skill"], one["mase"]]
+    for row, (_, s) in zip(rows, every, strict=True):
+        row += [s.get(name) for name in RELATIVE]
+    return table([*header, *RELATIVE], rows)
 
 
 def mean_naive(scores: Mapping[int, Mapping[str, Any]], naive: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
@@ -42,11 +45,10 @@ def mean_naive(scores: Mapping[int, Mapping[str, Any]], naive: Mapping[int, Mapp
 
 
 def mean_scores(scores: Mapping[int, Mapping[str, Any]]) -> dict[str, float]:
-    """Means of the horizons' `mse` and `mae`, each horizon counting once."""
+    """Means of the horizons' `mse`, `mae`, `wape` and `bias`, each horizon counting once; NaN where one is none."""
     nan = float("nan")  # a record has null where a score is no number
-    return {
-        name: sum(nan if s[name] is None else s[name] for s in scores.values()) / len(scores) for name in ("mse", "mae")
-    }
+    every = {name: [s.get(name) for s in scores.values()] for name in ("mse", "mae", *RELATIVE)}
+    return {name: sum(nan if v is None else v for v in values) / len(values) for name, values in every.items()}
 
 
 def choice_table(choice: Mapping[str, Any], where: str = "") -> str:

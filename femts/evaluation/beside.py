@@ -11,8 +11,8 @@ import torch
 from femts.data.batch import Batch
 from femts.data.dataset import Dataset
 from femts.data.preprocess import Preprocess
-from femts.evaluation.metrics import ErrorSums
-from femts.evaluation.series_scores import WindowSeries, seasonal_changes
+from femts.evaluation.metrics import ErrorSums, WindowSeries
+from femts.evaluation.series_scores import seasonal_changes
 from femts.models.base import Forecasts
 
 TIMES = 10  # the mean squared error of the others, from which on one that makes most of all is named

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -100,6 +100,27 @@ class ErrorSums:
     def mae(self) -> float:
         """Mean absolute error; NaN before anything was added."""
         return float((self.sums[1] / self.sums[2]).item())
+
+
+class WindowSeries(NamedTuple):
+    """Numbers of the series, of S, that some windows are `of` (B,), on the CPU."""
+
+    of: Tensor
+    series: int
+
+    @classmethod
+    def of_batch(cls, batch: Batch, series: int) -> WindowSeries:
+        """Those of a batch of windows."""
+        if batch.series is None:
+            return cls(torch.zeros(len(batch.past), dtype=torch.int64), series)
+        return cls(batch.series.cpu(), series)
+
+    def sums(self, values: Tensor) -> Tensor:
+        """Sums (S, T) float64 of `values` (B, P, T), NaN where there is none, on the CPU."""
+        if self.series == 1:
+            return values.nansum((0, 1), dtype=torch.float64).cpu()[None]
+        sums = torch.zeros(self.series, values.shape[-1], dtype=torch.float64)
+        return sums.index_add(0, self.of, values.nansum(1, dtype=torch.float64).cpu())
 
 
 def mean_of_cells(means: NDArray[np.float64], count: NDArray[np.float64], axes: tuple[int, ...]) -> NDArray[np.float64]:

@@ -16,6 +16,7 @@ from femts.data.scaler import Scaler
 from femts.errors import UsageError, suggest
 from femts.evaluation.coverage import CoverageSums
 from femts.evaluation.metrics import mean_of_cells
+from femts.evaluation.relative import relative, sizes, zero_within
 from femts.evaluation.series_scores import seasonal_error
 from femts.models.base import Forecasts
 from femts.text import shown
@@ -23,7 +24,15 @@ from femts.text import shown
 Array = NDArray[np.float64]
 GROUPS = ("step", "channel")
 BY_SERIES = ("series",)
-UNITLESS = ("smape", "mase", "rmsse", "skill", "coverage-")  # beginnings of the columns that have no unit
+UNITLESS = (
+    "smape",
+    "mase",
+    "rmsse",
+    "wape",
+    "bias",
+    "skill",
+    "coverage-",
+)  # beginnings of the columns that have no unit
 
 
 class _Errors:
@@ -60,8 +69,8 @@ class DetailSums:
         self._symmetric = torch.zeros(steps, channels, dtype=torch.float64)
         self.count = torch.zeros(steps, channels, dtype=torch.float64)
         self.scale = self.preprocess.scaler.scale[0, :channels]
-        # Scaled values are float32: what is nearer to a raw zero than they resolve is one.
-        self._zero = torch.from_numpy(2.0**-20 * (np.abs(self.preprocess.scaler.mean[0, :channels]) + self.scale))
+        self._signed, self._size = torch.zeros(2, steps, channels, dtype=torch.float64)  # raw
+        self._zero = torch.from_numpy(zero_within(self.preprocess.scaler, channels)[0])
 
     def update(self, forecasts: Forecasts, batch: Batch) -> None:
         """Add windows in scaled units: `x` (B, L, C), `forecast` and `target` (B, S, C), NaN where
@@ -79,6 +88,8 @@ class DetailSums:
         if not self.preprocess.linear:  # else the raw errors are the scaled ones times the scale
             target_raw = torch.where(observed, target_raw, forecast_raw)
             self.raw.add(forecast_raw, target_raw, None if naive is None else restore(naive), observed)
+        self._signed += (forecast_raw - target_raw).masked_fill(~observed, 0.0).sum(0)
+        self._size += sizes(target_raw, self._zero).masked_fill(~observed, 0.0).sum(0)
         symmetric = _symmetric(forecast_raw, target_raw, self._zero)
         self._symmetric += symmetric.masked_fill(~observed, 0.0).sum(0)
 
@@ -96,6 +107,16 @@ class DetailSums:
             "smape": self._symmetric.numpy() / count if units == "raw" else np.full(count.shape, np.nan),
             "naive": sums.naive_squared.numpy() / count * factor**2,
         }
+
+    def relative(self, by: Sequence[str]) -> dict[str, Array]:
+        """`wape` and `bias`, in raw units, of each group of scores; of several channels together the mean of theirs."""
+        sums = (self.means("raw")["mae"] * self.count.numpy(), self._signed.numpy(), self._size.numpy())
+        if "step" not in by:
+            sums = tuple(np.nansum(each, axis=0, keepdims=True) for each in sums)
+        if "channel" in by:
+            sums = tuple(each[..., None] for each in sums)
+        absolute, signed, size = sums
+        return {name: each.reshape(-1) for name, each in relative(absolute, signed, size).items()}
 
 
 def _symmetric(forecast: Tensor, target: Tensor, zero: Tensor) -> Tensor:
@@ -143,6 +164,8 @@ def scores_frame(
         frame = _grouped(cells, counted if units == "scaled" else every, columns, by)
         if "channel" not in by:
             frame["mase"] = _over_channels(mase, counted, by)
+        for name, shares in sums.relative(by).items():
+            frame[name] = shares if units == "raw" else np.nan  # scaled values put 0 anywhere
         frame["skill"] = 1 - _ratio(frame["mse"].to_numpy(), frame.pop("naive").to_numpy())
         frame["rmse"] = np.sqrt(frame["mse"])
         frame["units"], frame["windows"] = units, sums.windows
@@ -156,11 +179,14 @@ def scores_frame(
         "rmse",
         "smape",
         "mase",
+        "wape",
+        "bias",
         "skill",
     ]
     table = pd.concat(frames[:1] if sums.pools else frames, ignore_index=True)
     if sums.pools:  # scaled values put 0 anywhere, and have no scale of raw changes
-        table, first = table.drop(columns=["smape", "mase"]), [name for name in first if name not in ("smape", "mase")]
+        raw = ["smape", "mase", "wape", "bias"]
+        table, first = table.drop(columns=raw), [name for name in first if name not in raw]
     return table[[*first, *(name for name in table.columns if name not in first)]]
 
 

@@ -3,43 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from femts.data.batch import Batch
 from femts.data.dataset import Dataset
 from femts.data.preprocess import Preprocess
 from femts.data.windows import Windows
 from femts.evaluation.coverage import Bounds
+from femts.evaluation.metrics import WindowSeries
+from femts.evaluation.relative import RelativeErrors
 from femts.models.base import Forecasts
 
 Array = NDArray[np.float64]
-
-
-class WindowSeries(NamedTuple):
-    """Numbers of the series, of S, that some windows are `of` (B,), on the CPU."""
-
-    of: Tensor
-    series: int
-
-    @classmethod
-    def of_batch(cls, batch: Batch, series: int) -> WindowSeries:
-        """Those of a batch of windows."""
-        if batch.series is None:
-            return cls(torch.zeros(len(batch.past), dtype=torch.int64), series)
-        return cls(batch.series.cpu(), series)
-
-    def sums(self, values: Tensor) -> Tensor:
-        """Sums (S, T) float64 of `values` (B, P, T), NaN where there is none, on the CPU."""
-        if self.series == 1:
-            return values.nansum((0, 1), dtype=torch.float64).cpu()[None]
-        sums = torch.zeros(self.series, values.shape[-1], dtype=torch.float64)
-        return sums.index_add(0, self.of, values.nansum(1, dtype=torch.float64).cpu())
 
 
 class SeriesSums:
@@ -67,6 +46,7 @@ class SeriesSums:
         levels, shape = 0 if bounds is None else len(bounds.levels), (len(data), data.n_targets)
         self._sums = torch.zeros(4, *shape, dtype=torch.float64)  # squares, absolutes, naive squares, values
         self._inside, self._width = torch.zeros(2, levels, *shape, dtype=torch.float64)
+        self._relative = RelativeErrors(preprocess, *shape)
         self._limits, self._counted = windows.resident.limits, windows.counted
 
     def update(self, forecasts: Forecasts, batch: Batch) -> None:
@@ -85,6 +65,7 @@ class SeriesSums:
         self._sums += torch.stack(
             [numbers.sums(each) for each in (error.square(), error.abs(), repeated, observed.double())]
         )
+        self._relative.update(forecasts, batch)
         if last.shape[1] < season:
             self._sums[2, numbers.of] = torch.nan
         for k, (low, high) in enumerate(bounds):
@@ -92,11 +73,12 @@ class SeriesSums:
             self._width[k] += numbers.sums((own.inverse(high) - own.inverse(low)).where(observed, torch.nan))
 
     def ratios(self) -> dict[str, float]:
-        """Means of `mase` and `rmsse` over the series that have them, and a scale of their own."""
+        """Means of `mase` and `rmsse` over the series that have them, and a scale of their own; `wape` and `bias` over
+        the values of all series."""
         frame = self.frame()
         if self._counted is not None:
             frame = frame[self._counted.cpu().any(1).numpy()[self.windows.numpy() > 0]]
-        return {name: float(frame[name].mean()) for name in ("mase", "rmsse")}
+        return {name: float(frame[name].mean()) for name in ("mase", "rmsse")} | self._relative.compute()
 
     def frame(self, levels: Sequence[float] = ()) -> pd.DataFrame:
         """One row a series with windows, in raw units; see `Forecaster.scores`."""
@@ -107,6 +89,7 @@ class SeriesSums:
         with np.errstate(invalid="ignore", divide="ignore"):
             mse, mae = squared / count, absolute / count
             table |= {"mse": mse, "mae": mae, "mase": mae / scale, "rmsse": np.sqrt(mse) / square}
+            table |= self._relative.by_series()
             table["skill"] = np.where(naive > 0, 1 - squared / naive, np.nan)
         for level in levels:
             assert self._bounds is not None

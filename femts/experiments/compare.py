@@ -26,7 +26,7 @@ from femts.text import shown
 NAIVE = "seasonal_naive"
 TABLE = {  # columns of a table, and their types
     **{"dataset": "object", "model": "object", "pred_len": "Int64", "seq_len": "Int64", "seeds": "object"},
-    **dict.fromkeys(("mse", "mse_sd", "mae", "published_mse", "naive_mse", "skill", "mase"), "float64"),
+    **dict.fromkeys(("mse", "mse_sd", "mae", "published_mse", "naive_mse", "skill", "mase", "wape", "bias"), "float64"),
     **{"windows": "int64", "missing": "int64", "chosen": "object", "seen": "bool"},
 }
 PAIRS = {
@@ -42,7 +42,7 @@ ALL = "all"  # windows of the test part were scored
 BLOCK = 2  # in horizons; blocks of one held 89 % of simulated errors, and blocks of two 93 %
 FEWEST_BLOCKS = 3
 SEEDS_ALONE, FEW_WINDOWS, FEW_SERIES = "seeds alone", "few windows", "few series"
-_SCORES = ("val_mse", "mse", "mae", "naive_mse", "mase", "seconds")
+_SCORES = ("val_mse", "mse", "mae", "naive_mse", "mase", "wape", "bias", "seconds")
 _KEY = ["dataset", "model", "pred_len"]
 
 
@@ -54,7 +54,7 @@ def make_scores(cells: Sequence[Cell], store: Store, roll_out: Sequence[int] = (
     record that cannot be used counts as none.
 
     Returns:
-        `val_mse`, `mse` and `mae`, of the validation and the test part, `seq_len`, the `windows` that were scored,
+        `val_mse`, `mse` and `mae`, of the validation and the test part, `wape` and `bias` of the latter, `seq_len`, the `windows` that were scored,
         `rolled` (by a model of a shorter horizon), what validation has `chosen`, `naive_mse`, `mase` and `season` of
         the seasonal naive forecast, `choices` of which validation chooses and how many are `missing`, why the cell
         has `failed`, `seconds` and the `record`; and `catalogue`, data as they are published on.
@@ -106,7 +106,7 @@ def _best(
             scores.append(
                 {
                     **{"val_mse": made["val"]["mse"], "rolled": cell.pred_len != pred_len, "record": record},
-                    **{name: test[name] for name in ("mse", "mae", "windows")},
+                    **{name: test.get(name) for name in ("mse", "mae", "windows", "wape", "bias")},
                     **{"naive_mse": naive.get("mse"), "mase": naive.get("mase"), "season": naive.get("season", 1)},
                     **{"seq_len": record["config"]["seq_len"], "seconds": record["seconds"]},
                     **{"chosen": _chosen(record["config"], varied), "choices": len(records)},
@@ -158,7 +158,7 @@ def _over_seeds(scores: pd.DataFrame) -> dict[str, Any]:
     """Means over the seeds that have a score at each horizon that `scores` are of."""
     done = scores[scores.groupby("seed")["mse"].transform(lambda mses: mses.notna().all())]
     by_seed, look_backs = done.groupby("seed", sort=False), tuple(sorted({int(n) for n in done["seq_len"]}))
-    seeds = by_seed[["mse", "mae", "naive_mse", "mase"]].mean()
+    seeds = by_seed[["mse", "mae", "naive_mse", "mase", "wape", "bias"]].mean()
     lacking = done.loc[done["missing"].astype(int).idxmax()] if len(done) else {"choices": 1, "missing": 0}
     return {
         "look_backs": look_backs,

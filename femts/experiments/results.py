@@ -49,6 +49,8 @@ class Scores(OpenPart):
     mse: Loss
     mae: Loss
     windows: Positive
+    wape: Loss | None = None  # records of before it was kept lack it
+    bias: float | None = None
 
 
 class Naive(Part):

@@ -82,7 +82,7 @@ def _number(value: Any, form: str) -> str:
 def score_tables(scores: pd.DataFrame) -> list[Shown]:
     """A table for each data set, a column for each model: MSE of every horizon and of their mean with its deviation
     over seeds, and what is missing or not scored. Below them stand what is published for the last row, and the gap to
-    it, then skill over the seasonal naive forecast and MASE. That forecast has the last column where it is no model of
+    it, then skill over the seasonal naive forecast, MASE, WAPE and bias. That forecast has the last column where it is no model of
     the table. A cell of fewer windows than others of its row, or of a model that has seen the data set in its
     pretraining, is never the lowest."""
     tables = []
@@ -99,6 +99,8 @@ def score_tables(scores: pd.DataFrame) -> list[Shown]:
             ("gap", gap, "{:+.1%}", last["published_mse"].notna()),
             ("skill", last["skill"], "{:.1%}", last["skill"].notna() & own_skill),
             ("mase", last["mase"], "{:.2f}", last["mase"].notna() & own_skill),
+            ("wape", last["wape"], "{:.1%}", last["wape"].notna() & own_skill),
+            ("bias", last["bias"], "{:+.1%}", last["bias"].notna() & own_skill),
         ):
             if given.any():
                 rows.append([name, *(_number(value, form) for value in values), *[MISSING] * beside])

@@ -15,7 +15,7 @@ from femts.experiments.results import check_record
 TOLERANCE = 0.02  # of a score, on other hardware or with other libraries
 SHOWN = 3  # deviations that a sentence names
 _ERRORS = ("window_errors", "series_errors")
-_SCORES = (".mse", ".mae", ".pinball", ".skill", ".mase")
+_SCORES = (".mse", ".mae", ".pinball", ".skill", ".mase", ".wape")
 _MISSING = object()
 
 
@@ -73,8 +73,19 @@ class Scope:
 
 SCOPE = Scope(
     unchecked=("seconds", "place", "commit", "config.format", "config.training.device", "history.seconds"),
-    of_the_place=("history", "kept_step", "steps", "stopped", "kernels", "samples.forecast", *_ERRORS),
-    newer=("naive", *_ERRORS),
+    of_the_place=(
+        "history",
+        "kept_step",
+        "steps",
+        "stopped",
+        "kernels",
+        "samples.forecast",
+        "test.bias",
+        "rolled.test.bias",
+        "rolled.val.bias",
+        *_ERRORS,
+    ),
+    newer=("naive", "wape", "bias", *_ERRORS),
     tolerance=lambda name, recorded: TOLERANCE * abs(recorded) if name.endswith(_SCORES) else None,
     within="2 %",
 )

@@ -314,7 +314,7 @@ class Forecaster:
     def evaluate(
         self, part: str = "test", pred_len: int | Sequence[int] | None = None, dataset: Source | None = None
     ) -> Scores | dict[int, Scores]:
-        """Scores over every window of `part`, in scaled units, those of each series.
+        """Scores over every window of `part`, errors in scaled units, those of each series.
 
         Args:
             part: `test`, `val` or `train`.
@@ -323,14 +323,15 @@ class Forecaster:
             dataset: the data, as `load_dataset` takes them; None loads those of the training again.
 
         Returns:
-            `mse`, `mae` and the number of `windows`; of several horizons these by horizon, in the order given.
+            `mse`, `mae` and the number of `windows`, and in raw units `wape` and `bias` (`RelativeErrors`); of several
+            horizons these by horizon, in the order given.
 
         Raises:
             UsageError: unknown part, a horizon that does not fit, or data that is not there or has changed.
         """
         if isinstance(pred_len, Sequence):
             return scoring.score_beside(self, part, pred_len, dataset)[0]
-        return scoring.score(*scoring.scored_part(self, part, pred_len, dataset)[:2])
+        return scoring.score_overall(*scoring.scored_part(self, part, pred_len, dataset)[:2])
 
     @memory_checked()
     def scores(

@@ -25,6 +25,7 @@ from femts.evaluation.coverage import Bounds, CoverageSums, RawWidths
 from femts.evaluation.evaluator import evaluate, evaluate_horizons
 from femts.evaluation.intervals import Intervals, check_levels
 from femts.evaluation.metrics import Metric
+from femts.evaluation.relative import RelativeErrors
 from femts.evaluation.scores import DetailSums, check_groups, scores_frame
 from femts.evaluation.series_scores import SeriesSums
 from femts.text import shown
@@ -152,6 +153,17 @@ def score(forecaster: Forecaster, windows: Windows, also: Sequence[Metric] = ())
     return evaluate(forecaster.model, windows, forecaster.config.training.eval_batch_size, also=also)
 
 
+def score_overall(forecaster: Forecaster, windows: Windows) -> dict[str, float | int]:
+    """As `score`, with `wape` and `bias` in raw units."""
+    relative = relative_errors(forecaster, windows)
+    return {**score(forecaster, windows, [relative]), **relative.compute()}
+
+
+def relative_errors(forecaster: Forecaster, windows: Windows) -> RelativeErrors:
+    """Metric of WAPE and bias over `windows`."""
+    return RelativeErrors(forecaster.preprocess, len(windows.names), windows.n_targets)
+
+
 def naive_sums(forecaster: Forecaster, data: Dataset) -> NaiveSums:
     """Sums of the errors of the seasonal naive forecast of `data`."""
     return NaiveSums(forecaster.preprocess, data, forecaster.config.seq_len)
@@ -195,7 +207,10 @@ def score_beside(
     for steps in horizons[1:]:
         windows.append(score_windows(forecaster, part, steps, data, windows[0]))
     sums = {each.pred_len: naive_sums(forecaster, data) for each in windows}
-    every = {steps: [one] if also is None else [one, also[steps]] for steps, one in sums.items()}
+    relative = {each.pred_len: relative_errors(forecaster, each) for each in windows}
+    every: dict[int, list[Metric]] = {
+        p: [one, relative[p], *([] if also is None else [also[p]])] for p, one in sums.items()
+    }
     size = forecaster.config.training.eval_batch_size
     if len(data) == 1:
         scores = evaluate_horizons(forecaster.model, windows, size, most, every)
@@ -204,6 +219,8 @@ def score_beside(
             each.pred_len: evaluate(forecaster.model, each, size, some=most, also=every[each.pred_len])
             for each in windows
         }
+    for steps, one in scores.items():
+        one.update(relative[steps].compute())
     return scores, {steps: sums[steps].beside(one["mse"]) for steps, one in scores.items()}
 
 
@@ -219,7 +236,7 @@ def score_details(
     Returns:
         By series one row for each that has windows, in raw units: `series`, `units`, `windows`, `mse`, `mae`, `mase`
         and `rmsse` (over the mean absolute and the root mean squared change over a season of its training rows; NaN
-        where those are 0), `skill`, and for each level `coverage-80` and mean `width-80`.
+        where those are 0), `wape` and `bias` (NaN where its values are 0), `skill`, and for each level `coverage-80` and mean `width-80`.
 
         Else one row for each group in scaled units and, of one series, then one in raw ones, as
         `units` says, with the columns `step` (from 1) and `channel` as asked for, `windows`, `mse`, `mae`, `rmse` and
@@ -230,7 +247,10 @@ def score_details(
         - `mase`: absolute error over that of the seasonal naive forecast on the training rows
           (Hyndman & Koehler, 2006), or of the naive one where these are no longer than a season;
           NaN where those repeat their season exactly. Of several channels the mean of theirs; of several series the
-          row of all has the means of `mase` and `rmsse` over them.
+          row of all has the means of `mase` and `rmsse` over them, and `wape` and `bias` of their values together.
+        - `wape` and `bias`: of raw values, the sum of absolute errors, and of forecasts less values, over that of the
+          sizes of the values (`RelativeErrors`), of several channels the mean of theirs; NaN where that is 0, and in
+          scaled units.
         - `skill`: 1 - `mse` / that of the seasonal naive forecast on the same windows; NaN where
           that makes no error, and where the look-back is shorter than a season. A season before a series began counts
           as its mean.

@@ -1,16 +1,17 @@
-"""Classical models, fitted by statsforecast to each look-back: AutoETS, AutoARIMA, AutoTheta, MSTL,
-and Croston's for intermittent demand.
+"""Classical models, fitted by statsforecast to each look-back: AutoETS, AutoARIMA, AutoTheta, the dynamic optimised
+theta model, MSTL, the median of four of them, and Croston's for intermittent demand.
 
 They learn nothing from windows: every forecast is a fit to the raw rows of its look-back, and
 equals the library's on the same rows (Garza et al., "StatsForecast", PyCon 2022; Hyndman &
 Khandakar, "Automatic Time Series Forecasting: the forecast Package for R", JSS 2008; Fiorucci et
-al., "Models for optimising the theta method", IJF 2016; Bandara et al., "MSTL", 2021; Syntetos &
-Boylan, "The accuracy of intermittent demand estimates", IJF 2005).
+al., "Models for optimising the theta method", IJF 2016; Bandara et al., "MSTL", 2021; Petropoulos
+& Svetunkov, "A simple combination of univariate models", IJF 2020; Syntetos & Boylan, "The accuracy
+of intermittent demand estimates", IJF 2005).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -31,7 +32,7 @@ QUANTILES = (0.005, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975, 0.995) 
 
 @dataclass(frozen=True)
 class ClassicConfig(ModelConfig):
-    """Settings of `auto_ets` and `auto_theta`.
+    """Settings of `auto_ets`, `auto_theta` and `dotm`.
 
     Attributes:
         season: steps of one season, 1 for none; None takes the season of the data.
@@ -71,6 +72,18 @@ class ArimaConfig(ClassicConfig):
     approximation: bool | None = None
 
 
+@dataclass(frozen=True)
+class StatEnsembleConfig(MstlConfig):
+    """Settings of `stat_ensemble`, for those of its members that have them: also those of `MstlConfig`.
+
+    Attributes:
+        approximation: as in `ArimaConfig`.
+    """
+
+    windows: Count = 8
+    approximation: bool | None = None
+
+
 class Classic(ForecastModel):
     """A model of statsforecast, named `library`, with its own intervals."""
 
@@ -91,6 +104,10 @@ class Classic(ForecastModel):
             raise UsageError("This model has no season yet; set model.season to the steps of one season, or to 1.")
         further = getattr(config, "further", None) or ()
         return Fit(self.library, config.season, steps, self.levels, getattr(config, "approximation", None), further)
+
+    def fits(self, steps: int) -> tuple[Fit, ...]:
+        """All that a forecast of a look-back takes."""
+        return (self.fit(steps),)
 
     def forward(self, batch: Batch) -> Tensor:
         """Forecast of raw look-backs, NaN where missing: (B, P Q, C), or (B, P, C) without quantiles."""
@@ -126,6 +143,15 @@ class AutoTheta(Classic):
     library = "AutoTheta"
 
 
+@register(
+    "dotm", "Dynamic optimised theta by statsforecast, fitted to each look-back: one theta method, own intervals."
+)
+class DynamicOptimizedTheta(Classic):
+    """The theta method with its line, level and slope optimised, the slope anew at every step."""
+
+    library = "DynamicOptimizedTheta"
+
+
 @register("mstl", "MSTL by statsforecast, fitted to each look-back: seasons taken off by loess, trend by AutoETS.")
 class Mstl(Classic):
     """Seasons by loess, then AutoETS; without a season AutoETS alone."""
@@ -141,6 +167,28 @@ class AutoARIMA(Classic):
     Config = ArimaConfig
     library = "AutoARIMA"
     most_rows = 512
+
+
+@register("stat_ensemble", "Median of auto_ets, auto_arima, dotm and mstl, step by step, and of their intervals; slow.")
+class StatEnsemble(Classic):
+    """The median of the points, and of each quantile, of its `members`: MSTL among them where there is a season, as
+    without one it is ETS again."""
+
+    Config = StatEnsembleConfig
+    most_rows = AutoARIMA.most_rows
+
+    def __init__(self, config: StatEnsembleConfig) -> None:
+        super().__init__(config)
+        kinds = (AutoETS, AutoARIMA, DynamicOptimizedTheta, *((Mstl,) if config.season != 1 else ()))
+        self.members = tuple(kind(_settings_of(kind, config)) for kind in kinds)
+
+    def fits(self, steps: int) -> tuple[Fit, ...]:
+        """Those of its members."""
+        return tuple(fit for member in self.members for fit in member.fits(steps))
+
+    def rolled_out(self, batch: Batch, steps: int) -> Tensor:
+        """Medians of what the members forecast: (B, S, Q, C)."""
+        return torch.stack([each.rolled_out(batch, steps) for each in self.members]).quantile(0.5, dim=0)
 
 
 @register(
@@ -159,3 +207,8 @@ class CrostonSBA(Classic):
     def fit(self, steps: int) -> Fit:
         """The fit of this model, for `steps` steps; it knows no season."""
         return Fit(self.library, 1, steps)
+
+
+def _settings_of(kind: type[Classic], config: ModelConfig) -> ModelConfig:
+    """The configuration of a member, from the fields that it shares with that of the ensemble."""
+    return kind.Config(**{field.name: getattr(config, field.name) for field in fields(kind.Config)})

@@ -21,7 +21,7 @@ from femts.evaluation.coverage import Bounds, CoverageSums
 from femts.evaluation.evaluator import evaluate
 from femts.evaluation.metrics import named_metrics
 from femts.forecaster.forecaster import Forecaster
-from femts.forecaster.scoring import naive_sums
+from femts.forecaster.scoring import naive_sums, relative_errors
 from femts.models.base import ForecastModel
 from femts.text import shown
 from femts.training.accelerator import Accelerator
@@ -45,7 +45,7 @@ def take_scores(forecaster: Forecaster, windows: Mapping[str, Windows], data: Da
     model.to(device)
     past, future = windows["val"].to(device), windows["test"].to(device)
     training = forecaster.config.training
-    of_val, of_test = named_metrics(training, model), named_metrics(training, model)
+    of_val, of_test = ([relative_errors(forecaster, part), *named_metrics(training, model)] for part in (past, future))
     intervals, val = calibrate(
         model, past.within_scale(), batch_size=batch_size, also=of_val, method=training.intervals
     )

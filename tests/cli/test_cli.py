@@ -97,10 +97,11 @@ def test_train_writes_a_run_and_prints_its_scores(
     scores = json.loads((run / "metrics.json").read_text())["test"]
     lines = out.splitlines()
     assert lines[0] == "run: runs/synthetic-fem_gla-24"
-    assert lines[1].split() == ["pred_len", "mse", "mae", "windows", "naive_mse", "naive_mae", "skill", "mase"]
+    assert lines[1].split() == "pred_len mse mae windows naive_mse naive_mae skill mase wape bias".split()
     own = [f"{scores['mse']:.4f}", f"{scores['mae']:.4f}", str(scores["windows"])]
     naive = json.loads((run / "metrics.json").read_text())["naive"]
-    assert lines[2].split() == ["24", *own, *(f"{naive[name]:.4f}" for name in ("mse", "mae", "skill", "mase"))]
+    beside = [*(naive[name] for name in ("mse", "mae", "skill", "mase")), scores["wape"], scores["bias"]]
+    assert lines[2].split() == ["24", *own, *(f"{value:.4f}" for value in beside)]
     assert naive["skill"] == pytest.approx(1 - scores["mse"] / naive["mse"])
     verdict = "worse than the seasonal naive forecast, which repeats the last 24 steps: "
     assert (verdict in err) == (naive["skill"] < 0 or scores["mae"] > naive["mae"])
@@ -230,7 +231,8 @@ def test_evaluate_prints_scores_in_detail(own: Path, capsys: pytest.CaptureFixtu
     assert lines[0][-6:] == [f"{name}-{level}" for level in (80, 90) for name in ("coverage", "width", "pinball")]
     assert [line[1] for line in lines[1:]] == ["scaled", "raw"]
     assert lines[2][3:6] == ["-"] * 3 != lines[1][3:6], "two channels, of different units for all we know"
-    assert float(lines[1][10]) == pytest.approx(forecaster.metrics["intervals"]["test"]["80"]["coverage"], abs=5e-5)
+    covered = float(lines[1][lines[0].index("coverage-80")])
+    assert covered == pytest.approx(forecaster.metrics["intervals"]["test"]["80"]["coverage"], abs=5e-5)
 
 
 def test_json_has_null_for_nan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

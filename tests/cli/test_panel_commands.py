@@ -41,7 +41,7 @@ def there(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("evaluate run --by step", " step "),
         (
             "evaluate run --by series --level 80 --csv",
-            "windows,mse,mae,mase,rmsse,skill,coverage-80",
+            "windows,mse,mae,mase,rmsse,wape,bias,skill,coverage-80",
         ),
         ("calibrate run --level 70", "levels up to 99.9 for 7 steps, from 33 windows"),
         ("backtest run panel.csv --n-windows 2 -o windows.csv", "windows.csv: 42 rows, 2 forecasts of 3 series"),

@@ -104,7 +104,7 @@ def test_streaming_is_all_at_once(model: DLinear, by: tuple[str, ...]) -> None:
 
 def test_columns_say_units_and_levels(model: DLinear) -> None:
     table = frame_of(model, 8, ("channel",), (80.0, 97.5))
-    scores = ["mse", "mae", "rmse", "smape", "mase", "skill"]
+    scores = ["mse", "mae", "rmse", "smape", "mase", "wape", "bias", "skill"]
     bounds = [f"{name}-{level}" for level in ("80", "97.5") for name in ("coverage", "width", "pinball")]
     assert list(table) == ["channel", "units", "windows", *scores, "crps", *bounds]
     assert table["units"].tolist() == ["scaled"] * C + ["raw"] * C

@@ -90,12 +90,12 @@ def test_text_marks_the_lowest_and_shows_what_is_missing(partly: Any) -> None:
 def test_csv_has_the_columns_of_the_interface(partly: Any) -> None:
     made = to_csv(table(*partly)).splitlines()
     assert made[0] == (
-        "dataset,model,pred_len,seq_len,seeds,mse,mse_sd,mae,published_mse,naive_mse,skill,mase,windows,missing,chosen,"
-        "seen"
+        "dataset,model,pred_len,seq_len,seeds,mse,mse_sd,mae,published_mse,naive_mse,skill,mase,wape,bias,windows,"
+        "missing,chosen,seen"
     )
     assert made[1].startswith("ETTh1,fem_sm,96,1024,1 2,0.11")
-    assert made[5].startswith("ETTh1,fem_sm,mean,,1 2,0.35") and made[5].endswith(",0.5,0.419,,,,36,0,,False")
-    assert made[9] == "ETTh1,patchtst,720,,,,,,0.447,,,,0,0,,False"
+    assert made[5].startswith("ETTh1,fem_sm,mean,,1 2,0.35") and made[5].endswith(",0.5,0.419,,,,,,36,0,,False")
+    assert made[9] == "ETTh1,patchtst,720,,,,,,0.447,,,,,,0,0,,False"
     assert "\n'=cmd,fem_sm" in to_csv(table(*partly).assign(dataset="=cmd")), "no formula of a spreadsheet"
 
 
@@ -226,6 +226,16 @@ def test_the_naive_forecast_of_the_records_stands_beside_the_models(
     words = f"table --models fem_sm --horizons 96,192 --seeds 1 --seq-len 512 --show --results {tmp_path}"
     assert main(words.split()) == 0
     assert capsys.readouterr().err.startswith(f"warning: {warning[:80]}")
+
+
+def test_wape_and_bias_stand_below_the_scores_where_records_have_them(tmp_path: Path) -> None:
+    store, of = Store(tmp_path), cells("fem_sm", "sm", pred_lens=(96, 192))
+    for cell in of:
+        more = {"wape": cell.pred_len / 960, "bias": -0.04} if cell.model == "fem_sm" else {}
+        store.finish(cell, record(cell, 0.4, test={**scores(0.4), **more}))
+    made = lines(table(of, store))
+    assert (made["wape"], made["bias"]) == ("15.0% -", "-4.0% -"), "means over the horizons"
+    assert "wape" not in lines(table(of[1::2], store))
 
 
 def test_older_records_are_beside_the_cells_of_that_model(tmp_path: Path) -> None:

@@ -112,9 +112,10 @@ def test_coverage_by_step_and_channel_is_that_of_the_bounds(
 def test_scores_agree_with_the_evaluator(forecaster: Forecaster, data: Dataset) -> None:
     for part, steps in (("test", None), ("val", 2 * P)):
         plain = forecaster.evaluate(part, steps, dataset=data)
-        assert list(plain) == ["mse", "mae", "windows"]
+        assert list(plain) == ["mse", "mae", "windows", "wape", "bias"]
         scaled, raw = (row for _, row in forecaster.scores(part, steps, dataset=data).iterrows())
-        assert {name: scaled[name] for name in plain} == pytest.approx(plain, rel=1e-6)
+        units = {**dict.fromkeys(plain, scaled), "wape": raw, "bias": raw}
+        assert {name: row[name] for name, row in units.items()} == pytest.approx(plain, rel=1e-6)
         assert raw["mae"] == pytest.approx(errors_of(forecaster, data, part, steps or P).mean(), rel=1e-5)
 
 

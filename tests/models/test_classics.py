@@ -21,7 +21,15 @@ from femts.errors import GapWarning, UsageError
 from femts.models.registry import check_library
 from femts.training.train import train
 
-NAMES = ("auto_ets", "auto_theta", "mstl", "auto_arima", "croston_sba")
+LIBRARY = {
+    "auto_ets": "AutoETS",
+    "auto_theta": "AutoTheta",
+    "dotm": "DynamicOptimizedTheta",
+    "mstl": "MSTL",
+    "auto_arima": "AutoARIMA",
+}
+NAMES = (*LIBRARY, "croston_sba")
+MEMBERS = ("auto_ets", "auto_arima", "dotm", "mstl")  # of stat_ensemble
 QUICK = ("auto_theta", "mstl", "croston_sba")
 needs_library = pytest.mark.skipif(
     importlib.util.find_spec("statsforecast") is None, reason="needs statsforecast: pip install '.[stats]'"
@@ -40,10 +48,9 @@ def library(name: str, values: np.ndarray, steps: int) -> Any:
     """What the library says by itself."""
     from statsforecast import models
 
-    kind = {"auto_ets": "AutoETS", "auto_theta": "AutoTheta", "mstl": "MSTL", "auto_arima": "AutoARIMA"}.get(name)
-    if kind is None:
+    if name == "croston_sba":
         return models.CrostonSBA().forecast(y=values, h=steps)
-    return getattr(models, kind)(season_length=12).forecast(y=values, h=steps, level=[80])
+    return getattr(models, LIBRARY[name])(season_length=12).forecast(y=values, h=steps, level=[80])
 
 
 def quick(name: str) -> dict[str, int]:
@@ -67,6 +74,55 @@ def test_numbers_are_the_librarys_own(name: str, tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(femts.load(tmp_path / "run").predict(table, level=[80]), forecast)
     long = forecaster.predict(table, 20)
     np.testing.assert_allclose(long["sales"], library(name, table["sales"].to_numpy(), 20)["mean"], rtol=1e-9)
+
+
+@needs_library
+def test_the_ensemble_is_the_median_of_its_members(tmp_path: Path) -> None:
+    """Of the points and of each end of an interval, one by one."""
+    few = {name: {"model.windows": 1} for name in (*MEMBERS, "stat_ensemble")}
+    table = monthly(40)
+    each = {name: train(table, name, 6, settings=few[name], device="cpu") for name in few}
+    ensemble = each.pop("stat_ensemble")
+    for rows, level in ((40, [80, 85]), (33, [95])):
+        made = ensemble.predict(table[:rows], level=level)
+        members = [fc.predict(table[:rows], level=level).drop(columns="date") for fc in each.values()]
+        if level == [95]:  # one of the levels that members have; others are interpolated between them
+            np.testing.assert_allclose(made.drop(columns="date"), np.median(members, axis=0), rtol=1e-9)
+        np.testing.assert_allclose(made["sales"], np.median([one["sales"] for one in members], axis=0), rtol=1e-9)
+        assert (made["sales-lo-80" if rows == 40 else "sales-lo-95"] <= made["sales"]).all()
+    ensemble.save(tmp_path / "run")
+    loaded = femts.load(tmp_path / "run")
+    pd.testing.assert_frame_equal(loaded.predict(table, level=[80]), ensemble.predict(table, level=[80]))
+    pd.testing.assert_frame_equal(loaded.predict(table, 9), ensemble.predict(table, 9))
+    past = femts.backtest(loaded, table, n_windows=1)
+    expected = [fc.predict(table[:34])["sales"] for fc in each.values()]
+    np.testing.assert_allclose(past.loc[past["column"] == "sales", "forecast"], np.median(expected, axis=0), rtol=1e-9)
+    assert femts.audit(ensemble, ensemble.training_data()).failed == ()
+    assert np.isfinite(ensemble.evaluate()["mse"])  # type: ignore[call-overload]
+
+
+@needs_library
+def test_the_ensemble_leaves_mstl_out_without_a_season() -> None:
+    """There it is ETS, which would count twice."""
+    table = monthly(30)[["date", "sales"]]
+    names = ("auto_ets", "auto_arima", "dotm", "stat_ensemble")
+    settings = {"model.season": 1, "model.windows": 1}
+    made = [train(table, name, 3, settings=settings, device="cpu").predict(table)["sales"] for name in names]
+    np.testing.assert_allclose(made[-1], np.median(made[:-1], axis=0), rtol=1e-9)
+
+
+@needs_library
+def test_mstl_takes_off_several_seasons() -> None:
+    """Hours have a day and a week of their own; a season that a look-back does not hold twice is left out."""
+    from statsforecast import models
+
+    rng, t = np.random.default_rng(0), np.arange(24 * 7 * 3)
+    load = 50 + 9 * np.sin(np.pi * t / 12) + 20 * (t // 24 % 7 > 4) + rng.normal(0, 1, len(t))
+    table = pd.DataFrame({"date": pd.date_range("2024-01-01", periods=len(t), freq="h"), "load": load})
+    forecaster = train(table, "mstl", 24, settings={"model.windows": 1}, device="cpu")
+    for rows, seasons in ((len(t), [24, 168]), (300, [24])):
+        own = models.MSTL(season_length=seasons).forecast(y=load[:rows], h=24)["mean"]
+        np.testing.assert_allclose(forecaster.predict(table[:rows])["load"], own, rtol=1e-6)
 
 
 @needs_library
@@ -219,7 +275,7 @@ def test_a_missing_library_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name, *rest: None if name == "statsforecast" else find(name, *rest)
     )
-    for name in NAMES:
+    for name in (*NAMES, "stat_ensemble"):
         with pytest.raises(UsageError, match=r"needs statsforecast, which is not installed; run pip install"):
             check_library(name)
     check_library("ridge")

@@ -114,16 +114,16 @@ def names(data: Dataset, out: bool = False) -> list[str]:
 
 def test_short_tables_get_the_classics_and_no_network() -> None:
     few = names(table(120))
-    assert {*NAIVE_NAMES, "ridge", "auto_ets", "auto_theta", "mstl", "auto_arima"} == set(few)
+    assert {*NAIVE_NAMES, "ridge", "auto_ets", "dotm", "mstl", "auto_arima"} == set(few)
     assert "fem_sm_ridge" in names(table(120), out=True)
 
 
 def test_long_tables_get_networks_and_classics_of_recent_rows() -> None:
     long = {each.model: each for each in shortlist(table(20000, "h"), LENGTHS)}
     assert not long["fem_sm_ridge"].reason
-    assert {name: long[name].seq_len for name in ("auto_theta", "auto_ets")} == {"auto_theta": 512, "auto_ets": 512}
+    assert {name: long[name].seq_len for name in ("dotm", "auto_ets")} == {"dotm": 512, "auto_ets": 512}
     half_hours = {each.model: each for each in shortlist(table(20000, "30min"), LENGTHS)}
-    assert half_hours["mstl"].seq_len == 3 * 336 and half_hours["auto_theta"].seq_len == 512
+    assert half_hours["mstl"].seq_len == 3 * 336 and half_hours["dotm"].seq_len == 512
     asked = shortlist(table(20000, "h"), LENGTHS._replace(seq_len=96))
     assert all(each.seq_len is None for each in asked)
 

@@ -129,7 +129,7 @@ def test_refit_on_the_training_rows_is_bit_identical(model: str, changes: dict[s
     assert again.scored is first and again.preprocess_record()["scaler"] == first.preprocess_record()["scaler"]
 
 
-LEFT_OUT = ("auto_arima", "chronos2", "chronos_bolt")  # a slow auto_ets, and those that need weights
+LEFT_OUT = ("auto_arima", "stat_ensemble", "chronos2", "chronos_bolt")  # slow ones, and those that need weights
 
 
 @pytest.mark.parametrize("model", [name for name in model_names() if name not in LEFT_OUT])

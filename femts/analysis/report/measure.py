@@ -19,7 +19,14 @@ from femts.evaluation.scores import DetailSums
 from femts.evaluation.series_scores import SeriesSums
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.run_folder import RunConfig
-from femts.forecaster.scoring import detail_sums, details_frame, interval_bounds, naive_sums, score_windows
+from femts.forecaster.scoring import (
+    detail_sums,
+    details_frame,
+    interval_bounds,
+    naive_sums,
+    relative_errors,
+    score_windows,
+)
 from femts.models.base import ForecastModel, Forecasts
 from femts.models.naive import Naive, SeasonalNaive, SeasonalNaiveConfig
 
@@ -44,7 +51,7 @@ class Measured:
     """Measurements of the test part for a report.
 
     Attributes:
-        test: `mse`, `mae` and `windows`, as `Forecaster.evaluate` gives them.
+        test: `mse`, `mae`, `windows`, `wape` and `bias`, as `Forecaster.evaluate` gives them.
         model: scores in detail, with what the intervals cover.
         baselines: scores by the name of the naive model.
         series: scores of each series, the highest MASE first.
@@ -93,14 +100,15 @@ def measure(forecaster: Forecaster, data: Dataset) -> Measured:
     others = naive_models(config, len(targets), data.season)
     own = detail_sums(forecaster, windows, data)
     baselines = {name: Baseline(model, detail_sums(forecaster, windows, data)) for name, model in others.items()}
-    naive = naive_sums(forecaster, data)
+    naive, relative = naive_sums(forecaster, data), relative_errors(forecaster, windows)
     by_series = SeriesSums(windows, forecaster.preprocess, data, forecaster.model.most_windows)
     covered = None
     if intervals is not None and intervals.standard and intervals.steps >= config.pred_len:
         covered = CoverageSums(interval_bounds(forecaster, (), windows))
-    also: list[Metric] = [naive, own, by_series, *baselines.values(), *([covered] if covered else [])]
+    also: list[Metric] = [naive, relative, own, by_series, *baselines.values(), *([covered] if covered else [])]
     scored = windows_scored(forecaster, windows)
     test = evaluate(forecaster.model, windows, config.training.eval_batch_size, some=scored, also=also)
+    test.update(relative.compute())
     levels = covered.levels if covered else ()
 
     def frames(of: DetailSums, intervals: CoverageSums | None = None) -> Scored:

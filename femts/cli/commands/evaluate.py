@@ -47,8 +47,8 @@ def evaluate(
 ) -> None:
     """Score a run on its own data.
 
-    Errors are over every window of the part, in scaled units; --by and --level print raw units,
-    too. Of a run that was refitted on all rows, the model that was not is scored.
+    Errors are over every window of the part, in scaled units, wape and bias in raw ones; --by and
+    --level print raw units, too. Of a run that was refitted on all rows, the model that was not is scored.
     """
     horizons = None if scored.horizon is None else parse_horizons(scored.horizon)
     detailed = scored.by is not None or scored.level is not None

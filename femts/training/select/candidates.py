@@ -63,7 +63,7 @@ def shortlist(data: Dataset, lengths: Lengths) -> tuple[Candidate, ...]:
     """
     zeros = data.train_values[:, : data.n_targets] == 0
     intermittent = zeros.size > 0 and float(zeros.mean()) >= SPARSE
-    classics = ("croston_sba",) * intermittent + ("auto_theta", "mstl", "auto_ets", "auto_arima")
+    classics = ("croston_sba",) * intermittent + ("dotm", "mstl", "auto_ets", "auto_arima")
     fitted = (
         Candidate(name, _recent(name, data, lengths), fitted=True, reason=_out(name, data.season)) for name in classics
     )
