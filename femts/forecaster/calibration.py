@@ -10,7 +10,7 @@ from femts.data.dataset import Dataset
 from femts.errors import UsageError
 from femts.evaluation.conformal import calibrate, scored_windows, usual_levels
 from femts.evaluation.intervals import Intervals, check_levels, refuse_unreachable
-from femts.forecaster.scoring import own_data, score_windows, scorer
+from femts.forecaster.scoring import score_windows, scorer, scorer_on
 
 if TYPE_CHECKING:
     from femts.forecaster.forecaster import Forecaster
@@ -49,7 +49,6 @@ def _steps(forecaster: Forecaster, pred_len: int | None) -> int:
 def calibrate_again(forecaster: Forecaster, pred_len: int | None, level: Sequence[float], dataset: object) -> Intervals:
     """Intervals of the forecaster calibrated anew, and where it learned from all rows, those of the one
     that is scored as well; see `Forecaster.calibrate`."""
-    of = scorer(forecaster)
-    data = own_data(of, dataset)
-    of.intervals = new_intervals(of, pred_len, level, data)
-    return of.intervals if of is forecaster else new_intervals(of, pred_len, level, data.held_out())
+    of, (on, data) = scorer(forecaster), scorer_on(forecaster, dataset)
+    of.intervals = new_intervals(on, pred_len, level, data)
+    return of.intervals if of is forecaster else new_intervals(on, pred_len, level, data.held_out())

@@ -55,9 +55,18 @@ def scored_part(
 ) -> tuple[Forecaster, Windows, Dataset]:
     """The forecaster that scores are of, the windows of `part` to score it on, and their data; as in
     `Forecaster.evaluate`."""
+    of, data = scorer_on(forecaster, dataset)
+    return of, score_windows(of, part, pred_len, data), data
+
+
+def scorer_on(forecaster: Forecaster, dataset: object) -> tuple[Forecaster, Dataset]:
+    """The forecaster that scores are of, for the series of `dataset`, which may be some of its own in another order, and
+    their data; see `own_data`."""
     of = scorer(forecaster)
     data = own_data(of, dataset)
-    return of, score_windows(of, part, pred_len, data), data
+    if data.series != of.preprocess.series:
+        of = replace(of, preprocess=of.preprocess.for_series(data))
+    return of, data
 
 
 def own_data(forecaster: Forecaster, dataset: object, data_root: str | Path | None = None) -> Dataset:
@@ -201,8 +210,8 @@ def score_beside(
     Raises:
         UsageError: as in `Forecaster.evaluate`, or no horizon.
     """
-    forecaster, horizons = scorer(forecaster), check_horizons(horizons)
-    data = own_data(forecaster, dataset)
+    horizons = check_horizons(horizons)
+    forecaster, data = scorer_on(forecaster, dataset)
     windows = [score_windows(forecaster, part, horizons[0], data)]
     for steps in horizons[1:]:
         windows.append(score_windows(forecaster, part, steps, data, windows[0]))
@@ -291,8 +300,8 @@ def score_details_beside(
     Raises:
         UsageError: as in `Forecaster.scores`, or no horizon.
     """
-    steps, of = check_horizons(horizons), scorer(forecaster)
-    data, frames = own_data(of, dataset), list[pd.DataFrame]()
+    steps, frames = check_horizons(horizons), list[pd.DataFrame]()
+    of, data = scorer_on(forecaster, dataset)
     for one in steps:
         frames.append(score_details(of, score_windows(of, part, one, data), by, level, data))
         frames[-1].insert(0, "pred_len", one)

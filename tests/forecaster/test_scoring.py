@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from small_panels import panel_forecaster, panel_table
 
 import femts
 from femts.data.dataset import Dataset
@@ -208,3 +209,16 @@ def test_missing_intervals_are_refused_with_a_remedy(forecaster: Forecaster, his
     with pytest.raises(UsageError, match="no intervals; make them by `femts calibrate RUN`"):
         forecaster.predict(history, level=[80])
     assert len(forecaster.predict(history)) == P
+
+
+def test_some_of_the_series_are_scored_as_they_are_among_all() -> None:
+    """Also in another order: scales are those of the series by name."""
+    table = panel_table()
+    table["y"] *= table["unique_id"].map({name: 10.0**n for n, name in enumerate(table["unique_id"].unique())})
+    made = panel_forecaster("ridge", table)
+    names = [name for name in made.series if name != made.series[0]][::-1]
+    some = load_dataset(pd.concat([table[table["unique_id"] == name] for name in names]), panel=True)
+    whole, part = (made.scores(dataset=each, by="series", level=[80]).set_index("series") for each in (None, some))
+    pd.testing.assert_frame_equal(part, whole.loc[part.index], rtol=1e-6)
+    once = made.evaluate(dataset=some), made.evaluate(dataset=load_dataset(table, panel=True))
+    assert once[0]["mse"] < 10 * once[1]["mse"], "in the scaled units of each series"
