@@ -1,200 +1,301 @@
-"""exp"""
+"""Gradient boosting on lags: one ensemble of regression trees for all series, channels and steps of a forecast.
+
+A row of its table is one step of one window of one channel: values a season before that step, recent ones and means of
+the look-back, all as they differ from a level, what is known of the step, what describes the series, and how far ahead
+the step is. Models of this kind won the M5 competition (Makridakis et al., "M5 accuracy competition", IJF 2022). The
+trees are grown by scikit-learn's histogram boosting (after Ke et al., "LightGBM", NeurIPS 2017) and kept as tensors.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self, cast
 
 import numpy as np
 import torch
-from torch import Tensor
+from numpy.typing import NDArray
+from torch import Tensor, nn
 
 from femts.config.bounds import Count, Natural, Positive
 from femts.config.model import ModelConfig
+from femts.config.training import TrainingConfig, parse_span
 from femts.data.batch import Batch
+from femts.errors import UsageError
 from femts.models.base import ForecastModel, Supports
 from femts.models.naive import check_season
 from femts.models.parts.trees import Trees
 from femts.models.registry import register
 
-EXP = dict(base="last", scale="std", weight="scale2", lib="hgb", loss="squared_error", mean_feats=True, n_lags=8, chan=True, relknown=True)
+if TYPE_CHECKING:
+    from femts.data.windows import Windows
+
+LAGS = 8  # last values of the look-back
+CYCLES = 3  # values that lie one, two and so on seasons before a step
+SPANS = 3, 6  # steps of rolling means, beside those of one, two and four seasons and of the look-back
+SEQUENCES = 2048  # channels of windows whose rows are made at a time
+STEPS = 4  # of a window that are drawn at least: its statistics cost more than a row
+LEAST = 20  # rows of a leaf
+PATIENCE = 20  # rounds without a lower validation error that end the growing
+VALIDATED = 4  # times as many rows are learned from as validate
+ROWS_A_SECOND = 5000  # that are learned from at most where there is a limit of time
 
 
 @dataclass(frozen=True)
 class BoostConfig(ModelConfig):
+    """Settings of `boost`.
+
+    Attributes:
+        season: steps of one season; None takes the season of the data set (one day for hourly data) where a look-back
+            holds it, else 1.
+        further: steps of seasons beside it; None takes those of the data, as for `mstl`. One longer than the look-back
+            is left out.
+        rounds: trees at most; validation chooses how many.
+        learning_rate: part of what a tree finds that is added.
+        leaves: of a tree, at most.
+        rows: of the table to learn from, at most; of more, that many are drawn.
+        n_static, n_known: inputs; they follow from the static and the known columns.
+    """
+
+    SEARCH: ClassVar[Mapping[str, str]] = {"learning_rate": "0.02..0.2", "leaves": "8,16,31,63"}
+
     season: Count | None = None
     further: tuple[Count, ...] | None = None
     rounds: Count = 400
     learning_rate: Positive = 0.1
     leaves: Count = 31
     rows: Count = 200_000
-    patience: Count = 20
-    min_leaf: Count = 20
-    l2: float = 0.0
     n_static: Natural = 0
     n_known: Natural = 0
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_season(self.season, self.seq_len)
+
     def for_data(self, season: int, rows: int) -> Self:
+        """The season of the data where none is set, and a look-back holds it."""
         return replace(self, season=season if season <= self.seq_len else 1) if self.season is None else self
 
     @property
-    def seasons(self):
-        s = dict.fromkeys((self.season or 1, *(self.further or ())))
-        return [each for each in s if 1 < each <= self.seq_len]
+    def seasons(self) -> list[int]:
+        """Steps of the seasons, from the first one on, that a look-back holds."""
+        every = dict.fromkeys((self.season or 1, *(self.further or ())))
+        return [season for season in every if 1 < season <= self.seq_len]
 
 
-def nanstd(x, dim):
-    m = x.nanmean(dim, keepdim=True)
-    return (x - m).square().nanmean(dim).sqrt()
+class Past:
+    """Look-backs (B, L, C), NaN where missing, and statistics of their last steps, each (B, C)."""
+
+    def __init__(self, batch: Batch, season: int) -> None:
+        self.filled, self.length = batch.past, batch.past.shape[1]
+        seen = batch.past_observed
+        self.values: Tensor = batch.past if seen is None else batch.past.masked_fill(~seen, torch.nan)
+        backwards = self.values.flip(1).double()
+        there = ~backwards.isnan()
+        # Running sums do not depend, to the bit, on how many windows are read at once; trees would show it.
+        self._count = there.cumsum(1)
+        self._sums = backwards.nan_to_num().cumsum(1)
+        self._squares = backwards.nan_to_num().square().cumsum(1)
+        last, mean = batch.past[:, -1], self.mean(season)
+        self.level = last if season == 1 else torch.where(mean.isnan(), last, mean)  # of the last season
+
+    def mean(self, steps: int, before: int = 0) -> Tensor:
+        """Mean of so many `steps`, which end that many `before` the end; NaN where all are missing."""
+        return (self._between(self._sums, steps, before) / self._between(self._count, steps, before)).float()
+
+    def deviation(self, steps: int) -> Tensor:
+        """Deviation of the last `steps`; NaN where all are missing."""
+        count = self._count[:, steps - 1]
+        mean = self._sums[:, steps - 1] / count
+        return (self._squares[:, steps - 1] / count - mean.square()).clamp(min=0).sqrt().float()
+
+    @staticmethod
+    def _between(sums: Tensor, steps: int, before: int) -> Tensor:
+        upto = sums[:, before + steps - 1]
+        return upto - sums[:, before - 1] if before else upto
+
+    def profile(self, season: int) -> Tensor:
+        """Mean of each phase over the whole seasons at the end, (B, season, C)."""
+        whole = self.length // season * season
+        return self.values[:, -whole:].unflatten(1, (-1, season)).nanmean(1)
 
 
-@register("boost", summary="exp")
+def seasons_before(values: Tensor, steps: Tensor, season: int, cycle: int = 0, shift: int = 0) -> Tensor:
+    """Of `values` (B, L, D), those that lie whole seasons before the `steps` (B, S) after them: (B, S, D).
+
+    The latest such value is of `cycle` 0. One that is not within the L, also after a `shift`, is NaN.
+    """
+    length = values.shape[1]
+    rows = length + steps % season - season * (1 + cycle) + shift
+    inside = (rows >= 0) & (rows < length)
+    found = values.gather(1, rows.clamp(0, length - 1)[..., None].expand(-1, -1, values.shape[2]))
+    return found.masked_fill(~inside[..., None], torch.nan)
+
+
+@register("boost", "Gradient boosting on lags, calendar, known and static columns: one model of trees for all series.")
 class Boost(ForecastModel):
-    Config: ClassVar[type] = BoostConfig
-    supports = Supports(channels=1, known=True, static=True)
+    """Trees that forecast any step of any channel from a row of what is known of it; see the module.
 
-    def __init__(self, config, quantiles=()):
+    With quantiles there is an ensemble for each of them.
+    """
+
+    Config: ClassVar[type[ModelConfig]] = BoostConfig
+    supports = Supports(known=True, static=True, quantiles=True, channels=1)
+    losses = ("mse", "mae", "pinball")
+
+    def __init__(self, config: BoostConfig, quantiles: Sequence[float] = ()) -> None:
         super().__init__(config, quantiles)
-        self.trees = Trees(config.rounds, config.leaves)
+        self.ensembles = nn.ModuleList(Trees(config.rounds, config.leaves) for _ in range(self.n_outputs))
 
-    def table(self, batch: Batch, steps: Tensor):
-        """steps (B,S)"""
-        cfg, L = self.config, self.config.seq_len
-        past = batch.past
-        x = past if batch.past_observed is None else past.masked_fill(~batch.past_observed, torch.nan)
-        B, _, C = x.shape
-        S = steps.shape[1]
-        s0 = cfg.seasons[0] if cfg.seasons else 1
-        lev_w = s0 if s0 > 1 else min(L, 1)
-        level = x[:, -s0:].nanmean(1) if s0 > 1 else past[:, -1]
-        level = torch.where(level.isnan(), past[:, -1], level)  # B,C
-        def aligned(s, k, shift=0, src=x):
-            idx = L + steps - s * (torch.div(steps, s, rounding_mode="floor") + 1 + k) + shift
-            ok = (idx >= 0) & (idx < L)
-            got = src.gather(1, idx.clamp(0, L - 1)[:, :, None].expand(-1, -1, src.shape[2]))
-            return got.masked_fill(~ok[:, :, None], torch.nan)
-        if EXP["scale"] == "std":
-            sd = nanstd(x, 1)
-            if s0 > 1 and L > s0:
-                sd = nanstd(x[:, s0:] - x[:, :-s0], 1) if EXP.get("sd") == "diff" else sd
-            sd = torch.where(sd > 0.05, sd, torch.full_like(sd, 0.05))
-            sd = torch.where(sd.isnan(), torch.ones_like(sd), sd)
-        else:
-            sd = torch.ones_like(level)
-        if EXP["base"] == "last":
-            base = past[:, -1:].expand(-1, S, -1)
-        elif EXP["base"] == "level":
-            base = level[:, None].expand(-1, S, -1)
-        elif EXP["base"] == "seasonal":
-            base = aligned(s0, 0, src=past) if s0 > 1 else past[:, -1:].expand(-1, S, -1)
-        elif EXP["base"] == "seasmean":
-            if s0 > 1:
-                base = torch.stack([aligned(s0, k, src=past) for k in range(4) if (k + 1) * s0 <= L]).nanmean(0)
+    @property
+    def trees(self) -> list[Trees]:
+        """The ensemble of each output."""
+        return [cast(Trees, each) for each in self.ensembles]
+
+    def forward(self, batch: Batch) -> Tensor:
+        """Forecast (B, P, C), or (B, P Q, C) with a step's quantiles side by side."""
+        (windows, _, channels), ahead = batch.past.shape, self.config.pred_len
+        table, base = self.table(batch, torch.arange(ahead, device=batch.past.device).expand(windows, -1))
+        rows = table.cpu().numpy()
+        made = np.stack([trees(rows) for trees in self.trees], axis=1, dtype=np.float32)  # (B P C, Q)
+        of_steps = torch.from_numpy(made).to(base.device).view(windows, ahead, channels, -1).transpose(2, 3)
+        return (of_steps + base[:, :, None]).flatten(1, 2).to(batch.past.dtype)
+
+    def table(self, batch: Batch, steps: Tensor) -> tuple[Tensor, Tensor]:
+        """The rows of some steps, and what their forecasts are counted from.
+
+        Args:
+            batch: B windows.
+            steps: (B, S) int64, 0 for the first step of the forecast.
+
+        Returns:
+            (B S C, columns), NaN where missing, and (B, S, C).
+        """
+        past = Past(batch, next(iter(self.config.seasons), 1))
+        base = self.base(past, steps)
+        columns = [*self._of_windows(past), *self._of_steps(past, steps), *self._of_inputs(batch, steps)]
+        shape = base.shape
+        spread = [(each[:, None] if each.dim() == 2 else each).expand(shape) for each in columns]
+        return torch.stack(spread, dim=-1).flatten(0, 2).float(), base
+
+    def base(self, past: Past, steps: Tensor) -> Tensor:
+        """What the forecasts of the `steps` (B, S) are counted from, (B, S, C): the last value."""
+        return past.filled[:, -1:].expand(-1, steps.shape[1], -1)
+
+    def _of_windows(self, past: Past) -> Iterator[Tensor]:
+        """Columns (B, C) that all steps of a window have in common."""
+        length, seasons = past.length, self.config.seasons
+        level, channels = past.level, torch.arange(self.config.n_channels, device=past.filled.device)
+        yield channels.expand_as(level)
+        yield level
+        for lag in range(1, min(LAGS, length) + 1):
+            yield past.values[:, -lag] - level
+        spans = {*SPANS, length, *(times * season for season in seasons for times in (1, 2, 4))}
+        for steps in sorted(each for each in spans if each <= length):
+            mean = past.mean(steps)
+            yield mean - level
+            yield past.deviation(steps)
+            if 2 * steps <= length:
+                yield mean - past.mean(steps, before=steps)
+
+    def _of_steps(self, past: Past, steps: Tensor) -> Iterator[Tensor]:
+        """Columns (B, S, C) that look back from each step, and how far ahead it is."""
+        level = past.level[:, None]
+        yield steps[..., None]
+        for season in self.config.seasons:
+            for cycle in range(min(CYCLES, past.length // season)):
+                yield seasons_before(past.values, steps, season, cycle) - level
+            for shift in (-1, 1):
+                yield seasons_before(past.values, steps, season, shift=shift) - level
+            profile = past.profile(season)
+            yield profile.gather(1, (steps % season)[..., None].expand(-1, -1, profile.shape[2])) - level
+
+    def _of_inputs(self, batch: Batch, steps: Tensor) -> Iterator[Tensor]:
+        """Columns (B, S, 1) of what is known of each step, also as it differs from a season before, and (B, 1) of
+        what describes the series."""
+        config, known = self.config, batch.known_to(self.config.pred_len)
+        if config.n_known and known is not None:
+            rows = (config.seq_len + steps)[..., None].expand(-1, -1, known.shape[2])
+            then, season = known.gather(1, rows), next(iter(config.seasons), 1)
+            yield from then.split(1, dim=2)
+            yield from (then - seasons_before(known[:, : config.seq_len], steps, season)).split(1, dim=2)
+            yield from (then - known[:, config.seq_len - season : config.seq_len].mean(1, keepdim=True)).split(1, dim=2)
+        if config.n_static and batch.static is not None:
+            yield from batch.static.split(1, dim=1)
+
+    def learn(
+        self, train: Windows, val: Windows | None, training: TrainingConfig, chosen: ForecastModel | None = None
+    ) -> None:
+        """Grow the trees on rows drawn from `train`, as many as those of `val` choose, or as `chosen` has."""
+        from sklearn.ensemble import HistGradientBoostingRegressor  # takes a second to import
+
+        config, draws = self.config, torch.Generator().manual_seed(training.seed)
+        most = config.rows if training.max_time is None else ROWS_A_SECOND * parse_span(training.max_time)
+        most = int(min(config.rows, most) / self.n_outputs**0.5)
+        x, y = self.drawn(train, most, draws)
+        held = None if val is None else self.drawn(val, most // VALIDATED, draws)
+        for number, trees in enumerate(self.trees):
+            rounds = int(chosen.trees[number].count) if isinstance(chosen, Boost) else config.rounds
+            grown = HistGradientBoostingRegressor(
+                loss="quantile" if self.quantiles else "absolute_error" if training.loss == "mae" else "squared_error",
+                quantile=self.quantiles[number] if self.quantiles else None,
+                learning_rate=config.learning_rate,
+                max_leaf_nodes=config.leaves,
+                min_samples_leaf=LEAST,
+                max_iter=max(1, rounds),
+                early_stopping=held is not None,
+                scoring="loss",
+                n_iter_no_change=PATIENCE,
+                random_state=training.seed,
+            )
+            if held is None:
+                grown.fit(x, y)
             else:
-                base = past[:, -1:].expand(-1, S, -1)
-        elif EXP["base"] == "drift":
-            base = (aligned(s0, 0, src=past) - past[:,-s0:].mean(1,keepdim=True)+past[:,-1:]) if s0 > 1 else past[:, -1:].expand(-1, S, -1)
-        rel = lambda v: (v - level) / sd
-        perwin, perstep = [], []   # (B,C), (B,S,C)
-        for n in range(min(L, EXP["n_lags"])):
-            perwin.append(rel(x[:, -1 - n]))
-        wins = sorted({w for w in ([3, 6, L] + [m * s for s in cfg.seasons for m in (1, 2, 4)]) if w <= L})
-        for w in wins:
-            perwin.append(rel(x[:, -w:].nanmean(1)))
-            if 2 * w <= L:
-                perwin.append((x[:, -w:].nanmean(1) - x[:, -2 * w : -w].nanmean(1)) / sd)
-            if w > 3:
-                perwin.append(nanstd(x[:, -w:], 1) / sd)
-        perwin.append(level); perwin.append(sd)
-        if C > 1 and EXP["chan"]:
-            perwin.append(torch.arange(C, dtype=x.dtype).expand(B, C))
-        for i, s in enumerate(cfg.seasons):
-            for k in range(3):
-                if (k + 1) * s <= L:
-                    perstep.append(rel_s(aligned(s, k), level, sd))
-            if i == 0:
-                perstep += [rel_s(aligned(s, 0, -1), level, sd), rel_s(aligned(s, 0, 1), level, sd)]
-            if EXP["mean_feats"] and L >= 2 * s:
-                whole = L // s * s
-                ph = x[:, -whole:].unflatten(1, (-1, s)).nanmean(1)
-                perstep.append(rel_s(ph.gather(1, (steps % s)[:, :, None].expand(-1, -1, C)), level, sd))
-        perstep.append(((base - level[:, None]) / sd[:, None]))
-        feats = [f[:, None].expand(-1, S, -1) for f in perwin] + perstep
-        hh = steps.to(x.dtype)[:, :, None].expand(-1, -1, C)
-        feats.append(hh)
-        if batch.known is not None:
-            K = batch.known.shape[2]
-            kn = batch.known_to(cfg.pred_len).to(x.dtype)
-            at = kn.gather(1, (L + steps)[:, :, None].expand(-1, -1, K))
-            feats += [at[:, :, k, None].expand(-1, -1, C) for k in range(K)]
-            if EXP["relknown"]:
-                lag = aligned(s0, 0, src=kn[:, :L]) if s0 > 1 else kn[:, L - 1 : L].expand(-1, S, -1)
-                mean = kn[:, L - max(s0, 1) : L].mean(1, keepdim=True)
-                feats += [(at - lag)[:, :, k, None].expand(-1, -1, C) for k in range(K)]
-                feats += [(at - mean)[:, :, k, None].expand(-1, -1, C) for k in range(K)]
-        if batch.static is not None:
-            feats += [batch.static[:, e, None, None].expand(-1, S, C).to(x.dtype) for e in range(batch.static.shape[1])]
-        X = torch.stack([f.expand(B, S, C) for f in feats], -1)
-        return X.flatten(0, 2), base, sd[:, None]
+                grown.fit(x, y, X_val=held[0], y_val=held[1])
+                rounds = int(np.argmax(grown.validation_score_))  # of no tree at all the first
+            # No public name has the trees. A test holds what they forecast to the library's own predict.
+            nodes = [each[0].nodes for each in grown._predictors[:rounds]]
+            trees.take(float(np.ravel(grown._baseline_prediction)[0]), nodes)
 
-    def rows(self, windows, most, gen):
-        C, P = windows.rows.shape[1], windows.pred_len
-        n = len(windows)
-        if n * C > most:
-            idx = torch.randperm(n, generator=gen)[: max(1, most // C)].sort().values
-            S = 1
-        else:
-            idx, S = torch.arange(n), min(P, max(1, most // (n * C)))
-        Xs, ys, ws = [], [], []
-        for some in idx.split(max(1, 4096 // C)):
-            b = windows.batch(some)
-            steps = torch.rand(len(some), P, generator=gen).argsort(1)[:, :S].sort(1).values
-            X, base, sd = self.table(b, steps)
-            ix = steps[:, :, None].expand(-1, -1, C)
-            y = b.future.gather(1, ix)
-            ok = torch.ones_like(y, dtype=torch.bool) if b.future_observed is None else b.future_observed.gather(1, ix).clone()
-            cnt = windows.counts(some)
-            if cnt is not None:
-                ok[..., : cnt.shape[-1]] &= cnt
-            t = (y - base) / sd
-            ok &= t.isfinite()
-            ok = ok.flatten()
-            Xs.append(X[ok]); ys.append(t.flatten()[ok]); ws.append(sd.expand_as(y).flatten()[ok])
-        return torch.cat(Xs).numpy(), torch.cat(ys).double().numpy(), torch.cat(ws).double().numpy()
+    def drawn(
+        self, windows: Windows, most: int, draws: torch.Generator
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Rows of the table, about as many as `most` where there are more, and their targets less the base.
 
-    def learn(self, train, val, seed, rounds=None):
-        cfg = self.config
-        gen = torch.Generator().manual_seed(seed)
-        X, y, w = self.rows(train, cfg.rows, gen)
-        Xv, yv, wv = self.rows(val, cfg.rows // 4, gen)
-        pw = {"scale2": 2, "scale": 1, "none": 0}[EXP["weight"]]
-        w, wv = w**pw, wv**pw
-        self.info = X.shape
-        if EXP["weight"] == "none":
-            w = wv = None
-        if EXP["lib"] == "lgb":
-            import lightgbm as lgb
-            p = dict(objective={"squared_error": "l2", "absolute_error": "l1"}[EXP["loss"]], num_leaves=cfg.leaves, learning_rate=cfg.learning_rate, num_threads=1, verbose=-1, seed=seed, min_data_in_leaf=cfg.min_leaf, lambda_l2=cfg.l2, **EXP.get("lgbx", {}))
-            d = lgb.Dataset(X, y, weight=w)
-            self.booster = lgb.train(p, d, cfg.rounds, valid_sets=[lgb.Dataset(Xv, yv, weight=wv, reference=d)], callbacks=[lgb.early_stopping(cfg.patience, verbose=False)])
-            self.best = self.booster.best_iteration
-            self.predictor = lambda X: self.booster.predict(X, num_iteration=self.best, num_threads=1)
-            return
-        from sklearn.ensemble import HistGradientBoostingRegressor as H
-        h = H(loss=EXP["loss"], max_iter=cfg.rounds, learning_rate=cfg.learning_rate, max_leaf_nodes=cfg.leaves, early_stopping=True, n_iter_no_change=cfg.patience, random_state=seed, min_samples_leaf=cfg.min_leaf, l2_regularization=cfg.l2, max_features=EXP.get("max_features", 1.0))
-        h.fit(X, y, w, X_val=Xv, y_val=yv, sample_weight_val=wv)
-        self.best = int(np.argmax(h.validation_score_)) 
-        self.trees.take(float(h._baseline_prediction.ravel()[0]), [t.nodes for (t,) in h._predictors[: self.best]])
-        self.predictor = self.trees
+        They are of windows drawn at random, and in each of at least `STEPS` steps drawn at random.
 
-    def forward(self, batch):
-        P = self.config.pred_len
-        B, _, C = batch.past.shape
-        steps = torch.arange(P).expand(B, P)
-        X, base, sd = self.table(batch, steps)
-        f = torch.from_numpy(self.predictor(X.numpy())).to(base.dtype).view(B, P, C)
-        return base + f * sd
+        Raises:
+            UsageError: none of them has a value to forecast.
+        """
+        channels, ahead, count = windows.rows.shape[1], windows.pred_len, len(windows)
+        some = max(1, min(count, most // (channels * min(STEPS, ahead))))
+        each = max(1, min(ahead, most // (channels * some)))
+        tables, targets = list[Tensor](), list[Tensor]()
+        for index in torch.randperm(count, generator=draws)[:some].sort().values.split(max(1, SEQUENCES // channels)):
+            batch = windows.batch(index)
+            steps = torch.rand(len(index), ahead, generator=draws).argsort(1)[:, :each]
+            table, base = self.table(batch, steps)
+            there = _at(_learned(windows, index, batch), steps)
+            tables.append(table[there.flatten()])
+            targets.append((_at(batch.target, steps) - base)[there])
+        x, y = torch.cat(tables), torch.cat(targets)
+        if not len(y):
+            raise UsageError("No value is there to learn from in the windows that were drawn; raise model.rows.")
+        return x.numpy(), y.numpy()
 
 
-def rel_s(v, level, sd):
-    return (v - level[:, None]) / sd[:, None]
+def _at(values: Tensor, steps: Tensor) -> Tensor:
+    """Of `values` (B, P, C) those of the `steps` (B, S): (B, S, C)."""
+    return values.gather(1, steps[..., None].expand(-1, -1, values.shape[2]))
+
+
+def _learned(windows: Windows, index: Tensor, batch: Batch) -> Tensor:
+    """Mask (B, P, C) of the targets of the windows `index` to learn from: those that are observed, after a look-back with
+    a value, and that count (`Windows.counts`)."""
+    learned = torch.ones_like(batch.target, dtype=torch.bool)
+    if batch.past_observed is not None and batch.future_observed is not None:
+        learned = batch.future_observed & batch.past_observed.any(1, keepdim=True)
+    counts = windows.counts(index)
+    if counts is not None:
+        learned[..., : counts.shape[2]] &= counts
+    return learned
