@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from femts.config.bounds import Count, Natural, Positive
+from femts.config.bounds import Bounds, Count, Natural, Positive
 from femts.config.model import ModelConfig
 from femts.config.training import TrainingConfig, parse_span
 from femts.data.batch import Batch
@@ -38,6 +38,12 @@ STEPS = 4  # of a window that are drawn at least: its statistics cost more than 
 LEAST = 20  # rows of a leaf
 PATIENCE = 20  # rounds without a lower validation error that end the growing
 VALIDATED = 4  # times as many rows are learned from as validate
+TRIED = 4  # times as many rows are learned from in the end as in a trial of a form
+# Forms of a target: what differs from the last value, or from the mean of its phase of the season in the look-back, as it
+# is or in deviations of the look-back. Which is best depends on the table, so validation chooses.
+FORMS, SEASONAL, IN_DEVIATIONS = frozenset(range(4)), frozenset({2, 3}), frozenset({1, 3})
+NARROWEST = 0.05  # deviation of a look-back in scaled units
+LOSSES = {"mse": "squared_error", "mae": "absolute_error", "pinball": "quantile"}  # names of scikit-learn's
 ROWS_A_SECOND = 5000  # that are learned from at most where there is a limit of time
 
 
@@ -63,7 +69,7 @@ class BoostConfig(ModelConfig):
     further: tuple[Count, ...] | None = None
     rounds: Count = 400
     learning_rate: Positive = 0.1
-    leaves: Count = 31
+    leaves: Annotated[int, Bounds("a whole number of at least 2", at_least=2)] = 31
     rows: Count = 200_000
     n_static: Natural = 0
     n_known: Natural = 0
@@ -81,6 +87,20 @@ class BoostConfig(ModelConfig):
         """Steps of the seasons, from the first one on, that a look-back holds."""
         every = dict.fromkeys((self.season or 1, *(self.further or ())))
         return [season for season in every if 1 < season <= self.seq_len]
+
+
+class Rows(NamedTuple):
+    """Rows of the table, n of them.
+
+    Attributes:
+        x: (n, columns), NaN where a value is missing.
+        y: (n,), what followed, as it differs from the base, in the `unit`.
+        unit: (n,), of each row.
+    """
+
+    x: NDArray[np.float32]
+    y: NDArray[np.float32]
+    unit: NDArray[np.float32]
 
 
 class Past:
@@ -141,10 +161,12 @@ class Boost(ForecastModel):
 
     Config: ClassVar[type[ModelConfig]] = BoostConfig
     supports = Supports(known=True, static=True, quantiles=True, channels=1)
-    losses = ("mse", "mae", "pinball")
+    losses = tuple(LOSSES)
+    form: Tensor
 
     def __init__(self, config: BoostConfig, quantiles: Sequence[float] = ()) -> None:
         super().__init__(config, quantiles)
+        self.register_buffer("form", torch.zeros((), dtype=torch.int64))  # of the targets, one of FORMS
         self.ensembles = nn.ModuleList(Trees(config.rounds, config.leaves) for _ in range(self.n_outputs))
 
     @property
@@ -155,13 +177,14 @@ class Boost(ForecastModel):
     def forward(self, batch: Batch) -> Tensor:
         """Forecast (B, P, C), or (B, P Q, C) with a step's quantiles side by side."""
         (windows, _, channels), ahead = batch.past.shape, self.config.pred_len
-        table, base = self.table(batch, torch.arange(ahead, device=batch.past.device).expand(windows, -1))
+        steps = torch.arange(ahead, device=batch.past.device).expand(windows, -1)
+        table, base, unit = self.table(batch, steps)
         rows = table.cpu().numpy()
         made = np.stack([trees(rows) for trees in self.trees], axis=1, dtype=np.float32)  # (B P C, Q)
         of_steps = torch.from_numpy(made).to(base.device).view(windows, ahead, channels, -1).transpose(2, 3)
-        return (of_steps + base[:, :, None]).flatten(1, 2).to(batch.past.dtype)
+        return (of_steps * unit[:, :, None] + base[:, :, None]).flatten(1, 2).to(batch.past.dtype)
 
-    def table(self, batch: Batch, steps: Tensor) -> tuple[Tensor, Tensor]:
+    def table(self, batch: Batch, steps: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The rows of some steps, and what their forecasts are counted from.
 
         Args:
@@ -169,25 +192,28 @@ class Boost(ForecastModel):
             steps: (B, S) int64, 0 for the first step of the forecast.
 
         Returns:
-            (B S C, columns), NaN where missing, and (B, S, C).
+            (B S C, columns), NaN where missing, (B, S, C) and their unit, (B, 1, C).
         """
         past = Past(batch, next(iter(self.config.seasons), 1))
-        base = self.base(past, steps)
-        columns = [*self._of_windows(past), *self._of_steps(past, steps), *self._of_inputs(batch, steps)]
-        shape = base.shape
-        spread = [(each[:, None] if each.dim() == 2 else each).expand(shape) for each in columns]
-        return torch.stack(spread, dim=-1).flatten(0, 2).float(), base
+        base, unit = self._units(past, steps)
+        scaled = [*self._of_windows(past), *self._of_steps(past, steps), base - past.level[:, None]]
+        columns = [(each[:, None] if each.dim() == 2 else each) / unit for each in scaled]
+        columns += [past.level[:, None], unit, *self._of_inputs(batch, steps)]
+        return torch.stack([each.expand(base.shape) for each in columns], dim=-1).flatten(0, 2).float(), base, unit
 
-    def base(self, past: Past, steps: Tensor) -> Tensor:
-        """What the forecasts of the `steps` (B, S) are counted from, (B, S, C): the last value."""
-        return past.filled[:, -1:].expand(-1, steps.shape[1], -1)
+    def _units(self, past: Past, steps: Tensor) -> tuple[Tensor, Tensor]:
+        """What the forecasts of the `steps` (B, S) are counted from, (B, S, C), and in what unit, (B, 1, C)."""
+        base, season = past.filled[:, -1:].expand(-1, steps.shape[1], -1), next(iter(self.config.seasons), 1)
+        if int(self.form) in SEASONAL:
+            same = _at(past.profile(season), steps % season)
+            base = torch.where(same.isnan(), base, same)
+        if int(self.form) not in IN_DEVIATIONS:
+            return base, torch.ones_like(base[:, :1])
+        return base, past.deviation(past.length).nan_to_num(1.0).clamp(min=NARROWEST)[:, None]
 
     def _of_windows(self, past: Past) -> Iterator[Tensor]:
-        """Columns (B, C) that all steps of a window have in common."""
-        length, seasons = past.length, self.config.seasons
-        level, channels = past.level, torch.arange(self.config.n_channels, device=past.filled.device)
-        yield channels.expand_as(level)
-        yield level
+        """Columns (B, C) that all steps of a window have in common, less the level."""
+        length, seasons, level = past.length, self.config.seasons, past.level
         for lag in range(1, min(LAGS, length) + 1):
             yield past.values[:, -lag] - level
         spans = {*SPANS, length, *(times * season for season in seasons for times in (1, 2, 4))}
@@ -199,21 +225,21 @@ class Boost(ForecastModel):
                 yield mean - past.mean(steps, before=steps)
 
     def _of_steps(self, past: Past, steps: Tensor) -> Iterator[Tensor]:
-        """Columns (B, S, C) that look back from each step, and how far ahead it is."""
+        """Columns (B, S, C) that look back from each step, less the level."""
         level = past.level[:, None]
-        yield steps[..., None]
         for season in self.config.seasons:
             for cycle in range(min(CYCLES, past.length // season)):
                 yield seasons_before(past.values, steps, season, cycle) - level
             for shift in (-1, 1):
                 yield seasons_before(past.values, steps, season, shift=shift) - level
-            profile = past.profile(season)
-            yield profile.gather(1, (steps % season)[..., None].expand(-1, -1, profile.shape[2])) - level
+            yield _at(past.profile(season), steps % season) - level
 
     def _of_inputs(self, batch: Batch, steps: Tensor) -> Iterator[Tensor]:
-        """Columns (B, S, 1) of what is known of each step, also as it differs from a season before, and (B, 1) of
-        what describes the series."""
+        """Columns that expand to (B, S, C): how far ahead each step is, the channel, what is known of the step, also as
+        it differs from a season before and from the last season's mean, and what describes the series."""
         config, known = self.config, batch.known_to(self.config.pred_len)
+        yield steps[..., None]
+        yield torch.arange(config.n_channels, device=steps.device)[None, None]
         if config.n_known and known is not None:
             rows = (config.seq_len + steps)[..., None].expand(-1, -1, known.shape[2])
             then, season = known.gather(1, rows), next(iter(config.seasons), 1)
@@ -221,48 +247,65 @@ class Boost(ForecastModel):
             yield from (then - seasons_before(known[:, : config.seq_len], steps, season)).split(1, dim=2)
             yield from (then - known[:, config.seq_len - season : config.seq_len].mean(1, keepdim=True)).split(1, dim=2)
         if config.n_static and batch.static is not None:
-            yield from batch.static.split(1, dim=1)
+            yield from batch.static[:, None].split(1, dim=2)
 
     def learn(
         self, train: Windows, val: Windows | None, training: TrainingConfig, chosen: ForecastModel | None = None
     ) -> None:
-        """Grow the trees on rows drawn from `train`, as many as those of `val` choose, or as `chosen` has."""
-        from sklearn.ensemble import HistGradientBoostingRegressor  # takes a second to import
-
-        config, draws = self.config, torch.Generator().manual_seed(training.seed)
+        """Grow the trees on rows drawn from `train`: in the form and as many as `val` chooses, or `chosen` has."""
+        config = self.config
         most = config.rows if training.max_time is None else ROWS_A_SECOND * parse_span(training.max_time)
         most = int(min(config.rows, most) / self.n_outputs**0.5)
-        x, y = self.drawn(train, most, draws)
-        held = None if val is None else self.drawn(val, most // VALIDATED, draws)
-        for number, trees in enumerate(self.trees):
-            rounds = int(chosen.trees[number].count) if isinstance(chosen, Boost) else config.rounds
+        if isinstance(chosen, Boost):
+            self.form.copy_(chosen.form)
+            self._grow(train, None, most, training, [int(trees.count) for trees in chosen.trees])
+            return
+        errors, usual = dict[int, float](), [config.rounds] * self.n_outputs
+        for form in FORMS if config.seasons else FORMS - SEASONAL:
+            self.form.fill_(form)
+            errors[form] = self._grow(train, val, most // TRIED, training, usual)
+        self.form.fill_(min(errors, key=errors.__getitem__))
+        self._grow(train, val, most, training, usual)
+
+    def _grow(
+        self, train: Windows, val: Windows | None, most: int, training: TrainingConfig, rounds: Sequence[int]
+    ) -> float:
+        """Grow so many `rounds` of each ensemble, or as many of them as are best for `val`; returns the mean absolute
+        error there, of the median where there are quantiles."""
+        from sklearn.ensemble import HistGradientBoostingRegressor  # takes a second to import
+
+        draws, loss = torch.Generator().manual_seed(training.seed), LOSSES[training.loss]
+        learned = self.drawn(train, most, draws)
+        held = None if val is None else self.drawn(val, max(1, most // VALIDATED), draws)
+        for number, (trees, count) in enumerate(zip(self.trees, rounds, strict=True)):
             grown = HistGradientBoostingRegressor(
-                loss="quantile" if self.quantiles else "absolute_error" if training.loss == "mae" else "squared_error",
+                loss=loss,
                 quantile=self.quantiles[number] if self.quantiles else None,
-                learning_rate=config.learning_rate,
-                max_leaf_nodes=config.leaves,
+                learning_rate=self.config.learning_rate,
+                max_leaf_nodes=self.config.leaves,
                 min_samples_leaf=LEAST,
-                max_iter=max(1, rounds),
+                max_iter=max(1, count),
                 early_stopping=held is not None,
                 scoring="loss",
                 n_iter_no_change=PATIENCE,
                 random_state=training.seed,
             )
             if held is None:
-                grown.fit(x, y)
+                grown.fit(learned.x, learned.y)
             else:
-                grown.fit(x, y, X_val=held[0], y_val=held[1])
-                rounds = int(np.argmax(grown.validation_score_))  # of no tree at all the first
+                grown.fit(learned.x, learned.y, X_val=held.x, y_val=held.y)
+                count = int(np.argmax(grown.validation_score_))  # the first of these is that of no tree
             # No public name has the trees. A test holds what they forecast to the library's own predict.
-            nodes = [each[0].nodes for each in grown._predictors[:rounds]]
-            trees.take(float(np.ravel(grown._baseline_prediction)[0]), nodes)
+            trees.take(
+                float(np.ravel(grown._baseline_prediction)[0]), [each[0].nodes for each in grown._predictors[:count]]
+            )
+        if held is None:
+            return float("nan")
+        middle = self.trees[self.quantiles.index(0.5) if self.quantiles else 0]
+        return float(np.mean(np.abs(middle(held.x) - held.y) * held.unit))
 
-    def drawn(
-        self, windows: Windows, most: int, draws: torch.Generator
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Rows of the table, about as many as `most` where there are more, and their targets less the base.
-
-        They are of windows drawn at random, and in each of at least `STEPS` steps drawn at random.
+    def drawn(self, windows: Windows, most: int, draws: torch.Generator) -> Rows:
+        """Rows of the table, at most `most` of them or one window, of windows and of their steps that are drawn at random.
 
         Raises:
             UsageError: none of them has a value to forecast.
@@ -270,18 +313,18 @@ class Boost(ForecastModel):
         channels, ahead, count = windows.rows.shape[1], windows.pred_len, len(windows)
         some = max(1, min(count, most // (channels * min(STEPS, ahead))))
         each = max(1, min(ahead, most // (channels * some)))
-        tables, targets = list[Tensor](), list[Tensor]()
+        parts = list[tuple[Tensor, Tensor, Tensor]]()
         for index in torch.randperm(count, generator=draws)[:some].sort().values.split(max(1, SEQUENCES // channels)):
             batch = windows.batch(index)
             steps = torch.rand(len(index), ahead, generator=draws).argsort(1)[:, :each]
-            table, base = self.table(batch, steps)
+            table, base, unit = self.table(batch, steps)
             there = _at(_learned(windows, index, batch), steps)
-            tables.append(table[there.flatten()])
-            targets.append((_at(batch.target, steps) - base)[there])
-        x, y = torch.cat(tables), torch.cat(targets)
+            difference = (_at(batch.target, steps) - base) / unit
+            parts.append((table[there.flatten()], difference[there], unit.expand_as(base)[there]))
+        x, y, units = (torch.cat(each).numpy() for each in zip(*parts, strict=True))
         if not len(y):
             raise UsageError("No value is there to learn from in the windows that were drawn; raise model.rows.")
-        return x.numpy(), y.numpy()
+        return Rows(x, y, units)
 
 
 def _at(values: Tensor, steps: Tensor) -> Tensor:
