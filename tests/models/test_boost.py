@@ -19,7 +19,7 @@ from femts.data.batch import Batch
 from femts.data.resident import ScaledSeries
 from femts.data.windows import Windows
 from femts.errors import GapWarning, UsageError
-from femts.models.boost import Boost, Past, seasons_before
+from femts.models.boost import SEASONAL, Boost, Past, seasons_before
 from femts.models.parts.trees import Trees
 from femts.models.registry import build_config, build_model
 
@@ -50,7 +50,7 @@ def panel(series: int = 12, rows: int = 160, columns: tuple[str, ...] = ()) -> p
     further columns."""
     draws, frames = np.random.default_rng(0), list[pd.DataFrame]()
     for number in range(series):
-        kind, promo = "abc"[number % 3], (draws.random(rows) < 0.3).astype(float)
+        kind, promo = "abc"[number % 3], (draws.random(rows) < 0.1).astype(float)
         effect = {"a": 4.0, "b": 0.0, "c": -4.0}[kind] * promo
         y = 50 + 2 * np.sin(2 * np.pi * np.arange(rows) / 7) + effect + draws.normal(size=rows) * 0.2
         days = pd.date_range("2024-01-01", periods=rows)
@@ -150,12 +150,20 @@ def test_missing_targets_are_not_learned_from() -> None:
 
 
 def test_rounds_are_chosen_on_validation_and_kept() -> None:
-    far = Windows(torch.randn(200, C, generator=torch.Generator().manual_seed(5)), L, P)
-    noisy, usual = learned(make(rounds=60), val=far), learned(make(rounds=60))
-    assert int(noisy.trees[0].count) < int(usual.trees[0].count) <= 60
-    again = make(rounds=60)
-    again.learn(Windows(weekly(400), L, P), None, TrainingConfig(), noisy)
-    assert int(again.trees[0].count) == int(noisy.trees[0].count)
+    usual = learned(make(rounds=200))
+    assert 0 < int(usual.trees[0].count) < 200
+    again = make(rounds=200)
+    again.learn(Windows(weekly(400), L, P), None, TrainingConfig(), usual)
+    assert int(again.trees[0].count) == int(usual.trees[0].count) and torch.equal(again.form, usual.form)
+
+
+def test_the_form_of_the_targets_is_chosen_on_validation() -> None:
+    walk = torch.randn(600, C, generator=torch.Generator().manual_seed(0)).cumsum(0) * 0.1
+    train, val = Windows(walk[:400], L, P), Windows(walk[350:], L, P)
+    model = make()
+    model.learn(train, val, TrainingConfig())
+    assert int(model.form) not in SEASONAL  # of a random walk, the last value
+    assert int(learned(make()).form) in SEASONAL  # of noise about a season, its mean
 
 
 def test_a_limit_of_time_leaves_fewer_rows_to_learn_from() -> None:
@@ -179,14 +187,25 @@ def test_quantiles_have_ensembles_of_their_own_and_mae_learns_a_median() -> None
     assert not torch.equal(learned(make(), loss="mae")(batch), learned(make())(batch))
 
 
-def test_known_and_static_columns_act_together() -> None:
-    data = femts.load_dataset(panel(columns=BOTH), future="promo", static="kind")
-    run: dict[str, Any] = {"seq_len": 28, "refit": False}
-    boost = femts.train(data, "boost", 7, **run)
-    without = femts.train(femts.load_dataset(panel(columns=("promo",)), future="promo"), "boost", 7, **run)
-    ridge = femts.train(femts.load_dataset(panel(columns=("promo",)), future="promo"), "ridge", 7, **run)
-    mae = boost.metrics["test"]["mae"]
-    assert mae < 0.6 * without.metrics["test"]["mae"] and mae < 0.6 * ridge.metrics["test"]["mae"]
+def test_known_columns_act_together() -> None:
+    draws = np.random.default_rng(0)
+    one, other = draws.random((2, 600)) < 0.5
+    y = 50 + 5 * (one ^ other) + draws.normal(size=600) * 0.2
+    days = pd.date_range("2022-01-01", periods=600)
+    frame = pd.DataFrame({"date": days, "y": y, "one": one.astype(float), "other": other.astype(float)})
+    data, run = femts.load_dataset(frame, future=["one", "other"]), {"seq_len": 28, "refit": False}
+    maes = [femts.train(data, name, 7, **run).metrics["test"]["mae"] for name in ("boost", "ridge")]  # type: ignore[arg-type]
+    assert maes[0] < 0.3 * maes[1]
+
+
+def test_static_words_decide_what_a_known_column_does() -> None:
+    run: dict[str, Any] = {"seq_len": 7, "refit": False, "settings": {"training.covariates": "model"}}
+    tables = [
+        femts.load_dataset(panel(columns=BOTH), future="promo", static="kind"),
+        femts.load_dataset(panel(columns=("promo",)), future="promo"),
+    ]
+    maes = [femts.train(data, "boost", 7, **run).metrics["test"]["mae"] for data in tables]
+    assert maes[0] < 0.8 * maes[1]
 
 
 def test_a_run_is_saved_loaded_and_refitted(tmp_path: Path) -> None:
@@ -194,7 +213,7 @@ def test_a_run_is_saved_loaded_and_refitted(tmp_path: Path) -> None:
     frame.loc[frame.index % 17 == 3, "y"] = np.nan
     frame.to_csv(tmp_path / "sales.csv", index=False)
     data = femts.load_dataset(tmp_path / "sales.csv", future="promo", static="kind", calendar=True)
-    made = femts.train(data, "boost", 7, seq_len=28, out=tmp_path / "run", settings=FEW)
+    made = femts.train(data, "boost", 7, seq_len=28, out=tmp_path / "run", refit=True, settings=FEW)
     loaded = femts.load(tmp_path / "run")
     for one, other in ((made, loaded), (made.scored, loaded.scored)):
         assert one is not None and other is not None
@@ -209,7 +228,7 @@ def test_a_run_is_saved_loaded_and_refitted(tmp_path: Path) -> None:
     counts = [int(each.model.trees[0].count) for each in (made, made.scored)]  # type: ignore[union-attr]
     assert counts[0] == counts[1] > 0
     assert not any(path.suffix in (".pkl", ".pickle", ".joblib") for path in (tmp_path / "run").rglob("*"))
-    again = femts.train(data, "boost", 7, seq_len=28, settings=FEW)
+    again = femts.train(data, "boost", 7, seq_len=28, refit=False, settings=FEW)
     assert again.metrics["test"] == made.metrics["test"]
 
 
