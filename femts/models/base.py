@@ -106,6 +106,7 @@ class ForecastModel(nn.Module):
         most_windows: windows of a part that are scored at most; None for all.
         combines: made of trained models, and never trained itself; no list of models to train has it.
         losses: names that `training.loss` may have; empty for any.
+        in_torch: forecasts by operators of torch alone, as a graph has them.
     """
 
     Config: ClassVar[type[ModelConfig]]
@@ -119,6 +120,7 @@ class ForecastModel(nn.Module):
     most_windows: int | None = None
     combines: ClassVar[bool] = False
     losses: ClassVar[tuple[str, ...]] = ()
+    in_torch: ClassVar[bool] = True
 
     def __init__(self, config: Any, quantiles: Sequence[float] = ()) -> None:
         super().__init__()

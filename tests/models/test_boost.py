@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,11 @@ def make(quantiles: tuple[float, ...] = (), **settings: Any) -> Boost:
 def weekly(rows: int = 300, seed: int = 0) -> Tensor:
     noise = np.random.default_rng(seed).normal(size=(rows, C)) * 0.3
     return torch.from_numpy(np.sin(2 * np.pi * np.arange(rows) / SEASON)[:, None] * [1.0, 2.0] + noise).float()
+
+
+def weekly_frame() -> pd.DataFrame:
+    values = {name: weekly()[:, number].numpy() for number, name in enumerate("ab")}
+    return pd.DataFrame({"date": pd.date_range("2024-01-01", periods=300), **values})
 
 
 def learned(model: Boost, seed: int = 0, val: Windows | None = None, **training: Any) -> Boost:
@@ -208,6 +214,39 @@ def test_static_words_decide_what_a_known_column_does() -> None:
     assert maes[0] < 0.8 * maes[1]
 
 
+def test_what_is_known_of_a_step_and_a_season_before_it_matters() -> None:
+    model, windows = make(n_known=1, n_static=1, rows=500), Windows(weekly(), L, P)
+    draws = torch.Generator().manual_seed(0)
+    known, static = torch.randn(1, L + P + 3, 1, generator=draws), torch.zeros(1, 1)
+    batch = replace(windows.batch(torch.tensor([0])), known=known, static=static)
+    usual = model.table(batch, torch.arange(P)[None])[0]
+    for row, alters in ((L - 1, True), (L - SEASON, True), (L, True), (L + P - 1, True), (L + P, False), (0, False)):
+        other = known.clone()
+        other[:, row] += 1
+        table = model.table(replace(batch, known=other), torch.arange(P)[None])[0]
+        assert table.nan_to_num(-9.0).equal(usual.nan_to_num(-9.0)) != alters
+
+
+def test_an_audit_finds_nothing_in_a_table_with_gaps() -> None:
+    frame = weekly_frame()
+    frame.loc[frame.index % 13 == 5, "a"] = np.nan
+    audit = femts.audit(femts.train(frame, "boost", 7, seq_len=28, settings=FEW))
+    assert audit.failed == ()
+
+
+def test_it_cannot_be_a_graph(tmp_path: Path) -> None:
+    says = (
+        r"^Model 'boost' decides by trees outside of torch, which a graph cannot do; export another, such as ridge\.$"
+    )
+    one = femts.train(weekly_frame(), "boost", 7, seq_len=28, settings=FEW)
+    with pytest.raises(UsageError, match=says):
+        one.export(tmp_path / "model.onnx")
+    mean = femts.mean_of([one, femts.train(weekly_frame(), "naive", 7, seq_len=28)])
+    with pytest.raises(UsageError, match=r"^Model 'mean', by its members 'boost', decides by trees"):
+        mean.export(tmp_path / "model.onnx")
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_run_is_saved_loaded_and_refitted(tmp_path: Path) -> None:
     frame = panel(6, 120, BOTH)
     frame.loc[frame.index % 17 == 3, "y"] = np.nan
@@ -221,7 +260,8 @@ def test_a_run_is_saved_loaded_and_refitted(tmp_path: Path) -> None:
         assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
     ahead = frame.groupby("unique_id").tail(7)[["unique_id", "ds", "promo"]]
     ahead = ahead.assign(ds=ahead["ds"] + pd.Timedelta(days=7))
-    with pytest.warns(GapWarning):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GapWarning)
         forecasts = [each.predict(frame, level=[80], future=ahead) for each in (made, loaded)]
     pd.testing.assert_frame_equal(*forecasts, check_exact=True)
     assert loaded.evaluate("test") == made.metrics["test"]

@@ -20,7 +20,8 @@ from femts.models.tide import TiDE
 
 B, L, P, C, K, E = 3, 20, 6, 4, 5, 2
 SMALL = {"d_model": 16, "n_heads": 2, "n_layers": 1, "hidden": 16, "dropout": 0.0}
-READING = [name for name in model_names() if model_card(name).model_class.supports.known]
+# `boost` reads those rows of the look-back alone that lie a season before a step (test_boost.py).
+READING = [name for name in model_names() if model_card(name).model_class.supports.known and name != "boost"]
 QUANTILES = (0.1, 0.5, 0.9)
 
 
