@@ -38,7 +38,7 @@ STEPS = 4  # of a window that are drawn at least: its statistics cost more than 
 LEAST = 20  # rows of a leaf
 PATIENCE = 20  # rounds without a lower validation error that end the growing
 VALIDATED = 4  # times as many rows are learned from as validate
-TRIED = 4  # times as many rows are learned from in the end as in a trial of a form
+TRIED = 4  # times as many rows are learned from in the end, and rounds at most, as in a trial of a form
 # Forms of a target: what differs from the last value, or from the mean of its phase of the season in the look-back, as it
 # is or in deviations of the look-back. Which is best depends on the table, so validation chooses.
 FORMS, SEASONAL, IN_DEVIATIONS = frozenset(range(4)), frozenset({2, 3}), frozenset({1, 3})
@@ -261,12 +261,13 @@ class Boost(ForecastModel):
             self.form.copy_(chosen.form)
             self._grow(train, None, most, training, [int(trees.count) for trees in chosen.trees])
             return
-        errors, usual = dict[int, float](), [config.rounds] * self.n_outputs
+        errors, few = dict[int, float](), max(1, config.rounds // TRIED)
+        tried = [few if each == 0.5 else 0 for each in self.quantiles or (0.5,)]
         for form in FORMS if config.seasons else FORMS - SEASONAL:
             self.form.fill_(form)
-            errors[form] = self._grow(train, val, most // TRIED, training, usual)
+            errors[form] = self._grow(train, val, most // TRIED, training, tried)
         self.form.fill_(min(errors, key=errors.__getitem__))
-        self._grow(train, val, most, training, usual)
+        self._grow(train, val, most, training, [config.rounds] * self.n_outputs)
 
     def _grow(
         self, train: Windows, val: Windows | None, most: int, training: TrainingConfig, rounds: Sequence[int]

@@ -265,7 +265,8 @@ def test_a_run_is_saved_loaded_and_refitted(tmp_path: Path) -> None:
         forecasts = [each.predict(frame, level=[80], future=ahead) for each in (made, loaded)]
     pd.testing.assert_frame_equal(*forecasts, check_exact=True)
     assert loaded.evaluate("test") == made.metrics["test"]
-    counts = [int(each.model.trees[0].count) for each in (made, made.scored)]  # type: ignore[union-attr]
+    assert made.scored is not None
+    counts = [each.model.state_dict()["ensembles.0.count"] for each in (made, made.scored)]
     assert counts[0] == counts[1] > 0
     assert not any(path.suffix in (".pkl", ".pickle", ".joblib") for path in (tmp_path / "run").rglob("*"))
     again = femts.train(data, "boost", 7, seq_len=28, refit=False, settings=FEW)
