@@ -176,7 +176,7 @@ def _graph(forecaster: Forecaster, steps: int) -> bytes:
             cause = cause.__cause__
         reason = str(cause).strip().partition("\n")[0].rstrip(".")
         raise UsageError(
-            f"Model '{config.model}' cannot be exported to ONNX ({reason}); femts's own networks can."
+            f"Model '{config.model}' cannot be exported to ONNX ({reason}); every network that comes with femts can."
         ) from error
     finally:
         for logger, level in zip(chatty, levels, strict=True):

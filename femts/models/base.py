@@ -213,9 +213,6 @@ class ForecastModel(nn.Module):
             val: windows to choose on; None where `chosen` says what was chosen.
             training: the recipe, of which such a model heeds seed, loss and time.
             chosen: the same model as an earlier training left it.
-
-        Raises:
-            UsageError: there is nothing in the windows to learn from.
         """
 
     def at_once(self, batch: Batch, steps: int) -> Tensor:
